@@ -1,0 +1,213 @@
+package proto
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// NullString stands for jute's null string (length −1). It is not valid UTF-8,
+// and decoding replaces invalid UTF-8, so no string from the wire can equal it.
+const NullString = "\xff"
+
+// ErrShort reports a record that ends before its last field.
+var ErrShort = errors.New("proto: record ends early")
+
+// A Reader decodes jute primitives from one frame. The first error sticks:
+// every later call returns zero values, so that a decoder is a plain list of
+// fields and checks Err once. The zero Reader is an empty frame.
+//
+// A Reader is not safe for concurrent use.
+type Reader struct {
+	buf   []byte
+	off   int
+	err   error
+	alias bool
+}
+
+// NewReader returns a Reader whose strings and buffers are copies.
+func NewReader(frame []byte) Reader { return Reader{buf: frame} }
+
+// AliasReader returns a Reader whose strings and buffers alias frame: they are
+// valid only as long as frame is not overwritten.
+func AliasReader(frame []byte) Reader { return Reader{buf: frame, alias: true} }
+
+// Err returns the first error, or nil.
+func (r *Reader) Err() error { return r.err }
+
+// Len returns the number of bytes not yet read.
+func (r *Reader) Len() int { return len(r.buf) - r.off }
+
+// Rest returns the bytes not yet read, aliasing the frame.
+func (r *Reader) Rest() []byte { return r.buf[r.off:] }
+
+// Fail makes err stick unless an earlier error did.
+func (r *Reader) Fail(err error) {
+	if r.err == nil {
+		r.err = err
+		r.off = len(r.buf)
+	}
+}
+
+func (r *Reader) take(n int) []byte {
+	if r.err != nil {
+		return nil
+	}
+	if n > r.Len() {
+		r.Fail(ErrShort)
+		return nil
+	}
+	b := r.buf[r.off : r.off+n : r.off+n]
+	r.off += n
+	return b
+}
+
+// Bool reads one byte; any value but zero is true.
+func (r *Reader) Bool() bool {
+	b := r.take(1)
+	return b != nil && b[0] != 0
+}
+
+// Int reads a 32-bit integer.
+func (r *Reader) Int() int32 {
+	b := r.take(4)
+	if b == nil {
+		return 0
+	}
+	return int32(binary.BigEndian.Uint32(b))
+}
+
+// Long reads a 64-bit integer.
+func (r *Reader) Long() int64 {
+	b := r.take(8)
+	if b == nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(b))
+}
+
+// length reads the length of a string or buffer; null is reported as −1.
+func (r *Reader) length(what string) int {
+	n := int(r.Int())
+	if r.err != nil || n == -1 {
+		return -1
+	}
+	if n < 0 {
+		r.Fail(fmt.Errorf("proto: %s of negative length %d", what, n))
+		return -1
+	}
+	if n > r.Len() {
+		r.Fail(fmt.Errorf("proto: %s of length %d with %d bytes left: %w", what, n, r.Len(), ErrShort))
+		return -1
+	}
+	return n
+}
+
+// Buffer reads a byte buffer; null is nil, empty is not.
+func (r *Reader) Buffer() []byte {
+	n := r.length("buffer")
+	if n < 0 {
+		return nil
+	}
+	b := r.take(n)
+	switch {
+	case n == 0:
+		return []byte{}
+	case r.alias:
+		return b
+	}
+	return append(make([]byte, 0, n), b...)
+}
+
+// String reads a string; null is [NullString], invalid UTF-8 becomes U+FFFD as
+// it does in Java.
+func (r *Reader) String() string {
+	n := r.length("string")
+	if n < 0 {
+		if r.err != nil {
+			return ""
+		}
+		return NullString
+	}
+	b := r.take(n)
+	if !utf8.Valid(b) {
+		return string([]rune(string(b)))
+	}
+	if r.alias && n > 0 {
+		return unsafe.String(&b[0], n)
+	}
+	return string(b)
+}
+
+// Count reads the length of a vector whose elements take at least min bytes
+// each. Null is −1; other negative counts are empty vectors, as in Java.
+func (r *Reader) Count(min int) int {
+	n := int(r.Int())
+	switch {
+	case r.err != nil || n == -1:
+		return -1
+	case n < 0:
+		return 0
+	case n*min > r.Len():
+		r.Fail(fmt.Errorf("proto: vector of %d elements with %d bytes left: %w", n, r.Len(), ErrShort))
+		return -1
+	}
+	return n
+}
+
+// Strings reads a vector of strings; null is nil, empty is not.
+func (r *Reader) Strings() []string {
+	n := r.Count(4)
+	if n < 0 {
+		return nil
+	}
+	v := make([]string, n)
+	for i := range v {
+		v[i] = r.String()
+	}
+	return v
+}
+
+// AppendBool appends a boolean as one byte.
+func AppendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// AppendInt appends a 32-bit integer.
+func AppendInt(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+
+// AppendLong appends a 64-bit integer.
+func AppendLong(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
+
+// AppendBuffer appends a byte buffer; nil is null.
+func AppendBuffer(b, v []byte) []byte {
+	if v == nil {
+		return AppendInt(b, -1)
+	}
+	return append(AppendInt(b, int32(len(v))), v...)
+}
+
+// AppendString appends a string; [NullString] is null.
+func AppendString(b []byte, v string) []byte {
+	if v == NullString {
+		return AppendInt(b, -1)
+	}
+	return append(AppendInt(b, int32(len(v))), v...)
+}
+
+// AppendStrings appends a vector of strings; nil is null.
+func AppendStrings(b []byte, v []string) []byte {
+	if v == nil {
+		return AppendInt(b, -1)
+	}
+	b = AppendInt(b, int32(len(v)))
+	for _, s := range v {
+		b = AppendString(b, s)
+	}
+	return b
+}

@@ -1,0 +1,100 @@
+package proto
+
+import "fmt"
+
+// MultiHeader stands before every operation and result of a multi and, with
+// Done set, at its end.
+type MultiHeader struct {
+	Op   Op
+	Done bool
+	Err  Code
+}
+
+// multiHeaderSize is the length of an encoded MultiHeader in bytes.
+const multiHeaderSize = 9
+
+// Decode reads h.
+func (h *MultiHeader) Decode(r *Reader) {
+	h.Op = Op(r.Int())
+	h.Done = r.Bool()
+	h.Err = Code(r.Int())
+}
+
+// Append appends h to b.
+func (h *MultiHeader) Append(b []byte) []byte {
+	b = AppendInt(b, int32(h.Op))
+	b = AppendBool(b, h.Done)
+	return AppendInt(b, int32(h.Err))
+}
+
+// MultiOp is one operation of a multi or multiRead.
+type MultiOp struct {
+	Op  Op
+	Req Record // *CreateRequest, *CreateTTLRequest, *DeleteRequest, *SetDataRequest, *CheckVersionRequest, *GetDataRequest, *GetChildrenRequest
+}
+
+// MultiRequest is the body of multi and multiRead.
+type MultiRequest struct {
+	Ops []MultiOp
+}
+
+// Decode reads m. Operations that ZooKeeper does not allow inside a multi, and
+// a mixture of reads and writes, fail the Reader.
+func (m *MultiRequest) Decode(r *Reader) {
+	m.Ops = nil
+	for {
+		var h MultiHeader
+		h.Decode(r)
+		if r.Err() != nil || h.Done {
+			return
+		}
+		req := multiRecord(h.Op)
+		if req == nil {
+			r.Fail(fmt.Errorf("proto: %v inside a multi", h.Op))
+			return
+		}
+		if len(m.Ops) > 0 && (h.Op.Kind() == Read) != (m.Ops[0].Op.Kind() == Read) {
+			r.Fail(fmt.Errorf("proto: reads and writes in one multi"))
+			return
+		}
+		req.Decode(r)
+		m.Ops = append(m.Ops, MultiOp{h.Op, req})
+	}
+}
+
+// multiRecord returns a new record for an operation inside a multi, nil for
+// one that may not stand there.
+func multiRecord(op Op) Record {
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer:
+		return new(CreateRequest)
+	case OpCreateTTL:
+		return new(CreateTTLRequest)
+	case OpDelete:
+		return new(DeleteRequest)
+	case OpSetData:
+		return new(SetDataRequest)
+	case OpCheck:
+		return new(CheckVersionRequest)
+	case OpGetData:
+		return new(GetDataRequest)
+	case OpGetChildren:
+		return new(GetChildrenRequest)
+	}
+	return nil
+}
+
+// Append appends m to b.
+func (m *MultiRequest) Append(b []byte) []byte {
+	for _, op := range m.Ops {
+		h := MultiHeader{Op: op.Op, Err: -1}
+		b = op.Req.Append(h.Append(b))
+	}
+	return AppendMultiEnd(b)
+}
+
+// AppendMultiEnd appends the header that ends a multi request or response.
+func AppendMultiEnd(b []byte) []byte {
+	h := MultiHeader{Op: OpError, Done: true, Err: -1}
+	return h.Append(b)
+}
