@@ -1,0 +1,90 @@
+package oracle
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// configure lays out the directories of n servers: zoo.cfg, data and, in an
+// ensemble, myid.
+func configure(dir string, n int, o Options) ([]*Server, error) {
+	perServer := 1
+	if n > 1 {
+		perServer = 3
+	}
+	ports, err := FreePorts(n * perServer)
+	if err != nil {
+		return nil, err
+	}
+	var members []string
+	if n > 1 {
+		members = append(members, "initLimit=20", "syncLimit=10")
+		for i := range n {
+			members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[n+2*i], ports[n+2*i+1]))
+		}
+	}
+	servers := make([]*Server, n)
+	for i := range servers {
+		s := &Server{Port: ports[i], Dir: filepath.Join(dir, fmt.Sprint("server", i+1)), jvm: o.JVM}
+		data := filepath.Join(s.Dir, "data")
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return nil, err
+		}
+		if n > 1 {
+			s.ID = i + 1
+			if err := os.WriteFile(filepath.Join(data, "myid"), fmt.Appendln(nil, s.ID), 0o600); err != nil {
+				return nil, err
+			}
+		}
+		lines := override([]string{
+			"tickTime=2000",
+			"dataDir=" + data,
+			fmt.Sprint("clientPort=", s.Port),
+			"clientPortAddress=127.0.0.1",
+			"maxClientCnxns=0",
+			"admin.enableServer=false",
+			"4lw.commands.whitelist=*",
+		}, append(members, o.Config...))
+		text := strings.Join(lines, "\n") + "\n"
+		if err := os.WriteFile(filepath.Join(s.Dir, "zoo.cfg"), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		servers[i] = s
+	}
+	return servers, nil
+}
+
+// override returns the defaults whose key no line of extra sets, then extra.
+func override(defaults, extra []string) []string {
+	set := make(map[string]bool)
+	for _, line := range extra {
+		key, _, _ := strings.Cut(line, "=")
+		set[key] = true
+	}
+	var lines []string
+	for _, line := range defaults {
+		if key, _, _ := strings.Cut(line, "="); !set[key] {
+			lines = append(lines, line)
+		}
+	}
+	return append(lines, extra...)
+}
+
+// FreePorts returns n different TCP ports of 127.0.0.1 that were free a moment
+// ago. Another process may take one at any time: callers retry.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("oracle: looking for a free port: %w", err)
+		}
+		// Held until all are chosen, so that no port is chosen twice.
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
