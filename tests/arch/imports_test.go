@@ -1,0 +1,115 @@
+package arch
+
+import (
+	"strings"
+	"testing"
+)
+
+const module = "github.com/zkgo/zkgo"
+
+// rule says what one package may import of this module, and why no more.
+type rule struct {
+	pkg    string   // path below the module
+	allows []string // packages and, with /..., folders
+	why    string
+}
+
+// rules lists every package that others build on. Test files are free.
+var rules = []rule{
+	{"proto", nil, "the vocabulary stands on nothing"},
+	{"tree", []string{"proto"}, "the tree is pure: no clock, no network, no log"},
+	{"session", []string{"proto"}, "the session table changes only by what the log says"},
+	{"watch", []string{"proto"}, "watches know neither the tree nor sockets"},
+	{"client", []string{"proto"}, "the client must work against any ZooKeeper: nothing of our server"},
+	{"recipes", []string{"client"}, "recipes see a client's interface, not the wire"},
+	{"raftfsm/logstore", nil, "stores keep bytes and do not know what they mean"},
+	{"raftfsm/peer", nil, "the peer network carries streams and does not know what they mean"},
+	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/logstore", "raftfsm/peer"}, "the replicated state does not know the client protocol's connections"},
+	{"server/zoocfg", nil, "a configuration file is read without a server"},
+	{"server", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/..."}, "the server stands on the replicated state, never on the client"},
+	{"cmd/zkgo", []string{"server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
+}
+
+// libraries says which packages may import which library families.
+var libraries = map[string][]string{
+	"github.com/hashicorp/raft":        {"raftfsm", "raftfsm/logstore", "raftfsm/peer"},
+	"github.com/hashicorp/raft-wal":    {"raftfsm/logstore"},
+	"github.com/hashicorp/raft-boltdb": {"raftfsm/logstore"},
+	"go.etcd.io/bbolt":                 {"raftfsm/logstore"},
+	"github.com/spf13/cobra":           {"cmd/zkgo"},
+}
+
+func TestImportDirection(t *testing.T) {
+	t.Parallel()
+	files := sources(t)
+	for _, f := range files {
+		if f.test {
+			continue
+		}
+		for _, imp := range f.imports {
+			checkInternal(t, f, imp)
+			checkLibrary(t, f, imp)
+		}
+	}
+}
+
+// checkInternal holds one import of this module against the rules.
+func checkInternal(t *testing.T, f file, imp string) {
+	t.Helper()
+	path, ours := strings.CutPrefix(imp, module+"/")
+	if !ours {
+		return
+	}
+	if strings.HasPrefix(path, "cmd/") || strings.HasPrefix(path, "tests/") && !strings.HasPrefix(f.pkg, "tests/") {
+		t.Errorf("%s imports %s: nothing imports commands and tests", f.path, path)
+	}
+	for _, r := range rules {
+		if f.pkg == r.pkg && !matches(r.allows, path) {
+			t.Errorf("%s imports %s: %s", f.path, path, r.why)
+		}
+	}
+}
+
+// matches reports whether path is in the list.
+func matches(list []string, path string) bool {
+	for _, a := range list {
+		if dir, ok := strings.CutSuffix(a, "/..."); ok && strings.HasPrefix(path, dir) || a == path {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLibrary keeps each library where it belongs.
+func checkLibrary(t *testing.T, f file, imp string) {
+	t.Helper()
+	if strings.HasPrefix(f.pkg, "tests/") {
+		return
+	}
+	for lib, allowed := range libraries {
+		if imp != lib && !strings.HasPrefix(imp, lib+"/") {
+			continue
+		}
+		if !matches(allowed, f.pkg) {
+			t.Errorf("%s imports %s, which only %s may know", f.path, imp, strings.Join(allowed, ", "))
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	doc := map[string]bool{}
+	for _, f := range sources(t) {
+		if !f.test {
+			doc[f.pkg] = doc[f.pkg] || f.doc
+		}
+	}
+	if len(doc) < 8 {
+		t.Fatalf("only %d packages found: this test does not see the module", len(doc))
+	}
+	for pkg, has := range doc {
+		if !has {
+			t.Errorf("package %s has no doc comment", pkg)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// file is what the rules look at in one Go file.
+type file struct {
+	path     string // below the module's root
+	pkg      string // folder below the module's root
+	test     bool
+	doc      bool // has a package comment
+	synctest bool // runs in fake time, where sleeping costs nothing
+	lines    int
+	imports  []string
+	funcs    map[string]int      // lines of each function
+	sleeps   map[string]struct{} // functions that call time.Sleep
+}
+
+// sources reads every Go file of the module.
+func sources(t *testing.T) []file {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatalf("the module's root: %v", err)
+	}
+	var files []file
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(p, ".go"):
+			return nil
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		files = append(files, read(t, p, filepath.ToSlash(rel)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// read parses one file.
+func read(t *testing.T, name, rel string) file {
+	t.Helper()
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := file{
+		path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), doc: tree.Doc != nil,
+		lines: set.Position(tree.End()).Line, funcs: map[string]int{}, sleeps: map[string]struct{}{},
+	}
+	for _, imp := range tree.Imports {
+		p, err := strconv.Unquote(imp.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.imports = append(f.imports, p)
+		f.synctest = f.synctest || p == "testing/synctest"
+	}
+	for _, d := range tree.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		f.funcs[fn.Name.Name] = set.Position(fn.End()).Line - set.Position(fn.Pos()).Line
+		if sleeps(fn) {
+			f.sleeps[fn.Name.Name] = struct{}{}
+		}
+	}
+	return f
+}
+
+// sleeps reports whether fn calls time.Sleep.
+func sleeps(fn *ast.FuncDecl) bool {
+	found := false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if ok && sel.Sel.Name == "Sleep" {
+			x, ok := sel.X.(*ast.Ident)
+			found = found || ok && x.Name == "time"
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,53 @@
+package arch
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	maxFileLines = 800
+	maxFuncLines = 120
+)
+
+func TestNothingGrowsTooLarge(t *testing.T) {
+	t.Parallel()
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		if f.lines > maxFileLines {
+			t.Errorf("%s has %d lines, more than %d: it has more than one subject", f.path, f.lines, maxFileLines)
+		}
+		for name, n := range f.funcs {
+			if n > maxFuncLines {
+				t.Errorf("%s: %s has %d lines, more than %d", f.path, name, n, maxFuncLines)
+			}
+		}
+	}
+}
+
+func TestNoInitFunctions(t *testing.T) {
+	t.Parallel()
+	for _, f := range sources(t) {
+		if _, ok := f.funcs["init"]; ok {
+			t.Errorf("%s has an init function: state that nobody asked for", f.path)
+		}
+	}
+}
+
+// TestNoSleepingTests: a test that sleeps is slow on a fast machine and wrong
+// on a slow one. Waiting for a condition belongs into a helper named eventually.
+func TestNoSleepingTests(t *testing.T) {
+	t.Parallel()
+	for _, f := range sources(t) {
+		if !f.test || f.synctest {
+			continue
+		}
+		for name := range f.sleeps {
+			if !strings.Contains(strings.ToLower(name), "eventually") {
+				t.Errorf("%s: %s sleeps", f.path, name)
+			}
+		}
+	}
+}
