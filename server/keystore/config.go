@@ -1,0 +1,199 @@
+package keystore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options are the ssl.* settings of one port.
+type Options struct {
+	Key   Store
+	Trust Store
+
+	ClientAuth       string   // none, want or need; need when empty
+	Protocols        []string // TLSv1.2, TLSv1.3; both when empty
+	CipherSuites     []string // names as Go or Java spell them; Go's choice when empty
+	VerifyClientHost bool     // a client's certificate must name the address it comes from
+	Reload           bool     // read the files again when they change
+}
+
+// ServerConfig returns the TLS configuration of a listener. With Reload, a file
+// that cannot be read anew is reported to warn and the last good one is used.
+func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
+	base, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	if !o.Reload {
+		return base, nil
+	}
+	r := &reloader{options: o, current: base, stamp: o.stamp(), warn: warn}
+	outer := base.Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.config(), nil }
+	return outer, nil
+}
+
+// load reads the files and builds a configuration.
+func (o Options) load() (*tls.Config, error) {
+	cert, err := o.Key.Certificate()
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if err := o.versions(c); err != nil {
+		return nil, err
+	}
+	if c.CipherSuites, err = suites(o.CipherSuites); err != nil {
+		return nil, err
+	}
+	if err := o.clients(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// clients sets how clients are verified.
+func (o Options) clients(c *tls.Config) error {
+	switch strings.ToLower(o.ClientAuth) {
+	case "none":
+		return nil
+	case "want":
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	case "need", "":
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	default:
+		return fmt.Errorf("ssl.clientAuth is %q, not none, want or need", o.ClientAuth)
+	}
+	if o.Trust.Location == "" {
+		return errors.New("ssl.trustStore.location is not set: clients' certificates cannot be verified (or set ssl.clientAuth=none)")
+	}
+	pool, err := o.Trust.Pool()
+	c.ClientCAs = pool
+	return err
+}
+
+// VerifyHost checks, when asked for, that a client's certificate names the
+// address that it comes from.
+func (o Options) VerifyHost(state tls.ConnectionState, remote net.Addr) error {
+	if !o.VerifyClientHost || len(state.PeerCertificates) == 0 {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(remote.String())
+	if err != nil {
+		return err
+	}
+	return verifyHost(state.PeerCertificates[0], host)
+}
+
+// verifyHost accepts a certificate for the address itself or for a name that
+// the address resolves to.
+func verifyHost(cert *x509.Certificate, ip string) error {
+	err := cert.VerifyHostname(ip)
+	if err == nil {
+		return nil
+	}
+	names, lookupErr := net.LookupAddr(ip)
+	if lookupErr != nil {
+		return err
+	}
+	for _, n := range names {
+		if cert.VerifyHostname(strings.TrimSuffix(n, ".")) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// versions sets the range of protocol versions.
+func (o Options) versions(c *tls.Config) error {
+	if len(o.Protocols) == 0 {
+		return nil
+	}
+	c.MinVersion, c.MaxVersion = 0, 0
+	for _, p := range o.Protocols {
+		v, ok := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}[strings.TrimSpace(p)]
+		if !ok {
+			return fmt.Errorf("ssl.enabledProtocols: %q is neither TLSv1.2 nor TLSv1.3; older ones are not offered", p)
+		}
+		if c.MinVersion == 0 || v < c.MinVersion {
+			c.MinVersion = v
+		}
+		c.MaxVersion = max(c.MaxVersion, v)
+	}
+	return nil
+}
+
+// suites finds cipher suites by name. Those of TLS 1.3 cannot be chosen in Go:
+// naming them is allowed and changes nothing.
+func suites(names []string) ([]uint16, error) {
+	var ids []uint16
+	for _, name := range names {
+		id, ok := suite(strings.TrimSpace(name))
+		if !ok {
+			return nil, fmt.Errorf("ssl.ciphersuites: %q is unknown or not safe enough to be offered", name)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func suite(name string) (uint16, bool) {
+	for _, s := range tls.CipherSuites() {
+		// Java's names of the two ChaCha suites end in _SHA256 as well.
+		if s.Name == name {
+			return s.ID, true
+		}
+	}
+	return 0, false
+}
+
+// reloader keeps the newest good configuration of Options whose files change.
+type reloader struct {
+	options Options
+	warn    func(error)
+
+	mu      sync.Mutex
+	current *tls.Config
+	stamp   [4]fileStamp
+}
+
+// fileStamp tells two states of a file apart.
+type fileStamp struct {
+	size  int64
+	mtime time.Time
+}
+
+// stamp looks at the files without reading them.
+func (o Options) stamp() (s [4]fileStamp) {
+	for i, name := range []string{o.Key.Location, o.Key.PasswordPath, o.Trust.Location, o.Trust.PasswordPath} {
+		if info, err := os.Stat(name); err == nil {
+			s[i] = fileStamp{info.Size(), info.ModTime()}
+		}
+	}
+	return s
+}
+
+// config returns the configuration for the next handshake.
+func (r *reloader) config() *tls.Config {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.options.stamp()
+	if now == r.stamp {
+		return r.current
+	}
+	r.stamp = now
+	fresh, err := r.options.load()
+	if err != nil {
+		r.warn(fmt.Errorf("certificates not reloaded: %w", err))
+		return r.current
+	}
+	r.current = fresh
+	return r.current
+}

@@ -1,0 +1,306 @@
+package keystore
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	jks "github.com/pavlo-v-chernykh/keystore-go/v4"
+	"software.sslmate.com/src/go-pkcs12"
+)
+
+// Store names a key store or a trust store.
+type Store struct {
+	Location     string
+	Password     string
+	PasswordPath string // a file that holds the password; used before Password
+	Type         string // JKS, PEM or PKCS12; by the file's extension when empty
+}
+
+// The formats.
+const (
+	typeJKS    = "JKS"
+	typePEM    = "PEM"
+	typePKCS12 = "PKCS12"
+)
+
+// kind returns the store's format, as ZooKeeper finds it: by the setting or by
+// the extension.
+func (s Store) kind() (string, error) {
+	switch t := strings.ToUpper(s.Type); t {
+	case typeJKS, typePEM, typePKCS12:
+		return t, nil
+	case "":
+	default:
+		return "", fmt.Errorf("%s: key stores of type %s cannot be read: JKS, PEM and PKCS12 can", s.Location, s.Type)
+	}
+	switch ext := strings.ToLower(filepath.Ext(s.Location)); ext {
+	case ".jks":
+		return typeJKS, nil
+	case ".pem":
+		return typePEM, nil
+	case ".p12", ".pfx":
+		return typePKCS12, nil
+	}
+	return "", fmt.Errorf("%s: the extension is none of .jks, .pem, .p12: set the type", s.Location)
+}
+
+// password returns the store's password.
+func (s Store) password() (string, error) {
+	if s.PasswordPath == "" {
+		return s.Password, nil
+	}
+	b, err := os.ReadFile(s.PasswordPath)
+	if err != nil {
+		return "", fmt.Errorf("password of %s: %w", s.Location, err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}
+
+// open reads the file and what is needed to understand it.
+func (s Store) open() (data []byte, kind, password string, err error) {
+	if kind, err = s.kind(); err != nil {
+		return nil, "", "", err
+	}
+	if password, err = s.password(); err != nil {
+		return nil, "", "", err
+	}
+	data, err = os.ReadFile(s.Location)
+	return data, kind, password, err
+}
+
+// Certificate reads the private key and its certificate chain.
+func (s Store) Certificate() (tls.Certificate, error) {
+	data, kind, password, err := s.open()
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("key store: %w", err)
+	}
+	var cert tls.Certificate
+	switch kind {
+	case typeJKS:
+		cert, err = keyFromJKS(data, password)
+	case typePKCS12:
+		cert, err = keyFromPKCS12(data, password)
+	default:
+		cert, err = keyFromPEM(data)
+	}
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("key store %s: %w", s.Location, err)
+	}
+	return cert, nil
+}
+
+// Pool reads the trusted certificates.
+func (s Store) Pool() (*x509.CertPool, error) {
+	data, kind, password, err := s.open()
+	if err != nil {
+		return nil, fmt.Errorf("trust store: %w", err)
+	}
+	var certs []*x509.Certificate
+	switch kind {
+	case typeJKS:
+		certs, err = trustFromJKS(data, password)
+	case typePKCS12:
+		certs, err = trustFromPKCS12(data, password)
+	default:
+		certs, err = certsFromPEM(data)
+	}
+	if err == nil && len(certs) == 0 {
+		err = errors.New("it holds no certificate")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("trust store %s: %w", s.Location, err)
+	}
+	pool := x509.NewCertPool()
+	for _, c := range certs {
+		pool.AddCert(c)
+	}
+	return pool, nil
+}
+
+// certificate joins a key and its chain and checks that they belong together.
+func certificate(key any, chain [][]byte) (tls.Certificate, error) {
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return tls.Certificate{}, fmt.Errorf("a key of type %T cannot sign", key)
+	}
+	if len(chain) == 0 {
+		return tls.Certificate{}, errors.New("the key has no certificate")
+	}
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pub, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !pub.Equal(signer.Public()) {
+		return tls.Certificate{}, fmt.Errorf("the key does not belong to the certificate of %s", leaf.Subject)
+	}
+	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// keyFromPEM reads a key and a chain from one file. An encrypted key is refused.
+func keyFromPEM(data []byte) (tls.Certificate, error) {
+	var chain [][]byte
+	var key any
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		switch {
+		case block.Type == "CERTIFICATE":
+			chain = append(chain, block.Bytes)
+		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
+			return tls.Certificate{}, errors.New("the private key is encrypted: put it into a PKCS12 or JKS store instead")
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			k, err := parseKey(block.Bytes)
+			if err != nil {
+				return tls.Certificate{}, err
+			}
+			key = k
+		}
+	}
+	if key == nil {
+		return tls.Certificate{}, errors.New("it holds no private key")
+	}
+	return certificate(key, chain)
+}
+
+// parseKey reads a private key in any of the three encodings.
+func parseKey(der []byte) (any, error) {
+	if k, err := x509.ParsePKCS8PrivateKey(der); err == nil {
+		return k, nil
+	}
+	if k, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return k, nil
+	}
+	k, err := x509.ParseECPrivateKey(der)
+	if err != nil {
+		return nil, errors.New("the private key is neither PKCS8 nor PKCS1 nor SEC1")
+	}
+	return k, nil
+}
+
+// certsFromPEM reads all certificates of a PEM file.
+func certsFromPEM(data []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(certs)+1, err)
+		}
+		certs = append(certs, c)
+	}
+	return certs, nil
+}
+
+// keyFromPKCS12 reads the key and its chain.
+func keyFromPKCS12(data []byte, password string) (tls.Certificate, error) {
+	key, leaf, more, err := pkcs12.DecodeChain(data, password)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	chain := [][]byte{leaf.Raw}
+	for _, c := range more {
+		chain = append(chain, c.Raw)
+	}
+	return certificate(key, chain)
+}
+
+// trustFromPKCS12 reads the certificates of a trust store, or of a key store
+// that serves as one.
+func trustFromPKCS12(data []byte, password string) ([]*x509.Certificate, error) {
+	certs, err := pkcs12.DecodeTrustStore(data, password)
+	if err == nil {
+		return certs, nil
+	}
+	_, leaf, more, chainErr := pkcs12.DecodeChain(data, password)
+	if chainErr != nil {
+		return nil, err
+	}
+	return append(more, leaf), nil
+}
+
+// loadJKS opens a Java key store.
+func loadJKS(data []byte, password string) (jks.KeyStore, error) {
+	ks := jks.New(jks.WithOrderedAliases())
+	if err := ks.Load(bytes.NewReader(data), []byte(password)); err != nil {
+		return ks, fmt.Errorf("wrong password or damaged: %w", err)
+	}
+	return ks, nil
+}
+
+// keyFromJKS reads the first private key. Java writes PKCS12 under the
+// extension .jks since version 9, so that is tried too.
+func keyFromJKS(data []byte, password string) (tls.Certificate, error) {
+	if isDER(data) {
+		return keyFromPKCS12(data, password)
+	}
+	ks, err := loadJKS(data, password)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	for _, alias := range ks.Aliases() {
+		if !ks.IsPrivateKeyEntry(alias) {
+			continue
+		}
+		e, err := ks.GetPrivateKeyEntry(alias, []byte(password))
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("entry %q: %w", alias, err)
+		}
+		key, err := parseKey(e.PrivateKey)
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("entry %q: %w", alias, err)
+		}
+		var chain [][]byte
+		for _, c := range e.CertificateChain {
+			chain = append(chain, c.Content)
+		}
+		return certificate(key, chain)
+	}
+	return tls.Certificate{}, errors.New("it holds no private key")
+}
+
+// trustFromJKS reads the trusted certificates, and those of keys as well.
+func trustFromJKS(data []byte, password string) ([]*x509.Certificate, error) {
+	if isDER(data) {
+		return trustFromPKCS12(data, password)
+	}
+	ks, err := loadJKS(data, password)
+	if err != nil {
+		return nil, err
+	}
+	var certs []*x509.Certificate
+	for _, alias := range ks.Aliases() {
+		raw, err := entryCerts(ks, alias)
+		if err != nil {
+			return nil, fmt.Errorf("entry %q: %w", alias, err)
+		}
+		for _, r := range raw {
+			c, err := x509.ParseCertificate(r.Content)
+			if err != nil {
+				return nil, fmt.Errorf("entry %q: %w", alias, err)
+			}
+			certs = append(certs, c)
+		}
+	}
+	return certs, nil
+}
+
+// entryCerts returns the certificates of one entry, whatever it is.
+func entryCerts(ks jks.KeyStore, alias string) ([]jks.Certificate, error) {
+	if ks.IsTrustedCertificateEntry(alias) {
+		e, err := ks.GetTrustedCertificateEntry(alias)
+		return []jks.Certificate{e.Certificate}, err
+	}
+	return ks.GetPrivateKeyEntryCertificateChain(alias)
+}
+
+// isDER reports whether data opens as PKCS12 does, with an ASN.1 sequence.
+func isDER(data []byte) bool { return len(data) > 0 && data[0] == 0x30 }
