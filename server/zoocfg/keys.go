@@ -1,0 +1,191 @@
+package zoocfg
+
+import (
+	"strings"
+	"time"
+)
+
+// A key is a key of the file that this package knows.
+type key struct {
+	name    string
+	set     setter
+	ignored bool // it is ZooKeeper's and has no meaning here
+}
+
+// keyTable lists every known key. The order is for the reader.
+func keyTable() []key {
+	var all []key
+	for _, part := range [][]key{
+		listenerKeys(), ensembleKeys(), storageKeys(), limitKeys(), featureKeys(),
+		authKeys(), quorumAuthKeys(), adminKeys(), metricsKeys(), checkedKeys(),
+	} {
+		all = append(all, part...)
+	}
+	all = append(all, tlsKeys("ssl.", func(c *Config) *TLS { return &c.TLS })...)
+	all = append(all, tlsKeys("ssl.quorum.", func(c *Config) *TLS { return &c.QuorumTLS })...)
+	for _, name := range ignoredKeys() {
+		all = append(all, key{name: name, ignored: true})
+	}
+	return all
+}
+
+// knownKeys is keyTable by name. Nothing writes to it.
+var knownKeys = func() map[string]key {
+	m := map[string]key{}
+	for _, k := range keyTable() {
+		m[k.name] = k
+	}
+	return m
+}()
+
+func listenerKeys() []key {
+	return []key{
+		{name: "clientPort", set: portNumber(func(c *Config) *int { return &c.ClientPort })},
+		{name: "clientPortAddress", set: text(func(c *Config) *string { return &c.ClientPortAddress })},
+		{name: "secureClientPort", set: portNumber(func(c *Config) *int { return &c.SecureClientPort })},
+		{name: "secureClientPortAddress", set: text(func(c *Config) *string { return &c.SecureClientPortAddress })},
+		{name: "client.portUnification", set: boolean(func(c *Config) *bool { return &c.PortUnification })},
+		{name: "clientPortListenBacklog", set: integer(anyInt, func(c *Config) *int { return &c.ClientPortListenBacklog })},
+		{name: "maxClientCnxns", set: integer(anyInt, func(c *Config) *int { return &c.MaxClientCnxns })},
+		{name: "maxCnxns", set: propInt(0, func(c *Config) *int { return &c.MaxCnxns })},
+		{name: "nio.sessionlessCnxnTimeout", set: propMillis(1, func(c *Config) *time.Duration { return &c.SessionlessCnxnTimeout })},
+		{name: "tcpKeepAlive", set: boolean(func(c *Config) *bool { return &c.TCPKeepAlive })},
+		{name: "tickTime", set: millis(0, (*Config).setTick)},
+		{name: "minSessionTimeout", set: millis(Unset, func(c *Config, d time.Duration) {
+			c.setSessionTimeout("minSessionTimeout", &c.MinSessionTimeout, d, 2)
+		})},
+		{name: "maxSessionTimeout", set: millis(Unset, func(c *Config, d time.Duration) {
+			c.setSessionTimeout("maxSessionTimeout", &c.MaxSessionTimeout, d, 20)
+		})},
+	}
+}
+
+const anyInt = -1 << 31
+
+func ensembleKeys() []key {
+	return []key{
+		{name: "initLimit", set: integer(0, func(c *Config) *int { return &c.InitLimit })},
+		{name: "syncLimit", set: integer(0, func(c *Config) *int { return &c.SyncLimit })},
+		{name: "standaloneEnabled", set: boolean(func(c *Config) *bool { return &c.StandaloneEnabled })},
+		{name: "reconfigEnabled", set: boolean(func(c *Config) *bool { return &c.ReconfigEnabled })},
+		{name: "dynamicConfigFile", set: text(func(c *Config) *string { return &c.DynamicConfigFile })},
+		{name: "peerType", set: setPeerType},
+		{name: "quorumListenOnAllIPs", set: boolean(func(c *Config) *bool { return &c.QuorumListenOnAllIPs })},
+		{name: "multiAddress.enabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressEnabled })},
+		{name: "multiAddress.reachabilityCheckEnabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressReachabilityCheck })},
+		{name: "multiAddress.reachabilityCheckTimeoutMs", set: millis(anyInt, func(c *Config, d time.Duration) { c.MultiAddressReachabilityTimeout = d })},
+		{name: "localSessionsEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsEnabled })},
+		{name: "localSessionsUpgradingEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsUpgradingEnabled })},
+		{name: "leaderServes", set: onUnlessNo(func(c *Config) *bool { return &c.LeaderServes })},
+		{name: "readonlymode.enabled", set: boolean(func(c *Config) *bool { return &c.ReadOnlyMode })},
+		{name: "sslQuorum", set: boolean(func(c *Config) *bool { return &c.SSLQuorum })},
+		{name: "portUnification", set: boolean(func(c *Config) *bool { return &c.QuorumPortUnification })},
+		{name: "sslQuorumReloadCertFiles", set: boolean(func(c *Config) *bool { return &c.QuorumTLS.CertReload })},
+	}
+}
+
+func storageKeys() []key {
+	return []key{
+		{name: "dataDir", set: (*Config).setDataDir},
+		{name: "dataLogDir", set: (*Config).setDataLogDir},
+		{name: "snapCount", set: propInt(1, func(c *Config) *int { return &c.SnapCount })},
+		{name: "snapSizeLimitInKb", set: propLong(anyInt, func(c *Config) *int64 { return &c.SnapSizeLimitKB })},
+		{name: "autopurge.snapRetainCount", set: integer(anyInt, func(c *Config) *int { return &c.AutopurgeRetain })},
+		{name: "autopurge.purgeInterval", set: setPurgeInterval},
+		{name: "forceSync", set: onUnlessNo(func(c *Config) *bool { return &c.ForceSync })},
+		{name: "fsync.warningthresholdms", set: propMillis(0, func(c *Config) *time.Duration { return &c.FsyncWarning })},
+		{name: "snapshot.trust.empty", set: boolean(func(c *Config) *bool { return &c.SnapshotTrustEmpty })},
+		{name: "datadir.autocreate", set: boolean(func(c *Config) *bool { return &c.DataDirAutocreate })},
+		{name: "db.autocreate", set: boolean(func(c *Config) *bool { return &c.DBAutocreate })},
+		{name: "logStore", set: oneOf(func(c *Config) *string { return &c.LogStore }, "wal", "bolt")},
+	}
+}
+
+func limitKeys() []key {
+	return []key{
+		{name: "jute.maxbuffer", set: (*Config).setJuteMaxBuffer},
+		{name: "jute.maxbuffer.extrasize", set: propInt(0, func(c *Config) *int { return &c.JuteExtraSize })},
+		{name: "largeRequestMaxBytes", set: propInt(1, func(c *Config) *int { return &c.LargeRequestMax })},
+		{name: "largeRequestThreshold", set: propInt(Unset, func(c *Config) *int { return &c.LargeRequestAt })},
+		{name: "globalOutstandingLimit", set: propInt(1, func(c *Config) *int { return &c.GlobalOutstanding })},
+		{name: "znode.container.checkIntervalMs", set: propMillis(1, func(c *Config) *time.Duration { return &c.ContainerCheckInterval })},
+		{name: "znode.container.maxPerMinute", set: propInt(1, func(c *Config) *int { return &c.ContainerMaxPerMinute })},
+		{name: "znode.container.maxNeverUsedIntervalMs", set: propMillis(0, func(c *Config) *time.Duration { return &c.ContainerMaxNeverUsed })},
+	}
+}
+
+func featureKeys() []key {
+	return []key{
+		{name: "4lw.commands.whitelist", set: setWhitelist},
+		{name: "skipACL", set: offUnlessYes(func(c *Config) *bool { return &c.SkipACL })},
+		{name: "extendedTypesEnabled", set: boolean(func(c *Config) *bool { return &c.ExtendedTypes })},
+		{name: "emulate353TTLNodes", set: boolean(func(c *Config) *bool { return &c.Emulate353TTL })},
+		{name: "enforceQuota", set: boolean(func(c *Config) *bool { return &c.EnforceQuota })},
+		{name: "enableEagerACLCheck", set: boolean(func(c *Config) *bool { return &c.EnableEagerACLCheck })},
+		{name: "fips-mode", set: boolean(func(c *Config) *bool { return &c.FIPSMode })},
+	}
+}
+
+func adminKeys() []key {
+	return []key{
+		{name: "admin.enableServer", set: boolean(func(c *Config) *bool { return &c.Admin.Enable })},
+		{name: "admin.serverPort", set: setAdminPort},
+		{name: "admin.serverAddress", set: text(func(c *Config) *string { return &c.Admin.Address })},
+		{name: "admin.commandURL", set: setCommandURL},
+		{name: "admin.idleTimeout", set: propMillis(0, func(c *Config) *time.Duration { return &c.Admin.IdleTimeout })},
+		{name: "admin.portUnification", set: boolean(func(c *Config) *bool { return &c.Admin.PortUnification })},
+		{name: "admin.forceHttps", set: boolean(func(c *Config) *bool { return &c.Admin.ForceHTTPS })},
+		{name: "admin.needClientAuth", set: boolean(func(c *Config) *bool { return &c.Admin.NeedClient })},
+		{name: "admin.snapshot.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.SnapshotEnabled })},
+		{name: "admin.restore.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.RestoreEnabled })},
+		{name: "admin.rateLimiterIntervalInMS", set: propMillis(0, func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval })},
+	}
+}
+
+func metricsKeys() []key {
+	return []key{
+		{name: "metricsProvider.className", set: setMetricsClass},
+		{name: "metricsProvider.httpHost", set: text(func(c *Config) *string { return &c.Metrics.HTTPHost })},
+		{name: "metricsProvider.httpPort", set: portNumber(func(c *Config) *int { return &c.Metrics.HTTPPort })},
+		{name: "metricsProvider.exportJvmInfo", set: boolean(func(c *Config) *bool { return &c.Metrics.ExportJVMInfo })},
+	}
+}
+
+func setMetricsClass(c *Config, v string) error {
+	const pkg = "org.apache.zookeeper.metrics."
+	switch v {
+	case pkg + "prometheus.PrometheusMetricsProvider", defaultMetrics, pkg + "impl.NullMetricsProvider":
+		c.Metrics.ClassName = v
+		c.Metrics.Enabled = strings.HasPrefix(v, pkg+"prometheus.")
+		return nil
+	}
+	return expected("a class of ZooKeeper's ("+pkg+"prometheus.PrometheusMetricsProvider): metrics provider class was not found", v)
+}
+
+func setAdminPort(c *Config, v string) error {
+	n, err := propertyNumber(v, 0, 65535)
+	if err != nil {
+		return err
+	}
+	c.Admin.Port, c.Admin.PortSet = int(n), true
+	return nil
+}
+
+func setCommandURL(c *Config, v string) error {
+	if !strings.HasPrefix(v, "/") {
+		return expected("a path that begins with /", v)
+	}
+	c.Admin.CommandURL = v
+	return nil
+}
+
+func setWhitelist(c *Config, v string) error {
+	c.FourLetterWhitelist = commaList(v)
+	for _, word := range c.FourLetterWhitelist {
+		if word == "*" {
+			c.FourLetterWhitelist = []string{"*"}
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package zoocfg
+
+// checkedKeys mean nothing here, but ZooKeeper refuses a file in which their
+// value is wrong.
+func checkedKeys() []key {
+	return []key{
+		{name: "electionAlg", set: checked(electionAlg), ignored: true},
+		{name: "connectToLearnerMasterLimit", set: checked(anyInteger), ignored: true},
+		{name: "observerMasterPort", set: checked(anyInteger), ignored: true},
+		{name: "syncEnabled", set: checked(anyBoolean), ignored: true},
+		{name: "quorum.cnxn.threads.size", set: checked(anyInteger), ignored: true},
+		{name: "jvm.pause.monitor", set: checked(anyBoolean), ignored: true},
+		{name: "jvm.pause.sleep.time.ms", set: checked(anyLong), ignored: true},
+		{name: "jvm.pause.warn-threshold.ms", set: checked(anyLong), ignored: true},
+		{name: "jvm.pause.info-threshold.ms", set: checked(anyLong), ignored: true},
+	}
+}
+
+// ignoredKeys are properties that tune the inside of ZooKeeper's server, or
+// belong to its clients and tools, or were left behind by older versions.
+func ignoredKeys() []string {
+	return []string{
+		// threads, buffers and caches of the Java server
+		"serverCnxnFactory", "watchManagerName", "nio.numSelectorThreads", "nio.numWorkerThreads",
+		"nio.directBufferBytes", "nio.shutdownTimeout", "netty.advancedFlowControl.enabled",
+		"netty.server.outstandingHandshake.limit", "netty.server.earlyDropSecureConnectionHandshakes",
+		"commitProcessor.numWorkerThreads", "commitProcessor.maxReadBatchSize",
+		"commitProcessor.maxCommitBatchSize", "commitProcessor.shutdownTimeout", "intBufferStartingSizeBytes",
+		"bitHashCacheSize", "maxResponseCacheSize", "maxGetChildrenResponseCacheSize", "watcherCleanThreadsNum",
+		"watcherCleanThreshold", "watcherCleanIntervalInSeconds", "maxInProcessingDeadWatchers",
+		"request_throttler.shutdownTimeout", "messageTracker.BufferSize", "messageTracker.Enabled",
+		// its log and snapshots
+		"preAllocSize", "txnLogSizeLimitInKb", "commitLogCount", "snapshotSizeFactor", "flushDelay",
+		"maxWriteQueuePollTime", "maxBatchSize", "snapshot.compression.method", "digest.enabled",
+		"closeSessionTxn.enabled", "serializeLastProcessedZxid.enabled", "traceFile",
+		// its election and learners
+		"cnxTimeout", "electionPortBindRetry", "fastleader.minNotificationInterval",
+		"fastleader.maxNotificationInterval", "leader.ackLoggingFrequency", "leader.closeSocketAsync",
+		"leader.maxConcurrentDiffSyncs", "leader.maxConcurrentSnapSyncs", "leader.maxTimeToWaitForEpoch",
+		"leaderConnectDelayDuringRetryMs", "learner.asyncSending", "learner.closeSocketAsync",
+		"learner.reconnectDelayMs", "follower.skipLearnerRequestToNextProcessor", "forceSnapshotSync",
+		"forward_learner_requests_to_commit_processor_disabled", "observer.reconnectDelayMs",
+		"observer.election.DelayMs", "observer.syncEnabled", "observerMaster.sizeLimit", "quorumCnxnTimeoutMs",
+		"leader.nodelay", "follower.nodelay", "ipReachableTimeout",
+		// throttles
+		"connection_throttle_tokens", "connection_throttle_fill_count", "connection_throttle_fill_time",
+		"connection_throttle_freeze_time", "connection_throttle_drop_increase", "connection_throttle_drop_decrease",
+		"connection_throttle_decrease_ratio", "connection_throttle_weight_enabled",
+		"connection_throttle_global_session_weight", "connection_throttle_local_session_weight",
+		"connection_throttle_renew_session_weight", "request_throttle_max_requests", "request_throttle_stall_time",
+		"request_throttle_drop_stale", "request_stale_connection_check", "request_stale_latency_check",
+		"throttled_op_wait_time",
+		// metrics, audit and administration
+		"metricsProvider.numWorkerThreads", "metricsProvider.maxQueueSize", "metricsProvider.workerShutdownTimeoutMs",
+		"pathStats.enabled", "pathStats.delay", "pathStats.initialDelay", "pathStats.maxDepth", "pathStats.sampleRate",
+		"pathStats.slotCapacity", "pathStats.slotDuration", "pathStats.topPathMax", "audit.enable",
+		"audit.impl.class", "admin.httpVersion", "jmx.log4j.disable", "jmx.log4j.mbean", "controllerPort",
+		// Kerberos and TLS of the Java platform
+		"jaasLoginRenew", "requireClientAuthScheme", "kerberos.canonicalizeHostNames", "kerberos.minReLoginTimeMs",
+		"requireKerberosConfig", "security.auth_to_local", "server.principal", "server.realm", "kinit",
+		"ssl.context.supplier.class", "ssl.quorum.context.supplier.class", "ssl.sslProvider", "ssl.tcnative.ocsp",
+		"IPAuthenticationProvider.usexforwardedfor", "letAnySaslUserDoX",
+		// of clients
+		"client.secure", "clientCnxnSocket", "clientTcpKeepAlive", "disableAutoWatchReset", "request.timeout",
+		"sasl.client", "sasl.client.username", "sasl.client.canonicalize.hostname", "sasl.clientconfig",
+	}
+}

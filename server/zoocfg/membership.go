@@ -1,0 +1,239 @@
+package zoocfg
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// isMember reports whether a key belongs to the membership. ZooKeeper looks at
+// the beginning only: groupies=… is a group, and a wrong one.
+func isMember(key string) bool {
+	return strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group") || strings.HasPrefix(key, "weight")
+}
+
+// setMember is one line of the membership. ZooKeeper does not trim these
+// values: a blank behind a port is part of it.
+func (c *Config) setMember(key, value string) error {
+	id, err := memberID(key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case strings.HasPrefix(key, "server."):
+		s, err := ParseServerLine(id, value)
+		if err != nil {
+			return err
+		}
+		c.putServer(s)
+	case strings.HasPrefix(key, "group"):
+		return c.setGroup(id, value)
+	default:
+		w, ok := parseLong(value)
+		if !ok {
+			return expected("an integer without blanks", value)
+		}
+		if c.Weights == nil {
+			c.Weights = map[uint64]int64{}
+		}
+		c.Weights[id] = w
+	}
+	return nil
+}
+
+// memberID is the number behind the first dot of the key.
+func memberID(key string) (uint64, error) {
+	text := key[strings.IndexByte(key, '.')+1:]
+	id, ok := parseLong(text)
+	if !ok || id < 0 {
+		return 0, expected("a number behind the dot of the key", text)
+	}
+	return uint64(id), nil
+}
+
+func (m *Membership) putServer(s Server) {
+	i, found := slices.BinarySearchFunc(m.Servers, s, func(a, b Server) int {
+		switch {
+		case a.ID < b.ID:
+			return -1
+		case a.ID > b.ID:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		m.Servers[i] = s
+		return
+	}
+	m.Servers = slices.Insert(m.Servers, i, s)
+}
+
+func (m *Membership) setGroup(id uint64, value string) error {
+	var ids []uint64
+	for _, part := range split(value, ":") {
+		sid, ok := parseLong(part)
+		if !ok || sid < 0 {
+			return expected("server ids separated by colons", value)
+		}
+		ids = append(ids, uint64(sid))
+	}
+	if m.Groups == nil {
+		m.Groups = map[uint64][]uint64{}
+	}
+	m.Groups[id] = ids
+	return nil
+}
+
+func (m *Membership) setVersion(value string) error {
+	v, err := strconv.ParseInt(value, 16, 64)
+	if err != nil || v < 0 {
+		return expected("a hexadecimal number", value)
+	}
+	m.ConfigVersion = uint64(v)
+	return nil
+}
+
+// readDynamic reads the membership from the file dynamicConfigFile names.
+func (c *Config) readDynamic() error {
+	file := c.DynamicConfigFile
+	text, err := c.readFile(file)
+	if err != nil {
+		return c.fail("dynamicConfigFile", err)
+	}
+	props, err := properties(string(text))
+	if err != nil {
+		return inFile(err, file)
+	}
+	c.Membership = Membership{ConfigVersion: versionOf(file)}
+	for _, p := range c.lastOfEach(props) {
+		key := trim(p.key)
+		switch {
+		case key == "version":
+			err = errors.New("dynamic file shouldn't have version inside")
+		case isMember(key):
+			err = c.setMember(key, p.value)
+		default:
+			err = fmt.Errorf("Unrecognised parameter: %s: expected server.N, group.N or weight.N", key)
+		}
+		if err != nil {
+			return &Error{File: file, Line: p.line, Key: key, Msg: err.Error(), Err: err}
+		}
+		c.origin[key] = origin{file, p.line}
+	}
+	return nil
+}
+
+// versionOf is the hexadecimal suffix of a dynamic file's name, 0 without one.
+func versionOf(file string) uint64 {
+	v, err := strconv.ParseInt(file[strings.LastIndexByte(file, '.')+1:], 16, 64)
+	if err != nil || v < 0 || !strings.Contains(file, ".") {
+		return 0
+	}
+	return uint64(v)
+}
+
+// checkGroups is QuorumHierarchical's view of groups and weights.
+func (m *Membership) checkGroups() error {
+	if len(m.Groups) == 0 && len(m.Weights) == 0 {
+		return nil
+	}
+	groupOf := map[uint64]uint64{}
+	for gid, ids := range m.Groups {
+		for _, id := range ids {
+			if _, twice := groupOf[id]; twice {
+				return fmt.Errorf("Server %d is in multiple groups", id)
+			}
+			groupOf[id] = gid
+		}
+	}
+	for _, s := range m.Voters() {
+		if _, ok := groupOf[s.ID]; !ok {
+			return fmt.Errorf("Server %d is not in a group", s.ID)
+		}
+	}
+	for id, gid := range groupOf {
+		s, ok := m.Server(id)
+		if _, weighted := m.Weights[id]; !weighted && (!ok || s.Role == Observer) {
+			return fmt.Errorf("group.%d names server %d, which is no participant and has no weight", gid, id)
+		}
+	}
+	return nil
+}
+
+// hierarchical says why groups and weights cannot be honoured. They can if they
+// come to a plain majority: one group in which every voter weighs the same.
+func (m *Membership) hierarchical() string {
+	if len(m.Groups) == 0 {
+		return ""
+	}
+	voters := m.Voters()
+	if len(m.Groups) > 1 {
+		return fmt.Sprintf("hierarchical quorums are not supported: %d groups are configured, "+
+			"but a majority of all voters decides here; remove the group and weight lines", len(m.Groups))
+	}
+	for _, s := range voters {
+		if m.weight(s.ID) != m.weight(voters[0].ID) || m.weight(s.ID) <= 0 {
+			return "hierarchical quorums are not supported: every voter counts the same here, " +
+				"whatever its weight; remove the group and weight lines"
+		}
+	}
+	for _, ids := range m.Groups {
+		for _, id := range ids {
+			if s, ok := m.Server(id); !ok || s.Role == Observer {
+				return fmt.Sprintf("hierarchical quorums are not supported: server %d has a weight but no vote", id)
+			}
+		}
+	}
+	return ""
+}
+
+func (m *Membership) weight(id uint64) int64 {
+	if w, ok := m.Weights[id]; ok {
+		return w
+	}
+	return 1
+}
+
+// Text is the content of the config node: a line for each server, the groups
+// and weights if there are any, and the version in hexadecimal without a line
+// end.
+func (m *Membership) Text() string {
+	var b strings.Builder
+	for _, s := range m.Servers {
+		b.WriteString(s.Line() + "\n")
+	}
+	for _, gid := range slices.Sorted(maps.Keys(m.Groups)) {
+		var ids []string
+		for _, id := range slices.Sorted(slices.Values(m.Groups[gid])) {
+			ids = append(ids, strconv.FormatUint(id, 10))
+		}
+		fmt.Fprintf(&b, "group.%d=%s\n", gid, strings.Join(ids, ":"))
+	}
+	weights := m.allWeights()
+	for _, id := range slices.Sorted(maps.Keys(weights)) {
+		fmt.Fprintf(&b, "weight.%d=%d\n", id, weights[id])
+	}
+	b.WriteString("version=" + strconv.FormatUint(m.ConfigVersion, 16))
+	return b.String()
+}
+
+// allWeights adds the weight 1 of the voters without a line, which ZooKeeper
+// does only where there are groups.
+func (m *Membership) allWeights() map[uint64]int64 {
+	all := maps.Clone(m.Weights)
+	if len(m.Groups) == 0 {
+		return all
+	}
+	if all == nil {
+		all = map[uint64]int64{}
+	}
+	for _, s := range m.Voters() {
+		all[s.ID] = m.weight(s.ID)
+	}
+	return all
+}

@@ -1,0 +1,199 @@
+package zoocfg
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// An Option changes how a file is read.
+type Option func(*options)
+
+type options struct {
+	myID     *uint64
+	readFile func(path string) ([]byte, error)
+	sets     [][2]string
+}
+
+// WithMyID gives the server's id instead of the myid file.
+func WithMyID(id uint64) Option { return func(o *options) { o.myID = &id } }
+
+// WithReadFile replaces the file system for every file the reading needs.
+func WithReadFile(read func(path string) ([]byte, error)) Option {
+	return func(o *options) { o.readFile = read }
+}
+
+// WithSet sets a key after the lines of the file and before the checks across
+// keys, so that a flag can complete or correct what the file says.
+func WithSet(key, value string) Option {
+	return func(o *options) { o.sets = append(o.sets, [2]string{key, value}) }
+}
+
+// Parse reads a configuration file, the dynamic file it names and myid.
+func Parse(path string, opts ...Option) (*Config, error) {
+	o := gather(opts)
+	text, err := o.readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{File: path, Msg: "file is missing", Err: err}
+	case err != nil:
+		return nil, &Error{File: path, Msg: err.Error(), Err: err}
+	}
+	return load(path, string(text), o)
+}
+
+// ParseText is Parse for a text in memory; name is the file to be named in
+// messages. It reads the dynamic file the text names, and myid, from disk.
+func ParseText(name, text string, opts ...Option) (*Config, error) {
+	return load(name, text, gather(opts))
+}
+
+func gather(opts []Option) options {
+	o := options{readFile: blank().readFile}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+func load(path, text string, o options) (*Config, error) {
+	c := blank()
+	c.Path, c.Text, c.readFile = path, text, o.readFile
+	if o.myID != nil {
+		c.MyID, c.HasMyID = *o.myID, true
+	}
+	props, err := properties(text)
+	if err != nil {
+		return nil, inFile(err, path)
+	}
+	if err := c.applyStatic(props); err != nil {
+		return nil, err
+	}
+	for _, s := range o.sets {
+		if err := c.Set(s[0], s[1]); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func inFile(err error, path string) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.File = path
+	}
+	return err
+}
+
+// setByHand is where a key comes from that Set has set.
+const setByHand = "--set"
+
+// Set changes one key as a line in the file would: the same keys, the same
+// values, the same errors. What follows from other keys is checked by Validate.
+func (c *Config) Set(key, value string) error {
+	if c.origin == nil {
+		return &Error{File: setByHand, Key: key, Msg: "the configuration is neither parsed nor Default"}
+	}
+	return c.apply(property{key: key, value: value}, setByHand)
+}
+
+// applyStatic applies the lines of the configuration file itself.
+func (c *Config) applyStatic(props []property) error {
+	props = c.lastOfEach(props)
+	for _, p := range props {
+		if p.key == "dynamicConfigFile" {
+			c.origin[p.key] = origin{c.Path, p.line}
+		}
+	}
+	for _, p := range props {
+		if err := c.apply(p, c.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastOfEach drops the lines that a later one with the same key overrules.
+func (c *Config) lastOfEach(props []property) []property {
+	last := map[string]int{}
+	for i, p := range props {
+		last[p.key] = i
+	}
+	var kept []property
+	for i, p := range props {
+		if n := last[p.key]; n != i {
+			c.Warnings = appendNew(c.Warnings, Warning{File: c.Path, Line: p.line, Key: p.key,
+				Msg: "has no effect, line " + itoa(props[n].line) + " sets the key again"})
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// apply is one line: the body of QuorumPeerConfig.parseProperties.
+func (c *Config) apply(p property, file string) error {
+	name, value := trim(p.key), trim(p.value)
+	was, had := c.origin[name]
+	c.origin[name] = origin{file, p.line}
+	err := c.dispatch(name, value, p.value)
+	if err != nil {
+		failed := c.fail(name, err)
+		delete(c.origin, name)
+		if had {
+			c.origin[name] = was
+		}
+		return failed
+	}
+	if p.eightBit {
+		c.warn(name, "", "has characters outside of ASCII, which are read as ISO-8859-1 as ZooKeeper does: write \\uXXXX")
+	}
+	return nil
+}
+
+// dispatch finds out what kind of key it is.
+func (c *Config) dispatch(name, value, raw string) error {
+	k, known := knownKeys[name]
+	switch {
+	case isMember(name):
+		if c.isSet("dynamicConfigFile") {
+			return errors.New("parameter: " + name + " must be in a separate dynamic config file")
+		}
+		return c.setMember(name, raw)
+	case known && k.set != nil:
+		if k.ignored {
+			c.ignore(name)
+		}
+		return k.set(c, value)
+	case known, strings.HasPrefix(name, "metricsProvider."):
+		c.ignore(name)
+	case strings.HasPrefix(name, authProviderPrefix):
+		c.setAuthProvider(name, value)
+	case name == "version":
+		return c.setVersion(raw)
+	case name == "oraclePath":
+		c.ignore(name)
+		c.warn(name, "", "there is no oracle here: with two servers both are needed for a majority")
+	default:
+		c.warnUnknown(name)
+	}
+	return nil
+}
+
+func (c *Config) ignore(name string) {
+	for _, have := range c.Ignored {
+		if have == name {
+			return
+		}
+	}
+	c.Ignored = append(c.Ignored, name)
+}
+
+// missing reports whether there is no such regular file.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR)
+}

@@ -1,0 +1,90 @@
+package zoocfg
+
+import (
+	"slices"
+	"strings"
+)
+
+// warnUnknown is for the keys ZooKeeper turns into a system property that
+// nothing reads.
+func (c *Config) warnUnknown(name string) {
+	if rest, ok := strings.CutPrefix(name, "zookeeper."); ok {
+		if _, known := knownKeys[rest]; known || strings.HasPrefix(rest, authProviderPrefix) {
+			c.warn(name, rest, "has no effect: ZooKeeper puts zookeeper. in front of the key itself; write %s", rest)
+			return
+		}
+	}
+	// A byte order mark reads as three characters of the first key.
+	if rest, ok := strings.CutPrefix(name, "\u00ef\u00bb\u00bf"); ok {
+		c.warn(name, rest, "unknown key: the file begins with a byte order mark, remove it")
+		return
+	}
+	if near := nearestKey(name); near != "" {
+		c.warn(name, near, "unknown key, did you mean %s?", near)
+		return
+	}
+	c.warn(name, "", "unknown key")
+}
+
+// nearestKey is the known key an unknown one was probably meant to be, or "".
+func nearestKey(name string) string {
+	if word, number, ok := strings.Cut(name, "."); ok && isDigits(number) && distance(strings.ToLower(word), "server") <= 2 {
+		return "server." + number
+	}
+	best, least := "", max(1, min(4, len(name)/4))+1
+	lower := strings.ToLower(name)
+	for _, known := range sortedKeys() {
+		k := strings.ToLower(known)
+		if strings.HasSuffix(k, "."+lower) && len(lower) > 4 {
+			return known
+		}
+		if abs(len(k)-len(lower)) >= least {
+			continue
+		}
+		if d := distance(lower, k); d < least {
+			best, least = known, d
+		}
+	}
+	return best
+}
+
+func sortedKeys() []string {
+	names := make([]string, 0, len(knownKeys))
+	for name := range knownKeys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// distance is the number of insertions, deletions, replacements and swaps of
+// neighbours between two texts.
+func distance(a, b string) int {
+	var before []int
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

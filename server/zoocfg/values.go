@@ -1,0 +1,239 @@
+package zoocfg
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// A setter checks one trimmed value and stores it.
+type setter func(c *Config, value string) error
+
+func expected(what, value string) error {
+	return fmt.Errorf("expected %s, got %q", what, value)
+}
+
+// boolean is QuorumPeerConfig.parseBoolean, for system properties too: ZooKeeper
+// reads anything but "true" as false there, which hides a misspelt "yes".
+func boolean(field func(*Config) *bool) setter {
+	return func(c *Config, v string) error {
+		switch strings.ToLower(v) {
+		case "true":
+			*field(c) = true
+		case "false":
+			*field(c) = false
+		default:
+			return fmt.Errorf("Invalid option %s: expected true or false", v)
+		}
+		return nil
+	}
+}
+
+// onUnlessNo is a property that only "no" switches off. A "false" is refused:
+// ZooKeeper reads it as yes, its writer meant no.
+func onUnlessNo(field func(*Config) *bool) setter {
+	return func(c *Config, v string) error {
+		switch v {
+		case "yes", "true":
+			*field(c) = true
+		case "no":
+			*field(c) = false
+		default:
+			return expected("yes or no", v)
+		}
+		return nil
+	}
+}
+
+// offUnlessYes is a property that only "yes" switches on; "true" is refused
+// like "false" in onUnlessNo.
+func offUnlessYes(field func(*Config) *bool) setter {
+	return func(c *Config, v string) error {
+		switch v {
+		case "yes":
+			*field(c) = true
+		case "no", "false":
+			*field(c) = false
+		default:
+			return expected("yes or no", v)
+		}
+		return nil
+	}
+}
+
+func text(field func(*Config) *string) setter {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		return nil
+	}
+}
+
+// list is a comma separated list; blanks around its parts and empty parts go.
+func list(field func(*Config) *[]string) setter {
+	return func(c *Config, v string) error {
+		*field(c) = commaList(v)
+		return nil
+	}
+}
+
+func commaList(v string) []string {
+	var parts []string
+	for _, p := range strings.Split(v, ",") {
+		if p = trim(p); p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// number reads what Java reads with Integer.parseInt.
+func number(v string, least, most int) (int, error) {
+	n, ok := parseInt(v)
+	if !ok || n < least || n > most {
+		return 0, expected(rangeText(int64(least), int64(most)), v)
+	}
+	return n, nil
+}
+
+func rangeText(least, most int64) string {
+	switch {
+	case least == math.MinInt32 && most == math.MaxInt32:
+		return "an integer"
+	case most >= math.MaxInt32:
+		return fmt.Sprintf("an integer of at least %d", least)
+	}
+	return fmt.Sprintf("an integer from %d to %d", least, most)
+}
+
+// integer is a key of QuorumPeerConfig.
+func integer(least int, field func(*Config) *int) setter {
+	return func(c *Config, v string) (err error) {
+		n, err := number(v, least, math.MaxInt32)
+		if err == nil {
+			*field(c) = n
+		}
+		return err
+	}
+}
+
+// portNumber is a key of QuorumPeerConfig that becomes a socket address.
+func portNumber(field func(*Config) *int) setter {
+	return func(c *Config, v string) error {
+		n, ok := parseInt(v)
+		if !ok {
+			return expected("a port number", v)
+		}
+		if n < 0 || n > 65535 {
+			return fmt.Errorf("%w:%d: expected 0 to 65535", ErrPortRange, n)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// property reads what Java reads with Integer.getInteger or Long.getLong,
+// hexadecimal and octal included. ZooKeeper takes the default for a text that
+// is no number; a server that runs with another value than the file seems to
+// say helps nobody, so it is an error here.
+func propertyNumber(v string, least, most int64) (int64, error) {
+	n, ok := decode(v)
+	if !ok || n < least || n > most {
+		return 0, expected(rangeText(least, most), v)
+	}
+	return n, nil
+}
+
+func propInt(least int64, field func(*Config) *int) setter {
+	return func(c *Config, v string) error {
+		n, err := propertyNumber(v, least, math.MaxInt32)
+		if err == nil {
+			*field(c) = int(n)
+		}
+		return err
+	}
+}
+
+func propLong(least int64, field func(*Config) *int64) setter {
+	return func(c *Config, v string) error {
+		n, err := propertyNumber(v, least, math.MaxInt64)
+		if err == nil {
+			*field(c) = n
+		}
+		return err
+	}
+}
+
+// maxMillis is the largest number of milliseconds a Duration holds.
+const maxMillis = math.MaxInt64 / int64(time.Millisecond)
+
+func propMillis(least int64, field func(*Config) *time.Duration) setter {
+	return func(c *Config, v string) error {
+		n, err := propertyNumber(v, least, maxMillis)
+		if err == nil {
+			*field(c) = time.Duration(n) * time.Millisecond
+		}
+		return err
+	}
+}
+
+// millis is a key of QuorumPeerConfig in milliseconds.
+func millis(least int, store func(c *Config, d time.Duration)) setter {
+	return func(c *Config, v string) error {
+		n, err := number(v, least, math.MaxInt32)
+		if err == nil {
+			store(c, time.Duration(n)*time.Millisecond)
+		}
+		return err
+	}
+}
+
+// oneOf is a text out of a fixed set, compared without case.
+func oneOf(field func(*Config) *string, values ...string) setter {
+	return func(c *Config, v string) error {
+		for _, known := range values {
+			if strings.EqualFold(v, known) {
+				*field(c) = known
+				return nil
+			}
+		}
+		return expected("one of "+strings.Join(values, ", "), v)
+	}
+}
+
+// checked is a key without a meaning here whose value ZooKeeper checks all the
+// same: the file is not valid with a wrong one.
+func checked(check func(v string) error) setter {
+	return func(_ *Config, v string) error { return check(v) }
+}
+
+func anyInteger(v string) error {
+	_, err := number(v, math.MinInt32, math.MaxInt32)
+	return err
+}
+
+func anyLong(v string) error {
+	if _, ok := parseLong(v); !ok {
+		return expected("an integer", v)
+	}
+	return nil
+}
+
+func anyBoolean(v string) error {
+	var b bool
+	return boolean(func(*Config) *bool { return &b })(nil, v)
+}
+
+var errElectionAlg = errors.New("Invalid electionAlg value. Only 3 is supported.")
+
+func electionAlg(v string) error {
+	n, ok := parseInt(v)
+	if !ok {
+		return expected("3", v)
+	}
+	if n != 3 {
+		return errElectionAlg
+	}
+	return nil
+}
