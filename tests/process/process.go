@@ -1,0 +1,178 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Patience bounds every wait: it is far longer than anything should take on a
+// loaded machine.
+const Patience = 60 * time.Second
+
+// build is the zkgo that this test binary has built.
+type build struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+var built build //nolint:gochecknoglobals // one build serves all tests of a test binary
+
+// Binary builds zkgo, once for all tests of a test binary, and returns its path.
+// ZKGO_BINARY names one that is built already.
+func Binary(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.path = os.Getenv("ZKGO_BINARY"); built.path != "" {
+			return
+		}
+		dir, err := os.MkdirTemp("", "zkgo-test-")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.path = filepath.Join(dir, "zkgo")
+		out, err := exec.Command("go", "build", "-o", built.path, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput()
+		if err != nil {
+			built.err = fmt.Errorf("%w: %s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("build zkgo: %v", built.err)
+	}
+	return built.path
+}
+
+// Cleanup removes what Binary built. Call it from TestMain.
+func Cleanup() {
+	if built.path != "" && os.Getenv("ZKGO_BINARY") == "" {
+		os.RemoveAll(filepath.Dir(built.path)) //nolint:errcheck // a leftover in the temp dir
+	}
+}
+
+// Server is a running zkgo.
+type Server struct {
+	Addr string // for clients
+	cmd  *exec.Cmd
+	out  *lockedBuffer
+	done chan struct{}
+	err  error // of Wait, valid when done is closed
+}
+
+// Start runs `zkgo server` with the given data directory on the given client
+// port and returns when it listens. More arguments follow as they are.
+func Start(t testing.TB, dataDir string, port int, args ...string) *Server {
+	t.Helper()
+	s, err := Try(Binary(t), dataDir, port, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Try is Start for a start that may fail: the error holds what the server said.
+func Try(bin, dataDir string, port int, args ...string) (*Server, error) {
+	all := append([]string{"server", "--data-dir", dataDir, "--client-port", fmt.Sprint(port),
+		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false"}, args...)
+	s := &Server{
+		Addr: fmt.Sprintf("127.0.0.1:%d", port),
+		cmd:  exec.Command(bin, all...), out: &lockedBuffer{}, done: make(chan struct{}),
+	}
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	return s, s.listening()
+}
+
+// listening waits until the client port takes connections.
+func (s *Server) listening() error {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c, err := net.Dial("tcp", s.Addr); err == nil {
+			return c.Close()
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("zkgo ended: %v\n%s", s.err, s.out)
+		case <-ctx.Done():
+			s.Kill()
+			return fmt.Errorf("zkgo does not listen at %s after %v\n%s", s.Addr, Patience, s.out)
+		case <-tick.C:
+		}
+	}
+}
+
+// Kill ends the process as kill -9 does and waits until it is gone.
+func (s *Server) Kill() {
+	s.cmd.Process.Kill() //nolint:errcheck // it may be gone already
+	<-s.done
+}
+
+// Stop asks the process to end and returns how it did.
+func (s *Server) Stop() error {
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	select {
+	case <-s.done:
+		return s.err
+	case <-time.After(Patience):
+		s.Kill()
+		return fmt.Errorf("zkgo did not stop within %v\n%s", Patience, s.out)
+	}
+}
+
+// Done is closed when the process has ended.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Output returns what the process has printed.
+func (s *Server) Output() string { return s.out.String() }
+
+// Pid returns the process id.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// FreePort returns a port of the loopback interface that nobody listens at.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// lockedBuffer collects a process's output while a test reads it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
