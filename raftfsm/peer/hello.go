@@ -1,0 +1,235 @@
+package peer
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// Kind says what a connection between two servers carries.
+type Kind uint8
+
+// The kinds of stream.
+const (
+	Raft     Kind = iota + 1 // Raft's RPCs
+	Forward                  // commands on their way to the leader
+	Liveness                 // which sessions were heard from
+	Probe                    // one question to a server that may not be a member yet
+	kinds
+)
+
+var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe"}
+
+func (k Kind) String() string {
+	if k > 0 && k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// ClusterID names one ensemble for its whole life; all zero: not known yet.
+type ClusterID [16]byte
+
+func (c ClusterID) String() string {
+	if c == (ClusterID{}) {
+		return "none"
+	}
+	return hex.EncodeToString(c[:])
+}
+
+// Hash is the fingerprint of the list of servers in a configuration file.
+type Hash [32]byte
+
+func (h Hash) String() string { return hex.EncodeToString(h[:6]) }
+
+// Identity is what a server says about itself in every handshake.
+type Identity struct {
+	ServerID string    // Raft's: "3", or "3.1" for the first disk after the one that formed the ensemble
+	Cluster  ClusterID // zero until the server belongs to an ensemble
+	List     Hash      // of the servers in its configuration file
+	Nonce    uint64    // random for every start of the process
+}
+
+// Code is the answer to a handshake.
+type Code uint8
+
+// The answers.
+const (
+	Accepted       Code = iota
+	WrongVersion        // the peers speak different versions of this protocol
+	WrongCluster        // the peers belong to different ensembles
+	WrongTarget         // the dialled server is not who the dialler takes it for
+	WrongList           // neither belongs to an ensemble and their configuration files differ
+	NotReady            // the server does not take streams of this kind now
+	wrongAnswer         // the answer cannot be read
+	lastAnswerCode = wrongAnswer
+)
+
+var codeNames = [...]string{"accepted", "speaks another version of the protocol", "belongs to another ensemble",
+	"is another server than the one meant", "has a different list of servers in its configuration", "is not ready", "answered with nonsense"}
+
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
+// RefusedError says why two servers do not talk to each other.
+type RefusedError struct {
+	Kind         Kind
+	Addr         string
+	To           string // the server that was meant
+	Code         Code
+	Ours, Theirs Identity
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s stream to server %s at %s: it %s (ours: server %s, ensemble %s, list %s; theirs: server %s, ensemble %s, list %s)",
+		e.Kind, e.To, e.Addr, e.Code, e.Ours.ServerID, e.Ours.Cluster, e.Ours.List, e.Theirs.ServerID, e.Theirs.Cluster, e.Theirs.List)
+}
+
+// The handshake is one message each way, of a fixed size so that there is
+// nothing to bound:
+//
+//	magic[8] version u16 kind u8 code u8 from[32] to[32] cluster[16] list[32] nonce u64
+//
+// The dialler's code is 0; the answer repeats the kind and has the code.
+const (
+	magic     = "zkgopeer"
+	version   = 1
+	idSize    = 32
+	helloSize = len(magic) + 2 + 1 + 1 + idSize + idSize + 16 + 32 + 8
+)
+
+type hello struct {
+	version uint16
+	kind    Kind
+	code    Code
+	to      string
+	from    Identity
+}
+
+var (
+	errMagic = errors.New("peer: not a connection between servers of an ensemble")
+	errHello = errors.New("peer: malformed handshake")
+)
+
+func (h *hello) append(b []byte) []byte {
+	b = append(b, magic...)
+	b = binary.BigEndian.AppendUint16(b, h.version)
+	b = append(b, byte(h.kind), byte(h.code))
+	b = appendID(b, h.from.ServerID)
+	b = appendID(b, h.to)
+	b = append(b, h.from.Cluster[:]...)
+	b = append(b, h.from.List[:]...)
+	return binary.BigEndian.AppendUint64(b, h.from.Nonce)
+}
+
+func appendID(b []byte, id string) []byte {
+	var field [idSize]byte
+	copy(field[1:], id)
+	field[0] = byte(min(len(id), idSize-1))
+	return append(b, field[:]...)
+}
+
+func (h *hello) decode(b []byte) error {
+	if len(b) != helloSize || string(b[:len(magic)]) != magic {
+		return errMagic
+	}
+	b = b[len(magic):]
+	h.version, h.kind, h.code = binary.BigEndian.Uint16(b), Kind(b[2]), Code(b[3])
+	b = b[4:]
+	var err error
+	if h.from.ServerID, err = decodeID(b[:idSize]); err != nil {
+		return err
+	}
+	if h.to, err = decodeID(b[idSize : 2*idSize]); err != nil {
+		return err
+	}
+	b = b[2*idSize:]
+	copy(h.from.Cluster[:], b)
+	copy(h.from.List[:], b[16:])
+	h.from.Nonce = binary.BigEndian.Uint64(b[48:])
+	if h.version == version && (h.kind == 0 || h.kind >= kinds || h.code > lastAnswerCode) {
+		return errHello
+	}
+	return nil
+}
+
+// decodeID takes digits and dots only, since ids end up in logs.
+func decodeID(b []byte) (string, error) {
+	n := int(b[0])
+	if n >= idSize {
+		return "", errHello
+	}
+	for i, c := range b[1:] {
+		if i < n && c != '.' && (c < '0' || c > '9') || i >= n && c != 0 {
+			return "", errHello
+		}
+	}
+	return string(b[1 : 1+n]), nil
+}
+
+func readHello(c net.Conn, by time.Time) (hello, error) {
+	var b [helloSize]byte
+	var h hello
+	if err := c.SetReadDeadline(by); err != nil {
+		return h, err
+	}
+	// The magic first: what does not speak this protocol is not waited for.
+	if _, err := io.ReadFull(c, b[:len(magic)]); err != nil {
+		return h, err
+	}
+	if string(b[:len(magic)]) != magic {
+		return h, errMagic
+	}
+	if _, err := io.ReadFull(c, b[len(magic):]); err != nil {
+		return h, err
+	}
+	if err := h.decode(b[:]); err != nil {
+		return h, err
+	}
+	return h, c.SetReadDeadline(time.Time{})
+}
+
+func writeHello(c net.Conn, h *hello, by time.Time) error {
+	if err := c.SetWriteDeadline(by); err != nil {
+		return err
+	}
+	if _, err := c.Write(h.append(make([]byte, 0, helloSize))); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(time.Time{})
+}
+
+// judge is what a server answers to a handshake; both sides apply it, each to
+// what the other said.
+//
+// Raft and the streams of commands need two members of one ensemble, and the
+// very server that was meant: a server whose disk was wiped is another one. A
+// probe is how servers find out, so it only ends where both still wait for
+// their ensemble to form and wait for different ones.
+func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
+	none := ClusterID{}
+	if kind == Probe {
+		if ours.Cluster == none && theirs.Cluster == none && ours.List != theirs.List {
+			return WrongList
+		}
+		return Accepted
+	}
+	if ours.Cluster == none || theirs.Cluster == none {
+		return NotReady
+	}
+	if ours.Cluster != theirs.Cluster {
+		return WrongCluster
+	}
+	if meant != is {
+		return WrongTarget
+	}
+	return Accepted
+}

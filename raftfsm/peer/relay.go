@@ -1,0 +1,74 @@
+package peer
+
+import (
+	"io"
+
+	"github.com/hashicorp/raft"
+)
+
+// relay passes the RPCs of other servers to Raft, one at a time. Raft handles
+// them one at a time anyway; waiting for each here makes Applied mean what it
+// says when a snapshot comes in: no entry is between the two.
+func (t *Transport) relay() {
+	defer t.wg.Done()
+	for {
+		select {
+		case rpc := <-t.net.Consumer():
+			if req, ok := rpc.Command.(*raft.InstallSnapshotRequest); ok && t.outdated(req) {
+				// As if it had been installed: everything in it is here.
+				_, _ = io.Copy(io.Discard, rpc.Reader)
+				rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
+				continue
+			}
+			if !t.deliver(rpc) {
+				return
+			}
+		case <-t.done:
+			return
+		}
+	}
+}
+
+// outdated reports that a snapshot holds nothing this server does not have.
+// Raft would install it all the same: set the state machine back and throw
+// away entries that this server has acknowledged.
+func (t *Transport) outdated(req *raft.InstallSnapshotRequest) bool {
+	return t.cfg.Applied != nil && req.LastLogIndex <= t.cfg.Applied()
+}
+
+// deliver returns false when the transport was closed meanwhile.
+func (t *Transport) deliver(rpc raft.RPC) bool {
+	answer := make(chan raft.RPCResponse, 1)
+	inner := raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answer}
+	select {
+	case t.consumer <- inner:
+	case <-t.done:
+		return false
+	}
+	select {
+	case r := <-answer:
+		rpc.Respond(r.Response, r.Error)
+		return true
+	case <-t.done:
+		return false
+	}
+}
+
+// Kick makes this server start an election at once, without asking first
+// whether it could win. It returns when Raft has taken notice.
+func (t *Transport) Kick() bool {
+	answer := make(chan raft.RPCResponse, 1)
+	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
+		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(t.id), Addr: []byte(t.id)}}
+	select {
+	case t.consumer <- raft.RPC{Command: req, RespChan: answer}:
+	case <-t.done:
+		return false
+	}
+	select {
+	case <-answer:
+		return true
+	case <-t.done:
+		return false
+	}
+}

@@ -1,0 +1,192 @@
+package peer
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// TransportConfig says what a Transport works with.
+type TransportConfig struct {
+	Hub     *Hub
+	ID      raft.ServerID
+	Addr    string        // of this server's quorum port as the others dial it
+	Logger  hclog.Logger  // for Raft's network layer; nil: silent
+	Timeout time.Duration // of one RPC; default 10 s
+
+	// Applied is the newest index handed to the state machine. A snapshot that
+	// does not go beyond it is not installed. Nil: everything is installed.
+	Applied func() uint64
+	// Stalled reports that a write to this server's log has been hanging for
+	// longer than anybody should wait for. Nil: never.
+	Stalled func() bool
+	// View is what a follower needs to check on a leader that seems dead.
+	// It must not wait for anything that waits for Close. Nil: leave it to the
+	// heartbeat timeout.
+	View func() View
+}
+
+// View is what a server knows of its ensemble at one moment.
+type View struct {
+	Leader raft.ServerID // empty: none, or this server
+	Config raft.Configuration
+}
+
+// ErrMuted is what a leader with a hanging disk gets for its heartbeats.
+var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
+
+// Transport is the raft.Transport of one Raft instance. Around Raft's own
+// network layer it
+//   - records when a quorum last took this server for the leader,
+//   - tells followers at once what was committed,
+//   - keeps snapshots from Raft that would set this server back,
+//   - stops the heartbeats of a leader whose disk hangs, so that another server
+//     gets to lead,
+//   - starts an election as soon as the leader's process is known to be gone.
+//
+// A server is called by its ServerID in everything Raft sends and persists:
+// addresses change and may be taken over by another server.
+type Transport struct {
+	id       raft.ServerID
+	addr     raft.ServerAddress
+	cfg      TransportConfig
+	net      *raft.NetworkTransport
+	streams  *streams
+	consumer chan raft.RPC
+	contacts contacts
+	pusher   pusher
+	watch    leaderWatch
+
+	done chan struct{}
+	once sync.Once
+	wg   sync.WaitGroup
+}
+
+var (
+	_ raft.Transport   = (*Transport)(nil)
+	_ raft.WithPreVote = (*Transport)(nil)
+	_ raft.WithClose   = (*Transport)(nil)
+)
+
+// NewTransport takes over the hub's Raft streams until Close.
+func NewTransport(cfg TransportConfig) *Transport {
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
+		consumer: make(chan raft.RPC), done: make(chan struct{})}
+	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
+	t.streams = newStreams(cfg.Hub, cfg.Addr, t.Suspect)
+	t.net = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  t.streams,
+		MaxPool: 3, // replication, heartbeats, pushes
+		// Pipelining never recovers from a follower's first error.
+		MaxRPCsInFlight: 1,
+		Timeout:         cfg.Timeout,
+		Logger:          cfg.Logger,
+	})
+	t.wg.Add(1)
+	go t.relay()
+	return t
+}
+
+func (t *Transport) closed() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends every connection of this Raft instance. The hub stays open.
+func (t *Transport) Close() error {
+	t.once.Do(func() {
+		t.pusher.mu.Lock() // no push starts behind Wait
+		close(t.done)
+		t.pusher.mu.Unlock()
+		t.watch.stop()
+		_ = t.net.Close()
+		t.wg.Wait()
+	})
+	return nil
+}
+
+// Consumer is where Raft gets the RPCs of other servers.
+func (t *Transport) Consumer() <-chan raft.RPC { return t.consumer }
+
+// LocalAddr is the address of this server's quorum port.
+func (t *Transport) LocalAddr() raft.ServerAddress { return t.addr }
+
+// EncodePeer makes Raft write ServerIDs where it means servers.
+func (t *Transport) EncodePeer(id raft.ServerID, _ raft.ServerAddress) []byte { return []byte(id) }
+
+// DecodePeer is the other direction: a ServerID in the place of an address.
+func (t *Transport) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
+
+// SetHeartbeatHandler lets heartbeats overtake RPCs that wait for the disk.
+func (t *Transport) SetHeartbeatHandler(cb func(rpc raft.RPC)) { t.net.SetHeartbeatHandler(cb) }
+
+// AppendEntriesPipeline always says no.
+func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// AppendEntries sends entries or a heartbeat.
+func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if err := t.send(id, addr, args, resp); err != nil {
+		return err
+	}
+	if resp.Success {
+		t.pusher.acked(id, addr, args)
+	}
+	return nil
+}
+
+func (t *Transport) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if t.cfg.Stalled != nil && t.cfg.Stalled() {
+		return ErrMuted
+	}
+	start := time.Now()
+	if err := t.net.AppendEntries(id, target(id, addr), args, resp); err != nil {
+		return err
+	}
+	if resp.Success && resp.Term == args.Term {
+		t.contacts.record(args.Term, id, start)
+	}
+	return nil
+}
+
+// Committed tells the followers that everything up to index is committed.
+// Only the leader may call it, with an index of the log it leads.
+func (t *Transport) Committed(index uint64) { t.pusher.committed(index) }
+
+// Deposed ends the duties of a leader.
+func (t *Transport) Deposed() { t.pusher.stop() }
+
+// RequestVote asks for a vote.
+func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return t.net.RequestVote(id, target(id, addr), args, resp)
+}
+
+// RequestPreVote asks whether a vote would be given.
+func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return t.net.RequestPreVote(id, target(id, addr), args, resp)
+}
+
+// InstallSnapshot sends a snapshot.
+func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	return t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
+}
+
+// TimeoutNow makes another server start an election.
+func (t *Transport) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return t.net.TimeoutNow(id, target(id, addr), args, resp)
+}
