@@ -1,0 +1,123 @@
+package logstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+)
+
+const (
+	boltFileName  = "raft.bolt"
+	boltLogs      = "logs" // raft-boltdb's buckets
+	boltConf      = "conf"
+	boltRecordKey = "zkgo"
+)
+
+// boltOptions: the freelist is rebuilt at Open instead of being written with
+// every transaction, where it would be one more thing that can be damaged.
+func boltOptions() *bbolt.Options {
+	return &bbolt.Options{
+		Timeout:        time.Second,
+		NoFreelistSync: true,
+		FreelistType:   bbolt.FreelistMapType,
+		PageSize:       boltPageSize,
+	}
+}
+
+// boltEngine is raft-boltdb.
+type boltEngine struct {
+	*raftboltdb.BoltStore
+	path string
+}
+
+func openBolt(dir string) (engine, error) {
+	path := filepath.Join(dir, boltFileName)
+	found, err := exists(path)
+	if err == nil && !found {
+		err = createAtomic(path, initBolt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBoltLog(path); err != nil {
+		return nil, err
+	}
+	store, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions()})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &boltEngine{BoltStore: store, path: path}, nil
+}
+
+// initBolt writes a record from the start: without one, a file is damaged.
+func initBolt(tmp string) error {
+	store, err := raftboltdb.New(raftboltdb.Options{Path: tmp, BoltOptions: boltOptions()})
+	if err != nil {
+		return err
+	}
+	empty := record{}
+	if err := store.Set([]byte(boltRecordKey), empty.encode()); err != nil {
+		store.Close()
+		return err
+	}
+	return store.Close()
+}
+
+// checkBoltLog verifies the file, and that it holds one record and a log
+// without gaps. What is in the entries is verified when they are read.
+func checkBoltLog(path string) error {
+	var records int
+	var last uint64
+	_, err := checkBolt(path, func(bucket string, key, val []byte) error {
+		switch bucket {
+		case boltConf:
+			if string(key) != boltRecordKey {
+				return fmt.Errorf("unknown key %q in bucket %s", key, bucket)
+			}
+			records++
+		case boltLogs:
+			if len(key) != 8 {
+				return fmt.Errorf("key %x in bucket %s is not a log index", key, bucket)
+			}
+			index := binary.BigEndian.Uint64(key)
+			if last != 0 && index != last+1 {
+				return fmt.Errorf("log index %d follows %d", index, last)
+			}
+			last = index
+		default:
+			return fmt.Errorf("unknown bucket %q", bucket)
+		}
+		return nil
+	})
+	if err == nil && records != 1 {
+		err = fmt.Errorf("%s is damaged: %w", path, errBadRecord)
+	}
+	return err
+}
+
+func (b *boltEngine) LoadRecord() ([]byte, error) {
+	v, err := b.Get([]byte(boltRecordKey))
+	return bytes.Clone(v), err
+}
+
+func (b *boltEngine) SaveRecord(rec []byte) error { return b.Set([]byte(boltRecordKey), rec) }
+
+func (b *boltEngine) Where(uint64) string { return b.path }
+
+// GetLog's decoder fails in its own ways on damaged entries.
+func (b *boltEngine) GetLog(index uint64, log *raft.Log) error {
+	err := b.BoltStore.GetLog(index, log)
+	if err != nil && err != raft.ErrLogNotFound {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	return err
+}
+
+// boltExists says whether dir holds a log of this kind.
+func boltExists(dir string) (bool, error) { return exists(filepath.Join(dir, boltFileName)) }

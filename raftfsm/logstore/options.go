@@ -1,0 +1,85 @@
+package logstore
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Kind names a log store implementation.
+type Kind string
+
+const (
+	// WAL is hashicorp/raft-wal, the default: one fsync for each append.
+	WAL Kind = "wal"
+	// Bolt is hashicorp/raft-boltdb: two fsyncs for each append.
+	Bolt Kind = "bolt"
+
+	// memory keeps everything in memory; see Memory.
+	memory Kind = "memory"
+)
+
+const (
+	defaultRetain     = 3
+	defaultCacheBytes = 64 << 20
+	defaultStallLimit = 5 * time.Second
+	// defaultSegmentBytes: compaction frees whole segments, and each new one
+	// costs about four fsyncs.
+	defaultSegmentBytes = 32 << 20
+)
+
+// Options says where and how a Store keeps its state.
+type Options struct {
+	// Kind of log store. Empty means the kind the directory holds, or WAL.
+	Kind Kind
+	// LogDir is where log and vote live. Created if missing.
+	LogDir string
+	// SnapDir is where snapshots live, in SnapDir/snapshots. Created if missing.
+	SnapDir string
+	// Logger may be nil: nothing is logged.
+	Logger *slog.Logger
+	// Retain is the number of snapshots kept: default 3, at least 1.
+	Retain int
+	// CacheBytes bounds the newest entries kept in memory: default 64 MiB.
+	CacheBytes int64
+	// StallLimit is the age at which a running write counts as stalled: default 5 s.
+	StallLimit time.Duration
+
+	// segmentBytes is the size at which raft-wal starts a new file.
+	segmentBytes int
+	// wrapEngine lets tests put faults between Store and its engine.
+	wrapEngine func(engine) engine
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Retain == 0 {
+		o.Retain = defaultRetain
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	if o.StallLimit <= 0 {
+		o.StallLimit = defaultStallLimit
+	}
+	if o.segmentBytes <= 0 {
+		o.segmentBytes = defaultSegmentBytes
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.Kind != "" && o.Kind != WAL && o.Kind != Bolt:
+		return fmt.Errorf("log store kind %q: want %q or %q", o.Kind, WAL, Bolt)
+	case o.LogDir == "":
+		return fmt.Errorf("log store: no log directory given")
+	case o.SnapDir == "":
+		return fmt.Errorf("log store: no snapshot directory given")
+	case o.Retain < 1:
+		return fmt.Errorf("log store: %d snapshots to retain: at least 1", o.Retain)
+	}
+	return nil
+}

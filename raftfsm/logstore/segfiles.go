@@ -1,0 +1,220 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/raft-wal/types"
+)
+
+const segSuffix = ".seg"
+
+// segmentFiles makes, opens and removes the files of a log, for raft-wal.
+type segmentFiles struct {
+	dir string
+	log *slog.Logger
+
+	mu       sync.Mutex
+	open     []*segment
+	prepared *segment      // made by prepare, fetched by Create
+	rotation chan struct{} // non-nil from a full segment until the next is there
+	err      error         // why a rotation failed
+}
+
+var _ types.SegmentFiler = (*segmentFiles)(nil)
+
+func segmentName(info types.SegmentInfo) string {
+	return fmt.Sprintf("%020d-%016x%s", info.BaseIndex, info.ID, segSuffix)
+}
+
+func segmentNames(dir string) ([]string, error) {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range all {
+		if strings.HasSuffix(e.Name(), segSuffix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// removeUnknown removes files that never became part of the log, or ceased to be.
+func (s *segmentFiles) removeUnknown(known []types.SegmentInfo) error {
+	names, err := segmentNames(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, info := range known {
+		name := segmentName(info)
+		names = slices.DeleteFunc(names, func(n string) bool { return n == name })
+	}
+	return removeAndSync(s.dir, names)
+}
+
+// prepare makes the file of the last segment, unless it is there, and its
+// directory entry durable.
+func (s *segmentFiles) prepare(all []types.SegmentInfo) error {
+	if len(all) == 0 || !all[len(all)-1].SealTime.IsZero() {
+		return nil
+	}
+	info := all[len(all)-1]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.open, func(g *segment) bool { return g.info.ID == info.ID }) {
+		return nil
+	}
+	g, err := createSegment(filepath.Join(s.dir, segmentName(info)), info)
+	if err == nil {
+		err = syncDir(s.dir)
+	}
+	if err != nil {
+		return err
+	}
+	g.files, s.prepared = s, g
+	s.open = append(s.open, g)
+	return nil
+}
+
+// Create implements types.SegmentFiler.
+func (s *segmentFiles) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.prepared
+	s.prepared = nil
+	if g == nil || g.info.ID != info.ID {
+		err := fmt.Errorf("segment %s was not prepared", segmentName(info))
+		s.endRotationLocked(err)
+		return nil, err
+	}
+	s.endRotationLocked(nil) // the goroutine still holds raft-wal's write lock
+	return g, nil
+}
+
+// RecoverTail implements types.SegmentFiler: it opens the last segment and cuts
+// off an append that was never acknowledged.
+func (s *segmentFiles) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error) {
+	g, err := s.openSegment(info, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	if g.torn {
+		s.log.Warn("log: cutting off an incomplete last record, which was never acknowledged",
+			"file", g.path, "index", info.BaseIndex+uint64(len(g.spans)), "byte", g.end, "bytes", g.size-g.end)
+		if err := g.cut(); err != nil {
+			return nil, fmt.Errorf("%s: cutting off an incomplete record: %w", g.path, err)
+		}
+	}
+	return g, nil
+}
+
+// Open implements types.SegmentFiler: it opens a sealed segment.
+func (s *segmentFiles) Open(info types.SegmentInfo) (types.SegmentReader, error) {
+	return s.openSegment(info, os.O_RDONLY)
+}
+
+func (s *segmentFiles) openSegment(info types.SegmentInfo, flag int) (*segment, error) {
+	path := filepath.Join(s.dir, segmentName(info))
+	g, err := openSegment(path, info, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Not wrapped: raft-wal would create the last segment anew.
+		err = fmt.Errorf("%w: log index %d was in it", errSegmentMissing, info.MinIndex)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.files = s
+	s.open = append(s.open, g)
+	return g, nil
+}
+
+// List implements types.SegmentFiler. removeUnknown was there before.
+func (s *segmentFiles) List() (map[uint64]uint64, error) { return map[uint64]uint64{}, nil }
+
+// Delete implements types.SegmentFiler. The list of segments does not name the
+// file any more; if it reappears after a power cut, removeUnknown finds it.
+func (s *segmentFiles) Delete(base, id uint64) error {
+	path := filepath.Join(s.dir, segmentName(types.SegmentInfo{BaseIndex: base, ID: id}))
+	if err := os.Remove(path); err != nil {
+		s.log.Warn("log: a segment that is no longer needed could not be removed", "file", path, "err", err)
+	}
+	return nil
+}
+
+func (s *segmentFiles) beginRotation() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rotation == nil {
+		s.rotation = make(chan struct{})
+	}
+}
+
+func (s *segmentFiles) endRotationLocked(err error) {
+	if err != nil {
+		s.err = err
+	}
+	if s.rotation != nil {
+		close(s.rotation)
+		s.rotation = nil
+	}
+}
+
+// rotationFailed ends a rotation that will not come to its end.
+func (s *segmentFiles) rotationFailed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endRotationLocked(err)
+}
+
+// awaitRotation returns when no rotation is pending.
+func (s *segmentFiles) awaitRotation() error {
+	s.mu.Lock()
+	c := s.rotation
+	s.mu.Unlock()
+	if c != nil {
+		<-c
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// where names the file of an entry.
+func (s *segmentFiles) where(index uint64) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range slices.Backward(s.open) {
+		if g.info.BaseIndex <= index {
+			return g.path
+		}
+	}
+	return s.dir
+}
+
+func (s *segmentFiles) closeAll() error {
+	s.mu.Lock()
+	all := slices.Clone(s.open)
+	s.mu.Unlock()
+	var errs []error
+	for _, g := range all {
+		errs = append(errs, g.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *segmentFiles) closed(g *segment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = slices.DeleteFunc(s.open, func(o *segment) bool { return o == g })
+}

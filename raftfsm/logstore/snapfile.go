@@ -1,0 +1,178 @@
+package logstore
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+)
+
+// snapMeta is the content of meta.json: one line of JSON, then a line with
+// the CRC32C of the first.
+type snapMeta struct {
+	raft.SnapshotMeta
+	StateSum uint32 // CRC32C of state.bin
+}
+
+func (m *snapMeta) encode() ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(b, "\n%08x\n", crc32.Checksum(b, castagnoli)), nil
+}
+
+var errSnapMeta = errors.New("damaged: checksum mismatch")
+
+func readSnapMeta(dir string) (*snapMeta, error) {
+	path := filepath.Join(dir, snapMetaName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &snapMeta{}
+	line, sum, _ := bytes.Cut(b, []byte("\n"))
+	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(line, castagnoli)) {
+		return nil, fmt.Errorf("%s: %w", path, errSnapMeta)
+	}
+	if err := json.Unmarshal(line, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if m.ID != filepath.Base(dir) {
+		return nil, fmt.Errorf("%s: it is of snapshot %s", path, m.ID)
+	}
+	return m, nil
+}
+
+// openSnapshot verifies a snapshot and opens its state at the beginning.
+func openSnapshot(dir string) (*snapMeta, io.ReadCloser, error) {
+	m, err := readSnapMeta(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(dir, snapStateName)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := crc32.New(castagnoli)
+	n, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, make([]byte, snapBufferSize))
+	if err == nil && (n != m.Size || sum.Sum32() != m.StateSum) {
+		err = fmt.Errorf("damaged: %d bytes with checksum %08x, expected %d with %08x", n, sum.Sum32(), m.Size, m.StateSum)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), Closer: f}, nil
+}
+
+type snapReader struct {
+	io.Reader
+	io.Closer
+}
+
+// snapSink writes a snapshot under a temporary name.
+type snapSink struct {
+	store  *fileSnapshots
+	dir    string // temporary
+	meta   snapMeta
+	f      *os.File
+	w      *bufio.Writer
+	sum    hash.Hash32
+	size   int64
+	closed bool
+}
+
+var _ raft.SnapshotSink = (*snapSink)(nil)
+
+func newSnapSink(s *fileSnapshots, meta raft.SnapshotMeta) (*snapSink, error) {
+	dir := filepath.Join(s.dir, meta.ID+snapTmpSuffix)
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, snapStateName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	k := &snapSink{store: s, dir: dir, meta: snapMeta{SnapshotMeta: meta}, f: f, sum: crc32.New(castagnoli)}
+	k.w = bufio.NewWriterSize(f, snapBufferSize)
+	return k, nil
+}
+
+// ID implements raft.SnapshotSink.
+func (k *snapSink) ID() string { return k.meta.ID }
+
+// Write implements raft.SnapshotSink.
+func (k *snapSink) Write(b []byte) (int, error) {
+	n, err := k.w.Write(b)
+	k.sum.Write(b[:n])
+	k.size += int64(n)
+	return n, err
+}
+
+// Cancel implements raft.SnapshotSink: it removes what was written.
+func (k *snapSink) Cancel() error {
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	return errors.Join(k.f.Close(), os.RemoveAll(k.dir))
+}
+
+// Close implements raft.SnapshotSink: it makes the snapshot durable, then
+// gives it its name. When it fails there is no snapshot.
+func (k *snapSink) Close() error {
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	if err := k.finish(); err != nil {
+		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), os.RemoveAll(k.dir))
+	}
+	final := filepath.Join(k.store.dir, k.meta.ID)
+	err := os.Rename(k.dir, final)
+	if err == nil {
+		err = syncDir(k.store.dir)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), os.RemoveAll(k.dir), os.RemoveAll(final))
+	}
+	k.store.purge()
+	return nil
+}
+
+// finish makes both files and their directory entries durable.
+func (k *snapSink) finish() error {
+	err := k.w.Flush()
+	if err == nil {
+		err = k.f.Sync()
+	}
+	if err := errors.Join(err, k.f.Close()); err != nil {
+		return err
+	}
+	k.meta.Size, k.meta.StateSum = k.size, k.sum.Sum32()
+	b, err := k.meta.encode()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(k.dir, snapMetaName)
+	if err := os.WriteFile(path, b, 0o640); err != nil {
+		return err
+	}
+	if err := syncFile(path); err != nil {
+		return err
+	}
+	return syncDir(k.dir)
+}

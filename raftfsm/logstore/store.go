@@ -1,0 +1,262 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Store is what a Raft node stands on: log, vote and snapshots.
+type Store struct {
+	kind      Kind
+	opts      Options
+	health    *health
+	engine    engine
+	logs      *logs
+	stable    *stable
+	snapshots raft.SnapshotStore
+	lock      *os.File // nil in memory
+
+	closing sync.Once
+	err     error
+}
+
+// Open opens the store in the directories of o, or creates it. What is
+// missing or damaged is an error that names the file and the log index.
+func Open(o Options) (*Store, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{o.LogDir, o.SnapDir} {
+		if err := mkdirSynced(dir); err != nil {
+			return nil, err
+		}
+	}
+	lock, err := lockDir(o.LogDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opts: o, health: newHealth(o.Logger), lock: lock}
+	if err := s.open(); err != nil {
+		if s.engine != nil {
+			err = errors.Join(err, s.engine.Close())
+		}
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	var err error
+	if s.kind, err = chooseKind(s.opts.LogDir, s.opts.Kind); err != nil {
+		return err
+	}
+	var e engine
+	if s.kind == Bolt {
+		e, err = openBolt(s.opts.LogDir)
+	} else {
+		e, err = openWAL(s.opts, s.health.fail)
+	}
+	if err != nil {
+		return err
+	}
+	if s.opts.wrapEngine != nil {
+		e = s.opts.wrapEngine(e)
+	}
+	s.engine = e
+	snaps, err := openSnapshots(s.opts)
+	if err != nil {
+		return err
+	}
+	s.snapshots = snaps
+	if err := s.assemble(snaps.covers); err != nil {
+		return err
+	}
+	if err := s.check(snaps); err != nil {
+		return err
+	}
+	// What the libraries created may be missing from its directory after a
+	// power cut; nothing is acknowledged before this.
+	return errors.Join(syncDir(s.opts.LogDir), syncDir(s.opts.SnapDir))
+}
+
+// assemble builds the facades over the engine.
+func (s *Store) assemble(covered func(uint64, bool) error) error {
+	raw, err := s.engine.LoadRecord()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.engine.Where(0), err)
+	}
+	rec, err := decodeRecord(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.engine.Where(0), err)
+	}
+	s.stable = &stable{health: s.health, engine: s.engine, rec: rec}
+	s.logs = &logs{health: s.health, engine: s.engine, stable: s.stable, covered: covered}
+	s.logs.cache.limit = s.opts.CacheBytes
+	if s.logs.first, err = s.engine.FirstIndex(); err == nil {
+		s.logs.last, err = s.engine.LastIndex()
+	}
+	return err
+}
+
+// check compares what is there with what has to be there.
+func (s *Store) check(snaps *fileSnapshots) error {
+	first, last, floor := s.logs.first, s.logs.last, s.stable.rec.floor
+	if last < floor {
+		return fmt.Errorf("%s: damaged: the log ends at index %d, but it had reached log index %d", s.engine.Where(last), last, floor)
+	}
+	snap, err := snaps.recoverNewest(first, last)
+	if err != nil {
+		return err
+	}
+	if first > snap+1 {
+		return fmt.Errorf("%s: log index %d is missing: the log begins at %d, the newest snapshot in %s ends at %d",
+			s.engine.Where(first), snap+1, first, snaps.dir, snap)
+	}
+	return s.sample(first, last)
+}
+
+// sample reads the newest entries, for their mean size.
+func (s *Store) sample(first, last uint64) error {
+	const n = 64
+	if first == 0 {
+		return nil
+	}
+	for i := max(first, last-min(last, n)+1); i <= last; i++ {
+		var l raft.Log
+		if _, err := s.logs.read(i, &l); err != nil {
+			return err
+		}
+		s.logs.weigh(&l)
+	}
+	return nil
+}
+
+// Memory returns a store that keeps everything in memory.
+func Memory(logger *slog.Logger) *Store {
+	snaps := &memorySnapshots{}
+	s := &Store{
+		kind:      memory,
+		opts:      Options{Kind: memory, Logger: logger}.withDefaults(),
+		engine:    newMemoryEngine(),
+		snapshots: snaps,
+	}
+	s.health = newHealth(s.opts.Logger)
+	s.opts.CacheBytes = 0 // the entries are in memory anyway
+	if err := s.assemble(snaps.covers); err != nil {
+		s.health.fail(err) // cannot happen: there is nothing to read
+	}
+	return s
+}
+
+// chooseKind refuses to start an empty log beside one of another kind: the vote
+// is in there as well.
+func chooseKind(dir string, want Kind) (Kind, error) {
+	isWAL, err := walExists(dir)
+	if err != nil {
+		return "", err
+	}
+	isBolt, err := boltExists(dir)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case isWAL && isBolt:
+		return "", fmt.Errorf("%s holds logs of both kinds, %s and %s: remove the one that is out of date", dir, WAL, Bolt)
+	case isWAL && want == Bolt:
+		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, WAL, Bolt)
+	case isBolt && want == WAL:
+		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, Bolt, WAL)
+	case isBolt || want == Bolt:
+		return Bolt, nil
+	}
+	return WAL, nil
+}
+
+// HasState says whether the directories hold files of a store: a log, even an
+// empty one, or a snapshot. Whether Raft ever wrote to it only
+// raft.HasExistingState on the open store can tell.
+func HasState(logDir, snapDir string) (bool, error) {
+	for _, path := range []string{filepath.Join(logDir, walDirName), filepath.Join(logDir, boltFileName)} {
+		if found, err := exists(path); found || err != nil {
+			return found, err
+		}
+	}
+	dir := filepath.Join(snapDir, snapDirName)
+	if found, err := exists(dir); !found || err != nil {
+		return false, err
+	}
+	ids, err := (&fileSnapshots{dir: dir}).ids()
+	return len(ids) > 0, err
+}
+
+// Kind returns which log store it is.
+func (s *Store) Kind() Kind { return s.kind }
+
+// Logs returns the log.
+func (s *Store) Logs() raft.LogStore { return s.logs }
+
+// Stable returns the store of term and vote.
+func (s *Store) Stable() raft.StableStore { return s.stable }
+
+// Snapshots returns the snapshots. Writing one may fail without harm to the
+// log; that is returned and not latched.
+func (s *Store) Snapshots() raft.SnapshotStore { return s.snapshots }
+
+// Failed gets the first I/O error. The server has to stop then.
+func (s *Store) Failed() <-chan error { return s.health.failed }
+
+// Stalled says whether a write has been running for longer than StallLimit.
+// A leader in this state must not send heartbeats, or nobody replaces it.
+func (s *Store) Stalled() bool { return s.health.oldest() > s.opts.StallLimit }
+
+// MeanEntryBytes returns the mean size of the newest entries, for turning a
+// bound in bytes into one in entries.
+func (s *Store) MeanEntryBytes() int64 { return s.logs.mean.Load() }
+
+// FsyncStats returns number, sum and maximum of the times of fsynced writes.
+func (s *Store) FsyncStats() (count uint64, total, longest time.Duration) {
+	s.health.stats.Lock()
+	defer s.health.stats.Unlock()
+	return s.health.count, s.health.total, s.health.longest
+}
+
+// SetObserver sets a function that is called after every fsynced write, from
+// the goroutine that wrote.
+func (s *Store) SetObserver(f func(d time.Duration)) {
+	if f == nil {
+		s.health.observer.Store(nil)
+		return
+	}
+	s.health.observer.Store(&f)
+}
+
+// Close ends the store; shut Raft down first. Calls that were blocked by an
+// error return it, save those that would make Raft panic. If a call is stuck in
+// the disk for longer than StallLimit, its files stay open.
+func (s *Store) Close() error {
+	s.closing.Do(func() { s.err = s.shut() })
+	return s.err
+}
+
+func (s *Store) shut() error {
+	if err := s.health.close(s.opts.StallLimit); err != nil {
+		return err
+	}
+	var errs []error
+	if s.health.healthy() && s.kind != memory {
+		errs = append(errs, s.stable.raiseFloor(s.logs.last))
+	}
+	errs = append(errs, s.engine.Close())
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
