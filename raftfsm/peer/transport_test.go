@@ -1,0 +1,295 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+func TestFollowersLearnCommitsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Without the pusher nobody would tell the followers for an hour.
+		nodes := startRaft(t, NewMemory(), 3, func(c *raft.Config, _ *TransportConfig) { c.CommitTimeout = time.Hour })
+		leader := leaderOf(t, nodes)
+		for _, s := range []string{"a", "b", "c"} {
+			f := leader.raft.Apply([]byte(s), 0)
+			if err := f.Error(); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			leader.trans.Committed(f.Index())
+			for _, n := range nodes {
+				n.fsm.waitFor(t, s)
+			}
+			if d := time.Since(start); d > time.Second {
+				t.Fatalf("the followers learned of %q after %v", s, d)
+			}
+		}
+	})
+}
+
+func TestConfirmedCountsStartsOfThisTermOnly(t *testing.T) {
+	t.Parallel()
+	tr := &Transport{id: "1"}
+	conf := raft.Configuration{Servers: []raft.Server{{ID: "1"}, {ID: "2"}, {ID: "3"}, {ID: "4", Suffrage: raft.Nonvoter}}}
+	base := time.Now()
+	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
+	check := func(term uint64, want time.Time) {
+		t.Helper()
+		if got := tr.Confirmed(term, conf, at(100)); !got.Equal(want) {
+			t.Fatalf("confirmed at %v, want %v", got.Sub(base), want.Sub(base))
+		}
+	}
+	check(5, time.Time{})
+	changed := tr.Changed()
+	tr.contacts.record(5, "4", at(50))
+	<-changed
+	check(5, time.Time{}) // not a voter
+	tr.contacts.record(5, "2", at(10))
+	check(5, at(10))
+	tr.contacts.record(5, "2", at(9)) // an answer that overtook
+	tr.contacts.record(5, "3", at(20))
+	check(5, at(20))
+	tr.contacts.record(4, "2", at(90)) // an older term
+	check(5, at(20))
+	check(6, time.Time{})
+	conf.Servers = append(conf.Servers, raft.Server{ID: "5"}, raft.Server{ID: "6"})
+	check(5, at(10)) // three of five
+}
+
+func TestContactIsTheStartOfTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		nodes := startRaft(t, m, 3, nil)
+		leader := leaderOf(t, nodes)
+		term := leader.raft.CurrentTerm()
+		conf := leader.raft.GetConfiguration().Configuration()
+		for _, n := range nodes {
+			if n != leader {
+				m.Delay(n.host, leader.host, 300*time.Millisecond)
+			}
+		}
+		time.Sleep(400 * time.Millisecond)
+		for range 100 {
+			now := time.Now()
+			if d := now.Sub(leader.trans.Confirmed(term, conf, now)); d < 300*time.Millisecond {
+				t.Fatalf("confirmed %v ago over a link that takes 300 ms", d)
+			}
+			time.Sleep(7 * time.Millisecond)
+		}
+	})
+}
+
+// fakePeer answers AppendEntries of a lone Transport and keeps them.
+func fakePeer(t *testing.T, m *Memory, seen chan *raft.AppendEntriesRequest) {
+	hub := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
+	tr := NewTransport(TransportConfig{Hub: hub, ID: "2", Addr: "s2:1"})
+	t.Cleanup(func() { tr.Close() })
+	go func() {
+		for {
+			select {
+			case rpc := <-tr.Consumer():
+				req := rpc.Command.(*raft.AppendEntriesRequest)
+				seen <- req
+				rpc.Respond(&raft.AppendEntriesResponse{Term: req.Term, Success: true}, nil)
+			case <-tr.done:
+				return
+			}
+		}
+	}()
+}
+
+func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	m := NewMemory()
+	seen := make(chan *raft.AppendEntriesRequest, 100)
+	fakePeer(t, m, seen)
+	hub := newHub(t, m, Identity{ServerID: "1", Cluster: ClusterID{1}}, io.Discard)
+	tr := NewTransport(TransportConfig{Hub: hub, ID: "1", Addr: "s1:1"})
+	defer tr.Close()
+	next := func() *raft.AppendEntriesRequest {
+		t.Helper()
+		select {
+		case r := <-seen:
+			return r
+		case <-time.After(30 * time.Second):
+			t.Fatal("no AppendEntries")
+			return nil
+		}
+	}
+	send := func(a raft.AppendEntriesRequest) {
+		t.Helper()
+		var resp raft.AppendEntriesResponse
+		if err := tr.AppendEntries("2", "s2:1", &a, &resp); err != nil {
+			t.Fatal(err)
+		}
+		next()
+	}
+	header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")}
+	tr.Committed(9)
+	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 3}) // a heartbeat acknowledges nothing
+	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 3, PrevLogEntry: 4, PrevLogTerm: 2,
+		Entries: []*raft.Log{{Index: 5, Term: 2}, {Index: 6, Term: 3}}, LeaderCommitIndex: 4})
+	if p := next(); p.PrevLogEntry != 6 || p.PrevLogTerm != 3 || p.LeaderCommitIndex != 6 || p.Term != 3 || len(p.Entries) != 0 {
+		t.Fatalf("pushed %+v", p)
+	}
+	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 3, PrevLogEntry: 6, PrevLogTerm: 3,
+		Entries: []*raft.Log{{Index: 7, Term: 3}, {Index: 12, Term: 3}}, LeaderCommitIndex: 6})
+	if p := next(); p.PrevLogEntry != 12 || p.LeaderCommitIndex != 9 {
+		t.Fatalf("pushed %+v", p)
+	}
+	// In a new term nothing is acknowledged yet.
+	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 8, PrevLogTerm: 3, LeaderCommitIndex: 7})
+	if p := next(); p.Term != 4 || p.PrevLogEntry != 8 || p.LeaderCommitIndex != 8 {
+		t.Fatalf("pushed %+v", p)
+	}
+}
+
+func TestMutedWhileStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stalled atomic.Pointer[Transport]
+		nodes := startRaft(t, NewMemory(), 3, func(_ *raft.Config, tc *TransportConfig) {
+			self := new(atomic.Bool)
+			id := tc.ID
+			tc.Stalled = func() bool {
+				if s := stalled.Load(); s != nil && s.id == id {
+					self.Store(true)
+				}
+				return self.Load()
+			}
+		})
+		leader := leaderOf(t, nodes)
+		stalled.Store(leader.trans)
+		eventually(t, "another leader", func() bool {
+			for _, n := range nodes {
+				if n != leader && n.raft.State() == raft.Leader {
+					return true
+				}
+			}
+			return false
+		})
+	})
+}
+
+func TestDeadLeaderIsReplacedBeforeItsHeartbeatsTimeOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		nodes := startRaft(t, m, 3, func(c *raft.Config, _ *TransportConfig) {
+			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Minute, time.Minute, time.Minute
+		})
+		// The first leader does not have to wait either.
+		nodes[2].trans.Kick()
+		leader := leaderOf(t, nodes)
+		eventually(t, "followers that know the leader", func() bool {
+			for _, n := range nodes {
+				if _, id := n.raft.LeaderWithID(); id != leader.id {
+					return false
+				}
+			}
+			return true
+		})
+		start := time.Now()
+		m.Kill(leader.host)
+		next := leaderOf(t, []*node{nodes[0], nodes[1]})
+		if d := time.Since(start); d > time.Second {
+			t.Fatalf("server %s led after %v", next.id, d)
+		}
+	})
+}
+
+func TestSlowLeaderIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		nodes := startRaft(t, m, 3, func(c *raft.Config, _ *TransportConfig) {
+			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Minute, time.Minute, time.Minute
+		})
+		nodes[2].trans.Kick()
+		leader := leaderOf(t, nodes)
+		term := leader.raft.CurrentTerm()
+		for _, n := range nodes {
+			if n != leader {
+				m.Reset(leader.host, n.host) // connections end, the port still opens
+				m.Hold(leader.host, n.host)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		for _, n := range nodes {
+			m.Heal(leader.host, n.host)
+			if got := n.raft.CurrentTerm(); got != term {
+				t.Fatalf("server %s is in term %d, the leader was elected in %d", n.id, got, term)
+			}
+		}
+		if leaderOf(t, nodes) != leader {
+			t.Fatal("the leader changed")
+		}
+	})
+}
+
+func TestOutdatedSnapshotIsNotInstalled(t *testing.T) {
+	t.Parallel()
+	m := NewMemory()
+	var applied atomic.Uint64
+	hub2 := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
+	follower := NewTransport(TransportConfig{Hub: hub2, ID: "2", Addr: "s2:1", Applied: applied.Load})
+	defer follower.Close()
+	hub1 := newHub(t, m, Identity{ServerID: "1", Cluster: ClusterID{1}}, io.Discard)
+	leader := NewTransport(TransportConfig{Hub: hub1, ID: "1", Addr: "s1:1"})
+	defer leader.Close()
+
+	installed := make(chan uint64, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for {
+			select {
+			case rpc := <-follower.Consumer():
+				req := rpc.Command.(*raft.InstallSnapshotRequest)
+				_, _ = io.Copy(io.Discard, rpc.Reader)
+				installed <- req.LastLogIndex
+				rpc.Respond(&raft.InstallSnapshotResponse{Term: req.Term, Success: true}, nil)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for _, step := range []struct {
+		index, applied uint64
+		install        bool
+	}{{100, 99, true}, {100, 100, false}, {50, 100, false}, {101, 100, true}} {
+		applied.Store(step.applied)
+		data := bytes.Repeat([]byte("x"), 300_000)
+		var resp raft.InstallSnapshotResponse
+		err := leader.InstallSnapshot("2", "s2:1", &raft.InstallSnapshotRequest{Term: 7, LastLogIndex: step.index, Size: int64(len(data))}, &resp, bytes.NewReader(data))
+		if err != nil || !resp.Success || resp.Term != 7 {
+			t.Fatalf("snapshot at %d: %+v, %v", step.index, resp, err)
+		}
+		select {
+		case i := <-installed:
+			if !step.install {
+				t.Errorf("the snapshot at %d was installed over %d", i, step.applied)
+			}
+		default:
+			if step.install {
+				t.Errorf("the snapshot at %d was not installed over %d", step.index, step.applied)
+			}
+		}
+	}
+}
+
+func TestCompareIDs(t *testing.T) {
+	t.Parallel()
+	ids := []raft.ServerID{"1", "2", "2.1", "2.9", "2.10", "3", "10", "10.1", "254"}
+	for i, a := range ids {
+		for j, b := range ids {
+			if got := CompareIDs(a, b); (got < 0) != (i < j) || (got == 0) != (i == j) {
+				t.Errorf("CompareIDs(%s, %s) = %d", a, b, got)
+			}
+		}
+	}
+}
