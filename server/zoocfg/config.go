@@ -1,7 +1,9 @@
 package zoocfg
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -230,6 +232,30 @@ func Default() *Config {
 	c.ClientPort = 2181
 	c.DataDir, c.DataLogDir = "./zkgo-data", "./zkgo-data"
 	return c
+}
+
+// Clone is a copy that shares nothing with c.
+func (c *Config) Clone() *Config {
+	d := *c
+	d.Servers = slices.Clone(c.Servers)
+	for i, s := range d.Servers {
+		d.Servers[i].Addrs = slices.Clone(s.Addrs)
+	}
+	d.Groups = maps.Clone(c.Groups)
+	for id, ids := range d.Groups {
+		d.Groups[id] = slices.Clone(ids)
+	}
+	d.Weights = maps.Clone(c.Weights)
+	d.Auth.Providers = maps.Clone(c.Auth.Providers)
+	d.origin = maps.Clone(c.origin)
+	d.Warnings = slices.Clone(c.Warnings)
+	for _, list := range []*[]string{
+		&d.Ignored, &d.FourLetterWhitelist, &d.Auth.EnsembleNames, &d.Auth.EnforceSchemes,
+		&d.TLS.EnabledProtocols, &d.TLS.CipherSuites, &d.QuorumTLS.EnabledProtocols, &d.QuorumTLS.CipherSuites,
+	} {
+		*list = slices.Clone(*list)
+	}
+	return &d
 }
 
 // blank is the state before the first line: ZooKeeper's defaults.

@@ -57,7 +57,7 @@ func ignoredKeys() []string {
 		"audit.impl.class", "admin.httpVersion", "jmx.log4j.disable", "jmx.log4j.mbean", "controllerPort",
 		// Kerberos and TLS of the Java platform
 		"jaasLoginRenew", "requireClientAuthScheme", "kerberos.canonicalizeHostNames", "kerberos.minReLoginTimeMs",
-		"requireKerberosConfig", "security.auth_to_local", "server.principal", "server.realm", "kinit",
+		"requireKerberosConfig", "security.auth_to_local", "kinit",
 		"ssl.context.supplier.class", "ssl.quorum.context.supplier.class", "ssl.sslProvider", "ssl.tcnative.ocsp",
 		"IPAuthenticationProvider.usexforwardedfor", "letAnySaslUserDoX",
 		// of clients

@@ -89,6 +89,8 @@ func inFile(err error, path string) error {
 	return err
 }
 
+var errBlank = errors.New("zoocfg: the configuration comes neither from Parse nor from Default")
+
 // setByHand is where a key comes from that Set has set.
 const setByHand = "--set"
 
@@ -96,7 +98,7 @@ const setByHand = "--set"
 // values, the same errors. What follows from other keys is checked by Validate.
 func (c *Config) Set(key, value string) error {
 	if c.origin == nil {
-		return &Error{File: setByHand, Key: key, Msg: "the configuration is neither parsed nor Default"}
+		return errBlank
 	}
 	return c.apply(property{key: key, value: value}, setByHand)
 }

@@ -77,8 +77,11 @@ func (c *Config) setJuteMaxBuffer(v string) error {
 	return nil
 }
 
-func setPeerType(c *Config, v string) (err error) {
-	c.PeerType, err = parseRole(v)
+func setPeerType(c *Config, v string) error {
+	role, err := parseRole(v)
+	if err == nil {
+		c.PeerType = role
+	}
 	return err
 }
 

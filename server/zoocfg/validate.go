@@ -11,6 +11,9 @@ import (
 // Set has changed something. It reads the dynamic file and myid, takes the
 // client address of the own server line, and may be called any number of times.
 func (c *Config) Validate() error {
+	if c.origin == nil {
+		return errBlank
+	}
 	for _, check := range []func() error{
 		c.checkQuorumAuth, c.checkStorage, c.checkListeners, c.checkTimeouts, c.checkEnforcedAuth,
 		c.checkMembership, c.readMyID, c.takeClientAddress, c.takePeerType, c.checkEnsemble,
