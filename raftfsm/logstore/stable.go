@@ -52,7 +52,7 @@ func (s *stable) set(key string, val []byte) error {
 		next.values[keyVoteTerm] = s.term
 	}
 	if err := s.saveLocked(next); err != nil {
-		return fmt.Errorf("saving %s: %w", key, err)
+		return fmt.Errorf("%s: saving %s: %w", s.engine.Where(0), key, err)
 	}
 	if key == keyVoteCandidate {
 		s.term = nil

@@ -58,6 +58,9 @@ func (s *Store) open() error {
 	if s.kind, err = chooseKind(s.opts.LogDir, s.opts.Kind); err != nil {
 		return err
 	}
+	if err := refuseLostLog(s.opts); err != nil {
+		return err
+	}
 	var e engine
 	if s.kind == Bolt {
 		e, err = openBolt(s.opts.LogDir)
@@ -178,6 +181,21 @@ func chooseKind(dir string, want Kind) (Kind, error) {
 		return Bolt, nil
 	}
 	return WAL, nil
+}
+
+// refuseLostLog: a log is there before the first snapshot is. Where there are
+// only snapshots, starting an empty log would forget the vote.
+func refuseLostLog(o Options) error {
+	isWAL, err := walExists(o.LogDir)
+	isBolt, err2 := boltExists(o.LogDir)
+	if isWAL || isBolt || err != nil || err2 != nil {
+		return errors.Join(err, err2)
+	}
+	found, err := HasState(filepath.Join(o.LogDir, "none"), o.SnapDir)
+	if err == nil && found {
+		err = fmt.Errorf("%s holds snapshots, but the log that belongs to them is missing from %s", o.SnapDir, o.LogDir)
+	}
+	return err
 }
 
 // HasState says whether the directories hold files of a store: a log, even an
