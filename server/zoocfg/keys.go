@@ -41,9 +41,9 @@ var knownKeys = func() map[string]key {
 func listenerKeys() []key {
 	return []key{
 		{name: "clientPort", set: portNumber(func(c *Config) *int { return &c.ClientPort })},
-		{name: "clientPortAddress", set: text(func(c *Config) *string { return &c.ClientPortAddress })},
+		{name: "clientPortAddress", set: setAddress(func(c *Config) *string { return &c.ClientPortAddress })},
 		{name: "secureClientPort", set: portNumber(func(c *Config) *int { return &c.SecureClientPort })},
-		{name: "secureClientPortAddress", set: text(func(c *Config) *string { return &c.SecureClientPortAddress })},
+		{name: "secureClientPortAddress", set: setAddress(func(c *Config) *string { return &c.SecureClientPortAddress })},
 		{name: "client.portUnification", set: boolean(func(c *Config) *bool { return &c.PortUnification })},
 		{name: "clientPortListenBacklog", set: integer(anyInt, func(c *Config) *int { return &c.ClientPortListenBacklog })},
 		{name: "maxClientCnxns", set: integer(anyInt, func(c *Config) *int { return &c.MaxClientCnxns })},

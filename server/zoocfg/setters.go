@@ -41,6 +41,7 @@ func (c *Config) setDataDir(v string) error {
 	if v == "" {
 		return errNoDirectory
 	}
+	v = filePath(v)
 	if !c.isSet("dataLogDir") && c.DataLogDir == c.DataDir {
 		c.DataLogDir = v
 	}
@@ -53,9 +54,41 @@ func (c *Config) setDataLogDir(v string) error {
 	if v == "" {
 		return errNoDirectory
 	}
-	c.DataLogDir = v
+	c.DataLogDir = filePath(v)
 	c.warnRelative("dataLogDir", v)
 	return nil
+}
+
+// filePath is the path a java.io.File keeps: without doubled slashes and
+// without one at the end, but with its dots.
+func filePath(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
+}
+
+// setAddress takes a name as it is, but nothing in brackets or with a colon that
+// is no IPv6 address. Java's empty name is the loopback address, not every one.
+func setAddress(field func(*Config) *string) setter {
+	return func(c *Config, v string) error {
+		if strings.HasPrefix(v, "[") || strings.Contains(v, ":") {
+			inner, opened := strings.CutPrefix(v, "[")
+			inner, closed := strings.CutSuffix(inner, "]")
+			if opened != closed || !strings.Contains(inner, ":") || !isLiteral(inner) {
+				return expected("a host name or an address", v)
+			}
+			v = inner
+		}
+		if v == "" {
+			v = "localhost"
+		}
+		*field(c) = v
+		return nil
+	}
 }
 
 func (c *Config) warnRelative(key, path string) {
