@@ -11,18 +11,19 @@ import java.util.TreeMap;
 import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
 
 /**
- * Gives every file of testdata/cases to ZooKeeper's own parser and prints its
- * verdict as one line of JSON. record.sh runs it.
+ * Gives every file of testdata/cases to ZooKeeper's own parser and writes its
+ * verdict to verdicts.json, a line for each. record.sh runs it.
  */
 public class Verdict {
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
+        PrintStream out = new PrintStream("verdicts.json", "UTF-8");
         File[] cases = new File("testdata/cases").listFiles();
         Arrays.sort(cases);
         for (File file : cases) {
             out.println(verdict(file));
         }
+        out.close();
     }
 
     static String verdict(File file) throws Exception {

@@ -16,5 +16,5 @@ mkdir -p stub/org/apache/zookeeper/metrics/prometheus
 echo 'package org.apache.zookeeper.metrics.prometheus; public class PrometheusMetricsProvider {}' \
 	>stub/org/apache/zookeeper/metrics/prometheus/PrometheusMetricsProvider.java
 javac -d stub stub/org/apache/zookeeper/metrics/prometheus/*.java
-java -Dfile.encoding=UTF-8 -cp "$jars/*:stub" testdata/Verdict.java >verdicts.json 2>errors.txt || { cat errors.txt; exit 1; }
+java -Dfile.encoding=UTF-8 -cp "$jars/*:stub" testdata/Verdict.java >log.txt 2>&1 || { cat log.txt; exit 1; }
 mv verdicts.json "$here/verdicts.json"
