@@ -66,8 +66,16 @@ func (r *Reader) take(n int) []byte {
 
 // Bool reads one byte; any value but zero is true.
 func (r *Reader) Bool() bool {
+	return r.Byte() != 0
+}
+
+// Byte reads one byte.
+func (r *Reader) Byte() byte {
 	b := r.take(1)
-	return b != nil && b[0] != 0
+	if b == nil {
+		return 0
+	}
+	return b[0]
 }
 
 // Int reads a 32-bit integer.

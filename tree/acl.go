@@ -1,0 +1,200 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Allowed reports whether somebody with these identities has one of perms under
+// acl. An empty list allows everything, the scheme super may do everything.
+func Allowed(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
+	if len(acl) == 0 {
+		return true
+	}
+	for i := range ids {
+		if ids[i].Scheme == "super" {
+			return true
+		}
+	}
+	for i := range acl {
+		if acl[i].Perms&perms != 0 && matches(&acl[i].ID, ids) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether one of ids is the one that a list names.
+func matches(id *proto.ID, ids []proto.ID) bool {
+	if id.Scheme == "world" && id.ID == "anyone" {
+		return true
+	}
+	for i := range ids {
+		if ids[i].Scheme != id.Scheme {
+			continue
+		}
+		if ids[i].ID == id.ID && id.Scheme != "ip" || id.Scheme == "ip" && ipMatches(ids[i].ID, id.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed is Allowed under the leader's policy.
+func (tx *Txn) allowed(n *Node, perms proto.Perms) bool {
+	return tx.Policy&SkipACL != 0 || Allowed(n.acl.list, perms, tx.IDs)
+}
+
+// RedactACL returns acl as somebody without the ADMIN permission sees it: the
+// secret of digest identities is an x.
+func RedactACL(acl []proto.ACL) []proto.ACL {
+	out := make([]proto.ACL, len(acl))
+	for i, a := range acl {
+		if a.ID.Scheme == "digest" {
+			if user, _, found := strings.Cut(a.ID.ID, ":"); found {
+				a.ID.ID = user + ":x"
+			}
+		}
+		out[i] = a
+	}
+	return out
+}
+
+// NormalizeACL returns the list that is stored for acl when somebody with these
+// identities sends it: duplicates dropped, the scheme auth replaced by the
+// identities themselves. The code is ErrInvalidACL for a list that is refused
+// and ErrMarshalling for one that ZooKeeper stumbles over.
+func NormalizeACL(acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, proto.Code) {
+	return normalizeACL(make([]proto.ACL, 0, len(acl)), acl, ids, p)
+}
+
+// normalizeACL is NormalizeACL into dst.
+func normalizeACL(dst, acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, proto.Code) {
+	start := len(dst)
+	var code proto.Code
+	if len(acl) <= smallACL {
+		dst, code = dropDuplicates(dst, acl)
+	} else {
+		dst, code = dropManyDuplicates(dst, acl)
+	}
+	if code != proto.Ok {
+		return nil, code
+	}
+	if len(dst) == start {
+		return nil, proto.ErrInvalidACL
+	}
+	auth := false
+	for i := range dst[start:] {
+		id := &dst[start+i].ID
+		if code := validID(id, p); code != proto.Ok {
+			return nil, code
+		}
+		if id.Scheme == "auth" {
+			auth = true
+			if !authenticated(ids, p) {
+				return nil, proto.ErrInvalidACL
+			}
+		}
+	}
+	if auth {
+		dst = expandAuth(dst, start, ids, p)
+	}
+	return dst, proto.Ok
+}
+
+// smallACL is the length up to which comparing all pairs is quickest.
+const smallACL = 16
+
+// dropDuplicates appends acl without what stood before in it. ZooKeeper
+// compares a new entry with the earlier ones field by field and fails on a null
+// field when it gets there: with a null scheme at the first entry of the same
+// permissions, with a null id at the first of the same scheme, too.
+func dropDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
+	start := len(dst)
+next:
+	for i := range acl {
+		for j := range dst[start:] {
+			have := &dst[start+j]
+			if have.Perms != acl[i].Perms {
+				continue
+			}
+			if acl[i].ID.Scheme == proto.NullString {
+				return nil, proto.ErrMarshalling
+			}
+			if have.ID.Scheme != acl[i].ID.Scheme {
+				continue
+			}
+			if acl[i].ID.ID == proto.NullString {
+				return nil, proto.ErrMarshalling
+			}
+			if have.ID.ID == acl[i].ID.ID {
+				continue next
+			}
+		}
+		dst = append(dst, acl[i])
+	}
+	return dst, proto.Ok
+}
+
+// dropManyDuplicates is dropDuplicates in linear time: a request can hold
+// 80,000 entries, and this runs under the write lock.
+func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
+	const whatever = "\x00" // completes the key that stands for the permissions alone
+	seen := make(map[proto.ACL]bool, len(acl))
+	for _, a := range acl {
+		if seen[a] && a.ID.Scheme != proto.NullString && a.ID.ID != proto.NullString {
+			continue
+		}
+		perms := proto.ACL{Perms: a.Perms, ID: proto.ID{Scheme: proto.NullString, ID: whatever}}
+		scheme := proto.ACL{Perms: a.Perms, ID: proto.ID{Scheme: a.ID.Scheme, ID: proto.NullString}}
+		if a.ID.Scheme == proto.NullString && seen[perms] || a.ID.ID == proto.NullString && seen[scheme] {
+			return nil, proto.ErrMarshalling
+		}
+		seen[a], seen[perms], seen[scheme] = true, true, true
+		dst = append(dst, a)
+	}
+	return dst, proto.Ok
+}
+
+// expandAuth replaces the entries of scheme auth in dst[start:] by one entry
+// per authenticated identity.
+func expandAuth(dst []proto.ACL, start int, ids []proto.ID, p Policy) []proto.ACL {
+	end := len(dst)
+	for i := start; i < end; i++ {
+		a := dst[i]
+		if a.ID.Scheme != "auth" {
+			dst = append(dst, a)
+			continue
+		}
+		for _, id := range ids {
+			if authenticates(id.Scheme, p) {
+				dst = append(dst, proto.ACL{Perms: a.Perms, ID: id})
+			}
+		}
+	}
+	return append(dst[:start], dst[end:]...)
+}
+
+// authenticated reports whether one of ids proves who somebody is; an address
+// does not.
+func authenticated(ids []proto.ID, p Policy) bool {
+	for i := range ids {
+		if authenticates(ids[i].Scheme, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func authenticates(scheme string, p Policy) bool {
+	switch scheme {
+	case "digest":
+		return true
+	case "x509":
+		return p&SchemeX509 != 0
+	case "sasl":
+		return p&SchemeSASL != 0
+	}
+	return false
+}

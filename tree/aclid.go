@@ -1,0 +1,105 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// validID checks the identity of one entry of a list that a client sent. A null
+// id fails where ZooKeeper looks at it.
+func validID(id *proto.ID, p Policy) proto.Code {
+	var valid func(id string) bool
+	switch id.Scheme {
+	case "auth":
+		return proto.Ok
+	case "world":
+		valid = func(id string) bool { return id == "anyone" }
+	case "digest":
+		valid = validDigest
+	case "ip":
+		valid = validIP
+	case "x509":
+		if p&SchemeX509 != 0 {
+			valid = validX500
+		}
+	case "sasl":
+		if p&SchemeSASL != 0 {
+			valid = validKerberos
+		}
+	}
+	switch {
+	case valid == nil:
+		return proto.ErrInvalidACL
+	case id.ID == proto.NullString:
+		return proto.ErrMarshalling
+	case !valid(id.ID):
+		return proto.ErrInvalidACL
+	}
+	return proto.Ok
+}
+
+// validDigest reports whether id is user:secret; colons at the end do not count.
+func validDigest(id string) bool {
+	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
+}
+
+// validKerberos reports whether id is a Kerberos principal, name[/host]@realm,
+// or has no realm at all.
+func validKerberos(id string) bool {
+	name, realm, found := strings.Cut(id, "@")
+	if !found {
+		return true
+	}
+	return !strings.ContainsAny(realm, "/@") && strings.Count(name, "/") <= 1
+}
+
+// validX500 reports whether id has the form of a distinguished name: attributes
+// with known keywords or object identifiers, separated by commas, semicolons or
+// plus signs.
+func validX500(id string) bool {
+	for rest := id; strings.TrimSpace(rest) != ""; {
+		attribute, more := cutAttribute(rest)
+		keyword, _, found := strings.Cut(attribute, "=")
+		if !found || !x500Keyword(strings.ToUpper(strings.TrimSpace(keyword))) {
+			return false
+		}
+		if more == "" {
+			return true
+		}
+		if rest = more[1:]; strings.TrimSpace(rest) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// cutAttribute returns the part of a name before its first separator that is
+// neither quoted nor escaped, and the rest from the separator on.
+func cutAttribute(s string) (attribute, rest string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			quoted = !quoted
+		case ',', ';', '+':
+			if !quoted {
+				return s[:i], s[i:]
+			}
+		}
+	}
+	return s, ""
+}
+
+// x500Keyword reports whether Java knows the keyword of an attribute.
+func x500Keyword(k string) bool {
+	switch k {
+	case "CN", "C", "L", "S", "ST", "O", "OU", "T", "IP", "STREET", "DC", "DNQUALIFIER", "DNQ", "SURNAME",
+		"GIVENNAME", "INITIALS", "GENERATION", "EMAIL", "EMAILADDRESS", "UID", "SERIALNUMBER":
+		return true
+	}
+	k = strings.TrimPrefix(k, "OID.")
+	return len(k) > 2 && k[0] >= '0' && k[0] <= '2' && k[1] == '.' && strings.Trim(k, "0123456789.") == ""
+}

@@ -1,0 +1,161 @@
+package tree
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// creation is a create, create2, createContainer or createTTL.
+type creation struct {
+	op    proto.Op
+	path  string
+	data  []byte
+	acl   []proto.ACL
+	flags int32
+	ttl   int64 // −1 unless createTTL
+}
+
+// creationOf unpacks a request.
+func creationOf(op proto.Op, req proto.Record) (creation, bool) {
+	switch q := req.(type) {
+	case *proto.CreateRequest:
+		return creation{op, q.Path, q.Data, q.ACL, q.Flags, -1}, op != proto.OpCreateTTL
+	case *proto.CreateTTLRequest:
+		return creation{op, q.Path, q.Data, q.ACL, q.Flags, q.TTL}, op == proto.OpCreateTTL
+	}
+	return creation{}, false
+}
+
+// owner returns what is stored as the owner of the new znode. The operation
+// decides what the znode is, the mode how it is validated: opcode 19 makes a
+// container whatever the flags, flag 4 with opcode 1 a persistent znode.
+func (c *creation) owner(tx *Txn) (int64, proto.Code) {
+	mode := proto.CreateMode(c.flags)
+	switch {
+	case !mode.Valid():
+		return 0, proto.ErrBadArguments
+	case mode.TTL() && tx.Policy&ExtendedTypes == 0:
+		return 0, proto.ErrUnimplemented
+	case mode.TTL() && (c.ttl <= 0 || c.ttl > proto.MaxTTL):
+		return 0, proto.ErrBadArguments
+	case !mode.TTL() && (c.ttl >= 0 || c.op == proto.OpCreateTTL):
+		// ZooKeeper dies of a createTTL without a time to live and a mode that
+		// has none.
+		return 0, proto.ErrBadArguments
+	case c.op == proto.OpCreateContainer:
+		return containerOwner, proto.Ok
+	case c.op == proto.OpCreateTTL:
+		return ttlOwner | c.ttl, proto.Ok
+	case mode.Ephemeral():
+		return tx.Session, proto.Ok
+	}
+	return 0, proto.Ok
+}
+
+// create executes c in ZooKeeper's order of checks.
+func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Code {
+	owner, code := c.owner(tx)
+	if code != proto.Ok {
+		return code
+	}
+	parent, acl, code := t.birthplace(tx, c)
+	if code != proto.Ok {
+		return code
+	}
+	path, cversion := c.path, t.cversion(parent)
+	if proto.CreateMode(c.flags).Sequential() {
+		t.name = appendSequence(append(t.name[:0], path...), cversion)
+		path = viewString(t.name)
+	}
+	switch {
+	case proto.ValidatePath(path) != nil:
+		return proto.ErrBadArguments
+	case t.Get(path) != nil:
+		return proto.ErrNodeExists
+	case parent.kind == ephemeral:
+		return proto.ErrNoChildrenForEphemerals
+	case t.exceeds(tx, path, int64(len(c.data)), 1):
+		return proto.ErrQuotaExceeded
+	}
+	n := &Node{epoch: t.epoch, parent: parent}
+	n.state = state{
+		path: strings.Clone(path), owner: owner, kind: kindOf(owner), acl: t.acls.intern(acl),
+		czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time,
+	}
+	n.setBytes(ownCopy(c.data))
+	t.seal(n)
+	t.bear(tx, n, cversion)
+	r.Path = n.path
+	n.Stat(&r.Stat) // before a stats node's data are replaced, as in ZooKeeper
+	t.quotaCreated(n)
+	fire(events, proto.EventNodeCreated, n, tx.Zxid)
+	fire(events, proto.EventNodeChildrenChanged, parent, tx.Zxid)
+	return proto.Ok
+}
+
+// birthplace checks what comes before the name is known and returns the parent
+// and the list to store.
+func (t *Tree) birthplace(tx *Txn, c *creation) (*Node, []proto.ACL, proto.Code) {
+	if c.path == proto.NullString {
+		return nil, nil, proto.ErrMarshalling
+	}
+	slash := strings.LastIndexByte(c.path, '/')
+	if slash < 0 || strings.IndexByte(c.path, 0) >= 0 {
+		return nil, nil, proto.ErrBadArguments
+	}
+	acl, code := normalizeACL(t.aclBuf[:0], c.acl, tx.IDs, tx.Policy)
+	if code != proto.Ok {
+		return nil, nil, code
+	}
+	t.aclBuf = acl
+	parent := t.Get(c.path[:slash])
+	switch {
+	case parent == nil:
+		return nil, nil, proto.ErrNoNode
+	case !tx.allowed(parent, proto.PermCreate):
+		return nil, nil, proto.ErrNoAuth
+	}
+	return parent, acl, proto.Ok
+}
+
+// cversion returns the number of the next child of n.
+func (t *Tree) cversion(n *Node) int32 {
+	if v, ok := t.undo.cversions[n]; ok {
+		return v
+	}
+	return n.cversion
+}
+
+// bear attaches n to its parent, whose child number was cversion.
+//
+// ZooKeeper never lowers a stored number: when it wraps, it and the parent's
+// pzxid stay as they are for ever. Only within one multi it counts on.
+func (t *Tree) bear(tx *Txn, n *Node, cversion int32) {
+	parent := n.parent
+	if cversion++; cversion > parent.cversion {
+		t.edit(parent)
+		parent.cversion, parent.pzxid = cversion, tx.Zxid
+		t.commit(parent)
+	} else {
+		t.undo.wrapped(parent, cversion)
+	}
+	t.attach(n)
+	t.undo.created(n)
+}
+
+// appendSequence appends the number of a sequential znode: ten characters with
+// leading zeros, a minus sign included.
+func appendSequence(b []byte, v int32) []byte {
+	var digits [12]byte
+	s := strconv.AppendInt(digits[:0], int64(v), 10)
+	width := 10
+	if v < 0 {
+		b, s, width = append(b, '-'), s[1:], 9
+	}
+	for i := len(s); i < width; i++ {
+		b = append(b, '0')
+	}
+	return append(b, s...)
+}

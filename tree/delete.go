@@ -1,0 +1,61 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// delete executes a client's delete. The znode's own list never protects it:
+// the parent's DELETE permission decides, before it is known whether the znode
+// exists.
+func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Code {
+	if q.Path == proto.NullString {
+		return proto.ErrMarshalling
+	}
+	slash := strings.LastIndexByte(q.Path, '/')
+	if slash < 0 || strings.IndexByte(q.Path, 0) >= 0 || undeletable(q.Path) {
+		return proto.ErrBadArguments
+	}
+	parent := t.Get(q.Path[:slash])
+	switch {
+	case parent == nil:
+		return proto.ErrNoNode
+	case !tx.allowed(parent, proto.PermDelete):
+		return proto.ErrNoAuth
+	}
+	n := t.Get(q.Path)
+	switch {
+	case n == nil:
+		return proto.ErrNoNode
+	case !expected(n.version, q.Version):
+		return proto.ErrBadVersion
+	case n.NumChildren() > 0:
+		return proto.ErrNotEmpty
+	}
+	t.remove(tx, n, events)
+	return proto.Ok
+}
+
+// remove takes n, which has no children, out of the tree.
+func (t *Tree) remove(tx *Txn, n *Node, events *[]Event) {
+	parent := n.parent
+	t.edit(parent)
+	parent.pzxid = max(parent.pzxid, tx.Zxid)
+	t.commit(parent)
+	t.preserve(n)
+	t.detach(n)
+	t.undo.deleted(n)
+	t.quotaDeleted(n)
+	fire(events, proto.EventNodeDeleted, n, tx.Zxid)
+	fire(events, proto.EventNodeChildrenChanged, parent, tx.Zxid)
+}
+
+// undeletable reports whether path is one of ZooKeeper's own znodes.
+func undeletable(path string) bool {
+	return path == rootPath || path == procPath || path == quotaPath || path == ConfigPath
+}
+
+// expected reports whether a version is the one that a request expects; −1
+// expects any.
+func expected(version, want int32) bool { return want == -1 || want == version }

@@ -1,0 +1,78 @@
+package tree
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"strings"
+)
+
+// statBlock is the length of the part of the stat that goes into a digest.
+const statBlock = 60
+
+// Digest returns ZooKeeper's tree digest, version 2: the sum over all nodes but
+// those below /zookeeper of the CRC-32 of path, data and stat.
+func (t *Tree) Digest() uint64 { return t.totals.digest }
+
+// FullDigest returns a digest of everything the tree holds, /zookeeper, access
+// control lists and the newest zxid included. Equal trees have equal ones on
+// every server and after every restart.
+func (t *Tree) FullDigest() uint64 { return mix(t.totals.full + mix(uint64(t.zxid))) }
+
+// seal computes what n caches of its path and data. It must be called before n
+// is attached and when its data changed.
+func (t *Tree) seal(n *Node) {
+	n.crc = 0
+	if n.path != rootPath { // the root's path counts as ""
+		n.crc = crc32.Update(0, crc32.IEEETable, stringBytes(n.path))
+	}
+	n.crc = crc32.Update(n.crc, crc32.IEEETable, n.bytes())
+}
+
+// count adds n to the totals.
+func (t *Tree) count(n *Node) {
+	own, full := t.digests(n)
+	t.totals.digest += own
+	t.totals.full += full
+	t.totals.dataSize += int64(len(n.path)) + n.dataLen()
+}
+
+// uncount takes n out of the totals.
+func (t *Tree) uncount(n *Node) {
+	own, full := t.digests(n)
+	t.totals.digest -= own
+	t.totals.full -= full
+	t.totals.dataSize -= int64(len(n.path)) + n.dataLen()
+}
+
+// digests returns n's part of ZooKeeper's digest and of the full one.
+func (t *Tree) digests(n *Node) (own, full uint64) {
+	b := t.statBuf[:]
+	be := binary.BigEndian
+	be.PutUint64(b[0:], uint64(n.czxid))
+	be.PutUint64(b[8:], uint64(n.mzxid))
+	be.PutUint64(b[16:], uint64(n.pzxid))
+	be.PutUint64(b[24:], uint64(n.ctime))
+	be.PutUint64(b[32:], uint64(n.mtime))
+	be.PutUint32(b[40:], uint32(n.version))
+	be.PutUint32(b[44:], uint32(n.cversion))
+	be.PutUint32(b[48:], uint32(n.aversion))
+	be.PutUint64(b[52:], uint64(n.owner))
+	own = uint64(crc32.Update(n.crc, crc32.IEEETable, b))
+	full = own<<8 | uint64(n.kind)<<1
+	if n.size < 0 {
+		full |= 1 // null and empty data are different, which the CRC does not see
+	}
+	full = mix(mix(full) ^ n.acl.hash)
+	if len(n.path) > len(procPath) && strings.HasPrefix(n.path, procPath) && n.path[len(procPath)] == '/' {
+		own = 0
+	}
+	return own, full
+}
+
+// mix spreads every bit of x over all (the finaliser of splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,38 @@
+package tree
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+)
+
+// Dump writes everything the tree holds as text, the same text for equal trees:
+// one line with the newest zxid and the totals, then one per node in the order
+// of the paths.
+func (t *Tree) Dump(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "zxid=%#x nodes=%d ephemerals=%d size=%d digest=%#x full=%#x\n",
+		t.zxid, t.NodeCount(), t.EphemeralCount(), t.DataSize(), t.Digest(), t.FullDigest())
+	for _, n := range t.sorted() {
+		data := "null"
+		if n.Data() != nil {
+			data = fmt.Sprintf("%q", n.Data())
+		}
+		fmt.Fprintf(b, "%q kind=%d owner=%#x czxid=%#x mzxid=%#x pzxid=%#x ctime=%d mtime=%d version=%d cversion=%d aversion=%d children=%d data=%s acl=",
+			n.path, n.kind, uint64(n.owner), n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime, n.version, n.cversion, n.aversion, n.NumChildren(), data)
+		for _, a := range n.ACL() {
+			fmt.Fprintf(b, "%d:%q:%q ", a.Perms, a.ID.Scheme, a.ID.ID)
+		}
+		fmt.Fprintln(b)
+	}
+	return b.Flush()
+}
+
+// sorted returns all nodes in the order of their paths.
+func (t *Tree) sorted() []*Node {
+	all := make(nodeSet, t.index.n)
+	for n := range t.index.all {
+		all[n] = struct{}{}
+	}
+	return all.sorted()
+}

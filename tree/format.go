@@ -1,0 +1,139 @@
+package tree
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// A snapshot is a magic string and blocks. A block is the length of its
+// payload, a CRC-32C (Castagnoli) and the payload; all integers are big-endian
+// 32 bits. The CRC goes over the payload and starts from that of the block
+// before, so that no block can be lost, repeated or moved unseen. A payload is a
+// sequence of records, each a tag and jute fields:
+//
+//	header   zxid, number of nodes                          first
+//	list     number (counted from 0), list                  before its first use
+//	node     path, data, number of its list, the stat,
+//	         kind, number of children                       in any order
+//	trailer  number of nodes, ZooKeeper's digest, ours      last
+//
+// The reader takes no byte behind the trailer's block, so a snapshot can stand
+// in the middle of a longer stream.
+const (
+	magic       = "zkgotre1" // the last character is the version
+	blockHeader = 8
+	blockTarget = 256 << 10 // a block is written when it has grown to this
+	readStep    = 1 << 20   // what a length is believed before bytes come
+)
+
+// The tags of the records.
+const (
+	tagHeader byte = iota + 1
+	tagList
+	tagNode
+	tagTrailer
+)
+
+// castagnoli returns the table of the blocks' checksums.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// blockWriter writes blocks. Records are appended to buf.
+type blockWriter struct {
+	w   io.Writer
+	buf []byte // the block's header and payload so far
+	crc uint32
+	n   int64
+}
+
+func newBlockWriter(w io.Writer) *blockWriter {
+	return &blockWriter{w: w, buf: make([]byte, blockHeader, blockTarget+blockTarget/4)}
+}
+
+// flush writes the block if its payload is longer than limit.
+func (b *blockWriter) flush(limit int) error {
+	payload := b.buf[blockHeader:]
+	if len(payload) <= limit {
+		return nil
+	}
+	b.crc = crc32.Update(b.crc, castagnoli(), payload)
+	binary.BigEndian.PutUint32(b.buf, uint32(len(payload)))
+	binary.BigEndian.PutUint32(b.buf[4:], b.crc)
+	err := b.write(b.buf)
+	b.buf = b.buf[:blockHeader]
+	return err
+}
+
+func (b *blockWriter) write(p []byte) error {
+	n, err := b.w.Write(p)
+	b.n += int64(n)
+	return err
+}
+
+// blockReader reads blocks.
+type blockReader struct {
+	r      io.Reader
+	buf    []byte
+	crc    uint32
+	number int
+}
+
+// next returns the next payload, valid until the next call.
+func (b *blockReader) next() ([]byte, error) {
+	b.number++
+	var h [blockHeader]byte
+	if _, err := io.ReadFull(b.r, h[:]); err != nil {
+		return nil, b.fail(fmt.Errorf("reading its header: %w", noEOF(err)))
+	}
+	size := int(binary.BigEndian.Uint32(h[:]))
+	b.buf = b.buf[:0]
+	for len(b.buf) < size {
+		have := len(b.buf)
+		step := min(size-have, max(readStep, have))
+		if cap(b.buf) < have+step {
+			b.buf = append(make([]byte, 0, have+step), b.buf...)
+		}
+		b.buf = b.buf[:have+step]
+		if _, err := io.ReadFull(b.r, b.buf[have:]); err != nil {
+			return nil, b.fail(fmt.Errorf("reading its %d bytes: %w", size, noEOF(err)))
+		}
+	}
+	b.crc = crc32.Update(b.crc, castagnoli(), b.buf)
+	if want := binary.BigEndian.Uint32(h[4:]); b.crc != want {
+		return nil, b.fail(fmt.Errorf("its checksum is %08x instead of %08x", b.crc, want))
+	}
+	return b.buf, nil
+}
+
+// fail names the block that err is about.
+func (b *blockReader) fail(err error) error {
+	return fmt.Errorf("tree: snapshot block %d: %w", b.number, err)
+}
+
+// noEOF makes the end of the stream an error that callers cannot take for a
+// clean one.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// appendNode appends the record of one node.
+func appendNode(b []byte, s *state, list uint32, kids int32) []byte {
+	b = append(b, tagNode)
+	b = proto.AppendString(b, s.path)
+	b = proto.AppendBuffer(b, s.bytes())
+	b = proto.AppendInt(b, int32(list))
+	for _, v := range [...]int64{s.czxid, s.mzxid, s.pzxid, s.ctime, s.mtime, s.owner} {
+		b = proto.AppendLong(b, v)
+	}
+	for _, v := range [...]int32{s.version, s.cversion, s.aversion} {
+		b = proto.AppendInt(b, v)
+	}
+	b = append(b, byte(s.kind))
+	return proto.AppendInt(b, kids)
+}

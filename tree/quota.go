@@ -1,0 +1,209 @@
+package tree
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Names of the two znodes of a quota, below /zookeeper/quota and the limited
+// path.
+const (
+	limitsName = "/zookeeper_limits"
+	statsName  = "/zookeeper_stats"
+)
+
+// quota is what is known of one quota: the text of its limits and of its usage.
+type quota struct {
+	limits, stats tally
+	counted       bool // there is a stats node
+}
+
+// limitedPath returns the path that a limits node limits: "" for one directly
+// below /zookeeper/quota, a quota on the root, which is kept and never applied.
+func limitedPath(path string) (string, bool) {
+	if !strings.HasPrefix(path, quotaPath+"/") || !strings.HasSuffix(path, limitsName) {
+		return "", false
+	}
+	return path[len(quotaPath) : len(path)-len(limitsName)], true
+}
+
+// quotaOf returns the limited path that applies to path, the deepest one at or
+// above it. No quota is "".
+func (t *Tree) quotaOf(path string) string {
+	if len(t.quotas) == 0 {
+		return ""
+	}
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if t.quotas[path[:end]] != nil {
+			return path[:end]
+		}
+	}
+	return ""
+}
+
+// statsNode returns the node that holds the usage of a limited path.
+func (t *Tree) statsNode(prefix string) *Node {
+	t.statsName = append(append(append(t.statsName[:0], quotaPath...), prefix...), statsName...)
+	return t.Get(viewString(t.statsName))
+}
+
+// loadQuota reads one quota.
+func (t *Tree) loadQuota(prefix string) quota {
+	q := quota{limits: parseTally(t.quotas[prefix].bytes())}
+	if n := t.statsNode(prefix); n != nil {
+		q.stats, q.counted = parseTally(n.bytes()), true
+	}
+	return q
+}
+
+// allQuotas reads every quota.
+func (t *Tree) allQuotas() map[string]quota {
+	all := make(map[string]quota, len(t.quotas))
+	for prefix := range t.quotas {
+		all[prefix] = t.loadQuota(prefix)
+	}
+	return all
+}
+
+// exceeds reports whether a change below path would break a hard limit. Within
+// a multi the usage before the multi counts: a delete does not make room for a
+// create behind it.
+func (t *Tree) exceeds(tx *Txn, path string, bytes, count int64) bool {
+	if tx.Policy&EnforceQuota == 0 {
+		return false
+	}
+	var q quota
+	if t.undo.active {
+		for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+			found := false
+			if q, found = t.undo.quotas[path[:end]]; found {
+				break
+			}
+		}
+	} else if prefix := t.quotaOf(path); prefix != "" {
+		q = t.loadQuota(prefix)
+	}
+	if !q.counted {
+		return false
+	}
+	hardCount, hardBytes := q.limits.get(countHardName), q.limits.get(byteHardName)
+	return count != 0 && hardCount > -1 && q.stats.get(countName)+count > hardCount ||
+		bytes != 0 && hardBytes > -1 && q.stats.get(bytesName)+bytes > hardBytes
+}
+
+// charge adds to the usage of the quota that applies to path. Only the data of
+// the stats node change: neither its version nor a watcher learns of it.
+func (t *Tree) charge(path string, bytes, count int64) {
+	prefix := t.quotaOf(path)
+	if prefix == "" {
+		return
+	}
+	n := t.statsNode(prefix)
+	if n == nil {
+		return
+	}
+	usage := parseTally(n.bytes())
+	usage.set(countName, usage.get(countName)+count)
+	usage.set(bytesName, usage.get(bytesName)+bytes)
+	t.overwrite(n, usage.append(nil))
+}
+
+// overwrite replaces the data of a stats node.
+func (t *Tree) overwrite(n *Node, data []byte) {
+	t.edit(n)
+	n.setBytes(data)
+	t.seal(n)
+	t.commit(n)
+}
+
+// quotaCreated does the accounting for a new node. A new stats node has its
+// data replaced by the usage that is counted at this moment.
+func (t *Tree) quotaCreated(n *Node) {
+	if strings.HasPrefix(n.path, quotaPath+"/") && strings.HasSuffix(n.path, statsName) {
+		var now tally
+		now.set(countName, 0)
+		now.set(bytesName, 0)
+		if limited := t.Get(n.path[len(quotaPath) : len(n.path)-len(statsName)]); limited != nil {
+			count, bytes := usage(limited)
+			now.set(countName, int64(count))
+			now.set(bytesName, bytes)
+		}
+		size := n.dataLen()
+		t.overwrite(n, now.append(nil))
+		t.charge(n.path, size, 1)
+		return
+	}
+	t.charge(n.path, n.dataLen(), 1)
+}
+
+// quotaDeleted does the accounting for a removed node.
+func (t *Tree) quotaDeleted(n *Node) { t.charge(n.path, -n.dataLen(), -1) }
+
+// tally is the text of limits and usage, "count=4,bytes=5=;byteHardLimit=10",
+// in parts. A name that is absent has no entry in has and counts as −1.
+type tally struct {
+	value [4]int64
+	has   [4]bool
+}
+
+// The names of a tally, in the order in which they are written.
+const (
+	countName = iota
+	bytesName
+	byteHardName
+	countHardName
+)
+
+func tallyNames() [4]string { return [4]string{"count", "bytes", "byteHardLimit", "countHardLimit"} }
+
+// parseTally reads data. What is not a pair of a known name and a number is left
+// out: clients may write anything into these znodes.
+func parseTally(data []byte) tally {
+	var v tally
+	names := tallyNames()
+	for pair := range strings.FieldsFuncSeq(viewString(data), func(c rune) bool { return c == ',' || c == ';' }) {
+		key, value, _ := strings.Cut(pair, "=")
+		i := slices.Index(names[:], key)
+		if i < 0 {
+			continue
+		}
+		value, _, _ = strings.Cut(value, "=") // the odd one behind bytes=
+		number, err := strconv.ParseInt(value, 10, 64)
+		if value == "" {
+			number, err = -1, nil
+		}
+		if err == nil {
+			v.set(i, number)
+		}
+	}
+	return v
+}
+
+// get returns a number, −1 when there is none.
+func (v *tally) get(i int) int64 {
+	if !v.has[i] {
+		return -1
+	}
+	return v.value[i]
+}
+
+func (v *tally) set(i int, value int64) { v.value[i], v.has[i] = value, true }
+
+// append appends the text as ZooKeeper writes it: count and bytes always, then,
+// behind an odd =, the limits that are there.
+func (v *tally) append(b []byte) []byte {
+	names := tallyNames()
+	b = strconv.AppendInt(append(b, "count="...), v.get(countName), 10)
+	b = strconv.AppendInt(append(b, ",bytes="...), v.get(bytesName), 10)
+	if v.has[byteHardName] || v.has[countHardName] {
+		b = append(b, '=')
+	}
+	for i := byteHardName; i <= countHardName; i++ {
+		if v.has[i] {
+			b = append(append(append(b, ';'), names[i]...), '=')
+			b = strconv.AppendInt(b, v.value[i], 10)
+		}
+	}
+	return b
+}

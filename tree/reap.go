@@ -1,0 +1,73 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Reap asks for the removal of a container or of a znode whose time to live is
+// over. It is a transaction of the leader's (OpDeleteContainer). The two zxids
+// say which life and which data the leader saw: what happened in between wins.
+type Reap struct {
+	Path         string
+	Czxid, Mzxid int64
+}
+
+// Decode reads r.
+func (r *Reap) Decode(d *proto.Reader) {
+	r.Path = d.String()
+	r.Czxid = d.Long()
+	r.Mzxid = d.Long()
+}
+
+// Append appends r to b.
+func (r *Reap) Append(b []byte) []byte {
+	b = proto.AppendString(b, r.Path)
+	b = proto.AppendLong(b, r.Czxid)
+	return proto.AppendLong(b, r.Mzxid)
+}
+
+// Reapable returns up to limit removals that are due: containers that had
+// children and have none now, or that have had none for longer than
+// maxNeverUsed (0: these stay), and znodes without children whose data are
+// older than their time to live. now is in milliseconds, as in Txn.
+func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap {
+	var due []Reap
+	for n := range t.containers {
+		if len(due) >= limit {
+			break
+		}
+		age := now - n.mtime
+		switch {
+		case n.NumChildren() > 0:
+			continue
+		case n.kind == ttl && age <= n.timeToLive():
+			continue
+		case n.kind == container && n.cversion <= 0 && (maxNeverUsed <= 0 || age <= maxNeverUsed.Milliseconds()):
+			continue
+		}
+		due = append(due, Reap{n.path, n.czxid, n.mzxid})
+	}
+	slices.SortFunc(due, func(a, b Reap) int { return strings.Compare(a.Path, b.Path) })
+	return due
+}
+
+// reap executes a removal if it is still due.
+func (t *Tree) reap(tx *Txn, q *Reap, events *[]Event) proto.Code {
+	n := t.Get(q.Path)
+	switch {
+	case n == nil:
+		return proto.ErrNoNode
+	case n.NumChildren() > 0:
+		return proto.ErrNotEmpty
+	case n.kind != container && n.kind != ttl, n.czxid != q.Czxid, n.mzxid != q.Mzxid:
+		return proto.ErrBadVersion
+	case n.kind == ttl && tx.Time-n.mtime <= n.timeToLive():
+		return proto.ErrBadVersion
+	}
+	t.remove(tx, n, events)
+	return proto.Ok
+}

@@ -1,0 +1,109 @@
+package tree
+
+import "github.com/zkgo/zkgo/proto"
+
+// setData executes a setData. The quota is checked before the version.
+func (t *Tree) setData(tx *Txn, q *proto.SetDataRequest, r *Result, events *[]Event) proto.Code {
+	n, code := t.target(tx, q.Path, proto.PermWrite)
+	if code != proto.Ok {
+		return code
+	}
+	delta := int64(len(q.Data)) - n.dataLen()
+	switch {
+	case t.exceeds(tx, n.path, delta, 0):
+		return proto.ErrQuotaExceeded
+	case !expected(n.version, q.Version):
+		return proto.ErrBadVersion
+	}
+	t.put(tx, n, ownCopy(q.Data), n.version+1)
+	n.Stat(&r.Stat)
+	t.charge(n.path, delta, 0)
+	fire(events, proto.EventNodeDataChanged, n, tx.Zxid)
+	return proto.Ok
+}
+
+// put stores new data, which must not change any more.
+func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {
+	t.edit(n)
+	n.setBytes(data)
+	n.version, n.mzxid, n.mtime = version, tx.Zxid, tx.Time
+	t.seal(n)
+	t.commit(n)
+}
+
+// target finds the znode that a request other than create and delete is about.
+func (t *Tree) target(tx *Txn, path string, perms proto.Perms) (*Node, proto.Code) {
+	if proto.ValidatePath(path) != nil {
+		return nil, proto.ErrBadArguments
+	}
+	n := t.Get(path)
+	switch {
+	case n == nil:
+		return nil, proto.ErrNoNode
+	case !tx.allowed(n, perms):
+		return nil, proto.ErrNoAuth
+	}
+	return n, proto.Ok
+}
+
+// check executes the check of a multi.
+func (t *Tree) check(tx *Txn, q *proto.CheckVersionRequest) proto.Code {
+	n, code := t.target(tx, q.Path, proto.PermRead)
+	if code == proto.Ok && !expected(n.version, q.Version) {
+		return proto.ErrBadVersion
+	}
+	return code
+}
+
+// setACL executes a setACL. The list is checked before the znode is looked for,
+// the version is that of the list.
+func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
+	if proto.ValidatePath(q.Path) != nil {
+		return proto.ErrBadArguments
+	}
+	acl, code := normalizeACL(t.aclBuf[:0], q.ACL, tx.IDs, tx.Policy)
+	if code != proto.Ok {
+		return code
+	}
+	t.aclBuf = acl
+	n, code := t.target(tx, q.Path, proto.PermAdmin)
+	if code != proto.Ok {
+		return code
+	}
+	if !expected(n.aversion, q.Version) {
+		return proto.ErrBadVersion
+	}
+	t.edit(n)
+	old := n.acl
+	n.acl = t.acls.intern(acl)
+	t.acls.release(old)
+	n.aversion++
+	t.commit(n)
+	n.Stat(&r.Stat)
+	return proto.Ok
+}
+
+// SetConfig writes the ensemble's membership into /zookeeper/config, as a
+// reconfig and every new leader do. The znode gets that version: ZooKeeper's
+// ensembles keep it at −1. The result is that of a reconfig. The event
+// DataChanged comes only with a text that differs from the one before, so that
+// a mere change of leader does not wake every client that watches the
+// membership.
+func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
+	r := &t.result
+	r.reset(proto.OpReconfig)
+	n := t.Get(ConfigPath)
+	changed := string(n.bytes()) != string(text)
+	data := ownCopy(text)
+	if data == nil {
+		data = []byte{} // clients of the config znode do not expect null
+	}
+	t.put(tx, n, data, version)
+	n.Stat(&r.Stat)
+	r.Data = n.bytes()
+	if changed {
+		fire(&r.Events, proto.EventNodeDataChanged, n, tx.Zxid)
+	}
+	t.zxid = tx.Zxid
+	return r
+}

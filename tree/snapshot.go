@@ -1,0 +1,181 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Snapshot is the tree as it was when Tree.Snapshot was called. Taking it costs
+// microseconds; it is written in the background while transactions go on.
+//
+// A node's epoch says which was the newest snapshot when the node last changed.
+// Before the first change after a snapshot, the node's state is copied into the
+// snapshot's images, unless the writer has already passed the node's shard of
+// the index. So the writer finds every node exactly once: unchanged in the
+// index, or among the images. A node that was created after the snapshot has
+// its epoch from birth.
+type Snapshot struct {
+	t      *Tree
+	epoch  uint32
+	zxid   int64
+	count  int
+	totals totals
+	full   uint64
+
+	// Guarded by the tree's lock.
+	passed int     // shards of the index that are written
+	images []image // nodes changed since, in shards not passed then
+	err    error   // why nothing more can be written
+}
+
+// image is a node as a snapshot has to show it.
+type image struct {
+	state
+	kids int32
+}
+
+// errReleased says that a snapshot is written after its end.
+var errReleased = errors.New("tree: snapshot was released")
+
+// Snapshot takes a snapshot. The caller holds the lock for writing and must
+// call Release in the end.
+func (t *Tree) Snapshot() *Snapshot {
+	t.epoch++
+	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.index.n, totals: t.totals, full: t.FullDigest()}
+	t.snaps = append(t.snaps, s)
+	return s
+}
+
+// Zxid returns the zxid of the newest transaction that the snapshot contains.
+func (s *Snapshot) Zxid() int64 { return s.zxid }
+
+// Release ends the keeping of images. It takes the tree's lock.
+func (s *Snapshot) Release() {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	s.drop(errReleased)
+}
+
+// drop ends the snapshot. The caller holds the tree's lock.
+func (s *Snapshot) drop(err error) {
+	s.t.snaps = slices.DeleteFunc(s.t.snaps, func(o *Snapshot) bool { return o == s })
+	s.images = nil
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// preserve keeps n's state for the snapshots that have not seen it yet. It must
+// be called before n changes or leaves the tree.
+func (t *Tree) preserve(n *Node) {
+	if n.epoch == t.epoch {
+		return
+	}
+	shard, _ := t.index.locate(n.path)
+	for _, s := range t.snaps {
+		if n.epoch < s.epoch && shard >= s.passed {
+			s.images = append(s.images, n.image())
+		}
+	}
+	n.epoch = t.epoch
+}
+
+func (n *Node) image() image { return image{n.state, int32(n.NumChildren())} }
+
+// WriteTo writes the snapshot. It may run beside transactions and takes the
+// tree's lock for reading for a short time now and then. A snapshot is written
+// once.
+func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	p := snapshotWriter{blockWriter: newBlockWriter(w), lists: make(map[*aclEntry]uint32)}
+	err := p.write([]byte(magic))
+	if err == nil {
+		p.buf = append(p.buf, tagHeader)
+		p.buf = proto.AppendLong(p.buf, s.zxid)
+		p.buf = proto.AppendLong(p.buf, int64(s.count))
+		err = s.writeNodes(&p)
+	}
+	if err == nil {
+		p.buf = append(p.buf, tagTrailer)
+		p.buf = proto.AppendLong(p.buf, int64(p.nodes))
+		p.buf = proto.AppendLong(p.buf, int64(s.totals.digest))
+		p.buf = proto.AppendLong(p.buf, int64(s.full))
+		err = p.flush(0)
+	}
+	if err != nil {
+		err = fmt.Errorf("tree: writing the snapshot at zxid %#x: %w", s.zxid, err)
+	}
+	return p.n, err
+}
+
+// writeNodes writes all nodes: shard by shard those that have not changed, then
+// the images of the others.
+func (s *Snapshot) writeNodes(p *snapshotWriter) error {
+	var batch []image
+	for more := true; more; {
+		var err error
+		if batch, more, err = s.collect(batch[:0]); err != nil {
+			return err
+		}
+		for i := range batch {
+			if err := p.node(&batch[i]); err != nil {
+				return err
+			}
+		}
+		clear(batch) // keeps no data alive
+	}
+	if p.nodes != s.count {
+		return fmt.Errorf("found %d nodes instead of %d", p.nodes, s.count)
+	}
+	return nil
+}
+
+// collectTarget is about the number of nodes that are collected under one hold
+// of the lock.
+const collectTarget = 256
+
+// collect appends the states of the next nodes to batch. Only references are
+// copied under the lock: paths, data and lists do not change.
+func (s *Snapshot) collect(batch []image) ([]image, bool, error) {
+	s.t.mu.RLock()
+	defer s.t.mu.RUnlock()
+	if s.err != nil {
+		return nil, false, s.err
+	}
+	shards := s.t.index.shards
+	for ; s.passed < len(shards) && len(batch) < collectTarget; s.passed++ {
+		for _, n := range shards[s.passed].nodes {
+			if n != nil && n.epoch < s.epoch {
+				batch = append(batch, n.image())
+			}
+		}
+	}
+	if s.passed < len(shards) {
+		return batch, true, nil
+	}
+	// Every shard is passed, so no image is added any more.
+	return append(batch, s.images...), false, nil
+}
+
+// snapshotWriter writes nodes and the lists they use.
+type snapshotWriter struct {
+	*blockWriter
+	lists map[*aclEntry]uint32
+	nodes int
+}
+
+func (p *snapshotWriter) node(m *image) error {
+	list, known := p.lists[m.acl]
+	if !known {
+		list = uint32(len(p.lists))
+		p.lists[m.acl] = list
+		p.buf = proto.AppendInt(append(p.buf, tagList), int32(list))
+		p.buf = proto.AppendACLs(p.buf, m.acl.list)
+	}
+	p.buf = appendNode(p.buf, &m.state, list, m.kids)
+	p.nodes++
+	return p.flush(blockTarget)
+}

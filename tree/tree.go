@@ -1,0 +1,192 @@
+package tree
+
+import (
+	"sync"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// The znodes that every tree has and that cannot be deleted.
+const (
+	rootPath   = "/"
+	procPath   = "/zookeeper"
+	quotaPath  = "/zookeeper/quota"
+	ConfigPath = "/zookeeper/config" // holds the ensemble's membership
+)
+
+// Tree is the tree of znodes. See the package documentation for who may call
+// what under which lock.
+type Tree struct {
+	mu   sync.RWMutex
+	zxid int64
+
+	index      index
+	root       *Node
+	acls       aclTable
+	ephemerals map[int64]nodeSet // by owning session; no entry is empty
+	containers nodeSet           // containers and nodes with a time to live
+	quotas     map[string]*Node  // limits node by the path it limits, "" for the root's
+	totals     totals
+
+	epoch uint32      // number of snapshots taken
+	snaps []*Snapshot // those that still need images
+	undo  journal     // of the multi that is running
+
+	result    Result
+	name      []byte      // scratch: a path with its sequence number
+	statsName []byte      // scratch: the path of a stats node
+	aclBuf    []proto.ACL // scratch: a list being normalised
+	statBuf   [statBlock]byte
+}
+
+// nodeSet is a set of nodes.
+type nodeSet map[*Node]struct{}
+
+// totals are the sums over all nodes. A failed multi restores them as a whole.
+type totals struct {
+	digest     uint64 // ZooKeeper's tree digest
+	full       uint64 // sum of the nodes' parts of FullDigest
+	dataSize   int64
+	ephemerals int
+}
+
+// New returns the tree that a fresh ZooKeeper starts with: the root, /zookeeper
+// and its children quota and config, all with zero stats.
+func New() *Tree {
+	t := new(Tree)
+	t.reset()
+	t.plant(rootPath, 0, openACL)
+	t.plant(procPath, 0, openACL)
+	t.plant(quotaPath, 0, openACL)
+	t.plant(ConfigPath, -1, readACL)
+	return t
+}
+
+// The lists of the initial nodes. They are functions' results, not variables:
+// nobody can change them.
+func openACL() []proto.ACL { return proto.OpenACL() }
+func readACL() []proto.ACL {
+	return []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
+}
+
+// plant adds one of the initial nodes.
+func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
+	n := &Node{state: state{path: path, aversion: aversion, acl: t.acls.intern(acl())}}
+	t.seal(n)
+	if path == rootPath {
+		t.root = n
+	} else {
+		n.parent = t.Get(proto.Parent(path))
+	}
+	t.attach(n)
+}
+
+// reset empties the tree to nothing, not even a root.
+func (t *Tree) reset() {
+	t.index = newIndex()
+	t.root = nil
+	t.acls = newACLTable()
+	t.ephemerals = make(map[int64]nodeSet)
+	t.containers = make(nodeSet)
+	t.quotas = make(map[string]*Node)
+	t.totals = totals{}
+	t.zxid = 0
+}
+
+// Lock locks the tree for writing.
+func (t *Tree) Lock() { t.mu.Lock() }
+
+// Unlock undoes Lock.
+func (t *Tree) Unlock() { t.mu.Unlock() }
+
+// RLock locks the tree for reading.
+func (t *Tree) RLock() { t.mu.RLock() }
+
+// RUnlock undoes RLock.
+func (t *Tree) RUnlock() { t.mu.RUnlock() }
+
+// LastZxid returns the zxid of the newest transaction.
+func (t *Tree) LastZxid() int64 { return t.zxid }
+
+// Advance notes a transaction that changes no znode.
+func (t *Tree) Advance(zxid int64) { t.zxid = zxid }
+
+// Get returns the node with that path, nil when there is none. The empty path
+// is the root, as in ZooKeeper.
+func (t *Tree) Get(path string) *Node {
+	if path == "" {
+		return t.root
+	}
+	return t.index.get(path)
+}
+
+// NodeCount returns the number of nodes as ZooKeeper reports it: it counts the
+// root twice, because its table holds the root under "" and "/".
+func (t *Tree) NodeCount() int { return t.index.n + 1 }
+
+// DataSize returns the bytes of all paths and data.
+func (t *Tree) DataSize() int64 { return t.totals.dataSize }
+
+// attach puts a sealed node with its parent set into every index and total.
+func (t *Tree) attach(n *Node) {
+	t.index.put(n)
+	if n.parent != nil {
+		n.parent.addChild(n)
+	}
+	t.enlist(n)
+}
+
+// detach takes a node without children out of every index and total.
+func (t *Tree) detach(n *Node) {
+	t.index.remove(n)
+	n.parent.removeChild(n)
+	t.discharge(n)
+	t.acls.release(n.acl)
+}
+
+// reattach undoes detach, the order among the children included.
+func (t *Tree) reattach(n *Node) {
+	t.acls.retain(n.acl)
+	t.index.put(n)
+	n.parent.reinsertChild(n)
+	t.enlist(n)
+}
+
+// enlist adds n to the totals and to the indexes by kind and meaning.
+func (t *Tree) enlist(n *Node) {
+	t.count(n)
+	switch n.kind {
+	case ephemeral:
+		set := t.ephemerals[n.owner]
+		if set == nil {
+			set = make(nodeSet)
+			t.ephemerals[n.owner] = set
+		}
+		set[n] = struct{}{}
+		t.totals.ephemerals++
+	case container, ttl:
+		t.containers[n] = struct{}{}
+	}
+	if prefix, ok := limitedPath(n.path); ok {
+		t.quotas[prefix] = n
+	}
+}
+
+// discharge undoes enlist.
+func (t *Tree) discharge(n *Node) {
+	t.uncount(n)
+	switch n.kind {
+	case ephemeral:
+		set := t.ephemerals[n.owner]
+		delete(set, n)
+		if len(set) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+		t.totals.ephemerals--
+	case container, ttl:
+		delete(t.containers, n)
+	}
+	if prefix, ok := limitedPath(n.path); ok {
+		delete(t.quotas, prefix)
+	}
+}

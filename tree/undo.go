@@ -1,0 +1,104 @@
+package tree
+
+// journal remembers how to undo the operations of the multi that is running.
+// It is idle otherwise and then remembers nothing.
+type journal struct {
+	active bool
+	steps  []step
+	before totals
+
+	// cversions holds the child numbers that have wrapped within the multi: they
+	// count on for its operations, but are not stored.
+	cversions map[*Node]int32
+
+	// quotas holds limits and usage as they were before the multi, by limited
+	// path; nil if they are not to be enforced.
+	quotas map[string]quota
+}
+
+// what a step of the journal was
+type action uint8
+
+const (
+	changed action = iota // was holds the state before
+	created
+	deleted // n still knows its parent and its position
+)
+
+type step struct {
+	what action
+	n    *Node
+	was  state
+}
+
+func (j *journal) changed(n *Node) {
+	if j.active {
+		j.steps = append(j.steps, step{changed, n, n.state})
+	}
+}
+
+func (j *journal) created(n *Node) {
+	if j.active {
+		j.steps = append(j.steps, step{what: created, n: n})
+	}
+}
+
+func (j *journal) deleted(n *Node) {
+	if j.active {
+		j.steps = append(j.steps, step{what: deleted, n: n})
+	}
+}
+
+// wrapped notes that the child number of n has passed the largest one.
+func (j *journal) wrapped(n *Node, cversion int32) {
+	if !j.active {
+		return
+	}
+	if j.cversions == nil {
+		j.cversions = make(map[*Node]int32)
+	}
+	j.cversions[n] = cversion
+}
+
+// begin starts the journal.
+func (t *Tree) begin(tx *Txn) {
+	t.undo.active, t.undo.before = true, t.totals
+	if tx.Policy&EnforceQuota != 0 {
+		t.undo.quotas = t.allQuotas()
+	}
+}
+
+// end ends the journal and keeps its memory unless it is large.
+func (t *Tree) end() {
+	steps := t.undo.steps
+	clear(steps)
+	if cap(steps) > 1024 {
+		steps = nil
+	}
+	t.undo = journal{steps: steps[:0]}
+}
+
+// rollback undoes every step, the last one first. The images that snapshots
+// took of the nodes stay right: they show the state that is restored.
+func (t *Tree) rollback() {
+	steps := t.undo.steps
+	t.undo.active = false
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := &steps[i]
+		switch s.what {
+		case created:
+			t.detach(s.n)
+		case deleted:
+			t.reattach(s.n)
+		case changed:
+			t.uncount(s.n)
+			if s.n.acl != s.was.acl {
+				t.acls.retain(s.was.acl)
+				t.acls.release(s.n.acl)
+			}
+			s.n.state = s.was
+			t.count(s.n)
+		}
+	}
+	t.totals = t.undo.before
+}
