@@ -1,0 +1,195 @@
+package raftfsm
+
+import (
+	"fmt"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// requests has one record of each type that a request may carry, decoded into
+// again and again.
+type requests struct {
+	create    proto.CreateRequest
+	createTTL proto.CreateTTLRequest
+	remove    proto.DeleteRequest
+	setData   proto.SetDataRequest
+	setACL    proto.SetACLRequest
+	multi     proto.MultiRequest
+	reconfig  proto.ReconfigRequest
+	reap      tree.Reap
+}
+
+// record returns the record for the body of op, and false for an operation that
+// is no write. The record is nil when op has no body.
+func (q *requests) record(op proto.Op) (proto.Record, bool) {
+	switch op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
+		return &q.create, true
+	case proto.OpCreateTTL:
+		return &q.createTTL, true
+	case proto.OpDelete:
+		return &q.remove, true
+	case proto.OpSetData:
+		return &q.setData, true
+	case proto.OpSetACL:
+		return &q.setACL, true
+	case proto.OpMulti:
+		return &q.multi, true
+	case proto.OpReconfig:
+		return &q.reconfig, true
+	case proto.OpCloseSession:
+		return nil, true
+	}
+	return nil, false
+}
+
+// decode decodes the body of op; what it returns aliases body. Servers propose
+// only what they have decoded, so an error here means damage.
+func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
+	req, ok := q.record(op)
+	if !ok {
+		return nil, fmt.Errorf("%v is no write", op)
+	}
+	if req == nil {
+		return nil, nil
+	}
+	r := proto.AliasReader(body)
+	req.Decode(&r)
+	if err := r.Err(); err != nil {
+		return nil, fmt.Errorf("body of %v: %w", op, err)
+	}
+	return req, nil
+}
+
+// applyCommand applies one command and tells the handler. The tree is locked.
+func (m *machine) applyCommand(server uint8, c *Command) error {
+	m.out = Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
+	var err error
+	switch c.Kind {
+	case KindRequest:
+		err = m.applyRequest(c)
+	case KindAttach:
+		m.applyAttach(server, c)
+	case KindSync:
+		m.out.Op, m.out.Body = proto.OpSync, nil
+	case KindExpire:
+		if m.sessions.Check(c.Session, c.Gen) != proto.Ok {
+			return nil // it came back, or has ended already
+		}
+		m.endSession(c)
+	case KindReap:
+		err = m.applyReap(c)
+	default:
+		err = errUnknownCommand
+	}
+	if err != nil {
+		return err
+	}
+	m.handler.Applied(&m.out)
+	return nil
+}
+
+// applyRequest applies a client's write.
+func (m *machine) applyRequest(c *Command) error {
+	req, err := m.requests.decode(c.Op, c.Body)
+	if err != nil {
+		return err
+	}
+	if code := m.sessions.Check(c.Session, c.Gen); code != proto.Ok {
+		m.out.Code = code
+		if code == proto.ErrSessionExpired { // refused as a transaction, as in ZooKeeper
+			m.advance(c)
+		}
+		return nil
+	}
+	switch c.Op {
+	case proto.OpCloseSession:
+		m.endSession(c)
+	case proto.OpReconfig:
+		m.refuseReconfig(c)
+	default:
+		m.ran(m.tree.Apply(m.begin(c), c.Op, req))
+	}
+	return nil
+}
+
+// advance gives the command a zxid although it changes no znode.
+func (m *machine) advance(c *Command) {
+	tx := m.begin(c)
+	m.tree.Advance(tx.Zxid)
+	m.out.Zxid = tx.Zxid
+}
+
+// ran notes the outcome of a transaction of the tree.
+func (m *machine) ran(res *tree.Result) {
+	m.out.Zxid = m.tx.Zxid
+	m.out.Code = res.Code
+	m.out.Result = res
+	m.out.Events = res.Events
+}
+
+// endSession removes a session and its ephemeral znodes.
+func (m *machine) endSession(c *Command) {
+	m.out.Op, m.out.Body = proto.OpCloseSession, nil
+	m.ran(m.tree.Apply(m.begin(c), proto.OpCloseSession, nil))
+	if row, ok := m.sessions.Get(c.Session); ok {
+		m.rows ^= rowDigest(row)
+		m.sessions.Remove(c.Session)
+	}
+	m.events = m.changed(event{kind: evEnded, session: c.Session})
+}
+
+// applyAttach creates a session or moves one to a new connection. Only the
+// former is a transaction.
+func (m *machine) applyAttach(server uint8, c *Command) {
+	m.out.Op = proto.OpCreateSession
+	if c.Session == 0 {
+		m.attached = m.sessions.Create(server, c.Timeout, c.Password)
+		m.out.Session = m.attached.ID
+		m.advance(c)
+	} else {
+		old, _ := m.sessions.Get(c.Session)
+		row, ok := m.sessions.Attach(c.Session, c.Password[:], c.Timeout, server)
+		if !ok {
+			m.out.Code = proto.ErrSessionExpired
+			return
+		}
+		m.rows ^= rowDigest(old)
+		m.attached = row
+	}
+	m.rows ^= rowDigest(m.attached)
+	m.out.Attached = &m.attached
+	m.events = m.changed(event{kind: evAttached, session: m.attached.ID, timeout: rowTimeout(m.attached)})
+}
+
+// applyReap deletes a container or TTL znode, if nothing happened to it since
+// the leader saw it.
+func (m *machine) applyReap(c *Command) error {
+	r := proto.AliasReader(c.Body)
+	m.reap.Decode(&r)
+	if err := r.Err(); err != nil {
+		return fmt.Errorf("body: %w", err)
+	}
+	m.out.Op, m.out.Body = proto.OpDeleteContainer, nil
+	m.ran(m.tree.Apply(m.begin(c), proto.OpDeleteContainer, &m.reap))
+	return nil
+}
+
+// refuseReconfig answers a reconfig of a server that stands alone.
+func (m *machine) refuseReconfig(c *Command) {
+	m.advance(c)
+	m.out.Code = proto.ErrUnimplemented
+	if m.tx.Policy&tree.ReconfigEnabled == 0 {
+		m.out.Code = proto.ErrReconfigDisabled
+	}
+}
+
+// changed returns the events with e added, if this server leads and therefore
+// keeps deadlines.
+func (m *machine) changed(e event) []event {
+	if !m.own(m.incarnation) {
+		return m.events
+	}
+	return append(m.events, e)
+}

@@ -1,0 +1,150 @@
+package raftfsm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A snapshot is written in chunks, each with its checksum, so that damage is
+// found where it is, and a stream that was cut off is not taken for a whole one:
+//
+//	chunk = size:4 crc:4 data       size 0: the end
+//
+// The CRC32C covers the chunk's number and its data.
+
+const (
+	chunkHeaderSize = 8
+	chunkSize       = 64 << 10
+)
+
+var errChunkCut = errors.New("snapshot ends early")
+
+// chunkSum is the checksum of chunk number n.
+func chunkSum(n uint32, data []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
+	return crc32.Update(crc32.Checksum(binary.BigEndian.AppendUint32(nil, n), table), table, data)
+}
+
+// chunkWriter cuts what is written into chunks.
+type chunkWriter struct {
+	w   io.Writer
+	n   uint32
+	buf []byte
+}
+
+func newChunkWriter(w io.Writer) *chunkWriter {
+	return &chunkWriter{w: w, buf: make([]byte, chunkHeaderSize, chunkHeaderSize+chunkSize)}
+}
+
+// Write implements io.Writer.
+func (c *chunkWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		k := min(len(p), cap(c.buf)-len(c.buf))
+		c.buf = append(c.buf, p[:k]...)
+		p = p[k:]
+		if len(c.buf) == cap(c.buf) {
+			if err := c.flush(); err != nil {
+				return n - len(p), err
+			}
+		}
+	}
+	return n, nil
+}
+
+func (c *chunkWriter) flush() error {
+	data := c.buf[chunkHeaderSize:]
+	binary.BigEndian.PutUint32(c.buf, uint32(len(data)))
+	binary.BigEndian.PutUint32(c.buf[4:], chunkSum(c.n, data))
+	_, err := c.w.Write(c.buf)
+	c.n++
+	c.buf = c.buf[:chunkHeaderSize]
+	return err
+}
+
+// Close writes the rest and the end mark. It does not close the writer below.
+func (c *chunkWriter) Close() error {
+	if len(c.buf) > chunkHeaderSize {
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	return c.flush()
+}
+
+// chunkReader reads what a chunkWriter wrote; the end mark is io.EOF.
+type chunkReader struct {
+	r    io.Reader
+	n    uint32
+	buf  []byte
+	left []byte // of buf, not yet read
+	err  error
+}
+
+func newChunkReader(r io.Reader) *chunkReader { return &chunkReader{r: r} }
+
+// Read implements io.Reader.
+func (c *chunkReader) Read(p []byte) (int, error) {
+	for len(c.left) == 0 {
+		if c.err == nil {
+			c.err = c.fill()
+		}
+		if c.err != nil {
+			return 0, c.err
+		}
+	}
+	n := copy(p, c.left)
+	c.left = c.left[n:]
+	return n, nil
+}
+
+// fill reads the next chunk.
+func (c *chunkReader) fill() error {
+	var head [chunkHeaderSize]byte
+	if _, err := io.ReadFull(c.r, head[:]); err != nil {
+		return cut(err)
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > chunkSize {
+		return fmt.Errorf("chunk %d of the snapshot claims %d bytes", c.n, size)
+	}
+	if c.buf == nil {
+		c.buf = make([]byte, chunkSize)
+	}
+	data := c.buf[:size]
+	if _, err := io.ReadFull(c.r, data); err != nil {
+		return cut(err)
+	}
+	if binary.BigEndian.Uint32(head[4:]) != chunkSum(c.n, data) {
+		return fmt.Errorf("chunk %d of the snapshot: checksum mismatch", c.n)
+	}
+	c.n++
+	if size == 0 {
+		return io.EOF
+	}
+	c.left = data
+	return nil
+}
+
+func cut(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errChunkCut
+	}
+	return err
+}
+
+// end checks that everything up to the end mark has been read.
+func (c *chunkReader) end() error {
+	var b [1]byte
+	switch _, err := c.Read(b[:]); err {
+	case nil:
+		return errors.New("snapshot goes on behind the tree")
+	case io.EOF:
+		return nil
+	default:
+		return err
+	}
+}

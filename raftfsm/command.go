@@ -1,0 +1,132 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// The kinds of command that the leader proposes on its own.
+const (
+	// KindExpire ends a session whose client was not heard of. It has no
+	// effect when the client has attached again in the meantime.
+	KindExpire Kind = iota + KindSync + 1
+	// KindReap deletes an empty container or an outlived TTL znode.
+	KindReap
+	// KindReconfigBegin asks for another membership.
+	KindReconfigBegin
+	// KindReconfigDone makes a change of membership known.
+	KindReconfigDone
+
+	kindEnd // one past the last
+)
+
+// commandMin is the least number of bytes that an encoded command takes.
+const commandMin = 1 + 8 + 8 + 4 + 4 + 4
+
+// attachSize is the length of the body of a KindAttach.
+const attachSize = 4 + proto.PasswordSize
+
+var errUnknownCommand = errors.New("command of unknown kind")
+
+// append appends the encoding of c:
+//
+//	command = kind:1 session:8 gen:8 op:4 ids body
+//	ids     = count:4 (scheme id)*     jute strings
+//	body    = jute buffer              KindAttach: timeout:4 password:16
+//
+// The body is the one copy that is made of the client's bytes.
+func (c *Command) append(b []byte) []byte {
+	b = append(b, byte(c.Kind))
+	b = proto.AppendLong(b, c.Session)
+	b = proto.AppendLong(b, int64(c.Gen))
+	b = proto.AppendInt(b, int32(c.Op))
+	b = proto.AppendInt(b, int32(len(c.IDs)))
+	for i := range c.IDs {
+		b = proto.AppendString(b, c.IDs[i].Scheme)
+		b = proto.AppendString(b, c.IDs[i].ID)
+	}
+	if c.Kind != KindAttach {
+		return proto.AppendBuffer(b, c.Body)
+	}
+	b = proto.AppendInt(b, attachSize)
+	b = proto.AppendInt(b, c.Timeout)
+	return append(b, c.Password[:]...)
+}
+
+// size returns an upper bound of the length of c's encoding.
+func (c *Command) size() int {
+	n := commandMin + len(c.Body) + attachSize
+	for i := range c.IDs {
+		n += 8 + len(c.IDs[i].Scheme) + len(c.IDs[i].ID)
+	}
+	return n
+}
+
+// decode reads c from the start of b, which it aliases, and returns what
+// follows it. The room of c.IDs is reused.
+func (c *Command) decode(b []byte) (rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, errShortEntry
+	}
+	c.Kind = Kind(b[0])
+	if c.Kind < KindRequest || c.Kind >= kindEnd {
+		return nil, fmt.Errorf("%w: %d", errUnknownCommand, c.Kind)
+	}
+	r := proto.AliasReader(b[1:])
+	c.Session = r.Long()
+	c.Gen = uint64(r.Long())
+	c.Op = proto.Op(r.Int())
+	c.IDs = c.IDs[:0]
+	for range r.Count(8) {
+		c.IDs = append(c.IDs, proto.ID{Scheme: r.String(), ID: r.String()})
+	}
+	c.Body = r.Buffer()
+	if c.Kind == KindAttach {
+		c.decodeAttach()
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if c.Kind == KindAttach && c.Body != nil {
+		return nil, fmt.Errorf("attach with a body of %d bytes", len(c.Body))
+	}
+	return r.Rest(), nil
+}
+
+// decodeAttach takes the body of a KindAttach apart; one of the wrong length
+// stays where it is.
+func (c *Command) decodeAttach() {
+	if len(c.Body) != attachSize {
+		if c.Body == nil {
+			c.Body = []byte{}
+		}
+		return
+	}
+	r := proto.AliasReader(c.Body)
+	c.Timeout = r.Int()
+	copy(c.Password[:], r.Rest())
+	c.Body = nil
+}
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	switch k {
+	case KindRequest:
+		return "request"
+	case KindAttach:
+		return "attach"
+	case KindSync:
+		return "sync"
+	case KindExpire:
+		return "expire"
+	case KindReap:
+		return "reap"
+	case KindReconfigBegin:
+		return "reconfigBegin"
+	case KindReconfigDone:
+		return "reconfigDone"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}

@@ -1,0 +1,117 @@
+package raftfsm
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// Defaults of Config, ZooKeeper's where it has them.
+const (
+	defaultTickTime           = 2 * time.Second
+	defaultInitLimit          = 10
+	defaultSyncLimit          = 5
+	defaultSnapCount          = 100_000
+	defaultSnapBytes          = 4 << 30
+	defaultSnapRetain         = 3
+	defaultContainerInterval  = time.Minute
+	defaultContainerMaxPerMin = 10_000
+)
+
+// withDefaults returns c with every optional field set, or an error that names
+// the field that is wrong.
+func (c Config) withDefaults() (Config, error) {
+	if c.ID < 1 || c.ID > 254 {
+		return c, fmt.Errorf("server id %d: must be 1 to 254", c.ID)
+	}
+	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {
+		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
+	}
+	orDefault(&c.Store, logstore.WAL)
+	orDefault(&c.TickTime, defaultTickTime)
+	orDefault(&c.InitLimit, defaultInitLimit)
+	orDefault(&c.SyncLimit, defaultSyncLimit)
+	orDefault(&c.SnapCount, defaultSnapCount)
+	orDefault(&c.SnapBytes, defaultSnapBytes)
+	orDefault(&c.SnapRetain, defaultSnapRetain)
+	orDefault(&c.ContainerInterval, defaultContainerInterval)
+	orDefault(&c.ContainerMaxPerMin, defaultContainerMaxPerMin)
+	if c.TickTime < 0 || c.SnapCount < 0 || c.SnapBytes < 0 || c.ContainerInterval < 0 || c.ContainerMaxPerMin < 0 {
+		return c, fmt.Errorf("negative value in the configuration: %+v", c)
+	}
+	if c.Network == nil {
+		c.Network = peer.TCP{}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Handler == nil {
+		return c, fmt.Errorf("a Handler is needed")
+	}
+	return c, nil
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// standalone says whether the configuration names no other server.
+func (c Config) standalone() bool {
+	voters, observers := 0, 0
+	for _, m := range c.Members {
+		if m.Observer {
+			observers++
+		} else {
+			voters++
+		}
+	}
+	return voters < 2 && observers == 0
+}
+
+const (
+	// electionTimeout also bounds how long a leader that gets no time on the
+	// processor keeps its lead. A killed leader is noticed by its connection,
+	// not by this.
+	electionTimeout = time.Second
+	// maxAppendEntries bounds one message to a follower: an entry has up to
+	// 256 KiB, so that one message fits any timeout.
+	maxAppendEntries = 32
+	// never is for what this package triggers itself.
+	never = 1 << 62
+)
+
+// raftConfig is how Raft runs under this package.
+func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = id
+	c.HeartbeatTimeout = electionTimeout
+	c.ElectionTimeout = electionTimeout
+	c.LeaderLeaseTimeout = electionTimeout
+	c.CommitTimeout = 10 * time.Millisecond
+	if n.cfg.standalone() {
+		c.CommitTimeout = time.Second // nobody is to be told of a commit
+	}
+	c.MaxAppendEntries = maxAppendEntries
+	// A buffer before Raft would only hide entries from a shutdown: what is in
+	// it then is never answered. The batches are full without it.
+	c.BatchApplyCh = false
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.SnapshotThreshold = never
+	c.SnapshotInterval = time.Hour
+	c.TrailingLogs = minTrailing
+	c.NoSnapshotRestoreOnStart = true // see restoreNewest
+	c.Logger = raftLogger(n.log)
+	return c
+}

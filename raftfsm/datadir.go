@@ -1,0 +1,129 @@
+package raftfsm
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+)
+
+// identityFile, in the log directory, says whose state lies there.
+const identityFile = "identity.json"
+
+// identityFormat is the version of the file's layout.
+const identityFormat = 1
+
+// identity names a server's share of one history of the state.
+type identity struct {
+	Format  int           `json:"format"`
+	Server  uint64        `json:"server"`  // server id as in zoo.cfg
+	RaftID  raft.ServerID `json:"raftId"`  // never used again after the directory was lost
+	Cluster string        `json:"cluster"` // hexadecimal cluster id
+}
+
+// newIdentity returns the identity of a server that begins a history.
+func newIdentity(server uint64) identity {
+	var id clusterID
+	rand.Read(id[:]) // never fails
+	return identity{
+		Format: identityFormat, Server: server,
+		RaftID: raft.ServerID(fmt.Sprint(server)), Cluster: hex.EncodeToString(id[:]),
+	}
+}
+
+// clusterID returns the cluster id in binary.
+func (i identity) clusterID() clusterID {
+	var id clusterID
+	_, _ = hex.Decode(id[:], []byte(i.Cluster)) // readIdentity has checked it
+	return id
+}
+
+// readIdentity returns the identity in dir, and false when there is none.
+func readIdentity(dir string) (identity, bool, error) {
+	path := filepath.Join(dir, identityFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return identity{}, false, nil
+	}
+	if err != nil {
+		return identity{}, false, err
+	}
+	var id identity
+	if err := json.Unmarshal(b, &id); err != nil {
+		return identity{}, false, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	cluster, err := hex.DecodeString(id.Cluster)
+	switch {
+	case id.Format != identityFormat:
+		return identity{}, false, fmt.Errorf("%s has format %d, this server knows %d", path, id.Format, identityFormat)
+	case err != nil || len(cluster) != clusterIDSize || id.Server == 0 || id.RaftID == "":
+		return identity{}, false, fmt.Errorf("%s is damaged: server %d, raft id %q, cluster %q", path, id.Server, id.RaftID, id.Cluster)
+	}
+	return id, true, nil
+}
+
+// write makes i the identity in dir, durably.
+func (i identity) write(dir string) error {
+	b, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, identityFile)
+	if err := writeSynced(path+".tmp", append(b, '\n')); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// loadIdentity finds out whose state the directories hold. hasState says
+// whether Raft has any. A new identity is written before there is state.
+func (n *Node) loadIdentity(hasState bool) error {
+	if n.cfg.Memory {
+		n.identity = newIdentity(n.cfg.ID)
+		return nil
+	}
+	id, found, err := readIdentity(n.cfg.LogDir)
+	switch {
+	case err != nil:
+		return err
+	case found && id.Server != n.cfg.ID:
+		return fmt.Errorf("%s holds the state of server %d, not of server %d: check myid and dataDir", n.cfg.LogDir, id.Server, n.cfg.ID)
+	case found:
+		n.identity = id
+		return nil
+	case hasState:
+		return fmt.Errorf("%s or %s holds state, but %s is missing: the directories do not belong together, or one was emptied",
+			n.cfg.LogDir, n.cfg.SnapDir, filepath.Join(n.cfg.LogDir, identityFile))
+	}
+	n.identity = newIdentity(n.cfg.ID)
+	return n.identity.write(n.cfg.LogDir)
+}

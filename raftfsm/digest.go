@@ -1,0 +1,44 @@
+package raftfsm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zkgo/zkgo/session"
+)
+
+// digestsKept is how far back a server can compare its state with a leader's
+// claim. A claim is at most the few entries old that are in flight.
+const digestsKept = 256
+
+// digestRing holds the digests of the newest states.
+type digestRing [digestsKept]check
+
+func (r *digestRing) note(c check) { r[c.index%digestsKept] = c }
+
+// compare returns an error when this server's state was another one than the
+// leader's after the same entry: one of them computed wrongly, and to go on
+// would let clients see both.
+func (r *digestRing) compare(c check) error {
+	mine := r[c.index%digestsKept]
+	if c.index == 0 || mine.index != c.index || mine.digest == c.digest {
+		return nil
+	}
+	return fmt.Errorf("this server's state differs from the leader's after entry %d: digest %#x, the leader's is %#x", c.index, mine.digest, c.digest)
+}
+
+// rowDigest mixes a session into 64 bits. It is part of the log format.
+func rowDigest(s session.Session) uint64 {
+	h := mix(uint64(s.ID)) ^ mix(s.Gen+1)
+	h = mix(h ^ uint64(uint32(s.Timeout))<<8 ^ uint64(s.Server))
+	h = mix(h ^ binary.BigEndian.Uint64(s.Password[:]))
+	return mix(h ^ binary.BigEndian.Uint64(s.Password[8:]))
+}
+
+// mix spreads the bits of x (the finalizer of splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,61 @@
+package raftfsm
+
+import (
+	"sync"
+	"time"
+)
+
+// event is what the control goroutine is told, mostly by the state machine. The
+// machine must not wait for it, so events queue without a bound; they are few.
+type event struct {
+	kind        eventKind
+	incarnation uint64        // evStarted
+	session     int64         // evAttached, evEnded, evTouched
+	timeout     time.Duration // evAttached
+	at          time.Time     // evTouched
+	do          func()        // evDo
+	err         error         // evFailed
+}
+
+type eventKind uint8
+
+const (
+	// evStarted: this server's own leaderStart was applied. An evAttached for
+	// every session of the table follows in the same post.
+	evStarted eventKind = iota
+	evAttached
+	evEnded
+	evTouched
+	evFailed
+	// evDo runs a function on the control goroutine.
+	evDo
+)
+
+// mailbox queues events.
+type mailbox struct {
+	wake chan struct{}
+	mu   sync.Mutex
+	list []event
+}
+
+func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+
+// post queues copies of the events, together.
+func (b *mailbox) post(list []event) {
+	b.mu.Lock()
+	b.list = append(b.list, list...)
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what has queued up.
+func (b *mailbox) take() []event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.list
+	b.list = nil
+	return list
+}

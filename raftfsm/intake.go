@@ -1,0 +1,214 @@
+package raftfsm
+
+import (
+	"sync"
+)
+
+const (
+	// maxBatchOps and maxBatchBytes bound a run and a batch. One command that
+	// is larger than maxBatchBytes has a run and a batch to itself.
+	maxBatchOps   = 4096
+	maxBatchBytes = 256 << 10
+
+	// maxIntakeBytes is what may wait for being sent before Propose blocks.
+	maxIntakeBytes = 16 << 20
+
+	// maxSpareBytes is the largest run buffer kept for reuse.
+	maxSpareBytes = 2 * maxBatchBytes
+)
+
+// run is a sequence of consecutive commands of this server, encoded behind the
+// room for its header.
+type run struct {
+	first uint64
+	count uint32
+	buf   []byte
+}
+
+// intake takes the commands of this server: it numbers and encodes them, packs
+// them into runs, and remembers their waiters until they are applied.
+type intake struct {
+	server uint8
+	nonce  uint64
+	wake   func() // called after a command came in; must not block
+
+	mu     sync.Mutex
+	room   sync.Cond // bytes went down or err was set
+	err    error     // set by close
+	next   uint64    // number of the next command
+	open   *run      // the run being built, nil when empty
+	sealed []*run    // full runs, oldest first
+	bytes  int       // in open and sealed
+	spare  []byte    // a buffer to build the next run in
+
+	// waiting holds the commands not yet applied, sent or not, from number
+	// next−len(waiting) on.
+	waiting []waiter
+	head    int // waiting[:head] is done with
+}
+
+// waiter is a command on its way.
+type waiter struct {
+	token   any // Command.Waiter
+	session int64
+}
+
+func newIntake(server uint8, nonce uint64) *intake {
+	q := &intake{server: server, nonce: nonce, next: 1}
+	q.room.L = &q.mu
+	return q
+}
+
+// propose takes c. It blocks while too much waits, unless c is the server's own.
+func (q *intake) propose(c *Command, own bool) error {
+	q.mu.Lock()
+	for q.bytes > maxIntakeBytes && q.err == nil && !own {
+		q.room.Wait()
+	}
+	if q.err != nil {
+		q.mu.Unlock()
+		return q.err
+	}
+	q.add(c)
+	q.mu.Unlock()
+	q.wake()
+	return nil
+}
+
+// add encodes c into the open run.
+func (q *intake) add(c *Command) {
+	size := c.size()
+	if r := q.open; r != nil && (r.count == maxBatchOps || len(r.buf)+size > maxBatchBytes) {
+		q.seal()
+	}
+	r := q.open
+	if r == nil {
+		buf := q.spare
+		q.spare = nil
+		if buf == nil {
+			buf = make([]byte, 0, 4096)
+		}
+		r = &run{first: q.next, buf: buf[:runHeaderSize]}
+		q.open = r
+	}
+	before := len(r.buf)
+	r.buf = c.append(r.buf)
+	r.count++
+	q.bytes += len(r.buf) - before
+	q.next++
+	if q.head == len(q.waiting) { // empty: start over in the same room
+		clear(q.waiting)
+		q.waiting, q.head = q.waiting[:0], 0
+	}
+	q.waiting = append(q.waiting, waiter{c.Waiter, c.Session})
+}
+
+// seal completes the open run.
+func (q *intake) seal() {
+	r := q.open
+	q.open = nil
+	h := runHeader{server: q.server, nonce: q.nonce, first: r.first, count: r.count, size: uint32(len(r.buf) - runHeaderSize)}
+	h.put(r.buf)
+	q.sealed = append(q.sealed, r)
+}
+
+// take appends the oldest run to dst if the batch that dst holds, of ops
+// commands, does not become too large by it. It returns the number of commands
+// it added, 0 when nothing waits or fits.
+func (q *intake) take(dst []byte, ops int) ([]byte, int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.sealed) == 0 {
+		if q.open == nil {
+			return dst, 0
+		}
+		q.seal()
+	}
+	r := q.sealed[0]
+	if ops > 0 && (ops+int(r.count) > maxBatchOps || len(dst)+len(r.buf) > maxBatchBytes) {
+		return dst, 0
+	}
+	q.sealed[0] = nil
+	q.sealed = q.sealed[1:]
+	if len(q.sealed) == 0 {
+		q.sealed = nil
+	}
+	q.bytes -= len(r.buf) - runHeaderSize
+	q.room.Broadcast()
+	dst = append(dst, r.buf...)
+	if cap(r.buf) <= maxSpareBytes {
+		q.spare = r.buf[:0]
+	}
+	return dst, int(r.count)
+}
+
+// empty says whether nothing waits for being sent.
+func (q *intake) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.open == nil && len(q.sealed) == 0
+}
+
+// applied appends to dst the waiters of the commands numbered first to
+// first+n−1, and forgets everything up to there. Commands that nobody waits for
+// any more have a nil waiter.
+func (q *intake) applied(dst []any, first uint64, n int) []any {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	base := q.next - uint64(len(q.waiting)-q.head)
+	for num := first; num < first+uint64(n); num++ {
+		for base < num && q.head < len(q.waiting) { // lost on the way
+			q.drop()
+			base++
+		}
+		if base == num && q.head < len(q.waiting) {
+			dst = append(dst, q.waiting[q.head].token)
+			q.drop()
+			base++
+		} else {
+			dst = append(dst, nil)
+		}
+	}
+	if q.head > maxBatchOps && q.head > len(q.waiting)/2 {
+		left := copy(q.waiting, q.waiting[q.head:])
+		clear(q.waiting[left:])
+		q.waiting, q.head = q.waiting[:left], 0
+	}
+	return dst
+}
+
+func (q *intake) drop() {
+	q.waiting[q.head] = waiter{}
+	q.head++
+}
+
+// sessions calls f for every command that is on its way.
+func (q *intake) sessions(f func(session int64)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.waiting[q.head:] {
+		f(w.session)
+	}
+}
+
+// lose forgets all commands that are on their way, sent or not, and says
+// whether there were any. What was sent may still be applied.
+func (q *intake) lose() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	any := q.head < len(q.waiting)
+	q.waiting, q.head = nil, 0
+	q.open, q.sealed, q.bytes = nil, nil, 0
+	q.room.Broadcast()
+	return any
+}
+
+// close makes propose fail with err from now on.
+func (q *intake) close(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == nil {
+		q.err = err
+	}
+	q.room.Broadcast()
+}

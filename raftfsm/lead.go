@@ -1,0 +1,277 @@
+package raftfsm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// leadership is one incarnation of this server as leader. It exists from the
+// moment Raft made this server leader; it is open, that is the proposer runs and
+// sessions have deadlines, from the moment the state machine applied its
+// leaderStart: before that the machine may be far behind what was committed.
+type leadership struct {
+	incarnation uint64
+	refused     chan error // an error when the leaderStart was not accepted
+	proposer    *proposer  // nil until open
+	reaped      time.Time  // when the last search for znodes to reap began
+}
+
+// startRetry is the pause before another leaderStart when Raft refused one.
+const startRetry = 20 * time.Millisecond
+
+// control is the goroutine on which everything about leading happens: one place
+// for all transitions, and every Status in order.
+func (n *Node) control() {
+	defer close(n.controlDone)
+	for {
+		var failed, refused <-chan error
+		if l := n.lead; l != nil {
+			refused = l.refused
+			if l.proposer != nil {
+				failed = l.proposer.failed
+			}
+		}
+		select {
+		case leads := <-n.raft.LeaderCh():
+			// A value may stand for several: true while leading means that
+			// leadership was lost and won again.
+			n.stepDown(raft.ErrLeadershipLost)
+			if leads {
+				n.beginLead()
+			}
+		case <-n.mail.wake:
+			for _, e := range n.mail.take() {
+				n.handle(e)
+			}
+		case err := <-refused:
+			n.stepDown(fmt.Errorf("starting to lead: %w", err))
+			n.retry.Reset(startRetry)
+		case <-n.retry.C:
+			n.beginLead()
+		case err := <-failed:
+			n.stepDown(err)
+			n.beginLead()
+		case err := <-n.stores.Failed():
+			n.halt(err)
+		case <-n.duty.C:
+			n.duties()
+		case <-n.stopping:
+			n.leave()
+			return
+		}
+	}
+}
+
+// handle acts on one event.
+func (n *Node) handle(e event) {
+	switch e.kind {
+	case evStarted:
+		if n.lead != nil && n.lead.incarnation == e.incarnation {
+			n.openLead()
+		}
+	case evAttached:
+		n.deadlines.attached(e.session, e.timeout)
+		n.schedule()
+	case evEnded:
+		n.deadlines.ended(e.session)
+	case evTouched:
+		n.deadlines.touched(e.session, e.at)
+	case evFailed:
+		n.halt(e.err)
+	case evDo:
+		e.do()
+	}
+}
+
+// beginLead proposes the leaderStart of a new incarnation, if Raft still says
+// that this server leads.
+func (n *Node) beginLead() {
+	if n.lead != nil || n.halted || n.raft.State() != raft.Leader {
+		return
+	}
+	l := &leadership{incarnation: rand.Uint64(), refused: make(chan error, 1)}
+	n.lead = l
+	n.incarnation.Store(l.incarnation)
+	s := n.leaderStart()
+	s.incarnation = l.incarnation
+	entry := s.append(nil)
+	n.background.Go(func() {
+		if err := n.raft.Apply(entry, 0).Error(); err != nil {
+			l.refused <- err
+		}
+	})
+}
+
+// openLead takes up a leader's duties: its leaderStart is applied, and with it
+// everything that was committed before.
+func (n *Node) openLead() {
+	n.deadlines.reset()
+	n.lead.reaped = n.cfg.Now()
+	n.lead.proposer = &proposer{
+		raft: n.raft, incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Now, claim: n.machine.lastCheck,
+		local: n.intake, remote: n.remote, wake: n.wake,
+	}
+	n.lead.proposer.start(&n.background)
+	n.schedule()
+	n.setStatus(n.leadingStatus())
+}
+
+// stepDown ends the incarnation. What was proposed in it and is not yet applied
+// has an uncertain fate, and so has everything behind it.
+func (n *Node) stepDown(reason error) {
+	l := n.lead
+	if l == nil {
+		return
+	}
+	n.lead = nil
+	n.incarnation.Store(0)
+	if l.proposer != nil {
+		l.proposer.halt()
+		n.setStatus(n.lookingStatus(reason.Error()))
+	}
+	n.deadlines.reset()
+	n.remote.lose()
+	n.lose(reason)
+}
+
+// lose gives up every command that is on its way from this server.
+func (n *Node) lose(reason error) {
+	if n.intake.lose() {
+		n.cfg.Handler.Lost(reason)
+	}
+}
+
+// halt ends all service after a failure that cannot be healed while running.
+func (n *Node) halt(err error) {
+	if n.halted {
+		return
+	}
+	n.halted = true
+	n.log.Error("this server stops", "err", err)
+	n.intake.close(err)
+	n.stepDown(err)
+	n.lose(err)
+	n.silence()
+	n.setStatus(n.lookingStatus(err.Error()))
+	n.errs <- err
+}
+
+// leave is the end of the control goroutine: what waits is still proposed, as
+// long as that goes well. An answer that Raft owes when it is shut down may
+// never come, so it is waited for before.
+func (n *Node) leave() {
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	for n.lead != nil && n.lead.proposer == nil {
+		select {
+		case <-n.mail.wake:
+			for _, e := range n.mail.take() {
+				n.handle(e)
+			}
+		case err := <-n.lead.refused:
+			n.stepDown(err)
+		case err := <-n.stores.Failed():
+			n.halt(err)
+		case <-timer.C:
+			n.stepDown(ErrClosed)
+		}
+	}
+	if l := n.lead; l != nil {
+		l.proposer.drain()
+		select {
+		case <-l.proposer.done:
+		case err := <-n.stores.Failed():
+			n.halt(err)
+		case <-timer.C:
+		}
+		l.proposer.halt()
+	}
+	n.incarnation.Store(0)
+	n.lose(ErrClosed)
+}
+
+// schedule sets the timer of the duties. A leader without sessions wakes up for
+// the reaper alone.
+func (n *Node) schedule() {
+	if n.lead == nil || n.lead.proposer == nil {
+		return
+	}
+	next := n.lead.reaped.Add(n.cfg.ContainerInterval).Sub(n.cfg.Now())
+	if !n.deadlines.empty() {
+		next = min(next, n.deadlines.interval)
+	}
+	if wait := max(next, time.Millisecond); n.dutyAt.IsZero() || time.Until(n.dutyAt) > wait {
+		n.dutyAt = time.Now().Add(wait)
+		n.duty.Reset(wait)
+	}
+}
+
+// duties does what a leader does now and then.
+func (n *Node) duties() {
+	n.dutyAt = time.Time{}
+	l := n.lead
+	if l == nil || l.proposer == nil {
+		return
+	}
+	if !n.deadlines.empty() {
+		n.expire()
+	}
+	if now := n.cfg.Now(); now.Sub(l.reaped) >= n.cfg.ContainerInterval || now.Before(l.reaped) {
+		l.reaped = now
+		n.reap(now)
+	}
+	n.schedule()
+}
+
+// expire ends the sessions that nobody has heard of for their timeout. A
+// session with a command on its way is alive, however slow the log is.
+func (n *Node) expire() {
+	now := n.cfg.Now()
+	n.live = n.cfg.Handler.Live(n.live[:0])
+	for _, id := range n.live {
+		n.deadlines.touched(id, now)
+	}
+	n.intake.sessions(func(id int64) { n.deadlines.touched(id, now) })
+	ids := n.deadlines.expired()
+	if len(ids) == 0 {
+		return
+	}
+	confirmed := n.confirmedRecently()
+	for _, id := range ids {
+		n.tree.RLock()
+		row, ok := n.sessions.Get(id)
+		n.tree.RUnlock()
+		if !ok {
+			continue
+		}
+		if !confirmed { // another server may lead by now, and know better
+			n.deadlines.attached(id, rowTimeout(row))
+			continue
+		}
+		n.log.Info("session expires", "session", fmt.Sprintf("0x%x", id), "timeout", rowTimeout(row))
+		n.proposeOwn(&Command{Kind: KindExpire, Session: id, Gen: row.Gen})
+	}
+}
+
+// reap proposes to delete containers and TTL znodes whose time has come.
+func (n *Node) reap(now time.Time) {
+	limit := int(int64(n.cfg.ContainerMaxPerMin) * int64(n.cfg.ContainerInterval) / int64(time.Minute))
+	n.tree.RLock()
+	found := n.tree.Reapable(now.UnixMilli(), n.cfg.ContainerMaxNeverUse, max(limit, 1))
+	n.tree.RUnlock()
+	for i := range found {
+		n.proposeOwn(&Command{Kind: KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})
+	}
+}
+
+// proposeOwn proposes a command of the leader's own. It never blocks.
+func (n *Node) proposeOwn(c *Command) {
+	if err := n.intake.propose(c, true); err != nil {
+		n.log.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
+	}
+}

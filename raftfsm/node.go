@@ -1,0 +1,263 @@
+package raftfsm
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// ErrClosed is what everything answers after Close.
+var ErrClosed = errors.New("the server is closed")
+
+// closeLimit is how long Close waits for each thing that should take no time.
+const closeLimit = 10 * time.Second
+
+// Node is one server's replica of the state and its voice in the ensemble.
+type Node struct {
+	cfg      Config
+	log      *slog.Logger
+	tree     *tree.Tree
+	sessions *session.Table
+	machine  *machine
+	intake   *intake
+	remote   *remoteRuns
+	wake     chan struct{} // something waits in intake or remote
+	mail     *mailbox
+
+	stores    stores
+	transport raft.Transport
+	raft      *raft.Raft
+	identity  identity
+
+	ready     chan struct{}
+	errs      chan error
+	stopping  chan struct{}
+	closeOnce func() error
+
+	statusMu sync.Mutex
+	status   Status
+
+	// incarnation of the leadership that this server believes in; 0 none.
+	incarnation atomic.Uint64
+	deadlines   *deadlines
+	background  sync.WaitGroup
+
+	// Owned by the control goroutine.
+	controlDone chan struct{}
+	lead        *leadership
+	halted      bool
+	duty, retry *time.Timer
+	dutyAt      time.Time // when duty fires; zero: it is not set
+	live        []int64
+}
+
+// Start starts a server and returns as soon as it runs; Ready says when it
+// serves. It fails for a directory that is damaged or belongs to another server.
+func Start(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(cfg)
+	if cfg.standalone() {
+		err = n.startStandalone()
+	} else {
+		err = n.startEnsemble()
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.closeStores())
+	}
+	n.background.Go(n.snapshotLoop)
+	go n.control()
+	return n, nil
+}
+
+func newNode(cfg Config) *Node {
+	n := &Node{
+		cfg: cfg, log: cfg.Logger, tree: tree.New(), sessions: session.NewTable(),
+		wake: make(chan struct{}, 1), mail: newMailbox(),
+		ready: make(chan struct{}), errs: make(chan error, 1),
+		stopping: make(chan struct{}), controlDone: make(chan struct{}),
+		deadlines: newDeadlines(cfg.TickTime, cfg.Now, time.Now),
+		duty:      stoppedTimer(), retry: stoppedTimer(),
+	}
+	n.closeOnce = sync.OnceValue(n.close)
+	n.intake = newIntake(uint8(cfg.ID), randomUint64())
+	n.intake.wake = n.poke
+	n.remote = &remoteRuns{wake: n.poke}
+	n.machine = &machine{
+		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
+		own:  func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
+		post: n.mail.post,
+		fail: func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
+	}
+	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}
+	n.machine.snapCounter.reset()
+	return n
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+func randomUint64() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// poke wakes whoever sends what waits.
+func (n *Node) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Propose asks the ensemble to execute c. Commands of one goroutine are
+// executed in the order of its calls. It blocks only while very much is on its
+// way already. What becomes of c is told to the Handler; an error says that
+// nothing was proposed.
+func (n *Node) Propose(c *Command) error {
+	switch c.Kind {
+	case KindRequest:
+		if c.Op.Kind() != proto.Write {
+			return fmt.Errorf("%v is no write", c.Op)
+		}
+	case KindAttach, KindSync:
+	default:
+		return fmt.Errorf("%v is not for callers to propose", c.Kind)
+	}
+	return n.intake.propose(c, false)
+}
+
+// Ready is closed when the server has caught up for the first time.
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+// Err gets one error when the server has stopped for good: its disk failed, or
+// its state cannot be trusted. Nothing is acknowledged from then on.
+func (n *Node) Err() <-chan error { return n.errs }
+
+// Tree returns the tree, which is the same for the life of the Node. Callers
+// only read, with its lock held.
+func (n *Node) Tree() *tree.Tree { return n.tree }
+
+// Sessions returns the table of sessions. It is read with the tree's lock held.
+func (n *Node) Sessions() *session.Table { return n.sessions }
+
+// Deadlines returns the sessions by the time at which they would expire; empty
+// on a server that does not lead.
+func (n *Node) Deadlines() map[time.Time][]int64 { return n.deadlines.snapshot() }
+
+// Status returns what the server is at the moment.
+func (n *Node) Status() Status {
+	n.statusMu.Lock()
+	defer n.statusMu.Unlock()
+	return n.status
+}
+
+// setStatus publishes s if it is news. Only the control goroutine calls it.
+func (n *Node) setStatus(s Status) {
+	n.statusMu.Lock()
+	old := n.status
+	n.status = s
+	n.statusMu.Unlock()
+	if old == s {
+		return
+	}
+	if s.Serving {
+		select {
+		case <-n.ready:
+		default:
+			close(n.ready)
+		}
+	}
+	n.cfg.Handler.StateChanged(s)
+}
+
+// Kick makes the leader look at deadlines and reapable znodes now, for tests
+// that move the clock by hand.
+func (n *Node) Kick() { n.do(n.duties) }
+
+// do runs f on the control goroutine, some time later.
+func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }
+
+// Snapshot writes a snapshot now and shortens the log.
+func (n *Node) Snapshot() error {
+	n.reloadTrailing()
+	err := n.raft.Snapshot().Error()
+	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return nil
+	}
+	return err
+}
+
+// Transfer hands leadership to another server, as before a planned stop. It
+// does nothing on a server that does not lead or stands alone.
+func (n *Node) Transfer(ctx context.Context) error { return n.transfer(ctx) }
+
+// Close stops the server and waits until it has: what was proposed before is
+// still executed if that is possible.
+func (n *Node) Close() error { return n.closeOnce() }
+
+func (n *Node) close() error {
+	n.intake.close(ErrClosed)
+	close(n.stopping)
+	<-n.controlDone
+	n.duty.Stop()
+	n.retry.Stop()
+	var errs []error
+	if n.failed() {
+		// Raft's goroutines wait for the store, and the store for its Close.
+		errs = append(errs, n.closeStores())
+	}
+	if !waitFor(func() { _ = n.raft.Shutdown().Error() }) {
+		errs = append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit))
+	}
+	n.silence()
+	errs = append(errs, n.closeStores())
+	if !waitFor(n.background.Wait) {
+		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))
+	}
+	return errors.Join(errs...)
+}
+
+func (n *Node) failed() bool { return n.halted }
+
+// waitFor runs f and waits for it up to closeLimit.
+func waitFor(f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (n *Node) closeStores() error {
+	if n.stores == nil {
+		return nil
+	}
+	return n.stores.Close()
+}

@@ -1,0 +1,41 @@
+package raftfsm
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// raftLogger lets Raft log through log. What Raft finds worth an Info is
+// debugging here.
+func raftLogger(log *slog.Logger) hclog.Logger {
+	if !log.Enabled(context.Background(), slog.LevelWarn) {
+		return hclog.NewNullLogger()
+	}
+	lowest := hclog.Warn
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		lowest = hclog.Info
+	}
+	return hclog.New(&hclog.LoggerOptions{
+		Name: "raft", Level: lowest, DisableTime: true, Output: raftLogWriter{log},
+	})
+}
+
+// raftLogWriter takes the lines of an hclog.Logger: "[WARN]  raft: text".
+type raftLogWriter struct{ log *slog.Logger }
+
+// Write implements io.Writer. Each call is one line.
+func (w raftLogWriter) Write(p []byte) (int, error) {
+	level, text, _ := bytes.Cut(p, []byte("]"))
+	at := slog.LevelDebug
+	switch string(bytes.TrimLeft(level, "[")) {
+	case "ERROR":
+		at = slog.LevelError
+	case "WARN":
+		at = slog.LevelWarn
+	}
+	w.log.Log(context.Background(), at, string(bytes.TrimSpace(text)))
+	return len(p), nil
+}

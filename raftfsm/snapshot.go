@@ -1,0 +1,214 @@
+package raftfsm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// The layout of a snapshot, inside the frames of chunk.go:
+//
+//	snapshot = magic:8 format:4 incarnation:8 seq:8 level:4 cluster:16 index:8
+//	           digest:8 config:buffer sessions:buffer tree
+//
+// digest is the digest of tree and sessions as batches carry it.
+
+const (
+	snapshotMagic  = "zkgosnap"
+	snapshotFormat = 1
+	// maxSnapshotHeader bounds what is read before the tree: about 30 million
+	// sessions.
+	maxSnapshotHeader = 1 << 30
+)
+
+// image is the state at one index, to be written while the machine goes on.
+type image struct {
+	head []byte
+	tree *tree.Snapshot
+}
+
+var _ raft.FSMSnapshot = (*image)(nil)
+
+// Snapshot takes a picture of the state. Only this stalls the machine; the tree
+// is written while it changes.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	if m.stopped {
+		return nil, errors.New("the state machine has stopped")
+	}
+	m.tree.Lock()
+	defer m.tree.Unlock()
+	m.snapCounter.reset()
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot()}, nil
+}
+
+// appendHeader appends everything that stands before the tree.
+func (m *machine) appendHeader(b []byte) []byte {
+	b = append(b, snapshotMagic...)
+	b = binary.BigEndian.AppendUint32(b, snapshotFormat)
+	b = binary.BigEndian.AppendUint64(b, m.incarnation)
+	b = binary.BigEndian.AppendUint64(b, m.seq)
+	b = binary.BigEndian.AppendUint32(b, m.level)
+	b = append(b, m.cluster[:]...)
+	b = binary.BigEndian.AppendUint64(b, m.index)
+	b = binary.BigEndian.AppendUint64(b, m.tree.FullDigest()^m.rows)
+	b = proto.AppendBuffer(b, m.config)
+	return proto.AppendBuffer(b, m.sessions.AppendTo(nil))
+}
+
+// Persist writes the image.
+func (i *image) Persist(sink raft.SnapshotSink) error {
+	if err := i.write(sink); err != nil {
+		_ = sink.Cancel()
+		return fmt.Errorf("writing snapshot: %w", err)
+	}
+	return sink.Close()
+}
+
+func (i *image) write(w io.Writer) error {
+	c := newChunkWriter(w)
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
+	if _, err := c.Write(append(head, i.head...)); err != nil {
+		return err
+	}
+	if _, err := i.tree.WriteTo(c); err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// Release lets go of the picture.
+func (i *image) Release() { i.tree.Release() }
+
+// Restore replaces the state of a running server. Its clients' connections have
+// to go first: what the snapshot skips completes no request and fires no watch.
+// A failure stops the server, because half a state is left.
+func (m *machine) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	if m.stopped {
+		return errors.New("the state machine has stopped")
+	}
+	m.tree.Lock()
+	defer m.tree.Unlock()
+	m.intake.lose()
+	m.handler.Jumped()
+	before := m.index
+	err := m.load(r)
+	if err == nil && m.index <= before {
+		err = fmt.Errorf("it ends at index %d, behind entry %d, which is applied already", m.index, before)
+	}
+	if err != nil {
+		err = fmt.Errorf("restoring a snapshot: %w", err)
+		m.stop(err)
+	}
+	return err
+}
+
+// load replaces the state by the snapshot in r. The tree is locked.
+func (m *machine) load(r io.Reader) error {
+	c := newChunkReader(r)
+	digest, err := m.readHeader(c)
+	if err != nil {
+		return err
+	}
+	if err := m.tree.Restore(c); err != nil {
+		return fmt.Errorf("tree: %w", err)
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	m.rows = 0
+	for row := range m.sessions.All {
+		m.rows ^= rowDigest(row)
+	}
+	if got := m.tree.FullDigest() ^ m.rows; got != digest {
+		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, digest)
+	}
+	m.digests = digestRing{}
+	m.digests.note(check{m.index, digest})
+	m.claim.Store(nil)
+	m.snapCounter.reset()
+	return nil
+}
+
+// readHeader reads what stands before the tree and returns the digest.
+func (m *machine) readHeader(r io.Reader) (digest uint64, err error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return 0, fmt.Errorf("header: %w", err)
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > maxSnapshotHeader {
+		return 0, fmt.Errorf("header of %d bytes", n)
+	}
+	head, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	if err != nil {
+		return 0, fmt.Errorf("header: %w", err)
+	}
+	const fixed = len(snapshotMagic) + 4 + 8 + 8 + 4 + clusterIDSize + 8 + 8
+	if len(head) != int(n) || len(head) < fixed || string(head[:len(snapshotMagic)]) != snapshotMagic {
+		return 0, errors.New("this is no snapshot of zkgo")
+	}
+	b := head[len(snapshotMagic):]
+	if f := binary.BigEndian.Uint32(b); f != snapshotFormat {
+		return 0, fmt.Errorf("snapshot of format %d, this server knows %d", f, snapshotFormat)
+	}
+	m.incarnation = binary.BigEndian.Uint64(b[4:])
+	m.seq = binary.BigEndian.Uint64(b[12:])
+	m.level = binary.BigEndian.Uint32(b[20:])
+	if m.level > level {
+		return 0, fmt.Errorf("snapshot needs behaviour level %d, this server knows %d", m.level, level)
+	}
+	copy(m.cluster[:], b[24:])
+	b = b[24+clusterIDSize:]
+	m.index = binary.BigEndian.Uint64(b)
+	digest = binary.BigEndian.Uint64(b[8:])
+	rec := proto.NewReader(b[16:])
+	m.config = rec.Buffer()
+	table := rec.Buffer()
+	if err := rec.Err(); err != nil {
+		return 0, fmt.Errorf("header: %w", err)
+	}
+	rest, err := m.sessions.DecodeFrom(table)
+	if err == nil && len(rest)+rec.Len() != 0 {
+		err = fmt.Errorf("%d bytes behind the sessions", len(rest)+rec.Len())
+	}
+	return digest, err
+}
+
+// snapCounter decides when the next snapshot is due: after limitOps
+// transactions or limitBytes bytes of log, of which a random part of up to a
+// half is cut off so that the servers do not all write at once.
+type snapCounter struct {
+	maxOps   int
+	maxBytes int64
+	trigger  chan struct{}
+
+	ops        int
+	bytes      int64
+	limitOps   int
+	limitBytes int64
+}
+
+func (c *snapCounter) reset() {
+	c.ops, c.bytes = 0, 0
+	c.limitOps = c.maxOps - rand.IntN(c.maxOps/2+1)
+	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)
+}
+
+// poke triggers a snapshot when one is due.
+func (c *snapCounter) poke() {
+	if c.ops < c.limitOps && c.bytes < c.limitBytes {
+		return
+	}
+	select {
+	case c.trigger <- struct{}{}:
+	default:
+	}
+}

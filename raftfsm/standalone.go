@@ -1,0 +1,136 @@
+package raftfsm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// standaloneAddr is the Raft address of a server that nobody dials.
+const standaloneAddr raft.ServerAddress = "standalone"
+
+// startStandalone starts a server that is the only voter.
+func (n *Node) startStandalone() error {
+	addr, transport := raft.NewInmemTransport(standaloneAddr)
+	transport.Connect(addr, transport)
+	n.transport = transport
+	if err := n.openState(); err != nil {
+		return err
+	}
+	only := raft.Server{Suffrage: raft.Voter, ID: n.identity.RaftID, Address: addr}
+	if err := n.startRaft(raft.Configuration{Servers: []raft.Server{only}}); err != nil {
+		return err
+	}
+	return n.leadAlone()
+}
+
+// openState opens the stores, finds out whose they are and loads the newest
+// snapshot.
+func (n *Node) openState() error {
+	if err := n.openStores(); err != nil {
+		return err
+	}
+	has, err := raft.HasExistingState(n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots())
+	if err != nil {
+		return err
+	}
+	if err := n.loadIdentity(has); err != nil {
+		return err
+	}
+	if err := n.restoreNewest(); err != nil {
+		return err
+	}
+	if c := n.machine.cluster; c != (clusterID{}) && c != n.identity.clusterID() {
+		return fmt.Errorf("the snapshot in %s belongs to cluster %x, %s to %s", n.cfg.SnapDir, c, n.cfg.LogDir, n.identity.Cluster)
+	}
+	n.machine.cluster = n.identity.clusterID()
+	return nil
+}
+
+// startRaft starts Raft on the opened state, with bootstrap as its first
+// configuration when it has none.
+func (n *Node) startRaft(bootstrap raft.Configuration) error {
+	conf := n.raftConfig(n.identity.RaftID)
+	logs, stable, snaps := n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots()
+	err := raft.BootstrapCluster(conf, logs, stable, snaps, n.transport, bootstrap)
+	if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
+		return fmt.Errorf("first configuration: %w", err)
+	}
+	type outcome struct {
+		raft *raft.Raft
+		err  error
+	}
+	started := make(chan outcome, 1)
+	go func() { // an entry that cannot be read holds NewRaft up for ever
+		r, err := raft.NewRaft(conf, n.machine, logs, stable, snaps, n.transport)
+		started <- outcome{r, err}
+	}()
+	select {
+	case o := <-started:
+		n.raft = o.raft
+		return o.err
+	case err := <-n.stores.Failed():
+		return err
+	}
+}
+
+// leadAlone makes this server leader at once instead of after an election
+// timeout. That bypasses every safeguard of an election, so it must know that
+// there is nobody else: whoever configures one server on the directory of a
+// member would depose a healthy leader.
+func (n *Node) leadAlone() error {
+	servers := n.raft.GetConfiguration().Configuration().Servers
+	if len(servers) != 1 || servers[0].ID != n.identity.RaftID || servers[0].Suffrage != raft.Voter {
+		err := fmt.Errorf("%s belongs to a member of an ensemble of %d servers (%v), but the configuration names this server alone",
+			n.cfg.LogDir, len(servers), servers)
+		return errors.Join(err, n.raft.Shutdown().Error())
+	}
+	var resp raft.TimeoutNowResponse
+	err := n.transport.TimeoutNow(servers[0].ID, n.transport.LocalAddr(), &raft.TimeoutNowRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(servers[0].ID), Addr: []byte(n.transport.LocalAddr())},
+	}, &resp)
+	if err != nil { // no harm: the election timeout does it as well
+		n.log.Warn("could not take the lead at once", "err", err)
+	}
+	return nil
+}
+
+// leaderStart returns the first entry of a leadership, without incarnation.
+func (n *Node) leaderStart() *leaderStart {
+	return &leaderStart{
+		server: uint8(n.cfg.ID), flags: flagStandalone, time: n.cfg.Now().UnixMilli(),
+		policy: n.cfg.Policy, level: level, cluster: n.identity.clusterID(),
+	}
+}
+
+// leadingStatus is the Status of a server whose leaderStart is applied.
+func (n *Node) leadingStatus() Status {
+	return Status{Role: Standalone, Leader: n.cfg.ID, Epoch: n.epoch(), Serving: true}
+}
+
+// lookingStatus is the Status of a server that has no leader.
+func (n *Node) lookingStatus(reason string) Status {
+	return Status{Role: Looking, Epoch: n.epoch(), Reason: reason}
+}
+
+func (n *Node) epoch() uint32 {
+	n.tree.RLock()
+	defer n.tree.RUnlock()
+	return uint32(n.tree.LastZxid() >> 32)
+}
+
+// Confirmed returns a time at which this server knows that it was in touch with
+// a leader that could commit. A server that stands alone always is.
+func (n *Node) Confirmed() time.Time { return time.Now() }
+
+// confirmedRecently says whether this server may act as the leader it believes
+// to be.
+func (n *Node) confirmedRecently() bool { return true }
+
+// silence stops talking to the other servers.
+func (n *Node) silence() {}
+
+func (n *Node) transfer(context.Context) error { return nil }

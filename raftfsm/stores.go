@@ -1,0 +1,98 @@
+package raftfsm
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// stores is what logstore.Store is, for tests to put faults in between.
+type stores interface {
+	Logs() raft.LogStore
+	Stable() raft.StableStore
+	Snapshots() raft.SnapshotStore
+	Failed() <-chan error
+	MeanEntryBytes() int64
+	Close() error
+}
+
+// openStores opens the stores that the configuration asks for.
+func (n *Node) openStores() error {
+	if n.cfg.Memory {
+		n.stores = logstore.Memory(n.log)
+		return nil
+	}
+	s, err := logstore.Open(logstore.Options{
+		Kind: n.cfg.Store, LogDir: n.cfg.LogDir, SnapDir: n.cfg.SnapDir, Logger: n.log, Retain: n.cfg.SnapRetain,
+	})
+	if err != nil {
+		return err
+	}
+	n.stores = s
+	return nil
+}
+
+// restoreNewest loads the newest snapshot into the machine. Raft would do it as
+// well, but it falls back to an older one when that fails, and goes on.
+func (n *Node) restoreNewest() error {
+	list, err := n.stores.Snapshots().List()
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	_, r, err := n.stores.Snapshots().Open(list[0].ID)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	n.tree.Lock()
+	defer n.tree.Unlock()
+	if err := n.machine.load(r); err != nil {
+		return fmt.Errorf("snapshot %s in %s: %w", list[0].ID, n.cfg.SnapDir, err)
+	}
+	if n.machine.index > list[0].Index {
+		return fmt.Errorf("snapshot %s in %s: holds the state of entry %d", list[0].ID, n.cfg.SnapDir, n.machine.index)
+	}
+	return nil
+}
+
+const (
+	// minTrailing entries at least stay in the log behind a snapshot: a
+	// follower that is a little late then needs no snapshot.
+	minTrailing = 1024
+	// trailingBytes is about what may stay beyond that.
+	trailingBytes = 64 << 20
+	// maxTrailing keeps very small entries from being kept for ever.
+	maxTrailing = 100_000
+)
+
+// reloadTrailing tells Raft how many entries to keep behind the next snapshot.
+func (n *Node) reloadTrailing() {
+	trailing := uint64(minTrailing)
+	if mean := n.stores.MeanEntryBytes(); mean > 0 {
+		trailing = uint64(min(max(trailingBytes/mean, minTrailing), maxTrailing))
+	}
+	if n.cfg.Memory && n.cfg.standalone() {
+		trailing = 0 // nobody will ever read them
+	}
+	rc := n.raft.ReloadableConfig()
+	rc.TrailingLogs = trailing
+	if err := n.raft.ReloadConfig(rc); err != nil {
+		n.log.Warn("could not bound the log", "trailing", trailing, "err", err)
+	}
+}
+
+// snapshotLoop writes a snapshot whenever the machine says that one is due.
+func (n *Node) snapshotLoop() {
+	for {
+		select {
+		case <-n.machine.snapCounter.trigger:
+			if err := n.Snapshot(); err != nil {
+				n.log.Warn("no snapshot was written", "err", err)
+			}
+		case <-n.stopping:
+			return
+		}
+	}
+}
