@@ -1,0 +1,151 @@
+package server
+
+import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha3"
+	"crypto/sha512"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// mayNot reports whether the client has to authenticate before op.
+func (c *conn) mayNot(op proto.Op) bool {
+	need := c.s.cfg.RequireAuth
+	if len(need) == 0 || op == proto.OpAuth || op == proto.OpSASL {
+		return false
+	}
+	return !slices.ContainsFunc(c.identities(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
+}
+
+// authenticate answers auth. It does not wait for the requests before it; those
+// behind it have the identity.
+func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
+	var req proto.AuthPacket
+	r := proto.NewReader(body)
+	if req.Decode(&r); r.Err() != nil {
+		return false
+	}
+	ids, ok := c.s.identify(&req)
+	if !ok {
+		c.s.stats.authFailed.Add(1)
+		c.s.log.Warn("authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "scheme", req.Scheme)
+		if req.Scheme == schemeEnsemble {
+			return false // the client is to try another server
+		}
+		return c.turnAway(w, h, proto.ErrAuthFailed)
+	}
+	for _, id := range ids {
+		c.addIdentity(id)
+	}
+	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
+	return true
+}
+
+// schemeEnsemble is the scheme by which a client names the ensemble it wants.
+const schemeEnsemble = "ensemble"
+
+// identify returns the identities that an auth packet proves.
+func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
+	switch req.Scheme {
+	case "ip":
+		return nil, true
+	case "digest":
+		if s.cfg.DigestDisabled || req.Auth == nil {
+			return nil, false
+		}
+		id, err := digestID(s.cfg.DigestAlg, string(req.Auth))
+		if err != nil {
+			return nil, false
+		}
+		digest := proto.ID{Scheme: "digest", ID: id}
+		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
+			return []proto.ID{{Scheme: "super"}, digest}, true
+		}
+		return []proto.ID{digest}, true
+	case schemeEnsemble:
+		names := s.cfg.EnsembleNames
+		return nil, len(names) == 0 || len(req.Auth) == 0 || slices.Contains(names, string(req.Auth))
+	}
+	return nil, false
+}
+
+// digestID returns user:base64(hash(user:password)); what has no colon is all
+// user.
+func digestID(alg, auth string) (string, error) {
+	var sum []byte
+	switch strings.ToUpper(alg) {
+	case "SHA1", "SHA-1":
+		h := sha1.Sum([]byte(auth))
+		sum = h[:]
+	case "SHA-256":
+		h := sha256.Sum256([]byte(auth))
+		sum = h[:]
+	case "SHA-512":
+		h := sha512.Sum512([]byte(auth))
+		sum = h[:]
+	case "SHA3-256":
+		h := sha3.Sum256([]byte(auth))
+		sum = h[:]
+	default:
+		return "", fmt.Errorf("digest algorithm %q: want SHA1, SHA-256, SHA-512 or SHA3-256", alg)
+	}
+	user, _, _ := strings.Cut(auth, ":")
+	return user + ":" + base64.StdEncoding.EncodeToString(sum), nil
+}
+
+// negotiate answers sasl, which does not wait either. Without SASL the answer
+// is a null token, on which clients go on without.
+func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
+	var req proto.SASLRequest
+	r := proto.NewReader(body)
+	if req.Decode(&r); r.Err() != nil {
+		return false
+	}
+	if c.s.cfg.SASL == nil {
+		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
+		return true
+	}
+	if c.sasl == nil {
+		c.sasl = c.s.cfg.SASL.NewNegotiation()
+	}
+	token, done, id, err := c.sasl.Step(req.Token)
+	if err != nil {
+		return c.saslFailed(w, h, err)
+	}
+	if done {
+		c.addIdentity(id)
+		c.sasl = nil
+	}
+	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{Token: token})
+	return true
+}
+
+// saslFailed answers a client that could not prove who it is.
+func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
+	c.s.stats.authFailed.Add(1)
+	c.s.log.Warn("sasl authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "error", err)
+	stay := c.sasl.FailureAllowed()
+	c.sasl = nil
+	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrAuthFailed}, &proto.SASLResponse{})
+	if !stay {
+		c.endWith()
+	}
+	return true
+}
+
+// whoAmI lists the identities without what is secret of them.
+func whoAmI(q *request, out []byte) []byte {
+	resp := proto.WhoAmIResponse{IDs: []proto.ID{}}
+	for _, id := range q.ids {
+		if id.Scheme == "digest" {
+			id.ID, _, _ = strings.Cut(id.ID, ":")
+		}
+		resp.IDs = append(resp.IDs, id)
+	}
+	return resp.Append(out)
+}

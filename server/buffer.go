@@ -1,0 +1,65 @@
+package server
+
+import "sync"
+
+// buffer is a pooled byte slice. Buffers move between connections' inputs,
+// replies and outputs; whoever holds one last puts it back.
+type buffer struct{ b []byte }
+
+// Capacities of pooled buffers. Most requests and replies of one round fit the
+// smallest; one above the largest is left to the garbage collector.
+const (
+	smallBuffer = 4 << 10
+	midBuffer   = 16 << 10
+	bigBuffer   = 128 << 10
+	hugeBuffer  = 4 << 20
+)
+
+// buffers is a pool of buffers by capacity.
+type buffers struct{ small, mid, big, huge sync.Pool }
+
+// get returns an empty buffer of at least n bytes' capacity.
+func (p *buffers) get(n int) *buffer {
+	pool, size := p.class(n)
+	if pool != nil {
+		if b, ok := pool.Get().(*buffer); ok && cap(b.b) >= n {
+			return b
+		}
+	}
+	return &buffer{make([]byte, 0, max(n, size))}
+}
+
+// class returns the pool that serves requests for n bytes.
+func (p *buffers) class(n int) (*sync.Pool, int) {
+	switch {
+	case n <= smallBuffer:
+		return &p.small, smallBuffer
+	case n <= midBuffer:
+		return &p.mid, midBuffer
+	case n <= bigBuffer:
+		return &p.big, bigBuffer
+	case n <= hugeBuffer:
+		return &p.huge, n
+	}
+	return nil, n
+}
+
+// put takes b back; nil is fine.
+func (p *buffers) put(b *buffer) {
+	if b == nil {
+		return
+	}
+	n := cap(b.b)
+	b.b = b.b[:0]
+	switch {
+	case n < smallBuffer || n > hugeBuffer:
+	case n < midBuffer:
+		p.small.Put(b)
+	case n < bigBuffer:
+		p.mid.Put(b)
+	case n < 2*bigBuffer:
+		p.big.Put(b)
+	default:
+		p.huge.Put(b)
+	}
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tree"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// fsm is what the goroutine that applies the log keeps between its calls. It
+// belongs to that goroutine alone.
+type fsm struct {
+	scratch []byte                    // the reply being made
+	event   []byte                    // the notification being made
+	acl     []proto.ACL               // of the event being fired, for allow
+	allow   func(*watch.Watcher) bool // made once
+	dirty   []*conn                   // with output to be written when the entry is done
+	writer  *rawWriter
+	now     int64 // clock, read once for an entry; 0 when it has yet to be
+	sent    int64 // events since the counters were brought up to date
+	replied int64 // replies since then
+	sizes   replySizes
+	zxid    int64 // of the transaction being answered
+}
+
+// maxScratch is the capacity of the scratch reply that is kept.
+const maxScratch = 64 << 10
+
+// touch remembers that c has output.
+func (f *fsm) touch(c *conn) {
+	if !c.dirty {
+		c.dirty = true
+		f.dirty = append(f.dirty, c)
+	}
+}
+
+// Applied implements raftfsm.Handler: events first, then the answer, then what
+// waited behind it.
+func (h handler) Applied(a *raftfsm.Applied) {
+	s := h.s
+	s.fire(a.Events)
+	s.noteDigest(a.Zxid)
+	p, _ := a.Waiter.(*pending)
+	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
+		s.sessionClosed(a.Session, p)
+	}
+	switch {
+	case a.Kind == raftfsm.KindAttach:
+		s.applyAttach(a, p)
+	case p != nil:
+		s.complete(a, p)
+	}
+}
+
+// complete answers p, which was in flight, and runs the requests behind it.
+func (s *Server) complete(a *raftfsm.Applied, p *pending) {
+	c := p.c
+	if a.Code == proto.ErrSessionMoved {
+		c.kill()
+		return
+	}
+	f := &s.fsm
+	f.scratch = appendWriteReply(f.scratch[:0], a, p, s.tree.LastZxid())
+	f.zxid = a.Zxid
+	s.advance(c, p, a.Op == proto.OpCloseSession)
+}
+
+// appendWriteReply appends the reply to p. A failed multi is a success that
+// tells of the failure in its entries.
+func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []byte {
+	out, mark := proto.BeginFrame(out)
+	h := proto.ReplyHeader{Xid: p.xid, Zxid: a.Zxid, Err: a.Code}
+	if a.Zxid == 0 {
+		h.Zxid = last
+	}
+	if p.op == proto.OpMulti && a.Result != nil {
+		h.Err = proto.Ok
+	}
+	out = h.Append(out)
+	switch {
+	case p.op == proto.OpSync && a.Code == proto.Ok:
+		out = append(out, p.body...)
+	case a.Result != nil && h.Err == proto.Ok:
+		out = a.Result.AppendBody(out)
+	}
+	return proto.EndFrame(out, mark)
+}
+
+// advance queues the scratch reply of the head p, and answers what comes behind
+// it until the next that is in flight.
+func (s *Server) advance(c *conn, p *pending, hangUp bool) {
+	f := &s.fsm
+	f.touch(c)
+	for {
+		c.mu.Lock()
+		if c.closed {
+			c.mu.Unlock()
+			return
+		}
+		c.queue(f.scratch)
+		c.countLate(p, f.clock(s), f.zxid)
+		c.hangUp = c.hangUp || hangUp
+		crowded := c.crowded()
+		next := c.pop()
+		if next == nil || crowded && !c.crowded() {
+			c.wakeReader()
+		}
+		c.mu.Unlock()
+		f.replied++
+		f.sizes.note(len(f.scratch) - proto.LengthSize)
+		s.freePending(p)
+		if next == nil || next.inFlight || hangUp {
+			break
+		}
+		p = next
+		q := request{c: c, op: p.op, xid: p.xid, refuse: p.refuse, body: p.body, ids: p.ids}
+		f.scratch = s.answer(&q, f.scratch[:0])
+		hangUp = q.hangUp
+	}
+	if cap(f.scratch) > maxScratch {
+		f.scratch = nil
+	}
+}
+
+// clock is the time of this log entry, nearly.
+func (f *fsm) clock(s *Server) int64 {
+	if f.now == 0 {
+		f.now = s.clock()
+	}
+	return f.now
+}
+
+// fewDirty is how many connections the applying goroutine writes to itself:
+// for a few, another goroutine would come later than the write takes.
+const fewDirty = 2
+
+// BatchDone implements raftfsm.Handler: what the entry queued is written.
+func (h handler) BatchDone() {
+	s := h.s
+	f := &s.fsm
+	f.now = 0
+	if f.sent+f.replied > 0 {
+		s.stats.sent.Add(f.sent + f.replied)
+		s.stats.replySizes(&f.sizes)
+		f.sent, f.replied = 0, 0
+	}
+	if len(f.dirty) == 0 {
+		return
+	}
+	for _, c := range f.dirty {
+		c.dirty = false
+	}
+	if len(f.dirty) <= fewDirty {
+		for _, c := range f.dirty {
+			c.flushNow(f.writer)
+		}
+	} else {
+		s.flushers.add(f.dirty...)
+	}
+	clear(f.dirty)
+	f.dirty = f.dirty[:0]
+}
+
+// Lost implements raftfsm.Handler: whether what was proposed will be done is
+// not known, so nobody is told anything.
+func (h handler) Lost(reason error) {
+	h.s.eachConn(func(c *conn) {
+		c.mu.Lock()
+		inFlight := false
+		for p := c.head; p != nil && !inFlight; p = p.next {
+			inFlight = p.inFlight
+		}
+		c.mu.Unlock()
+		if inFlight {
+			h.s.log.Debug("closing a client with requests in flight", "client", c.nc.RemoteAddr(), "reason", reason)
+			c.kill()
+		}
+	})
+}
+
+// Jumped implements raftfsm.Handler.
+func (h handler) Jumped() {
+	h.s.log.Info("closing all clients: the state was replaced by a snapshot")
+	h.s.eachConn((*conn).kill)
+}
+
+// handler is the Server as the replicated state sees it; the methods are not
+// part of the Server's own interface.
+type handler struct{ s *Server }
+
+var _ raftfsm.Handler = handler{}
+
+// newFSM prepares the applying goroutine's state.
+func newFSM() fsm {
+	return fsm{writer: newRawWriter()}
+}
+
+// mayRead reports whether w's client may hear of the event being fired.
+func (f *fsm) mayRead(w *watch.Watcher) bool {
+	c, ok := w.Sink().(*conn)
+	return ok && tree.Allowed(f.acl, proto.PermRead, c.identities())
+}

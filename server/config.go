@@ -1,0 +1,179 @@
+package server
+
+import (
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Config says how a Server runs. The zero value of every field means its
+// default; only one of DataDir and Memory has to be set. Times and limits are
+// ZooKeeper's of the same name.
+type Config struct {
+	ID      uint64           // this server's id, default 1
+	Members []raftfsm.Member // the servers of the ensemble; empty: standalone
+
+	// ClientAddr is where plaintext clients connect, host:port; port 0 takes a
+	// free one. Empty: only Dial reaches the server.
+	ClientAddr string
+	// Secure is a second listener, for instance with TLS.
+	Secure *SecureListener
+
+	Memory    bool          // keep everything in memory
+	DataDir   string        // snapshots, and the log unless LogDir is set
+	LogDir    string        // the log
+	Store     logstore.Kind // default logstore.WAL
+	Network   peer.Network  // between the servers; default peer.TCP
+	ListenAll bool          // quorumListenOnAllIPs
+
+	TickTime                             time.Duration // default 2 s
+	InitLimit, SyncLimit                 int           // ticks; defaults 10 and 5
+	MinSessionTimeout, MaxSessionTimeout time.Duration // defaults 2 and 20 ticks
+
+	MaxClientCnxns     int           // per client address; default 60, negative: no limit
+	MaxCnxns           int           // default no limit
+	SessionlessTimeout time.Duration // default 10 s
+	TCPKeepAlive       bool
+	ListenBacklog      int // shown to operators only; default −1
+	JuteMaxBuffer      int // longest request, default 1,048,575
+	GlobalOutstanding  int // requests in flight at which reading pauses, default 1000
+	MaxOutput          int // bytes queued for one connection before it is closed, default 64 MiB
+	MaxOutputTotal     int // bytes queued for all before the largest is closed, default 1 GiB
+
+	SnapCount  int
+	SnapBytes  int64
+	SnapRetain int
+
+	SkipACL, ExtendedTypes, Emulate353TTL bool
+	EnforceQuota, ReconfigEnabled         bool
+	ReadOnlyMode                          bool
+	ContainerInterval                     time.Duration
+	ContainerMaxPerMin                    int
+	ContainerMaxNeverUsed                 time.Duration
+
+	FourLetterWords []string // which are answered besides srvr; "*" is all
+
+	DigestDisabled bool
+	DigestAlg      string   // Java's name, default SHA1
+	SuperDigest    string   // user:hash
+	EnsembleNames  []string // ensembleAuthName; the scheme exists with it
+	RequireAuth    []string // enforce.auth.schemes; empty: nobody has to authenticate
+	SASL           SASL     // nil: no sasl
+	X509           bool     // the x509 scheme exists even without Secure
+
+	// ZooCfg is the file this configuration came from, for the commands that
+	// show it; nil without.
+	ZooCfg *zoocfg.Config
+
+	Now    func() time.Time // wall clock of transactions; default time.Now
+	Logger *slog.Logger     // default: discard
+}
+
+// SecureListener is a listener whose connections have to be prepared before
+// the protocol starts.
+type SecureListener struct {
+	Addr string
+	// Wrap turns an accepted connection into one that speaks plaintext.
+	Wrap func(net.Conn) net.Conn
+	// Identify finishes the handshake of a wrapped connection and says whom it
+	// belongs to. It runs on the connection's own goroutine.
+	Identify func(net.Conn) ([]proto.ID, error)
+}
+
+// SASL makes the server's side of SASL negotiations.
+type SASL interface {
+	// NewNegotiation starts one for a connection.
+	NewNegotiation() SASLNegotiation
+}
+
+// SASLNegotiation is the server's side of one negotiation.
+type SASLNegotiation interface {
+	// Step answers one token of the client. When done, id is who it is. An
+	// error means that the client failed to prove it.
+	Step(token []byte) (reply []byte, done bool, id proto.ID, err error)
+	// FailureAllowed reports whether a client that failed may stay.
+	FailureAllowed() bool
+}
+
+// Defaults of a Config.
+const (
+	defaultTick            = 2 * time.Second
+	defaultInitLimit       = 10
+	defaultSyncLimit       = 5
+	defaultMaxClientCnxns  = 60
+	defaultSessionless     = 10 * time.Second
+	defaultJuteMaxBuffer   = 0xfffff
+	defaultOutstanding     = 1000
+	defaultMaxOutput       = 64 << 20
+	defaultMaxOutputTotal  = 1 << 30
+	minSessionTicks        = 2
+	maxSessionTicks        = 20
+	defaultSnapshotsToKeep = 3
+)
+
+// withDefaults returns c with every unset field set.
+func (c Config) withDefaults() Config {
+	or(&c.ID, 1)
+	or(&c.TickTime, defaultTick)
+	or(&c.InitLimit, defaultInitLimit)
+	or(&c.SyncLimit, defaultSyncLimit)
+	or(&c.MinSessionTimeout, minSessionTicks*c.TickTime)
+	or(&c.MaxSessionTimeout, maxSessionTicks*c.TickTime)
+	or(&c.MaxClientCnxns, defaultMaxClientCnxns)
+	or(&c.SessionlessTimeout, defaultSessionless)
+	or(&c.ListenBacklog, -1)
+	or(&c.JuteMaxBuffer, defaultJuteMaxBuffer)
+	or(&c.GlobalOutstanding, defaultOutstanding)
+	or(&c.MaxOutput, defaultMaxOutput)
+	or(&c.MaxOutputTotal, defaultMaxOutputTotal)
+	or(&c.SnapRetain, defaultSnapshotsToKeep)
+	or(&c.DigestAlg, "SHA1")
+	or(&c.LogDir, c.DataDir)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// or sets *p to def if it has the zero value.
+func or[T comparable](p *T, def T) {
+	var zero T
+	if *p == zero {
+		*p = def
+	}
+}
+
+// policy is what this server decides for everybody while it leads.
+func (c *Config) policy() tree.Policy {
+	var p tree.Policy
+	for _, s := range []struct {
+		on  bool
+		bit tree.Policy
+	}{
+		{c.SkipACL, tree.SkipACL},
+		{c.ExtendedTypes, tree.ExtendedTypes},
+		{c.EnforceQuota, tree.EnforceQuota},
+		{c.Emulate353TTL, tree.Emulate353TTL},
+		{c.X509 || c.Secure != nil, tree.SchemeX509},
+		{c.SASL != nil, tree.SchemeSASL},
+		{c.ReconfigEnabled, tree.ReconfigEnabled},
+	} {
+		if s.on {
+			p |= s.bit
+		}
+	}
+	return p
+}
+
+// distributed reports whether c describes an ensemble.
+func (c *Config) distributed() bool { return len(c.Members) > 1 }

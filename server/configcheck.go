@@ -1,0 +1,61 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// ErrZooKeeperData reports a data directory that ZooKeeper filled and zkgo has
+// not: starting on it would show an empty tree.
+var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
+
+// check reports what cannot work in a configuration with its defaults set.
+func (c *Config) check() error {
+	switch {
+	case c.ID > 254:
+		return fmt.Errorf("server id %d: want 1 to 254", c.ID)
+	case !c.Memory && c.DataDir == "":
+		return errors.New("no data directory: set DataDir, or Memory for a server that forgets")
+	case c.MinSessionTimeout > c.MaxSessionTimeout:
+		return fmt.Errorf("minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
+	case c.TickTime < time.Millisecond:
+		return fmt.Errorf("tickTime %v: want at least 1ms", c.TickTime)
+	case c.distributed() && !c.listed():
+		return fmt.Errorf("server id %d is not among the servers of the ensemble", c.ID)
+	}
+	return nil
+}
+
+func (c *Config) listed() bool {
+	for _, m := range c.Members {
+		if m.ID == c.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDataDir refuses a directory of ZooKeeper's that nobody has imported.
+
+func checkDataDir(c *Config) error {
+	if c.Memory {
+		return nil
+	}
+	if ours, err := logstore.HasState(c.LogDir, c.DataDir); ours || err != nil {
+		return err
+	}
+	for _, dir := range []string{c.DataDir, c.LogDir} {
+		old := filepath.Join(dir, "version-2")
+		entries, err := os.ReadDir(old)
+		if err != nil || len(entries) == 0 {
+			continue
+		}
+		return fmt.Errorf("%s: %w; run: zkgo import --from %s --data-dir <new directory>", old, ErrZooKeeperData, dir)
+	}
+	return nil
+}

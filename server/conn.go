@@ -1,0 +1,173 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// conn is one client's connection. Its goroutine, the reader, runs serve; what
+// the other goroutines may touch is said at the fields.
+type conn struct {
+	s      *Server
+	nc     net.Conn
+	raw    syscall.RawConn            // of a socket: reads that hold no buffer while they wait, writes that never wait
+	try    tryWriter                  // of an in-process connection, to the same end
+	wake   func(fd uintptr) (ok bool) // the method value of readReady, made once
+	host   string                     // the client's address without the port
+	born   int64                      // clock
+	secure bool                       // came in by the secure listener
+	local  bool                       // read-only mode: the session is this server's own
+
+	// The reader's own.
+	in      *buffer // read, from in.b[parsed:]; nil while there is nothing
+	parsed  int
+	readErr error // of the last readReady
+	work    *work // what handling a batch of requests needs; nil between batches
+	ended   bool  // closeSession or a fatal error was read: what follows is not looked at
+	sasl    SASLNegotiation
+	started int64 // clock: when the bytes being handled arrived
+
+	// ids are the client's identities: replaced, never changed, by the reader.
+	ids atomic.Pointer[[]proto.ID]
+	// heard says that the client has sent something since Live last asked.
+	heard atomic.Bool
+	// last is the clock at which the client last sent something.
+	last atomic.Int64
+	// waiting counts the queue below. Only the reader adds to it: once it has
+	// seen 0, 0 it stays.
+	waiting atomic.Int32
+
+	// The session: set while the tree is locked, before the reader is told.
+	sid     int64
+	gen     uint64
+	timeout int32 // milliseconds
+
+	// watcher is made by the first watch. Guarded by the tree's lock: made
+	// under either kind by the one goroutine that serves the connection then.
+	watcher *watch.Watcher
+	dirty   bool // is in fsm.dirty; the applying goroutine's own
+
+	mu       sync.Mutex
+	out      *buffer // queued for the client
+	writing  bool    // somebody writes what was taken from out: the only one who may
+	head     *pending
+	tail     *pending
+	held     int           // bytes of requests in the queue
+	wait     chan struct{} // closed to wake the reader, which waits for the queue or the output to drain
+	closed   bool          // nothing may be queued any more
+	hangUp   bool          // close once out has been written
+	counters connCounters
+}
+
+// kill closes c without another word. It is safe from any goroutine, under any
+// lock but c.mu, and does not wait.
+func (c *conn) kill() {
+	c.mu.Lock()
+	done := c.closed
+	c.shut()
+	c.mu.Unlock()
+	if !done {
+		c.s.flushers.add(c)
+	}
+}
+
+// shut makes c refuse everything; c.mu is held.
+func (c *conn) shut() {
+	c.closed = true
+	if c.out != nil {
+		c.s.queuedOut.Add(-int64(len(c.out.b)))
+		c.s.bufs.put(c.out)
+		c.out = nil
+	}
+	c.wakeReader()
+}
+
+// wakeReader ends a wait of the reader; c.mu is held.
+func (c *conn) wakeReader() {
+	if c.wait != nil {
+		close(c.wait)
+		c.wait = nil
+	}
+}
+
+// await blocks the reader until ready says so or the connection is closed,
+// which it reports as false. ready is called with c.mu held.
+func (c *conn) await(ready func() bool) bool {
+	c.mu.Lock()
+	for !c.closed && !ready() {
+		if c.wait == nil {
+			c.wait = make(chan struct{})
+		}
+		wait := c.wait
+		c.mu.Unlock()
+		<-wait
+		c.mu.Lock()
+	}
+	ok := !c.closed
+	c.mu.Unlock()
+	return ok
+}
+
+// serve is the reader.
+func (c *conn) serve() {
+	defer c.s.wg.Done()
+	defer c.finish()
+	if !c.open() {
+		return
+	}
+	for c.fill() == nil {
+		if !c.handle() {
+			return
+		}
+	}
+}
+
+// finish ends c for good: it leaves every table it is in. The read lock keeps
+// it from happening between the steps of a transaction's completion.
+func (c *conn) finish() {
+	t := c.s.tree
+	t.RLock()
+	c.mu.Lock()
+	c.shut()
+	c.abandon()
+	c.mu.Unlock()
+	if c.watcher != nil {
+		c.s.watches.Drop(c.watcher)
+	}
+	t.RUnlock()
+	c.s.forget(c)
+	_ = c.nc.Close() // all that could be written has been
+	c.release()
+}
+
+// release gives the reader's buffers back.
+func (c *conn) release() {
+	c.s.bufs.put(c.in)
+	c.in = nil
+	c.s.putWork(c)
+}
+
+// identities returns the client's identities.
+func (c *conn) identities() []proto.ID { return *c.ids.Load() }
+
+// addIdentity gives the client one more, once. The reader calls it.
+func (c *conn) addIdentity(id proto.ID) {
+	old := c.identities()
+	for _, have := range old {
+		if have == id {
+			return
+		}
+	}
+	ids := append(old[:len(old):len(old)], id)
+	c.ids.Store(&ids)
+}
+
+// tryWriter writes what can be written without waiting.
+type tryWriter interface {
+	TryWrite(b []byte) (int, error)
+}

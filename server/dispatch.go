@@ -1,0 +1,108 @@
+package server
+
+import "github.com/zkgo/zkgo/proto"
+
+// class says how a server deals with an operation that a client sends.
+type class uint8
+
+const (
+	unimplemented class = iota // answered with Unimplemented, then closed
+	answered                   // from the tree or the connection
+	proposed                   // through the log
+)
+
+// kindOf is the operation table. check stands only inside a multi, and
+// createSession and deleteContainer only a server may ask for: ZooKeeper's own
+// dispatcher takes them from clients, with effects nobody wants.
+func kindOf(op proto.Op) class {
+	switch op {
+	case proto.OpSync:
+		return proposed
+	case proto.OpAuth, proto.OpSASL:
+		return answered
+	}
+	switch op.Kind() {
+	case proto.Read, proto.Local:
+		return answered
+	case proto.Write:
+		return proposed
+	}
+	return unimplemented
+}
+
+// request is one that is being answered from the tree.
+type request struct {
+	c      *conn
+	op     proto.Op
+	xid    int32
+	refuse proto.Code
+	body   []byte
+	ids    []proto.ID
+
+	// Set by answer.
+	hangUp bool  // the connection ends with this reply
+	zxid   int64 // the one in the reply
+}
+
+// answer appends the reply to q, and events that belong before it. The tree is
+// locked, for reading or writing.
+func (s *Server) answer(q *request, out []byte) []byte {
+	if q.op == proto.OpSetWatches || q.op == proto.OpSetWatches2 {
+		return s.answerSetWatches(q, out)
+	}
+	out, mark := proto.BeginFrame(out)
+	h := proto.ReplyHeader{Xid: q.xid, Zxid: s.tree.LastZxid(), Err: q.refuse}
+	out = h.Append(out)
+	head := len(out)
+	if h.Err == proto.Ok {
+		h.Err, out = s.body(q, out)
+	}
+	if h.Err != proto.Ok {
+		out = out[:head]
+	}
+	if q.op == proto.OpPing {
+		h.Xid = proto.XidPing
+	}
+	if h.Err == proto.ErrUnimplemented && q.refuse == proto.Ok {
+		h.Zxid = -1
+		q.hangUp = true
+	}
+	q.zxid = h.Zxid
+	h.Append(out[:mark+proto.LengthSize])
+	return proto.EndFrame(out, mark)
+}
+
+// body appends the body of the reply to q.
+func (s *Server) body(q *request, out []byte) (proto.Code, []byte) {
+	switch q.op {
+	case proto.OpPing:
+		return proto.Ok, out
+	case proto.OpGetData:
+		return s.getData(q, out)
+	case proto.OpExists:
+		return s.exists(q, out)
+	case proto.OpGetChildren, proto.OpGetChildren2:
+		return s.getChildren(q, out)
+	case proto.OpGetACL:
+		return s.getACL(q, out)
+	case proto.OpGetEphemerals:
+		return s.getEphemerals(q, out)
+	case proto.OpGetAllChildrenNumber:
+		return s.getAllChildrenNumber(q, out)
+	case proto.OpMultiRead:
+		return s.multiRead(q, out)
+	case proto.OpAddWatch:
+		return s.addWatch(q, out)
+	case proto.OpCheckWatches:
+		return s.checkWatches(q), out
+	case proto.OpRemoveWatches:
+		return s.removeWatches(q), out
+	case proto.OpWhoAmI:
+		return proto.Ok, whoAmI(q, out)
+	case proto.OpCloseSession:
+		// Of a session that is this server's own: others are proposed.
+		q.hangUp = true
+		return proto.Ok, out
+	}
+	return proto.ErrUnimplemented, out
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/server/status"
+)
+
+// Environment implements status.Source: ZooKeeper's keys, with what a Go
+// program has to say to each.
+func (picture) Environment() []status.Pair {
+	host, _ := os.Hostname()
+	dir, _ := os.Getwd()
+	name, home := "unknown", ""
+	if u, err := user.Current(); err == nil {
+		name, home = u.Username, u.HomeDir
+	}
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	limit := debug.SetMemoryLimit(-1)
+	return []status.Pair{
+		{Key: "zookeeper.version", Value: versionText()},
+		{Key: "host.name", Value: host},
+		{Key: "java.version", Value: runtime.Version()},
+		{Key: "java.vendor", Value: "none: zkgo is written in Go"},
+		{Key: "java.home", Value: runtime.GOROOT()},
+		{Key: "java.class.path", Value: ""},
+		{Key: "java.library.path", Value: ""},
+		{Key: "java.io.tmpdir", Value: os.TempDir()},
+		{Key: "java.compiler", Value: runtime.Compiler},
+		{Key: "os.name", Value: osName()},
+		{Key: "os.arch", Value: runtime.GOARCH},
+		{Key: "os.version", Value: kernelVersion()},
+		{Key: "user.name", Value: name},
+		{Key: "user.home", Value: home},
+		{Key: "user.dir", Value: dir},
+		{Key: "os.memory.free", Value: megabytes(mem.HeapIdle)},
+		{Key: "os.memory.max", Value: megabytes(uint64(limit))},
+		{Key: "os.memory.total", Value: megabytes(mem.Sys)},
+	}
+}
+
+func megabytes(n uint64) string { return strconv.FormatUint(n>>20, 10) + "MB" }
+
+// osName is the system's name as Java spells it.
+func osName() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return "Mac OS X"
+	case "":
+		return ""
+	}
+	return strings.ToUpper(runtime.GOOS[:1]) + runtime.GOOS[1:]
+}
+
+func kernelVersion() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// fileDescriptors returns how many are open and how many may be; −1 where the
+// system does not say.
+func fileDescriptors() (open, limit int64) {
+	open = -1
+	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
+		open = int64(len(fds))
+	}
+	return open, maxFDs()
+}
+
+// Dirs implements status.Source.
+func (v picture) Dirs() (data, log int64) {
+	c := &v.s.cfg
+	if c.Memory {
+		return 0, 0
+	}
+	return dirSize(c.DataDir), dirSize(c.LogDir)
+}
+
+// dirSize is the size of all files below dir, as far as they can be seen.
+func dirSize(dir string) int64 {
+	var sum int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}

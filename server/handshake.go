@@ -1,0 +1,86 @@
+package server
+
+import (
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// open brings a new connection to the point where requests are read. It reports
+// false when the connection ends: it was a four-letter word, or is refused.
+func (c *conn) open() bool {
+	if c.secure {
+		ids, err := c.s.cfg.Secure.Identify(c.nc)
+		if err != nil {
+			c.s.log.Debug("closing a client that failed the secure handshake", "client", c.nc.RemoteAddr(), "error", err)
+			return false
+		}
+		for _, id := range ids {
+			c.addIdentity(id)
+		}
+	}
+	for len(c.unread()) < proto.LengthSize {
+		if c.fill() != nil {
+			return false
+		}
+	}
+	c.last.Store(c.s.clock())
+	if word := string(c.unread()[:proto.LengthSize]); isWord(word) {
+		c.answerWord(word)
+		return false
+	}
+	return c.handshake()
+}
+
+// handshake reads the connect request and answers it. What the client sent
+// behind it is handled before more is read.
+func (c *conn) handshake() bool {
+	frame, whole, err := c.next()
+	for !whole {
+		if err != nil || c.fill() != nil {
+			return false
+		}
+		frame, whole, err = c.next()
+	}
+	c.started = c.s.clock()
+	c.last.Store(c.started)
+	c.s.stats.received.Add(1)
+	var req proto.ConnectRequest
+	r := proto.NewReader(frame)
+	if req.Decode(&r); r.Err() != nil {
+		return false
+	}
+	if !c.connect(&req) {
+		return false
+	}
+	c.heard.Store(true)
+	return c.handle()
+}
+
+// connect answers a connect request. It reports false when there is no answer
+// but closing.
+func (c *conn) connect(req *proto.ConnectRequest) bool {
+	s := c.s
+	timeout := s.negotiate(req.TimeOut)
+	if req.SessionID != 0 {
+		s.displace(req.SessionID, nil)
+	}
+	m := s.awaitMode(c, timeout/3, req.ReadOnly)
+	if m == notServing || m == readOnly && !req.ReadOnly {
+		return false
+	}
+	if s.lastZxid() < req.LastZxidSeen {
+		s.log.Debug("closing a client that has seen a later state", "client", c.nc.RemoteAddr(), "zxid", sessionID(req.LastZxidSeen))
+		return false
+	}
+	if m == readOnly {
+		return c.attachLocal(req, timeout)
+	}
+	return c.attach(req, timeout)
+}
+
+// negotiate puts a client's wish within the bounds.
+func (s *Server) negotiate(ms int32) time.Duration {
+	t := time.Duration(ms) * time.Millisecond
+	return max(s.cfg.MinSessionTimeout, min(t, s.cfg.MaxSessionTimeout))
+}

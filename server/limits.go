@@ -1,0 +1,124 @@
+package server
+
+import "time"
+
+// admit counts a new connection, unless there are too many.
+func (s *Server) admit(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closing:
+		return false
+	case s.cfg.MaxCnxns > 0 && len(s.conns) >= s.cfg.MaxCnxns,
+		s.cfg.MaxClientCnxns > 0 && c.host != "" && s.perHost[c.host] >= s.cfg.MaxClientCnxns:
+		s.stats.rejected.Add(1)
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.perHost[c.host]++
+	s.wg.Add(1)
+	return true
+}
+
+// forget undoes admit, and gives the session up unless another connection has
+// taken it.
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if s.perHost[c.host]--; s.perHost[c.host] == 0 {
+		delete(s.perHost, c.host)
+	}
+	if s.sessions[c.sid] == c {
+		delete(s.sessions, c.sid)
+	}
+}
+
+// eachConn calls f for every connection, without the Server's mutex.
+func (s *Server) eachConn(f func(*conn)) {
+	s.mu.Lock()
+	all := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		f(c)
+	}
+}
+
+// tend closes, now and then, the connections that have been silent for too long
+// or must fall silent, and sees to the bounds that no single connection knows.
+func (s *Server) tend() {
+	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/6)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last := s.clock()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-s.relieve:
+			s.closeLargest()
+			continue
+		case <-ticker.C:
+		}
+		now := s.clock()
+		late := now-last > int64(2*every+s.cfg.TickTime)
+		last = now
+		s.enterReadOnly()
+		if late {
+			// The whole process stood still: what the clients sent in the
+			// meantime waits in the sockets, unread.
+			s.eachConn(func(c *conn) { c.last.Store(now) })
+			continue
+		}
+		s.eachConn(func(c *conn) { s.check(c, now) })
+	}
+}
+
+// check closes c if it has been silent for its session's timeout, or if the
+// server has to fall silent to it.
+func (s *Server) check(c *conn, now int64) {
+	c.mu.Lock()
+	limit, sid := time.Duration(c.timeout)*time.Millisecond, c.sid
+	waits := c.head != nil
+	c.mu.Unlock()
+	if sid == 0 {
+		limit = s.cfg.SessionlessTimeout
+	}
+	if waits && sid != 0 {
+		limit = 0 // it waits for us
+	}
+	if limit > 0 && now-c.last.Load() > int64(limit) || sid != 0 && c.gate() != nil {
+		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
+		s.stats.expired.Add(1)
+		c.kill()
+	}
+}
+
+// closeLargest closes the connection with the most output queued, since all
+// together have too much.
+func (s *Server) closeLargest() {
+	if s.queuedOut.Load() <= int64(s.cfg.MaxOutputTotal) {
+		return
+	}
+	var largest *conn
+	most := 0
+	s.eachConn(func(c *conn) {
+		c.mu.Lock()
+		n := 0
+		if c.out != nil {
+			n = len(c.out.b)
+		}
+		c.mu.Unlock()
+		if n > most {
+			largest, most = c, n
+		}
+	})
+	if largest != nil {
+		s.log.Warn("closing the client with the most unread replies", "client", largest.nc.RemoteAddr(), "bytes", most)
+		s.stats.dropped.Add(1)
+		largest.kill()
+	}
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// listen opens a listener for clients.
+func (s *Server) listen(addr string, secure bool) error {
+	lc := net.ListenConfig{KeepAlive: -1}
+	if s.cfg.TCPKeepAlive {
+		lc.KeepAlive = 0 // the system's default
+	}
+	l, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen for clients: %w", err)
+	}
+	s.listeners = append(s.listeners, l)
+	s.spawn(func() { s.accept(l, secure) })
+	return nil
+}
+
+// acceptPause is how long accepting rests when the system has run out of
+// something, usually file descriptors.
+const acceptPause = 50 * time.Millisecond
+
+// accept takes connections until the listener is closed.
+func (s *Server) accept(l net.Listener, secure bool) {
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			s.begin(nc, secure)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		s.log.Error("cannot accept a client", "error", err)
+		select {
+		case <-s.done:
+			return
+		case <-time.After(acceptPause):
+		}
+	}
+}
+
+// begin starts the reader of a new connection. One too many is closed at once.
+func (s *Server) begin(nc net.Conn, secure bool) {
+	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
+	if secure {
+		nc = s.cfg.Secure.Wrap(nc)
+	}
+	c := &conn{s: s, nc: nc, host: host, secure: secure, born: s.clock()}
+	c.last.Store(c.born)
+	if sc, ok := nc.(syscall.Conn); ok && rawSockets {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.raw, c.wake = raw, c.readReady
+		}
+	}
+	c.try, _ = nc.(tryWriter)
+	ids := []proto.ID{{Scheme: "ip", ID: orLocal(host)}}
+	c.ids.Store(&ids)
+	if !s.admit(c) {
+		_ = nc.Close()
+		return
+	}
+	go c.serve()
+}
+
+// orLocal is the address that an in-process client has for ACLs.
+func orLocal(host string) string {
+	if host == "" {
+		return "127.0.0.1"
+	}
+	return host
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// mode says whom a server answers.
+type mode uint8
+
+const (
+	notServing mode = iota // nobody
+	readOnly               // clients that asked for it, without an ensemble
+	serving                // everybody
+)
+
+// modes is the current mode, and the news of changes.
+type modes struct {
+	mu      sync.Mutex
+	now     mode
+	status  raftfsm.Status
+	changed chan struct{} // closed by the next change
+	since   time.Time     // of notServing
+	ready   chan struct{} // closed by the first serving
+	isReady bool
+}
+
+// StateChanged implements raftfsm.Handler.
+func (h handler) StateChanged(st raftfsm.Status) {
+	s := h.s
+	m := &s.modes
+	m.mu.Lock()
+	was := m.now
+	m.status = st
+	switch {
+	case st.Serving:
+		m.set(serving)
+	case m.now == serving:
+		m.since = s.cfg.Now()
+		m.set(notServing)
+	}
+	now := m.now
+	if now == serving && !m.isReady {
+		m.isReady = true
+		close(m.ready)
+	}
+	m.mu.Unlock()
+	if was != now {
+		s.log.Info("server state changed", "serving", st.Serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
+	}
+	if was == readOnly && now == serving {
+		s.eachConn(func(c *conn) {
+			if c.local {
+				c.kill()
+			}
+		})
+	}
+}
+
+// set changes the mode; m.mu is held.
+func (m *modes) set(to mode) {
+	if m.now == to {
+		return
+	}
+	m.now = to
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// get returns the mode and a channel that is closed when it changes.
+func (m *modes) get() (mode, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now, m.changed
+}
+
+// awaitMode waits until the client can be served, and no longer than limit:
+// then it has to have the time to go elsewhere.
+func (s *Server) awaitMode(c *conn, limit time.Duration, readOnlyOK bool) mode {
+	m, changed := s.modes.get()
+	if m == serving || m == readOnly {
+		return m
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+		case <-timer.C:
+			return notServing
+		case <-s.done:
+			return notServing
+		}
+		if m, changed = s.modes.get(); m == serving || m == readOnly {
+			return m
+		}
+	}
+}

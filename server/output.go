@@ -1,0 +1,220 @@
+package server
+
+import (
+	"runtime"
+	"sync"
+)
+
+// queue appends b to what c has to send; c.mu is held. Over its bound the
+// connection is closed: its client does not read. What is being written is not
+// counted, so one reply may be of any size.
+func (c *conn) queue(b []byte) {
+	if c.closed || len(b) == 0 {
+		return
+	}
+	if c.out == nil {
+		c.out = c.s.bufs.get(len(b))
+	} else if len(c.out.b)+len(b) > c.s.cfg.MaxOutput {
+		c.overflow()
+		return
+	}
+	c.out.b = append(c.out.b, b...)
+	c.s.countQueued(len(b))
+}
+
+// queueBuffer is queue for a whole buffer, which becomes c's if it can.
+// Otherwise it returns it.
+func (c *conn) queueBuffer(b *buffer) *buffer {
+	if c.out == nil && !c.closed {
+		c.out = b
+		c.s.countQueued(len(b.b))
+		return nil
+	}
+	c.queue(b.b)
+	b.b = b.b[:0]
+	return b
+}
+
+// overflow gives up a client that does not read; c.mu is held.
+func (c *conn) overflow() {
+	c.s.log.Warn("closing a client that does not read its replies", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid))
+	c.s.stats.dropped.Add(1)
+	c.shut()
+	c.s.flushers.add(c)
+}
+
+// take returns what there is to write and makes the caller the one who writes
+// it. It returns nil if there is nothing, or somebody else is at it.
+func (c *conn) take() *buffer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writing || c.out == nil {
+		return nil
+	}
+	c.writing = true
+	return c.takeMore()
+}
+
+// takeMore hands over the output; c.mu is held.
+func (c *conn) takeMore() *buffer {
+	b := c.out
+	c.out = nil
+	c.s.queuedOut.Add(-int64(len(b.b)))
+	return b
+}
+
+// written ends the writing of b and returns what has been queued since, or nil
+// when the caller is no longer the one who writes.
+func (c *conn) written(b *buffer, err error) *buffer {
+	c.s.bufs.put(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.out != nil {
+		return c.takeMore()
+	}
+	c.writing = false
+	if err != nil {
+		c.shut()
+	}
+	if c.hangUp || c.closed {
+		c.shut()
+		c.s.flushers.add(c)
+	}
+	c.wakeReader()
+	return nil
+}
+
+// flush writes the output and may wait for the client. The reader calls it, so
+// a client that does not read is not read from.
+func (c *conn) flush() {
+	for b := c.take(); b != nil; {
+		var err error
+		if err = c.gate(); err == nil {
+			_, err = c.nc.Write(b.b)
+		}
+		b = c.written(b, err)
+	}
+}
+
+// flushNow writes what the client takes at once, and leaves the rest to a
+// goroutine that waits for it.
+func (c *conn) flushNow(w *rawWriter) {
+	for b := c.take(); b != nil; {
+		n, err := 0, c.gate()
+		if err == nil {
+			n, err = w.tryWrite(c, b.b)
+		}
+		if err == nil && n < len(b.b) {
+			c.s.spawn(func() { c.drain(b, n) })
+			return
+		}
+		b = c.written(b, err)
+	}
+}
+
+// drain writes b from n on, and what is queued in the meantime.
+func (c *conn) drain(b *buffer, n int) {
+	_, err := c.nc.Write(b.b[n:])
+	if b = c.written(b, err); b == nil {
+		return
+	}
+	for b != nil {
+		if err = c.gate(); err == nil {
+			_, err = c.nc.Write(b.b)
+		}
+		b = c.written(b, err)
+	}
+}
+
+// flushers are the goroutines that write what the applying goroutine queued,
+// and that close what it gave up: closing may wait for the reader.
+type flushers struct {
+	mu     sync.Mutex
+	ready  sync.Cond
+	todo   []*conn
+	closed bool
+}
+
+// maxFlushers: one core writes some 100,000 times a second.
+const maxFlushers = 4
+
+// start starts the goroutines.
+func (f *flushers) start(s *Server) {
+	f.ready.L = &f.mu
+	for range min(maxFlushers, runtime.GOMAXPROCS(0)) {
+		s.spawn(f.run)
+	}
+}
+
+// stop lets them end when the work is done.
+func (f *flushers) stop() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.ready.Broadcast()
+}
+
+// add asks for some connections to be written to, or closed.
+func (f *flushers) add(cs ...*conn) {
+	f.mu.Lock()
+	f.todo = append(f.todo, cs...)
+	f.mu.Unlock()
+	f.ready.Signal()
+	if len(cs) > flushChunk {
+		f.ready.Broadcast()
+	}
+}
+
+// flushChunk is how many connections one goroutine takes at a time.
+const flushChunk = 16
+
+// next waits for work; nil is the end.
+func (f *flushers) next(dst []*conn) []*conn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.todo) == 0 && !f.closed {
+		f.ready.Wait()
+	}
+	n := min(len(f.todo), flushChunk)
+	dst = append(dst[:0], f.todo[len(f.todo)-n:]...)
+	clear(f.todo[len(f.todo)-n:])
+	f.todo = f.todo[:len(f.todo)-n]
+	return dst
+}
+
+// run is one of the goroutines.
+func (f *flushers) run() {
+	w := newRawWriter()
+	for cs := f.next(nil); len(cs) > 0; cs = f.next(cs) {
+		for _, c := range cs {
+			c.flushNow(w)
+			c.mu.Lock()
+			done := c.closed
+			c.mu.Unlock()
+			if done {
+				c.hang()
+			}
+		}
+	}
+}
+
+// hang closes the socket of a closed connection. Others than sockets may wait
+// for their peer to hear of it.
+func (c *conn) hang() {
+	if c.raw != nil || c.try != nil {
+		_ = c.nc.Close() // the reader sees it
+		return
+	}
+	c.s.spawn(func() { _ = c.nc.Close() })
+}
+
+// countQueued keeps the sum over all connections, and wakes the one who
+// watches over it when it is too much.
+func (s *Server) countQueued(n int) {
+	if s.queuedOut.Add(int64(n)) > int64(s.cfg.MaxOutputTotal) {
+		select {
+		case s.relieve <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package server
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// defaultTraceMask is what gtmk answers until stmk changes it; nothing else
+// depends on it.
+const defaultTraceMask = 306
+
+// Status returns the view of the server that operators get.
+func (s *Server) Status() status.Source { return picture{s} }
+
+// picture implements status.Source.
+type picture struct{ s *Server }
+
+const millisecond = int64(time.Millisecond)
+
+// Server implements status.Source.
+func (v picture) Server() status.Server {
+	s := v.s
+	st := &s.stats
+	p := status.Server{
+		Version: versionText(), ID: s.cfg.ID,
+		LatencyMax: st.latencyMax.Load() / millisecond, Received: st.received.Load(), Sent: st.sent.Load(),
+		Outstanding: s.outstanding.Load(), AuthFailed: st.authFailed.Load(), Rejected: st.rejected.Load(),
+		Uptime: time.Since(s.epoch), WatchCount: s.watches.Size().Total(),
+		LastReply: st.lastReply.Load() - 1, MinReply: st.minReply.Load() - 1, MaxReply: st.maxReply.Load() - 1,
+		LastProposal: -1, MinProposal: -1, MaxProposal: -1,
+	}
+	if m := st.latencyMin.Load(); m > 0 {
+		p.LatencyMin = (m - 1) / millisecond
+	}
+	if n := st.latencyN.Load(); n > 0 {
+		p.LatencyAvg = float64(st.latencySum.Load()) / float64(n) / float64(millisecond)
+	}
+	p.OpenFDs, p.MaxFDs = fileDescriptors()
+	v.role(&p)
+	t := s.tree
+	t.RLock()
+	p.Zxid, p.Nodes, p.Ephemerals, p.DataSize = t.LastZxid(), t.NodeCount(), t.EphemeralCount(), t.DataSize()
+	p.GlobalSessions = s.node.Sessions().Len()
+	t.RUnlock()
+	s.mu.Lock()
+	p.Connections, p.LocalSessions = len(s.conns), len(s.locals)
+	s.mu.Unlock()
+	return p
+}
+
+// role fills in what depends on the server's place in its ensemble.
+func (v picture) role(p *status.Server) {
+	m, _ := v.s.modes.get()
+	st := v.s.node.Status()
+	p.Serving, p.ReadOnly = m != notServing, m == readOnly
+	p.Leads = st.Role == raftfsm.Leader
+	p.LeaderID, p.Epoch = st.Leader, st.Epoch
+	p.Mode = modeName(m, st.Role)
+}
+
+// modeName is the mode as srvr prints it.
+func modeName(m mode, r raftfsm.Role) string {
+	if m == readOnly {
+		return "read-only"
+	}
+	switch r {
+	case raftfsm.Standalone:
+		return "standalone"
+	case raftfsm.Leader:
+		return "leader"
+	case raftfsm.Follower:
+		return "follower"
+	case raftfsm.Observer:
+		return "observer"
+	}
+	return "looking"
+}
+
+// Conns implements status.Source.
+func (v picture) Conns() []status.Conn {
+	list := []status.Conn{}
+	v.s.eachConn(func(c *conn) { list = append(list, v.conn(c)) })
+	slices.SortFunc(list, func(a, b status.Conn) int { return cmp.Compare(a.Addr, b.Addr) })
+	return list
+}
+
+// conn is the picture of one connection.
+func (v picture) conn(c *conn) status.Conn {
+	s := v.s
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := &c.counters
+	timeout := time.Duration(c.timeout) * time.Millisecond
+	p := status.Conn{
+		Addr: c.nc.RemoteAddr().String(), Secure: c.secure, Interest: 1,
+		Queued: int64(c.waiting.Load()), Received: k.recved, Sent: k.sent,
+		SessionID: c.sid, LastOp: "NA", Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
+		LastCxid: -1, LastZxid: k.lastZxid, LastResponse: time.Duration(k.lastResponse),
+		LastLatency: k.latencyLast / millisecond, MinLatency: k.latencyMin / millisecond, MaxLatency: k.latencyMax / millisecond,
+	}
+	if c.sid == 0 {
+		timeout = s.cfg.SessionlessTimeout
+	}
+	if k.latencyN > 0 {
+		p.AvgLatency = k.latencySum / k.latencyN / millisecond
+	}
+	if k.last.op != 0 {
+		p.LastOp = k.last.op.Abbrev()
+		if k.last.xid >= 0 {
+			p.LastCxid = int64(k.last.xid)
+		}
+	}
+	tick := s.cfg.TickTime
+	p.Expires = s.epoch.Add(time.Duration(c.last.Load()) + timeout).Truncate(tick).Add(tick)
+	return p
+}
+
+// Sessions implements status.Source.
+func (v picture) Sessions() status.Sessions {
+	p := status.Sessions{Expiry: v.s.node.Deadlines()}
+	t := v.s.tree
+	t.RLock()
+	defer t.RUnlock()
+	for row := range v.s.node.Sessions().All {
+		p.IDs = append(p.IDs, row.ID)
+	}
+	p.Ephemerals = t.EphemeralSessions()
+	return p
+}
+
+// Watches implements status.Source.
+func (v picture) Watches() status.WatchSummary {
+	n := v.s.watches.Counts()
+	return status.WatchSummary{Conns: n.Conns, Paths: n.Paths, Total: n.Data}
+}
+
+// watcherSession is the session of the connection that w belongs to.
+func watcherSession(w *watch.Watcher) int64 {
+	c, ok := w.Sink().(*conn)
+	if !ok {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sid
+}
+
+// WatchesBySession implements status.Source.
+func (v picture) WatchesBySession() map[int64][]string {
+	m := make(map[int64][]string)
+	for w, paths := range v.s.watches.ByWatcher() {
+		id := watcherSession(w)
+		m[id] = append(m[id], paths...)
+	}
+	return m
+}
+
+// WatchesByPath implements status.Source.
+func (v picture) WatchesByPath() map[string][]int64 {
+	m := make(map[string][]int64)
+	for path, watchers := range v.s.watches.ByPath() {
+		for _, w := range watchers {
+			m[path] = append(m[path], watcherSession(w))
+		}
+		slices.Sort(m[path])
+	}
+	return m
+}
+
+// TraceMask implements status.Source.
+func (v picture) TraceMask() uint64 {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	return v.s.traceMask
+}
+
+// SetTraceMask implements status.Source.
+func (v picture) SetTraceMask(mask uint64) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	v.s.traceMask = mask
+}
+
+// ResetServer implements status.Source.
+func (v picture) ResetServer() { v.s.stats.reset() }
+
+// ResetConns implements status.Source.
+func (v picture) ResetConns() {
+	v.s.eachConn(func(c *conn) {
+		c.mu.Lock()
+		c.counters.reset()
+		c.mu.Unlock()
+	})
+}
+
+// Configuration implements status.Source.
+func (v picture) Configuration() status.Configuration {
+	c := &v.s.cfg
+	p := status.Configuration{
+		ClientPort: portOf(v.s.ClientAddr()), SecureClientPort: -1,
+		DataDir: c.DataDir, LogDir: c.LogDir, TickTime: c.TickTime, MaxClientCnxns: max(c.MaxClientCnxns, 0),
+		MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
+		ListenBacklog: c.ListenBacklog, ServerID: c.ID, Ensemble: c.distributed(),
+		InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
+	}
+	p.DataDirSize, p.LogDirSize = v.Dirs()
+	if c.ZooCfg != nil {
+		p.Text = c.ZooCfg.Text
+	}
+	if c.ClientAddr == "" {
+		p.ClientPort = -1
+	}
+	if c.Secure != nil {
+		addrs := v.s.ClientAddrs()
+		p.SecureClientPort = portOf(addrs[len(addrs)-1])
+	}
+	if !p.Ensemble {
+		if c.ZooCfg == nil || !c.ZooCfg.HasMyID {
+			p.ServerID = 0
+		}
+		return p
+	}
+	for _, m := range c.Members {
+		if m.ID == c.ID {
+			p.Observer = m.Observer
+			p.QuorumPort, p.ElectionPort = portOf(m.QuorumAddr), portOf(m.ElectionAddr)
+		}
+	}
+	t := v.s.tree
+	t.RLock()
+	defer t.RUnlock()
+	if n := t.Get("/zookeeper/config"); n != nil {
+		p.Membership = string(n.Data())
+	}
+	return p
+}
+
+// portOf returns the port of an address, −1 without.
+func portOf(addr string) int {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// digestEvery is how many transactions lie between two digests in the log of
+// them, and digestsKept how many it holds.
+const (
+	digestEvery = 128
+	digestsKept = 1024
+)
+
+// digestLog is the latest digests, oldest first; the Server's mutex guards it.
+type digestLog []status.Digest
+
+// noteDigest logs the digest after a transaction; the tree is locked.
+func (s *Server) noteDigest(zxid int64) {
+	if zxid%digestEvery != 0 || zxid == 0 {
+		return
+	}
+	d := status.Digest{Zxid: zxid, Digest: s.tree.Digest()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.digests) == digestsKept {
+		s.digests = append(s.digests[:0], s.digests[1:]...)
+	}
+	s.digests = append(s.digests, d)
+}
+
+// Digests implements status.Source.
+func (v picture) Digests() []status.Digest {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	return slices.Clone(v.s.digests)
+}
+
+var _ status.Source = picture{}

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"github.com/zkgo/zkgo/proto"
+)
+
+// A reader that answers many pipelined requests keeps the tree's read lock for
+// this many of them at most, or until this many bytes of replies are there:
+// then a writer gets in, and the client its answers.
+const (
+	maxLocked  = 128
+	flushAbove = 64 << 10
+)
+
+// handle looks at everything that has arrived. It reports false when the
+// connection ends.
+func (c *conn) handle() bool {
+	c.started = c.s.clock()
+	c.last.Store(c.started)
+	if !c.heard.Load() {
+		c.heard.Store(true)
+	}
+	w := c.s.getWork(c)
+	ok := true
+	for ok && !c.ended {
+		frame, whole, err := c.next()
+		if err != nil || !whole {
+			ok = err == nil
+			break
+		}
+		w.got++
+		ok = c.request(w, frame)
+		if w.replies != nil && len(w.replies.b) > flushAbove || w.n >= maxLocked {
+			c.settle(w)
+			c.flush()
+		}
+	}
+	c.settle(w)
+	c.flush()
+	return ok && c.pace()
+}
+
+// request deals with one request. It reports false when the connection has to
+// be closed without an answer.
+func (c *conn) request(w *work, frame []byte) bool {
+	r := proto.AliasReader(frame)
+	var h proto.RequestHeader
+	if h.Decode(&r); r.Err() != nil {
+		return false
+	}
+	w.last = lastRequest{op: h.Op, xid: h.Xid}
+	body := r.Rest()
+	if c.mayNot(h.Op) {
+		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
+	}
+	switch h.Op {
+	case proto.OpAuth:
+		return c.authenticate(w, h, body)
+	case proto.OpSASL:
+		return c.negotiate(w, h, body)
+	}
+	switch kindOf(h.Op) {
+	case answered:
+		return c.read(w, h, body, proto.Ok)
+	case proposed:
+		return c.write(w, h, body)
+	}
+	c.ended = true
+	return c.read(w, h, nil, proto.Ok)
+}
+
+// read answers a request from the tree, now if nothing of the session is in
+// flight, else when its turn comes.
+// refuse is the answer if it is not Ok.
+func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
+	if c.waiting.Load() != 0 {
+		c.settle(w)
+		p := c.s.newPending(c, h.Op, h.Xid)
+		p.body = append(p.body, body...)
+		p.ids, p.refuse = c.identities(), refuse
+		if c.push(p) {
+			return true
+		}
+		c.s.freePending(p)
+	}
+	if !w.locked {
+		c.s.tree.RLock()
+		w.locked = true
+	}
+	if w.replies == nil {
+		w.replies = c.s.bufs.get(smallBuffer)
+	}
+	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities()}
+	before := len(w.replies.b)
+	w.replies.b = c.s.answer(&q, w.replies.b)
+	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)
+	w.zxid = q.zxid
+	w.n++
+	w.done++
+	if q.hangUp {
+		c.endWith()
+	}
+	return true
+}
+
+// turnAway answers h with a code and no zxid, and closes.
+func (c *conn) turnAway(w *work, h proto.RequestHeader, code proto.Code) bool {
+	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
+	c.endWith()
+	return true
+}
+
+// reply appends a reply that overtakes what waits.
+func (c *conn) reply(w *work, h proto.ReplyHeader, body proto.Record) {
+	if w.replies == nil {
+		w.replies = c.s.bufs.get(smallBuffer)
+	}
+	b, mark := proto.BeginFrame(w.replies.b)
+	b = h.Append(b)
+	if body != nil {
+		b = body.Append(b)
+	}
+	w.replies.b = proto.EndFrame(b, mark)
+	w.done++
+}
+
+// endWith closes the connection as soon as its output has been written.
+func (c *conn) endWith() {
+	c.ended = true
+	c.mu.Lock()
+	c.settleReplies()
+	c.hangUp = true
+	if c.out == nil && !c.writing && !c.closed {
+		c.shut()
+		c.s.flushers.add(c)
+	}
+	c.mu.Unlock()
+}
+
+// settle moves the replies into the output, before the tree's lock is given up:
+// afterwards an event may be queued.
+func (c *conn) settle(w *work) {
+	if w.got != 0 || w.done != 0 || w.replies != nil && len(w.replies.b) > 0 {
+		c.mu.Lock()
+		c.settleReplies()
+		c.mu.Unlock()
+	}
+	if w.locked {
+		w.locked, w.n = false, 0
+		c.s.tree.RUnlock()
+	}
+}
+
+// settleReplies is settle without the tree's lock; c.mu is held.
+func (c *conn) settleReplies() {
+	w := c.work
+	if w == nil {
+		return
+	}
+	c.count(w)
+	if w.replies != nil && len(w.replies.b) > 0 {
+		w.replies = c.queueBuffer(w.replies)
+	}
+}
+
+// pace makes the reader wait where reading on would only pile things up. It
+// reports false when the connection has been closed.
+func (c *conn) pace() bool {
+	if c.ended {
+		// The last answer may still be on its way; then nobody is left to talk to.
+		return c.await(func() bool { return false })
+	}
+	s := c.s
+	if c.waiting.Load() == 0 {
+		return c.await(func() bool { return !c.writing || c.out == nil || len(c.out.b) < flushAbove })
+	}
+	if s.outstanding.Load() >= int64(s.cfg.GlobalOutstanding) {
+		return c.await(func() bool { return c.head == nil })
+	}
+	return c.await(func() bool { return !c.crowded() })
+}

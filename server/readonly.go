@@ -1,0 +1,76 @@
+package server
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Read-only mode: a server that has lost its ensemble answers the reads of
+// clients that asked for it. Their sessions are this server's own, live only as
+// long as it stays in that mode, and appear in no log.
+
+// readOnlyAfter is how long a server is without an ensemble before it says so.
+const readOnlyAfter = 2 * time.Second
+
+// enterReadOnly changes to read-only mode when it is time, and sends everybody
+// else away.
+func (s *Server) enterReadOnly() {
+	if !s.cfg.ReadOnlyMode || !s.cfg.distributed() {
+		return
+	}
+	m := &s.modes
+	m.mu.Lock()
+	due := m.now == notServing && s.cfg.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
+	if due {
+		m.set(readOnly)
+	}
+	m.mu.Unlock()
+	if !due {
+		return
+	}
+	s.log.Info("serving read-only clients: there is no quorum")
+	s.eachConn(func(c *conn) {
+		c.mu.Lock()
+		global := c.sid != 0 && !c.local
+		c.mu.Unlock()
+		if global {
+			c.kill()
+		}
+	})
+}
+
+// localSessions is the top byte of the ids of local sessions. No server has
+// that number, and no table an id with it.
+const localSessions = 0x7f
+
+// attachLocal gives a read-only client a session. One of the ensemble cannot be
+// taken up: its client is to look for a server that knows.
+func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) bool {
+	s := c.s
+	ms := int32(timeout / time.Millisecond)
+	s.mu.Lock()
+	pw, known := s.locals[req.SessionID]
+	switch {
+	case req.SessionID == 0:
+		s.lastLocal++
+		req.SessionID = localSessions<<56 | s.lastLocal
+		rand.Read(pw[:])
+		s.locals[req.SessionID] = pw
+	case !known || string(pw[:]) != string(req.Passwd):
+		s.mu.Unlock()
+		return false
+	}
+	s.sessions[req.SessionID] = c
+	s.mu.Unlock()
+	c.mu.Lock()
+	c.local, c.sid, c.timeout = true, req.SessionID, ms
+	c.mu.Unlock()
+	w := s.getWork(c)
+	w.replies = s.bufs.get(smallBuffer)
+	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{
+		TimeOut: ms, SessionID: req.SessionID, Passwd: pw[:], ReadOnly: true, HasReadOnly: req.HasReadOnly})
+	w.done++
+	return true
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// allowed reports whether one of q's identities has one of perms in acl.
+func (s *Server) allowed(q *request, acl []proto.ACL, perms proto.Perms) bool {
+	return s.cfg.SkipACL || tree.Allowed(acl, perms, q.ids)
+}
+
+// find returns the node at path if q may read it.
+func (s *Server) find(q *request, path string) (*tree.Node, proto.Code) {
+	n := s.tree.Get(path)
+	if n == nil {
+		return nil, proto.ErrNoNode
+	}
+	if !s.allowed(q, n.ACL(), proto.PermRead) {
+		return nil, proto.ErrNoAuth
+	}
+	return n, proto.Ok
+}
+
+// bad reports whether a request that was read from r cannot be answered: it did
+// not decode, or its path is null.
+func bad(r *proto.Reader, path string) bool { return r.Err() != nil || path == proto.NullString }
+
+func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.GetDataRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return proto.ErrMarshalling, out
+	}
+	n, code := s.find(q, req.Path)
+	if code != proto.Ok {
+		return code, out
+	}
+	if req.Watch {
+		s.watch(q.c, req.Path, watch.Data)
+	}
+	return proto.Ok, appendStat(proto.AppendBuffer(out, n.Data()), n)
+}
+
+// appendStat appends n's stat.
+func appendStat(out []byte, n *tree.Node) []byte {
+	var st proto.Stat
+	n.Stat(&st)
+	return st.Append(out)
+}
+
+// exists leaves its watch also where there is no node: the client waits for it.
+func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.ExistsRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return proto.ErrMarshalling, out
+	}
+	if strings.IndexByte(req.Path, 0) >= 0 {
+		return proto.ErrBadArguments, out
+	}
+	n, code := s.find(q, req.Path)
+	if code == proto.ErrNoAuth {
+		return code, out
+	}
+	if req.Watch {
+		s.watch(q.c, req.Path, watch.Data)
+	}
+	if code != proto.Ok {
+		return code, out
+	}
+	return proto.Ok, appendStat(out, n)
+}
+
+// getChildren answers getChildren2 as well, which adds the stat.
+func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.GetChildrenRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return proto.ErrMarshalling, out
+	}
+	n, code := s.find(q, req.Path)
+	if code != proto.Ok {
+		return code, out
+	}
+	if req.Watch {
+		s.watch(q.c, req.Path, watch.Child)
+	}
+	out = s.tree.AppendChildren(out, n)
+	if q.op == proto.OpGetChildren2 {
+		out = appendStat(out, n)
+	}
+	return proto.Ok, out
+}
+
+// getACL hides the hashes of digests from those who may not administrate.
+func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.GetACLRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return proto.ErrMarshalling, out
+	}
+	n := s.tree.Get(req.Path)
+	if n == nil {
+		return proto.ErrNoNode, out
+	}
+	acl := n.ACL()
+	if !s.allowed(q, acl, proto.PermRead|proto.PermAdmin) {
+		return proto.ErrNoAuth, out
+	}
+	if !s.allowed(q, acl, proto.PermAdmin) {
+		acl = tree.RedactACL(acl)
+	}
+	return proto.Ok, appendStat(proto.AppendACLs(out, acl), n)
+}
+
+// getEphemerals lists the session's own; the prefix is one of text, not of a
+// path.
+func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.GetEphemeralsRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); r.Err() != nil {
+		return proto.ErrMarshalling, out
+	}
+	all := req.Prefix == proto.NullString || req.Prefix == "/" || strings.TrimSpace(req.Prefix) == ""
+	found := []string{}
+	for _, path := range s.tree.Ephemerals(q.c.sid) {
+		if all || strings.HasPrefix(path, req.Prefix) {
+			found = append(found, path)
+		}
+	}
+	return proto.Ok, proto.AppendStrings(out, found)
+}
+
+func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.GetAllChildrenNumberRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return proto.ErrMarshalling, out
+	}
+	n, code := s.find(q, req.Path)
+	if code != proto.Ok {
+		return code, out
+	}
+	return proto.Ok, proto.AppendInt(out, int32(s.tree.CountDescendants(n)))
+}
+
+// multiRead answers each of its reads as such, with a code of its own. Watches
+// are not left.
+func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
+	var req proto.MultiRequest
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); r.Err() != nil || len(req.Ops) > 0 && req.Ops[0].Op.Kind() != proto.Read {
+		return proto.ErrMarshalling, out
+	}
+	for _, op := range req.Ops {
+		out = s.readOne(q, op, out)
+	}
+	return proto.Ok, proto.AppendMultiEnd(out)
+}
+
+// readOne answers one read of a multiRead.
+func (s *Server) readOne(q *request, op proto.MultiOp, out []byte) []byte {
+	var path string
+	switch req := op.Req.(type) {
+	case *proto.GetDataRequest:
+		path = req.Path
+	case *proto.GetChildrenRequest:
+		path = req.Path
+	}
+	n, code := s.find(q, path)
+	if code != proto.Ok {
+		h := proto.MultiHeader{Op: proto.OpError, Err: code}
+		return proto.AppendInt(h.Append(out), int32(code))
+	}
+	h := proto.MultiHeader{Op: op.Op}
+	out = h.Append(out)
+	if op.Op == proto.OpGetData {
+		return appendStat(proto.AppendBuffer(out, n.Data()), n)
+	}
+	return s.tree.AppendChildren(out, n)
+}

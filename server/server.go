@@ -1,0 +1,217 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tree"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// ErrClosed is what Dial returns on a closed server.
+var ErrClosed = errors.New("server: closed")
+
+// Server is one ZooKeeper server.
+type Server struct {
+	cfg       Config
+	log       *slog.Logger
+	node      *raftfsm.Node
+	tree      *tree.Tree
+	watches   *watch.Table
+	confirmed func() time.Time // of the newest proof that the ensemble knows this server
+	gated     bool             // replies depend on it
+
+	fsm       fsm
+	flushers  flushers
+	modes     modes
+	stats     stats
+	bufs      buffers
+	works     sync.Pool // of *work
+	pendings  sync.Pool // of *pending
+	epoch     time.Time // where clock began
+	relieve   chan struct{}
+	listeners []net.Listener
+
+	outstanding atomic.Int64 // requests in flight
+	queuedOut   atomic.Int64 // bytes in all outputs
+
+	done      chan struct{}
+	closeOnce func() error
+	wg        sync.WaitGroup // every goroutine but the Node's
+
+	mu        sync.Mutex
+	closing   bool
+	conns     map[*conn]struct{}
+	perHost   map[string]int
+	sessions  map[int64]*conn // by session id
+	locals    map[int64][proto.PasswordSize]byte
+	lastLocal int64
+	dialed    int
+	traceMask uint64
+	digests   digestLog
+}
+
+// Start starts a server. It returns when the listeners are open; Ready tells
+// when clients are answered. ctx bounds the start only.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if err := checkDataDir(&cfg); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := newServer(cfg)
+	node, err := raftfsm.Start(s.nodeConfig())
+	if err != nil {
+		return nil, err
+	}
+	s.node, s.tree = node, node.Tree()
+	if n, ok := any(node).(interface{ Confirmed() time.Time }); ok {
+		s.confirmed, s.gated = n.Confirmed, cfg.distributed()
+	}
+	s.flushers.start(s)
+	s.spawn(s.tend)
+	if err := s.openListeners(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// newServer returns a Server that has yet to be given its Node.
+func newServer(cfg Config) *Server {
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(), fsm: newFSM(), epoch: time.Now(),
+		relieve: make(chan struct{}, 1), done: make(chan struct{}),
+		conns: make(map[*conn]struct{}), perHost: make(map[string]int),
+		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
+		traceMask: defaultTraceMask,
+	}
+	s.fsm.allow = s.fsm.mayRead
+	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
+	s.modes.since = cfg.Now()
+	s.closeOnce = sync.OnceValue(s.close)
+	return s
+}
+
+// nodeConfig is what the replicated state has to know.
+func (s *Server) nodeConfig() raftfsm.Config {
+	c := &s.cfg
+	return raftfsm.Config{
+		ID: c.ID, Members: c.Members,
+		Memory: c.Memory, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
+		Network: c.Network, ListenAll: c.ListenAll,
+		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
+		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain,
+		Policy: c.policy(), ContainerInterval: c.ContainerInterval,
+		ContainerMaxPerMin: c.ContainerMaxPerMin, ContainerMaxNeverUse: c.ContainerMaxNeverUsed,
+		Now: c.Now, Logger: c.Logger, Handler: handler{s},
+	}
+}
+
+// openListeners opens the client ports.
+func (s *Server) openListeners() error {
+	if s.cfg.ClientAddr != "" {
+		if err := s.listen(s.cfg.ClientAddr, false); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Secure != nil {
+		return s.listen(s.cfg.Secure.Addr, true)
+	}
+	return nil
+}
+
+// spawn runs f on a goroutine that Close waits for.
+func (s *Server) spawn(f func()) {
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		f()
+	}()
+}
+
+// clock is the time since the server was started: it does not jump.
+func (s *Server) clock() int64 { return int64(time.Since(s.epoch)) }
+
+// lastZxid is the zxid of the newest transaction applied here.
+func (s *Server) lastZxid() int64 {
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	return s.tree.LastZxid()
+}
+
+// ClientAddr returns the address of the plaintext listener, or of the only
+// one; "" without.
+func (s *Server) ClientAddr() string {
+	if len(s.listeners) == 0 {
+		return ""
+	}
+	return s.listeners[0].Addr().String()
+}
+
+// ClientAddrs returns the addresses of all listeners for clients.
+func (s *Server) ClientAddrs() []string {
+	var addrs []string
+	for _, l := range s.listeners {
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+// Ready is closed when clients are answered for the first time.
+func (s *Server) Ready() <-chan struct{} { return s.modes.ready }
+
+// Err gets one error when the server has stopped for good by itself, for
+// instance because its disk failed. It still has to be closed.
+func (s *Server) Err() <-chan error { return s.node.Err() }
+
+// Node returns the server's replica.
+func (s *Server) Node() *raftfsm.Node { return s.node }
+
+// Dial connects a client to the server without a socket. The connection speaks
+// the protocol as one by TCP would.
+func (s *Server) Dial() (net.Conn, error) {
+	s.mu.Lock()
+	s.dialed++
+	name := fmt.Sprintf("client-%d", s.dialed)
+	closing := s.closing
+	s.mu.Unlock()
+	if closing {
+		return nil, ErrClosed
+	}
+	client, server := newPipe(name, fmt.Sprintf("server-%d", s.cfg.ID))
+	s.begin(server, false)
+	return client, nil
+}
+
+// Close stops the server: what has been proposed is still done, clients are
+// disconnected, and every goroutine has ended when it returns.
+func (s *Server) Close() error { return s.closeOnce() }
+
+func (s *Server) close() error {
+	var errs []error
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	close(s.done)
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	errs = append(errs, s.node.Close())
+	s.eachConn((*conn).kill)
+	s.flushers.stop()
+	s.wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"sync/atomic"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// stats are the server's counters. Times are in nanoseconds.
+type stats struct {
+	received, sent         atomic.Int64
+	latencyN, latencySum   atomic.Int64
+	latencyMin, latencyMax atomic.Int64 // min is one too large, so that 0 is none
+	rejected               atomic.Int64 // connections over a limit
+	dropped                atomic.Int64 // connections closed for not reading
+	expired                atomic.Int64 // connections closed for their silence
+	authFailed             atomic.Int64
+	lastReply, minReply    atomic.Int64 // bytes; 0 before the first
+	maxReply               atomic.Int64
+}
+
+// latency counts n requests that took d each.
+func (st *stats) latency(n, d int64) {
+	st.latencyN.Add(n)
+	st.latencySum.Add(n * d)
+	if m := st.latencyMin.Load(); m == 0 || d+1 < m {
+		st.latencyMin.CompareAndSwap(m, d+1)
+	}
+	if m := st.latencyMax.Load(); d > m {
+		st.latencyMax.CompareAndSwap(m, d)
+	}
+}
+
+// reset forgets what srst forgets.
+func (st *stats) reset() {
+	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax} {
+		v.Store(0)
+	}
+}
+
+// lastRequest is what cons shows of the latest request.
+type lastRequest struct {
+	op  proto.Op
+	xid int32
+}
+
+// connCounters are a connection's counters. Times are in nanoseconds.
+type connCounters struct {
+	recved, sent int64
+	last         lastRequest
+	lastZxid     int64
+	lastResponse int64 // clock
+	latencyN     int64
+	latencySum   int64
+	latencyLast  int64
+	latencyMin   int64
+	latencyMax   int64
+}
+
+// latency counts n requests that took d each.
+func (k *connCounters) latency(n, d int64) {
+	if k.latencyN == 0 || d < k.latencyMin {
+		k.latencyMin = d
+	}
+	k.latencyMax = max(k.latencyMax, d)
+	k.latencyN += n
+	k.latencySum += n * d
+	k.latencyLast = d
+}
+
+// reset forgets what crst forgets.
+func (k *connCounters) reset() { *k = connCounters{last: k.last, lastZxid: k.lastZxid} }
+
+// count brings the counters up to date with what the reader has done; c.mu is
+// held.
+func (c *conn) count(w *work) {
+	if w.got == 0 && w.done == 0 {
+		return
+	}
+	st := &c.s.stats
+	k := &c.counters
+	if w.got > 0 {
+		k.recved += int64(w.got)
+		st.received.Add(int64(w.got))
+		k.last = w.last
+	}
+	if n := int64(w.done); n > 0 {
+		now := c.s.clock()
+		k.sent += n
+		k.lastResponse = now
+		if w.zxid != 0 {
+			k.lastZxid = w.zxid
+		}
+		k.latency(n, now-c.started)
+		st.sent.Add(n)
+		st.latency(n, now-c.started)
+		st.replySizes(&w.sizes)
+	}
+	w.got, w.done = 0, 0
+}
+
+// countLate counts the answer to a request that has waited; c.mu is held.
+func (c *conn) countLate(p *pending, now, zxid int64) {
+	d := max(now-p.arrived, 0)
+	c.counters.sent++
+	c.counters.lastResponse, c.counters.lastZxid = now, zxid
+	c.counters.latency(1, d)
+	c.s.stats.latency(1, d)
+}
+
+// replySizes are the payload sizes of some replies; 0 replies leave it zero.
+type replySizes struct{ last, least, most int64 }
+
+// note adds one.
+func (z *replySizes) note(n int) {
+	z.last = int64(n)
+	if z.least == 0 || z.last < z.least {
+		z.least = z.last
+	}
+	z.most = max(z.most, z.last)
+}
+
+// replySizes brings the sizes up to date. The counters hold one more than the
+// size, so that 0 is none.
+func (st *stats) replySizes(z *replySizes) {
+	if z.last == 0 {
+		return
+	}
+	st.lastReply.Store(z.last + 1)
+	if m := st.minReply.Load(); m == 0 || z.least+1 < m {
+		st.minReply.CompareAndSwap(m, z.least+1)
+	}
+	if m := st.maxReply.Load(); z.most+1 > m {
+		st.maxReply.CompareAndSwap(m, z.most+1)
+	}
+	*z = replySizes{}
+}

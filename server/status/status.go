@@ -1,0 +1,132 @@
+// Package status is the picture of a server that operators get to see: by
+// four-letter words, over HTTP, as metrics. It has the data only; how each of
+// these spells them is theirs.
+//
+// It imports the standard library only.
+package status
+
+import "time"
+
+// Source is a server that can be asked about itself. Every answer is a copy,
+// consistent in itself.
+type Source interface {
+	Server() Server
+	Conns() []Conn
+	Configuration() Configuration
+	Environment() []Pair
+	Sessions() Sessions
+	Watches() WatchSummary
+	WatchesBySession() map[int64][]string
+	WatchesByPath() map[string][]int64
+	Dirs() (data, log int64) // bytes
+	Digests() []Digest
+	Metrics() []Metric
+	TraceMask() uint64
+	SetTraceMask(mask uint64)
+	ResetServer() // srst
+	ResetConns()  // crst
+}
+
+// Server sums a server up.
+type Server struct {
+	Version  string // as after "Zookeeper version: "
+	Serving  bool   // clients are answered
+	ReadOnly bool   // but only those that asked for it
+	Mode     string // standalone, leader, follower, observer, read-only
+	ID       uint64
+	LeaderID uint64 // 0 when unknown
+	Epoch    uint32
+
+	LatencyMin, LatencyMax int64 // milliseconds
+	LatencyAvg             float64
+	Received, Sent         int64
+	Connections            int
+	Outstanding            int64
+	Zxid                   int64
+	Nodes                  int
+	Ephemerals             int
+	DataSize               int64
+	WatchCount             int
+	GlobalSessions         int
+	LocalSessions          int
+	AuthFailed             int64
+	Rejected               int64
+	Uptime                 time.Duration
+	OpenFDs, MaxFDs        int64
+	LastReply              int64 // bytes; −1 before the first
+	MinReply, MaxReply     int64
+
+	// Leads says that the fields below mean something.
+	Leads           bool
+	LastProposal    int64 // bytes; −1 before the first
+	MinProposal     int64
+	MaxProposal     int64
+	Learners        int
+	SyncedFollowers int
+	SyncedObservers int
+	QuorumSize      int
+	LeaderUptime    time.Duration
+}
+
+// Conn is a client's connection.
+type Conn struct {
+	Addr           string // ip:port
+	Secure         bool
+	Interest       int // 1: the server reads from it
+	Queued         int64
+	Received, Sent int64
+
+	SessionID    int64 // 0: no session yet, and nothing below
+	LastOp       string
+	Established  time.Time
+	Timeout      time.Duration
+	LastCxid     int64 // −1: none
+	LastZxid     int64
+	LastResponse time.Duration // since the server's start
+	LastLatency  int64         // milliseconds, as the following
+	MinLatency   int64
+	AvgLatency   int64
+	MaxLatency   int64
+	Expires      time.Time // when the server closes it unless it hears of it
+}
+
+// Configuration is what a server runs with.
+type Configuration struct {
+	ClientPort, SecureClientPort         int // −1: none
+	DataDir, LogDir                      string
+	DataDirSize, LogDirSize              int64
+	TickTime                             time.Duration
+	MaxClientCnxns                       int
+	MinSessionTimeout, MaxSessionTimeout time.Duration
+	ListenBacklog                        int
+	ServerID                             uint64
+
+	Ensemble                 bool // the fields below mean something
+	InitLimit, SyncLimit     int
+	ElectionPort, QuorumPort int
+	Observer                 bool
+	Membership               string // the text of the config node
+	Text                     string // the whole file the server was started with
+}
+
+// Pair is a key and its value.
+type Pair struct{ Key, Value string }
+
+// Sessions is what is known of the sessions.
+type Sessions struct {
+	Expiry     map[time.Time][]int64 // on the leader: when each would end
+	IDs        []int64               // all, sorted
+	Ephemerals map[int64][]string
+}
+
+// WatchSummary counts the watches of the data list.
+type WatchSummary struct{ Conns, Paths, Total int }
+
+// Digest is the tree's digest at a zxid.
+type Digest struct {
+	Zxid   int64
+	Digest uint64
+}
+
+// Metric is one of the numbers that mntr lists, without "zk_".
+type Metric struct{ Name, Value string }

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"runtime/debug"
+	"time"
+)
+
+// Compatible is the version of ZooKeeper whose behaviour zkgo has.
+const Compatible = "3.9.5"
+
+// Version returns zkgo's own version: the module's, or devel.
+func Version() string {
+	version, _, _ := build()
+	return version
+}
+
+// versionText is what tools read: they expect ZooKeeper's version first, then
+// the words that follow.
+func versionText() string {
+	version, revision, built := build()
+	return Compatible + "-zkgo" + version + "-" + revision + ", built on " + built.UTC().Format("2006-01-02 15:04 MST")
+}
+
+// revisionLength is how much of a commit's name is shown.
+const revisionLength = 12
+
+// build returns what the binary says of itself.
+func build() (version, revision string, at time.Time) {
+	version, revision = "devel", "unknown"
+	at = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version, revision, at
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		version = v
+	}
+	for _, kv := range info.Settings {
+		switch kv.Key {
+		case "vcs.revision":
+			revision = kv.Value[:min(len(kv.Value), revisionLength)]
+		case "vcs.time":
+			if t, err := time.Parse(time.RFC3339, kv.Value); err == nil {
+				at = t
+			}
+		}
+	}
+	return version, revision, at
+}

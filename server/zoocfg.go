@@ -1,0 +1,78 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// FromZooCfg translates a configuration file. What needs code of other
+// packages (TLS, SASL) is left for the caller to add.
+func FromZooCfg(z *zoocfg.Config) (Config, error) {
+	c := Config{
+		ID:      z.MyID,
+		DataDir: z.DataDir, LogDir: z.DataLogDir,
+		Store: logstore.Kind(z.LogStore), ListenAll: z.QuorumListenOnAllIPs,
+		TickTime: z.TickTime, InitLimit: z.InitLimit, SyncLimit: z.SyncLimit,
+		MinSessionTimeout: z.MinSessionTimeout, MaxSessionTimeout: z.MaxSessionTimeout,
+		MaxClientCnxns: z.MaxClientCnxns, MaxCnxns: z.MaxCnxns, SessionlessTimeout: z.SessionlessCnxnTimeout,
+		TCPKeepAlive: z.TCPKeepAlive, ListenBacklog: z.ClientPortListenBacklog,
+		JuteMaxBuffer: z.JuteMaxBuffer, GlobalOutstanding: z.GlobalOutstanding,
+		SnapCount: z.SnapCount, SnapBytes: z.SnapSizeLimitKB << 10, SnapRetain: z.AutopurgeRetain,
+		SkipACL: z.SkipACL, ExtendedTypes: z.ExtendedTypes, Emulate353TTL: z.Emulate353TTL,
+		EnforceQuota: z.EnforceQuota, ReconfigEnabled: z.ReconfigEnabled, ReadOnlyMode: z.ReadOnlyMode,
+		ContainerInterval: z.ContainerCheckInterval, ContainerMaxPerMin: z.ContainerMaxPerMinute,
+		ContainerMaxNeverUsed: z.ContainerMaxNeverUsed,
+		FourLetterWords:       z.FourLetterWhitelist,
+		DigestDisabled:        !z.Auth.DigestEnabled, DigestAlg: z.Auth.DigestAlg, SuperDigest: z.Auth.SuperDigest,
+		EnsembleNames: z.Auth.EnsembleNames,
+		ZooCfg:        z,
+	}
+	if c.MaxClientCnxns == 0 {
+		c.MaxClientCnxns = -1
+	}
+	if z.ClientPort != zoocfg.Unset {
+		c.ClientAddr = net.JoinHostPort(z.ClientPortAddress, strconv.Itoa(z.ClientPort))
+	}
+	if z.Auth.EnforceEnabled {
+		c.RequireAuth = z.Auth.EnforceSchemes
+	}
+	if z.Auth.RequireClientSASL {
+		c.RequireAuth = append(c.RequireAuth, "sasl")
+	}
+	if z.Distributed() {
+		if !z.HasMyID {
+			return Config{}, fmt.Errorf("myid file is missing: %s names the servers of an ensemble, but %s does not say which one this is",
+				z.Path, filepath.Join(z.DataDir, "myid"))
+		}
+		c.Members = membersOf(z)
+	} else {
+		c.ID = 0 // the default: a standalone server's number is nobody's business
+	}
+	return c, nil
+}
+
+// membersOf translates the server lines.
+func membersOf(z *zoocfg.Config) []raftfsm.Member {
+	var ms []raftfsm.Member
+	for _, s := range z.Servers {
+		a := s.Addrs[0]
+		m := raftfsm.Member{
+			ID:            s.ID,
+			QuorumAddr:    net.JoinHostPort(a.Host, strconv.Itoa(a.QuorumPort)),
+			ElectionAddr:  net.JoinHostPort(a.Host, strconv.Itoa(a.ElectionPort)),
+			Observer:      s.Role == zoocfg.Observer,
+			ConfigNodeTxt: s.Line(),
+		}
+		if s.ClientHost != "" {
+			m.ClientAddr = net.JoinHostPort(s.ClientHost, strconv.Itoa(s.ClientPort))
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}
