@@ -80,6 +80,8 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 		m.endSession(c)
 	case KindReap:
 		err = m.applyReap(c)
+	case KindReconfigBegin, KindReconfigDone:
+		return m.applyReconfig(server, c)
 	default:
 		err = errUnknownCommand
 	}

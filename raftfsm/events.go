@@ -9,6 +9,7 @@ import (
 // machine must not wait for it, so events queue without a bound; they are few.
 type event struct {
 	kind        eventKind
+	server      uint8         // evStarted
 	incarnation uint64        // evStarted
 	session     int64         // evAttached, evEnded, evTouched
 	timeout     time.Duration // evAttached
@@ -20,8 +21,8 @@ type event struct {
 type eventKind uint8
 
 const (
-	// evStarted: this server's own leaderStart was applied. An evAttached for
-	// every session of the table follows in the same post.
+	// evStarted: a leaderStart was applied. If it is this server's own, an
+	// evAttached for every session of the table follows in the same post.
 	evStarted eventKind = iota
 	evAttached
 	evEnded

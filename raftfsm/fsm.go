@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -30,6 +31,7 @@ type machine struct {
 	level       uint32    // newest behaviour that the log asked for
 	cluster     clusterID // zero until the first leaderStart
 	config      []byte    // text of /zookeeper/config, nil in a standalone server
+	reconfig    []byte    // the change of membership that has begun and is not done, nil without
 
 	// Derived and local.
 	index       uint64 // newest entry applied
@@ -85,9 +87,7 @@ func (m *machine) StoreConfiguration(index uint64, conf raft.Configuration) {
 		return
 	}
 	m.index = index
-	if m.configured != nil {
-		m.configured(index, conf)
-	}
+	m.configured(index, conf)
 }
 
 // stop ends the machine: an entry that cannot be applied must not be skipped.
@@ -144,18 +144,29 @@ func (m *machine) applyLeaderStart(data []byte) error {
 		zxid := (m.tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.time, Policy: s.policy}
 		if m.config != nil {
-			m.tree.SetConfig(&m.tx, m.config, -1)
+			m.installConfig()
 		} else {
 			m.tree.Advance(zxid)
 		}
 	}
+	m.events = append(m.events, event{kind: evStarted, server: s.server, incarnation: s.incarnation})
 	if m.own(s.incarnation) {
-		m.events = append(m.events, event{kind: evStarted, incarnation: s.incarnation})
 		for row := range m.sessions.All {
 			m.events = append(m.events, event{kind: evAttached, session: row.ID, timeout: rowTimeout(row)})
 		}
 	}
 	return nil
+}
+
+// installConfig writes the config text into its znode, as every new leader
+// does. Clients that watch it hear of it when it is another text.
+func (m *machine) installConfig() {
+	res := m.tree.SetConfig(&m.tx, m.config, -1)
+	if len(res.Events) > 0 {
+		m.out = Applied{Kind: KindReconfigDone, Op: proto.OpReconfig}
+		m.ran(res)
+		m.handler.Applied(&m.out)
+	}
 }
 
 // applyBatch applies the commands of a batch, if it is the next one.

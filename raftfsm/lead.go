@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -21,6 +22,9 @@ type leadership struct {
 	reaped      time.Time  // when the last search for znodes to reap began
 }
 
+// errNewLeader is why commands are given up when the lead has gone elsewhere.
+var errNewLeader = errors.New("another leadership has begun")
+
 // startRetry is the pause before another leaderStart when Raft refused one.
 const startRetry = 20 * time.Millisecond
 
@@ -29,7 +33,10 @@ const startRetry = 20 * time.Millisecond
 func (n *Node) control() {
 	defer close(n.controlDone)
 	for {
-		var failed, refused <-chan error
+		var failed, refused, unsent <-chan error
+		if n.forwarding != nil {
+			unsent = n.forwarding.failed
+		}
 		if l := n.lead; l != nil {
 			refused = l.refused
 			if l.proposer != nil {
@@ -56,6 +63,8 @@ func (n *Node) control() {
 		case err := <-failed:
 			n.stepDown(err)
 			n.beginLead()
+		case err := <-unsent:
+			n.unfollow(err)
 		case err := <-n.stores.Failed():
 			n.halt(err)
 		case <-n.duty.C:
@@ -71,9 +80,7 @@ func (n *Node) control() {
 func (n *Node) handle(e event) {
 	switch e.kind {
 	case evStarted:
-		if n.lead != nil && n.lead.incarnation == e.incarnation {
-			n.openLead()
-		}
+		n.started(e.server, e.incarnation)
 	case evAttached:
 		n.deadlines.attached(e.session, e.timeout)
 		n.schedule()
@@ -88,6 +95,19 @@ func (n *Node) handle(e event) {
 	}
 }
 
+// started acts on an applied leaderStart. Whatever was sent to an incarnation
+// before it and is not applied never will be.
+func (n *Node) started(server uint8, incarnation uint64) {
+	if n.lead != nil && n.lead.incarnation == incarnation {
+		n.openLead()
+		return
+	}
+	n.unfollow(errNewLeader)
+	if uint64(server) != n.cfg.ID {
+		n.others.led(server, incarnation)
+	}
+}
+
 // beginLead proposes the leaderStart of a new incarnation, if Raft still says
 // that this server leads.
 func (n *Node) beginLead() {
@@ -95,10 +115,14 @@ func (n *Node) beginLead() {
 		return
 	}
 	l := &leadership{incarnation: rand.Uint64(), refused: make(chan error, 1)}
+	n.unfollow(errNewLeader)
 	n.lead = l
 	n.incarnation.Store(l.incarnation)
-	s := n.leaderStart()
-	s.incarnation = l.incarnation
+	s := leaderStart{
+		server: uint8(n.cfg.ID), incarnation: l.incarnation, time: n.cfg.Now().UnixMilli(),
+		policy: n.cfg.Policy, level: level, cluster: n.identity.clusterID(),
+	}
+	n.others.leading(&s)
 	entry := s.append(nil)
 	n.background.Go(func() {
 		if err := n.raft.Apply(entry, 0).Error(); err != nil {
@@ -117,8 +141,10 @@ func (n *Node) openLead() {
 		local: n.intake, remote: n.remote, wake: n.wake,
 	}
 	n.lead.proposer.start(&n.background)
+	n.remote.open(n.lead.incarnation)
+	n.others.opened(n.lead.incarnation)
 	n.schedule()
-	n.setStatus(n.leadingStatus())
+	n.setStatus(n.statusNow(true, ""))
 }
 
 // stepDown ends the incarnation. What was proposed in it and is not yet applied
@@ -132,11 +158,27 @@ func (n *Node) stepDown(reason error) {
 	n.incarnation.Store(0)
 	if l.proposer != nil {
 		l.proposer.halt()
-		n.setStatus(n.lookingStatus(reason.Error()))
 	}
+	n.remote.close()
 	n.deadlines.reset()
-	n.remote.lose()
+	n.others.closed(reason)
 	n.lose(reason)
+	if l.proposer != nil {
+		n.setStatus(n.statusNow(false, reason.Error()))
+	}
+}
+
+// statusNow is the Status of a server that leads or looks for a leader.
+func (n *Node) statusNow(leads bool, reason string) Status {
+	s := Status{Reason: reason}
+	if leads {
+		s.Role, s.Leader, s.Serving = Leader, n.cfg.ID, true
+	}
+	n.tree.RLock()
+	s.Epoch = uint32(n.tree.LastZxid() >> 32)
+	n.tree.RUnlock()
+	n.others.status(&s, leads)
+	return s
 }
 
 // lose gives up every command that is on its way from this server.
@@ -155,9 +197,10 @@ func (n *Node) halt(err error) {
 	n.log.Error("this server stops", "err", err)
 	n.intake.close(err)
 	n.stepDown(err)
+	n.unfollow(err)
 	n.lose(err)
-	n.silence()
-	n.setStatus(n.lookingStatus(err.Error()))
+	n.others.silence()
+	n.setStatus(n.statusNow(false, err.Error()))
 	n.errs <- err
 }
 
@@ -192,6 +235,7 @@ func (n *Node) leave() {
 		l.proposer.halt()
 	}
 	n.incarnation.Store(0)
+	n.unfollow(ErrClosed)
 	n.lose(ErrClosed)
 }
 
@@ -241,7 +285,7 @@ func (n *Node) expire() {
 	if len(ids) == 0 {
 		return
 	}
-	confirmed := n.confirmedRecently()
+	confirmed := n.others.confirmedRecently()
 	for _, id := range ids {
 		n.tree.RLock()
 		row, ok := n.sessions.Get(id)

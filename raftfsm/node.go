@@ -36,6 +36,7 @@ type Node struct {
 	wake     chan struct{} // something waits in intake or remote
 	mail     *mailbox
 
+	others    others
 	stores    stores
 	transport raft.Transport
 	raft      *raft.Raft
@@ -57,6 +58,7 @@ type Node struct {
 	// Owned by the control goroutine.
 	controlDone chan struct{}
 	lead        *leadership
+	forwarding  *forwarding // while this server follows
 	halted      bool
 	duty, retry *time.Timer
 	dutyAt      time.Time // when duty fires; zero: it is not set
@@ -99,9 +101,10 @@ func newNode(cfg Config) *Node {
 	n.remote = &remoteRuns{wake: n.poke}
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
-		own:  func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
-		post: n.mail.post,
-		fail: func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
+		own:        func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
+		post:       n.mail.post,
+		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
+		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}
 	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}
 	n.machine.snapCounter.reset()
@@ -208,7 +211,12 @@ func (n *Node) Snapshot() error {
 
 // Transfer hands leadership to another server, as before a planned stop. It
 // does nothing on a server that does not lead or stands alone.
-func (n *Node) Transfer(ctx context.Context) error { return n.transfer(ctx) }
+func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ctx) }
+
+// Confirmed returns the newest time at which a leader that could commit is known
+// to have heard of this server's sessions. A client must not be answered when
+// that is so long ago that its session may have been expired.
+func (n *Node) Confirmed() time.Time { return n.others.confirmed() }
 
 // Close stops the server and waits until it has: what was proposed before is
 // still executed if that is possible.
@@ -228,7 +236,7 @@ func (n *Node) close() error {
 	if !waitFor(func() { _ = n.raft.Shutdown().Error() }) {
 		errs = append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit))
 	}
-	n.silence()
+	n.others.close()
 	errs = append(errs, n.closeStores())
 	if !waitFor(n.background.Wait) {
 		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))

@@ -75,6 +75,7 @@ func (p *proposer) drain() { close(p.finish) }
 
 // run proposes until it is halted or has drained.
 func (p *proposer) run() {
+	defer p.local.wake() // for the next one, whose wake-up this one may have taken
 	defer close(p.flying)
 	for {
 		select {
@@ -154,16 +155,36 @@ func (p *proposer) collect() []byte {
 type remoteRuns struct {
 	wake func()
 
-	mu   sync.Mutex
-	runs [][]byte
+	mu          sync.Mutex
+	incarnation uint64 // 0 while nothing is taken
+	runs        [][]byte
 }
 
-// add takes one encoded run of server origin. It does not keep the slice.
-func (q *remoteRuns) add(origin uint8, encoded []byte) error {
+// open lets runs in that were sent to the incarnation.
+func (q *remoteRuns) open(incarnation uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.incarnation = incarnation
+}
+
+// close drops everything and lets nothing more in.
+func (q *remoteRuns) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.incarnation, q.runs = 0, nil
+}
+
+// add takes one encoded run that server origin sent to an incarnation of this
+// leader. It does not keep the slice.
+func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
 	if err := checkRun(origin, encoded); err != nil {
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
 	q.mu.Lock()
+	if q.incarnation == 0 || q.incarnation != incarnation {
+		q.mu.Unlock()
+		return errNewLeader
+	}
 	q.runs = append(q.runs, append([]byte(nil), encoded...))
 	q.mu.Unlock()
 	q.wake()
@@ -188,13 +209,6 @@ func (q *remoteRuns) take(dst []byte, ops int) ([]byte, int) {
 	q.runs[0] = nil
 	q.runs = q.runs[1:]
 	return dst, int(h.count)
-}
-
-// lose drops everything.
-func (q *remoteRuns) lose() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.runs = nil
 }
 
 // checkRun says whether every server will be able to take the run apart. One

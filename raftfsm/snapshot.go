@@ -16,7 +16,8 @@ import (
 // The layout of a snapshot, inside the frames of chunk.go:
 //
 //	snapshot = magic:8 format:4 incarnation:8 seq:8 level:4 cluster:16 index:8
-//	           digest:8 config:buffer sessions:buffer tree
+//	           digest:8 config:buffer reconfig:buffer sessions:buffer
+//	           tree
 //
 // digest is the digest of tree and sessions as batches carry it.
 
@@ -59,6 +60,7 @@ func (m *machine) appendHeader(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, m.index)
 	b = binary.BigEndian.AppendUint64(b, m.tree.FullDigest()^m.rows)
 	b = proto.AppendBuffer(b, m.config)
+	b = proto.AppendBuffer(b, m.reconfig)
 	return proto.AppendBuffer(b, m.sessions.AppendTo(nil))
 }
 
@@ -171,6 +173,7 @@ func (m *machine) readHeader(r io.Reader) (digest uint64, err error) {
 	digest = binary.BigEndian.Uint64(b[8:])
 	rec := proto.NewReader(b[16:])
 	m.config = rec.Buffer()
+	m.reconfig = rec.Buffer()
 	table := rec.Buffer()
 	if err := rec.Err(); err != nil {
 		return 0, fmt.Errorf("header: %w", err)

@@ -1,10 +1,8 @@
 package raftfsm
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -17,6 +15,7 @@ func (n *Node) startStandalone() error {
 	addr, transport := raft.NewInmemTransport(standaloneAddr)
 	transport.Connect(addr, transport)
 	n.transport = transport
+	n.others = alone{n}
 	if err := n.openState(); err != nil {
 		return err
 	}
@@ -97,40 +96,3 @@ func (n *Node) leadAlone() error {
 	}
 	return nil
 }
-
-// leaderStart returns the first entry of a leadership, without incarnation.
-func (n *Node) leaderStart() *leaderStart {
-	return &leaderStart{
-		server: uint8(n.cfg.ID), flags: flagStandalone, time: n.cfg.Now().UnixMilli(),
-		policy: n.cfg.Policy, level: level, cluster: n.identity.clusterID(),
-	}
-}
-
-// leadingStatus is the Status of a server whose leaderStart is applied.
-func (n *Node) leadingStatus() Status {
-	return Status{Role: Standalone, Leader: n.cfg.ID, Epoch: n.epoch(), Serving: true}
-}
-
-// lookingStatus is the Status of a server that has no leader.
-func (n *Node) lookingStatus(reason string) Status {
-	return Status{Role: Looking, Epoch: n.epoch(), Reason: reason}
-}
-
-func (n *Node) epoch() uint32 {
-	n.tree.RLock()
-	defer n.tree.RUnlock()
-	return uint32(n.tree.LastZxid() >> 32)
-}
-
-// Confirmed returns a time at which this server knows that it was in touch with
-// a leader that could commit. A server that stands alone always is.
-func (n *Node) Confirmed() time.Time { return time.Now() }
-
-// confirmedRecently says whether this server may act as the leader it believes
-// to be.
-func (n *Node) confirmedRecently() bool { return true }
-
-// silence stops talking to the other servers.
-func (n *Node) silence() {}
-
-func (n *Node) transfer(context.Context) error { return nil }

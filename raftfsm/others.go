@@ -1,0 +1,83 @@
+package raftfsm
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// others is what a Node needs to know of, and tell, the rest of its ensemble.
+// There are two: alone, and that of a member (formation.go and the files it
+// names). It is set before Raft starts.
+//
+// How a member uses the rest of this package:
+//
+//   - startEnsemble opens the state (openState), sets Node.transport and
+//     Node.others, and starts Raft (startRaft).
+//   - On a server that leads, runs of other servers go to Node.remote.add with
+//     the incarnation that their stream belongs to.
+//   - On a server that follows, Node.follow makes a forwarder the way that this
+//     server's own commands take; unfollow ends that. Both run on the control
+//     goroutine, where Node.do puts them.
+//   - Node.touch reports sessions that another server heard of.
+//   - Node.setStatus, on the control goroutine, publishes what this server is.
+type others interface {
+	// leading completes the first entry of a leadership that begins: flags and
+	// config text. opened is called when it was applied, closed when that
+	// leadership ends, whether it was opened or not. All three are called on the
+	// control goroutine.
+	leading(s *leaderStart)
+	opened(incarnation uint64)
+	closed(reason error)
+
+	// led is called on the control goroutine when the leaderStart of another
+	// server was applied here. Commands sent to any incarnation before that one
+	// and not applied by now never will be: they have been given up.
+	led(server uint8, incarnation uint64)
+
+	// configured is called on Raft's state machine goroutine with every
+	// configuration that takes effect.
+	configured(index uint64, conf raft.Configuration)
+
+	// confirmed returns the newest time at which a leader that could commit is
+	// known to have heard of this server's sessions.
+	confirmed() time.Time
+	// confirmedRecently says whether this server, which leads, was in touch with
+	// a quorum so recently that nobody else can be leading.
+	confirmedRecently() bool
+
+	// status fills in the Role and what else depends on the ensemble, for a
+	// server that leads or looks for a leader.
+	status(s *Status, leads bool)
+
+	// transfer hands the lead to another server.
+	transfer(ctx context.Context) error
+
+	// silence ends all talk with other servers, without waiting: this server
+	// has failed. close does the same when the Node is closed, after Raft was
+	// shut down, and waits for its goroutines.
+	silence()
+	close()
+}
+
+// alone is the others of a server that stands alone.
+type alone struct{ n *Node }
+
+var _ others = alone{}
+
+func (alone) leading(s *leaderStart)                { s.flags = flagStandalone }
+func (alone) opened(uint64)                         {}
+func (alone) closed(error)                          {}
+func (alone) led(uint8, uint64)                     {}
+func (alone) configured(uint64, raft.Configuration) {}
+func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
+func (alone) confirmedRecently() bool               { return true }
+func (alone) transfer(context.Context) error        { return nil }
+func (alone) silence()                              {}
+func (alone) close()                                {}
+func (a alone) status(s *Status, leads bool) {
+	if leads {
+		s.Role = Standalone
+	}
+}
