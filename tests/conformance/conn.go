@@ -145,7 +145,7 @@ var writes = []int32{1, 2, 5, 7, codeMulti, 15, 16, 19, 21, codeCloseSession}
 // take decodes one received frame. The entry is nil if the answer to a "maybe"
 // request is not to be recorded.
 func (c *conn) take(payload []byte, n *normaliser, sent time.Time) (*entry, error) {
-	if len(payload) < 16 {
+	if len(payload) < replyHeader {
 		return nil, fmt.Errorf("%s: a frame without a reply header: %x", c.name, payload)
 	}
 	d := &decoder{b: payload}

@@ -27,7 +27,8 @@
 //	a multi { … }                   sub-operations, one a line; hdr=type,done,err replaces
 //	                                the header of one, end=type,done,err or none the last
 //	a { … }                         requests in one segment, without waiting in between;
-//	                                "a split {" sends it byte by byte
+//	                                "a split {" sends it byte by byte, "a closes {" reads on
+//	                                to the end of the connection
 //	a op code=99 body=hex:00        any opcode, any body
 //	a raw ffffffff                  bytes as they are
 //	a eof                           waits until the server ends the connection

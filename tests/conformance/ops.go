@@ -106,6 +106,17 @@ var ops = []op{
 	{"op", 0, []field{{name: "code", kind: kindInt, def: "0"}, {name: "body", kind: kindString, def: ""}}, shapeNone},
 }
 
+// replyShape returns how replies to an opcode look, which "op" and "code="
+// need: what they send may be understood.
+func replyShape(code int32) shape {
+	for _, o := range ops {
+		if o.code == code {
+			return o.reply
+		}
+	}
+	return shapeNone
+}
+
 func opNamed(name string) (op, bool) {
 	for _, o := range ops {
 		if o.name == name {

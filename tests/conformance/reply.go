@@ -7,10 +7,13 @@ import (
 	"strings"
 )
 
+// replyHeader is the size of xid, zxid and error code.
+const replyHeader = 16
+
 // reply decodes the reply to r, header included, and returns it as text in
 // which every byte is accounted for.
 func (n *normaliser) reply(r request, payload []byte) string {
-	if r.op.reply == shapeHandshake {
+	if r.op.reply == shapeHandshake && len(payload) > replyHeader {
 		return n.handshake(payload)
 	}
 	d := &decoder{b: payload}
@@ -20,8 +23,11 @@ func (n *normaliser) reply(r request, payload []byte) string {
 		shown = "*"
 	}
 	out := fmt.Sprintf("xid=%d zxid=%s err=%d", xid, shown, code)
-	if code == 0 {
+	switch {
+	case code == 0:
 		out += n.body(r.op.reply, d, r.has("unordered"))
+	case r.op.reply == shapeMulti && len(d.b) > 0:
+		out += " and yet" + n.multi(d)
 	}
 	return out + d.rest()
 }

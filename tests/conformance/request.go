@@ -22,7 +22,7 @@ func (r request) has(flag string) bool { return slices.Contains(r.flags, flag) }
 var options = []string{"xid", "code", "trail", "cut", "len", "hdr", "end"}
 
 // flags are words without a value.
-var flags = []string{"maybe", "unordered", "strict", "split", "anyzxid"}
+var flags = []string{"maybe", "unordered", "strict", "split", "closes", "anyzxid"}
 
 // arguments are the words behind an operation, sorted out.
 type arguments struct {
@@ -99,6 +99,7 @@ func (m marks) request(l line, words []string, nextXid func() int32) (request, e
 			return r, err
 		}
 		code = int32(n)
+		r.op.reply, r.op.code = replyShape(code), code
 	}
 	if r.xid, err = m.xid(o, a, nextXid); err != nil {
 		return r, err

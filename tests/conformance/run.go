@@ -101,7 +101,7 @@ func (r *runner) statement(l line) error {
 		verb = l.words[1]
 	}
 	switch verb {
-	case "", "strict", "split", "unordered":
+	case "", "strict", "split", "closes", "unordered":
 		return r.send(c, l.block, l.words[1:])
 	case "eof":
 		return r.untilEOF(c)
@@ -134,16 +134,24 @@ func tick() {
 	<-timer.C
 }
 
+// errEnded says that a script uses a connection that is no more: either it
+// does not know what the server does, or the server does what it should not.
+var errEnded = errors.New("the connection has ended")
+
 // send sends the requests in one segment and records what comes until all are
-// answered or the connection ends.
+// answered or the connection ends; "closes" waits for the end in any case.
 func (r *runner) send(c *conn, requests []line, flags []string) error {
+	if c.eof {
+		return errEnded
+	}
 	wire, closing, err := r.encode(c, requests)
 	if err != nil {
 		return err
 	}
+	closes := slices.Contains(flags, "closes")
 	sent := time.Now()
 	c.write(wire, slices.Contains(flags, "split"))
-	entries, err := r.collect(c, sent, func([]entry) bool { return len(c.pending) == 0 })
+	entries, err := r.collect(c, sent, func([]entry) bool { return len(c.pending) == 0 && !closes })
 	r.record(c, entries, flags)
 	if err != nil {
 		return r.noteEOF(c, err)
@@ -255,7 +263,13 @@ func (r *runner) untilEOF(c *conn) error {
 // drain pings and records what comes before the answer: with it, every event
 // caused by what was answered before has arrived.
 func (r *runner) drain(c *conn, flags []string) error {
-	return r.send(c, []line{{words: []string{"ping"}}}, flags)
+	if err := r.send(c, []line{{words: []string{"ping"}}}, flags); err != nil {
+		return err
+	}
+	if c.eof {
+		return fmt.Errorf("%s: %w", c.name, errEnded)
+	}
+	return nil
 }
 
 func (r *runner) drainAll(l line) error {
