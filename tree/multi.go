@@ -79,26 +79,27 @@ func partCreation(m *proto.MultiOp) creation {
 	return c
 }
 
-// wellFormed reports whether ZooKeeper's decoder would let m into a multi. It
-// checks more than that of a request that stands alone: creates must have a
-// known mode without a time to live and a list.
+// wellFormed reports whether ZooKeeper's server takes m into a multi at all. It
+// is stricter than with a request that stands alone: no path may be null,
+// whether the operation is reached or not, and creates must have a known mode
+// without a time to live and a list.
 func wellFormed(m *proto.MultiOp) bool {
 	switch q := m.Req.(type) {
 	case *proto.CreateRequest:
 		mode := proto.CreateMode(q.Flags)
 		switch m.Op {
 		case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
-			return mode.Valid() && !mode.TTL() && q.ACL != nil
+			return mode.Valid() && !mode.TTL() && q.ACL != nil && q.Path != proto.NullString
 		}
 		return false
 	case *proto.CreateTTLRequest:
-		return m.Op == proto.OpCreateTTL
+		return m.Op == proto.OpCreateTTL && q.Path != proto.NullString
 	case *proto.DeleteRequest:
-		return m.Op == proto.OpDelete
+		return m.Op == proto.OpDelete && q.Path != proto.NullString
 	case *proto.SetDataRequest:
-		return m.Op == proto.OpSetData
+		return m.Op == proto.OpSetData && q.Path != proto.NullString
 	case *proto.CheckVersionRequest:
-		return m.Op == proto.OpCheck
+		return m.Op == proto.OpCheck && q.Path != proto.NullString
 	}
 	return false
 }

@@ -1,0 +1,159 @@
+package tree
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// million is the number of nodes of the large benchmarks.
+const million = 1_000_000
+
+// filled returns a tree with n nodes of 100 bytes below 100 parents.
+func filled(tb testing.TB, n int) *Tree {
+	tb.Helper()
+	t := New()
+	tx := Txn{Time: 1}
+	req := proto.CreateRequest{ACL: proto.OpenACL(), Data: make([]byte, 100)}
+	for i := range n {
+		if i < 100 {
+			req.Path = "/dir" + strconv.Itoa(i)
+		} else {
+			req.Path = "/dir" + strconv.Itoa(i%100) + "/node" + strconv.Itoa(i)
+		}
+		tx.Zxid++
+		if r := t.Apply(&tx, proto.OpCreate, &req); r.Code != proto.Ok {
+			tb.Fatal(req.Path, r.Code)
+		}
+	}
+	return t
+}
+
+func BenchmarkCreate(b *testing.B) {
+	t := New()
+	tx := Txn{Time: 1}
+	req := proto.CreateRequest{ACL: proto.OpenACL(), Data: make([]byte, 100), Flags: int32(proto.ModePersistentSequential), Path: "/node"}
+	b.ReportAllocs()
+	for b.Loop() {
+		tx.Zxid++
+		t.Apply(&tx, proto.OpCreate, &req)
+	}
+}
+
+func BenchmarkSetData(b *testing.B) {
+	t := filled(b, 10_000)
+	tx := Txn{Time: 1, Zxid: t.LastZxid()}
+	req := proto.SetDataRequest{Data: make([]byte, 100), Path: "/dir0/node100", Version: -1}
+	b.ReportAllocs()
+	for b.Loop() {
+		tx.Zxid++
+		t.Apply(&tx, proto.OpSetData, &req)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	t := filled(b, 100_000)
+	paths := make([]string, 1024)
+	for i := range paths {
+		paths[i] = "/dir" + strconv.Itoa(i*97%100) + "/node" + strconv.Itoa(100+i*97)
+	}
+	var stat proto.Stat
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if n := t.Get(paths[i%1024]); n != nil {
+			n.Stat(&stat)
+		}
+	}
+}
+
+func BenchmarkMulti(b *testing.B) {
+	t := filled(b, 1000)
+	tx := Txn{Time: 1, Zxid: t.LastZxid()}
+	set := &proto.SetDataRequest{Data: make([]byte, 100), Path: "/dir0/node100", Version: -1}
+	check := &proto.CheckVersionRequest{Path: "/dir1", Version: -1}
+	req := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpCheck, Req: check}, {Op: proto.OpSetData, Req: set}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		tx.Zxid++
+		t.Apply(&tx, proto.OpMulti, &req)
+	}
+}
+
+// BenchmarkMillion creates, snapshots and restores a million nodes of 100 bytes
+// and reports the memory they take.
+func BenchmarkMillion(b *testing.B) {
+	for b.Loop() {
+		before := heap()
+		t := filled(b, million)
+		b.ReportMetric(float64(heap()-before)/million, "B/node")
+		var file bytes.Buffer
+		file.Grow(256 << 20)
+		s := t.Snapshot()
+		if _, err := s.WriteTo(&file); err != nil {
+			b.Fatal(err)
+		}
+		s.Release()
+		runtime.KeepAlive(t)
+		t = nil
+		before = heap()
+		again := New()
+		if err := again.Restore(&file); err != nil {
+			b.Fatal(err)
+		}
+		file = bytes.Buffer{}
+		b.ReportMetric(float64(heap()-before)/million+float64(file.Cap())/million, "B/restored")
+		runtime.KeepAlive(again)
+	}
+}
+
+// BenchmarkSnapshot writes a million nodes.
+func BenchmarkSnapshot(b *testing.B) {
+	t := filled(b, million)
+	for b.Loop() {
+		s := t.Snapshot()
+		n, err := s.WriteTo(io.Discard)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(n)
+		s.Release()
+	}
+}
+
+// BenchmarkTakeSnapshot is the part that stops the world.
+func BenchmarkTakeSnapshot(b *testing.B) {
+	t := filled(b, 100_000)
+	for b.Loop() {
+		t.Snapshot().drop(errReleased)
+	}
+}
+
+// BenchmarkRestore reads a million nodes.
+func BenchmarkRestore(b *testing.B) {
+	var file bytes.Buffer
+	s := filled(b, million).Snapshot()
+	n, err := s.WriteTo(&file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s = nil
+	t := New()
+	b.SetBytes(n)
+	for b.Loop() {
+		if err := t.Restore(bytes.NewReader(file.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// heap returns the bytes of live objects.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
