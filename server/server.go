@@ -215,3 +215,6 @@ func (s *Server) close() error {
 	s.wg.Wait()
 	return errors.Join(errs...)
 }
+
+// Handled is the number of requests that have been read.
+func (s *Server) Handled() int64 { return s.stats.received.Load() }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server"
+)
+
+// newCommand returns the whole command tree.
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "zkgo",
+		Short: "A ZooKeeper-compatible coordination server",
+		Long: `zkgo is a coordination server that speaks the ZooKeeper protocol: any client
+of ZooKeeper 3.4 to 3.9 can use it.`,
+		Example: `  zkgo server                      # a standalone server on port 2181, data in ./zkgo-data
+  zkgo server /etc/zookeeper/zoo.cfg
+  zkgo version`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(serverCommand(), versionCommand())
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version and the ZooKeeper version it is compatible with",
+		Example: "  zkgo version",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zkgo %s (ZooKeeper %s) %s/%s %s\n",
+				server.Version(), server.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
+			return err
+		},
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// serverFlags are the flags of zkgo server.
+type serverFlags struct {
+	config, dataDir     string
+	clientPort          int
+	set                 []string
+	logFormat, logLevel string
+}
+
+func serverCommand() *cobra.Command {
+	var f serverFlags
+	cmd := &cobra.Command{
+		Use:   "server [zoo.cfg]",
+		Short: "Run a server",
+		Long: `Run a server until it is told to stop (SIGINT or SIGTERM).
+
+The configuration is a zoo.cfg as ZooKeeper reads it. Without one, the server
+stands alone, listens on port 2181 and keeps its data in ./zkgo-data. Flags win
+over the file.`,
+		Example: `  zkgo server
+  zkgo server --client-port 2182 --data-dir /var/lib/zkgo
+  zkgo server /etc/zookeeper/zoo.cfg --log-format json
+  zkgo server --set 4lw.commands.whitelist='*' --set maxClientCnxns=0`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if f.config != "" {
+					return fmt.Errorf("the configuration is named twice: %s and --config %s", args[0], f.config)
+				}
+				f.config = args[0]
+			}
+			return runServer(cmd.Context(), &f, cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
+	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data (zoo.cfg: dataDir; default ./zkgo-data)")
+	flags.IntVar(&f.clientPort, "client-port", 0, "`port` for clients (zoo.cfg: clientPort; default 2181)")
+	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log: debug, info, warn or error")
+	return cmd
+}
+
+// runServer runs a server until ctx ends or the server fails.
+func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
+	log, err := newLogger(stderr, f.logFormat, f.logLevel)
+	if err != nil {
+		return err
+	}
+	z, err := f.zooCfg()
+	if err != nil {
+		return err
+	}
+	for _, w := range z.Warnings {
+		log.Warn(w.String())
+	}
+	if len(z.Ignored) > 0 {
+		log.Info("settings without effect here", "keys", strings.Join(z.Ignored, " "))
+	}
+	cfg, err := server.FromZooCfg(z)
+	if err != nil {
+		return err
+	}
+	cfg.Logger = log
+	began := time.Now()
+	s, err := server.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	stopTrim := trimMemory(s)
+	err = serve(ctx, s, log, began)
+	stopTrim()
+	return errors.Join(err, s.Close())
+}
+
+// serve waits for the end of a server.
+func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.Time) error {
+	log.Info("zkgo listens for clients", "version", server.Version(), "addresses", strings.Join(s.ClientAddrs(), " "))
+	ready := s.Ready()
+	for {
+		select {
+		case <-ready:
+			log.Info("zkgo serves clients", "after", time.Since(began).Round(time.Millisecond))
+			ready = nil
+		case err := <-s.Err():
+			return fmt.Errorf("the server has stopped: %w", err)
+		case <-ctx.Done():
+			log.Info("zkgo stops")
+			return nil
+		}
+	}
+}
+
+// zooCfg reads the file, if there is one, and lets the flags win.
+func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
+	sets, err := f.settings()
+	if err != nil {
+		return nil, err
+	}
+	if f.config != "" {
+		var opts []zoocfg.Option
+		for _, kv := range sets {
+			opts = append(opts, zoocfg.WithSet(kv[0], kv[1]))
+		}
+		return zoocfg.Parse(f.config, opts...)
+	}
+	z := zoocfg.Default()
+	for _, kv := range sets {
+		if err := z.Set(kv[0], kv[1]); err != nil {
+			return nil, err
+		}
+	}
+	return z, z.Validate()
+}
+
+// settings are the keys and values that the flags set.
+func (f *serverFlags) settings() ([][2]string, error) {
+	var sets [][2]string
+	for _, kv := range f.set {
+		key, value, ok := strings.Cut(kv, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %q: want key=value", kv)
+		}
+		sets = append(sets, [2]string{key, value})
+	}
+	if f.dataDir != "" {
+		sets = append(sets, [2]string{"dataDir", f.dataDir})
+	}
+	if f.clientPort != 0 {
+		sets = append(sets, [2]string{"clientPort", strconv.Itoa(f.clientPort)})
+	}
+	return sets, nil
+}
+
+// newLogger returns the log in one of its two formats.
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var opts slog.HandlerOptions
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+	}
+	opts.Level = l
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, &opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, &opts)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: want text or json", format)
+}
