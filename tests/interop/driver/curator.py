@@ -1,0 +1,3 @@
+"""placeholder"""
+NAME="curator"
+NEEDS=""
