@@ -48,6 +48,8 @@ type Config struct {
 	Now     func() time.Time // wall clock stamped into transactions; default time.Now
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
+
+	open func(Config) (stores, error) // opens the stores; tests put faults in
 }
 
 // Kind says what a Command asks for.
@@ -106,12 +108,14 @@ type Handler interface {
 	BatchDone()
 	// Lost says that commands proposed so far and not yet applied may or may
 	// not be applied later, without their waiters: every connection with one
-	// in flight has to be closed.
+	// in flight has to be closed. A few that are being applied at the moment
+	// may still come with their waiters.
 	Lost(reason error)
 	// Jumped says that the tree was replaced by a snapshot: every connection
 	// has to be closed, because what happened in between fired no watch.
 	Jumped()
-	// Live appends the sessions heard from since the last call.
+	// Live appends the sessions heard from since the last call, and those whose
+	// client cannot be heard because the server has stopped reading from it.
 	Live(dst []int64) []int64
 	// StateChanged tells of a new Status. It is called without any lock.
 	StateChanged(s Status)

@@ -53,6 +53,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.open == nil {
+		c.open = openLogstore
+	}
 	if c.Handler == nil {
 		return c, fmt.Errorf("a Handler is needed")
 	}

@@ -20,18 +20,26 @@ type stores interface {
 
 // openStores opens the stores that the configuration asks for.
 func (n *Node) openStores() error {
-	if n.cfg.Memory {
-		n.stores = logstore.Memory(n.log)
-		return nil
-	}
-	s, err := logstore.Open(logstore.Options{
-		Kind: n.cfg.Store, LogDir: n.cfg.LogDir, SnapDir: n.cfg.SnapDir, Logger: n.log, Retain: n.cfg.SnapRetain,
-	})
+	s, err := n.cfg.open(n.cfg)
 	if err != nil {
 		return err
 	}
 	n.stores = s
 	return nil
+}
+
+// openLogstore is how stores are opened outside of tests.
+func openLogstore(c Config) (stores, error) {
+	if c.Memory {
+		return logstore.Memory(c.Logger), nil
+	}
+	s, err := logstore.Open(logstore.Options{
+		Kind: c.Store, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
+	})
+	if err != nil {
+		return nil, err // not s: a nil *logstore.Store is no nil stores
+	}
+	return s, nil
 }
 
 // restoreNewest loads the newest snapshot into the machine. Raft would do it as
@@ -68,7 +76,7 @@ const (
 )
 
 // reloadTrailing tells Raft how many entries to keep behind the next snapshot.
-func (n *Node) reloadTrailing() {
+func (n *Node) reloadTrailing(r *raft.Raft) {
 	trailing := uint64(minTrailing)
 	if mean := n.stores.MeanEntryBytes(); mean > 0 {
 		trailing = uint64(min(max(trailingBytes/mean, minTrailing), maxTrailing))
@@ -76,9 +84,9 @@ func (n *Node) reloadTrailing() {
 	if n.cfg.Memory && n.cfg.standalone() {
 		trailing = 0 // nobody will ever read them
 	}
-	rc := n.raft.ReloadableConfig()
+	rc := r.ReloadableConfig()
 	rc.TrailingLogs = trailing
-	if err := n.raft.ReloadConfig(rc); err != nil {
+	if err := r.ReloadConfig(rc); err != nil {
 		n.log.Warn("could not bound the log", "trailing", trailing, "err", err)
 	}
 }
