@@ -105,11 +105,23 @@ func Apply(all []Difference, script, transcript string) (string, error) {
 		if d.Script != script {
 			continue
 		}
-		if n := strings.Count("\n"+transcript, "\n"+d.Theirs); n != 1 {
+		if n := occurrences(transcript, d.Theirs); n != 1 {
 			return "", fmt.Errorf("the lines of a listed difference occur %d times in the transcript of %s:\n%s", n, script, d.Theirs)
 		}
 		replaced := strings.Replace("\n"+transcript, "\n"+d.Theirs, "\n"+d.Ours, 1)
 		transcript = replaced[1:]
 	}
 	return transcript, nil
+}
+
+// occurrences counts where the lines begin in text, overlapping ones too.
+func occurrences(text, lines string) int {
+	n := 0
+	for rest := "\n" + text; ; n++ {
+		at := strings.Index(rest, "\n"+lines)
+		if at < 0 {
+			return n
+		}
+		rest = rest[at+1:]
+	}
 }
