@@ -72,6 +72,16 @@ func (x *index) remove(n *Node) {
 	}
 }
 
+// reserve makes room for n nodes.
+func (x *index) reserve(n int) {
+	size := n/len(x.shards)*3/2 + 4
+	for i := range x.shards {
+		if s := &x.shards[i]; n >= len(x.shards) && len(s.nodes) < size {
+			s.resize(size)
+		}
+	}
+}
+
 // home returns the slot where a probe for h starts.
 func (s *shard) home(h uint32) int { return int(uint64(h) * uint64(len(s.nodes)) >> 32) }
 

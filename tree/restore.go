@@ -32,12 +32,14 @@ func (t *Tree) Restore(r io.Reader) error {
 	return err
 }
 
-// loader builds a tree from records.
+// loader builds a tree from records. Nodes come in any order: a node that is
+// named as a parent before its own record came stands in the tree as a blank.
 type loader struct {
 	t      *Tree
 	blocks blockReader
 	lists  []*aclEntry
 	slab   []Node
+	blanks int             // nodes without a list: their record has not come
 	kids   map[*Node]int32 // children that a node says it has, where there are any
 	want   int64
 	begun  bool
@@ -79,6 +81,7 @@ func (l *loader) block(payload []byte) error {
 		case tagHeader:
 			l.begun = true
 			l.t.zxid, l.want = d.Long(), d.Long()
+			l.t.index.reserve(int(min(max(l.want, 0), maxReserve)))
 		case tagList:
 			err = l.list(&d)
 		case tagNode:
@@ -116,60 +119,86 @@ func (l *loader) list(d *proto.Reader) error {
 // that lives keeps all alive.
 const slabSize = 16
 
-// node reads a node into the index. It is linked to its parent at the end: they
-// come in any order.
+// maxReserve bounds what a header that lies about the number of nodes can cost.
+const maxReserve = 1 << 20
+
+// node reads a node and links it to its parent.
 func (l *loader) node(d *proto.Reader) error {
+	var s state
+	s.path = d.String()
+	data := d.Buffer()
+	list := d.Int()
+	s.czxid, s.mzxid, s.pzxid = d.Long(), d.Long(), d.Long()
+	s.ctime, s.mtime, s.owner = d.Long(), d.Long(), d.Long()
+	s.version, s.cversion, s.aversion = d.Int(), d.Int(), d.Int()
+	s.kind = kind(d.Byte())
+	kids := d.Int()
+	switch {
+	case d.Err() != nil:
+		return d.Err()
+	case list < 0 || int(list) >= len(l.lists):
+		return fmt.Errorf("node %q has the unknown access control list %d", s.path, list)
+	case kids < 0:
+		return fmt.Errorf("node %q has %d children", s.path, kids)
+	}
+	s.acl = l.lists[list]
+	s.setBytes(ownCopy(data))
+	n, err := l.place(&s)
+	if err != nil {
+		return err
+	}
+	if kids > 0 {
+		l.kids[n] = kids
+	}
+	return nil
+}
+
+// place puts a node with a valid state into the tree. The state's path is
+// copied.
+func (l *loader) place(s *state) (*Node, error) {
+	switch err := proto.ValidatePath(s.path); {
+	case err != nil:
+		return nil, fmt.Errorf("node with an impossible path: %w", err)
+	case s.kind > ttl:
+		return nil, fmt.Errorf("node %q is of the unknown kind %d", s.path, s.kind)
+	case (s.kind == persistent) != (s.owner == 0):
+		return nil, fmt.Errorf("node %q of kind %d has the owner %#x", s.path, s.kind, s.owner)
+	}
+	n := l.t.index.get(s.path)
+	switch {
+	case n == nil:
+		n = l.blank(strings.Clone(s.path))
+	case n.acl != nil:
+		return nil, fmt.Errorf("node %q is there twice", s.path)
+	}
+	l.blanks--
+	s.path = n.path
+	n.state = *s
+	n.acl.refs++
+	l.t.seal(n)
+	if s.path != rootPath {
+		above := proto.Parent(n.path)
+		parent := l.t.index.get(above)
+		if parent == nil {
+			parent = l.blank(above)
+		}
+		parent.addChild(n)
+	}
+	l.t.enlist(n)
+	return n, nil
+}
+
+// blank adds a node of which only the path is known.
+func (l *loader) blank(path string) *Node {
 	if len(l.slab) == 0 {
 		l.slab = make([]Node, slabSize)
 	}
 	n := &l.slab[0]
-	n.path = d.String()
-	data := d.Buffer()
-	list := d.Int()
-	for _, v := range [...]*int64{&n.czxid, &n.mzxid, &n.pzxid, &n.ctime, &n.mtime, &n.owner} {
-		*v = d.Long()
-	}
-	for _, v := range [...]*int32{&n.version, &n.cversion, &n.aversion} {
-		*v = d.Int()
-	}
-	n.kind = kind(d.Byte())
-	kids := d.Int()
-	if d.Err() != nil {
-		return d.Err()
-	}
-	switch {
-	case list < 0 || int(list) >= len(l.lists):
-		return fmt.Errorf("node %q has the unknown access control list %d", n.path, list)
-	case n.kind > ttl:
-		return fmt.Errorf("node %q is of the unknown kind %d", n.path, n.kind)
-	case (n.kind == persistent) != (n.owner == 0):
-		return fmt.Errorf("node %q of kind %d has the owner %#x", n.path, n.kind, n.owner)
-	case kids < 0:
-		return fmt.Errorf("node %q has %d children", n.path, kids)
-	}
 	l.slab = l.slab[1:]
-	n.path = strings.Clone(n.path)
-	n.epoch = l.t.epoch
-	n.acl = l.lists[list]
-	n.acl.refs++
-	n.setBytes(ownCopy(data))
-	if kids > 0 {
-		l.kids[n] = kids
-	}
-	return l.t.admit(n)
-}
-
-// admit adds n to the index while the tree is being built.
-func (t *Tree) admit(n *Node) error {
-	if err := proto.ValidatePath(n.path); err != nil {
-		return fmt.Errorf("node with an impossible path: %w", err)
-	}
-	if t.index.get(n.path) != nil {
-		return fmt.Errorf("node %q is there twice", n.path)
-	}
-	t.seal(n)
-	t.index.put(n)
-	return nil
+	n.path, n.epoch = path, l.t.epoch
+	l.t.index.put(n)
+	l.blanks++
+	return n
 }
 
 // trailer finishes the tree and compares it with what the trailer says.
@@ -178,60 +207,48 @@ func (l *loader) trailer(d *proto.Reader) error {
 	if d.Err() != nil {
 		return d.Err()
 	}
-	for _, e := range l.lists {
-		l.t.acls.release(e) // the reference that kept it while nodes could still name it
-	}
-	if n := int64(l.t.index.n); n != count || n != l.want {
-		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, count)
-	}
-	if err := l.t.link(l.kids); err != nil {
+	if err := l.finish(); err != nil {
 		return err
 	}
-	if l.t.Digest() != digest {
-		return fmt.Errorf("ZooKeeper's digest is %#x instead of %#x", l.t.Digest(), digest)
+	links := 0
+	for n, count := range l.kids {
+		if links += int(count); n.NumChildren() != int(count) {
+			return fmt.Errorf("node %q has %d children instead of %d", n.path, n.NumChildren(), count)
+		}
 	}
-	if l.t.FullDigest() != full {
+	switch n := int64(l.t.index.n); {
+	case n != count || n != l.want:
+		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, count)
+	case int64(links) != n-1:
+		return fmt.Errorf("the numbers of children add up to %d with %d nodes", links, n)
+	case l.t.Digest() != digest:
+		return fmt.Errorf("ZooKeeper's digest is %#x instead of %#x", l.t.Digest(), digest)
+	case l.t.FullDigest() != full:
 		return fmt.Errorf("the digest is %#x instead of %#x", l.t.FullDigest(), full)
 	}
 	return nil
 }
 
-// link ties the nodes of the index together. kids holds how many children every
-// node has that has some.
-func (t *Tree) link(kids map[*Node]int32) error {
+// finish checks what can be known only when all nodes are there.
+func (l *loader) finish() error {
+	for _, e := range l.lists {
+		l.t.acls.release(e) // the reference that kept it while nodes could still name it
+	}
 	for _, path := range [...]string{rootPath, procPath, quotaPath, ConfigPath} {
-		if t.index.get(path) == nil {
+		if n := l.t.index.get(path); n == nil || n.acl == nil {
 			return fmt.Errorf("node %q is missing", path)
 		}
 	}
-	t.root = t.index.get(rootPath)
-	sum := int64(0)
-	for _, count := range kids {
-		sum += int64(count)
+	l.t.root = l.t.index.get(rootPath)
+	if l.blanks == 0 && len(l.t.ephemerals) == 0 {
+		return nil
 	}
-	if sum != int64(t.index.n-1) {
-		return fmt.Errorf("the numbers of children add up to %d with %d nodes", sum, t.index.n)
-	}
-	for n, count := range kids {
-		list := make([]*Node, 0, count)
-		n.kids = &list
-	}
-	for n := range t.index.all {
-		if n != t.root {
-			parent := t.Get(proto.Parent(n.path))
-			if parent == nil {
-				return fmt.Errorf("node %q has no parent", n.path)
-			}
-			if parent.kind == ephemeral {
-				return fmt.Errorf("node %q is a child of an ephemeral node", n.path)
-			}
-			parent.addChild(n)
-		}
-		t.enlist(n)
-	}
-	for n, count := range kids {
-		if n.NumChildren() != int(count) {
-			return fmt.Errorf("node %q has %d children instead of %d", n.path, n.NumChildren(), count)
+	for n := range l.t.index.all {
+		switch {
+		case n.acl == nil:
+			return fmt.Errorf("node %q is missing, but not its children", n.path)
+		case n.kind == ephemeral && n.NumChildren() > 0:
+			return fmt.Errorf("node %q is ephemeral and has children", n.path)
 		}
 	}
 	return nil

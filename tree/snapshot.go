@@ -117,7 +117,7 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	var batch []image
 	for more := true; more; {
 		var err error
-		if batch, more, err = s.collect(batch[:0]); err != nil {
+		if batch, more, err = s.collect(batch[:0], collectTarget); err != nil {
 			return err
 		}
 		for i := range batch {
@@ -137,16 +137,17 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 // of the lock.
 const collectTarget = 256
 
-// collect appends the states of the next nodes to batch. Only references are
-// copied under the lock: paths, data and lists do not change.
-func (s *Snapshot) collect(batch []image) ([]image, bool, error) {
+// collect appends the states of the next nodes, at least about target of them,
+// to batch. Only references are copied under the lock: paths, data and lists do
+// not change.
+func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	s.t.mu.RLock()
 	defer s.t.mu.RUnlock()
 	if s.err != nil {
 		return nil, false, s.err
 	}
 	shards := s.t.index.shards
-	for ; s.passed < len(shards) && len(batch) < collectTarget; s.passed++ {
+	for target += len(batch); s.passed < len(shards) && len(batch) < target; s.passed++ {
 		for _, n := range shards[s.passed].nodes {
 			if n != nil && n.epoch < s.epoch {
 				batch = append(batch, n.image())
