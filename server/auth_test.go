@@ -1,0 +1,111 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+func TestAuthSchemes(t *testing.T) {
+	t.Parallel()
+	super, err := digestID("SHA1", "super:secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, func(c *Config) { c.SuperDigest = super })
+	for _, c := range []struct {
+		scheme, auth string
+		null         bool
+		want         []proto.ID // besides ip; nil: refused
+	}{
+		{scheme: "digest", auth: "u:p", want: []proto.ID{{Scheme: "digest", ID: "u"}}},
+		{scheme: "digest", auth: "plain", want: []proto.ID{{Scheme: "digest", ID: "plain"}}},
+		{scheme: "digest", auth: "super:secret", want: []proto.ID{{Scheme: "super"}, {Scheme: "digest", ID: "super"}}},
+		{scheme: "ip", auth: "1.2.3.4", want: []proto.ID{}},
+		{scheme: "ensemble", auth: "any", want: []proto.ID{}},
+		{scheme: "digest", null: true},
+		{scheme: "world"}, {scheme: "auth"}, {scheme: "super"}, {scheme: "sasl"}, {scheme: "nonsense"}, {scheme: proto.NullString},
+	} {
+		w := connect(t, s)
+		auth := []byte(c.auth)
+		if c.null {
+			auth = nil
+		}
+		got := w.call(proto.OpAuth, &proto.AuthPacket{Scheme: c.scheme, Auth: auth})
+		if got.Zxid != 0 || len(got.body) != 0 {
+			t.Errorf("%+v: zxid %d and %d bytes", c, got.Zxid, len(got.body))
+		}
+		if c.want == nil {
+			if got.Err != proto.ErrAuthFailed {
+				t.Errorf("%+v: %v", c, got.Err)
+			}
+			w.wantClosed()
+			continue
+		}
+		w.must(proto.OpAuth, &proto.AuthPacket{Scheme: c.scheme, Auth: auth}) // again changes nothing
+		var who proto.WhoAmIResponse
+		w.decode(w.must(proto.OpWhoAmI, nil), &who)
+		want := append([]proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}, c.want...)
+		if len(who.IDs) != len(want) {
+			t.Errorf("%+v: %+v", c, who.IDs)
+			continue
+		}
+		for i := range want {
+			if who.IDs[i] != want[i] {
+				t.Errorf("%+v: %+v, want %+v", c, who.IDs, want)
+			}
+		}
+	}
+}
+
+// ZooKeeper's own documentation has this hash.
+func TestDigestIsZooKeepers(t *testing.T) {
+	t.Parallel()
+	got, err := digestID("SHA1", "super:superpw")
+	if err != nil || got != "super:g9oN2HttPfn8MMWJZ2r45Np/LIA=" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := digestID("CRC32", "a:b"); err == nil {
+		t.Error("CRC32 is no digest")
+	}
+}
+
+func TestGetACLHidesHashes(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	owner, other := connect(t, s), connect(t, s)
+	owner.must(proto.OpAuth, &proto.AuthPacket{Scheme: "digest", Auth: []byte("u:p")})
+	owner.must(proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: []proto.ACL{
+		{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}},
+		{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}})
+	for w, hidden := range map[*wire]bool{owner: false, other: true} {
+		var resp proto.GetACLResponse
+		w.decode(w.must(proto.OpGetACL, &proto.GetACLRequest{Path: "/a"}), &resp)
+		if got := resp.ACL[0].ID.ID == "u:x"; got != hidden {
+			t.Errorf("hash hidden: %v, want %v: %+v", got, hidden, resp.ACL)
+		}
+	}
+}
+
+func TestAuthenticationCanBeRequired(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.RequireAuth = []string{"digest"} })
+	w := connect(t, s)
+	if got := w.call(proto.OpGetData, &proto.GetDataRequest{Path: "/"}); got.Err != proto.ErrSessionClosedRequireSASL || got.Zxid != 0 {
+		t.Errorf("unauthenticated: %v, zxid %d", got.Err, got.Zxid)
+	}
+	w.wantClosed()
+	w = connect(t, s)
+	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "digest", Auth: []byte("u:p")})
+	w.get("/", false)
+}
+
+func TestSASLWithoutConfigurationIsANullToken(t *testing.T) {
+	t.Parallel()
+	w := connect(t, startServer(t))
+	var resp proto.SASLResponse
+	got := w.must(proto.OpSASL, &proto.SASLRequest{Token: []byte("x")})
+	if w.decode(got, &resp); resp.Token != nil || got.Zxid != 0 {
+		t.Errorf("%+v %q", got.ReplyHeader, resp.Token)
+	}
+}

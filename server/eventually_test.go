@@ -1,0 +1,16 @@
+package server
+
+import (
+	"testing"
+	"time"
+)
+
+// eventually waits for something that nobody announces.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
