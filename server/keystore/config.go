@@ -21,6 +21,7 @@ type Options struct {
 	Protocols        []string // TLSv1.2, TLSv1.3; both when empty
 	CipherSuites     []string // names as Go or Java spell them; Go's choice when empty
 	VerifyClientHost bool     // a client's certificate must name the address it comes from
+	ReverseDNS       bool     // or a name that the address has
 	Reload           bool     // read the files again when they change
 }
 
@@ -46,7 +47,9 @@ func (o Options) load() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	// Without tickets: a client resumed from one would not be held against a
+	// trust store that has changed since.
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true}
 	if err := o.versions(c); err != nil {
 		return nil, err
 	}
@@ -89,15 +92,15 @@ func (o Options) VerifyHost(state tls.ConnectionState, remote net.Addr) error {
 	if err != nil {
 		return err
 	}
-	return verifyHost(state.PeerCertificates[0], host)
+	return verifyHost(state.PeerCertificates[0], host, o.ReverseDNS)
 }
 
-// verifyHost accepts a certificate for the address itself or for a name that
-// the address resolves to.
-func verifyHost(cert *x509.Certificate, ip string) error {
+// verifyHost accepts a certificate for the address itself or, with reverse, for
+// a name that the address resolves to.
+func verifyHost(cert *x509.Certificate, ip string, reverse bool) error {
 	err := cert.VerifyHostname(ip)
-	if err == nil {
-		return nil
+	if err == nil || !reverse {
+		return err
 	}
 	names, lookupErr := net.LookupAddr(ip)
 	if lookupErr != nil {
