@@ -1,7 +1,6 @@
 package logstore
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -32,6 +31,9 @@ type logs struct {
 	write       sync.Mutex // serialises StoreLogs and DeleteRange
 	bounds      sync.RWMutex
 	first, last uint64 // guarded by bounds
+	// removals counts calls that removed entries; it changes after bounds does
+	// and before anything is removed.
+	removals atomic.Uint64
 }
 
 var (
@@ -87,25 +89,28 @@ func (s *logs) GetLog(index uint64, log *raft.Log) error {
 // read returns false for an entry that is not in the log, an error for one
 // that should be there and is not, or not as it was stored.
 func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
-	if !s.holds(index) {
-		return false, nil
+	for {
+		removals := s.removals.Load()
+		if !s.holds(index) {
+			return false, nil
+		}
+		var l raft.Log // a decoder may leave fields of a used one as they were
+		err := s.engine.GetLog(index, &l)
+		if err == nil && l.Index != index {
+			err = fmt.Errorf("found entry %d in its place", l.Index)
+		}
+		if err == nil {
+			err = verifySeal(&l)
+		}
+		if err == nil {
+			*log = l
+			return true, nil
+		}
+		if removals == s.removals.Load() {
+			return false, fmt.Errorf("%s: log index %d: %w", s.engine.Where(index), index, err)
+		}
+		// The entry, or the file it was in, was removed under the reader.
 	}
-	var l raft.Log // a decoder may leave fields of a used one as they were
-	err := s.engine.GetLog(index, &l)
-	if err == nil && l.Index != index {
-		err = fmt.Errorf("found entry %d in its place", l.Index)
-	}
-	if err == nil {
-		err = verifySeal(&l)
-	}
-	if err == nil {
-		*log = l
-		return true, nil
-	}
-	if errors.Is(err, raft.ErrLogNotFound) && !s.holds(index) {
-		return false, nil // removed in the meantime
-	}
-	return false, fmt.Errorf("%s: log index %d: %w", s.engine.Where(index), index, err)
 }
 
 // StoreLog is StoreLogs for one entry.
@@ -234,6 +239,7 @@ func (s *logs) remove(lo, hi uint64) (refused, err error) {
 		s.last = lo - 1
 	}
 	s.bounds.Unlock()
+	s.removals.Add(1)
 	err = s.health.write(logWrite, func() error { return s.engine.DeleteRange(lo, hi) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: removing entries %d to %d: %w", s.engine.Where(lo), lo, hi, err)

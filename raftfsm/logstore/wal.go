@@ -30,6 +30,8 @@ import (
 //   - a missing last segment is silently created anew, empty;
 //   - what is left of a half-written record is neither removed nor overwritten
 //     and is read as records later;
+//   - a reader can get hold of a segment that a removal is just closing (logs.read
+//     copes with that one);
 //   - errors of a rotation are logged only, Close keeps the meta database open,
 //     and decoding a damaged entry can panic.
 //
