@@ -2,7 +2,6 @@ package server
 
 import (
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -23,8 +22,11 @@ type Config struct {
 	// ClientAddr is where plaintext clients connect, host:port; port 0 takes a
 	// free one. Empty: only Dial reaches the server.
 	ClientAddr string
-	// Secure is a second listener, for instance with TLS.
-	Secure *SecureListener
+	// SecureAddr is where clients with TLS connect; none when empty.
+	SecureAddr string
+	// PortUnification makes clients with TLS welcome at ClientAddr too.
+	PortUnification bool
+	TLS             *TLS // has to be set for either
 
 	Memory    bool          // keep everything in memory
 	DataDir   string        // snapshots, and the log unless LogDir is set
@@ -66,7 +68,7 @@ type Config struct {
 	EnsembleNames  []string // ensembleAuthName; the scheme exists with it
 	RequireAuth    []string // enforce.auth.schemes; empty: nobody has to authenticate
 	SASL           SASL     // nil: no sasl
-	X509           bool     // the x509 scheme exists even without Secure
+	X509           bool     // the x509 scheme exists even without TLS
 
 	// ZooCfg is the file this configuration came from, for the commands that
 	// show it; nil without.
@@ -74,17 +76,6 @@ type Config struct {
 
 	Now    func() time.Time // wall clock of transactions; default time.Now
 	Logger *slog.Logger     // default: discard
-}
-
-// SecureListener is a listener whose connections have to be prepared before
-// the protocol starts.
-type SecureListener struct {
-	Addr string
-	// Wrap turns an accepted connection into one that speaks plaintext.
-	Wrap func(net.Conn) net.Conn
-	// Identify finishes the handshake of a wrapped connection and says whom it
-	// belongs to. It runs on the connection's own goroutine.
-	Identify func(net.Conn) ([]proto.ID, error)
 }
 
 // SASL makes the server's side of SASL negotiations.
@@ -164,7 +155,7 @@ func (c *Config) policy() tree.Policy {
 		{c.ExtendedTypes, tree.ExtendedTypes},
 		{c.EnforceQuota, tree.EnforceQuota},
 		{c.Emulate353TTL, tree.Emulate353TTL},
-		{c.X509 || c.Secure != nil, tree.SchemeX509},
+		{c.X509 || c.TLS != nil, tree.SchemeX509},
 		{c.SASL != nil, tree.SchemeSASL},
 		{c.ReconfigEnabled, tree.ReconfigEnabled},
 	} {

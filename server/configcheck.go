@@ -25,6 +25,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	case c.TickTime < time.Millisecond:
 		return fmt.Errorf("tickTime %v: want at least 1ms", c.TickTime)
+	case (c.SecureAddr != "" || c.PortUnification) && c.TLS == nil:
+		return errors.New("SecureAddr and PortUnification need TLS")
 	case c.distributed() && !c.listed():
 		return fmt.Errorf("server id %d is not among the servers of the ensemble", c.ID)
 	}

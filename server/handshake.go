@@ -9,15 +9,8 @@ import (
 // open brings a new connection to the point where requests are read. It reports
 // false when the connection ends: it was a four-letter word, or is refused.
 func (c *conn) open() bool {
-	if c.secure {
-		ids, err := c.s.cfg.Secure.Identify(c.nc)
-		if err != nil {
-			c.s.log.Debug("closing a client that failed the secure handshake", "client", c.nc.RemoteAddr(), "error", err)
-			return false
-		}
-		for _, id := range ids {
-			c.addIdentity(id)
-		}
+	if !c.secured() {
+		return false
 	}
 	for len(c.unread()) < proto.LengthSize {
 		if c.fill() != nil {

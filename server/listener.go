@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// listen opens a listener for clients.
-func (s *Server) listen(addr string, secure bool) error {
+// listen opens a listener for clients; port is nil for plaintext.
+func (s *Server) listen(addr string, port *tlsPort) error {
 	lc := net.ListenConfig{KeepAlive: -1}
 	if s.cfg.TCPKeepAlive {
 		lc.KeepAlive = 0 // the system's default
@@ -22,7 +22,7 @@ func (s *Server) listen(addr string, secure bool) error {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
 	s.listeners = append(s.listeners, l)
-	s.spawn(func() { s.accept(l, secure) })
+	s.spawn(func() { s.accept(l, port) })
 	return nil
 }
 
@@ -31,11 +31,11 @@ func (s *Server) listen(addr string, secure bool) error {
 const acceptPause = 50 * time.Millisecond
 
 // accept takes connections until the listener is closed.
-func (s *Server) accept(l net.Listener, secure bool) {
+func (s *Server) accept(l net.Listener, port *tlsPort) {
 	for {
 		nc, err := l.Accept()
 		if err == nil {
-			s.begin(nc, secure)
+			s.begin(nc, port)
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -51,12 +51,12 @@ func (s *Server) accept(l net.Listener, secure bool) {
 }
 
 // begin starts the reader of a new connection. One too many is closed at once.
-func (s *Server) begin(nc net.Conn, secure bool) {
+func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
-	if secure {
-		nc = s.cfg.Secure.Wrap(nc)
+	if port != nil {
+		nc = port.wrap(nc)
 	}
-	c := &conn{s: s, nc: nc, host: host, secure: secure, born: s.clock()}
+	c := &conn{s: s, nc: nc, host: host, secure: port != nil && !port.optional, born: s.clock()}
 	c.last.Store(c.born)
 	if sc, ok := nc.(syscall.Conn); ok && rawSockets {
 		if raw, err := sc.SyscallConn(); err == nil {

@@ -49,7 +49,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("local_sessions", int64(p.LocalSessions))
 	m.int("uptime", p.Uptime.Milliseconds())
 	m.int("max_latency", p.LatencyMax)
-	m.int("outstanding_tls_handshake", 0)
+	m.int("outstanding_tls_handshake", st.handshaking.Load())
 	m.int("min_client_response_size", p.MinReply)
 	m.int("non_mtls_local_conn_count", 0)
 	if p.Leads {
@@ -57,6 +57,7 @@ func (v picture) Metrics() []status.Metric {
 	}
 	m.int("connection_rejected", st.rejected.Load())
 	m.int("connection_drop_count", st.dropped.Load())
+	m.int("unsuccessful_handshake", st.handshakesFailed.Load())
 	m.int("sessionless_connections_expired", st.expired.Load())
 	return m
 }

@@ -217,7 +217,7 @@ func (v picture) Configuration() status.Configuration {
 	if c.ClientAddr == "" {
 		p.ClientPort = -1
 	}
-	if c.Secure != nil {
+	if c.SecureAddr != "" {
 		addrs := v.s.ClientAddrs()
 		p.SecureClientPort = portOf(addrs[len(addrs)-1])
 	}

@@ -38,6 +38,7 @@ type Server struct {
 	pendings  sync.Pool // of *pending
 	epoch     time.Time // where clock began
 	relieve   chan struct{}
+	tlsPort   *tlsPort // nil without TLS
 	listeners []net.Listener
 
 	outstanding atomic.Int64 // requests in flight
@@ -73,6 +74,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := newServer(cfg)
+	if cfg.TLS != nil {
+		port, err := newTLSPort(cfg.TLS, s.log)
+		if err != nil {
+			return nil, err
+		}
+		s.tlsPort = port
+	}
 	node, err := raftfsm.Start(s.nodeConfig())
 	if err != nil {
 		return nil, err
@@ -122,13 +130,18 @@ func (s *Server) nodeConfig() raftfsm.Config {
 
 // openListeners opens the client ports.
 func (s *Server) openListeners() error {
-	if s.cfg.ClientAddr != "" {
-		if err := s.listen(s.cfg.ClientAddr, false); err != nil {
+	c := &s.cfg
+	if c.ClientAddr != "" {
+		var port *tlsPort
+		if c.PortUnification {
+			port = s.tlsPort.asOptional()
+		}
+		if err := s.listen(c.ClientAddr, port); err != nil {
 			return err
 		}
 	}
-	if s.cfg.Secure != nil {
-		return s.listen(s.cfg.Secure.Addr, true)
+	if c.SecureAddr != "" {
+		return s.listen(c.SecureAddr, s.tlsPort)
 	}
 	return nil
 }
@@ -192,7 +205,7 @@ func (s *Server) Dial() (net.Conn, error) {
 		return nil, ErrClosed
 	}
 	client, server := newPipe(name, fmt.Sprintf("server-%d", s.cfg.ID))
-	s.begin(server, false)
+	s.begin(server, nil)
 	return client, nil
 }
 

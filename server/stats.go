@@ -15,6 +15,8 @@ type stats struct {
 	dropped                atomic.Int64 // connections closed for not reading
 	expired                atomic.Int64 // connections closed for their silence
 	authFailed             atomic.Int64
+	handshaking            atomic.Int64 // connections amid a TLS handshake
+	handshakesFailed       atomic.Int64
 	lastReply, minReply    atomic.Int64 // bytes; 0 before the first
 	maxReply               atomic.Int64
 }

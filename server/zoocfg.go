@@ -39,6 +39,9 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	if z.ClientPort != zoocfg.Unset {
 		c.ClientAddr = net.JoinHostPort(z.ClientPortAddress, strconv.Itoa(z.ClientPort))
 	}
+	if err := c.tlsFromZooCfg(z); err != nil {
+		return Config{}, err
+	}
 	if z.Auth.EnforceEnabled {
 		c.RequireAuth = z.Auth.EnforceSchemes
 	}

@@ -1,0 +1,274 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// TLS says how the server speaks TLS with clients.
+type TLS struct {
+	keystore.Options
+	// Config is used instead of what Options name, except for their
+	// VerifyClientHost.
+	Config *tls.Config
+	// SuperUser is the subject, spelled as [keystore.Subject] does, of the
+	// certificate whose owner may do everything.
+	SuperUser string
+}
+
+// schemeX509 is the scheme of the identity that a verified certificate gives.
+const schemeX509 = "x509"
+
+// recordHandshake is the first byte of a TLS connection: the type of the record
+// that holds the client's hello. No request and no four-letter word begins with
+// it; as a frame it would be of 352 megabytes at least.
+const recordHandshake = 0x16
+
+// tlsPort is what the connections of a listener that speaks TLS have in common.
+type tlsPort struct {
+	config    *tls.Config
+	options   keystore.Options
+	superUser string
+	optional  bool // a client may go on in plaintext
+}
+
+// newTLSPort reads the key stores.
+func newTLSPort(t *TLS, log *slog.Logger) (*tlsPort, error) {
+	p := &tlsPort{config: t.Config, options: t.Options, superUser: t.SuperUser}
+	if p.config != nil {
+		return p, nil
+	}
+	var err error
+	p.config, err = keystore.ServerConfig(t.Options, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
+	if err != nil {
+		return nil, fmt.Errorf("TLS for clients: %w", err)
+	}
+	return p, nil
+}
+
+// asOptional returns the same for a port that plaintext clients use as well.
+func (p *tlsPort) asOptional() *tlsPort {
+	q := *p
+	q.optional = true
+	return &q
+}
+
+// wrap prepares an accepted connection. It neither reads nor writes.
+func (p *tlsPort) wrap(nc net.Conn) *tlsConn {
+	c := &tlsConn{Conn: nc, port: p}
+	if !p.optional {
+		c.stream.Store(tls.Server(nc, p.config))
+	}
+	return c
+}
+
+// tlsConn is a client's connection by TLS or, by an optional port, perhaps
+// without.
+type tlsConn struct {
+	net.Conn
+	port *tlsPort
+	// stream is nil as long as the connection speaks plaintext.
+	stream atomic.Pointer[tls.Conn]
+
+	// The reader's own: a byte that WaitRead has read ahead.
+	first [1]byte
+	ahead bool
+}
+
+// identify finds out what the client speaks, shakes hands if it is TLS, and
+// returns the identities that its certificate gives. It waits for the client:
+// as a connection without a session, it is closed when that takes too long.
+func (c *tlsConn) identify() ([]proto.ID, error) {
+	stream := c.stream.Load()
+	if stream == nil {
+		if c.WaitRead() != nil || c.first[0] != recordHandshake {
+			return nil, nil // the reader gets an error again
+		}
+		c.ahead = false
+		stream = tls.Server(&unreadConn{Conn: c.Conn, first: c.first[:]}, c.port.config)
+		c.stream.Store(stream)
+	}
+	if err := stream.Handshake(); err != nil {
+		return nil, err
+	}
+	state := stream.ConnectionState()
+	if err := c.port.options.VerifyHost(state, c.RemoteAddr()); err != nil {
+		return nil, err
+	}
+	if len(state.VerifiedChains) == 0 {
+		return nil, nil
+	}
+	subject, err := keystore.Subject(state.PeerCertificates[0])
+	if err != nil {
+		return nil, err
+	}
+	ids := []proto.ID{{Scheme: schemeX509, ID: subject}}
+	if c.port.superUser != "" && subject == c.port.superUser {
+		ids = append(ids, proto.ID{Scheme: "super", ID: subject})
+	}
+	return ids, nil
+}
+
+// WaitRead waits for the first byte of a request, so that the buffer for the
+// rest is needed only then.
+func (c *tlsConn) WaitRead() error {
+	if c.ahead {
+		return nil
+	}
+	n, err := c.read(c.first[:])
+	c.ahead = n > 0
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// Read implements net.Conn. Behind the byte that WaitRead got it may wait: a
+// request is longer than that.
+func (c *tlsConn) Read(b []byte) (int, error) {
+	if !c.ahead || len(b) == 0 {
+		return c.read(b)
+	}
+	c.ahead = false
+	b[0] = c.first[0]
+	if len(b) == 1 {
+		return 1, nil
+	}
+	n, err := c.read(b[1:])
+	if n == 0 && err != nil {
+		return 1, nil // the next call gets the error again
+	}
+	return n + 1, nil
+}
+
+func (c *tlsConn) read(b []byte) (int, error) {
+	if s := c.stream.Load(); s != nil {
+		return s.Read(b)
+	}
+	return c.Conn.Read(b)
+}
+
+// Write implements net.Conn.
+func (c *tlsConn) Write(b []byte) (int, error) {
+	if s := c.stream.Load(); s != nil {
+		return s.Write(b)
+	}
+	return c.Conn.Write(b)
+}
+
+// Close implements net.Conn. It may wait for the client to take the notice.
+func (c *tlsConn) Close() error {
+	if s := c.stream.Load(); s != nil {
+		return s.Close()
+	}
+	return c.Conn.Close()
+}
+
+// unreadConn is a connection of which a byte has been read already. Only the
+// one that shakes hands reads from it at first.
+type unreadConn struct {
+	net.Conn
+	first []byte
+}
+
+func (c *unreadConn) Read(b []byte) (int, error) {
+	if len(c.first) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.first)
+	c.first = c.first[n:]
+	return n, nil
+}
+
+// secured shakes hands with a client that came in by a port with TLS.
+func (c *conn) secured() bool {
+	t, ok := c.nc.(*tlsConn)
+	if !ok {
+		return true
+	}
+	st := &c.s.stats
+	st.handshaking.Add(1)
+	ids, err := t.identify()
+	st.handshaking.Add(-1)
+	if err != nil {
+		st.handshakesFailed.Add(1)
+		select {
+		case <-c.s.done:
+			return false
+		default:
+		}
+		c.s.log.Warn("closing a client: the TLS handshake failed", "client", c.nc.RemoteAddr(), "error", handshakeError(err))
+		return false
+	}
+	for _, id := range ids {
+		c.addIdentity(id)
+		if id.Scheme == "super" {
+			c.s.log.Info("a client is the super user by its certificate", "client", c.nc.RemoteAddr(), "subject", id.ID)
+		}
+	}
+	return true
+}
+
+// handshakeError names the commonest mistakes.
+func handshakeError(err error) error {
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &record):
+		return fmt.Errorf("the client does not speak TLS, as it has to on this port: %w", err)
+	case errors.Is(err, net.ErrClosed):
+		return fmt.Errorf("it has taken too long: %w", err)
+	}
+	return err
+}
+
+// tlsFromZooCfg translates the ssl.* settings of clients, if a port uses them.
+func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
+	if z.SecureClientPort != zoocfg.Unset {
+		c.SecureAddr = net.JoinHostPort(z.SecureClientPortAddress, strconv.Itoa(z.SecureClientPort))
+	}
+	c.PortUnification = z.PortUnification && c.ClientAddr != ""
+	if c.SecureAddr == "" && !c.PortUnification {
+		return nil
+	}
+	t := &z.TLS
+	switch {
+	case z.Auth.SSLScheme != schemeX509:
+		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemeX509)
+	case t.CRL, t.OCSP:
+		return errors.New("ssl.crl, ssl.ocsp: whether a client's certificate has been revoked cannot be checked here; remove the setting to go on without")
+	case t.KeyStore.Location == "":
+		return errors.New("ssl.keyStore.location is not set: a port with TLS needs a certificate")
+	}
+	c.TLS = &TLS{
+		Options: keystore.Options{
+			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
+			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
+			VerifyClientHost: t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
+		},
+		SuperUser: z.Auth.X509SuperUser,
+	}
+	return nil
+}
+
+func storeOf(s zoocfg.Store) keystore.Store {
+	return keystore.Store{Location: s.Location, Password: s.Password, PasswordPath: s.PasswordPath, Type: s.Type}
+}
+
+// protocolsOf returns the versions to offer. ssl.protocol limits them only when
+// it names one.
+func protocolsOf(t *zoocfg.TLS) []string {
+	if len(t.EnabledProtocols) == 0 && strings.HasPrefix(t.Protocol, "TLSv") {
+		return []string{t.Protocol}
+	}
+	return t.EnabledProtocols
+}
