@@ -80,8 +80,8 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 		m.endSession(c)
 	case KindReap:
 		err = m.applyReap(c)
-	case KindReconfigBegin, KindReconfigDone:
-		return m.applyReconfig(server, c)
+	case KindReconfigRefused:
+		err = m.applyRefusal(c)
 	default:
 		err = errUnknownCommand
 	}
@@ -109,7 +109,7 @@ func (m *machine) applyRequest(c *Command) error {
 	case proto.OpCloseSession:
 		m.endSession(c)
 	case proto.OpReconfig:
-		m.refuseReconfig(c)
+		m.applyReconfig(c)
 	default:
 		m.ran(m.tree.Apply(m.begin(c), c.Op, req))
 	}
@@ -176,15 +176,6 @@ func (m *machine) applyReap(c *Command) error {
 	m.out.Op, m.out.Body = proto.OpDeleteContainer, nil
 	m.ran(m.tree.Apply(m.begin(c), proto.OpDeleteContainer, &m.reap))
 	return nil
-}
-
-// refuseReconfig answers a reconfig of a server that stands alone.
-func (m *machine) refuseReconfig(c *Command) {
-	m.advance(c)
-	m.out.Code = proto.ErrUnimplemented
-	if m.tx.Policy&tree.ReconfigEnabled == 0 {
-		m.out.Code = proto.ErrReconfigDisabled
-	}
 }
 
 // changed returns the events with e added, if this server leads and therefore

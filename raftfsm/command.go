@@ -14,9 +14,11 @@ const (
 	KindExpire Kind = iota + KindSync + 1
 	// KindReap deletes an empty container or an outlived TTL znode.
 	KindReap
-	// KindReconfigBegin asks for another membership.
-	KindReconfigBegin
-	// KindReconfigDone makes a change of membership known.
+	// KindReconfigRefused is a client's reconfig that the leader refused for a
+	// reason that is not in the log.
+	KindReconfigRefused
+	// KindReconfigDone tells of a change of membership that no client asked
+	// for. It is no command.
 	KindReconfigDone
 
 	kindEnd // one past the last
@@ -123,8 +125,8 @@ func (k Kind) String() string {
 		return "expire"
 	case KindReap:
 		return "reap"
-	case KindReconfigBegin:
-		return "reconfigBegin"
+	case KindReconfigRefused:
+		return "reconfigRefused"
 	case KindReconfigDone:
 		return "reconfigDone"
 	}

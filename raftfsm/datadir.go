@@ -108,7 +108,9 @@ func syncDir(dir string) error {
 // whether Raft has any. A new identity is written before there is state.
 func (n *Node) loadIdentity(hasState bool) error {
 	if n.cfg.Memory {
-		n.identity = newIdentity(n.cfg.ID)
+		if n.cfg.standalone() {
+			n.identity = newIdentity(n.cfg.ID)
+		}
 		return nil
 	}
 	id, found, err := readIdentity(n.cfg.LogDir)
@@ -123,6 +125,9 @@ func (n *Node) loadIdentity(hasState bool) error {
 	case hasState:
 		return fmt.Errorf("%s or %s holds state, but %s is missing: the directories do not belong together, or one was emptied",
 			n.cfg.LogDir, n.cfg.SnapDir, filepath.Join(n.cfg.LogDir, identityFile))
+	}
+	if !n.cfg.standalone() {
+		return nil // the ensemble decides
 	}
 	n.identity = newIdentity(n.cfg.ID)
 	return n.identity.write(n.cfg.LogDir)

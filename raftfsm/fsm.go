@@ -31,7 +31,6 @@ type machine struct {
 	level       uint32    // newest behaviour that the log asked for
 	cluster     clusterID // zero until the first leaderStart
 	config      []byte    // text of /zookeeper/config, nil in a standalone server
-	reconfig    []byte    // the change of membership that has begun and is not done, nil without
 
 	// Derived and local.
 	index       uint64 // newest entry applied
@@ -47,6 +46,11 @@ type machine struct {
 	fail    func(error)   // reports what stopped the machine
 	log     *slog.Logger
 	stopped bool // after fail: nothing is applied any more
+	// frozen: a snapshot was installed and the Raft instance that did it is
+	// about to be replaced. The next one brings what follows the snapshot again.
+	frozen     bool
+	freezeNext atomic.Bool        // the next Restore comes from a leader: freeze after it
+	applied    func(index uint64) // told of everything applied
 
 	// configured is told of every change of Raft's configuration.
 	configured func(index uint64, conf raft.Configuration)
@@ -70,7 +74,7 @@ var _ raft.ConfigurationStore = (*machine)(nil)
 
 // Apply applies one entry.
 func (m *machine) Apply(l *raft.Log) any {
-	if m.stopped {
+	if m.stopped || m.frozen {
 		return nil
 	}
 	if err := m.apply(l.Index, l.Data); err != nil {
@@ -83,11 +87,12 @@ func (m *machine) Apply(l *raft.Log) any {
 // has it at all also lets Raft take a snapshot although the newest entry is one
 // of these.
 func (m *machine) StoreConfiguration(index uint64, conf raft.Configuration) {
-	if m.stopped {
+	if m.stopped || m.frozen {
 		return
 	}
 	m.index = index
 	m.configured(index, conf)
+	m.applied(index)
 }
 
 // stop ends the machine: an entry that cannot be applied must not be skipped.
@@ -115,6 +120,7 @@ func (m *machine) apply(index uint64, data []byte) error {
 		m.post(m.events)
 		m.events = m.events[:0]
 	}
+	m.applied(index)
 	m.snapCounter.bytes += int64(len(data))
 	m.snapCounter.poke()
 	return nil

@@ -33,6 +33,10 @@ const startRetry = 20 * time.Millisecond
 func (n *Node) control() {
 	defer close(n.controlDone)
 	for {
+		var leads <-chan bool
+		if r := n.raftNow(); r != nil {
+			leads = r.LeaderCh()
+		}
 		var failed, refused, unsent <-chan error
 		if n.forwarding != nil {
 			unsent = n.forwarding.failed
@@ -44,11 +48,11 @@ func (n *Node) control() {
 			}
 		}
 		select {
-		case leads := <-n.raft.LeaderCh():
+		case won := <-leads:
 			// A value may stand for several: true while leading means that
 			// leadership was lost and won again.
 			n.stepDown(raft.ErrLeadershipLost)
-			if leads {
+			if won {
 				n.beginLead()
 			}
 		case <-n.mail.wake:
@@ -111,7 +115,8 @@ func (n *Node) started(server uint8, incarnation uint64) {
 // beginLead proposes the leaderStart of a new incarnation, if Raft still says
 // that this server leads.
 func (n *Node) beginLead() {
-	if n.lead != nil || n.halted || n.raft.State() != raft.Leader {
+	r := n.raftNow()
+	if n.lead != nil || n.halted || r == nil || r.State() != raft.Leader {
 		return
 	}
 	l := &leadership{incarnation: rand.Uint64(), refused: make(chan error, 1)}
@@ -125,7 +130,7 @@ func (n *Node) beginLead() {
 	n.others.leading(&s)
 	entry := s.append(nil)
 	n.background.Go(func() {
-		if err := n.raft.Apply(entry, 0).Error(); err != nil {
+		if err := r.Apply(entry, 0).Error(); err != nil {
 			l.refused <- err
 		}
 	})
@@ -137,7 +142,7 @@ func (n *Node) openLead() {
 	n.deadlines.reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
-		raft: n.raft, incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Now, claim: n.machine.lastCheck,
+		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Now, claim: n.machine.lastCheck,
 		local: n.intake, remote: n.remote, wake: n.wake,
 	}
 	n.lead.proposer.start(&n.background)

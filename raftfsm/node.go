@@ -39,7 +39,7 @@ type Node struct {
 	others    others
 	stores    stores
 	transport raft.Transport
-	raft      *raft.Raft
+	running   atomic.Pointer[raft.Raft] // see raftNow
 	identity  identity
 
 	ready     chan struct{}
@@ -104,6 +104,7 @@ func newNode(cfg Config) *Node {
 		own:        func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
 		post:       n.mail.post,
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
+		applied:    func(index uint64) { n.others.applied(index) },
 		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}
 	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}
@@ -145,8 +146,18 @@ func (n *Node) Propose(c *Command) error {
 	default:
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
+	if e, ok := n.others.(*ensemble); ok && c.Op == proto.OpReconfig && c.Kind == KindRequest {
+		return e.reconfig(c)
+	}
 	return n.intake.propose(c, false)
 }
+
+// errNoRaft answers what needs the log before this server has one.
+var errNoRaft = errors.New("the server has not joined its ensemble yet")
+
+// raftNow returns the Raft instance of the moment: nil until a member has found
+// its ensemble, another one after a snapshot was installed.
+func (n *Node) raftNow() *raft.Raft { return n.running.Load() }
 
 // Ready is closed when the server has caught up for the first time.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
@@ -201,8 +212,12 @@ func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }
 
 // Snapshot writes a snapshot now and shortens the log.
 func (n *Node) Snapshot() error {
-	n.reloadTrailing()
-	err := n.raft.Snapshot().Error()
+	r := n.raftNow()
+	if r == nil {
+		return errNoRaft
+	}
+	n.reloadTrailing(r)
+	err := r.Snapshot().Error()
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
 	}
@@ -233,7 +248,8 @@ func (n *Node) close() error {
 		// Raft's goroutines wait for the store, and the store for its Close.
 		errs = append(errs, n.closeStores())
 	}
-	if !waitFor(func() { _ = n.raft.Shutdown().Error() }) {
+	n.others.settle()
+	if r := n.raftNow(); r != nil && !waitFor(func() { _ = r.Shutdown().Error() }) {
 		errs = append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit))
 	}
 	n.others.close()

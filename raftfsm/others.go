@@ -40,6 +40,9 @@ type others interface {
 	// configuration that takes effect.
 	configured(index uint64, conf raft.Configuration)
 
+	// applied is called there with the index of every entry applied.
+	applied(index uint64)
+
 	// confirmed returns the newest time at which a leader that could commit is
 	// known to have heard of this server's sessions.
 	confirmed() time.Time
@@ -54,6 +57,9 @@ type others interface {
 	// transfer hands the lead to another server.
 	transfer(ctx context.Context) error
 
+	// settle is called before Raft is shut down for good: a lead is handed to
+	// another server, and no further Raft instance is started.
+	settle()
 	// silence ends all talk with other servers, without waiting: this server
 	// has failed. close does the same when the Node is closed, after Raft was
 	// shut down, and waits for its goroutines.
@@ -71,9 +77,11 @@ func (alone) opened(uint64)                         {}
 func (alone) closed(error)                          {}
 func (alone) led(uint8, uint64)                     {}
 func (alone) configured(uint64, raft.Configuration) {}
+func (alone) applied(uint64)                        {}
 func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
 func (alone) confirmedRecently() bool               { return true }
 func (alone) transfer(context.Context) error        { return nil }
+func (alone) settle()                               {}
 func (alone) silence()                              {}
 func (alone) close()                                {}
 func (a alone) status(s *Status, leads bool) {

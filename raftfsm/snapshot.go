@@ -16,7 +16,7 @@ import (
 // The layout of a snapshot, inside the frames of chunk.go:
 //
 //	snapshot = magic:8 format:4 incarnation:8 seq:8 level:4 cluster:16 index:8
-//	           digest:8 config:buffer reconfig:buffer sessions:buffer
+//	           digest:8 config:buffer sessions:buffer
 //	           tree
 //
 // digest is the digest of tree and sessions as batches carry it.
@@ -60,7 +60,6 @@ func (m *machine) appendHeader(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, m.index)
 	b = binary.BigEndian.AppendUint64(b, m.tree.FullDigest()^m.rows)
 	b = proto.AppendBuffer(b, m.config)
-	b = proto.AppendBuffer(b, m.reconfig)
 	return proto.AppendBuffer(b, m.sessions.AppendTo(nil))
 }
 
@@ -109,6 +108,8 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		err = fmt.Errorf("restoring a snapshot: %w", err)
 		m.stop(err)
 	}
+	m.frozen = m.freezeNext.Swap(false)
+	m.applied(m.index)
 	return err
 }
 
@@ -173,7 +174,6 @@ func (m *machine) readHeader(r io.Reader) (digest uint64, err error) {
 	digest = binary.BigEndian.Uint64(b[8:])
 	rec := proto.NewReader(b[16:])
 	m.config = rec.Buffer()
-	m.reconfig = rec.Buffer()
 	table := rec.Buffer()
 	if err := rec.Err(); err != nil {
 		return 0, fmt.Errorf("header: %w", err)

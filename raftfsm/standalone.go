@@ -50,13 +50,15 @@ func (n *Node) openState() error {
 }
 
 // startRaft starts Raft on the opened state, with bootstrap as its first
-// configuration when it has none.
+// configuration when it has none; an empty one leaves that to a leader.
 func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	conf := n.raftConfig(n.identity.RaftID)
 	logs, stable, snaps := n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots()
-	err := raft.BootstrapCluster(conf, logs, stable, snaps, n.transport, bootstrap)
-	if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
-		return fmt.Errorf("first configuration: %w", err)
+	if len(bootstrap.Servers) > 0 {
+		err := raft.BootstrapCluster(conf, logs, stable, snaps, n.transport, bootstrap)
+		if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
+			return fmt.Errorf("first configuration: %w", err)
+		}
 	}
 	type outcome struct {
 		raft *raft.Raft
@@ -69,7 +71,9 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	}()
 	select {
 	case o := <-started:
-		n.raft = o.raft
+		if o.err == nil {
+			n.running.Store(o.raft)
+		}
 		return o.err
 	case err := <-n.stores.Failed():
 		return err
@@ -81,11 +85,11 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 // there is nobody else: whoever configures one server on the directory of a
 // member would depose a healthy leader.
 func (n *Node) leadAlone() error {
-	servers := n.raft.GetConfiguration().Configuration().Servers
+	servers := n.raftNow().GetConfiguration().Configuration().Servers
 	if len(servers) != 1 || servers[0].ID != n.identity.RaftID || servers[0].Suffrage != raft.Voter {
 		err := fmt.Errorf("%s belongs to a member of an ensemble of %d servers (%v), but the configuration names this server alone",
 			n.cfg.LogDir, len(servers), servers)
-		return errors.Join(err, n.raft.Shutdown().Error())
+		return errors.Join(err, n.raftNow().Shutdown().Error())
 	}
 	var resp raft.TimeoutNowResponse
 	err := n.transport.TimeoutNow(servers[0].ID, n.transport.LocalAddr(), &raft.TimeoutNowRequest{

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -232,4 +233,27 @@ func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
 		return WrongTarget
 	}
 	return Accepted
+}
+
+// HashOf is the fingerprint of a canonical form.
+func HashOf(b []byte) Hash { return sha256.Sum256(b) }
+
+// MarshalText makes ids readable in files.
+func (c ClusterID) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(c[:])), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (c *ClusterID) UnmarshalText(b []byte) error { return decodeHex(c[:], b) }
+
+// MarshalText makes hashes readable in files.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h[:])), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hash) UnmarshalText(b []byte) error { return decodeHex(h[:], b) }
+
+func decodeHex(dst, src []byte) error {
+	if len(src) != hex.EncodedLen(len(dst)) {
+		return fmt.Errorf("%d hex digits, want %d", len(src), hex.EncodedLen(len(dst)))
+	}
+	_, err := hex.Decode(dst, src)
+	return err
 }

@@ -69,6 +69,17 @@ func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.App
 	p.start(peer)
 }
 
+// Acked returns the newest index that a peer has acknowledged in this term.
+func (t *Transport) Acked(term uint64, id raft.ServerID) uint64 {
+	p := &t.pusher
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if peer := p.peers[id]; peer != nil && peer.term == term {
+		return peer.last
+	}
+	return 0
+}
+
 // committed tells every peer of a new commit index.
 func (p *pusher) committed(index uint64) {
 	for {

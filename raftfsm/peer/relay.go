@@ -14,14 +14,22 @@ func (t *Transport) relay() {
 	for {
 		select {
 		case rpc := <-t.net.Consumer():
-			if req, ok := rpc.Command.(*raft.InstallSnapshotRequest); ok && t.outdated(req) {
+			req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)
+			if snapshot && t.outdated(req) {
 				// As if it had been installed: everything in it is here.
 				_, _ = io.Copy(io.Discard, rpc.Reader)
 				rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
 				continue
 			}
-			if !t.deliver(rpc) {
+			if snapshot && t.cfg.Installing != nil {
+				t.cfg.Installing()
+			}
+			r, ok := t.deliver(rpc)
+			if !ok {
 				return
+			}
+			if done, ok := r.Response.(*raft.InstallSnapshotResponse); ok && done.Success && t.cfg.Installed != nil {
+				t.cfg.Installed()
 			}
 		case <-t.done:
 			return
@@ -36,21 +44,21 @@ func (t *Transport) outdated(req *raft.InstallSnapshotRequest) bool {
 	return t.cfg.Applied != nil && req.LastLogIndex <= t.cfg.Applied()
 }
 
-// deliver returns false when the transport was closed meanwhile.
-func (t *Transport) deliver(rpc raft.RPC) bool {
+// deliver returns Raft's answer, false when the transport was closed meanwhile.
+func (t *Transport) deliver(rpc raft.RPC) (raft.RPCResponse, bool) {
 	answer := make(chan raft.RPCResponse, 1)
 	inner := raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answer}
 	select {
 	case t.consumer <- inner:
 	case <-t.done:
-		return false
+		return raft.RPCResponse{}, false
 	}
 	select {
 	case r := <-answer:
 		rpc.Respond(r.Response, r.Error)
-		return true
+		return r, true
 	case <-t.done:
-		return false
+		return raft.RPCResponse{}, false
 	}
 }
 

@@ -32,6 +32,7 @@ type streams struct {
 	local    netAddr
 	incoming chan net.Conn
 	lost     func(from raft.ServerID) // an accepted connection ended
+	also     func(id raft.ServerID) []string
 	ctx      context.Context
 	cancel   context.CancelFunc
 
@@ -44,8 +45,8 @@ type netAddr string
 func (netAddr) Network() string  { return "raft" }
 func (a netAddr) String() string { return string(a) }
 
-func newStreams(hub *Hub, local string, lost func(raft.ServerID)) *streams {
-	s := &streams{hub: hub, local: netAddr(local), incoming: make(chan net.Conn), lost: lost,
+func newStreams(hub *Hub, local string, also func(raft.ServerID) []string, lost func(raft.ServerID)) *streams {
+	s := &streams{hub: hub, local: netAddr(local), incoming: make(chan net.Conn), lost: lost, also: also,
 		conns: make(map[net.Conn]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	hub.Handle(Raft, s.take)
@@ -81,7 +82,7 @@ func (s *streams) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
-	conn, _, err := s.hub.Dial(ctx, Raft, addr, id)
+	conn, err := s.dialAny(ctx, id, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +90,24 @@ func (s *streams) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		return c, nil
 	}
 	return nil, net.ErrClosed
+}
+
+// dialAny tries the address in Raft's configuration and, when the server is
+// not there, those that it may have moved to.
+func (s *streams) dialAny(ctx context.Context, id, addr string) (net.Conn, error) {
+	conn, _, err := s.hub.Dial(ctx, Raft, addr, id)
+	if err == nil || s.also == nil {
+		return conn, err
+	}
+	for _, other := range s.also(raft.ServerID(id)) {
+		if other == addr {
+			continue
+		}
+		if conn, _, oerr := s.hub.Dial(ctx, Raft, other, id); oerr == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 func (s *streams) Addr() net.Addr { return s.local }

@@ -21,6 +21,13 @@ type TransportConfig struct {
 	// Applied is the newest index handed to the state machine. A snapshot that
 	// does not go beyond it is not installed. Nil: everything is installed.
 	Applied func() uint64
+	// Installing is called before Raft is given a snapshot, Installed after it
+	// has taken one over. Nil: nobody cares.
+	Installing, Installed func()
+	// Elsewhere returns more addresses at which a server may be found when the
+	// one in Raft's configuration does not lead to it. The handshake tells
+	// whether it is that server. Nil: there are none.
+	Elsewhere func(id raft.ServerID) []string
 	// Stalled reports that a write to this server's log has been hanging for
 	// longer than anybody should wait for. Nil: never.
 	Stalled func() bool
@@ -83,7 +90,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), done: make(chan struct{})}
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
-	t.streams = newStreams(cfg.Hub, cfg.Addr, t.Suspect)
+	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
 	t.net = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  t.streams,
 		MaxPool: 3, // replication, heartbeats, pushes

@@ -1,0 +1,217 @@
+package raftfsm
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// cluster is an ensemble in one process.
+type cluster struct {
+	t       *testing.T
+	net     *peer.Memory
+	list    []Member // of the configuration files
+	configs map[uint64]Config
+	rigs    map[uint64]*rig
+	disks   string // directories of the servers; empty: in memory
+}
+
+func hostOf(id uint64) string { return fmt.Sprintf("s%d", id) }
+
+// memberAt is a server as the configuration files of a test name it.
+func memberAt(id uint64) Member {
+	return Member{ID: id, QuorumAddr: hostOf(id) + ":2888", ElectionAddr: hostOf(id) + ":3888", ClientAddr: "0.0.0.0:2181"}
+}
+
+// newCluster describes an ensemble of n voters without starting any.
+func newCluster(t *testing.T, n int) *cluster {
+	c := &cluster{t: t, net: peer.NewMemory(), configs: make(map[uint64]Config), rigs: make(map[uint64]*rig)}
+	for id := uint64(1); id <= uint64(n); id++ {
+		c.list = append(c.list, memberAt(id))
+	}
+	return c
+}
+
+// onDisk gives the servers directories, so that they can be restarted.
+func (c *cluster) onDisk() *cluster {
+	c.disks = c.t.TempDir()
+	return c
+}
+
+func (c *cluster) dir(id uint64) string { return fmt.Sprintf("%s/%d", c.disks, id) }
+
+// start starts a server without waiting for it.
+func (c *cluster) start(id uint64, tune ...func(*Config)) *rig {
+	c.t.Helper()
+	r := &rig{recorder: newRecorder(), t: c.t}
+	cfg := Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: r.recorder,
+		TickTime: 200 * time.Millisecond, Policy: tree.ExtendedTypes | tree.ReconfigEnabled}
+	if c.disks == "" {
+		cfg.Memory = true
+	} else {
+		cfg.LogDir, cfg.SnapDir = c.dir(id)+"/log", c.dir(id)+"/snap"
+	}
+	if os.Getenv("ZKGO_TEST_LOG") != "" {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("server", id)
+	}
+	for _, f := range tune {
+		f(&cfg)
+	}
+	n, err := Start(cfg)
+	if err != nil {
+		c.t.Fatalf("server %d: %v", id, err)
+	}
+	r.Node = n
+	c.rigs[id] = r
+	c.t.Cleanup(func() { n.Close() })
+	return r
+}
+
+// startAll starts every listed server and waits until all serve.
+func (c *cluster) startAll() {
+	c.t.Helper()
+	for _, m := range c.list {
+		c.start(m.ID)
+	}
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
+}
+
+// kill ends a server as abruptly as a process dies.
+func (c *cluster) kill(id uint64) {
+	c.t.Helper()
+	c.net.Kill(hostOf(id))
+	r := c.rigs[id]
+	delete(c.rigs, id)
+	r.Close()
+}
+
+// awaitServed waits until the server serves.
+func (r *rig) awaitServed() Status {
+	r.t.Helper()
+	r.recorder.wait(r.t, "serving", func() bool { return r.Status().Serving })
+	return r.Status()
+}
+
+// leader waits until one of the servers leads and returns it.
+func (c *cluster) leader() (uint64, *rig) {
+	c.t.Helper()
+	var id uint64
+	c.eventually("a leader", func() bool {
+		for i, r := range c.rigs {
+			if s := r.Status(); s.Role == Leader && s.Serving {
+				id = i
+				return true
+			}
+		}
+		return false
+	})
+	return id, c.rigs[id]
+}
+
+func (c *cluster) follower() (uint64, *rig) {
+	c.t.Helper()
+	lead, _ := c.leader()
+	for id, r := range c.rigs {
+		if id != lead {
+			r.awaitServed()
+			return id, r
+		}
+	}
+	c.t.Fatal("no follower")
+	return 0, nil
+}
+
+func (c *cluster) eventually(what string, ok func() bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(2 * patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			for id, r := range c.rigs {
+				c.t.Logf("server %d: %+v", id, r.Status())
+			}
+			c.t.Fatalf("not within %v: %s", 2*patience, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// sure repeats a command until it was applied: connections of clients that were
+// lost on the way come back, too. It re-attaches the session.
+func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) Command) outcome {
+	c.t.Helper()
+	deadline := time.After(2 * patience)
+	for {
+		ch := r.send(cmd(*s))
+		lost := r.lostCount()
+		for waiting := true; waiting; {
+			select {
+			case o := <-ch:
+				return o
+			case <-time.After(10 * time.Millisecond):
+				waiting = r.lostCount() == lost
+			case <-deadline:
+				c.t.Fatal("a command was not applied")
+			}
+		}
+		if o, ok := r.tryReattach(*s); ok {
+			s.Gen = o.attached.Gen
+		}
+	}
+}
+
+func (r *rig) lostCount() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.lost)
+}
+
+func (r *rig) tryReattach(s session.Session) (outcome, bool) {
+	lost := r.lostCount()
+	ch := r.send(Command{Kind: KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password})
+	for r.lostCount() == lost {
+		select {
+		case o := <-ch:
+			return o, true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return outcome{}, false
+}
+
+// settled waits until all servers have applied the same and checks that they
+// hold the same.
+func (c *cluster) settled() {
+	c.t.Helper()
+	c.eventually("all at the same zxid", func() bool {
+		var zxid int64
+		for _, r := range c.rigs {
+			if z := r.zxid(); zxid != 0 && z != zxid {
+				return false
+			} else {
+				zxid = z
+			}
+		}
+		return true
+	})
+	var first string
+	var from uint64
+	for id, r := range c.rigs {
+		d := r.dump()
+		if first == "" {
+			first, from = d, id
+		} else if d != first {
+			c.t.Fatalf("servers %d and %d differ:\n%s\n---\n%s", from, id, first, d)
+		}
+	}
+}
+
+var _ = proto.Ok

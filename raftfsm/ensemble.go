@@ -1,0 +1,443 @@
+package raftfsm
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// ensemble is the others of a member: everything that a server knows of, hears
+// from and tells the rest of its ensemble.
+//
+//   - formation.go: how a server finds its place, before it has any Raft state
+//   - forward.go: commands to the leader
+//   - liveness.go: which sessions live, and what a follower may rely on
+//   - members.go, reconcile.go, reconfig.go: who belongs to the ensemble
+//
+// Lock order: nothing is called with mu held that waits or takes another lock.
+type ensemble struct {
+	n         *Node
+	self      Member
+	log       *slog.Logger
+	hub       *peer.Hub
+	formation *formation
+	joins     joins
+	reconfigs reconfigs
+
+	ctx    context.Context // ends with settle
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	appliedIndex atomic.Uint64
+	progress     chan struct{} // capacity 1: something was applied
+	installed    chan struct{} // capacity 1: a snapshot was installed
+
+	mu        sync.Mutex
+	transport *peer.Transport // of the Raft instance of the moment
+	lead      *leading        // while this server's leadership is open
+	target    target          // whom the log says to follow
+	attending context.CancelFunc
+	contact   time.Time     // newest confirmed contact with a leader
+	reporting map[int64]int // sessions that wait in a reconfig
+}
+
+// leading is one open leadership; ctx ends with it.
+type leading struct {
+	incarnation uint64
+	ctx         context.Context
+	cancel      context.CancelFunc
+}
+
+// target is a leadership of another server.
+type target struct {
+	server      uint64
+	incarnation uint64
+}
+
+var _ others = (*ensemble)(nil)
+
+// startEnsemble starts a member of an ensemble. It returns before the server
+// has found its place: that takes as long as it takes the others to come.
+func (n *Node) startEnsemble() error {
+	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
+	if i < 0 {
+		return fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
+	}
+	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int),
+		progress: make(chan struct{}, 1), installed: make(chan struct{}, 1)}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	n.others = e
+	if err := n.openState(); err != nil {
+		return err
+	}
+	dir := n.cfg.LogDir
+	if n.cfg.Memory {
+		dir = ""
+	}
+	store, err := openSeat(dir)
+	if err != nil {
+		return err
+	}
+	if e.hub, err = peer.Listen(n.cfg.Network, e.listenAddr(), e.identity(), e.log); err != nil {
+		return err
+	}
+	e.formation = &formation{self: e.self, members: n.cfg.Members, hub: e.hub, store: store, settle: e.become,
+		log: e.log, leads: e.leads, join: e.join, phase: phaseEmpty,
+		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
+	if store.seat.Bound != nil {
+		e.formation.phase = phaseBound
+	}
+	e.hub.Handle(peer.Probe, e.acceptProbe)
+	e.hub.Handle(peer.Forward, e.acceptForward)
+	e.hub.Handle(peer.Liveness, e.acceptLiveness)
+	e.wg.Go(e.run)
+	return nil
+}
+
+func (e *ensemble) listenAddr() string {
+	if !e.n.cfg.ListenAll {
+		return e.self.QuorumAddr
+	}
+	_, port, err := net.SplitHostPort(e.self.QuorumAddr)
+	if err != nil {
+		return e.self.QuorumAddr
+	}
+	return ":" + port
+}
+
+// identity is what this server says in handshakes.
+func (e *ensemble) identity() peer.Identity {
+	id := e.n.identity
+	out := peer.Identity{ServerID: string(id.RaftID), Cluster: peer.ClusterID(id.clusterID()),
+		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.nonce}
+	if out.ServerID == "" {
+		out.ServerID = string(founderID(e.self.ID))
+	}
+	return out
+}
+
+// become gives this server its identity.
+func (e *ensemble) become(id raft.ServerID, cluster peer.ClusterID) error {
+	next := identity{Format: identityFormat, Server: e.n.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
+	if !e.n.cfg.Memory {
+		if err := next.write(e.n.cfg.LogDir); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(e.n.cfg.LogDir, identityFile), err)
+		}
+	}
+	e.n.identity = next
+	return nil
+}
+
+// run brings this server into its ensemble and keeps it there.
+func (e *ensemble) run() {
+	bootstrap, first, err := e.place()
+	if err == nil {
+		err = e.startMember(bootstrap)
+	}
+	if err != nil {
+		if e.ctx.Err() == nil {
+			e.n.mail.post([]event{{kind: evFailed, err: err}})
+		}
+		return
+	}
+	e.wg.Go(e.followLoop)
+	e.wg.Go(e.reconcileLoop)
+	e.wg.Go(e.lookoutLoop)
+	e.openingElection(bootstrap, first)
+	for {
+		select {
+		case <-e.installed:
+			if err := e.recycle(); err != nil {
+				if e.ctx.Err() == nil {
+					e.n.mail.post([]event{{kind: evFailed, err: err}})
+				}
+				return
+			}
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// place finds out as who this server starts its Raft, and with which first
+// configuration: none when it has Raft state or a leader will bring it.
+func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err error) {
+	bound := e.formation.store.seat.Bound
+	if e.n.identity.RaftID == "" {
+		founded, err := e.formation.run(e.ctx)
+		if err != nil {
+			return bootstrap, nil, err
+		}
+		if !founded {
+			return bootstrap, nil, nil
+		}
+		bound = e.formation.store.seat.Bound
+		first = bound
+	}
+	// A founder that was stopped before it wrote its first entry does it now.
+	if bound != nil && bound.Cluster == peer.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == founderID(e.self.ID) {
+		bootstrap = bound.configuration()
+	}
+	return bootstrap, first, nil
+}
+
+// startMember starts the first Raft instance.
+func (e *ensemble) startMember(bootstrap raft.Configuration) error {
+	e.n.machine.cluster = e.n.identity.clusterID()
+	e.appliedIndex.Store(e.n.machine.index)
+	e.hub.SetIdentity(e.identity())
+	if err := e.startRaft(bootstrap); err != nil {
+		return err
+	}
+	e.formation.member(e.n.identity.RaftID)
+	return nil
+}
+
+// startRaft starts a Raft instance with a transport of its own.
+func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
+	trans := peer.NewTransport(peer.TransportConfig{
+		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log),
+		Applied: e.handedOver, Stalled: e.stalled, View: e.view, Elsewhere: e.addresses,
+		Installing: func() { e.n.machine.freezeNext.Store(true) },
+		Installed: func() {
+			select {
+			case e.installed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	e.n.transport = trans
+	e.mu.Lock()
+	e.transport = trans
+	e.mu.Unlock()
+	if err := e.n.startRaft(bootstrap); err != nil {
+		return errors.Join(err, trans.Close())
+	}
+	e.n.do(func() {}) // the control goroutine listens to another instance now
+	return nil
+}
+
+// recycle replaces the Raft instance after it installed a snapshot: it still
+// believes that its log ends where it did before, and may refuse the leader's
+// entries for ever.
+func (e *ensemble) recycle() error {
+	e.log.Info("starting Raft anew after a snapshot was installed")
+	if err := e.n.raftNow().Shutdown().Error(); err != nil {
+		return err
+	}
+	if e.ctx.Err() != nil {
+		return e.ctx.Err()
+	}
+	e.n.machine.frozen = false // no goroutine of Raft is left
+	return e.startRaft(raft.Configuration{})
+}
+
+// openingElection makes the founder with the highest id the first leader, as
+// in ZooKeeper, without waiting for an election timeout; so does a server that
+// is the only voter. One kick only: two at once would split the votes.
+func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding) {
+	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
+	voters := 0
+	for _, s := range servers {
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	self := slices.ContainsFunc(servers, func(s raft.Server) bool {
+		return s.ID == e.n.identity.RaftID && s.Suffrage == raft.Voter
+	})
+	switch {
+	case self && voters == 1:
+	case first != nil && first.first(e.self.ID):
+		if !e.awaitFounders(first) {
+			return
+		}
+	default:
+		return
+	}
+	e.transportNow().Kick()
+}
+
+// awaitFounders waits until the founders run Raft, all of them or, after a
+// while, a majority.
+func (e *ensemble) awaitFounders(b *founding) bool {
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	e.formation.askAll(ctx, &wg)
+	enough := time.Now().Add(grace)
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		members, all := e.formation.settled(b)
+		if all || members >= e.formation.majority() && time.Now().After(enough) {
+			return true
+		}
+		if _, id := e.n.raftNow().LeaderWithID(); id != "" {
+			return false
+		}
+		select {
+		case <-e.formation.changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (e *ensemble) transportNow() *peer.Transport {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.transport
+}
+
+// handedOver is the newest index that Raft gave to the state machine.
+func (e *ensemble) handedOver() uint64 {
+	if r := e.n.raftNow(); r != nil {
+		return r.AppliedIndex()
+	}
+	return 0
+}
+
+// stalled says whether the log's disk hangs.
+func (e *ensemble) stalled() bool {
+	s, ok := e.n.stores.(interface{ Stalled() bool })
+	return ok && s.Stalled()
+}
+
+// view is what the transport needs to look for a dead leader.
+func (e *ensemble) view() peer.View {
+	r := e.n.raftNow()
+	if r == nil {
+		return peer.View{}
+	}
+	_, leader := r.LeaderWithID()
+	return peer.View{Leader: leader, Config: r.GetConfiguration().Configuration()}
+}
+
+// leads says who leads, for other servers to be told.
+func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
+	e.mu.Lock()
+	leading = e.lead != nil
+	e.mu.Unlock()
+	if leading {
+		return true, e.self.ID, e.self.QuorumAddr
+	}
+	v := e.view()
+	for _, s := range v.Config.Servers {
+		if s.ID == v.Leader && v.Leader != "" {
+			return false, serverOf(s.ID), string(s.Address)
+		}
+	}
+	return false, 0, ""
+}
+
+func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
+	respond(conn, from, func(q *question, from peer.Identity) *answer {
+		switch {
+		case q.Probe != nil:
+			e.noteAddress(q.Probe, from)
+			return &answer{Probe: e.formation.answer(q.Probe, from)}
+		case q.Reconfig != nil && from.Cluster == e.hub.Identity().Cluster:
+			return &answer{Reconfig: e.drive(e.ctx, q.Reconfig)}
+		}
+		return &answer{Error: "a question that this server does not understand"}
+	})
+}
+
+// opened implements others.
+func (e *ensemble) opened(incarnation uint64) {
+	l := &leading{incarnation: incarnation}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	e.mu.Lock()
+	e.lead = l
+	e.target = target{}
+	if e.attending != nil {
+		e.attending()
+	}
+	e.mu.Unlock()
+	e.reconfigs.poke()
+}
+
+// closed implements others.
+func (e *ensemble) closed(error) {
+	e.mu.Lock()
+	l, trans := e.lead, e.transport
+	e.lead = nil
+	e.mu.Unlock()
+	if l != nil {
+		l.cancel()
+	}
+	if trans != nil {
+		trans.Deposed()
+	}
+}
+
+// leadNow returns the open leadership of this server, nil without.
+func (e *ensemble) leadNow() *leading {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lead
+}
+
+// applied implements others.
+func (e *ensemble) applied(index uint64) {
+	e.appliedIndex.Store(index)
+	select {
+	case e.progress <- struct{}{}:
+	default:
+	}
+	if e.n.incarnation.Load() != 0 {
+		if t := e.transportNow(); t != nil {
+			t.Committed(index)
+		}
+	}
+}
+
+// status implements others.
+func (e *ensemble) status(*Status, bool) {}
+
+// settle implements others.
+func (e *ensemble) settle() {
+	if !e.n.failed() && e.n.raftNow() != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*electionTimeout)
+		if err := e.transfer(ctx); err != nil {
+			e.log.Info("the lead was not handed over", "err", err)
+		}
+		cancel()
+	}
+	e.cancel()
+	e.wg.Wait()
+}
+
+// silence implements others.
+func (e *ensemble) silence() {
+	e.cancel()
+	e.n.background.Go(func() { _ = e.hub.Close() })
+}
+
+// close implements others.
+func (e *ensemble) close() {
+	e.cancel()
+	if e.hub != nil {
+		_ = e.hub.Close()
+	}
+	e.wg.Wait()
+	if t := e.transportNow(); t != nil {
+		_ = t.Close()
+	}
+}

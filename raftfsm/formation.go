@@ -1,0 +1,405 @@
+package raftfsm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// How an ensemble forms. An empty server does nothing on its own: the same
+// list of servers on three empty disks may mean a first start, or two wiped
+// members of an ensemble whose third still holds acknowledged data.
+//
+//  1. Everybody asks everybody on its list. Once a majority of the listed
+//     voters, itself included, answered "empty, same list", and nobody
+//     answered with another list or an ensemble, the highest id among them
+//     draws up a founding: a random cluster id, the list, and the disks that
+//     were seen to be empty.
+//  2. Whoever is named in a founding with its own disk, and not bound yet,
+//     binds itself to it, durably. When a majority of the listed voters is
+//     bound to the same founding it is carried out: everybody bound writes the
+//     same first entry into its log. So of two foundings one at most is.
+//  3. Everybody else, among them whoever comes too late and whoever lost its
+//     disk, asks the leader to let it in, as a server that never was there.
+//
+// Invariant: a ServerID without a disk in it belongs to the one disk that the
+// founding names. A wiped disk cannot be taken for it.
+type formation struct {
+	self    Member
+	members []Member
+	hub     *peer.Hub
+	store   *seatStore
+	// settle makes this server's identity durable and public, before it is used.
+	settle func(id raft.ServerID, cluster peer.ClusterID) error
+	log    *slog.Logger
+	// leads says who leads, once this server has Raft state.
+	leads func() (leading bool, leader uint64, addr string)
+	// join handles the wish of another server to become a member.
+	join func(p *probe, from peer.Identity) (*admission, string)
+
+	mu      sync.Mutex
+	phase   phase
+	id      raft.ServerID // once phase is phaseMember
+	since   time.Time     // when a majority was first seen empty
+	table   map[uint64]sighting
+	changed chan struct{} // capacity 1
+	asking  bool          // not in Raft's configuration: ask to be let in
+}
+
+// sighting is the newest answer of one server on the list.
+type sighting struct {
+	probe
+	peer.Identity
+	at    time.Time
+	wrong bool // it has another list
+}
+
+const (
+	// askEvery is the pause between two questions to the same server.
+	askEvery = 40 * time.Millisecond
+	// askSlowly is the pause for a server that cannot be reached.
+	askSlowly = 250 * time.Millisecond
+	// freshFor is how long an answer counts.
+	freshFor = 3 * time.Second
+	// grace is how long a majority waits for the rest of the list.
+	grace = 250 * time.Millisecond
+)
+
+var errWaiting = errors.New("not decided yet")
+
+// run asks around until the server may start its Raft: founded tells that it
+// has to write the founding's first entry.
+func (f *formation) run(ctx context.Context) (founded bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	f.askAll(ctx, &wg)
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		founded, err := f.decide(time.Now())
+		if !errors.Is(err, errWaiting) {
+			return founded, err
+		}
+		select {
+		case <-f.changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// askAll starts to ask every other server on the list, over and over.
+func (f *formation) askAll(ctx context.Context, wg *sync.WaitGroup) {
+	for _, m := range f.members {
+		if m.ID == f.self.ID {
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			f.askOne(ctx, m)
+		}()
+	}
+}
+
+func (f *formation) askOne(ctx context.Context, m Member) {
+	for {
+		delay := askEvery
+		if !f.askOnce(ctx, m.ID, m.QuorumAddr) {
+			delay = askSlowly
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+		}
+	}
+}
+
+// askOnce asks the server at addr, and the leader that it names.
+func (f *formation) askOnce(ctx context.Context, server uint64, addr string) bool {
+	s, ok := f.query(ctx, addr)
+	if !ok {
+		return false
+	}
+	if s.ID == server || s.wrong {
+		f.note(server, s)
+	}
+	if s.Leader != 0 && !s.Leading && s.Leader != f.self.ID && s.LeaderAddr != "" {
+		// The leader need not be on our list.
+		if l, ok := f.query(ctx, s.LeaderAddr); ok && l.ID == s.Leader {
+			f.note(l.ID, l)
+		}
+	}
+	return true
+}
+
+func (f *formation) query(ctx context.Context, addr string) (sighting, bool) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	a, theirs, err := ask(ctx, f.hub, addr, "", &question{Probe: f.describe()})
+	s := sighting{Identity: theirs, at: time.Now()}
+	if err != nil {
+		r := refused(err)
+		s.wrong = r != nil && r.Code == peer.WrongList
+		return s, s.wrong
+	}
+	if a.Probe == nil {
+		return s, false
+	}
+	s.probe = *a.Probe
+	return s, true
+}
+
+func (f *formation) note(server uint64, s sighting) {
+	f.mu.Lock()
+	if s.Refusal != "" && s.Refusal != f.table[server].Refusal {
+		f.log.Warn("the ensemble does not let this server in", "leader", server, "reason", s.Refusal)
+	}
+	f.table[server] = s
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// describe is what this server says about itself.
+func (f *formation) describe() *probe {
+	leading, leader, addr := f.leads()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := &probe{ID: f.self.ID, Disk: f.store.seat.Disk, Addr: f.self.QuorumAddr, Observer: f.self.Observer,
+		Phase: f.phase, Bound: f.store.seat.Bound, Leading: leading, Leader: leader, LeaderAddr: addr,
+		As: f.id, Join: f.asking}
+	if p.As == "" {
+		p.As = joinerID(f.self.ID, p.Disk)
+	}
+	return p
+}
+
+// answer is what this server says to a probe.
+func (f *formation) answer(p *probe, from peer.Identity) *probe {
+	mine := f.describe()
+	if p.Join && mine.Leading {
+		mine.Admitted, mine.Refusal = f.join(p, from)
+	}
+	mine.Join = false
+	return mine
+}
+
+// decide looks at what the others said. errWaiting: nothing follows from it
+// yet.
+func (f *formation) decide(now time.Time) (founded bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.phase == phaseMember {
+		return false, nil
+	}
+	for _, s := range f.table {
+		if s.Admitted != nil && s.Admitted.ServerID == joinerID(f.self.ID, f.store.seat.Disk) {
+			return false, f.admitted(s.Admitted)
+		}
+	}
+	if err := f.bind(); err != nil {
+		return false, err
+	}
+	if f.store.seat.Bound != nil {
+		return f.carryOut()
+	}
+	f.asking = f.memberSeen()
+	if plan := f.plan(now); plan != nil {
+		if err := f.promise(plan); err != nil {
+			return false, err
+		}
+		return f.carryOut()
+	}
+	return false, errWaiting
+}
+
+// admitted makes this server the one that the leader lets in.
+func (f *formation) admitted(a *admission) error {
+	f.log.Info("joining the ensemble", "as", string(a.ServerID), "ensemble", a.Cluster.String())
+	return f.settle(a.ServerID, a.Cluster)
+}
+
+// memberSeen says whether somebody belongs to an ensemble that does not need
+// this server for its founding.
+func (f *formation) memberSeen() bool {
+	for _, s := range f.table {
+		if s.Phase == phaseMember && s.Cluster != (peer.ClusterID{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// bind promises this server to a founding that counts on it. One promise is
+// only given up for another when its founding cannot be carried out any more.
+func (f *formation) bind() error {
+	for _, s := range f.table {
+		b := s.Bound
+		if b == nil || b.List != listHash(f.members) || b.Disks[f.self.ID] != f.store.seat.Disk {
+			continue
+		}
+		if f.store.seat.Bound != nil && (f.store.seat.Bound.Cluster == b.Cluster || !f.lost(b.Cluster)) {
+			continue
+		}
+		return f.promise(b)
+	}
+	if f.store.seat.Bound == nil {
+		return nil
+	}
+	// The founding that won may not count on this server at all.
+	for _, s := range f.table {
+		if s.Bound != nil && s.Bound.Cluster != f.store.seat.Bound.Cluster && f.lost(s.Bound.Cluster) {
+			f.log.Warn("another founding of the ensemble was carried out", "ours", f.store.seat.Bound.Cluster.String(), "theirs", s.Bound.Cluster.String())
+			f.phase = phaseEmpty
+			return f.store.save(seat{Disk: f.store.seat.Disk})
+		}
+	}
+	return nil
+}
+
+// lost says that the founding this server is bound to has lost to another: a
+// majority is bound to that.
+func (f *formation) lost(other peer.ClusterID) bool { return f.votersBound(other) >= f.majority() }
+
+func (f *formation) promise(b *founding) error {
+	f.phase = phaseBound
+	f.log.Info("taking part in the founding of the ensemble", "ensemble", b.Cluster.String())
+	return f.store.save(seat{Disk: f.store.seat.Disk, Bound: b})
+}
+
+// carryOut makes this server a member when a majority is bound to its founding.
+func (f *formation) carryOut() (bool, error) {
+	b := f.store.seat.Bound
+	if f.votersBound(b.Cluster) < f.majority() {
+		return false, errWaiting
+	}
+	return true, f.settle(founderID(f.self.ID), b.Cluster)
+}
+
+// votersBound counts the listed voters bound to a founding, itself included.
+func (f *formation) votersBound(c peer.ClusterID) int {
+	n := 0
+	for _, m := range f.members {
+		if m.Observer {
+			continue
+		}
+		b := f.table[m.ID].Bound
+		if m.ID == f.self.ID {
+			b = f.store.seat.Bound
+		}
+		if b != nil && b.Cluster == c {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *formation) majority() int {
+	n := 0
+	for _, m := range f.members {
+		if !m.Observer {
+			n++
+		}
+	}
+	return n/2 + 1
+}
+
+// plan draws up a founding when it is up to this server to do so.
+func (f *formation) plan(now time.Time) *founding {
+	disks := map[uint64]uint64{f.self.ID: f.store.seat.Disk}
+	voters, highest := 0, uint64(0)
+	for _, m := range f.members {
+		s, seen := f.table[m.ID]
+		fresh := seen && now.Sub(s.at) < freshFor
+		switch {
+		case m.ID == f.self.ID:
+		case fresh && (s.wrong || s.Phase != phaseEmpty):
+			return nil
+		case fresh:
+			disks[m.ID] = s.Disk
+		default:
+			continue
+		}
+		if !m.Observer {
+			voters++
+			highest = max(highest, m.ID)
+		}
+	}
+	if voters < f.majority() || highest != f.self.ID {
+		f.since = time.Time{}
+		return nil
+	}
+	if f.since.IsZero() {
+		f.since = now
+	}
+	if len(disks) < len(f.members) && now.Sub(f.since) < grace {
+		return nil
+	}
+	b := &founding{List: listHash(f.members), Servers: founders(f.members), Disks: disks}
+	for i := range b.Cluster {
+		b.Cluster[i] = byte(randomUint64())
+	}
+	return b
+}
+
+// first says whether this server is to be the first leader of a new ensemble:
+// the highest voter of the founding, as in ZooKeeper.
+func (b *founding) first(server uint64) bool {
+	return server == slices.MaxFunc(b.Servers, func(x, y founder) int {
+		return b.weight(x) - b.weight(y)
+	}).ID
+}
+
+func (b *founding) weight(s founder) int {
+	if s.Observer || b.Disks[s.ID] == 0 {
+		return 0
+	}
+	return int(s.ID)
+}
+
+// settled says whether every founder has carried the founding out, as far as
+// this server was told.
+func (f *formation) settled(b *founding) (members int, all bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all = true
+	for server := range b.Disks {
+		s := f.table[server]
+		switch {
+		case server == f.self.ID, s.Phase == phaseMember && s.Cluster == b.Cluster:
+			members++
+		default:
+			all = false
+		}
+	}
+	return members, all
+}
+
+// member says that this server has Raft state now, as id.
+func (f *formation) member(id raft.ServerID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.phase, f.id = phaseMember, id
+}
+
+// ask sets whether this server asks to be let into Raft's configuration.
+func (f *formation) ask(asking bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asking = asking
+}

@@ -1,0 +1,298 @@
+package raftfsm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// How a follower's commands get to the leader.
+//
+// The log says whom to follow: a leaderStart of server S with incarnation I. A
+// follower opens one stream to S, which begins with I and then carries its
+// runs, one after another:
+//
+//	stream = incarnation:8 (size:4 run)*
+//
+// The leader reads as long as it is open in incarnation I, and stops reading
+// while too much waits to be proposed: that is the back-pressure. Nothing comes
+// back but, as the first thing, one byte that says that the stream is taken.
+// Commands that were sent on a stream that ended have an uncertain fate: the
+// follower gives up all that is on its way.
+
+const (
+	// maxForwarded bounds one run: a batch, or one command that is larger.
+	maxForwarded = 256 << 20
+	// dialPause is the pause between two attempts to reach a leader.
+	dialPause = 20 * time.Millisecond
+	// streamTaken is what a leader answers when it takes a stream.
+	streamTaken = 1
+)
+
+var errStreamEnded = errors.New("the stream of commands to the leader has ended")
+
+// stream is a forwarder over a connection.
+type stream struct {
+	conn  net.Conn
+	ended chan struct{} // closed when nothing can be sent any more
+	once  sync.Once
+}
+
+func newStream(conn net.Conn) *stream { return &stream{conn: conn, ended: make(chan struct{})} }
+
+// Send implements forwarder.
+func (s *stream) Send(run []byte) error {
+	var size [4]byte
+	binary.BigEndian.PutUint32(size[:], uint32(len(run)))
+	buffers := net.Buffers{size[:], run}
+	if _, err := buffers.WriteTo(s.conn); err != nil {
+		s.Close()
+		return err
+	}
+	return nil
+}
+
+// Close implements forwarder.
+func (s *stream) Close() {
+	s.once.Do(func() {
+		_ = s.conn.Close()
+		close(s.ended)
+	})
+}
+
+// watch ends the stream when the leader does.
+func (s *stream) watch() {
+	var b [1]byte
+	_, _ = s.conn.Read(b[:])
+	s.Close()
+}
+
+// led implements others.
+func (e *ensemble) led(server uint8, incarnation uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.target = target{uint64(server), incarnation}
+	if e.attending != nil {
+		e.attending()
+	}
+}
+
+// followLoop keeps this server connected with whom the log says to follow.
+func (e *ensemble) followLoop() {
+	for e.ctx.Err() == nil {
+		ctx, cancel := context.WithCancel(e.ctx)
+		e.mu.Lock()
+		t := e.target
+		e.attending = cancel
+		e.mu.Unlock()
+		if t.server != 0 {
+			e.attend(ctx, t)
+		} else {
+			e.lookAround(ctx)
+		}
+		pauseFor(ctx, dialPause)
+		cancel()
+	}
+}
+
+// attend serves under a leadership of another server as long as it lasts.
+func (e *ensemble) attend(ctx context.Context, t target) {
+	id, addr := e.locate(t.server)
+	if id == "" || !e.ledBy(t.server) {
+		e.lookAround(ctx)
+		return
+	}
+	s, err := e.openForward(ctx, id, addr, t.incarnation)
+	if err != nil {
+		e.log.Debug("no stream of commands to the leader", "leader", t.server, "err", err)
+		e.lookAround(ctx)
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(s.watch)
+	ctx, cancel := context.WithCancel(ctx)
+	wg.Go(func() { e.report(ctx, id, addr, t) })
+	e.n.do(func() { e.take(s, t) })
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	}
+	cancel()
+	s.Close()
+	e.transportNow().Suspect(id)
+	e.n.do(func() { e.drop(s) })
+	wg.Wait()
+}
+
+// take lets this server's commands take the stream, unless the leadership that
+// it belongs to is over. Control goroutine.
+func (e *ensemble) take(s *stream, t target) {
+	e.mu.Lock()
+	current := e.target == t && e.lead == nil
+	e.mu.Unlock()
+	if !current || e.n.lead != nil || e.n.halted {
+		s.Close()
+		return
+	}
+	e.n.follow(s)
+}
+
+// drop gives up what was sent on a stream that has ended. Control goroutine.
+func (e *ensemble) drop(s *stream) {
+	if f := e.n.forwarding; f != nil && f.to == forwarder(s) {
+		e.n.unfollow(errStreamEnded)
+	}
+}
+
+// ledBy says whether Raft agrees that the server leads.
+func (e *ensemble) ledBy(server uint64) bool {
+	_, id := e.n.raftNow().LeaderWithID()
+	return id != "" && serverOf(id) == server
+}
+
+// lookAround is what a server without a leader does: it says so, and waits for
+// something to change.
+func (e *ensemble) lookAround(ctx context.Context) {
+	_, id := e.n.raftNow().LeaderWithID()
+	if id == "" {
+		e.n.do(func() { e.publishLooking("no leader is known") })
+	}
+	pauseFor(ctx, dialPause)
+}
+
+// locate finds a server in Raft's configuration.
+func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
+	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+		if serverOf(s.ID) == server {
+			return s.ID, string(s.Address)
+		}
+	}
+	return "", ""
+}
+
+// dial reaches a server at its address or one that it may have moved to.
+func (e *ensemble) dial(ctx context.Context, kind peer.Kind, id raft.ServerID, addr string) (net.Conn, error) {
+	conn, _, err := e.hub.Dial(ctx, kind, addr, string(id))
+	if err == nil {
+		return conn, nil
+	}
+	for _, other := range e.addresses(id) {
+		if other == addr {
+			continue
+		}
+		if conn, _, oerr := e.hub.Dial(ctx, kind, other, string(id)); oerr == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// openForward opens a stream to a leadership; it fails while that is not open.
+func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := e.dial(ctx, peer.Forward, id, addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	var first [8]byte
+	binary.BigEndian.PutUint64(first[:], incarnation)
+	_, err = conn.Write(first[:])
+	if err == nil {
+		_, err = io.ReadFull(conn, first[:1])
+	}
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return newStream(conn), nil
+}
+
+// acceptForward takes the commands of a follower while this server leads.
+func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
+	defer conn.Close()
+	origin := serverOf(raft.ServerID(from.ServerID))
+	var first [8]byte
+	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
+	if _, err := io.ReadFull(conn, first[:]); err != nil || origin == 0 {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	incarnation := binary.BigEndian.Uint64(first[:])
+	l := e.leadNow()
+	if l == nil || l.incarnation != incarnation {
+		return
+	}
+	stop := context.AfterFunc(l.ctx, func() { _ = conn.Close() })
+	defer stop()
+	if _, err := conn.Write([]byte{streamTaken}); err != nil {
+		return
+	}
+	if err := e.receive(conn, incarnation, uint8(origin)); err != nil && l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		e.log.Info("a follower's stream of commands ended", "server", origin, "err", err)
+	}
+}
+
+// receive reads runs until the stream ends.
+func (e *ensemble) receive(conn net.Conn, incarnation uint64, origin uint8) error {
+	var size [4]byte
+	var buf []byte
+	for {
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return err
+		}
+		n := binary.BigEndian.Uint32(size[:])
+		if n > maxForwarded {
+			return fmt.Errorf("run of %d bytes", n)
+		}
+		run, err := readRun(conn, buf[:0], int(n))
+		if err != nil {
+			return err
+		}
+		if err := e.n.remote.add(incarnation, origin, run); err != nil {
+			return err
+		}
+		if buf = run; cap(buf) > maxSpareBytes {
+			buf = nil
+		}
+	}
+}
+
+// readRun appends n bytes to b. The room grows with what really comes: a length
+// alone makes nobody allocate.
+func readRun(r io.Reader, b []byte, n int) ([]byte, error) {
+	const step = 256 << 10
+	for n > 0 {
+		k := min(n, step)
+		at := len(b)
+		b = append(b, make([]byte, k)...)
+		if _, err := io.ReadFull(r, b[at:]); err != nil {
+			return nil, err
+		}
+		n -= k
+	}
+	return b, nil
+}
+
+// pauseFor waits.
+func pauseFor(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,337 @@
+package raftfsm
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// How a follower's sessions stay alive, and how it knows that they do.
+//
+// A small connection of its own, so that no command can be in its way, carries
+// at least every half tick
+//
+//	report = seq:8 count:4 session:8*
+//	ack    = seq:8 index:8
+//
+// The leader touches the sessions when a report comes in. It acknowledges it
+// only once a quorum is known to have followed it at a time after that: then
+// nobody else can have expired them by what it knew. The index is what was
+// committed when the report came; a follower that has applied it shows nothing
+// older than its clients' first contact.
+
+const (
+	// reportEvery bounds the time between two reports from above.
+	reportEvery = 500 * time.Millisecond
+	// maxReport bounds the sessions of one report.
+	maxReport = 1 << 22
+	// reportSize and ackSize are the fixed parts.
+	reportSize = 8 + 4
+	ackSize    = 8 + 8
+	// maxUnacked is how many reports may wait for their acknowledgement.
+	maxUnacked = 64
+)
+
+func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
+
+// live collects the sessions that this server heard from.
+func (e *ensemble) live(dst []int64) []int64 {
+	dst = e.n.cfg.Handler.Live(dst)
+	e.n.intake.sessions(func(id int64) { dst = append(dst, id) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id := range e.reporting {
+		dst = append(dst, id)
+	}
+	return dst
+}
+
+// report sends reports to a leader until ctx ends.
+func (e *ensemble) report(ctx context.Context, id raft.ServerID, addr string, t target) {
+	for ctx.Err() == nil {
+		err := e.reportOnce(ctx, id, addr, t)
+		if ctx.Err() == nil {
+			e.log.Debug("the leader does not take reports of live sessions", "leader", t.server, "err", err)
+		}
+		pauseFor(ctx, dialPause)
+	}
+}
+
+// reportOnce serves one connection.
+func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string, t target) error {
+	dctx, done := context.WithTimeout(ctx, probeTimeout)
+	conn, err := e.dial(dctx, peer.Liveness, id, addr)
+	done()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	sent := make(chan sentReport, maxUnacked)
+	received := make(chan error, 1)
+	go func() {
+		defer cancel()
+		received <- e.readAcks(conn, sent, t)
+	}()
+	err = e.writeReports(ctx, conn, sent, t)
+	_ = conn.Close()
+	return errors.Join(err, <-received)
+}
+
+// sentReport is a report on its way.
+type sentReport struct {
+	seq uint64
+	at  time.Time
+}
+
+func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
+	var first [8]byte
+	binary.BigEndian.PutUint64(first[:], t.incarnation)
+	if _, err := conn.Write(first[:]); err != nil {
+		return err
+	}
+	var sessions []int64
+	var b []byte
+	for seq := uint64(1); ; seq++ {
+		now := time.Now()
+		sessions = e.live(sessions[:0])
+		b = binary.BigEndian.AppendUint64(b[:0], seq)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(sessions)))
+		for _, s := range sessions {
+			b = binary.BigEndian.AppendUint64(b, uint64(s))
+		}
+		select {
+		case sent <- sentReport{seq, now}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if _, err := conn.Write(b); err != nil {
+			return err
+		}
+		pauseFor(ctx, e.reportInterval())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// readAcks notes what the leader acknowledges.
+func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) error {
+	var b [ackSize]byte
+	for {
+		if _, err := io.ReadFull(conn, b[:]); err != nil {
+			return err
+		}
+		seq, index := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
+		for {
+			var r sentReport
+			select {
+			case r = <-sent:
+			default:
+				return fmt.Errorf("report %d was acknowledged and never sent", seq)
+			}
+			if r.seq == seq {
+				e.acknowledged(r.at, index, t)
+				break
+			}
+		}
+	}
+}
+
+// acknowledged notes that the leader knew of this server's sessions at a time,
+// and what was committed then.
+func (e *ensemble) acknowledged(at time.Time, index uint64, t target) {
+	e.mu.Lock()
+	if at.After(e.contact) {
+		e.contact = at
+	}
+	e.mu.Unlock()
+	caughtUp := e.appliedIndex.Load() >= index
+	e.n.do(func() { e.publishFollowing(t, caughtUp) })
+}
+
+// publishFollowing publishes that this server follows. Once caught up under a
+// leadership it stays so. Control goroutine.
+func (e *ensemble) publishFollowing(t target, caughtUp bool) {
+	e.mu.Lock()
+	current := e.target == t
+	e.mu.Unlock()
+	if !current || e.n.lead != nil || e.n.halted {
+		return
+	}
+	old := e.n.Status()
+	s := e.n.statusNow(false, "")
+	s.Role, s.Leader, s.Serving = Follower, t.server, caughtUp
+	if e.isObserver() {
+		s.Role = Observer
+	}
+	if old.Serving && old.Role == s.Role && old.Leader == s.Leader && old.Epoch == s.Epoch {
+		s.Serving = true
+	}
+	if !s.Serving {
+		s.Reason = "catching up with the leader"
+	}
+	e.n.setStatus(s)
+}
+
+// publishLooking publishes that this server has no leader. Control goroutine.
+func (e *ensemble) publishLooking(reason string) {
+	if e.n.lead != nil || e.n.halted {
+		return
+	}
+	e.n.setStatus(e.n.statusNow(false, reason))
+}
+
+// isObserver says whether this server has no vote.
+func (e *ensemble) isObserver() bool {
+	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+		if s.ID == e.n.identity.RaftID {
+			return s.Suffrage != raft.Voter && e.self.Observer
+		}
+	}
+	return e.self.Observer
+}
+
+// acceptLiveness takes the reports of a follower while this server leads.
+func (e *ensemble) acceptLiveness(conn net.Conn, _ peer.Identity) {
+	defer conn.Close()
+	var first [8]byte
+	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	l := e.leadNow()
+	if l == nil || l.incarnation != binary.BigEndian.Uint64(first[:]) {
+		return
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	acks := make(chan pendingAck, maxUnacked)
+	acked := make(chan struct{})
+	go func() {
+		defer close(acked)
+		defer cancel()
+		e.acknowledge(ctx, conn, acks)
+	}()
+	e.readReports(ctx, conn, acks)
+	cancel()
+	<-acked
+}
+
+// pendingAck is a report to be acknowledged.
+type pendingAck struct {
+	seq, index uint64
+	at         time.Time // when it came in
+}
+
+func (e *ensemble) readReports(ctx context.Context, conn net.Conn, acks chan<- pendingAck) {
+	r := bufio.NewReader(conn)
+	var head [reportSize]byte
+	var sessions []int64
+	for {
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return
+		}
+		count := binary.BigEndian.Uint32(head[8:])
+		if count > maxReport {
+			return
+		}
+		sessions = sessions[:0]
+		for range count {
+			var b [8]byte
+			if _, err := io.ReadFull(r, b[:]); err != nil {
+				return
+			}
+			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
+		}
+		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), at: time.Now()}
+		if count > 0 {
+			e.n.touch(sessions)
+		}
+		select {
+		case acks <- ack:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// acknowledge answers reports in their order, each once a quorum has followed
+// this server after it came in.
+func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan pendingAck) {
+	for {
+		var a pendingAck
+		select {
+		case a = <-acks:
+		case <-ctx.Done():
+			return
+		}
+		if !e.awaitQuorum(ctx, a.at) {
+			return
+		}
+		b := binary.BigEndian.AppendUint64(nil, a.seq)
+		b = binary.BigEndian.AppendUint64(b, a.index)
+		if _, err := conn.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// awaitQuorum waits until a quorum is known to have followed this server at a
+// time after t.
+func (e *ensemble) awaitQuorum(ctx context.Context, t time.Time) bool {
+	for {
+		trans := e.transportNow()
+		changed := trans.Changed()
+		if !e.quorumContact().Before(t) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// quorumContact is the newest time at which a quorum followed this server.
+func (e *ensemble) quorumContact() time.Time {
+	r, trans := e.n.raftNow(), e.transportNow()
+	if r == nil || trans == nil {
+		return time.Time{}
+	}
+	return trans.Confirmed(r.CurrentTerm(), r.GetConfiguration().Configuration(), time.Now())
+}
+
+// confirmed implements others.
+func (e *ensemble) confirmed() time.Time {
+	var now time.Time
+	if e.leadNow() != nil {
+		now = e.quorumContact()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now.After(e.contact) {
+		e.contact = now
+	}
+	return e.contact
+}
+
+// confirmedRecently implements others.
+func (e *ensemble) confirmedRecently() bool {
+	return time.Since(e.quorumContact()) < electionTimeout
+}

@@ -1,0 +1,308 @@
+package raftfsm
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// membership is the list of servers that /zookeeper/config shows. That text is
+// replicated state, and Raft's configuration follows it: whoever leads adds,
+// promotes and removes servers until the two agree.
+type membership struct {
+	members []Member // by id
+	version uint64   // zxid of the reconfig that set it; 0: the list of the configuration files
+}
+
+// text is what /zookeeper/config holds, ZooKeeper's form to the byte: the
+// servers by id, the version in hex, no newline at the end.
+func (m *membership) text() []byte {
+	var b []byte
+	for i := range m.members {
+		b = append(append(b, m.members[i].line()...), '\n')
+	}
+	return fmt.Appendf(b, "version=%x", m.version)
+}
+
+// line is the server's line of /zookeeper/config.
+func (m *Member) line() string {
+	if m.ConfigNodeTxt != "" {
+		return m.ConfigNodeTxt
+	}
+	_, election, _ := net.SplitHostPort(m.ElectionAddr)
+	if election == "" {
+		election = "0"
+	}
+	role := "participant"
+	if m.Observer {
+		role = "observer"
+	}
+	line := fmt.Sprintf("server.%d=%s:%s:%s", m.ID, m.QuorumAddr, election, role)
+	if m.ClientAddr != "" {
+		line += ";" + m.ClientAddr
+	}
+	return line
+}
+
+// member returns the server with that id, nil when it is not on the list.
+func (m *membership) member(id uint64) *Member {
+	for i := range m.members {
+		if m.members[i].ID == id {
+			return &m.members[i]
+		}
+	}
+	return nil
+}
+
+func (m *membership) voters() int {
+	n := 0
+	for i := range m.members {
+		if !m.members[i].Observer {
+			n++
+		}
+	}
+	return n
+}
+
+// newMembership is the list of a configuration file.
+func newMembership(members []Member) *membership {
+	m := &membership{members: slices.Clone(members)}
+	m.sort()
+	return m
+}
+
+func (m *membership) sort() {
+	slices.SortFunc(m.members, func(a, b Member) int { return int(a.ID) - int(b.ID) })
+}
+
+// sameServers says whether two lists have the same servers in the same roles.
+func (m *membership) sameServers(o *membership) bool {
+	return slices.EqualFunc(m.members, o.members, func(a, b Member) bool { return a.ID == b.ID && a.Observer == b.Observer })
+}
+
+// parseMembership reads a text of /zookeeper/config.
+func parseMembership(text []byte) (*membership, error) {
+	m := &membership{}
+	for line := range bytes.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSpace(string(line)), "=")
+		switch {
+		case key == "" && !ok:
+		case key == "version":
+			v, err := strconv.ParseUint(value, 16, 64)
+			if err != nil {
+				return nil, fmt.Errorf("membership version %q: %w", value, err)
+			}
+			m.version = v
+		default:
+			s, err := parseServer(key, value)
+			if err != nil {
+				return nil, err
+			}
+			if m.member(s.ID) != nil {
+				return nil, fmt.Errorf("server %d is listed twice", s.ID)
+			}
+			m.members = append(m.members, s)
+		}
+	}
+	m.sort()
+	return m, nil
+}
+
+// parseServer reads server.N=host:quorumPort:electionPort[:role][;[host:]port],
+// with alternatives of the first part separated by |.
+func parseServer(key, value string) (Member, error) {
+	var m Member
+	number, ok := strings.CutPrefix(strings.TrimSpace(key), "server.")
+	id, err := strconv.ParseUint(number, 10, 64)
+	if !ok || err != nil || id < 1 || id > 254 {
+		return m, fmt.Errorf("%q is not server.N with N from 1 to 254", key)
+	}
+	m.ID = id
+	servers, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
+	var lines []string
+	for i, alternative := range strings.Split(servers, "|") {
+		a, err := parseAddress(alternative)
+		if err != nil {
+			return m, fmt.Errorf("server %d: %w", id, err)
+		}
+		if i == 0 {
+			m.QuorumAddr, m.ElectionAddr, m.Observer = a.quorum, a.election, a.observer
+		} else if a.observer != m.Observer {
+			return m, fmt.Errorf("server %d: its addresses disagree about its role", id)
+		}
+		lines = append(lines, a.text)
+	}
+	m.ConfigNodeTxt = fmt.Sprintf("server.%d=%s:participant", id, strings.Join(lines, "|"))
+	if m.Observer {
+		m.ConfigNodeTxt = fmt.Sprintf("server.%d=%s:observer", id, strings.Join(lines, "|"))
+	}
+	if hasClient {
+		if m.ClientAddr, err = parseClient(client); err != nil {
+			return m, fmt.Errorf("server %d: %w", id, err)
+		}
+		m.ConfigNodeTxt += ";" + m.ClientAddr
+	}
+	return m, nil
+}
+
+// serverAddress is one alternative of a server line.
+type serverAddress struct {
+	quorum, election string
+	observer         bool
+	text             string // as in /zookeeper/config, without the role
+}
+
+func parseAddress(s string) (serverAddress, error) {
+	var a serverAddress
+	host, rest, err := cutHost(s)
+	if err != nil {
+		return a, err
+	}
+	parts := strings.Split(rest, ":")
+	if len(parts) != 2 && len(parts) != 3 {
+		return a, fmt.Errorf("%q is not host:quorumPort:electionPort[:role]", s)
+	}
+	for _, p := range parts[:2] {
+		if !isPort(p) {
+			return a, fmt.Errorf("%q: %q is no port", s, p)
+		}
+	}
+	if parts[0] == parts[1] {
+		return a, fmt.Errorf("%q: quorum and election port are the same", s)
+	}
+	if len(parts) == 3 {
+		switch strings.ToLower(parts[2]) {
+		case "observer":
+			a.observer = true
+		case "participant":
+		default:
+			return a, fmt.Errorf("%q: unknown role %q", s, parts[2])
+		}
+	}
+	a.quorum = net.JoinHostPort(host, parts[0])
+	a.election = net.JoinHostPort(host, parts[1])
+	a.text = a.quorum + ":" + parts[1]
+	return a, nil
+}
+
+// parseClient reads the part behind the semicolon; the host is any unless
+// given.
+func parseClient(s string) (string, error) {
+	if isPort(s) {
+		return "0.0.0.0:" + s, nil
+	}
+	host, port, err := cutHost(s)
+	if err != nil || !isPort(port) {
+		return "", fmt.Errorf("%q is not [host:]clientPort", s)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// cutHost splits host:rest, where an IPv6 host stands in brackets.
+func cutHost(s string) (host, rest string, err error) {
+	if after, ok := strings.CutPrefix(s, "["); ok {
+		host, rest, ok = strings.Cut(after, "]:")
+		if !ok || host == "" {
+			return "", "", fmt.Errorf("%q: bad brackets", s)
+		}
+		return host, rest, nil
+	}
+	host, rest, ok := strings.Cut(s, ":")
+	if !ok || host == "" {
+		return "", "", fmt.Errorf("%q has no host and port", s)
+	}
+	return host, rest, nil
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n <= 65535
+}
+
+// next is the membership that a reconfig asks for, or why it cannot be had.
+// The version comes with the transaction.
+func (m *membership) next(q *proto.ReconfigRequest) (*membership, proto.Code) {
+	var out *membership
+	code := proto.Ok
+	if q.NewMembers != proto.NullString {
+		out, code = wholeMembership(q.NewMembers)
+	} else {
+		out, code = m.changed(q)
+	}
+	if code != proto.Ok {
+		return nil, code
+	}
+	if out.voters() < 2 { // as with ZooKeeper's standaloneEnabled, its default
+		return nil, proto.ErrBadArguments
+	}
+	return out, proto.Ok
+}
+
+func wholeMembership(list string) (*membership, proto.Code) {
+	out, err := parseMembership([]byte(strings.ReplaceAll(list, ",", "\n")))
+	if err != nil {
+		return nil, proto.ErrBadArguments
+	}
+	out.version = 0
+	return out, proto.Ok
+}
+
+func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code) {
+	out := &membership{members: slices.Clone(m.members)}
+	for _, id := range list(q.Leaving) {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return nil, proto.ErrMarshalling // where ZooKeeper has a stray NumberFormatException
+		}
+		out.members = slices.DeleteFunc(out.members, func(m Member) bool { return int64(m.ID) == n })
+	}
+	for _, joiner := range list(q.Joining) {
+		key, value, ok := strings.Cut(joiner, "=")
+		if !ok {
+			return nil, proto.ErrBadArguments
+		}
+		s, err := parseServer(key, value)
+		if err != nil || s.ClientAddr == "" {
+			return nil, proto.ErrBadArguments
+		}
+		out.members = slices.DeleteFunc(out.members, func(m Member) bool { return m.ID == s.ID })
+		for i := range out.members {
+			if conflicting(&out.members[i], &s) {
+				return nil, proto.ErrBadArguments
+			}
+		}
+		out.members = append(out.members, s)
+	}
+	out.sort()
+	return out, proto.Ok
+}
+
+// list splits a comma-separated list as ZooKeeper does: blanks trimmed, empty
+// parts ignored, null for nothing.
+func list(s string) []string {
+	if s == proto.NullString {
+		return nil
+	}
+	var out []string
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// conflicting says whether two servers want the same address.
+func conflicting(a, b *Member) bool {
+	for _, x := range []string{a.QuorumAddr, a.ElectionAddr} {
+		if x == b.QuorumAddr || x == b.ElectionAddr {
+			return true
+		}
+	}
+	return a.ClientAddr != "" && a.ClientAddr == b.ClientAddr && !strings.HasPrefix(a.ClientAddr, "0.0.0.0:")
+}

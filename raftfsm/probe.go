@@ -1,0 +1,161 @@
+package raftfsm
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+const (
+	// maxProbe bounds a question and its answer.
+	maxProbe = 1 << 20
+	// probeTimeout is for a question that is answered at once.
+	probeTimeout = 2 * time.Second
+)
+
+// phase is how far a server is on its way into an ensemble.
+type phase string
+
+const (
+	phaseEmpty  phase = "empty"  // nothing on disk
+	phaseBound  phase = "bound"  // promised to a founding
+	phaseMember phase = "member" // has Raft state
+)
+
+// probe is what a server tells another about itself, in question and answer.
+// Ensemble, list and ServerID are in the handshake already.
+type probe struct {
+	ID       uint64    `json:"id"`
+	Disk     uint64    `json:"disk"`
+	Addr     string    `json:"addr"` // of its quorum port, as its own configuration has it
+	Observer bool      `json:"observer,omitempty"`
+	Phase    phase     `json:"phase"`
+	Bound    *founding `json:"bound,omitempty"`
+
+	// Join: I am not in Raft's configuration as I am, please let me in.
+	Join bool          `json:"join,omitempty"`
+	As   raft.ServerID `json:"as"` // the ServerID that it has or would join with
+
+	// In answers: where the leader is, as far as this server knows.
+	Leading    bool   `json:"leading,omitempty"`
+	Leader     uint64 `json:"leader,omitempty"`
+	LeaderAddr string `json:"leaderAddr,omitempty"`
+	// To a server that asked to join.
+	Admitted *admission `json:"admitted,omitempty"`
+	Refusal  string     `json:"refusal,omitempty"`
+}
+
+// admission lets a server start its Raft: the leader is about to reach it.
+type admission struct {
+	Cluster  peer.ClusterID `json:"cluster"`
+	ServerID raft.ServerID  `json:"serverID"`
+}
+
+// question is what goes over a stream of kind Probe; one of its fields is set.
+type question struct {
+	Probe    *probe        `json:"probe,omitempty"`
+	Reconfig *driveRequest `json:"reconfig,omitempty"`
+}
+
+// answer is what comes back.
+type answer struct {
+	Probe    *probe       `json:"probe,omitempty"`
+	Reconfig *driveAnswer `json:"reconfig,omitempty"`
+	Error    string       `json:"error,omitempty"`
+}
+
+// ask puts a question to the server at addr.
+func ask(ctx context.Context, hub *peer.Hub, addr, to string, q *question) (*answer, peer.Identity, error) {
+	conn, theirs, err := hub.Dial(ctx, peer.Probe, addr, to)
+	if err != nil {
+		return nil, theirs, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer conn.Close()
+	if err := writeMessage(conn, q); err != nil {
+		return nil, theirs, err
+	}
+	var a answer
+	if err := readMessage(conn, &a); err != nil {
+		return nil, theirs, fmt.Errorf("answer of server %s at %s: %w", theirs.ServerID, addr, err)
+	}
+	if a.Error != "" {
+		return nil, theirs, fmt.Errorf("server %s at %s: %s", theirs.ServerID, addr, a.Error)
+	}
+	return &a, theirs, nil
+}
+
+// respond reads one question from conn and answers it.
+func respond(conn net.Conn, from peer.Identity, f func(*question, peer.Identity) *answer) {
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
+	var q question
+	if err := readMessage(conn, &q); err != nil {
+		return
+	}
+	a := f(&q, from)
+	_ = conn.SetWriteDeadline(time.Now().Add(probeTimeout))
+	_ = writeMessage(conn, a)
+}
+
+func writeMessage(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(data)), uint32(len(data)))
+	_, err = w.Write(append(b, data...))
+	return err
+}
+
+func readMessage(r io.Reader, v any) error {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > maxProbe {
+		return fmt.Errorf("message of %d bytes", n)
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("message between servers: %w", err)
+	}
+	return nil
+}
+
+// listHash is the fingerprint of a list of servers: who there is, in which
+// role and on which port. Host names are left out, since the same server may
+// go by different ones, a wildcard for itself among them; which server answers
+// is checked by its id.
+func listHash(members []Member) peer.Hash {
+	var b []byte
+	for _, f := range founders(members) {
+		_, port, _ := net.SplitHostPort(f.Addr)
+		b = fmt.Appendf(b, "%d %s %t\n", f.ID, port, f.Observer)
+	}
+	return peer.HashOf(b)
+}
+
+// refused returns the answer of a server that does not talk to us, nil when
+// the error is another one.
+func refused(err error) *peer.RefusedError {
+	var r *peer.RefusedError
+	if errors.As(err, &r) {
+		return r
+	}
+	return nil
+}

@@ -1,0 +1,421 @@
+package raftfsm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// Whoever leads drives Raft's configuration, one server at a time, to where the
+// membership is: the text of /zookeeper/config, or while a reconfig is under way
+// the one that it asks for. So a change that was interrupted anywhere is either
+// finished or undone, by whichever leader comes next, without a trace in the log
+// of how far it had come.
+
+const (
+	// reconcileEvery is how often a leader compares without being told to.
+	reconcileEvery = 200 * time.Millisecond
+	// changeTimeout bounds one change of Raft's configuration.
+	changeTimeout = 10 * time.Second
+	// silentFor is how long nothing must have come from a server before another
+	// disk may take its place.
+	silentFor = 2 * time.Second
+	// farewell is how long a server that was removed may take to learn of it.
+	farewell = 2 * time.Second
+	// closeBehind is how many entries a server may lack to be given a vote.
+	closeBehind = 128
+)
+
+// joins remembers who asked to be let in, and who was seen where.
+type joins struct {
+	mu      sync.Mutex
+	joiners map[uint64]joiner        // by server
+	seen    map[raft.ServerID]string // newest address that a server announced for itself
+}
+
+// joiner is a server on a disk that Raft's configuration does not have.
+type joiner struct {
+	id   raft.ServerID
+	addr string
+	at   time.Time // when it last asked
+}
+
+func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
+
+func (j *joins) of(server uint64) joiner {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.joiners[server]
+}
+
+// noteAddress remembers where another server says that it is.
+func (e *ensemble) noteAddress(p *probe, from peer.Identity) {
+	host, _, err := net.SplitHostPort(p.Addr)
+	if err != nil || host == "" || host == "0.0.0.0" || host == "::" || string(p.As) != from.ServerID {
+		return
+	}
+	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (peer.ClusterID{}) {
+		return
+	}
+	e.joins.mu.Lock()
+	defer e.joins.mu.Unlock()
+	if e.joins.seen == nil {
+		e.joins.seen = make(map[raft.ServerID]string)
+	}
+	e.joins.seen[p.As] = p.Addr
+}
+
+// addresses returns where a server may be, beside the address in Raft's
+// configuration: where it says it is, and where our configuration file has it.
+func (e *ensemble) addresses(id raft.ServerID) []string {
+	var out []string
+	e.joins.mu.Lock()
+	if a := e.joins.seen[id]; a != "" {
+		out = append(out, a)
+	}
+	e.joins.mu.Unlock()
+	for _, m := range e.n.cfg.Members {
+		if m.ID == serverOf(id) && !slices.Contains(out, m.QuorumAddr) {
+			out = append(out, m.QuorumAddr)
+		}
+	}
+	return out
+}
+
+// join answers a server that wants to be let in, on the leader. It is told to
+// start its Raft when it belongs to the membership; the leader then adds it.
+func (e *ensemble) join(p *probe, _ peer.Identity) (*admission, string) {
+	cluster := e.hub.Identity().Cluster
+	if serverOf(p.As) != p.ID {
+		return nil, fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
+	}
+	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+		switch {
+		case s.ID == p.As:
+			return &admission{Cluster: cluster, ServerID: p.As}, ""
+		case serverOf(s.ID) == p.ID && e.alive(s.ID):
+			return nil, fmt.Sprintf("server %d is running already, on another data directory", p.ID)
+		}
+	}
+	e.joins.mu.Lock()
+	if e.joins.joiners == nil {
+		e.joins.joiners = make(map[uint64]joiner)
+	}
+	e.joins.joiners[p.ID] = joiner{id: p.As, addr: p.Addr, at: time.Now()}
+	e.joins.mu.Unlock()
+	want := e.wanted()
+	if want == nil || want.member(p.ID) == nil {
+		return nil, fmt.Sprintf("server %d is not a member of the ensemble; add it with: reconfig -add 'server.%d=%s:electionPort;clientPort'", p.ID, p.ID, p.Addr)
+	}
+	e.reconfigs.poke()
+	return &admission{Cluster: cluster, ServerID: p.As}, ""
+}
+
+// alive says whether a server has answered this leader just now.
+func (e *ensemble) alive(id raft.ServerID) bool {
+	if id == e.n.identity.RaftID {
+		return true
+	}
+	return time.Since(e.transportNow().Contact(e.n.raftNow().CurrentTerm(), id)) < silentFor
+}
+
+// wanted is the membership to be had: that of a reconfig under way, or the
+// replicated one. It is nil before the first leaderStart.
+func (e *ensemble) wanted() *membership {
+	if t := e.reconfigs.current(); t != nil {
+		return t
+	}
+	return e.replicated()
+}
+
+// replicated is the membership as of the newest entry applied.
+func (e *ensemble) replicated() *membership {
+	e.n.tree.RLock()
+	text := e.n.machine.config
+	e.n.tree.RUnlock()
+	if text == nil {
+		return nil
+	}
+	m, err := parseMembership(text)
+	if err != nil {
+		e.log.Error("the membership cannot be read", "err", err)
+		return nil
+	}
+	return m
+}
+
+// reconcileLoop works while this server leads.
+func (e *ensemble) reconcileLoop() {
+	var known uint64 // version of the membership at the last look
+	var since farewells
+	tick := time.NewTicker(reconcileEvery)
+	defer tick.Stop()
+	for {
+		if l := e.leadNow(); l != nil {
+			if m := e.replicated(); m != nil {
+				if m.version != known {
+					known = m.version
+					since = farewells{at: time.Now(), index: e.appliedIndex.Load()}
+				}
+				e.reconfigs.reached(m)
+			}
+			for l.ctx.Err() == nil && e.ctx.Err() == nil {
+				s := e.step(since)
+				e.reconfigs.report(s)
+				if s.change == nil {
+					break
+				}
+				if err := s.change(); err != nil {
+					e.log.Warn("Raft's configuration could not be changed", "change", s.what, "err", err)
+					break
+				}
+				e.log.Info("Raft's configuration changed", "change", s.what)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-e.reconfigs.poked():
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// farewells says since when the membership is what it is.
+type farewells struct {
+	at    time.Time
+	index uint64
+}
+
+// step is the next thing to do.
+type step struct {
+	want    *membership
+	change  func() error // nil: nothing can be done now
+	what    string
+	waiting bool // something will have to be done later
+	leave   bool // this server has to hand over the lead first
+}
+
+// step finds the next difference between Raft's configuration and the
+// membership that is wanted.
+func (e *ensemble) step(since farewells) step {
+	r, trans := e.n.raftNow(), e.transportNow()
+	s := step{want: e.wanted()}
+	if s.want == nil {
+		return s
+	}
+	servers := r.GetConfiguration().Configuration().Servers
+	for _, server := range servers {
+		if e.stepServer(&s, r, trans, server, since); s.change != nil {
+			return s
+		}
+	}
+	for i := range s.want.members {
+		m := &s.want.members[i]
+		known := slices.ContainsFunc(servers, func(x raft.Server) bool { return serverOf(x.ID) == m.ID })
+		if j := e.joins.of(m.ID); !known && j.fresh() {
+			s.waiting = true
+			s.what = fmt.Sprintf("add server %s at %s", j.id, m.QuorumAddr)
+			s.change = func() error {
+				return r.AddNonvoter(j.id, raft.ServerAddress(m.QuorumAddr), 0, changeTimeout).Error()
+			}
+			return s
+		}
+	}
+	if s.leave && !s.waiting {
+		s.what = "hand over the lead"
+		s.change = func() error {
+			ctx, cancel := context.WithTimeout(e.ctx, changeTimeout)
+			defer cancel()
+			return e.transferTo(ctx, s.want)
+		}
+	}
+	return s
+}
+
+// stepServer looks at one server of Raft's configuration.
+func (e *ensemble) stepServer(s *step, r *raft.Raft, trans *peer.Transport, server raft.Server, since farewells) {
+	id, term := server.ID, r.CurrentTerm()
+	m := s.want.member(serverOf(id))
+	self := id == e.n.identity.RaftID
+	j := e.joins.of(serverOf(id))
+	switch {
+	case server.Suffrage == raft.Voter && (m == nil || m.Observer):
+		if self {
+			s.leave = true
+			return
+		}
+		s.what = fmt.Sprintf("take the vote of server %s", id)
+		s.change = func() error { return r.DemoteVoter(id, 0, changeTimeout).Error() }
+	case m == nil:
+		// It is removed when it had time to learn that it is, so that its own
+		// clients get their answers.
+		mine := e.replicated()
+		if mine == nil || mine.member(serverOf(id)) != nil {
+			return // while a reconfig is under way
+		}
+		if trans.Acked(term, id) < since.index && time.Since(since.at) < farewell {
+			return
+		}
+		s.what = fmt.Sprintf("remove server %s", id)
+		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
+	case !self && j.fresh() && j.id != id && !e.alive(id):
+		s.what = fmt.Sprintf("remove server %s: its disk is gone, %s takes its place", id, j.id)
+		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
+	case server.Suffrage != raft.Voter && !m.Observer:
+		if !e.alive(id) {
+			return
+		}
+		s.waiting = true
+		if trans.Acked(term, id)+closeBehind < r.LastIndex() || trans.Acked(term, id) == 0 {
+			return
+		}
+		s.what = fmt.Sprintf("give server %s a vote", id)
+		s.change = func() error { return r.AddVoter(id, server.Address, 0, changeTimeout).Error() }
+	default:
+		e.stepAddress(s, r, server)
+	}
+}
+
+// stepAddress follows a server that moved, after it has proved that it is at
+// the new address.
+func (e *ensemble) stepAddress(s *step, r *raft.Raft, server raft.Server) {
+	addr := e.self.QuorumAddr
+	if server.ID != e.n.identity.RaftID {
+		e.joins.mu.Lock()
+		addr = e.joins.seen[server.ID]
+		e.joins.mu.Unlock()
+	}
+	if addr == "" || addr == string(server.Address) {
+		return
+	}
+	if server.ID != e.n.identity.RaftID {
+		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+		defer cancel()
+		_, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
+		if err != nil || theirs.ServerID != string(server.ID) {
+			return
+		}
+	}
+	s.what = fmt.Sprintf("move server %s from %s to %s", server.ID, server.Address, addr)
+	s.change = func() error {
+		if server.Suffrage == raft.Voter {
+			return r.AddVoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
+		}
+		return r.AddNonvoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
+	}
+}
+
+// lookoutLoop asks around while this server has no leader or is not in Raft's
+// configuration: a leader may have to learn where it is, or to let it in.
+func (e *ensemble) lookoutLoop() {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var stop context.CancelFunc
+	tick := time.NewTicker(askSlowly)
+	defer tick.Stop()
+	for {
+		outside := e.outside()
+		e.formation.ask(outside)
+		_, leader := e.n.raftNow().LeaderWithID()
+		lost := outside || leader == ""
+		switch {
+		case lost && stop == nil:
+			var ctx context.Context
+			ctx, stop = context.WithCancel(e.ctx)
+			e.formation.askAll(ctx, &wg)
+		case !lost && stop != nil:
+			stop()
+			stop = nil
+		}
+		select {
+		case <-tick.C:
+		case <-e.ctx.Done():
+			if stop != nil {
+				stop()
+			}
+			return
+		}
+	}
+}
+
+// outside says whether Raft's configuration lacks this server.
+func (e *ensemble) outside() bool {
+	return !slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
+		func(s raft.Server) bool { return s.ID == e.n.identity.RaftID })
+}
+
+// configured implements others.
+func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
+
+// leading implements others: the first leader brings the list of its
+// configuration file along, and so does every later one as long as no reconfig
+// has changed it, as in ZooKeeper.
+func (e *ensemble) leading(s *leaderStart) {
+	mine, now := newMembership(e.n.cfg.Members), e.replicated()
+	switch {
+	case now == nil, now.version == 0 && now.sameServers(mine):
+		s.flags |= flagConfig
+		s.config = mine.text()
+	case !now.sameServers(mine):
+		e.log.Warn("the list of servers in the configuration file is not that of the ensemble, which counts: change it with reconfig",
+			"ensemble", string(now.text()), "file", string(mine.text()))
+	}
+}
+
+var errNobody = errors.New("no other server can take the lead")
+
+// transfer implements others.
+func (e *ensemble) transfer(ctx context.Context) error { return e.transferTo(ctx, nil) }
+
+// transferTo hands the lead to the best voter, one of the members when they
+// are given.
+func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
+	r, trans := e.n.raftNow(), e.transportNow()
+	if r == nil || r.State() != raft.Leader {
+		return nil
+	}
+	term := r.CurrentTerm()
+	var able []raft.Server
+	others := 0
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.ID == e.n.identity.RaftID || s.Suffrage != raft.Voter {
+			continue
+		}
+		if m := among; m != nil && (m.member(serverOf(s.ID)) == nil || m.member(serverOf(s.ID)).Observer) {
+			continue
+		}
+		others++
+		if time.Since(trans.Contact(term, s.ID)) < electionTimeout {
+			able = append(able, s)
+		}
+	}
+	if others == 0 && among == nil {
+		return nil // alone
+	}
+	slices.SortStableFunc(able, func(a, b raft.Server) int {
+		x, y := trans.Acked(term, a.ID), trans.Acked(term, b.ID)
+		if x != y {
+			return int(min(max(int64(y-x), -1), 1))
+		}
+		return peer.CompareIDs(b.ID, a.ID)
+	})
+	err := errNobody
+	for _, s := range able {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err = r.LeadershipTransferToServer(s.ID, s.Address).Error(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
