@@ -12,6 +12,7 @@ from base import INTEROP, CannotRun, run
 from servers import standalone
 
 NAME = "cclient"
+ALONE = False
 NEEDS = "zookeeper-bin, libzookeeper-mt-dev, gcc"
 SHELL = "/usr/lib/zookeeper/bin/cli_mt"
 SCRIPT = INTEROP / "cclient" / "commands.txt"
@@ -19,8 +20,9 @@ PROGRAM = INTEROP / "cclient" / "session.c"
 
 # How long a command took, whatever the client logs about its connection, and
 # the lines that are printed while a command is sent rather than when it ends.
-NOISE = re.compile(r"^(time = \d+ msec|\d{4}-\d\d-\d\d .*|Got a new session id: .*)$")
+NOISE = re.compile(r"^(time = \d+ msec|\d{4}-\d\d-\d\d .*|Got a new session id: .*|\tname = /end-of-command-\d+)$")
 HEX = re.compile(r"\b([cmp]zxid|Zxid) ?= ?([0-9a-f]+)\b")
+SESSION = re.compile(r"\bsession Id = [0-9a-f]+")
 OWNER = re.compile(r"\b(ephemeralOwner) ?= ?([1-9a-f][0-9a-f]{12,15})\b")
 
 
@@ -85,10 +87,10 @@ def shell(env, server):
 
 
 def _answer(process, lines, command, number, events):
-    """Sends a command and then an asynchronous question whose answer marks where
-    the answer to the command ends: the client completes requests in order."""
+    """Sends a command and then a sync, whose answer marks where the answer to the
+    command ends: the client completes requests in order."""
     mark = f"/end-of-command-{number}"
-    process.stdin.write(f"{command}\naexists {mark}\n")
+    process.stdin.write(f"{command}\nsync {mark}\n")
     process.stdin.flush()
     answer, until = [], time.monotonic() + 60
     while True:
@@ -96,7 +98,7 @@ def _answer(process, lines, command, number, events):
             line = lines.get(timeout=max(until - time.monotonic(), 0))
         except queue.Empty:
             return "\n".join(answer + ["(no answer)"])
-        if line == f"Error -101 for {mark}":
+        if line == f"[{mark}]: rc = 0":
             return "\n".join(answer)
         if line.startswith("Watcher "):
             events.append(line)
@@ -108,4 +110,4 @@ def normalise(text):
     """The C client prints zxids and owners in hexadecimal, without a mark."""
     text = HEX.sub(lambda m: f"{m.group(1)} = 0x{m.group(2)}", text)
     text = OWNER.sub(lambda m: f"{m.group(1)} = 0x{m.group(2).rjust(16, '0').lstrip('0')}", text)
-    return compare.normalise(text)
+    return compare.normalise(SESSION.sub("session Id = SESSION", text))

@@ -7,6 +7,7 @@ import install
 from base import FAIL, PASS, SHIM, SKIP, CannotRun, Check, run
 
 NAME = "gozk"
+ALONE = True
 NEEDS = "go, java"
 RESULT = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 OUTCOME = {"PASS": PASS, "FAIL": FAIL, "SKIP": SKIP}

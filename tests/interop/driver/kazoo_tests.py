@@ -10,6 +10,7 @@ import install
 from base import FAIL, PASS, SHIM, SKIP, CannotRun, Check, free_range, run
 
 NAME = "kazoo"
+ALONE = True
 NEEDS = "python3-venv, java"
 
 

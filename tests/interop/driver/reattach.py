@@ -1,3 +1,4 @@
 """placeholder"""
 NAME="reattach"
+ALONE = False
 NEEDS=""

@@ -8,6 +8,7 @@ from base import INTEROP, CannotRun
 from servers import standalone
 
 NAME = "zkcli"
+ALONE = False
 NEEDS = "java"
 SCRIPT = INTEROP / "zkcli" / "commands.txt"
 
