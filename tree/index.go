@@ -2,9 +2,9 @@ package tree
 
 import "hash/maphash"
 
-// shardBits gives 4096 shards: few enough to cost nothing in an empty tree,
-// enough that growing or walking one of them holds nobody up.
-const shardBits = 12
+// shardBits gives 1024 shards: few enough to cost little in an empty tree, enough
+// that growing or walking one of them holds nobody up.
+const shardBits = 10
 
 // index finds nodes by path. It is an open hash table in shards that grow one
 // by one: a single table of millions would stop the world when it doubles, and

@@ -120,21 +120,24 @@ func (t *Tree) overwrite(n *Node, data []byte) {
 // quotaCreated does the accounting for a new node. A new stats node has its
 // data replaced by the usage that is counted at this moment.
 func (t *Tree) quotaCreated(n *Node) {
+	size := n.dataLen()
 	if strings.HasPrefix(n.path, quotaPath+"/") && strings.HasSuffix(n.path, statsName) {
-		var now tally
-		now.set(countName, 0)
-		now.set(bytesName, 0)
-		if limited := t.Get(n.path[len(quotaPath) : len(n.path)-len(statsName)]); limited != nil {
-			count, bytes := usage(limited)
-			now.set(countName, int64(count))
-			now.set(bytesName, bytes)
-		}
-		size := n.dataLen()
-		t.overwrite(n, now.append(nil))
-		t.charge(n.path, size, 1)
-		return
+		t.overwrite(n, t.measure(n.path[len(quotaPath):len(n.path)-len(statsName)]))
 	}
-	t.charge(n.path, n.dataLen(), 1)
+	t.charge(n.path, size, 1)
+}
+
+// measure returns the text of the usage of path and all below it.
+func (t *Tree) measure(path string) []byte {
+	var now tally
+	now.set(countName, 0)
+	now.set(bytesName, 0)
+	if n := t.Get(path); n != nil {
+		count, bytes := usage(n)
+		now.set(countName, int64(count))
+		now.set(bytesName, bytes)
+	}
+	return now.append(nil)
 }
 
 // quotaDeleted does the accounting for a removed node.

@@ -17,17 +17,19 @@ var errReplaced = errors.New("tree: the tree was replaced by a restored one")
 // yet fail. The old content is given up first, so that never two trees are in
 // memory. After an error, which names what is wrong, the tree is a fresh one;
 // the caller must not go on with it.
-func (t *Tree) Restore(r io.Reader) error {
+func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { return t.load(r) }) }
+
+// replace empties the tree and has load fill it again.
+func (t *Tree) replace(load func() error) error {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
 	}
 	t.reset()
-	t.result = Result{}
-	err := t.load(r)
+	t.result, t.undo, t.aclBuf = Result{}, journal{}, nil // they keep old nodes alive
+	err := load()
 	if err != nil {
-		fresh := New()
-		t.index, t.root, t.acls, t.ephemerals = fresh.index, fresh.root, fresh.acls, fresh.ephemerals
-		t.containers, t.quotas, t.totals, t.zxid = fresh.containers, fresh.quotas, fresh.totals, 0
+		t.reset()
+		t.plantAll()
 	}
 	return err
 }
@@ -142,6 +144,7 @@ func (l *loader) node(d *proto.Reader) error {
 		return fmt.Errorf("node %q has %d children", s.path, kids)
 	}
 	s.acl = l.lists[list]
+	s.acl.refs++
 	s.setBytes(ownCopy(data))
 	n, err := l.place(&s)
 	if err != nil {
@@ -153,8 +156,8 @@ func (l *loader) node(d *proto.Reader) error {
 	return nil
 }
 
-// place puts a node with a valid state into the tree. The state's path is
-// copied.
+// place puts a node into the tree. The state's path is copied, its data and its
+// reference to a list are taken over.
 func (l *loader) place(s *state) (*Node, error) {
 	switch err := proto.ValidatePath(s.path); {
 	case err != nil:
@@ -174,7 +177,6 @@ func (l *loader) place(s *state) (*Node, error) {
 	l.blanks--
 	s.path = n.path
 	n.state = *s
-	n.acl.refs++
 	l.t.seal(n)
 	if s.path != rootPath {
 		above := proto.Parent(n.path)
@@ -210,16 +212,17 @@ func (l *loader) trailer(d *proto.Reader) error {
 	if err := l.finish(); err != nil {
 		return err
 	}
-	links := 0
+	n, links := int64(l.t.index.n), int64(0)
+	if n != count || n != l.want {
+		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, count)
+	}
 	for n, count := range l.kids {
-		if links += int(count); n.NumChildren() != int(count) {
+		if links += int64(count); n.NumChildren() != int(count) {
 			return fmt.Errorf("node %q has %d children instead of %d", n.path, n.NumChildren(), count)
 		}
 	}
-	switch n := int64(l.t.index.n); {
-	case n != count || n != l.want:
-		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, count)
-	case int64(links) != n-1:
+	switch {
+	case links != n-1:
 		return fmt.Errorf("the numbers of children add up to %d with %d nodes", links, n)
 	case l.t.Digest() != digest:
 		return fmt.Errorf("ZooKeeper's digest is %#x instead of %#x", l.t.Digest(), digest)

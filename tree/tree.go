@@ -55,11 +55,16 @@ type totals struct {
 func New() *Tree {
 	t := new(Tree)
 	t.reset()
+	t.plantAll()
+	return t
+}
+
+// plantAll adds the initial nodes to an empty tree.
+func (t *Tree) plantAll() {
 	t.plant(rootPath, 0, openACL)
 	t.plant(procPath, 0, openACL)
 	t.plant(quotaPath, 0, openACL)
 	t.plant(ConfigPath, -1, readACL)
-	return t
 }
 
 // The lists of the initial nodes. They are functions' results, not variables:
@@ -71,7 +76,8 @@ func readACL() []proto.ACL {
 
 // plant adds one of the initial nodes.
 func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
-	n := &Node{state: state{path: path, aversion: aversion, acl: t.acls.intern(acl())}}
+	n := &Node{epoch: t.epoch}
+	n.state = state{path: path, aversion: aversion, acl: t.acls.intern(acl())}
 	t.seal(n)
 	if path == rootPath {
 		t.root = n

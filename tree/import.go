@@ -1,0 +1,92 @@
+package tree
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Stored is a znode as ZooKeeper's snapshots hold it: the metadata are the raw
+// ones, Cversion counts created children and Owner is not hidden.
+type Stored struct {
+	Path                                     string
+	Data                                     []byte
+	ACL                                      []proto.ACL
+	Czxid, Mzxid, Pzxid, Ctime, Mtime, Owner int64
+	Version, Cversion, Aversion              int32
+}
+
+// Import replaces the content of the tree by znodes that come from elsewhere, in
+// any order, with the root as "" or "/". ZooKeeper's own znodes are added where
+// they are missing, and the usage of every quota is counted anew.
+//
+// An owner whose top byte is 0xff is a time to live unless isSession knows it;
+// with the Emulate353TTL policy, so is every other negative one but the
+// container's. An error leaves a fresh tree, as with Restore.
+func (t *Tree) Import(zxid int64, p Policy, isSession func(id int64) bool, nodes iter.Seq2[*Stored, error]) error {
+	err := t.replace(func() error { return t.importNodes(zxid, p, isSession, nodes) })
+	if err != nil {
+		return fmt.Errorf("tree: import: %w", err)
+	}
+	return nil
+}
+
+func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, nodes iter.Seq2[*Stored, error]) error {
+	l := loader{t: t}
+	t.zxid = zxid
+	for n, err := range nodes {
+		if err != nil {
+			return err
+		}
+		s := state{
+			path: n.Path, acl: t.acls.intern(n.ACL), owner: n.Owner, kind: kindOf(n.Owner),
+			czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
+			version: n.Version, cversion: n.Cversion, aversion: n.Aversion,
+		}
+		switch {
+		case s.path == "":
+			s.path = rootPath
+		case s.kind != persistent && isSession(n.Owner):
+			s.kind = ephemeral
+		case p&Emulate353TTL != 0 && s.kind == ephemeral && n.Owner < 0:
+			s.kind = ttl
+		}
+		s.setBytes(ownCopy(n.Data))
+		if _, err := l.place(&s); err != nil {
+			return err
+		}
+	}
+	for _, path := range [...]string{rootPath, procPath, quotaPath, ConfigPath} {
+		if n := t.index.get(path); n == nil || n.acl == nil {
+			if err := l.missing(path); err != nil {
+				return err
+			}
+		}
+	}
+	if err := l.finish(); err != nil {
+		return err
+	}
+	for prefix := range t.quotas {
+		t.recount(prefix)
+	}
+	return nil
+}
+
+// missing adds one of ZooKeeper's own znodes.
+func (l *loader) missing(path string) error {
+	s := state{path: path, acl: l.t.acls.intern(openACL())}
+	if path == ConfigPath {
+		l.t.acls.release(s.acl)
+		s.acl, s.aversion = l.t.acls.intern(readACL()), -1
+	}
+	_, err := l.place(&s)
+	return err
+}
+
+// recount writes the usage of a quota into its stats node.
+func (t *Tree) recount(prefix string) {
+	if n := t.statsNode(prefix); n != nil {
+		t.overwrite(n, t.measure(prefix))
+	}
+}

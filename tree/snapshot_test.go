@@ -1,0 +1,295 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// varied returns a tree with something of everything.
+func varied(t testing.TB) *Tree {
+	tree := New()
+	plant(t, tree, 0, "/a", "/a/b", "/a/b/c", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats")
+	plant(t, tree, proto.ModeEphemeral, "/eph", "/a/eph")
+	do(t, tree, proto.OpCreateContainer, &proto.CreateRequest{Path: "/c", ACL: list("31 world anyone", "1 digest a:b"), Flags: 4})
+	do(t, tree, proto.OpCreateTTL, &proto.CreateTTLRequest{Path: "/t", ACL: list("1 ip 1.2.3.4"), Flags: 5, TTL: 77})
+	do(t, tree, proto.OpSetData, &proto.SetDataRequest{Path: "/a/b", Data: []byte{}, Version: -1})
+	return tree
+}
+
+func TestSnapshotRoundTrip(t *testing.T) {
+	t.Parallel()
+	tree := varied(t)
+	file := written(t, tree)
+	for name, r := range map[string]io.Reader{"at once": bytes.NewReader(file), "byte by byte": iotest.OneByteReader(bytes.NewReader(file))} {
+		again := filled(t, 300)
+		if err := again.Restore(r); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := again.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if a, b := dumped(t, tree), dumped(t, again); a != b {
+			t.Errorf("%s: dumps differ:\n%s\n%s", name, a, b)
+		}
+		if again.FullDigest() != tree.FullDigest() || again.LastZxid() != tree.LastZxid() {
+			t.Errorf("%s: digests differ", name)
+		}
+	}
+}
+
+// Large nodes need blocks and reads larger than usual.
+func TestSnapshotOfLargeNodes(t *testing.T) {
+	t.Parallel()
+	tree := New()
+	for _, path := range []string{"/a", "/b", "/c"} {
+		do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: path, Data: bytes.Repeat([]byte(path), 2<<20), ACL: proto.OpenACL()})
+	}
+	if a, b := tree.FullDigest(), restored(t, tree).FullDigest(); a != b {
+		t.Errorf("digests %x and %x", a, b)
+	}
+}
+
+// Every single flipped bit, every cut is noticed.
+func TestDamagedSnapshots(t *testing.T) {
+	t.Parallel()
+	file := written(t, varied(t))
+	fresh := dumped(t, New())
+	refuse := func(what string, i int, b []byte) {
+		tree := New()
+		err := tree.Restore(bytes.NewReader(b))
+		if err == nil {
+			t.Fatalf("%s %d was not noticed", what, i)
+		}
+		if !strings.HasPrefix(err.Error(), "tree: ") {
+			t.Errorf("%s %d: %v", what, i, err)
+		}
+		if dumped(t, tree) != fresh || tree.Check() != nil {
+			t.Fatalf("%s %d left something", what, i)
+		}
+	}
+	for i := range file {
+		b := bytes.Clone(file)
+		b[i] ^= 1 << (i % 8)
+		refuse("flipped byte", i, b)
+		refuse("cut", i, file[:i])
+	}
+	if err := New().Restore(iotest.ErrReader(io.ErrClosedPipe)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+	if err := New().Restore(bytes.NewReader(nil)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+// forged returns a snapshot with records of our own and right checksums.
+func forged(blocks ...[]byte) []byte {
+	b := []byte(magic)
+	crc := uint32(0)
+	for _, p := range blocks {
+		crc = crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), p)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(p)))
+		b = append(binary.BigEndian.AppendUint32(b, crc), p...)
+	}
+	return b
+}
+
+// Snapshots with right checksums and wrong content are refused, and the error
+// says what is wrong.
+func TestForgedSnapshots(t *testing.T) {
+	t.Parallel()
+	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }
+	acl := proto.AppendACLs(proto.AppendInt([]byte{tagList}, 0), proto.OpenACL())
+	node := func(path string, kids int32, change func(*state)) []byte {
+		s := state{path: path, size: -1}
+		if change != nil {
+			change(&s)
+		}
+		return appendNode(nil, &s, uint32(s.crc), kids)
+	}
+	trailer := func(n int64) []byte {
+		return proto.AppendLong(proto.AppendLong(proto.AppendLong([]byte{tagTrailer}, n), 1), 2)
+	}
+	own := slices.Concat(header(4), acl, node("/", 1, nil), node("/zookeeper", 2, nil), node("/zookeeper/quota", 0, nil), node("/zookeeper/config", 0, nil))
+	with := func(n int64, parts ...[]byte) []byte { return slices.Concat(append([][]byte{own}, parts...)...) }
+	for want, b := range map[string][]byte{
+		"it starts with":                      []byte("zkgotre0"),
+		"ZooKeeper's digest is":               with(4, trailer(4)),
+		"record with tag 1 out of place":      with(4, header(4)),
+		"record with tag 3 out of place":      node("/", 0, nil),
+		"record with tag 4 out of place":      trailer(4),
+		"unknown tag 77":                      with(4, []byte{77}),
+		"record ends early":                   with(4, []byte{tagNode, 0}),
+		"left: proto: record ends early":      with(4, []byte{tagNode, 0, 0, 0, 9}),
+		"access control list 5 where 1":       with(4, proto.AppendInt([]byte{tagList}, 5), proto.AppendACLs(nil, nil)),
+		"unknown access control list 3":       with(4, node("/x", 0, func(s *state) { s.crc = 3 })),
+		"has -1 children":                     with(4, node("/x", -1, nil)),
+		"unknown kind 4":                      with(4, node("/x", 0, func(s *state) { s.kind = 4 })),
+		"has the owner 0x5":                   with(4, node("/x", 0, func(s *state) { s.owner = 5 })),
+		"of kind 1 has the owner 0x0":         with(4, node("/x", 0, func(s *state) { s.kind = ephemeral })),
+		"impossible path":                     with(4, node("x", 0, nil)),
+		"is there twice":                      with(4, node("/zookeeper", 0, nil)),
+		"is missing, but not its":             with(4, node("/x/y", 0, nil), trailer(4)),
+		`"/zookeeper" is missing`:             slices.Concat(header(1), acl, node("/", 0, nil), trailer(1)),
+		`"/" is missing`:                      slices.Concat(header(1), acl, node("/zookeeper", 0, nil), trailer(1)),
+		"the header says 4 and the trailer 5": with(4, trailer(5)),
+		"5 nodes where the header says 4":     with(4, node("/x", 0, nil), trailer(5)),
+		"has 0 children instead of 3":         slices.Concat(header(5), own[len(header(0)):], node("/x", 3, nil), trailer(5)),
+		"add up to 3 with 5 nodes":            slices.Concat(header(5), own[len(header(0)):], node("/zookeeper/quota/x", 0, nil), trailer(5)),
+		"is ephemeral and has children":       with(4, node("/e", 1, func(s *state) { s.kind, s.owner = ephemeral, 5 }), node("/e/x", 0, nil), trailer(6)),
+		"the digest is":                       with(4, slices.Concat([]byte{tagTrailer}, rightDigest(t, own))),
+	} {
+		if want == "it starts with" {
+			b = append([]byte{}, b...)
+		} else {
+			b = forged(b)
+		}
+		tree := New()
+		if err := tree.Restore(bytes.NewReader(b)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+		if err := tree.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := New().Restore(bytes.NewReader(forged(own, []byte{}, trailer(4)))); err == nil || !strings.Contains(err.Error(), "block 3") {
+		t.Errorf("the block is not named: %v", err)
+	}
+}
+
+// rightDigest returns a trailer's fields with the right ZooKeeper digest.
+func rightDigest(t *testing.T, own []byte) []byte {
+	tree := New()
+	err := tree.Restore(bytes.NewReader(forged(own, proto.AppendLong(proto.AppendLong(proto.AppendLong([]byte{tagTrailer}, 4), 0), 0))))
+	if err == nil {
+		t.Fatal("digest 0 is right?")
+	}
+	_, hex, _ := strings.Cut(err.Error(), "digest is 0x")
+	hex, _, _ = strings.Cut(hex, " ")
+	var digest int64
+	for _, c := range hex {
+		digest = digest<<4 | int64(strings.IndexRune("0123456789abcdef", c))
+	}
+	return proto.AppendLong(proto.AppendLong(proto.AppendLong(nil, 4), digest), 0)
+}
+
+// failAfter is a writer that fails at the n-th write.
+type failAfter int
+
+func (f *failAfter) Write(p []byte) (int, error) {
+	if *f--; *f < 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return len(p), nil
+}
+
+func TestSnapshotErrors(t *testing.T) {
+	t.Parallel()
+	tree := New()
+	do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/a", Data: make([]byte, blockTarget), ACL: proto.OpenACL()})
+	do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/b", Data: make([]byte, blockTarget), ACL: proto.OpenACL()})
+	for n := range failAfter(4) {
+		w := n
+		s := tree.Snapshot()
+		if _, err := s.WriteTo(&w); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("failing at write %d: %v", n, err)
+		}
+		s.Release()
+	}
+	s := tree.Snapshot()
+	if s.Zxid() != tree.LastZxid() {
+		t.Error("zxid")
+	}
+	s.Release()
+	s.Release()
+	if _, err := s.WriteTo(io.Discard); !errors.Is(err, errReleased) {
+		t.Error(err)
+	}
+	s = tree.Snapshot()
+	if err := tree.Restore(bytes.NewReader(written(t, New()))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.WriteTo(io.Discard); !errors.Is(err, errReplaced) {
+		t.Error(err)
+	}
+	s = tree.Snapshot()
+	s.count++
+	if _, err := s.WriteTo(io.Discard); err == nil || !strings.Contains(err.Error(), "found 4 nodes instead of 5") {
+		t.Error(err)
+	}
+}
+
+func TestImport(t *testing.T) {
+	t.Parallel()
+	open := proto.OpenACL()
+	nodes := []*Stored{
+		{Path: "/q/x", Data: []byte("123"), ACL: open},
+		{Path: "/q/session", ACL: open, Owner: 5},
+		{Path: "/q/server255", ACL: open, Owner: -1<<56 | 9},
+		{Path: "/q", ACL: open, Cversion: 4},
+		{Path: "", ACL: open},
+		{Path: "/zookeeper/quota", ACL: open},
+		{Path: "/zookeeper/quota/q", ACL: open},
+		{Path: "/zookeeper/quota/q/zookeeper_limits", Data: []byte("count=1"), ACL: open},
+		{Path: "/zookeeper/quota/q/zookeeper_stats", Data: []byte("count=99,bytes=99"), ACL: open},
+		{Path: "/ttl", ACL: open, Owner: -1<<56 | 1234},
+		{Path: "/old", ACL: open, Owner: -1<<63 | 77},
+		{Path: "/container", ACL: nil, Owner: -1 << 63, Pzxid: 8},
+	}
+	seq := func(fail error) func(func(*Stored, error) bool) {
+		return func(yield func(*Stored, error) bool) {
+			for _, n := range nodes {
+				if !yield(n, nil) {
+					return
+				}
+			}
+			if fail != nil {
+				yield(nil, fail)
+			}
+		}
+	}
+	tree := New()
+	known := func(id int64) bool { return id == 5 || id == -1<<56|9 }
+	if err := tree.Import(77, Emulate353TTL, known, seq(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Check(); err != nil {
+		t.Error(err)
+	}
+	if got := string(tree.Get("/zookeeper/quota/q/zookeeper_stats").Data()); got != "count=4,bytes=3" {
+		t.Errorf("usage %q", got)
+	}
+	for path, want := range map[string]kind{"/q": persistent, "/q/session": ephemeral, "/q/server255": ephemeral, "/ttl": ttl, "/old": ttl, "/container": container} {
+		if n := tree.Get(path); n.kind != want {
+			t.Errorf("%s is of kind %d", path, n.kind)
+		}
+	}
+	if tree.Get("/ttl").timeToLive() != 1234 || tree.Get("/old").timeToLive() != 77 || tree.Get("/q").timeToLive() != 0 || tree.LastZxid() != 77 {
+		t.Error("times to live")
+	}
+	if n := tree.Get(ConfigPath); n == nil || n.aversion != -1 || n.ACL()[0].Perms != proto.PermRead {
+		t.Error("the config znode")
+	}
+	if a, b := dumped(t, tree), dumped(t, restored(t, tree)); a != b {
+		t.Errorf("a snapshot of it differs:\n%s\n%s", a, b)
+	}
+	if err := tree.Import(1, 0, known, seq(io.ErrClosedPipe)); !errors.Is(err, io.ErrClosedPipe) || tree.NodeCount() != 5 {
+		t.Error(err)
+	}
+	nodes[0].Path = "/r/x"
+	if err := tree.Import(1, 0, known, seq(nil)); err == nil || !strings.Contains(err.Error(), `"/r" is missing`) {
+		t.Error(err)
+	}
+	nodes[0].Path = "r"
+	if err := tree.Import(1, 0, known, seq(nil)); err == nil || !strings.Contains(err.Error(), "impossible path") {
+		t.Error(err)
+	}
+}
