@@ -141,6 +141,7 @@ func FuzzEntry(f *testing.F) {
 	f.Add(append(h.append(nil), encodeRun(f, commands()[2:4])...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := newNode(testConfig(t, memoryConfig()))
+		n.others = alone{n}
 		n.machine.incarnation = 1
 		kind, err := entryKind(b)
 		err2 := n.machine.apply(1, b)

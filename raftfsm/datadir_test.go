@@ -1,0 +1,236 @@
+package raftfsm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// mustRefuse expects Start to fail with an error that contains all the words.
+func mustRefuse(t *testing.T, cfg Config, words ...string) {
+	t.Helper()
+	cfg.Handler = newRecorder()
+	n, err := Start(cfg)
+	if err == nil {
+		n.Close()
+		t.Fatalf("the server starts, want an error with %q", words)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+// used returns a configuration whose directories hold a closed server's state.
+func used(t *testing.T, cfg Config, commands int, snapshot bool) Config {
+	t.Helper()
+	r := start(t, cfg)
+	s := r.attach(time.Hour)
+	r.do(create(s, "/a", 0))
+	for i := range commands {
+		r.send(set(s, "/a", fmt.Append(nil, i)))
+	}
+	r.do(Command{Kind: KindSync})
+	if snapshot {
+		if err := r.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.close()
+	return cfg
+}
+
+func TestForeignDirectories(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
+		used(t, cfg, 10, true)
+		other := cfg
+		other.ID = 2
+		mustRefuse(t, other, cfg.LogDir, "server 1", "server 2")
+
+		path := filepath.Join(cfg.LogDir, identityFile)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range whole {
+			if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := readIdentity(cfg.LogDir); err == nil && i < len(whole)-1 {
+				t.Fatalf("%d of %d bytes are an identity", i, len(whole))
+			}
+		}
+		if err := os.WriteFile(path, whole[:20], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mustRefuse(t, cfg, path, "damaged")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		mustRefuse(t, cfg, path, "missing")
+
+		// Another server's snapshots beside this log, or none.
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		foreign := used(t, diskConfig(t, cfg.Store), 10, true)
+		mixed := cfg
+		mixed.LogDir = t.TempDir()
+		mustRefuse(t, mixed, mixed.SnapDir)
+		mixed = cfg
+		mixed.SnapDir = foreign.SnapDir
+		mustRefuse(t, mixed)
+		start(t, cfg) // nothing of all this did any harm
+	})
+}
+
+// TestDamagedSnapshot flips a byte in the newest snapshot. While the log goes
+// back far enough the state is whole, else the server does not start.
+func TestDamagedSnapshot(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
+		used(t, cfg, 3, true)
+		found, err := filepath.Glob(filepath.Join(cfg.SnapDir, "snapshots", "*", "state.bin"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		flip(t, found[0])
+		r := start(t, cfg)
+		if !r.exists("/a") {
+			t.Fatal("a server with a damaged snapshot has lost its state")
+		}
+		s := r.attach(time.Hour)
+		for range 20 {
+			r.do(set(s, "/a", nil))
+		}
+		r.Node.cfg.Memory = true // have the log cut to nothing
+		if err := r.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		r.close()
+		found, err = filepath.Glob(filepath.Join(cfg.SnapDir, "snapshots", "*", "state.bin"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		for _, f := range found {
+			flip(t, f)
+		}
+		mustRefuse(t, cfg, cfg.SnapDir)
+	})
+}
+
+func flip(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 4
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSnapshotTrigger: snapshots come by themselves, the log behind them goes,
+// and a restart finds everything.
+func TestSnapshotTrigger(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, cfg Config) {
+		cfg.SnapCount = 50
+		r := start(t, cfg)
+		s := r.attach(time.Hour)
+		r.do(create(s, "/a", 0))
+		for i := range 400 {
+			r.do(set(s, "/a", fmt.Append(nil, i)))
+		}
+		eventually(t, "a snapshot", func() bool {
+			list, err := r.stores.Snapshots().List()
+			return err == nil && len(list) > 0 && list[0].Index > 200
+		})
+		before := r.dump()
+		if cfg.Memory {
+			eventually(t, "a short log", func() bool {
+				first, err := r.stores.Logs().FirstIndex()
+				return err == nil && first > 200
+			})
+			return
+		}
+		r.close()
+		r = start(t, cfg)
+		if r.dump() != before {
+			t.Fatal("the state after the restart is another one")
+		}
+	})
+}
+
+// eventually waits until cond holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain: %s", patience, what)
+		}
+	}
+}
+
+// TestSeed starts a server on a state from elsewhere.
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
+		tr, tab := tree.New(), session.NewTable()
+		s := tab.Create(1, 10_000, [16]byte{5})
+		req := &proto.CreateRequest{Path: "/old", ACL: proto.OpenACL(), Flags: flagEphemeral}
+		tr.Apply(&tree.Txn{Zxid: 0x1f4_0000_0007, Time: 5, Session: s.ID}, proto.OpCreate, req)
+		tr.Advance(0x1f4_ffff_fff0)
+		if err := Seed(cfg, tr, tab); err != nil {
+			t.Fatal(err)
+		}
+		if err := Seed(cfg, tr, tab); err == nil {
+			t.Fatal("a directory was seeded twice")
+		}
+		r := start(t, cfg)
+		if !r.exists("/old") || r.zxid() != 0x1f4_ffff_fff0 {
+			t.Fatalf("zxid %#x", r.zxid())
+		}
+		o := r.reattach(s)
+		if o.code != proto.Ok {
+			t.Fatal(o.code)
+		}
+		var last outcome
+		for i := range 40 {
+			last = r.do(create(o.attached, fmt.Sprintf("/n%d", i), 0))
+		}
+		if last.zxid != 0x1f5_0000_0000+40-15 || r.Status().Epoch != 0x1f4 {
+			t.Fatalf("zxid %#x, epoch %#x", last.zxid, r.Status().Epoch)
+		}
+		before := r.dump()
+		r.close()
+		r = start(t, cfg)
+		if r.dump() != before || r.zxid() != last.zxid {
+			t.Fatal("the state after the restart is another one")
+		}
+		mustRefuse(t, Config{ID: 1, LogDir: cfg.LogDir, SnapDir: cfg.SnapDir}, "")
+	})
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Config{
+		{Memory: true}, {ID: 255, Memory: true}, {ID: 1}, {ID: 1, LogDir: "x"},
+		{ID: 1, Memory: true, TickTime: -1}, {ID: 1, Memory: true, SnapCount: -1},
+	} {
+		mustRefuse(t, c)
+	}
+	if _, err := Start(Config{ID: 1, Memory: true}); err == nil {
+		t.Error("a server without a Handler starts")
+	}
+}

@@ -1,0 +1,249 @@
+package raftfsm
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+)
+
+// inBubble runs f in fake time and closes what it started before the end.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
+// lifetime waits, in fake time, until the session is gone and says how long
+// that took.
+func (r *rig) lifetime(s session.Session, limit time.Duration) time.Duration {
+	r.t.Helper()
+	begin := time.Now()
+	for time.Since(begin) < limit {
+		r.Tree().RLock()
+		_, ok := r.Sessions().Get(s.ID)
+		r.Tree().RUnlock()
+		if !ok {
+			return time.Since(begin)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	r.t.Fatalf("session 0x%x still lives after %v", s.ID, limit)
+	return 0
+}
+
+func TestExpiry(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg := memoryConfig()
+		cfg.TickTime = time.Second
+		r := start(t, cfg)
+		defer r.close()
+		const timeout = 4 * time.Second
+		dead, live := r.attach(timeout), r.attach(timeout)
+		r.setLive(live.ID)
+		r.do(create(dead, "/dead", flagEphemeral))
+		r.do(create(live, "/live", flagEphemeral))
+		// Up to a tick more for the rounding and a quarter for the loop.
+		if d := r.lifetime(dead, time.Minute); d <= timeout || d > timeout+1300*time.Millisecond {
+			t.Fatalf("expired after %v, its timeout is %v", d, timeout)
+		}
+		if r.exists("/dead") || !r.exists("/live") {
+			t.Fatal("the wrong znodes are gone")
+		}
+		last := r.applied[len(r.applied)-1]
+		if last.op != proto.OpCloseSession || last.session != dead.ID || last.zxid == 0 || last.events == 0 {
+			t.Fatalf("the expiry was told as %+v", last)
+		}
+		if o := r.do(create(dead, "/late", 0)); o.code != proto.ErrSessionExpired {
+			t.Fatalf("a write after the expiry: %v", o.code)
+		}
+		time.Sleep(time.Hour)
+		if !r.exists("/live") {
+			t.Fatal("a session that was heard of expired")
+		}
+		r.setLive()
+		if d := r.lifetime(live, time.Minute); d > timeout+2*time.Second {
+			t.Fatalf("expired %v after the last sign of life", d)
+		}
+	})
+}
+
+// TestExpiryAfterAttach: the timeout of the last attach counts, from then on,
+// and an expiry that an attach overtook has no effect.
+func TestExpiryAfterAttach(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg := memoryConfig()
+		cfg.TickTime = time.Second
+		r := start(t, cfg)
+		defer r.close()
+		s := r.attach(4 * time.Second)
+		time.Sleep(3 * time.Second)
+		s.Timeout = 20_000
+		if o := r.reattach(s); o.code != proto.Ok || o.attached.Gen != 2 || o.zxid != 0 {
+			t.Fatalf("attach: %+v", o)
+		}
+		r.proposeOwn(&Command{Kind: KindExpire, Session: s.ID, Gen: 1})
+		if o := r.do(Command{Kind: KindSync}); o.code != proto.Ok {
+			t.Fatal(o.code)
+		}
+		if d := r.lifetime(s, time.Minute); d <= 20*time.Second || d > 22*time.Second {
+			t.Fatalf("expired %v after the attach, its timeout is 20 s", d)
+		}
+	})
+}
+
+// TestExpiryAfterRestart: who leads anew gives everybody a full timeout.
+func TestExpiryAfterRestart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg := diskConfig(t, "")
+		cfg.TickTime = time.Second
+		r := start(t, cfg)
+		s := r.attach(6 * time.Second)
+		time.Sleep(5 * time.Second)
+		r.close()
+		r = start(t, cfg)
+		defer r.close()
+		if d := r.lifetime(s, time.Minute); d <= 6*time.Second || d > 8*time.Second {
+			t.Fatalf("expired %v after the restart", d)
+		}
+	})
+}
+
+// TestSlowLogKeepsSessions: while the log stands still nobody can be expired
+// for silence, because what the client sent is on its way.
+func TestSlowLogKeepsSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg, faults := faultyConfig(memoryConfig())
+		cfg.TickTime = time.Second
+		r := start(t, cfg)
+		defer r.close()
+		s := r.attach(4 * time.Second)
+		release := faults.stall()
+		ch := r.send(create(s, "/a", flagEphemeral))
+		time.Sleep(time.Minute)
+		release()
+		if o := r.get(ch); o.code != proto.Ok {
+			t.Fatal(o.code)
+		}
+		time.Sleep(time.Second)
+		if !r.exists("/a") {
+			t.Fatal("the session expired while its command waited for the log")
+		}
+	})
+}
+
+// TestManualClock moves an injected clock at once over many ticks: that is no
+// pause of the process, so sessions expire.
+func TestManualClock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		clock := newManualClock()
+		cfg := memoryConfig()
+		cfg.Now = clock.now
+		r := start(t, cfg)
+		defer r.close()
+		s := r.attach(10 * time.Second)
+		time.Sleep(time.Hour)
+		r.do(create(s, "/a", flagEphemeral)) // real time means nothing to it
+		clock.advance(9 * time.Second)
+		r.Kick()
+		synctest.Wait()
+		if !r.exists("/a") {
+			t.Fatal("expired before its time")
+		}
+		clock.advance(20 * time.Second)
+		r.Kick()
+		synctest.Wait()
+		if r.exists("/a") {
+			t.Fatal("did not expire when the clock was set forward")
+		}
+	})
+}
+
+// TestPauseIsCredited: a process that stood still expires nobody for it.
+func TestPauseIsCredited(t *testing.T) {
+	t.Parallel()
+	clock := newManualClock()
+	d := newDeadlines(time.Second, clock.now, clock.now)
+	d.attached(1, 4*time.Second)
+	for range 4 {
+		clock.advance(d.interval)
+		if ids := d.expired(); ids != nil {
+			t.Fatal("expired after a second")
+		}
+	}
+	clock.advance(time.Hour)
+	if ids := d.expired(); ids != nil {
+		t.Fatal("a pause of an hour expired the session")
+	}
+	var alive time.Duration
+	for d.expired() == nil {
+		clock.advance(d.interval)
+		if alive += d.interval; alive > 10*time.Second {
+			t.Fatal("the session never expires")
+		}
+	}
+	if alive < 2*time.Second {
+		t.Fatalf("expired %v after the pause", alive)
+	}
+}
+
+func TestReap(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg := memoryConfig()
+		cfg.ContainerInterval = 10 * time.Second
+		r := start(t, cfg)
+		defer r.close()
+		s := r.attach(time.Hour)
+		r.setLive(s.ID)
+		r.do(write(s, proto.OpCreateContainer, &proto.CreateRequest{Path: "/c", ACL: proto.OpenACL(), Flags: flagContainer}))
+		r.do(create(s, "/c/child", 0))
+		ttl := &proto.CreateTTLRequest{Path: "/ttl", ACL: proto.OpenACL(), Flags: 5, TTL: 30_000}
+		if o := r.do(write(s, proto.OpCreateTTL, ttl)); o.code != proto.Ok {
+			t.Fatal(o.code)
+		}
+		time.Sleep(25 * time.Second)
+		if !r.exists("/c") || !r.exists("/ttl") {
+			t.Fatal("reaped too early")
+		}
+		r.do(write(s, proto.OpDelete, &proto.DeleteRequest{Path: "/c/child", Version: -1}))
+		r.do(set(s, "/ttl", nil)) // its time begins anew
+		time.Sleep(12 * time.Second)
+		if r.exists("/c") || !r.exists("/ttl") {
+			t.Fatalf("container there: %v, ttl znode there: %v", r.exists("/c"), r.exists("/ttl"))
+		}
+		time.Sleep(30 * time.Second)
+		if r.exists("/ttl") {
+			t.Fatal("the znode outlived its time")
+		}
+	})
+}
+
+// TestReapRace: a znode that changed after the leader looked stays.
+func TestReapRace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := start(t, memoryConfig())
+		defer r.close()
+		s := r.attach(time.Hour)
+		r.setLive(s.ID)
+		ttl := &proto.CreateTTLRequest{Path: "/ttl", ACL: proto.OpenACL(), Flags: 5, TTL: 1000}
+		r.do(write(s, proto.OpCreateTTL, ttl))
+		time.Sleep(2 * time.Second)
+		now := time.Now()
+		r.do(set(s, "/ttl", nil))
+		stale := Command{Kind: KindReap, Op: proto.OpDeleteContainer}
+		r.Tree().RLock()
+		found := r.Tree().Reapable(now.Add(time.Hour).UnixMilli(), 0, 10)
+		r.Tree().RUnlock()
+		if len(found) != 1 {
+			t.Fatalf("%d znodes to reap", len(found))
+		}
+		found[0].Mzxid-- // as it was before the write
+		stale.Body = found[0].Append(nil)
+		r.proposeOwn(&stale)
+		r.do(Command{Kind: KindSync})
+		if !r.exists("/ttl") {
+			t.Fatal("a znode was reaped although it had changed")
+		}
+	})
+}

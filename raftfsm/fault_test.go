@@ -1,0 +1,243 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// manualClock is a clock that a test moves.
+type manualClock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newManualClock() *manualClock {
+	return &manualClock{t: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+func (c *manualClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *manualClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// faultyStores are stores whose log can stall or fail.
+type faultyStores struct {
+	stores
+	failed chan error
+
+	mu    sync.Mutex
+	gate  chan struct{} // writes wait for it
+	next  error         // the next write fails with it
+	dead  error         // all writes block until Close, then fail with it
+	ended chan struct{} // closed by Close
+	once  sync.Once
+}
+
+type faultyLog struct {
+	raft.LogStore
+	f *faultyStores
+}
+
+// faultyConfig makes a configuration's stores faulty.
+func faultyConfig(cfg Config) (Config, *faultyStores) {
+	f := &faultyStores{failed: make(chan error, 1), ended: make(chan struct{})}
+	cfg.open = func(c Config) (stores, error) {
+		s, err := openLogstore(c)
+		f.stores = s
+		return f, err
+	}
+	return cfg, f
+}
+
+func (f *faultyStores) Logs() raft.LogStore  { return &faultyLog{f.stores.Logs(), f} }
+func (f *faultyStores) Failed() <-chan error { return f.failed }
+func (f *faultyStores) Close() error {
+	f.once.Do(func() { close(f.ended) })
+	return f.stores.Close()
+}
+
+// stall makes writes wait until the function that it returns is called.
+func (f *faultyStores) stall() (release func()) {
+	gate := make(chan struct{})
+	f.mu.Lock()
+	f.gate = gate
+	f.mu.Unlock()
+	return func() {
+		f.mu.Lock()
+		f.gate = nil
+		f.mu.Unlock()
+		close(gate)
+	}
+}
+
+// failNext makes the next write fail as if nothing else were wrong.
+func (f *faultyStores) failNext(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = err
+}
+
+// kill makes every write block from now on, as logstore does after an error.
+func (f *faultyStores) kill(err error) {
+	f.mu.Lock()
+	f.dead = err
+	f.mu.Unlock()
+	f.failed <- err
+}
+
+func (l *faultyLog) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
+
+func (l *faultyLog) StoreLogs(e []*raft.Log) error {
+	l.f.mu.Lock()
+	gate, next, dead := l.f.gate, l.f.next, l.f.dead
+	l.f.next = nil
+	l.f.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	switch {
+	case next != nil:
+		return next
+	case dead != nil:
+		<-l.f.ended
+		return dead
+	}
+	return l.LogStore.StoreLogs(e)
+}
+
+var errInjected = errors.New("injected fault")
+
+// TestRefusedEntry has Raft refuse one batch in the middle of a pipeline: from
+// the first command lost to the moment that Lost tells of it nothing is
+// executed, so that nobody's earlier command is missing behind a later one.
+func TestRefusedEntry(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg, faults := faultyConfig(memoryConfig())
+		r := start(t, cfg)
+		defer r.close()
+		s := r.attach(time.Hour)
+		r.setLive(s.ID)
+		r.do(create(s, "/n", 0))
+		for round := range 20 {
+			const commands = 3000
+			var chans []chan outcome
+			r.note(func() { r.applied = nil })
+			for i := range commands {
+				if i == 50*round {
+					faults.failNext(errInjected)
+				}
+				chans = append(chans, r.send(create(s, fmt.Sprintf("/n/%d-%d", round, i), 0)))
+			}
+			r.wait(t, "Lost", func() bool { return len(r.lost) > round })
+			r.awaitServing()
+			r.do(Command{Kind: KindSync})
+			var executed []string
+			for _, o := range r.applied {
+				if o.op == proto.OpCreate2 {
+					executed = append(executed, o.path)
+				}
+			}
+			gaps, next, before := 0, 0, true
+			for i, ch := range chans {
+				was := next < len(executed) && executed[next] == fmt.Sprintf("/n/%d-%d", round, i)
+				if was {
+					next++
+				} else if before {
+					gaps++
+				}
+				before = was
+				if acked := len(ch) == 1; acked && !was {
+					t.Fatalf("round %d: command %d was acknowledged and not executed", round, i)
+				}
+			}
+			if gaps != 1 || next != len(executed) {
+				t.Fatalf("round %d: %d gaps in what was executed, %d of %d commands in order", round, gaps, next, len(executed))
+			}
+		}
+		if r.Status().Epoch != 0 {
+			t.Fatal("a server that stands alone changed its epoch")
+		}
+	})
+}
+
+// awaitServing waits until the server serves.
+func (r *rig) awaitServing() {
+	r.t.Helper()
+	r.wait(r.t, "serving", func() bool { return len(r.states) > 0 && r.states[len(r.states)-1].Serving })
+}
+
+// TestDeadStore: after the store latched an error nothing is acknowledged, the
+// error is reported, waiters are given up, and Close comes back.
+func TestDeadStore(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		cfg, faults := faultyConfig(memoryConfig())
+		r := start(t, cfg)
+		s := r.attach(time.Hour)
+		r.do(create(s, "/a", 0))
+		faults.kill(errInjected)
+		ch := make(chan outcome, 1)
+		c := create(s, "/b", 0)
+		c.Waiter = ch
+		proposed := r.Propose(&c) == nil // it may be before or after the failure is noticed
+		if err := <-r.Err(); !errors.Is(err, errInjected) {
+			t.Fatalf("Err: %v", err)
+		}
+		if proposed {
+			r.wait(t, "Lost", func() bool { return len(r.lost) == 1 })
+		}
+		if err := r.Propose(&c); !errors.Is(err, errInjected) {
+			t.Fatalf("Propose after the failure: %v", err)
+		}
+		if st := r.Status(); st.Serving || st.Role != Looking || st.Reason == "" {
+			t.Fatalf("status %+v", st)
+		}
+		time.Sleep(time.Hour)
+		if len(ch) != 0 || r.exists("/b") {
+			t.Fatal("a command was applied after the store had failed")
+		}
+		if err := r.Close(); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+	})
+}
+
+// TestStoppedMachine: an entry that cannot be applied stops the server.
+func TestStoppedMachine(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := start(t, memoryConfig())
+		defer r.close()
+		s := r.attach(time.Hour)
+		r.do(create(s, "/a", 0))
+		if err := r.raftNow().Apply([]byte{format + 1, entryBatch}, 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		err := <-r.Err()
+		if err == nil || !r.exists("/a") {
+			t.Fatal("no error")
+		}
+		c := create(s, "/b", 0)
+		if err := r.Propose(&c); err == nil {
+			t.Fatal("a command was taken")
+		}
+		if r.exists("/b") {
+			t.Fatal("a command was applied")
+		}
+		if err := r.Snapshot(); err == nil {
+			t.Fatal("a stopped machine wrote a snapshot")
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// decodeBatch takes apart what take returned.
+func decodeRuns(t *testing.T, b []byte) (runs []runHeader, cmds []Command) {
+	t.Helper()
+	for len(b) > 0 {
+		var h runHeader
+		body, rest, err := h.decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range h.count {
+			var c Command
+			if body, err = c.decode(body); err != nil {
+				t.Fatal(err)
+			}
+			cmds = append(cmds, c)
+		}
+		if len(body) != 0 {
+			t.Fatalf("%d bytes behind a run", len(body))
+		}
+		runs, b = append(runs, h), rest
+	}
+	return runs, cmds
+}
+
+func testIntake() *intake {
+	q := newIntake(1, 7)
+	q.wake = func() {}
+	return q
+}
+
+func request(body int) Command {
+	return Command{Kind: KindRequest, Op: proto.OpSetData, Body: make([]byte, body)}
+}
+
+func TestIntakeBounds(t *testing.T) {
+	t.Parallel()
+	q := testIntake()
+	for i := range 10_000 {
+		c := Command{Kind: KindSync, Session: int64(i), Waiter: i}
+		if err := q.propose(&c, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, size := range []int{100_000, 100_000, 100_000, 1 << 20, 10} {
+		c := request(size)
+		c.Waiter = size
+		if err := q.propose(&c, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, ops := uint64(1), 0
+	var sizes []int
+	for {
+		b, n := q.take(nil, 0)
+		if n == 0 {
+			break
+		}
+		if again, m := q.take(b, n); m > 0 && (len(again) > maxBatchBytes || n+m > maxBatchOps) {
+			t.Fatalf("a batch of %d bytes and %d commands", len(again), n+m)
+		} else if m > 0 {
+			b, n = again, n+m
+		}
+		runs, cmds := decodeRuns(t, b)
+		if len(b) > maxBatchBytes && len(cmds) != 1 || len(cmds) > maxBatchOps || len(cmds) != n {
+			t.Fatalf("%d bytes, %d commands, n %d", len(b), len(cmds), n)
+		}
+		for _, r := range runs {
+			if r.first != next || r.server != 1 || r.nonce != 7 {
+				t.Fatalf("run %+v, want first %d", r, next)
+			}
+			next += uint64(r.count)
+		}
+		for _, c := range cmds {
+			if c.Kind == KindSync && c.Session != int64(ops) {
+				t.Fatalf("command %d stands at %d", c.Session, ops)
+			}
+			if c.Kind == KindRequest {
+				sizes = append(sizes, len(c.Body))
+			}
+			ops++
+		}
+	}
+	if ops != 10_005 || fmt.Sprint(sizes) != "[100000 100000 100000 1048576 10]" || !q.empty() {
+		t.Fatalf("%d commands, sizes %v", ops, sizes)
+	}
+}
+
+func TestIntakeWaiters(t *testing.T) {
+	t.Parallel()
+	q := testIntake()
+	propose := func(n int) {
+		for range n {
+			c := Command{Kind: KindSync, Session: int64(q.next), Waiter: q.next}
+			if err := q.propose(&c, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := func(what string, got []any, want string) {
+		t.Helper()
+		if fmt.Sprint(got) != want {
+			t.Fatalf("%s: waiters %v, want %s", what, got, want)
+		}
+	}
+	propose(10)
+	want("in order", q.applied(nil, 1, 3), "[1 2 3]")
+	want("after a hole", q.applied(nil, 6, 2), "[6 7]")
+	want("again", q.applied(nil, 6, 2), "[<nil> <nil>]")
+	want("the future", q.applied(nil, 10, 2), "[10 <nil>]")
+	propose(3) // 11, 12, 13
+	if !q.lose() || q.lose() {
+		t.Fatal("lose does not know whether something was on its way")
+	}
+	propose(2) // 14, 15
+	want("lost", q.applied(nil, 12, 3), "[<nil> <nil> 14]")
+	var live []int64
+	q.sessions(func(id int64) { live = append(live, id) })
+	if fmt.Sprint(live) != "[15]" {
+		t.Fatalf("sessions on their way: %v", live)
+	}
+	propose(50_000)
+	for num := uint64(15); num < 50_016; num += 128 {
+		got := q.applied(nil, num, 128)
+		for i, w := range got {
+			if w != nil && w != any(num+uint64(i)) {
+				t.Fatalf("command %d has waiter %v", num+uint64(i), w)
+			}
+		}
+	}
+	if q.lose() {
+		t.Fatal("waiters are left")
+	}
+}
+
+// TestIntakeBackPressure: Propose blocks while too much waits, and only then.
+func TestIntakeBackPressure(t *testing.T) {
+	t.Parallel()
+	q := testIntake()
+	blocked := make(chan error)
+	fill := func() {
+		for q.bytesWaiting() <= maxIntakeBytes {
+			c := request(200_000)
+			if err := q.propose(&c, false); err != nil {
+				t.Error(err)
+			}
+		}
+		go func() {
+			c := request(10)
+			blocked <- q.propose(&c, false)
+		}()
+	}
+	fill()
+	own := Command{Kind: KindExpire}
+	if err := q.propose(&own, true); err != nil { // the leader's own never block
+		t.Fatal(err)
+	}
+	select {
+	case err := <-blocked:
+		t.Fatalf("it did not block: %v", err)
+	default:
+	}
+	for q.bytesWaiting() > maxIntakeBytes {
+		q.take(nil, 0)
+	}
+	if err := <-blocked; err != nil {
+		t.Fatal(err)
+	}
+	fill()
+	q.lose()
+	if err := <-blocked; err != nil {
+		t.Fatal(err)
+	}
+	fill()
+	q.close(ErrClosed)
+	if err := <-blocked; !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+}
+
+func (q *intake) bytesWaiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes
+}

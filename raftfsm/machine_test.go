@@ -1,0 +1,422 @@
+package raftfsm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// replica is a state machine without a log: the test is the log.
+type replica struct {
+	*machine
+	*recorder
+	node  *Node
+	index uint64
+	fault error
+}
+
+func newReplica(t testing.TB) *replica {
+	t.Helper()
+	r := &replica{recorder: newRecorder()}
+	cfg := memoryConfig()
+	cfg.Handler = r.recorder
+	r.node = newNode(testConfig(t, cfg))
+	r.node.others = alone{r.node}
+	r.machine = r.node.machine
+	r.machine.fail = func(err error) { r.fault = err }
+	return r
+}
+
+// feed applies one entry.
+func (r *replica) feed(entry []byte) error {
+	r.index++
+	return r.machine.apply(r.index, entry)
+}
+
+// mustFeed applies one entry that is in order.
+func (r *replica) mustFeed(t testing.TB, entry []byte) {
+	t.Helper()
+	if err := r.feed(entry); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *replica) dump(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.tree.Dump(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "%x %d %x %q\n", r.incarnation, r.seq, r.cluster, r.config)
+	b.Write(r.sessions.AppendTo(nil))
+	return b.String()
+}
+
+// leader writes entries as a leader would.
+type leader struct {
+	start leaderStart
+	seq   uint64
+	first uint64 // number of the next command
+	claim check
+}
+
+func newLeader(incarnation uint64, flags uint8) *leader {
+	return &leader{start: leaderStart{server: 2, flags: flags, incarnation: incarnation, level: level, cluster: clusterID{1}}, first: 1}
+}
+
+func (l *leader) begin() []byte { return l.start.append(nil) }
+
+// batch encodes commands of server 2.
+func (l *leader) batch(cmds ...Command) []byte {
+	l.seq++
+	h := batchHeader{incarnation: l.start.incarnation, seq: l.seq, time: int64(1000 * l.seq), policy: tree.ExtendedTypes, check: l.claim}
+	b := h.append(nil)
+	body := []byte{}
+	for i := range cmds {
+		body = cmds[i].append(body)
+	}
+	r := runHeader{server: 2, nonce: 9, first: l.first, count: uint32(len(cmds)), size: uint32(len(body))}
+	l.first += uint64(len(cmds))
+	n := len(b)
+	b = append(b, make([]byte, runHeaderSize)...)
+	r.put(b[n:])
+	return append(b, body...)
+}
+
+func attachCommand() Command { return Command{Kind: KindAttach, Timeout: 4000, Password: [16]byte{7}} }
+
+// firstSession is the session that the first attach of server 2 creates.
+func firstSession() session.Session {
+	return session.Session{ID: 2<<56 | 1, Gen: 1, Password: [16]byte{7}, Timeout: 4000}
+}
+
+func TestEpochs(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	l := newLeader(5, 0)
+	r.mustFeed(t, l.begin())
+	if z := r.tree.LastZxid(); z != 1<<32 {
+		t.Fatalf("zxid %#x after the first leaderStart", z)
+	}
+	r.mustFeed(t, l.batch(attachCommand(), Command{Kind: KindSync}))
+	l = newLeader(6, flagConfig)
+	l.start.config = []byte("server.1=a:1:2:participant\nversion=0")
+	r.mustFeed(t, l.begin())
+	node := r.tree.Get(tree.ConfigPath)
+	var st proto.Stat
+	node.Stat(&st)
+	if r.tree.LastZxid() != 2<<32 || st.Mzxid != 2<<32 || st.Version != -1 || !bytes.Equal(node.Data(), l.start.config) {
+		t.Fatalf("zxid %#x, config %q %+v", r.tree.LastZxid(), node.Data(), st)
+	}
+	if last := r.recorder.applied[len(r.recorder.applied)-1]; last.op != proto.OpReconfig || last.events != 1 {
+		t.Fatalf("a new config text was told as %+v", last)
+	}
+	told := len(r.recorder.applied)
+	l = newLeader(7, 0)
+	r.mustFeed(t, l.begin())
+	if node.Stat(&st); st.Mzxid != 3<<32 || len(r.recorder.applied) != told {
+		t.Fatalf("the config after another election: %+v", st)
+	}
+	l = newLeader(8, flagStandalone)
+	r.mustFeed(t, l.begin())
+	if z := r.tree.LastZxid(); z != 3<<32 {
+		t.Fatalf("a server alone went to %#x", z)
+	}
+}
+
+// TestCounterOverflow: the epoch takes over in the middle of a batch.
+func TestCounterOverflow(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	l := newLeader(5, flagStandalone)
+	r.mustFeed(t, l.begin())
+	r.tree.Advance(4<<32 | 0xffffffff - 3)
+	s := firstSession()
+	r.mustFeed(t, l.batch(attachCommand(), create(s, "/a", 0), create(s, "/a", 0), create(s, "/b", 0), create(s, "/c", 0)))
+	var got []int64
+	for _, o := range r.recorder.applied {
+		got = append(got, o.zxid)
+	}
+	want := []int64{0x4_ffff_fffd, 0x4_ffff_fffe, 0x4_ffff_ffff, 5<<32 | 1, 5<<32 | 2}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("zxids %#x, want %#x", got, want)
+	}
+}
+
+// TestStaleBatches: what a deposed leader left in the log, and what stands
+// behind a batch that never got there, changes nothing and takes no zxid.
+func TestStaleBatches(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	old := newLeader(5, flagStandalone)
+	r.mustFeed(t, old.begin())
+	s := firstSession()
+	r.mustFeed(t, old.batch(attachCommand()))
+	lost := old.batch(create(s, "/lost", 0))
+	behind := old.batch(create(s, "/behind", 0))
+	before := r.dump(t)
+	r.mustFeed(t, behind)
+	if r.dump(t) != before {
+		t.Fatal("a batch behind a lost one was executed")
+	}
+	r.mustFeed(t, lost)
+	if r.exists("/behind") || !r.exists("/lost") {
+		t.Fatal("the next batch was not executed")
+	}
+	r.mustFeed(t, lost)
+	next := newLeader(6, flagStandalone)
+	r.mustFeed(t, next.begin())
+	before = r.dump(t)
+	r.mustFeed(t, behind)
+	r.mustFeed(t, lost)
+	if r.dump(t) != before {
+		t.Fatal("a batch of a deposed leader was executed")
+	}
+	r.mustFeed(t, next.batch(create(s, "/next", 0)))
+	if !r.exists("/next") {
+		t.Fatal("the new leader's batch was not executed")
+	}
+	if n := r.batches; n != 3 {
+		t.Fatalf("BatchDone was called %d times", n)
+	}
+}
+
+func (r *replica) exists(path string) bool { return r.tree.Get(path) != nil }
+
+// TestUnusableEntries: whatever cannot be applied stops the server.
+func TestUnusableEntries(t *testing.T) {
+	t.Parallel()
+	l := newLeader(5, flagStandalone)
+	begin := l.begin()
+	future := *l
+	future.start.level = level + 1
+	foreign := *l
+	foreign.start.cluster = clusterID{2}
+	bad := create(firstSession(), "/a", 0)
+	bad.Body = bad.Body[:len(bad.Body)-1]
+	read := create(firstSession(), "/a", 0)
+	read.Op = proto.OpGetData
+	whole := l.batch(attachCommand())
+	for name, entry := range map[string][]byte{
+		"nothing": {}, "future format": {2, entryBatch}, "future level": future.begin(), "foreign": foreign.begin(),
+		"short body": first(l).batch(bad), "a read": first(l).batch(read),
+		"cut": whole[:len(whole)-1], "longer": append(bytes.Clone(whole), 0),
+		"reap without body": first(l).batch(Command{Kind: KindReap}),
+	} {
+		r := newReplica(t)
+		r.mustFeed(t, begin)
+		if err := r.feed(entry); err == nil {
+			t.Errorf("%s: it was applied", name)
+		}
+	}
+}
+
+// first returns l at its first batch.
+func first(l *leader) *leader { c := *l; c.seq = 0; return &c }
+
+// TestDivergence: a server whose state is another one than the leader's stops.
+func TestDivergence(t *testing.T) {
+	t.Parallel()
+	for _, diverge := range []bool{false, true} {
+		lead, follow := newReplica(t), newReplica(t)
+		l := newLeader(5, 0)
+		s := firstSession()
+		for _, e := range [][]byte{l.begin(), l.batch(attachCommand(), create(s, "/a", 0))} {
+			lead.mustFeed(t, e)
+			follow.mustFeed(t, e)
+		}
+		if diverge {
+			follow.sessions.Attach(s.ID, s.Password[:], 5000, 2)
+			row, _ := follow.sessions.Get(s.ID)
+			follow.rows ^= rowDigest(s) ^ rowDigest(row)
+		}
+		var err error
+		for range 3 {
+			l.claim = lead.lastCheck()
+			e := l.batch(Command{Kind: KindSync})
+			lead.mustFeed(t, e)
+			if err = follow.feed(e); err != nil {
+				break
+			}
+		}
+		if (err != nil) != diverge {
+			t.Fatalf("diverged: %v; the server says %v", diverge, err)
+		}
+	}
+}
+
+// randomLog is a log of random commands of a few sessions, with elections.
+func randomLog(rnd *rand.Rand, n int) [][]byte {
+	l := newLeader(1, 0)
+	log := [][]byte{l.begin()}
+	gens := map[int64]uint64{}
+	created := int64(0)
+	for range n {
+		if rnd.IntN(30) == 0 {
+			number := l.first
+			l = newLeader(rnd.Uint64(), 0)
+			l.first = number
+			log = append(log, l.begin())
+		}
+		var cmds []Command
+		for range 1 + rnd.IntN(8) {
+			s := firstSession()
+			s.ID += rnd.Int64N(created + 1)
+			s.Gen = max(1, gens[s.ID]-uint64(rnd.IntN(8)/7))
+			path := fmt.Sprintf("/%d", rnd.IntN(20))
+			switch rnd.IntN(9) {
+			case 0:
+				cmds = append(cmds, attachCommand())
+				created++
+			case 1:
+				c := attachCommand()
+				c.Session, c.Timeout = s.ID, rnd.Int32N(5000)
+				gens[s.ID] = max(1, gens[s.ID]) + 1
+				cmds = append(cmds, c)
+			case 2:
+				cmds = append(cmds, create(s, path, int32(rnd.IntN(4))))
+			case 3:
+				cmds = append(cmds, create(s, path+"/x", int32(rnd.IntN(4))))
+			case 4:
+				cmds = append(cmds, write(s, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1}))
+			case 5:
+				cmds = append(cmds, write(s, proto.OpCloseSession, nil))
+			case 6:
+				cmds = append(cmds, Command{Kind: KindExpire, Session: s.ID, Gen: s.Gen})
+			default:
+				cmds = append(cmds, set(s, path, make([]byte, rnd.IntN(30))))
+			}
+		}
+		log = append(log, l.batch(cmds...))
+	}
+	return log
+}
+
+// TestReplicas applies random logs on two replicas, of which one goes through a
+// snapshot on the way: they are the same at the end.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		log := randomLog(rnd, 150)
+		a, b := newReplica(t), newReplica(t)
+		at := rnd.IntN(len(log))
+		for i, e := range log {
+			a.mustFeed(t, e)
+			b.mustFeed(t, e)
+			if i == at {
+				c := newReplica(t)
+				c.index = b.index
+				c.restore(t, b.snapshot(t))
+				b = c
+			}
+		}
+		if x, y := a.dump(t), b.dump(t); x != y {
+			t.Fatalf("seed %d, snapshot after entry %d:\n%s\nand\n%s", seed, at, x, y)
+		}
+		if a.lastCheck() != b.lastCheck() && at < len(log)-1 {
+			t.Fatalf("seed %d: digests %+v and %+v", seed, a.lastCheck(), b.lastCheck())
+		}
+		if a.tree.LastZxid() < 100 {
+			t.Fatalf("seed %d: only zxid %#x: the log does too little", seed, a.tree.LastZxid())
+		}
+	}
+}
+
+// snapshot returns the replica's snapshot in bytes.
+func (r *replica) snapshot(t testing.TB) []byte {
+	t.Helper()
+	img, err := r.machine.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Release()
+	var b bytes.Buffer
+	if err := img.(*image).write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func (r *replica) restore(t testing.TB, snapshot []byte) {
+	t.Helper()
+	r.tree.Lock()
+	defer r.tree.Unlock()
+	if err := r.load(bytes.NewReader(snapshot)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSnapshotDamage flips and cuts: nothing but the whole is taken.
+func TestSnapshotDamage(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	for _, e := range randomLog(rand.New(rand.NewPCG(3, 3)), 6) {
+		r.mustFeed(t, e)
+	}
+	whole := r.snapshot(t)
+	load := func(b []byte) error {
+		c := newReplica(t)
+		c.tree.Lock()
+		defer c.tree.Unlock()
+		return c.load(bytes.NewReader(b))
+	}
+	if err := load(whole); err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		b := bytes.Clone(whole)
+		b[i] ^= 1 << (i % 8)
+		if load(b) == nil {
+			t.Fatalf("byte %d of %d is flipped and nobody notices", i, len(whole))
+		}
+		if load(whole[:i]) == nil {
+			t.Fatalf("%d of %d bytes are a snapshot", i, len(whole))
+		}
+	}
+}
+
+// TestRunTimeRestore: connections go first, the state jumps forward only.
+func TestRunTimeRestore(t *testing.T) {
+	t.Parallel()
+	a, b := newReplica(t), newReplica(t)
+	l := newLeader(5, 0)
+	early := [][]byte{l.begin(), l.batch(attachCommand())}
+	for _, e := range early {
+		a.mustFeed(t, e)
+		b.mustFeed(t, e)
+	}
+	old := a.snapshot(t)
+	a.mustFeed(t, l.batch(create(firstSession(), "/a", 0)))
+	waiting := attachCommand()
+	waiting.Waiter = "somebody"
+	if err := b.node.Propose(&waiting); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if b.jumped != 1 || !b.exists("/a") || b.node.intake.lose() {
+		t.Fatalf("jumped %d times", b.jumped)
+	}
+	if a.dump(t) != b.dump(t) {
+		t.Fatal("the states differ")
+	}
+	c := newReplica(t)
+	for _, e := range early {
+		c.mustFeed(t, e)
+	}
+	if err := c.machine.Restore(io.NopCloser(bytes.NewReader(old))); err == nil || c.fault == nil {
+		t.Fatal("a snapshot of a state that was applied already was installed")
+	}
+}

@@ -1,0 +1,120 @@
+package raftfsm
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// stubLog is a Raft that refuses the batches that the test chooses and applies
+// the others at once.
+type stubLog struct {
+	r       *replica
+	refuse  func(batch int) bool
+	batches int
+}
+
+type stubFuture struct{ err error }
+
+func (f stubFuture) Error() error  { return f.err }
+func (f stubFuture) Index() uint64 { return 0 }
+func (f stubFuture) Response() any { return nil }
+
+func (s *stubLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
+	s.batches++
+	if s.refuse(s.batches) {
+		return stubFuture{raft.ErrLeadershipTransferInProgress}
+	}
+	return stubFuture{s.r.feed(data)}
+}
+
+// TestRefusedBatch: when Raft refuses one batch and takes the next, the state
+// machine does not execute the next, and the proposer stops.
+func TestRefusedBatch(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	start := leaderStart{server: 1, incarnation: 3, level: level, flags: flagStandalone}
+	r.mustFeed(t, start.append(nil))
+	n := r.node
+	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
+	p := &proposer{raft: log, incarnation: 3, now: time.Now, claim: r.lastCheck, local: n.intake, remote: n.remote, wake: n.wake}
+	propose := func() {
+		for range maxBatchOps { // a batch of its own
+			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 6 {
+		propose()
+	}
+	var background sync.WaitGroup
+	p.start(&background)
+	if err := <-p.failed; err == nil {
+		t.Fatal("no error")
+	}
+	background.Wait()
+	if log.batches > 3+maxInFlight {
+		t.Fatalf("%d batches were proposed although the third was refused", log.batches)
+	}
+	if got := len(r.recorder.applied); got != 2*maxBatchOps {
+		t.Fatalf("%d commands were executed, want those of the first two batches", got)
+	}
+	propose()
+	if p.collect() != nil {
+		t.Fatal("a halted proposer takes a run")
+	}
+}
+
+// TestRemoteRuns: runs of other servers find their way into batches only for
+// the incarnation that they were sent to.
+func TestRemoteRuns(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	start := leaderStart{server: 1, incarnation: 3, level: level, flags: flagStandalone}
+	r.mustFeed(t, start.append(nil))
+	n := r.node
+	run := encodeRun(t, []Command{attachCommand(), {Kind: KindSync}})
+	if n.remote.add(3, 2, run) == nil {
+		t.Fatal("a run was taken before the leader was ready")
+	}
+	n.remote.open(3)
+	if n.remote.add(2, 2, run) == nil {
+		t.Fatal("a run of another incarnation was taken")
+	}
+	if n.remote.add(3, 4, run) == nil {
+		t.Fatal("a run of another server was taken")
+	}
+	if err := n.remote.add(3, 2, run); err != nil {
+		t.Fatal(err)
+	}
+	clear(run) // it was copied
+	c := Command{Kind: KindSync, Waiter: true}
+	if err := n.intake.propose(&c, false); err != nil {
+		t.Fatal(err)
+	}
+	p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, local: n.intake, remote: n.remote}
+	r.mustFeed(t, p.collect())
+	if len(r.recorder.applied) != 3 || r.sessions.Len() != 1 {
+		t.Fatalf("%d commands were executed", len(r.recorder.applied))
+	}
+	for row := range r.sessions.All {
+		if row.Server != 2 {
+			t.Fatalf("the session belongs to server %d", row.Server)
+		}
+	}
+	waited := 0
+	for _, o := range r.recorder.applied {
+		if o.waited {
+			waited++
+		}
+	}
+	if waited != 1 {
+		t.Fatalf("%d commands found a waiter", waited)
+	}
+	if p.collect() != nil {
+		t.Fatal("something is left")
+	}
+}
