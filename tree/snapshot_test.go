@@ -142,7 +142,7 @@ func TestForgedSnapshots(t *testing.T) {
 		`"/" is missing`:                      slices.Concat(header(1), acl, node("/zookeeper", 0, nil), trailer(1)),
 		"the header says 4 and the trailer 5": with(4, trailer(5)),
 		"5 nodes where the header says 4":     with(4, node("/x", 0, nil), trailer(5)),
-		"has 0 children instead of 3":         slices.Concat(header(5), own[len(header(0)):], node("/x", 3, nil), trailer(5)),
+		"has 0 children instead of 3":         slices.Concat(header(4), acl, node("/", 1, nil), node("/zookeeper", 2, nil), node("/zookeeper/quota", 3, nil), node("/zookeeper/config", 0, nil), trailer(4)),
 		"add up to 3 with 5 nodes":            slices.Concat(header(5), own[len(header(0)):], node("/zookeeper/quota/x", 0, nil), trailer(5)),
 		"is ephemeral and has children":       with(4, node("/e", 1, func(s *state) { s.kind, s.owner = ephemeral, 5 }), node("/e/x", 0, nil), trailer(6)),
 		"the digest is":                       with(4, slices.Concat([]byte{tagTrailer}, rightDigest(t, own))),
