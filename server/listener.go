@@ -54,7 +54,7 @@ func (s *Server) accept(l net.Listener, port *tlsPort) {
 func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	if port != nil {
-		nc = port.wrap(nc)
+		nc = &tlsConn{Conn: nc, port: port}
 	}
 	c := &conn{s: s, nc: nc, host: host, secure: port != nil && !port.optional, born: s.clock()}
 	c.last.Store(c.born)

@@ -63,21 +63,12 @@ func (p *tlsPort) asOptional() *tlsPort {
 	return &q
 }
 
-// wrap prepares an accepted connection. It neither reads nor writes.
-func (p *tlsPort) wrap(nc net.Conn) *tlsConn {
-	c := &tlsConn{Conn: nc, port: p}
-	if !p.optional {
-		c.stream.Store(tls.Server(nc, p.config))
-	}
-	return c
-}
-
 // tlsConn is a client's connection by TLS or, by an optional port, perhaps
 // without.
 type tlsConn struct {
 	net.Conn
 	port *tlsPort
-	// stream is nil as long as the connection speaks plaintext.
+	// stream is nil until the handshake, and for good in plaintext.
 	stream atomic.Pointer[tls.Conn]
 
 	// The reader's own: a byte that WaitRead has read ahead.
@@ -89,15 +80,18 @@ type tlsConn struct {
 // returns the identities that its certificate gives. It waits for the client:
 // as a connection without a session, it is closed when that takes too long.
 func (c *tlsConn) identify() ([]proto.ID, error) {
-	stream := c.stream.Load()
-	if stream == nil {
-		if c.WaitRead() != nil || c.first[0] != recordHandshake {
-			return nil, nil // the reader gets an error again
-		}
-		c.ahead = false
-		stream = tls.Server(&unreadConn{Conn: c.Conn, first: c.first[:]}, c.port.config)
-		c.stream.Store(stream)
+	err := c.WaitRead()
+	switch {
+	case c.port.optional && (err != nil || c.first[0] != recordHandshake):
+		return nil, nil // the reader gets an error again
+	case err != nil:
+		return nil, err
+	case c.first[0] != recordHandshake:
+		return nil, errNotTLS
 	}
+	c.ahead = false
+	stream := tls.Server(&unreadConn{Conn: c.Conn, first: c.first[:]}, c.port.config)
+	c.stream.Store(stream)
 	if err := stream.Handshake(); err != nil {
 		return nil, err
 	}
@@ -219,13 +213,12 @@ func (c *conn) secured() bool {
 	return true
 }
 
-// handshakeError names the commonest mistakes.
+// errNotTLS reports a client in plaintext where it has to speak TLS.
+var errNotTLS = errors.New("the client does not speak TLS, as it has to on this port")
+
+// handshakeError says why a connection was closed.
 func handshakeError(err error) error {
-	var record tls.RecordHeaderError
-	switch {
-	case errors.As(err, &record):
-		return fmt.Errorf("the client does not speak TLS, as it has to on this port: %w", err)
-	case errors.Is(err, net.ErrClosed):
+	if errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("it has taken too long: %w", err)
 	}
 	return err
