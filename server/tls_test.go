@@ -34,6 +34,7 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t, dir: t.TempDir()}
 	a.key, a.cert = a.sign(pkix.Name{CommonName: "CA"}, true)
+	a.issue("server.pem", pkix.Name{CommonName: "server"})
 	a.write("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 	return a
 }
@@ -88,7 +89,7 @@ func (a *authority) write(file string, data []byte) string {
 // options are those of a server that trusts a.
 func (a *authority) options() keystore.Options {
 	return keystore.Options{
-		Key:   keystore.Store{Location: a.issue("server.pem", pkix.Name{CommonName: "server"})},
+		Key:   keystore.Store{Location: filepath.Join(a.dir, "server.pem")},
 		Trust: keystore.Store{Location: filepath.Join(a.dir, "ca.pem")},
 	}
 }
