@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Realm is the realm that ZooKeeper's server names.
@@ -21,6 +23,7 @@ var ErrRefused = errors.New("sasl: authentication refused")
 type Exchange struct {
 	users Users
 	nonce string
+	asked bool // the challenge has been sent
 	done  bool
 }
 
@@ -32,13 +35,16 @@ func NewExchange(users Users) *Exchange {
 }
 
 // Step takes a token from the client and returns the one to answer with. The
-// first, empty, is answered with a challenge, the second with the proof that
-// the server knows the password too; then user is the authenticated name.
+// first, whatever it is, is answered with a challenge, the second with the proof
+// that the server knows the password too; then user is the authenticated name.
+// A client may ask to act under another name: as with ZooKeeper, it gets its
+// own.
 func (x *Exchange) Step(in []byte) (out []byte, user string, err error) {
 	switch {
 	case x.done:
 		return nil, "", fmt.Errorf("%w: the exchange is over", ErrRefused)
-	case len(in) == 0:
+	case !x.asked:
+		x.asked = true
 		return []byte(`realm="` + Realm + `",nonce="` + x.nonce + `",qop="auth",charset=utf-8,algorithm=md5-sess`), "", nil
 	}
 	x.done = true
@@ -50,15 +56,7 @@ func (x *Exchange) Step(in []byte) (out []byte, user string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return []byte("rspauth=" + response(fields, x.users[user], "")), authorized(fields, user), nil
-}
-
-// authorized returns the name to act under: only one's own may be asked for.
-func authorized(fields map[string]string, user string) string {
-	if id := fields["authzid"]; id != "" {
-		return id
-	}
-	return user
+	return []byte("rspauth=" + response(fields, x.users[user], "")), user, nil
 }
 
 // verify checks everything that the client's response says.
@@ -72,8 +70,6 @@ func (x *Exchange) verify(f map[string]string) (string, error) {
 		return "", fmt.Errorf("%w: nonce count %q", ErrRefused, f["nc"])
 	case f["qop"] != "" && f["qop"] != "auth":
 		return "", fmt.Errorf("%w: quality of protection %q", ErrRefused, f["qop"])
-	case f["authzid"] != "" && f["authzid"] != user:
-		return "", fmt.Errorf("%w: %q may not act as %q", ErrRefused, user, f["authzid"])
 	case !strings.HasPrefix(f["digest-uri"], "zookeeper/"):
 		return "", fmt.Errorf("%w: digest-uri %q", ErrRefused, f["digest-uri"])
 	}
@@ -87,12 +83,28 @@ func (x *Exchange) verify(f map[string]string) (string, error) {
 // response computes RFC 2831's response-value; method is AUTHENTICATE for the
 // client's, empty for the server's.
 func response(f map[string]string, password, method string) string {
-	secret := md5.Sum([]byte(f["username"] + ":" + f["realm"] + ":" + password)) //nolint:gosec // see above
+	secret := md5.Sum([]byte(narrow(f["username"]) + ":" + narrow(f["realm"]) + ":" + narrow(password))) //nolint:gosec // see above
 	a1 := string(secret[:]) + ":" + f["nonce"] + ":" + f["cnonce"]
 	if id := f["authzid"]; id != "" {
 		a1 += ":" + id
 	}
 	return hash(hash(a1) + ":" + f["nonce"] + ":" + f["nc"] + ":" + f["cnonce"] + ":auth:" + hash(method+":"+f["digest-uri"]))
+}
+
+// narrow turns text that ISO 8859-1 can express into that: so RFC 2831 wants it
+// hashed, although it travels as UTF-8.
+func narrow(s string) string {
+	if !utf8.ValidString(s) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for _, c := range s {
+		if c > unicode.MaxLatin1 {
+			return s
+		}
+		b = append(b, byte(c))
+	}
+	return string(b)
 }
 
 // hash returns the MD5 of s in hex.

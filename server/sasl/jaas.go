@@ -1,6 +1,7 @@
 package sasl
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -13,6 +14,9 @@ const userPrefix = "user_"
 
 // digestModule ends the name of the login module that ZooKeeper uses.
 const digestModule = "DigestLoginModule"
+
+// ErrNoSection reports that a JAAS configuration lacks the section asked for.
+var ErrNoSection = errors.New("JAAS configuration has no section")
 
 // ParseJAAS reads the users of one section, usually "Server", from the text of
 // a JAAS login configuration:
@@ -34,7 +38,7 @@ func ParseJAAS(text, section string) (Users, error) {
 			return users(toks[i+2:], section)
 		}
 	}
-	return nil, fmt.Errorf("JAAS configuration has no section %q", section)
+	return nil, fmt.Errorf("%w %q", ErrNoSection, section)
 }
 
 // users reads a section's options up to its closing brace.
