@@ -96,7 +96,7 @@ func TestRealServer(t *testing.T) {
 
 // TestAmount keeps the suite from shrinking unnoticed.
 func TestAmount(t *testing.T) {
-	const wantScripts, wantRequests = 70, 12000
+	const wantScripts, wantRequests = 70, 11900
 	all := scripts(t)
 	requests := 0
 	for _, s := range all {
