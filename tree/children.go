@@ -61,6 +61,15 @@ func (p *Node) addChild(n *Node) {
 	*p.kids = append(*p.kids, n)
 }
 
+// reserveChildren makes room for count children in all.
+func (n *Node) reserveChildren(count int) {
+	list := make([]*Node, n.NumChildren(), max(count, n.NumChildren()))
+	if n.kids != nil {
+		copy(list, *n.kids)
+	}
+	n.kids = &list
+}
+
 // removeChild takes n out of p's children: the last child takes its place.
 func (p *Node) removeChild(n *Node) {
 	kids := *p.kids

@@ -37,6 +37,11 @@ func (x *index) locate(path string) (int, uint32) {
 // get returns the node with that path or nil.
 func (x *index) get(path string) *Node {
 	i, h := x.locate(path)
+	return x.getAt(i, h, path)
+}
+
+// getAt is get for a path that is already located.
+func (x *index) getAt(i int, h uint32, path string) *Node {
 	s := &x.shards[i]
 	if at := s.find(path, h); at >= 0 {
 		return s.nodes[at]
@@ -47,6 +52,11 @@ func (x *index) get(path string) *Node {
 // put adds n, whose path must not be there.
 func (x *index) put(n *Node) {
 	i, h := x.locate(n.path)
+	x.putAt(i, h, n)
+}
+
+// putAt is put for a path that is already located.
+func (x *index) putAt(i int, h uint32, n *Node) {
 	s := &x.shards[i]
 	if (s.n+1)*5 > len(s.nodes)*4 {
 		s.resize(len(s.nodes) + len(s.nodes)/2 + 4)
@@ -74,7 +84,7 @@ func (x *index) remove(n *Node) {
 
 // reserve makes room for n nodes.
 func (x *index) reserve(n int) {
-	size := n/len(x.shards)*3/2 + 4
+	size := n/len(x.shards)*4/3 + 4
 	for i := range x.shards {
 		if s := &x.shards[i]; n >= len(x.shards) && len(s.nodes) < size {
 			s.resize(size)

@@ -43,7 +43,8 @@ type loader struct {
 	slab   []Node
 	blanks int             // nodes without a list: their record has not come
 	kids   map[*Node]int32 // children that a node says it has, where there are any
-	want   int64
+	want   int64           // nodes that the header announces
+	room   int64           // children for which memory may still be set aside
 	begun  bool
 	ended  bool
 }
@@ -83,7 +84,8 @@ func (l *loader) block(payload []byte) error {
 		case tagHeader:
 			l.begun = true
 			l.t.zxid, l.want = d.Long(), d.Long()
-			l.t.index.reserve(int(min(max(l.want, 0), maxReserve)))
+			l.room = min(max(l.want, 0), maxReserve)
+			l.t.index.reserve(int(l.room))
 		case tagList:
 			err = l.list(&d)
 		case tagNode:
@@ -152,6 +154,9 @@ func (l *loader) node(d *proto.Reader) error {
 	}
 	if kids > 0 {
 		l.kids[n] = kids
+		if l.room -= int64(kids); l.room >= 0 {
+			n.reserveChildren(int(kids))
+		}
 	}
 	return nil
 }
@@ -167,11 +172,8 @@ func (l *loader) place(s *state) (*Node, error) {
 	case (s.kind == persistent) != (s.owner == 0):
 		return nil, fmt.Errorf("node %q of kind %d has the owner %#x", s.path, s.kind, s.owner)
 	}
-	n := l.t.index.get(s.path)
-	switch {
-	case n == nil:
-		n = l.blank(strings.Clone(s.path))
-	case n.acl != nil:
+	n := l.find(s.path, true)
+	if n.acl != nil {
 		return nil, fmt.Errorf("node %q is there twice", s.path)
 	}
 	l.blanks--
@@ -179,26 +181,29 @@ func (l *loader) place(s *state) (*Node, error) {
 	n.state = *s
 	l.t.seal(n)
 	if s.path != rootPath {
-		above := proto.Parent(n.path)
-		parent := l.t.index.get(above)
-		if parent == nil {
-			parent = l.blank(above)
-		}
-		parent.addChild(n)
+		l.find(proto.Parent(n.path), false).addChild(n)
 	}
 	l.t.enlist(n)
 	return n, nil
 }
 
-// blank adds a node of which only the path is known.
-func (l *loader) blank(path string) *Node {
+// find returns the node with that path, a new blank if there is none. alias
+// says that the path must be copied to be kept.
+func (l *loader) find(path string, alias bool) *Node {
+	shard, hash := l.t.index.locate(path)
+	if n := l.t.index.getAt(shard, hash, path); n != nil {
+		return n
+	}
+	if alias {
+		path = strings.Clone(path)
+	}
 	if len(l.slab) == 0 {
 		l.slab = make([]Node, slabSize)
 	}
 	n := &l.slab[0]
 	l.slab = l.slab[1:]
 	n.path, n.epoch = path, l.t.epoch
-	l.t.index.put(n)
+	l.t.index.putAt(shard, hash, n)
 	l.blanks++
 	return n
 }
