@@ -146,7 +146,10 @@ func (w *wire) call(op proto.Op, req proto.Record) reply {
 	w.t.Helper()
 	xid := w.send(op, req)
 	got := w.recv()
-	if got.Xid != xid && op != proto.OpPing {
+	if op == proto.OpPing {
+		xid = proto.XidPing
+	}
+	if got.Xid != xid {
 		w.t.Fatalf("%v: reply to xid %d, want %d", op, got.Xid, xid)
 	}
 	return got

@@ -1,0 +1,158 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// A client that watches everything and reads nothing must neither stop the
+// others nor pile up memory: over its bound it is closed.
+func TestAClientThatNeverReadsIsClosed(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.MaxOutput = 1 << 20 })
+	deaf, w := connect(t, s), connect(t, s)
+	deaf.must(proto.OpAddWatch, &proto.AddWatchRequest{Path: "/", Mode: int32(proto.AddWatchPersistentRecursive)})
+	path := "/" + strings.Repeat("p", 10000)
+	w.create(path, nil, proto.ModePersistent)
+	for range 500 { // 5 MB of events
+		w.set(path, "")
+	}
+	eventually(t, "the deaf client is gone", func() bool { return s.Status().Server().Connections == 1 })
+	if s.stats.dropped.Load() != 1 {
+		t.Error("the deaf client was closed for another reason than its output")
+	}
+	if n := s.queuedOut.Load(); n != 0 {
+		t.Errorf("%d bytes are still counted as queued", n)
+	}
+}
+
+// One that asks for much and reads nothing only stops itself.
+func TestAClientThatAsksAndNeverReadsWaits(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	deaf, w := connect(t, s), connect(t, s)
+	w.create("/big", make([]byte, 1<<20-1000), proto.ModePersistent)
+	var b []byte
+	for i := range int32(40) {
+		b = appendRequest(b, i, proto.OpGetData, &proto.GetDataRequest{Path: "/big"})
+	}
+	deaf.write(b)
+	for range 20 {
+		w.set("/big", "x")
+		w.set("/big", strings.Repeat("y", 1<<20-1000))
+	}
+	if n := s.queuedOut.Load(); n > 4<<20 {
+		t.Errorf("%d bytes are queued for a client that does not read", n)
+	}
+	for i := range int32(40) {
+		if got := deaf.recv(); got.Xid != i || got.Err != proto.Ok {
+			t.Fatalf("reply %d: %+v", i, got.ReplyHeader)
+		}
+	}
+}
+
+// All together have a bound as well: the one with the most goes.
+func TestTheLargestOutputGoesFirst(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.MaxOutputTotal = 1 << 20 })
+	deaf, w := connect(t, s), connect(t, s)
+	deaf.must(proto.OpAddWatch, &proto.AddWatchRequest{Path: "/", Mode: int32(proto.AddWatchPersistentRecursive)})
+	path := "/" + strings.Repeat("p", 10000)
+	w.create(path, nil, proto.ModePersistent)
+	eventually(t, "the deaf client is gone", func() bool {
+		w.set(path, "")
+		return s.Status().Server().Connections == 1
+	})
+	if s.stats.dropped.Load() != 1 {
+		t.Error("the deaf client was closed for another reason than its output")
+	}
+}
+
+// A flood of requests behind a write is held back, and answered in the end.
+func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
+	t.Parallel()
+	const flood = 3 * maxHeldRequests
+	s := startServer(t)
+	w := connect(t, s)
+	w.create("/a", []byte("x"), proto.ModePersistent)
+	go func() {
+		var b []byte
+		for i := range int32(flood) {
+			op, req := proto.OpGetData, proto.Record(&proto.GetDataRequest{Path: "/a"})
+			if i%1000 == 0 {
+				op, req = proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1}
+			}
+			if b = appendRequest(b, i, op, req); len(b) > 32<<10 {
+				w.nc.Write(b)
+				b = b[:0]
+			}
+		}
+		w.nc.Write(b)
+	}()
+	for i := range int32(flood) {
+		if got := w.recv(); got.Xid != i {
+			t.Fatalf("xid %d, want %d", got.Xid, i)
+		}
+	}
+	if n := s.outstanding.Load(); n != 0 {
+		t.Errorf("%d requests are still counted as outstanding", n)
+	}
+}
+
+// With everybody at the limit of requests in flight, all get through.
+func TestOutstandingLimit(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.GlobalOutstanding = 2 })
+	const clients, each = 8, 200
+	done := make(chan bool, clients)
+	for i := range clients {
+		w := connect(t, s)
+		go func() {
+			var b []byte
+			for j := range int32(each) {
+				b = appendRequest(b, j, proto.OpCreate, &proto.CreateRequest{Path: "/n" + strconv.Itoa(i*each+int(j)), ACL: proto.OpenACL()})
+			}
+			w.nc.Write(b)
+			for range each {
+				if _, err := w.frame(); err != nil {
+					done <- false
+					return
+				}
+			}
+			done <- true
+		}()
+	}
+	for range clients {
+		if !<-done {
+			t.Fatal("a client did not get its answers")
+		}
+	}
+}
+
+// Clients that come and go with requests in flight leave nothing behind.
+func TestAbandonedRequestsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	for i := range 200 {
+		w := connect(t, s)
+		var b []byte
+		for j := range int32(20) {
+			b = appendRequest(b, j, proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: []byte{byte(i)}, Version: -1})
+			b = appendRequest(b, j, proto.OpGetData, &proto.GetDataRequest{Path: "/", Watch: true})
+		}
+		w.write(b)
+		w.nc.Close()
+	}
+	eventually(t, "everybody is gone", func() bool {
+		p := s.Status().Server()
+		return p.Connections == 0 && p.Outstanding == 0 && p.WatchCount == 0 && s.queuedOut.Load() == 0
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sessions)+len(s.perHost) != 0 {
+		t.Errorf("left: %d sessions, %d hosts", len(s.sessions), len(s.perHost))
+	}
+}
