@@ -98,46 +98,6 @@ func digestID(alg, auth string) (string, error) {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum), nil
 }
 
-// negotiate answers sasl, which does not wait either. Without SASL the answer
-// is a null token, on which clients go on without.
-func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
-	var req proto.SASLRequest
-	r := proto.NewReader(body)
-	if req.Decode(&r); r.Err() != nil {
-		return false
-	}
-	if c.s.cfg.SASL == nil {
-		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
-		return true
-	}
-	if c.sasl == nil {
-		c.sasl = c.s.cfg.SASL.NewNegotiation()
-	}
-	token, done, id, err := c.sasl.Step(req.Token)
-	if err != nil {
-		return c.saslFailed(w, h, err)
-	}
-	if done {
-		c.addIdentity(id)
-		c.sasl = nil
-	}
-	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{Token: token})
-	return true
-}
-
-// saslFailed answers a client that could not prove who it is.
-func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
-	c.s.stats.authFailed.Add(1)
-	c.s.log.Warn("sasl authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "error", err)
-	stay := c.sasl.FailureAllowed()
-	c.sasl = nil
-	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrAuthFailed}, &proto.SASLResponse{})
-	if !stay {
-		c.endWith()
-	}
-	return true
-}
-
 // whoAmI lists the identities without what is secret of them.
 func whoAmI(q *request, out []byte) []byte {
 	resp := proto.WhoAmIResponse{IDs: []proto.ID{}}

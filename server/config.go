@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/raftfsm/peer"
@@ -67,7 +66,8 @@ type Config struct {
 	SuperDigest    string   // user:hash
 	EnsembleNames  []string // ensembleAuthName; the scheme exists with it
 	RequireAuth    []string // enforce.auth.schemes; empty: nobody has to authenticate
-	SASL           SASL     // nil: no sasl
+	SASL           *SASL    // nil: no sasl
+	SASLScheme     bool     // the sasl scheme exists even without SASL
 	X509           bool     // the x509 scheme exists even without TLS
 
 	// ZooCfg is the file this configuration came from, for the commands that
@@ -76,21 +76,6 @@ type Config struct {
 
 	Now    func() time.Time // wall clock of transactions; default time.Now
 	Logger *slog.Logger     // default: discard
-}
-
-// SASL makes the server's side of SASL negotiations.
-type SASL interface {
-	// NewNegotiation starts one for a connection.
-	NewNegotiation() SASLNegotiation
-}
-
-// SASLNegotiation is the server's side of one negotiation.
-type SASLNegotiation interface {
-	// Step answers one token of the client. When done, id is who it is. An
-	// error means that the client failed to prove it.
-	Step(token []byte) (reply []byte, done bool, id proto.ID, err error)
-	// FailureAllowed reports whether a client that failed may stay.
-	FailureAllowed() bool
 }
 
 // Defaults of a Config.
@@ -156,7 +141,7 @@ func (c *Config) policy() tree.Policy {
 		{c.EnforceQuota, tree.EnforceQuota},
 		{c.Emulate353TTL, tree.Emulate353TTL},
 		{c.X509 || c.TLS != nil, tree.SchemeX509},
-		{c.SASL != nil, tree.SchemeSASL},
+		{c.SASLScheme || c.SASL != nil, tree.SchemeSASL},
 		{c.ReconfigEnabled, tree.ReconfigEnabled},
 	} {
 		if s.on {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/sasl"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -26,11 +27,11 @@ type conn struct {
 	// The reader's own.
 	in      *buffer // read, from in.b[parsed:]; nil while there is nothing
 	parsed  int
-	readErr error // of the last readReady
-	work    *work // what handling a batch of requests needs; nil between batches
-	ended   bool  // closeSession or a fatal error was read: what follows is not looked at
-	sasl    SASLNegotiation
-	started int64 // clock: when the bytes being handled arrived
+	readErr error          // of the last readReady
+	work    *work          // what handling a batch of requests needs; nil between batches
+	ended   bool           // closeSession or a fatal error was read: what follows is not looked at
+	sasl    *sasl.Exchange // nil before the first token
+	started int64          // clock: when the bytes being handled arrived
 
 	// ids are the client's identities: replaced, never changed, by the reader.
 	ids atomic.Pointer[[]proto.ID]

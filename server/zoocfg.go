@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// FromZooCfg translates a configuration file. What needs code of other
-// packages (TLS, SASL) is left for the caller to add.
+// FromZooCfg translates a configuration file. It reads the JAAS file that names
+// SASL's users; the key stores of TLS are read by Start.
 func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		ID:      z.MyID,
@@ -42,11 +42,8 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	if err := c.tlsFromZooCfg(z); err != nil {
 		return Config{}, err
 	}
-	if z.Auth.EnforceEnabled {
-		c.RequireAuth = z.Auth.EnforceSchemes
-	}
-	if z.Auth.RequireClientSASL {
-		c.RequireAuth = append(c.RequireAuth, "sasl")
+	if err := c.saslFromZooCfg(z); err != nil {
+		return Config{}, err
 	}
 	if z.Distributed() {
 		if !z.HasMyID {

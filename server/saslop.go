@@ -1,0 +1,121 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/sasl"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// SASL says who may authenticate by SASL DIGEST-MD5.
+type SASL struct {
+	Users sasl.Users
+	// SuperUser is the name of the one who may do everything.
+	SuperUser string
+	// AllowFailed lets a client that fails stay, as nobody in particular. It
+	// means nothing where RequireAuth asks for sasl.
+	AllowFailed bool
+}
+
+// schemeSASL is the scheme of the identity that SASL proves.
+const schemeSASL = "sasl"
+
+// negotiate answers sasl, which does not wait for the requests before it.
+// Without SASL the answer is a null token, on which clients go on without.
+func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
+	var req proto.SASLRequest
+	r := proto.NewReader(body)
+	if req.Decode(&r); r.Err() != nil {
+		return false
+	}
+	settings := c.s.cfg.SASL
+	if settings == nil {
+		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
+		return true
+	}
+	if c.sasl == nil {
+		c.sasl = sasl.NewExchange(settings.Users)
+	}
+	token, user, err := c.sasl.Step(req.Token)
+	if err != nil {
+		return c.saslFailed(w, h, err)
+	}
+	if user != "" {
+		c.addIdentity(proto.ID{Scheme: schemeSASL, ID: user})
+		if user == settings.SuperUser {
+			c.addIdentity(proto.ID{Scheme: "super"})
+			c.s.log.Info("a client is the super user by SASL", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "user", user)
+		}
+	}
+	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{Token: token})
+	return true
+}
+
+// saslFailed answers a client that could not prove who it is.
+func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
+	s := c.s
+	s.stats.authFailed.Add(1)
+	code := proto.ErrAuthFailed
+	switch {
+	case slices.Contains(s.cfg.RequireAuth, schemeSASL):
+		code = proto.ErrSessionClosedRequireSASL
+	case s.cfg.SASL.AllowFailed:
+		code = proto.Ok
+	}
+	s.log.Warn("sasl authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "stays", code == proto.Ok, "error", err)
+	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, &proto.SASLResponse{})
+	if code != proto.Ok {
+		c.endWith()
+	}
+	return true
+}
+
+// superByPassword is the user whose password may stand in the configuration
+// instead of the JAAS file.
+const superByPassword = "super"
+
+// saslFromZooCfg translates the settings of authentication: who has to, and how
+// SASL does it.
+func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
+	a := &z.Auth
+	switch {
+	case a.RequireClientSASL:
+		c.RequireAuth = []string{schemeSASL}
+	case a.EnforceEnabled:
+		c.RequireAuth = a.EnforceSchemes
+	}
+	for _, class := range a.Providers {
+		c.X509 = c.X509 || strings.HasSuffix(class, ".X509AuthenticationProvider")
+		c.SASLScheme = c.SASLScheme || strings.HasSuffix(class, ".SASLAuthenticationProvider")
+	}
+	if a.JAASFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(a.JAASFile)
+	if err != nil {
+		return fmt.Errorf("java.security.auth.login.config: %w", err)
+	}
+	section := cmp.Or(a.SASLServerContext, defaultSection)
+	users, err := sasl.ParseJAAS(string(text), section)
+	if errors.Is(err, sasl.ErrNoSection) && section == defaultSection && len(c.RequireAuth) == 0 {
+		// The file is for other purposes, such as the quorum's.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("java.security.auth.login.config: %s: %w", a.JAASFile, err)
+	}
+	if a.SASLSuperPassword != "" {
+		users[superByPassword] = a.SASLSuperPassword
+	}
+	c.SASL = &SASL{Users: users, SuperUser: a.SASLSuperUser, AllowFailed: a.AllowSASLFailed}
+	return nil
+}
+
+// defaultSection is the section of a JAAS file that belongs to the server.
+const defaultSection = "Server"
