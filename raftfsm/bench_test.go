@@ -90,3 +90,25 @@ func benchmarkCommit(b *testing.B, cfg Config, depth int) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
+
+// BenchmarkStart measures Start to the first session, on fresh directories.
+func BenchmarkStart(b *testing.B) {
+	for name, cfg := range map[string]func() Config{
+		"memory": memoryConfig,
+		"wal":    func() Config { return diskConfig(b, logstore.WAL) },
+		"bolt":   func() Config { return diskConfig(b, logstore.Bolt) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				c := cfg()
+				b.StartTimer()
+				r := start(b, c)
+				r.attach(time.Minute)
+				b.StopTimer()
+				r.close()
+				b.StartTimer()
+			}
+		})
+	}
+}

@@ -46,6 +46,8 @@ type machine struct {
 	fail    func(error)   // reports what stopped the machine
 	log     *slog.Logger
 	stopped bool // after fail: nothing is applied any more
+	// fleeting: neither this server nor another one will ever read a snapshot.
+	fleeting bool
 	// frozen: a snapshot was installed and the Raft instance that did it is
 	// about to be replaced. The next one brings what follows the snapshot again.
 	frozen     bool

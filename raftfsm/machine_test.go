@@ -30,6 +30,7 @@ func newReplica(t testing.TB) *replica {
 	r.node = newNode(testConfig(t, cfg))
 	r.node.others = alone{r.node}
 	r.machine = r.node.machine
+	r.machine.fleeting = false
 	r.machine.fail = func(err error) { r.fault = err }
 	return r
 }

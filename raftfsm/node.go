@@ -101,6 +101,7 @@ func newNode(cfg Config) *Node {
 	n.remote = &remoteRuns{wake: n.poke}
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
+		fleeting:   cfg.Memory && cfg.standalone(),
 		own:        func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
 		post:       n.mail.post,
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },

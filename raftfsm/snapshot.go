@@ -30,6 +30,7 @@ const (
 )
 
 // image is the state at one index, to be written while the machine goes on.
+// Without a tree nothing is written: it only lets Raft shorten the log.
 type image struct {
 	head []byte
 	tree *tree.Snapshot
@@ -46,6 +47,9 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	m.tree.Lock()
 	defer m.tree.Unlock()
 	m.snapCounter.reset()
+	if m.fleeting {
+		return &image{}, nil
+	}
 	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot()}, nil
 }
 
@@ -73,6 +77,9 @@ func (i *image) Persist(sink raft.SnapshotSink) error {
 }
 
 func (i *image) write(w io.Writer) error {
+	if i.tree == nil {
+		return nil
+	}
 	c := newChunkWriter(w)
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
 	if _, err := c.Write(append(head, i.head...)); err != nil {
@@ -85,7 +92,11 @@ func (i *image) write(w io.Writer) error {
 }
 
 // Release lets go of the picture.
-func (i *image) Release() { i.tree.Release() }
+func (i *image) Release() {
+	if i.tree != nil {
+		i.tree.Release()
+	}
+}
 
 // Restore replaces the state of a running server. Its clients' connections have
 // to go first: what the snapshot skips completes no request and fires no watch.
