@@ -1,5 +1,6 @@
 """The C client: its shell cli_mt and a program of our own, compared with the real server."""
 
+import itertools
 import queue
 import re
 import subprocess
@@ -82,8 +83,17 @@ def shell(env, server):
         process.wait()
     labels = [f"cli_mt {number + 1}: {command}" for number, command in enumerate(commands)]
     # One text, so that zxids are ranked over the whole session.
-    whole = normalise("\n\0\n".join(outputs))
+    whole = normalise("\n\0\n".join(unordered(output) for output in outputs))
     return list(zip(labels, whole.split("\n\0\n"))) + [("cli_mt events", "\n".join(events))]
+
+
+def unordered(output):
+    """Sorts the names of children, which the real server takes out of a hash table."""
+    is_name = lambda line: line.startswith("\t") and "=" not in line
+    lines = []
+    for name, group in itertools.groupby(output.splitlines(), is_name):
+        lines += sorted(group) if name else group
+    return "\n".join(lines)
 
 
 def _answer(process, lines, command, number, events):

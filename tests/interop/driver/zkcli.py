@@ -65,7 +65,17 @@ def parse(commands, text):
     found = []
     for number, output in zip(pieces[1::2], pieces[0::2]):
         command = compare.normalise(commands[int(number)])
-        found.append((f"{int(number) + 1}: {command}", output.strip()))
+        found.append((f"{int(number) + 1}: {command}", unordered(output.strip())))
     if not pieces[1::2] or int(pieces[-2]) != len(commands) - 1:
         found.append(("the end of the script", "(the shell stopped answering)\n" + pieces[-1][-2000:]))
     return found + [("events", re.sub(r"zxid: \S+", "zxid: Z", "\n".join(events)))]
+
+
+def unordered(output):
+    """Sorts what the real server takes out of a hash table: lists of paths and
+    the identities of a session."""
+    if output.startswith("Auth scheme: User"):
+        return "\n".join(sorted(output.splitlines()))
+    if re.fullmatch(r"\[.*\]", output):
+        return "[" + ", ".join(sorted(output[1:-1].split(", "))) + "]"
+    return output
