@@ -20,7 +20,8 @@ type cluster struct {
 	list    []Member // of the configuration files
 	configs map[uint64]Config
 	rigs    map[uint64]*rig
-	disks   string // directories of the servers; empty: in memory
+	closing map[uint64]chan struct{} // of servers that were killed
+	disks   string                   // directories of the servers; empty: in memory
 }
 
 func hostOf(id uint64) string { return fmt.Sprintf("s%d", id) }
@@ -32,7 +33,7 @@ func memberAt(id uint64) Member {
 
 // newCluster describes an ensemble of n voters without starting any.
 func newCluster(t *testing.T, n int) *cluster {
-	c := &cluster{t: t, net: peer.NewMemory(), configs: make(map[uint64]Config), rigs: make(map[uint64]*rig)}
+	c := &cluster{t: t, net: peer.NewMemory(), configs: make(map[uint64]Config), rigs: make(map[uint64]*rig), closing: make(map[uint64]chan struct{})}
 	for id := uint64(1); id <= uint64(n); id++ {
 		c.list = append(c.list, memberAt(id))
 	}
@@ -50,6 +51,7 @@ func (c *cluster) dir(id uint64) string { return fmt.Sprintf("%s/%d", c.disks, i
 // start starts a server without waiting for it.
 func (c *cluster) start(id uint64, tune ...func(*Config)) *rig {
 	c.t.Helper()
+	c.awaitClosed(id)
 	r := &rig{recorder: newRecorder(), t: c.t}
 	cfg := Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: r.recorder,
 		TickTime: 200 * time.Millisecond, Policy: tree.ExtendedTypes | tree.ReconfigEnabled}
@@ -91,7 +93,28 @@ func (c *cluster) kill(id uint64) {
 	c.net.Kill(hostOf(id))
 	r := c.rigs[id]
 	delete(c.rigs, id)
-	r.Close()
+	closed := make(chan struct{})
+	c.closing[id] = closed
+	go func() { // it may wait for others that it cannot reach
+		defer close(closed)
+		r.Close()
+	}()
+	c.t.Cleanup(func() { <-closed })
+}
+
+// awaitClosed waits until nothing of a killed server is left.
+func (c *cluster) awaitClosed(id uint64) {
+	if ch := c.closing[id]; ch != nil && c.disks != "" {
+		<-ch
+	}
+}
+
+// stop closes a server as an operator does.
+func (c *cluster) stop(id uint64) {
+	c.t.Helper()
+	r := c.rigs[id]
+	delete(c.rigs, id)
+	r.close()
 }
 
 // awaitServed waits until the server serves.

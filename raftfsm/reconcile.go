@@ -271,8 +271,8 @@ func (e *ensemble) stepServer(s *step, r *raft.Raft, trans *peer.Transport, serv
 		s.what = fmt.Sprintf("remove server %s: its disk is gone, %s takes its place", id, j.id)
 		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
 	case server.Suffrage != raft.Voter && !m.Observer:
-		if !e.alive(id) {
-			return
+		if !e.alive(id) && (j.id != id || !j.fresh()) {
+			return // it is not here: it gets its vote when it comes
 		}
 		s.waiting = true
 		if trans.Acked(term, id)+closeBehind < r.LastIndex() || trans.Acked(term, id) == 0 {

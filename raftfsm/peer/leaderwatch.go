@@ -93,8 +93,14 @@ func (t *Transport) inspect(ctx context.Context, leader raft.ServerID) {
 	if !pause(ctx, time.Duration(rank(v, t.id))*stagger) {
 		return
 	}
-	if v = t.cfg.View(); v.Leader != leader || rank(v, t.id) < 0 {
+	if v = t.cfg.View(); v.Leader != "" && v.Leader != leader {
 		return // another one was elected in the meantime
+	}
+	// No leader: somebody before us in the order stood and lost, to a longer
+	// log perhaps.
+	v.Leader = leader
+	if rank(v, t.id) < 0 {
+		return
 	}
 	if t.gone(ctx, leader, v) {
 		t.Kick()

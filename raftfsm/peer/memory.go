@@ -18,6 +18,7 @@ type Memory struct {
 	listeners map[string]*memListener // by host:port
 	links     map[linkKey]*linkState
 	conns     map[*memConn]struct{}
+	dead      map[string]bool // killed, and nothing has listened there since
 	nextPort  int
 }
 
@@ -35,6 +36,7 @@ func NewMemory() *Memory {
 		listeners: make(map[string]*memListener),
 		links:     make(map[linkKey]*linkState),
 		conns:     make(map[*memConn]struct{}),
+		dead:      make(map[string]bool),
 		nextPort:  49152,
 	}
 }
@@ -80,9 +82,10 @@ func (m *Memory) Reset(a, b string) {
 }
 
 // Kill does what the death of a process does: its listeners are gone, its
-// connections are reset.
+// connections are reset, and nothing comes from it until it listens again.
 func (m *Memory) Kill(host string) {
 	m.mu.Lock()
+	m.dead[host] = true
 	var dead []*memListener
 	for _, l := range m.listeners {
 		if l.host == host {
@@ -165,6 +168,7 @@ func (h memHost) Listen(addr string) (net.Listener, error) {
 	if h.m.listeners[full] != nil {
 		return nil, opError("listen", full, syscall.EADDRINUSE)
 	}
+	delete(h.m.dead, h.name)
 	l := &memListener{m: h.m, host: h.name, addr: memAddr(full),
 		backlog: make(chan *memConn, 128), done: make(chan struct{})}
 	h.m.listeners[full] = l
@@ -194,6 +198,9 @@ func (h memHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
 func (m *Memory) connect(from, to, addr string) (conn net.Conn, blocked bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.dead[from] {
+		return nil, false, opError("dial", addr, net.ErrClosed)
+	}
 	there, back := m.link(from, to), m.link(to, from)
 	if there.held || back.held {
 		return nil, true, nil

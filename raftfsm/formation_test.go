@@ -1,0 +1,191 @@
+package raftfsm
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"log/slog"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+)
+
+// logText collects what servers log.
+type logText struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) contains(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.b.String(), s)
+}
+
+func (l *logText) tune(c *Config) { c.Logger = slog.New(slog.NewTextHandler(l, nil)) }
+
+// neverServes checks for a while that none of the servers gets a leader.
+func (c *cluster) neverServes(d time.Duration) {
+	c.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for id, r := range c.rigs {
+			if s := r.Status(); s.Role != Looking {
+				c.t.Fatalf("server %d: %+v", id, s)
+			}
+		}
+	}
+}
+
+// TestFormationNeedsAMajority: one of three waits, two form, and the third is
+// let in when it comes.
+func TestFormationNeedsAMajority(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.start(1)
+	c.neverServes(500 * time.Millisecond)
+	c.start(2)
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
+	if id, _ := c.leader(); id != 2 {
+		t.Errorf("server %d leads", id)
+	}
+	s := c.rigs[1].attach(time.Minute)
+	c.rigs[1].do(create(s, "/a", 0))
+	late := c.start(3)
+	late.awaitServed()
+	c.settled()
+	if id := late.identity.RaftID; id == "3" {
+		t.Errorf("a server that was not there at the founding has the ServerID %q of one that was", id)
+	}
+	// It has a vote: with it, one of the others may go.
+	c.eventually("a vote for server 3", func() bool { return c.voters() == 3 })
+	c.stop(2)
+	if o := c.sure(late, ptr(late.attach(time.Minute)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+}
+
+// TestFormationRefusesDifferentLists: with lists that differ nobody leads, and
+// the log says why.
+func TestFormationRefusesDifferentLists(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	var log logText
+	c.start(1, log.tune)
+	c.start(2, log.tune, func(cfg *Config) { cfg.Members = append([]Member{memberAt(4)}, cfg.Members...) })
+	c.start(3, log.tune)
+	c.eventually("a message about the lists", func() bool { return log.contains("has a different list of servers") })
+	c.neverServes(time.Second)
+}
+
+// TestWipedMajorityForgetsNothing: two of three lost their disks. They must not
+// begin anew beside the one that still has the data, nor may they elect anybody
+// without it.
+func TestWipedMajorityForgetsNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	_, r := c.leader()
+	s := r.attach(time.Hour)
+	r.do(create(s, "/precious", 0))
+	c.settled()
+	for id := uint64(1); id <= 3; id++ {
+		c.kill(id)
+	}
+	c.wipe(2)
+	c.wipe(3)
+	for id := uint64(1); id <= 3; id++ {
+		c.start(id)
+	}
+	c.neverServes(3 * time.Second)
+}
+
+// TestWipedMemberJoinsAnew: hard on the heels of a commit by A and B, B loses
+// its disk. With C, which lacks the commit, it must not make up a majority;
+// with A it is let in again, on its own.
+func TestWipedMemberJoinsAnew(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	const a, b, behind = 3, 2, 1
+	c.kill(behind)
+	r := c.rigs[a]
+	s := c.rigs[a].attach(time.Hour)
+	for _, path := range []string{"/x", "/y"} {
+		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+	}
+	c.kill(a)
+	c.kill(b)
+	c.wipe(b)
+	c.start(b)
+	c.start(behind)
+	c.neverServes(3 * time.Second)
+	c.start(a)
+	for id, r := range c.rigs {
+		r.awaitServed()
+		if !r.exists("/x") || !r.exists("/y") {
+			t.Errorf("server %d lost what was committed", id)
+		}
+	}
+	if id := c.rigs[b].identity.RaftID; id == "2" {
+		t.Errorf("the wiped server is %q again", id)
+	}
+	c.eventually("three votes", func() bool { return c.voters() == 3 })
+	c.settled()
+}
+
+// TestFoundingSurvivesRestarts: servers that come and go while the ensemble
+// forms do not keep it from forming.
+func TestFoundingSurvivesRestarts(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3).onDisk()
+	for round := range 6 {
+		id := uint64(round%3 + 1)
+		r := c.start(id)
+		if round%2 == 0 {
+			time.Sleep(time.Duration(round*30) * time.Millisecond)
+		}
+		delete(c.rigs, id)
+		if err := r.Close(); err != nil && !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	c.startAll()
+	c.settled()
+}
+
+// wipe empties the disk of a server that does not run.
+func (c *cluster) wipe(id uint64) {
+	c.t.Helper()
+	c.awaitClosed(id)
+	if err := os.RemoveAll(c.dir(id)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// voters counts the votes that the leader's Raft counts.
+func (c *cluster) voters() int {
+	_, r := c.leader()
+	n := 0
+	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+		if s.Suffrage == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func ptr[T any](v T) *T { return &v }

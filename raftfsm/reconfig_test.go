@@ -1,0 +1,249 @@
+package raftfsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// reconfigure is a reconfig of a super user; empty strings are null.
+func reconfigure(s session.Session, joining, leaving, members string, from int64) Command {
+	null := func(s string) string {
+		if s == "" {
+			return proto.NullString
+		}
+		return s
+	}
+	c := write(s, proto.OpReconfig, &proto.ReconfigRequest{Joining: null(joining), Leaving: null(leaving), NewMembers: null(members), CurConfigID: from})
+	c.IDs = []proto.ID{{Scheme: "super", ID: "super:x"}}
+	return c
+}
+
+// configText is what /zookeeper/config holds on a server.
+func (r *rig) configText() string {
+	r.Tree().RLock()
+	defer r.Tree().RUnlock()
+	return string(r.Tree().Get(tree.ConfigPath).Data())
+}
+
+// serverLine is how a reconfig names a server.
+func serverLine(id uint64) string {
+	return fmt.Sprintf("server.%d=%s:2888:3888:participant;0.0.0.0:2181", id, hostOf(id))
+}
+
+// ids returns the servers in the replicated membership, in Raft's configuration
+// with a vote, and there without one.
+func (c *cluster) ids() string {
+	_, r := c.leader()
+	m := r.others.(*ensemble).replicated()
+	var listed, voting, others []string
+	for _, x := range m.members {
+		listed = append(listed, fmt.Sprint(x.ID))
+	}
+	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+		if n := fmt.Sprint(serverOf(s.ID)); s.Suffrage == 0 {
+			voting = append(voting, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	slices.Sort(voting)
+	slices.Sort(others)
+	return strings.Join(listed, ",") + " voting " + strings.Join(voting, ",") + " others " + strings.Join(others, ",")
+}
+
+func (c *cluster) awaitIDs(want string) {
+	c.t.Helper()
+	got := ""
+	c.eventually("members "+want, func() bool {
+		if g := c.ids(); g != got {
+			got = g
+			c.t.Log(got)
+		}
+		return got == want
+	})
+}
+
+func TestConfigText(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	want := "server.1=s1:2888:3888:participant;0.0.0.0:2181\nserver.2=s2:2888:3888:participant;0.0.0.0:2181\n" +
+		"server.3=s3:2888:3888:participant;0.0.0.0:2181\nversion=0"
+	for id, r := range c.rigs {
+		if got := r.configText(); got != want {
+			t.Errorf("server %d: %q", id, got)
+		}
+	}
+}
+
+func TestReconfigVerdicts(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	_, r := c.follower()
+	s := r.attach(time.Minute)
+	plain := reconfigure(s, "", "", "", -1)
+	plain.IDs = []proto.ID{{Scheme: "ip", ID: "1.2.3.4"}}
+	for _, tt := range []struct {
+		name string
+		cmd  Command
+		want proto.Code
+	}{
+		{"another version", reconfigure(s, "", "3", "", 77), proto.ErrBadVersion},
+		{"version before syntax", reconfigure(s, "nonsense", "", "", 77), proto.ErrBadVersion},
+		{"syntax", reconfigure(s, "nonsense", "", "", -1), proto.ErrBadArguments},
+		{"no client part", reconfigure(s, "server.4=s4:2888:3888", "", "", -1), proto.ErrBadArguments},
+		{"leaving is no number", reconfigure(s, "", "x", "", -1), proto.ErrMarshalling},
+		{"one voter", reconfigure(s, "", "1,2", "", -1), proto.ErrBadArguments},
+		{"nobody there", reconfigure(s, "", "", serverLine(7)+","+serverLine(8)+","+serverLine(9), -1), proto.ErrNewConfigNoQuorum},
+		{"not allowed", plain, proto.ErrNoAuth},
+		{"nothing to do", reconfigure(s, "", "", "", -1), proto.Ok},
+	} {
+		before := r.zxid()
+		o := r.do(tt.cmd)
+		if o.code != tt.want || o.zxid != before+1 || o.op != proto.OpReconfig || o.kind != KindRequest {
+			t.Errorf("%s: %+v, want %v at %#x", tt.name, o, tt.want, before+1)
+		}
+	}
+	if want := fmt.Sprintf("version=%x", r.zxid()); !strings.HasSuffix(r.configText(), want) {
+		t.Errorf("config %q, want %s", r.configText(), want)
+	}
+	c.settled()
+
+	off := newCluster(t, 3)
+	for id := uint64(1); id <= 3; id++ {
+		off.start(id, func(cfg *Config) { cfg.Policy = 0 })
+	}
+	_, r = off.follower()
+	if o := r.do(reconfigure(r.attach(time.Minute), "", "", "", -1)); o.code != proto.ErrReconfigDisabled {
+		t.Errorf("disabled: %+v", o)
+	}
+}
+
+// TestGrowAndShrink takes an ensemble from three to five to three, the last step
+// without the leader of the moment and without the server that is asked.
+func TestGrowAndShrink(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	r := c.rigs[1]
+	s := r.attach(time.Minute)
+	r.do(create(s, "/a", 0))
+	for id := uint64(4); id <= 5; id++ {
+		c.start(id, func(cfg *Config) { cfg.Members = append(slices.Clone(c.list), memberAt(id)) })
+	}
+	c.neverServed(4, 5)
+	if o := r.do(reconfigure(s, serverLine(4)+","+serverLine(5), "", "", -1)); o.code != proto.Ok || o.events != 1 {
+		t.Fatalf("growing: %+v", o)
+	}
+	c.rigs[4].awaitServed()
+	c.rigs[5].awaitServed()
+	c.awaitIDs("1,2,3,4,5 voting 1,2,3,4,5 others ")
+	c.settled()
+
+	lead, _ := c.leader()
+	leaving := []uint64{lead, 1}
+	if lead == 1 {
+		leaving[1] = 2
+	}
+	r = c.rigs[leaving[1]]
+	s = r.attach(time.Minute)
+	ch := make(chan outcome, 1)
+	cmd := reconfigure(s, "", fmt.Sprintf("%d,%d", leaving[0], leaving[1]), "", -1)
+	cmd.Waiter = ch
+	if err := r.Propose(&cmd); err != nil {
+		t.Fatal(err)
+	}
+	if o := r.get(ch); o.code != proto.Ok {
+		t.Fatalf("shrinking: %+v", o)
+	}
+	for _, id := range leaving {
+		c.stop(id)
+	}
+	var rest []string
+	for id := uint64(1); id <= 5; id++ {
+		if !slices.Contains(leaving, id) {
+			rest = append(rest, fmt.Sprint(id))
+		}
+	}
+	want := strings.Join(rest, ",")
+	c.awaitIDs(want + " voting " + want + " others ")
+	c.settled()
+	_, r = c.leader()
+	if o := c.sure(r, ptr(r.attach(time.Minute)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+}
+
+// TestReplaceAll puts three other servers in the place of all three, in one
+// reconfig; the old ones may be switched off as soon as it is answered.
+func TestReplaceAll(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	r := c.rigs[1]
+	s := r.attach(time.Minute)
+	r.do(create(s, "/a", 0))
+	var lines []string
+	for id := uint64(4); id <= 6; id++ {
+		c.start(id, func(cfg *Config) { cfg.Members = append(slices.Clone(c.list), memberAt(id)) })
+		lines = append(lines, serverLine(id))
+	}
+	c.eventually("the reconfig", func() bool {
+		o := r.do(reconfigure(s, "", "", strings.Join(lines, "\n"), -1))
+		if o.code != proto.Ok && o.code != proto.ErrNewConfigNoQuorum {
+			t.Fatalf("%+v", o)
+		}
+		return o.code == proto.Ok
+	})
+	for id := uint64(1); id <= 3; id++ {
+		c.kill(id)
+	}
+	c.awaitIDs("4,5,6 voting 4,5,6 others ")
+	for id, r := range c.rigs {
+		r.awaitServed()
+		if !r.exists("/a") {
+			t.Errorf("server %d does not have what was committed", id)
+		}
+	}
+	c.settled()
+}
+
+// TestObserver adds an observer: it serves and forwards, and has no vote.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4)
+	c.list[3].Observer = true
+	c.startAll()
+	o := c.rigs[4]
+	if s := o.Status(); s.Role != Observer {
+		t.Errorf("%+v", s)
+	}
+	if out := o.do(create(o.attach(time.Minute), "/a", 0)); out.code != proto.Ok {
+		t.Fatalf("%+v", out)
+	}
+	c.awaitIDs("1,2,3,4 voting 1,2,3 others 4")
+	if !strings.Contains(o.configText(), "server.4=s4:2888:3888:observer;") {
+		t.Errorf("config %q", o.configText())
+	}
+	c.settled()
+}
+
+func (c *cluster) neverServed(ids ...uint64) {
+	c.t.Helper()
+	for range 20 {
+		for _, id := range ids {
+			if s := c.rigs[id].Status(); s.Serving {
+				c.t.Fatalf("server %d is no member and serves: %+v", id, s)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
