@@ -162,7 +162,7 @@ func (m *machine) applyAttach(server uint8, c *Command) {
 	}
 	m.rows ^= rowDigest(m.attached)
 	m.out.Attached = &m.attached
-	m.events = m.changed(event{kind: evAttached, session: m.attached.ID, timeout: rowTimeout(m.attached)})
+	m.events = m.changed(attachedEvent(m.attached))
 }
 
 // applyReap deletes a container or TTL znode, if nothing happened to it since

@@ -16,12 +16,25 @@ type deadlines struct {
 
 	mu       sync.Mutex
 	tracker  *session.Tracker
-	lastNow  time.Time // at the last call of expired
+	rows     map[int64]deadline // of every session since its last attach
+	lastNow  time.Time          // at the last call of expired
 	lastReal time.Time
 }
 
+// deadline is what has to be known to end a session.
+type deadline struct {
+	session int64
+	// gen is the generation whose time it is. The table may be ahead of what
+	// the control goroutine was told: to end the generation there could end the
+	// session of a client that has just come back.
+	gen     uint64
+	timeout time.Duration
+}
+
 func newDeadlines(tick time.Duration, now, real func() time.Time) *deadlines {
-	return &deadlines{interval: max(tick/4, time.Millisecond), now: now, real: real, tracker: session.NewTracker(tick)}
+	d := &deadlines{interval: max(tick/4, time.Millisecond), now: now, real: real, tracker: session.NewTracker(tick)}
+	d.reset()
+	return d
 }
 
 // reset forgets everything: this server does not lead, or begins to.
@@ -29,21 +42,25 @@ func (d *deadlines) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tracker.Reset()
+	d.rows = make(map[int64]deadline)
 	d.lastNow, d.lastReal = time.Time{}, time.Time{}
 }
 
-func (d *deadlines) attached(id int64, timeout time.Duration) {
+// attached gives a session a full timeout from now.
+func (d *deadlines) attached(row deadline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tracker.Len() == 0 {
 		d.lastNow, d.lastReal = d.now(), d.real()
 	}
-	d.tracker.Add(id, timeout, d.now())
+	d.rows[row.session] = row
+	d.tracker.Add(row.session, row.timeout, d.now())
 }
 
 func (d *deadlines) ended(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.rows, id)
 	d.tracker.Remove(id)
 }
 
@@ -63,7 +80,7 @@ func (d *deadlines) empty() bool {
 // still (SIGSTOP, a paused virtual machine) the pings of its clients still wait
 // in the sockets' buffers: the time is credited to everybody. A clock that was
 // set forward under a process that ran all the time is none of that.
-func (d *deadlines) expired() []int64 {
+func (d *deadlines) expired() []deadline {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, real := d.now(), d.real()
@@ -74,7 +91,12 @@ func (d *deadlines) expired() []int64 {
 		}
 	}
 	d.lastNow, d.lastReal = now, real
-	return d.tracker.Expired(now)
+	var rows []deadline
+	for _, id := range d.tracker.Expired(now) {
+		rows = append(rows, d.rows[id])
+		delete(d.rows, id)
+	}
+	return rows
 }
 
 func (d *deadlines) snapshot() map[time.Time][]int64 {

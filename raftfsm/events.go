@@ -3,6 +3,8 @@ package raftfsm
 import (
 	"sync"
 	"time"
+
+	"github.com/zkgo/zkgo/session"
 )
 
 // event is what the control goroutine is told, mostly by the state machine. The
@@ -12,6 +14,7 @@ type event struct {
 	server      uint8         // evStarted
 	incarnation uint64        // evStarted
 	session     int64         // evAttached, evEnded, evTouched
+	gen         uint64        // evAttached
 	timeout     time.Duration // evAttached
 	at          time.Time     // evTouched
 	do          func()        // evDo
@@ -31,6 +34,12 @@ const (
 	// evDo runs a function on the control goroutine.
 	evDo
 )
+
+// attachedEvent is the event of a session that has a new connection.
+func attachedEvent(s session.Session) event {
+	timeout := time.Duration(s.Timeout) * time.Millisecond
+	return event{kind: evAttached, session: s.ID, gen: s.Gen, timeout: timeout}
+}
 
 // mailbox queues events.
 type mailbox struct {

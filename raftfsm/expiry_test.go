@@ -165,7 +165,7 @@ func TestPauseIsCredited(t *testing.T) {
 	t.Parallel()
 	clock := newManualClock()
 	d := newDeadlines(time.Second, clock.now, clock.now)
-	d.attached(1, 4*time.Second)
+	d.attached(deadline{1, 1, 4 * time.Second})
 	for range 4 {
 		clock.advance(d.interval)
 		if ids := d.expired(); ids != nil {
@@ -246,4 +246,27 @@ func TestReapRace(t *testing.T) {
 			t.Fatal("a znode was reaped although it had changed")
 		}
 	})
+}
+
+// TestDeadlineGeneration: what expires is the generation that the deadlines
+// know, not a newer one that the table may have by then.
+func TestDeadlineGeneration(t *testing.T) {
+	t.Parallel()
+	clock := newManualClock()
+	d := newDeadlines(time.Second, clock.now, time.Now)
+	d.attached(deadline{1, 1, 4 * time.Second})
+	d.attached(deadline{1, 2, 6 * time.Second})
+	d.attached(deadline{2, 1, 6 * time.Second})
+	d.ended(2)
+	clock.advance(5 * time.Second)
+	if rows := d.expired(); rows != nil {
+		t.Fatalf("%+v expired early", rows)
+	}
+	clock.advance(3 * time.Second)
+	if rows := d.expired(); len(rows) != 1 || rows[0] != (deadline{1, 2, 6 * time.Second}) {
+		t.Fatalf("expired: %+v", rows)
+	}
+	if rows := d.expired(); rows != nil || !d.empty() || len(d.rows) != 0 {
+		t.Fatalf("something is left: %+v", rows)
+	}
 }

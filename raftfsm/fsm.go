@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -160,7 +159,7 @@ func (m *machine) applyLeaderStart(data []byte) error {
 	m.events = append(m.events, event{kind: evStarted, server: s.server, incarnation: s.incarnation})
 	if m.own(s.incarnation) {
 		for row := range m.sessions.All {
-			m.events = append(m.events, event{kind: evAttached, session: row.ID, timeout: rowTimeout(row)})
+			m.events = append(m.events, attachedEvent(row))
 		}
 	}
 	return nil
@@ -279,8 +278,6 @@ func nextZxid(z int64) int64 {
 	}
 	return z + 1
 }
-
-func rowTimeout(s session.Session) time.Duration { return time.Duration(s.Timeout) * time.Millisecond }
 
 // begin opens a transaction: it gets the next zxid.
 func (m *machine) begin(c *Command) *tree.Txn {

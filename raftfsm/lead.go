@@ -86,7 +86,7 @@ func (n *Node) handle(e event) {
 	case evStarted:
 		n.started(e.server, e.incarnation)
 	case evAttached:
-		n.deadlines.attached(e.session, e.timeout)
+		n.deadlines.attached(deadline{e.session, e.gen, e.timeout})
 		n.schedule()
 	case evEnded:
 		n.deadlines.ended(e.session)
@@ -286,24 +286,18 @@ func (n *Node) expire() {
 		n.deadlines.touched(id, now)
 	}
 	n.intake.sessions(func(id int64) { n.deadlines.touched(id, now) })
-	ids := n.deadlines.expired()
-	if len(ids) == 0 {
+	rows := n.deadlines.expired()
+	if len(rows) == 0 {
 		return
 	}
 	confirmed := n.others.confirmedRecently()
-	for _, id := range ids {
-		n.tree.RLock()
-		row, ok := n.sessions.Get(id)
-		n.tree.RUnlock()
-		if !ok {
-			continue
-		}
+	for _, row := range rows {
 		if !confirmed { // another server may lead by now, and know better
-			n.deadlines.attached(id, rowTimeout(row))
+			n.deadlines.attached(row)
 			continue
 		}
-		n.log.Info("session expires", "session", fmt.Sprintf("0x%x", id), "timeout", rowTimeout(row))
-		n.proposeOwn(&Command{Kind: KindExpire, Session: id, Gen: row.Gen})
+		n.log.Info("session expires", "session", fmt.Sprintf("0x%x", row.session), "timeout", row.timeout)
+		n.proposeOwn(&Command{Kind: KindExpire, Session: row.session, Gen: row.gen})
 	}
 }
 
