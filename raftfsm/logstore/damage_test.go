@@ -35,7 +35,7 @@ func TestKilledProcess(t *testing.T) {
 func TestCutTail(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
-	o.segmentBytes = 1 << 20
+	o.SegmentBytes = 1 << 20
 	s := mustOpen(t, o)
 	if err := s.Logs().StoreLogs(entries(1, 3, 1)); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func tailEnd(t *testing.T, s *Store) int64 {
 func TestDamagedLastRecord(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
-	o.segmentBytes = 1 << 20
+	o.SegmentBytes = 1 << 20
 	s := mustOpen(t, o)
 	store(t, s, 1, 6, 1)
 	end := tailEnd(t, s)

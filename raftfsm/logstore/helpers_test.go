@@ -39,7 +39,7 @@ func testOptions(t *testing.T, k Kind) Options {
 	dir := t.TempDir()
 	return Options{
 		Kind: k, LogDir: filepath.Join(dir, "log"), SnapDir: filepath.Join(dir, "snap"),
-		CacheBytes: 1, segmentBytes: 4096,
+		CacheBytes: 1, SegmentBytes: 4096,
 	}
 }
 

@@ -63,7 +63,7 @@ func TestLibraryStuckAtTheEndOfASegment(t *testing.T) {
 	})
 	t.Run("store", func(t *testing.T) {
 		o := testOptions(t, WAL)
-		o.segmentBytes = 2048
+		o.SegmentBytes = 2048
 		s := mustOpen(t, o)
 		at := crashed(t, o)
 		store(t, s, 1, 40, 1)
@@ -177,7 +177,7 @@ func TestLibraryForgetsWhatFollowsDamage(t *testing.T) {
 func TestRotationBeforeRemovingTheEnd(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
-	o.segmentBytes = 512
+	o.SegmentBytes = 512
 	s := mustOpen(t, o)
 	for n := uint64(1); n < 60; n += 2 { // nearly every append fills a segment
 		for _, l := range []*raft.Log{entry(n, 1), entry(n+1, 1), entry(n+2, 1)} {

@@ -44,9 +44,10 @@ type Options struct {
 	CacheBytes int64
 	// StallLimit is the age at which a running write counts as stalled: default 5 s.
 	StallLimit time.Duration
+	// SegmentBytes is the size at which the log of kind WAL starts a new file:
+	// default 32 MiB. Compaction frees whole files.
+	SegmentBytes int
 
-	// segmentBytes is the size at which raft-wal starts a new file.
-	segmentBytes int
 	// wrapEngine lets tests put faults between Store and its engine.
 	wrapEngine func(engine) engine
 }
@@ -64,8 +65,8 @@ func (o Options) withDefaults() Options {
 	if o.StallLimit <= 0 {
 		o.StallLimit = defaultStallLimit
 	}
-	if o.segmentBytes <= 0 {
-		o.segmentBytes = defaultSegmentBytes
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = defaultSegmentBytes
 	}
 	return o
 }

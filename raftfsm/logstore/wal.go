@@ -66,7 +66,7 @@ func openWAL(o Options, background func(error)) (engine, error) {
 		raftwal.WithMetaStore(meta),
 		raftwal.WithSegmentFiler(files),
 		raftwal.WithCodec(codec{}),
-		raftwal.WithSegmentSize(o.segmentBytes),
+		raftwal.WithSegmentSize(o.SegmentBytes),
 		raftwal.WithLogger(hclog.NewNullLogger()), // all it could report comes from files and meta
 	)
 	if err != nil {
