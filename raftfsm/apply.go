@@ -18,6 +18,7 @@ type requests struct {
 	multi     proto.MultiRequest
 	reconfig  proto.ReconfigRequest
 	reap      tree.Reap
+	reader    proto.Reader
 }
 
 // record returns the record for the body of op, and false for an operation that
@@ -54,9 +55,9 @@ func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
 	if req == nil {
 		return nil, nil
 	}
-	r := proto.AliasReader(body)
-	req.Decode(&r)
-	if err := r.Err(); err != nil {
+	q.reader = proto.AliasReader(body) // a local one would be allocated
+	req.Decode(&q.reader)
+	if err := q.reader.Err(); err != nil {
 		return nil, fmt.Errorf("body of %v: %w", op, err)
 	}
 	return req, nil
