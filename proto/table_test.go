@@ -1,0 +1,131 @@
+package proto
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+// The operations: number, name, kind, the four letters of cons.
+func TestOps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		op   Op
+		name string
+		kind Kind
+		four string
+	}{
+		{0, "notification", Unknown, "NOTI"}, {1, "create", Write, "CREA"}, {2, "delete", Write, "DELE"}, {3, "exists", Read, "EXIS"},
+		{4, "getData", Read, "GETD"}, {5, "setData", Write, "SETD"}, {6, "getACL", Read, "GETA"}, {7, "setACL", Write, "SETA"},
+		{8, "getChildren", Read, "GETC"}, {9, "sync", Local, "SYNC"}, {10, "unknown 10", Unknown, "UNKN"}, {11, "ping", Local, "PING"},
+		{12, "getChildren2", Read, "GETC"}, {13, "check", Unknown, "CHEC"}, {14, "multi", Write, "MULT"}, {15, "create2", Write, "CREA"},
+		{16, "reconfig", Write, "RECO"}, {17, "checkWatches", Local, "CHKW"}, {18, "removeWatches", Local, "REMW"},
+		{19, "createContainer", Write, "CREA"}, {20, "deleteContainer", Unknown, "DELC"}, {21, "createTTL", Write, "CREA"},
+		{22, "multiRead", Read, "MLTR"}, {100, "auth", Local, "AUTH"}, {101, "setWatches", Local, "SETW"}, {102, "sasl", Local, "SASL"},
+		{103, "getEphemerals", Read, "GETE"}, {104, "getAllChildrenNumber", Read, "GACN"}, {105, "setWatches2", Local, "STW2"},
+		{106, "addWatch", Local, "ADDW"}, {107, "whoAmI", Local, "WHOA"}, {-10, "createSession", Unknown, "SESS"},
+		{-11, "closeSession", Write, "CLOS"}, {-1, "error", Unknown, "ERRO"}, {999, "unknown 999", Unknown, "UNKN"},
+	} {
+		if c.op.String() != c.name || c.op.Kind() != c.kind || c.op.Abbrev() != c.four {
+			t.Errorf("%d: %q %d %q instead of %q %d %q", int32(c.op), c.op, c.op.Kind(), c.op.Abbrev(), c.name, c.kind, c.four)
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for code, name := range map[Code]string{
+		0: "Ok", -1: "SystemError", -2: "RuntimeInconsistency", -3: "DataInconsistency", -4: "ConnectionLoss", -5: "MarshallingError",
+		-6: "Unimplemented", -7: "OperationTimeout", -8: "BadArguments", -12: "UnknownSession", -13: "NewConfigNoQuorum", -14: "ReconfigInProgress",
+		-100: "APIError", -101: "NoNode", -102: "NoAuth", -103: "BadVersion", -108: "NoChildrenForEphemerals", -110: "NodeExists", -111: "NotEmpty",
+		-112: "SessionExpired", -113: "InvalidCallback", -114: "InvalidACL", -115: "AuthFailed", -118: "SessionMoved", -119: "NotReadOnly",
+		-120: "EphemeralOnLocalSession", -121: "NoWatcher", -122: "RequestTimeout", -123: "ReconfigDisabled", -124: "SessionClosedRequireSaslAuth",
+		-125: "QuotaExceeded", -127: "ThrottledOp", -9: "Code -9",
+	} {
+		if code.String() != name || !strings.HasPrefix(code.Error(), name+" (") {
+			t.Errorf("%d is %q, %q instead of %q", int32(code), code, code.Error(), name)
+		}
+		if (code.Err() == nil) != (code == 0) {
+			t.Errorf("Err of %v", code)
+		}
+	}
+	if ErrNoNode.Error() != "NoNode (-101)" || ErrNoNode.Err() != error(ErrNoNode) {
+		t.Error(ErrNoNode.Error())
+	}
+}
+
+func TestCreateModes(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[CreateMode]string{-1: "", 0: "v", 1: "ve", 2: "vs", 3: "ves", 4: "v", 5: "vt", 6: "vst", 7: ""} {
+		got := ""
+		for _, p := range []struct {
+			is   bool
+			mark string
+		}{{mode.Valid(), "v"}, {mode.Ephemeral(), "e"}, {mode.Sequential(), "s"}, {mode.TTL(), "t"}} {
+			if p.is {
+				got += p.mark
+			}
+		}
+		if got != want {
+			t.Errorf("mode %d: %q instead of %q", mode, got, want)
+		}
+	}
+}
+
+// ZooKeeper 3.9.5 was asked about every one of these paths.
+func TestValidatePath(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"": "is empty", NullString: "is empty", "a": "does not start", "a/b": "does not start", "/": "", "//": "ends with", "/a/": "ends with",
+		"/a//b": `component ""`, "/.": `component "."`, "/..": `component ".."`, "/a/../b": "component", "/./a": "component",
+		"/...": "", "/.b": "", "/b.": "", "/..b": "", "/a b": "", "/ä/ö": "", "/zookeeper": "",
+		"/\x00": "U+0000", "/a\x01": "U+0001", "/\x1f": "U+001F", "/ ": "", "/~": "", "/\x7f": "U+007F", "/\u0080": "U+0080", "/\u009f": "U+009F",
+		"/\u00a0": "", "/\ud7ff": "", "/\ue000": "U+E000", "/\uf8ff": "U+F8FF", "/\uf900": "", "/\uffef": "", "/\ufff0": "U+FFF0", "/\ufffd": "U+FFFD",
+		"/\uffff": "U+FFFF", "/😀": "U+1F600", "/ok/\xff\xfe": "U+FFFD", "/é\x01": "U+0001", "/é/..": "component",
+	} {
+		err := ValidatePath(path)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v instead of %q", path, err, want)
+		}
+	}
+}
+
+func TestParentAndBase(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string][2]string{
+		"/": {"", ""}, "/a": {"/", "a"}, "/a/b": {"/a", "b"}, "/a/": {"/a", ""}, "": {"", ""}, "a": {"", "a"}, "/a//b": {"/a/", "b"},
+	} {
+		if Parent(path) != want[0] || Base(path) != want[1] {
+			t.Errorf("%q: %q and %q", path, Parent(path), Base(path))
+		}
+	}
+}
+
+// javaValid is PathUtils.validatePath of ZooKeeper in its own terms: one pass
+// over the UTF-16 units with the unit before.
+func javaValid(path string) bool {
+	units := utf16.Encode([]rune(path))
+	if len(units) == 0 || units[0] != '/' {
+		return false
+	}
+	if len(units) == 1 {
+		return true
+	}
+	if units[len(units)-1] == '/' {
+		return false
+	}
+	ends := func(i int) bool { return i == len(units) || units[i] == '/' }
+	for i := 1; i < len(units); i++ {
+		switch c, last := units[i], units[i-1]; {
+		case c == '/' && last == '/':
+			return false
+		case c == '.' && last == '.' && units[i-2] == '/' && ends(i+1):
+			return false
+		case c == '.' && last == '/' && ends(i+1):
+			return false
+		case c <= 0x1f, c >= 0x7f && c <= 0x9f, c >= 0xd800 && c <= 0xf8ff, c >= 0xfff0:
+			return false
+		}
+	}
+	return true
+}
