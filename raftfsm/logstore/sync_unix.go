@@ -8,7 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
+
+const lockPatience = time.Second
 
 // syncDir makes the entries of a directory durable.
 func syncDir(dir string) error {
@@ -20,16 +23,23 @@ func syncDir(dir string) error {
 }
 
 // lockDir keeps other processes, and other stores of this one, out of a
-// directory. The lock ends with the process.
+// directory. The lock ends with the process. It is tried for a while: a server
+// that was just killed may still be going, and a lock that was just given up is
+// still held by a child that this process is about to start.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: in use by another server: %w", path, err)
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPatience / 50) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if time.Now().After(deadline) {
+			f.Close()
+			return nil, fmt.Errorf("%s: in use by another server: %w", path, err)
+		}
 	}
-	return f, nil
 }

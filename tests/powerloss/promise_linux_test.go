@@ -1,0 +1,222 @@
+package powerloss
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// promise is what a workload was promised by the moment of a cut, and what it
+// was doing then: that may have happened or not.
+type promise struct {
+	doing string
+
+	entries  map[uint64]uint64 // index to term
+	compact  uint64            // entries up to here may be gone
+	snapshot uint64            // index of the newest one
+	term     uint64
+	vote     vote
+}
+
+type vote struct {
+	term uint64
+	cand string
+}
+
+func (p *promise) mark(line string) {
+	var a, b, c uint64
+	var s string
+	verb, rest, _ := strings.Cut(line, " ")
+	p.doing = ""
+	switch verb {
+	case "stored":
+		fmt.Sscan(rest, &a, &b, &c)
+		for i := a; i <= b; i++ {
+			p.entries[i] = c
+		}
+	case "removed":
+		fmt.Sscan(rest, &a)
+		for i := range p.entries {
+			if i >= a {
+				delete(p.entries, i)
+			}
+		}
+	case "termed":
+		fmt.Sscan(rest, &p.term)
+	case "voted":
+		fmt.Sscan(rest, &a, &s)
+		p.vote = vote{a, s}
+	case "snapped":
+		fmt.Sscan(rest, &p.snapshot, &b)
+	case "compact":
+		p.doing = line
+		fmt.Sscan(rest, &p.compact)
+	case "opened", "compacted":
+	default:
+		p.doing = line
+	}
+}
+
+// kept says whether an image keeps the promise.
+func (p *promise) kept(dir string, kind logstore.Kind) error {
+	s, err := logstore.Open(options(dir, kind))
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	defer s.Close()
+	if err := errors.Join(p.keptLog(s), p.keptVote(s), p.keptSnapshot(s)); err != nil {
+		return err
+	}
+	return goesOn(s, dir, kind)
+}
+
+func (p *promise) keptLog(s *logstore.Store) error {
+	first, _ := s.Logs().FirstIndex()
+	last, err := s.Logs().LastIndex()
+	if err != nil {
+		return err
+	}
+	var verb string
+	var lo, hi, term uint64
+	fmt.Sscan(p.doing, &verb, &lo, &hi, &term)
+	for i, want := range p.entries {
+		optional := i <= p.compact || verb == "remove" && i >= lo
+		if i < first || i > last || first == 0 {
+			if !optional {
+				return fmt.Errorf("entry %d, acknowledged in term %d, is gone: the log is %d to %d", i, want, first, last)
+			}
+			continue
+		}
+		if err := sameEntry(s, i, want); err != nil {
+			return err
+		}
+	}
+	for i := first; i <= last && first != 0; i++ {
+		if _, ok := p.entries[i]; ok {
+			continue
+		}
+		if verb != "store" || i < lo || i > hi {
+			return fmt.Errorf("entry %d appeared, while %q", i, p.doing)
+		}
+		if err := sameEntry(s, i, term); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameEntry reads an entry. A store whose entry is damaged does not return
+// from GetLog.
+func sameEntry(s *logstore.Store, index, term uint64) error {
+	var l raft.Log
+	done := make(chan error, 1)
+	go func() { done <- s.Logs().GetLog(index, &l) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", index, err)
+		}
+	case err := <-s.Failed():
+		return err
+	}
+	if l.Term != term || !bytes.Equal(l.Data, entryData(index, term)) {
+		return fmt.Errorf("entry %d of term %d is not the one of term %d that was acknowledged", index, l.Term, term)
+	}
+	return nil
+}
+
+func (p *promise) keptVote(s *logstore.Store) error {
+	var got vote
+	term, err := s.Stable().GetUint64([]byte("CurrentTerm"))
+	if err != nil {
+		return err
+	}
+	if got.term, err = s.Stable().GetUint64([]byte("LastVoteTerm")); err != nil {
+		return err
+	}
+	cand, err := s.Stable().Get([]byte("LastVoteCand"))
+	if err != nil {
+		return err
+	}
+	got.cand = string(cand)
+	var verb string
+	var next vote
+	fmt.Sscan(p.doing, &verb, &next.term, &next.cand)
+	if term != p.term && !(verb == "term" && term == next.term) {
+		return fmt.Errorf("current term %d, saved was %d", term, p.term)
+	}
+	if got != p.vote && !(verb == "vote" && got == next) {
+		return fmt.Errorf("vote %v, saved was %v", got, p.vote)
+	}
+	return nil
+}
+
+func (p *promise) keptSnapshot(s *logstore.Store) error {
+	metas, err := s.Snapshots().List()
+	if err != nil {
+		return err
+	}
+	if len(metas) == 0 {
+		if p.snapshot != 0 {
+			return fmt.Errorf("snapshot %d is gone", p.snapshot)
+		}
+		return nil
+	}
+	if metas[0].Index < p.snapshot {
+		return fmt.Errorf("the newest snapshot is of %d, written was one of %d", metas[0].Index, p.snapshot)
+	}
+	_, r, err := s.Snapshots().Open(metas[0].ID)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	state, err := io.ReadAll(r)
+	if err == nil && !bytes.Equal(state, stateData(metas[0].Index)) {
+		err = fmt.Errorf("snapshot %d has other content", metas[0].Index)
+	}
+	return err
+}
+
+// goesOn appends after the cut and opens once more.
+func goesOn(s *logstore.Store, dir string, kind logstore.Kind) error {
+	last, err := s.Logs().LastIndex()
+	if err != nil {
+		return err
+	}
+	if last == 0 {
+		metas, err := s.Snapshots().List()
+		if err != nil {
+			return err
+		}
+		if len(metas) > 0 {
+			last = metas[0].Index
+		}
+	}
+	const term = 1 << 30
+	for i := last + 1; i <= last+3; i++ {
+		if err := s.Logs().StoreLog(&raft.Log{Index: i, Term: term, Data: entryData(i, term)}); err != nil {
+			return err
+		}
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	s, err = logstore.Open(options(dir, kind))
+	if err != nil {
+		return fmt.Errorf("open once more: %w", err)
+	}
+	defer s.Close()
+	for i := last + 1; i <= last+3; i++ {
+		if err := sameEntry(s, i, term); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dir)
+}
