@@ -1,7 +1,10 @@
 package raftfsm
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,5 +235,70 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 	if _, err := Start(Config{ID: 1, Memory: true}); err == nil {
 		t.Error("a server without a Handler starts")
+	}
+}
+
+// TestDamagedLog flips bytes in the files of a stopped server: it starts with
+// the state that it had, or not at all.
+func TestDamagedLog(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
+		used(t, cfg, 100, false)
+		r := start(t, cfg)
+		want := r.dump()
+		r.close()
+		started := 0
+		for seed := range uint64(30) {
+			rnd := rand.New(rand.NewPCG(seed, 5))
+			damaged := cfg
+			dir := t.TempDir()
+			damaged.LogDir, damaged.SnapDir = dir+"/log", dir+"/snap"
+			damageCopy(t, rnd, cfg.LogDir, damaged.LogDir)
+			damaged.Handler = newRecorder()
+			n, err := Start(damaged)
+			if err != nil {
+				continue
+			}
+			started++
+			r := &rig{Node: n, recorder: damaged.Handler.(*recorder), t: t}
+			r.awaitReady()
+			if r.dump() != want {
+				t.Errorf("seed %d: the server starts with another state", seed)
+			}
+			r.close()
+		}
+		if started == 30 {
+			t.Error("nothing was damaged")
+		}
+	})
+}
+
+// damageCopy copies a directory and flips a bit in one of its larger files.
+func damageCopy(t *testing.T, rnd *rand.Rand, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil && info.Size() > 1000 {
+				files = append(files, path)
+			}
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	path := files[rnd.IntN(len(files))]
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := len(bytes.TrimRight(b, "\x00"))
+	b[rnd.IntN(used)] ^= 1 << rnd.IntN(8)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

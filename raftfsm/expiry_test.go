@@ -9,12 +9,6 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// inBubble runs f in fake time and closes what it started before the end.
-func inBubble(t *testing.T, f func(t *testing.T)) {
-	t.Parallel()
-	synctest.Test(t, f)
-}
-
 // lifetime waits, in fake time, until the session is gone and says how long
 // that took.
 func (r *rig) lifetime(s session.Session, limit time.Duration) time.Duration {

@@ -5,12 +5,19 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
 )
+
+// inBubble runs f in fake time and closes what it started before the end.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	t.Parallel()
+	synctest.Test(t, f)
+}
 
 // manualClock is a clock that a test moves.
 type manualClock struct {
