@@ -56,6 +56,7 @@ type ensemble struct {
 // leading is one open leadership; ctx ends with it.
 type leading struct {
 	incarnation uint64
+	since       time.Time
 	ctx         context.Context
 	cancel      context.CancelFunc
 }
@@ -361,7 +362,7 @@ func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
 
 // opened implements others.
 func (e *ensemble) opened(incarnation uint64) {
-	l := &leading{incarnation: incarnation}
+	l := &leading{incarnation: incarnation, since: time.Now()}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.mu.Lock()
 	e.lead = l

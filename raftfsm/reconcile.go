@@ -30,6 +30,9 @@ const (
 	silentFor = 2 * time.Second
 	// farewell is how long a server that was removed may take to learn of it.
 	farewell = 2 * time.Second
+	// undoAfter is how long a new leader leaves a reconfig alone that another
+	// one may have been driving.
+	undoAfter = 5 * time.Second
 	// closeBehind is how many entries a server may lack to be given a vote.
 	closeBehind = 128
 )
@@ -159,14 +162,14 @@ func (e *ensemble) reconcileLoop() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
 	for {
-		if l := e.leadNow(); l != nil {
-			if m := e.replicated(); m != nil {
-				if m.version != known {
-					known = m.version
-					since = farewells{at: time.Now(), index: e.appliedIndex.Load()}
-				}
-				e.reconfigs.reached(m)
+		if m := e.replicated(); m != nil {
+			if m.version != known {
+				known = m.version
+				since = farewells{at: time.Now(), index: e.appliedIndex.Load()}
 			}
+			e.reconfigs.reached(m)
+		}
+		if l := e.leadNow(); l != nil {
 			for l.ctx.Err() == nil && e.ctx.Err() == nil {
 				s := e.step(since)
 				e.reconfigs.report(s)
@@ -205,32 +208,33 @@ type step struct {
 }
 
 // step finds the next difference between Raft's configuration and the
-// membership that is wanted.
+// membership that is wanted. Servers come before they go, so that there are
+// never fewer votes than there have to be.
 func (e *ensemble) step(since farewells) step {
-	r, trans := e.n.raftNow(), e.transportNow()
 	s := step{want: e.wanted()}
 	if s.want == nil {
 		return s
 	}
-	servers := r.GetConfiguration().Configuration().Servers
-	for _, server := range servers {
-		if e.stepServer(&s, r, trans, server, since); s.change != nil {
-			return s
-		}
-	}
-	for i := range s.want.members {
-		m := &s.want.members[i]
-		known := slices.ContainsFunc(servers, func(x raft.Server) bool { return serverOf(x.ID) == m.ID })
-		if j := e.joins.of(m.ID); !known && j.fresh() {
-			s.waiting = true
-			s.what = fmt.Sprintf("add server %s at %s", j.id, m.QuorumAddr)
-			s.change = func() error {
-				return r.AddNonvoter(j.id, raft.ServerAddress(m.QuorumAddr), 0, changeTimeout).Error()
+	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
+	for _, look := range []func(*step, raft.Server, farewells){e.stepIn, e.stepReplaced, e.stepAddress} {
+		for _, server := range servers {
+			if look(&s, server, since); s.change != nil {
+				return s
 			}
+		}
+	}
+	if e.stepJoin(&s, servers); s.change != nil || s.waiting {
+		return s
+	}
+	if e.undoes(since) {
+		return s
+	}
+	for _, server := range servers {
+		if e.stepOut(&s, server, since); s.change != nil {
 			return s
 		}
 	}
-	if s.leave && !s.waiting {
+	if s.leave {
 		s.what = "hand over the lead"
 		s.change = func() error {
 			ctx, cancel := context.WithTimeout(e.ctx, changeTimeout)
@@ -241,15 +245,73 @@ func (e *ensemble) step(since farewells) step {
 	return s
 }
 
-// stepServer looks at one server of Raft's configuration.
-func (e *ensemble) stepServer(s *step, r *raft.Raft, trans *peer.Transport, server raft.Server, since farewells) {
-	id, term := server.ID, r.CurrentTerm()
-	m := s.want.member(serverOf(id))
-	self := id == e.n.identity.RaftID
+// undoes says whether to take votes and servers away now could undo a reconfig
+// that an earlier leader was driving: the server that it came from will ask
+// this leader to go on, if it lives.
+func (e *ensemble) undoes(since farewells) bool {
+	l := e.leadNow()
+	if l == nil {
+		return true
+	}
+	return e.reconfigs.current() == nil && time.Since(l.since) < undoAfter && since.at.Before(l.since)
+}
+
+// stepIn gives a vote to a server that is to have one and has caught up.
+func (e *ensemble) stepIn(s *step, server raft.Server, since farewells) {
+	r, trans, id := e.n.raftNow(), e.transportNow(), server.ID
+	m, j := s.want.member(serverOf(id)), e.joins.of(serverOf(id))
+	if m == nil || m.Observer || server.Suffrage == raft.Voter {
+		return
+	}
+	came := j.id == id && j.fresh()
+	if !e.alive(id) && !came {
+		return // it is not here: it gets its vote when it comes
+	}
+	if !came && e.undoes(since) {
+		return
+	}
+	s.waiting = true
+	if acked := trans.Acked(r.CurrentTerm(), id); acked != 0 && acked+closeBehind >= r.LastIndex() {
+		s.what = fmt.Sprintf("give server %s a vote", id)
+		s.change = func() error { return r.AddVoter(id, server.Address, 0, changeTimeout).Error() }
+	}
+}
+
+// stepReplaced removes a server in whose place one with another disk stands.
+func (e *ensemble) stepReplaced(s *step, server raft.Server, _ farewells) {
+	r, id := e.n.raftNow(), server.ID
 	j := e.joins.of(serverOf(id))
+	if s.want.member(serverOf(id)) != nil && j.fresh() && j.id != id && !e.alive(id) {
+		s.what = fmt.Sprintf("remove server %s: its disk is gone, %s takes its place", id, j.id)
+		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
+	}
+}
+
+// stepJoin adds a member that is here and that Raft does not know.
+func (e *ensemble) stepJoin(s *step, servers []raft.Server) {
+	r := e.n.raftNow()
+	for i := range s.want.members {
+		m := &s.want.members[i]
+		known := slices.ContainsFunc(servers, func(x raft.Server) bool { return serverOf(x.ID) == m.ID })
+		if j := e.joins.of(m.ID); !known && j.fresh() {
+			s.waiting = true
+			s.what = fmt.Sprintf("add server %s at %s", j.id, m.QuorumAddr)
+			s.change = func() error {
+				return r.AddNonvoter(j.id, raft.ServerAddress(m.QuorumAddr), 0, changeTimeout).Error()
+			}
+			return
+		}
+	}
+}
+
+// stepOut takes away the vote of a server that is to have none, and removes one
+// that is no member.
+func (e *ensemble) stepOut(s *step, server raft.Server, since farewells) {
+	r, id := e.n.raftNow(), server.ID
+	m := s.want.member(serverOf(id))
 	switch {
 	case server.Suffrage == raft.Voter && (m == nil || m.Observer):
-		if self {
+		if id == e.n.identity.RaftID {
 			s.leave = true
 			return
 		}
@@ -262,32 +324,18 @@ func (e *ensemble) stepServer(s *step, r *raft.Raft, trans *peer.Transport, serv
 		if mine == nil || mine.member(serverOf(id)) != nil {
 			return // while a reconfig is under way
 		}
-		if trans.Acked(term, id) < since.index && time.Since(since.at) < farewell {
+		if e.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell {
 			return
 		}
 		s.what = fmt.Sprintf("remove server %s", id)
 		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
-	case !self && j.fresh() && j.id != id && !e.alive(id):
-		s.what = fmt.Sprintf("remove server %s: its disk is gone, %s takes its place", id, j.id)
-		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
-	case server.Suffrage != raft.Voter && !m.Observer:
-		if !e.alive(id) && (j.id != id || !j.fresh()) {
-			return // it is not here: it gets its vote when it comes
-		}
-		s.waiting = true
-		if trans.Acked(term, id)+closeBehind < r.LastIndex() || trans.Acked(term, id) == 0 {
-			return
-		}
-		s.what = fmt.Sprintf("give server %s a vote", id)
-		s.change = func() error { return r.AddVoter(id, server.Address, 0, changeTimeout).Error() }
-	default:
-		e.stepAddress(s, r, server)
 	}
 }
 
 // stepAddress follows a server that moved, after it has proved that it is at
 // the new address.
-func (e *ensemble) stepAddress(s *step, r *raft.Raft, server raft.Server) {
+func (e *ensemble) stepAddress(s *step, server raft.Server, _ farewells) {
+	r := e.n.raftNow()
 	addr := e.self.QuorumAddr
 	if server.ID != e.n.identity.RaftID {
 		e.joins.mu.Lock()

@@ -193,6 +193,9 @@ func (e *ensemble) examine(q *driveRequest) (*membership, proto.Code) {
 	if r.Err() != nil {
 		return nil, proto.ErrMarshalling
 	}
+	if m := e.replicated(); m != nil {
+		e.reconfigs.reached(m)
+	}
 	e.n.tree.RLock()
 	defer e.n.tree.RUnlock()
 	policy := e.n.cfg.Policy
@@ -244,6 +247,7 @@ func (e *ensemble) reconfig(c *Command) error {
 	ctx, cancel := context.WithTimeout(e.ctx, 2*driveTimeout)
 	defer cancel()
 	q := &driveRequest{IDs: c.IDs, Body: c.Body}
+	driven := false // by a leader that is none any more
 	for {
 		a := e.askDrive(ctx, q)
 		switch {
@@ -252,7 +256,10 @@ func (e *ensemble) reconfig(c *Command) error {
 		case ctx.Err() != nil:
 			return ErrClosed
 		case a == nil || a.Retry:
+			driven = driven || a != nil
 			pauseFor(ctx, drivePause)
+		case driven && a.Code == proto.ErrNewConfigNoQuorum:
+			pauseFor(ctx, drivePause) // the new leader has yet to meet the others
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
 			return e.n.intake.propose(refusedReconfig(c, a.Code), false)
 		default:
