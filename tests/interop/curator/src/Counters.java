@@ -41,6 +41,7 @@ final class Counters {
         }
         for (Future<?> future : futures) future.get(120, TimeUnit.SECONDS);
         pool.shutdown();
+        client.sync().forPath("/counters");
         Checks.same((long) threads * each, new DistributedAtomicLong(client, "/counters/long", new RetryNTimes(10, 5)).get().postValue());
     }
 

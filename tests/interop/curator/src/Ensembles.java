@@ -54,7 +54,9 @@ final class Ensembles {
                 ServiceDiscovery<Void> theirs = ServiceDiscoveryBuilder.builder(Void.class).client(other).basePath("/discovery").build()) {
             mine.start();
             theirs.start();
-            Checks.same(List.of("service"), List.copyOf(theirs.queryForNames()));
+            // Another session reads from another server: what is written gets there, but when?
+            Checks.eventually(List.of("service"), () -> List.copyOf(theirs.queryForNames()));
+            Checks.eventually(1, () -> theirs.queryForInstances("service").size());
             Collection<ServiceInstance<Void>> found = theirs.queryForInstances("service");
             Checks.same(8080, found.iterator().next().getPort());
             try (ServiceProvider<Void> provider = theirs.serviceProviderBuilder().serviceName("service").build()) {

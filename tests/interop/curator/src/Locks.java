@@ -82,6 +82,7 @@ final class Locks {
         mine.makeRevocable(lock -> asked.set(true));
         mine.acquire();
         try (CuratorFramework other = checks.client()) {
+            other.sync().forPath("/locks");
             Collection<String> holders = new InterProcessMutex(other, "/locks/revoked").getParticipantNodes();
             Checks.same(1, holders.size());
             org.apache.curator.framework.recipes.locks.Revoker.attemptRevoke(other, holders.iterator().next());
@@ -165,6 +166,7 @@ final class Locks {
         mine.setBarrier();
         try (CuratorFramework other = checks.client()) {
             DistributedBarrier theirs = new DistributedBarrier(other, "/locks/barrier");
+            other.sync().forPath("/locks");
             Checks.same(false, theirs.waitOnBarrier(200, TimeUnit.MILLISECONDS));
             mine.removeBarrier();
             Checks.same(true, theirs.waitOnBarrier(60, TimeUnit.SECONDS));

@@ -1,0 +1,161 @@
+// Command report reads the output of "go test -json" on standard input, prints
+// a line per package and everything that a failed test printed, and adds the
+// counts of tests to a file.
+//
+//	go test -json ./... | go run .ci/report.go -tally FILE [-no-skips]
+//	go test -list '^Fuzz' -json ./... | go run .ci/report.go -list
+//
+// It ends with 1 when a test or package failed, when no test ran, or, with
+// -no-skips, when a test was skipped.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+)
+
+// event is a line of "go test -json"; see "go doc test2json".
+type event struct {
+	Action, Package, Test, Output, ImportPath string
+	Elapsed                                   float64
+}
+
+func main() {
+	tally := flag.String("tally", "", "file to add a line with the numbers of passed, failed and skipped tests to")
+	noSkips := flag.Bool("no-skips", false, "fail when a test was skipped")
+	list := flag.Bool("list", false, "print package and name of what go test -list found")
+	flag.Parse()
+	var r report
+	r.output = map[string][]string{}
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 64<<20)
+	for in.Scan() {
+		var e event
+		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
+			fmt.Println(in.Text()) // not the tests' words but the go command's
+			continue
+		}
+		if *list {
+			printListed(e)
+			continue
+		}
+		r.add(e)
+	}
+	if *list {
+		return
+	}
+	if !r.end(*tally, *noSkips) {
+		os.Exit(1)
+	}
+}
+
+// printListed prints "package name" for a line of a listing.
+func printListed(e event) {
+	if name := strings.TrimSpace(e.Output); e.Action == "output" && strings.HasPrefix(name, "Fuzz") {
+		fmt.Println(e.Package, name)
+	} else if e.Action == "build-output" {
+		fmt.Fprint(os.Stderr, e.Output)
+	}
+}
+
+// report is what is known of a run so far.
+type report struct {
+	output                  map[string][]string // by package and test, until it has ended
+	passed, failed, skipped int
+	skips                   []string
+}
+
+func (r *report) add(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output":
+		r.output[key] = append(r.output[key], e.Output)
+	case "build-output":
+		fmt.Print(e.Output)
+	case "build-fail":
+		r.failed++
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			r.endPackage(e, key)
+		} else {
+			r.endTest(e, key)
+		}
+		delete(r.output, key)
+	}
+}
+
+func (r *report) endTest(e event, key string) {
+	switch e.Action {
+	case "pass":
+		r.passed++
+	case "skip":
+		r.skipped++
+		r.skips = append(r.skips, key+": "+reason(r.output[key]))
+	case "fail":
+		r.failed++
+		fmt.Printf("--- FAIL %s (%.1f s)\n%s", key, e.Elapsed, strings.Join(r.output[key], ""))
+	}
+}
+
+func (r *report) endPackage(e event, key string) {
+	switch e.Action {
+	case "fail":
+		// What no test of it explains: a panic, a timeout, TestMain.
+		r.failed++
+		fmt.Printf("FAIL  %s (%.1f s)\n%s", e.Package, e.Elapsed, strings.Join(r.output[key], ""))
+		for other, lines := range r.output {
+			if strings.HasPrefix(other, e.Package+" ") && other != key {
+				fmt.Printf("--- did not end: %s\n%s", other, strings.Join(lines, ""))
+			}
+		}
+	case "pass":
+		fmt.Printf("ok    %s (%.1f s)\n", e.Package, e.Elapsed)
+	}
+}
+
+// reason is the line of its output in which a test says why it was skipped.
+func reason(lines []string) string {
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			return line
+		}
+	}
+	return ""
+}
+
+// end prints the sums and reports whether the run is good.
+func (r *report) end(tally string, noSkips bool) bool {
+	sort.Strings(r.skips)
+	for _, skip := range r.skips {
+		fmt.Println("skipped:", skip)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped in this step\n", r.passed, r.failed, r.skipped)
+	good := r.failed == 0
+	if r.passed+r.failed == 0 {
+		fmt.Println("no test ran")
+		good = false
+	}
+	if noSkips && r.skipped > 0 {
+		fmt.Println("this step may skip nothing")
+		good = false
+	}
+	if tally != "" {
+		file, err := os.OpenFile(tally, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err == nil {
+			_, err = fmt.Fprintln(file, r.passed, r.failed, r.skipped)
+		}
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			fmt.Println("the counts could not be kept:", err)
+			good = false
+		}
+	}
+	return good
+}

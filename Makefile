@@ -1,0 +1,36 @@
+# What developers type; .ci/run is what decides.
+
+export CGO_ENABLED ?= 0
+
+.PHONY: help build test race lint fuzz bench interop golden ci
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## build ./zkgo
+	go build -o zkgo ./cmd/zkgo
+
+test: ## run the tests that need nothing but Go
+	go test ./...
+
+race: ## run the tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -short ./...
+
+lint: ## gofmt, go vet and golangci-lint
+	.ci/run format lint
+	go vet ./...
+
+fuzz: ## fuzz every target; FUZZTIME=1m for longer
+	.ci/run fuzz
+
+bench: ## run the benchmarks of the packages
+	go test -run '^$$' -bench . -benchmem ./...
+
+interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for some
+	tests/interop/run.sh $(SUITES)
+
+golden: ## record the conformance transcripts anew, from the real ZooKeeper
+	ZKGO_REQUIRE=1 go test -count=1 ./tests/conformance -record
+
+ci: ## everything
+	.ci/run
