@@ -40,6 +40,7 @@ type Server struct {
 	relieve   chan struct{}
 	tlsPort   *tlsPort // nil without TLS
 	listeners []net.Listener
+	admin     *httpServer
 
 	outstanding atomic.Int64 // requests in flight
 	queuedOut   atomic.Int64 // bytes in all outputs
@@ -91,7 +92,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.flushers.start(s)
 	s.spawn(s.tend)
-	if err := s.openListeners(); err != nil {
+	if err := errors.Join(s.openListeners(), s.openAdmin()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -222,6 +223,7 @@ func (s *Server) close() error {
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
+	errs = append(errs, s.admin.close())
 	errs = append(errs, s.node.Close())
 	s.eachConn((*conn).kill)
 	s.flushers.stop()

@@ -1,0 +1,140 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/server/status"
+)
+
+// Source is the server to tell about.
+type Source interface {
+	status.Source
+	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is
+	// false when there is none.
+	LastSnapshot() (zxid int64, at time.Time, ok bool)
+}
+
+// DefaultURL is where the commands are unless the configuration says otherwise.
+const DefaultURL = "/commands"
+
+// errNotServing is what ZooKeeper says without an ensemble.
+const errNotServing = "This ZooKeeper instance is not currently serving requests"
+
+// Handler answers the commands below the path url, and /livez and /readyz.
+func Handler(src Source, url string) http.Handler {
+	url = strings.TrimSuffix(url, "/")
+	h := &handler{src: src, commands: byName()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/livez", get(h.live))
+	mux.HandleFunc("/readyz", get(h.ready))
+	if url != "" {
+		mux.HandleFunc(url, get(h.list(url)))
+	}
+	list := get(h.list(url))
+	mux.HandleFunc(url+"/", func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, url+"/")
+		if name == "" {
+			list(w, r)
+			return
+		}
+		h.command(w, r, name)
+	})
+	return mux
+}
+
+type handler struct {
+	src      Source
+	commands map[string]command
+}
+
+// get lets only reading requests through.
+func get(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			f(w, r)
+			return
+		}
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+	}
+}
+
+// live says that the process is there and answers.
+func (h *handler) live(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// ready says whether clients of every kind are answered.
+func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
+	s := h.src.Server()
+	switch {
+	case s.Serving && !s.ReadOnly:
+		h.live(w, r)
+	case s.ReadOnly:
+		http.Error(w, "only clients that read are answered: there is no ensemble", http.StatusServiceUnavailable)
+	default:
+		http.Error(w, "clients are not answered: "+s.Mode, http.StatusServiceUnavailable)
+	}
+}
+
+// list answers with links to all commands.
+func (h *handler) list(url string) http.HandlerFunc {
+	var names []string
+	for _, c := range h.commands {
+		names = append(names, c.names[0])
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	var page strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&page, "<a href=\"%s/%s\">%s</a>\n<br/>\n", url, name, name)
+	}
+	text := page.String()
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// command answers one command.
+func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
+	c, known := h.commands[name]
+	switch {
+	case !known:
+		reply(w, http.StatusOK, name, nil, "Unknown command: "+name)
+	case c.disabled != "":
+		reply(w, http.StatusServiceUnavailable, name, nil, c.disabled)
+	default:
+		get(func(w http.ResponseWriter, r *http.Request) {
+			if c.needsServer && !h.src.Server().Serving {
+				reply(w, http.StatusOK, c.names[0], nil, errNotServing)
+				return
+			}
+			o, err := c.run(h.src, r)
+			if err != nil {
+				reply(w, http.StatusOK, c.names[0], nil, err.Error())
+				return
+			}
+			reply(w, http.StatusOK, c.names[0], o, "")
+		})(w, r)
+	}
+}
+
+// reply sends the fields with those that every answer has.
+func reply(w http.ResponseWriter, code int, name string, o object, problem string) {
+	o = o.with("command", name)
+	if problem == "" {
+		o = o.with("error", nil)
+	} else {
+		o = o.with("error", problem)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(o.encode())
+}

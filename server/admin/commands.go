@@ -1,0 +1,195 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// command is one of ZooKeeper's commands.
+type command struct {
+	names       []string // the first is the one it is known by
+	needsServer bool     // it means nothing while clients are not answered
+	disabled    string   // why it is not answered
+	run         func(src Source, r *http.Request) (object, error)
+}
+
+// noSnapshots is why two commands are not answered.
+const noSnapshots = "snapshots over HTTP are disabled: zkgo's are no snapshots of ZooKeeper"
+
+// all lists the commands. ruok needs a server, as with ZooKeeper: use /livez to
+// ask for the process.
+func all() []command {
+	serving := func(run func(Source) object, names ...string) command {
+		return command{names: names, needsServer: true, run: func(src Source, _ *http.Request) (object, error) { return run(src), nil }}
+	}
+	always := func(run func(Source) object, names ...string) command {
+		c := serving(run, names...)
+		c.needsServer = false
+		return c
+	}
+	return []command{
+		serving(configuration, "configuration", "conf", "config"),
+		serving(connections, "connections", "cons"),
+		serving(resetConnections, "connection_stat_reset", "crst"),
+		serving(dirs, "dirs"),
+		serving(dump, "dump"),
+		always(environment, "environment", "env", "envi"),
+		always(traceMask, "get_trace_mask", "gtmk"),
+		serving(digests, "hash"),
+		serving(initialConfiguration, "initial_configuration", "icfg"),
+		serving(isReadOnly, "is_read_only", "isro"),
+		serving(lastSnapshot, "last_snapshot", "lsnp"),
+		{names: []string{"leader", "lead"}, needsServer: true, run: leader},
+		serving(monitor, "monitor", "mntr"),
+		serving(observers, "observers", "obsr"),
+		serving(nothing, "observer_connection_stat_reset", "orst"),
+		{names: []string{"restore", "rest"}, disabled: noSnapshots},
+		serving(nothing, "ruok"),
+		serving(serverStats, "server_stats", "srvr"),
+		{names: []string{"set_trace_mask", "stmk"}, run: setTraceMask},
+		{names: []string{"snapshot", "snap"}, disabled: noSnapshots},
+		serving(resetServer, "stat_reset", "srst"),
+		serving(stats, "stats", "stat"),
+		always(systemProperties, "system_properties", "sysp"),
+		serving(votingView, "voting_view"),
+		serving(watchSummary, "watch_summary", "wchs"),
+		serving(watches, "watches", "wchc"),
+		serving(watchesByPath, "watches_by_path", "wchp"),
+		always(zabState, "zabstate"),
+	}
+}
+
+// byName is all by every name.
+func byName() map[string]command {
+	m := make(map[string]command)
+	for _, c := range all() {
+		for _, name := range c.names {
+			m[name] = c
+		}
+	}
+	return m
+}
+
+func nothing(Source) object { return nil }
+
+func resetConnections(src Source) object { src.ResetConns(); return nil }
+
+func resetServer(src Source) object { src.ResetServer(); return nil }
+
+func dirs(src Source) object {
+	data, log := src.Dirs()
+	return object{{"datadir_size", data}, {"logdir_size", log}}
+}
+
+func dump(src Source) object {
+	s := src.Sessions()
+	expiry := object{}
+	for _, at := range slices.SortedFunc(maps.Keys(s.Expiry), compareTimes) {
+		expiry = expiry.with(strconv.FormatInt(at.UnixMilli(), 10), s.Expiry[at])
+	}
+	ephemerals := object{}
+	for _, id := range slices.Sorted(maps.Keys(s.Ephemerals)) {
+		ephemerals = ephemerals.with(strconv.FormatInt(id, 10), s.Ephemerals[id])
+	}
+	return object{{"expiry_time_to_session_ids", expiry}, {"session_id_to_ephemeral_paths", ephemerals}}
+}
+
+func environment(src Source) object {
+	var o object
+	for _, p := range src.Environment() {
+		o = o.with(p.Key, p.Value)
+	}
+	return o
+}
+
+// systemProperties is what of the environment Java has as a property.
+func systemProperties(src Source) object {
+	o := object{{"file.separator", "/"}, {"line.separator", "\n"}, {"path.separator", ":"}}
+	for _, p := range src.Environment() {
+		for _, prefix := range []string{"java.", "os.name", "os.arch", "os.version", "user."} {
+			if strings.HasPrefix(p.Key, prefix) {
+				o = o.with(p.Key, p.Value)
+			}
+		}
+	}
+	slices.SortFunc(o, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	return o
+}
+
+func traceMask(src Source) object { return object{{"tracemask", int64(src.TraceMask())}} }
+
+func setTraceMask(src Source, r *http.Request) (object, error) {
+	values, given := r.URL.Query()["traceMask"]
+	if !given {
+		return nil, errors.New("setTraceMask requires long traceMask argument")
+	}
+	mask, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("setTraceMask requires long traceMask argument, got %s", values[0])
+	}
+	src.SetTraceMask(uint64(mask))
+	return object{{"tracemask", mask}}, nil
+}
+
+func digests(src Source) object {
+	list := []object{}
+	for _, d := range src.Digests() {
+		list = append(list, object{{"zxid", d.Zxid}, {"digest", int64(d.Digest)}, {"digest_version", digestVersion}})
+	}
+	return object{{"digests", list}}
+}
+
+// digestVersion is the version of ZooKeeper's way to compute a digest.
+const digestVersion = 2
+
+func isReadOnly(src Source) object { return object{{"read_only", src.Server().ReadOnly}} }
+
+func lastSnapshot(src Source) object {
+	zxid, at, ok := src.LastSnapshot()
+	if !ok {
+		return object{{"zxid", "ffffffffffffffff"}, {"timestamp", -1}}
+	}
+	return object{{"zxid", strconv.FormatUint(uint64(zxid), 16)}, {"timestamp", at.Unix()}}
+}
+
+// monitor is mntr: what looks like a number is one.
+func monitor(src Source) object {
+	var o object
+	for _, m := range src.Metrics() {
+		if _, err := strconv.ParseFloat(m.Value, 64); err == nil {
+			o = o.with(m.Name, json.Number(m.Value))
+		} else {
+			o = o.with(m.Name, m.Value)
+		}
+	}
+	return o
+}
+
+func watchSummary(src Source) object {
+	w := src.Watches()
+	return object{{"num_connections", w.Conns}, {"num_paths", w.Paths}, {"num_total_watches", w.Total}}
+}
+
+func watches(src Source) object {
+	bySession := src.WatchesBySession()
+	o := object{}
+	for _, id := range slices.Sorted(maps.Keys(bySession)) {
+		o = o.with(strconv.FormatInt(id, 10), bySession[id])
+	}
+	return object{{"session_id_to_watched_paths", o}}
+}
+
+func watchesByPath(src Source) object {
+	byPath := src.WatchesByPath()
+	o := object{}
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		o = o.with(path, byPath[path])
+	}
+	return object{{"path_to_session_ids", o}}
+}

@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// members reads the lines of the config node, which is where a membership that
+// changes is to be found.
+func members(src Source) []zoocfg.Server {
+	var list []zoocfg.Server
+	for line := range strings.Lines(src.Configuration().Membership) {
+		name, spec, ok := strings.Cut(strings.TrimSpace(line), "=")
+		number, isServer := strings.CutPrefix(name, "server.")
+		id, err := strconv.ParseUint(number, 10, 64)
+		if !ok || !isServer || err != nil {
+			continue // version=…
+		}
+		if m, err := zoocfg.ParseServerLine(id, spec); err == nil {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// member returns the one with this id.
+func member(src Source, id uint64) (zoocfg.Server, bool) {
+	for _, m := range members(src) {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return zoocfg.Server{}, false
+}
+
+func leader(src Source, _ *http.Request) (object, error) {
+	if !src.Configuration().Ensemble {
+		return nil, errors.New("server is not initialized")
+	}
+	s := src.Server()
+	ip := ""
+	if m, ok := member(src, s.LeaderID); ok {
+		ip = m.Addrs[0].Host
+	}
+	return object{{"is_leader", s.Leads && s.LeaderID == s.ID}, {"leader_id", s.LeaderID}, {"leader_ip", ip}}, nil
+}
+
+func observers(src Source) object {
+	return object{{"synced_observers", src.Server().SyncedObservers}, {"observers", []object{}}}
+}
+
+func votingView(src Source) object {
+	view := object{}
+	for _, m := range members(src) {
+		if m.Role == zoocfg.Observer {
+			continue
+		}
+		quorum, election, client := addresses(m)
+		view = view.with(strconv.FormatUint(m.ID, 10), object{
+			{"server_addresses", quorum}, {"election_addresses", election},
+			{"client_address", client}, {"learner_type", m.Role.String()},
+		})
+	}
+	return object{{"current_config", view}}
+}
+
+// addresses spells a member's addresses host:port.
+func addresses(m zoocfg.Server) (quorum, election []string, client string) {
+	for _, a := range m.Addrs {
+		quorum = append(quorum, hostPort(a.Host, a.QuorumPort))
+		election = append(election, hostPort(a.Host, a.ElectionPort))
+	}
+	if m.ClientHost != "" {
+		client = hostPort(m.ClientHost, m.ClientPort)
+	}
+	return quorum, election, client
+}
+
+func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+// The phases of a server as ZooKeeper names them: looking for a leader, and
+// taking part.
+const (
+	phaseElection  = "election"
+	phaseBroadcast = "broadcast"
+)
+
+func zabState(src Source) object {
+	c := src.Configuration()
+	if !c.Ensemble {
+		return object{{"voting", false}, {"zabstate", ""}}
+	}
+	s := src.Server()
+	phase := phaseElection
+	if s.Serving && !s.ReadOnly {
+		phase = phaseBroadcast
+	}
+	self, _ := member(src, s.ID)
+	quorum, election, client := addresses(self)
+	return object{
+		{"myid", s.ID}, {"is_leader", s.Leads},
+		{"quorum_address", multipleAddresses(quorum)}, {"election_address", multipleAddresses(election)},
+		{"client_address", client}, {"voting", !c.Observer},
+		{"last_zxid", fmt.Sprintf("0x%x", uint64(s.Zxid))}, {"zab_epoch", s.Zxid >> 32}, {"zab_counter", s.Zxid & 0xffffffff},
+		{"zabstate", phase},
+	}
+}
+
+// multipleAddresses is what Jackson makes of ZooKeeper's class of that name.
+// Whether the addresses can be reached is not tried here.
+func multipleAddresses(addrs []string) object {
+	var wildcards, hosts []string
+	var ports []int64
+	one := ""
+	for i, a := range addrs {
+		host, port, err := net.SplitHostPort(a)
+		n, _ := strconv.ParseInt(port, 10, 64)
+		if err != nil {
+			continue
+		}
+		if i == 0 {
+			one = a
+		}
+		wildcards, hosts, ports = append(wildcards, net.JoinHostPort("0.0.0.0", port)), append(hosts, host), append(ports, n)
+	}
+	return object{
+		{"empty", len(addrs) == 0}, {"all_addresses", addrs}, {"wildcard_addresses", wildcards},
+		{"all_ports", ports}, {"all_host_strings", hosts}, {"reachable_address", one},
+		{"all_reachable_addresses", addrs}, {"all_reachable_addresses_or_all", addrs},
+		{"reachable_or_one", one}, {"one", one},
+	}
+}

@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// object is a JSON object whose fields keep their order.
+type object []field
+
+type field struct {
+	name  string
+	value any // nil, bool, string, json.Number, an integer, []string, []int64, object or []object
+}
+
+// with appends a field.
+func (o object) with(name string, value any) object { return append(o, field{name, value}) }
+
+// encode spells o as Jackson's pretty printer does: tools have been seen to
+// look for "name" : value in the text.
+func (o object) encode() []byte {
+	var b bytes.Buffer
+	o.print(&b, 0)
+	return b.Bytes()
+}
+
+func (o object) print(b *bytes.Buffer, depth int) {
+	if len(o) == 0 {
+		b.WriteString("{ }")
+		return
+	}
+	indent := strings.Repeat("  ", depth+1)
+	for i, f := range o {
+		if i == 0 {
+			b.WriteString("{\n")
+		} else {
+			b.WriteString(",\n")
+		}
+		b.WriteString(indent)
+		text(b, f.name)
+		b.WriteString(" : ")
+		printValue(b, f.value, depth+1)
+	}
+	b.WriteByte('\n')
+	b.WriteString(indent[2:])
+	b.WriteByte('}')
+}
+
+func printValue(b *bytes.Buffer, v any, depth int) {
+	switch v := v.(type) {
+	case nil:
+		b.WriteString("null")
+	case object:
+		v.print(b, depth)
+	case []object:
+		list(b, v, func(o object) { o.print(b, depth) })
+	case []string:
+		list(b, v, func(s string) { text(b, s) })
+	case []int64:
+		list(b, v, func(n int64) { b.WriteString(strconv.FormatInt(n, 10)) })
+	case string:
+		text(b, v)
+	default:
+		fmt.Fprint(b, v)
+	}
+}
+
+func list[T any](b *bytes.Buffer, items []T, print func(T)) {
+	b.WriteString("[ ")
+	for i, item := range items {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		print(item)
+	}
+	if len(items) > 0 {
+		b.WriteByte(' ')
+	}
+	b.WriteByte(']')
+}
+
+// text prints a string, whatever bytes it has.
+func text(b *bytes.Buffer, s string) {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string can always be encoded
+	b.Truncate(b.Len() - 1)
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/zkgo/zkgo/server/admin"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// Admin says where commands are answered over HTTP. Everybody who reaches the
+// port may ask everything and reset the statistics.
+type Admin struct {
+	Addr        string        // host:port; port 0 takes a free one
+	CommandURL  string        // default /commands
+	IdleTimeout time.Duration // default 30 s
+	// Optional makes a port that is in use a warning: the server runs without.
+	Optional bool
+}
+
+// Limits of the HTTP servers.
+const (
+	headerTimeout    = 10 * time.Second
+	defaultAdminIdle = 30 * time.Second
+)
+
+// httpServer is one of the servers for operators.
+type httpServer struct {
+	l net.Listener
+	s *http.Server
+}
+
+// openHTTP answers requests at addr until close.
+func (s *Server) openHTTP(addr string, h http.Handler, idle time.Duration) (*httpServer, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	srv := &httpServer{l: l, s: &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idle,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}}
+	s.spawn(func() { _ = srv.s.Serve(l) }) // ends with close
+	return srv, nil
+}
+
+// addr is where h listens; "" when there is none.
+func (h *httpServer) addr() string {
+	if h == nil {
+		return ""
+	}
+	return h.l.Addr().String()
+}
+
+func (h *httpServer) close() error {
+	if h == nil {
+		return nil
+	}
+	return h.s.Close()
+}
+
+// openAdmin opens the port for commands over HTTP, if there is to be one.
+func (s *Server) openAdmin() error {
+	a := s.cfg.Admin
+	if a == nil {
+		return nil
+	}
+	url, idle := a.CommandURL, a.IdleTimeout
+	or(&url, admin.DefaultURL)
+	or(&idle, defaultAdminIdle)
+	srv, err := s.openHTTP(a.Addr, admin.Handler(adminSource{picture{s}}, url), idle)
+	switch {
+	case err == nil:
+		s.admin = srv
+		return nil
+	case a.Optional && addressInUse(err):
+		s.log.Warn("no commands over HTTP: the port is in use; set admin.serverPort, or admin.enableServer=false", "address", a.Addr)
+		return nil
+	}
+	return fmt.Errorf("admin.serverPort: %w", err)
+}
+
+// wsaEAddrInUse is Windows' own number.
+const wsaEAddrInUse syscall.Errno = 10048
+
+func addressInUse(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && (errno == syscall.EADDRINUSE || errno == wsaEAddrInUse)
+}
+
+// AdminAddr returns the address for commands over HTTP, "" without.
+func (s *Server) AdminAddr() string { return s.admin.addr() }
+
+// adminSource implements admin.Source.
+type adminSource struct{ picture }
+
+// LastSnapshot implements admin.Source.
+func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
+	n, knows := any(a.s.node).(interface {
+		LastSnapshot() (zxid int64, at time.Time, ok bool)
+	})
+	if !knows {
+		return 0, time.Time{}, false
+	}
+	return n.LastSnapshot()
+}
+
+// adminFromZooCfg translates the admin.* settings.
+func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
+	a := &z.Admin
+	if !a.Enable {
+		return nil
+	}
+	if a.ForceHTTPS || a.NeedClient {
+		return errors.New("admin.forceHttps, admin.needClientAuth: commands are answered in plaintext only; remove the setting, or set admin.enableServer=false")
+	}
+	c.Admin = &Admin{
+		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
+		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet,
+	}
+	return nil
+}
