@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
+	"github.com/zkgo/zkgo/tests/process"
 )
 
 // In the child process these name what to run and where.
@@ -29,7 +30,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	process.Cleanup()
+	os.Exit(code)
 }
 
 const rounds = 20

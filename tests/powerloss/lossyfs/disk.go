@@ -251,6 +251,10 @@ func (n *inode) copyPage(to []byte, p int) {
 	}
 }
 
+// Mark records a mark, as writing to MarkName does, for a test that sees for
+// itself what the program under test acknowledges.
+func (d *Disk) Mark(text string) { d.do(Op{Kind: Mark, Node: Root, Data: []byte(text)}) }
+
 // Cut turns the power off: every operation fails from now on.
 func (d *Disk) Cut() {
 	d.mu.Lock()
