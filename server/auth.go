@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -34,7 +35,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	if !ok {
 		c.s.stats.authFailed.Add(1)
 		c.s.log.Warn("authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "scheme", req.Scheme)
-		if req.Scheme == schemeEnsemble {
+		if req.Scheme == schemeEnsemble && len(c.s.cfg.EnsembleNames) > 0 {
 			return false // the client is to try another server
 		}
 		return c.turnAway(w, h, proto.ErrAuthFailed)
@@ -58,7 +59,7 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 		if s.cfg.DigestDisabled || req.Auth == nil {
 			return nil, false
 		}
-		id, err := digestID(s.cfg.DigestAlg, string(req.Auth))
+		id, err := digestID(s.cfg.DigestAlg, javaString(req.Auth))
 		if err != nil {
 			return nil, false
 		}
@@ -69,9 +70,17 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 		return []proto.ID{digest}, true
 	case schemeEnsemble:
 		names := s.cfg.EnsembleNames
-		return nil, len(names) == 0 || len(req.Auth) == 0 || slices.Contains(names, string(req.Auth))
+		return nil, len(names) > 0 && (len(req.Auth) == 0 || slices.Contains(names, string(req.Auth)))
 	}
 	return nil, false
+}
+
+// javaString decodes bytes as Java does: what is no UTF-8 becomes U+FFFD.
+func javaString(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string([]rune(string(b)))
 }
 
 // digestID returns user:base64(hash(user:password)); what has no colon is all

@@ -22,9 +22,8 @@ func TestAuthSchemes(t *testing.T) {
 		{scheme: "digest", auth: "plain", want: []proto.ID{{Scheme: "digest", ID: "plain"}}},
 		{scheme: "digest", auth: "super:secret", want: []proto.ID{{Scheme: "super"}, {Scheme: "digest", ID: "super"}}},
 		{scheme: "ip", auth: "1.2.3.4", want: []proto.ID{}},
-		{scheme: "ensemble", auth: "any", want: []proto.ID{}},
 		{scheme: "digest", null: true},
-		{scheme: "world"}, {scheme: "auth"}, {scheme: "super"}, {scheme: "sasl"}, {scheme: "nonsense"}, {scheme: proto.NullString},
+		{scheme: "world"}, {scheme: "auth"}, {scheme: "super"}, {scheme: "sasl"}, {scheme: "ensemble"}, {scheme: "nonsense"}, {scheme: proto.NullString},
 	} {
 		w := connect(t, s)
 		auth := []byte(c.auth)
@@ -108,4 +107,16 @@ func TestSASLWithoutConfigurationIsANullToken(t *testing.T) {
 	if w.decode(got, &resp); resp.Token != nil || got.Zxid != 0 {
 		t.Errorf("%+v %q", got.ReplyHeader, resp.Token)
 	}
+}
+
+// A client that names another ensemble is only disconnected, so that it tries
+// the next server.
+func TestEnsembleNames(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.EnsembleNames = []string{"one", "two"} })
+	w := connect(t, s)
+	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble", Auth: []byte("two")})
+	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble"})
+	w.send(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble", Auth: []byte("three")})
+	w.wantClosed()
 }

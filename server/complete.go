@@ -65,22 +65,18 @@ func (s *Server) complete(a *raftfsm.Applied, p *pending) {
 	s.advance(c, p, a.Op == proto.OpCloseSession)
 }
 
-// appendWriteReply appends the reply to p. A failed multi is a success that
-// tells of the failure in its entries.
+// appendWriteReply appends the reply to p.
 func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []byte {
 	out, mark := proto.BeginFrame(out)
 	h := proto.ReplyHeader{Xid: p.xid, Zxid: a.Zxid, Err: a.Code}
 	if a.Zxid == 0 {
 		h.Zxid = last
 	}
-	if p.op == proto.OpMulti && a.Result != nil {
-		h.Err = proto.Ok
-	}
 	out = h.Append(out)
 	switch {
 	case p.op == proto.OpSync && a.Code == proto.Ok:
 		out = append(out, p.body...)
-	case a.Result != nil && h.Err == proto.Ok:
+	case a.Result != nil:
 		out = a.Result.AppendBody(out)
 	}
 	return proto.EndFrame(out, mark)

@@ -55,9 +55,6 @@ func (c *conn) handshake() bool {
 func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
 	timeout := s.negotiate(req.TimeOut)
-	if req.SessionID != 0 {
-		s.displace(req.SessionID, nil)
-	}
 	m := s.awaitMode(c, timeout/3, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly {
 		return false
@@ -65,6 +62,9 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	if s.lastZxid() < req.LastZxidSeen {
 		s.log.Debug("closing a client that has seen a later state", "client", c.nc.RemoteAddr(), "zxid", sessionID(req.LastZxidSeen))
 		return false
+	}
+	if req.SessionID != 0 {
+		s.displace(req.SessionID, nil) // even if the password turns out to be wrong
 	}
 	if m == readOnly {
 		return c.attachLocal(req, timeout)

@@ -125,7 +125,8 @@ func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
 	if req.Decode(&r); r.Err() != nil {
 		return proto.ErrMarshalling, out
 	}
-	all := req.Prefix == proto.NullString || req.Prefix == "/" || strings.TrimSpace(req.Prefix) == ""
+	trimmed := strings.TrimFunc(req.Prefix, func(r rune) bool { return r <= ' ' }) // as Java does
+	all := req.Prefix == proto.NullString || trimmed == "/" || trimmed == ""
 	found := []string{}
 	for _, path := range s.tree.Ephemerals(q.c.sid) {
 		if all || strings.HasPrefix(path, req.Prefix) {
@@ -145,7 +146,11 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 	if code != proto.Ok {
 		return code, out
 	}
-	return proto.Ok, proto.AppendInt(out, int32(s.tree.CountDescendants(n)))
+	total := int32(s.tree.CountDescendants(n))
+	if req.Path == "" {
+		total++ // ZooKeeper counts the root, by its other name, among its descendants
+	}
+	return proto.Ok, proto.AppendInt(out, total)
 }
 
 // multiRead answers each of its reads as such, with a code of its own. Watches
@@ -157,20 +162,28 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 		return proto.ErrMarshalling, out
 	}
 	for _, op := range req.Ops {
-		out = s.readOne(q, op, out)
+		path := readPath(op)
+		if path == proto.NullString {
+			return proto.ErrMarshalling, out
+		}
+		out = s.readOne(q, op, path, out)
 	}
 	return proto.Ok, proto.AppendMultiEnd(out)
 }
 
-// readOne answers one read of a multiRead.
-func (s *Server) readOne(q *request, op proto.MultiOp, out []byte) []byte {
-	var path string
+// readPath is the path of a read in a multiRead.
+func readPath(op proto.MultiOp) string {
 	switch req := op.Req.(type) {
 	case *proto.GetDataRequest:
-		path = req.Path
+		return req.Path
 	case *proto.GetChildrenRequest:
-		path = req.Path
+		return req.Path
 	}
+	return proto.NullString
+}
+
+// readOne answers one read of a multiRead.
+func (s *Server) readOne(q *request, op proto.MultiOp, path string, out []byte) []byte {
 	n, code := s.find(q, path)
 	if code != proto.Ok {
 		h := proto.MultiHeader{Op: proto.OpError, Err: code}

@@ -139,7 +139,7 @@ func TestRefusedReads(t *testing.T) {
 		{proto.OpCheckWatches, &proto.CheckWatchesRequest{Path: "/a", Type: 9}, proto.ErrMarshalling},
 		{proto.OpRemoveWatches, &proto.CheckWatchesRequest{Path: "/a", Type: 3}, proto.ErrNoWatcher},
 		{proto.OpSetWatches, &proto.SetWatches{}, proto.ErrMarshalling},
-		{proto.OpSetData, &proto.SetDataRequest{Path: proto.NullString}, proto.ErrMarshalling},
+		{proto.OpSetData, &proto.SetDataRequest{Path: proto.NullString}, proto.ErrBadArguments},
 		{proto.OpCreate, &proto.DeleteRequest{Path: "/short"}, proto.ErrMarshalling},
 		{proto.OpSync, nil, proto.ErrMarshalling},
 		{proto.OpReconfig, &proto.ReconfigRequest{Joining: proto.NullString, Leaving: "2", NewMembers: proto.NullString, CurConfigID: -1}, proto.ErrReconfigDisabled},

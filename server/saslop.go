@@ -31,7 +31,7 @@ const schemeSASL = "sasl"
 func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 	var req proto.SASLRequest
 	r := proto.NewReader(body)
-	if req.Decode(&r); r.Err() != nil {
+	if req.Decode(&r); r.Err() != nil || req.Token == nil {
 		return false
 	}
 	settings := c.s.cfg.SASL

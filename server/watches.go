@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
@@ -136,10 +138,13 @@ func decodeSetWatches(q *request, req *proto.SetWatches2) proto.Code {
 	if r.Err() != nil {
 		return proto.ErrMarshalling
 	}
-	for _, paths := range [][]string{req.Data, req.Exist, req.Child, req.Persistent, req.PersistentRecursive} {
-		if paths == nil {
+	for _, paths := range [][]string{req.Data, req.Exist, req.Child} {
+		if paths == nil || slices.Contains(paths, proto.NullString) {
 			return proto.ErrMarshalling
 		}
+	}
+	if req.Persistent == nil || req.PersistentRecursive == nil {
+		return proto.ErrMarshalling
 	}
 	return proto.Ok
 }

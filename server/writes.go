@@ -14,8 +14,12 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 		return c.read(w, h, nil, proto.Ok)
 	case c.local:
 		return c.read(w, h, nil, proto.ErrNotReadOnly)
-	case !decodes(h.Op, body):
+	}
+	switch examine(h.Op, body) {
+	case refusedHere:
 		return c.read(w, h, nil, proto.ErrMarshalling)
+	case refusedInLog:
+		body = refusedMulti()
 	}
 	p := c.s.newPending(c, h.Op, h.Xid)
 	p.inFlight = true
@@ -23,7 +27,7 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	switch h.Op {
 	case proto.OpSync:
 		kind = raftfsm.KindSync
-		p.body = append(p.body, body...)
+		p.body = appendSyncPath(p.body, body)
 	case proto.OpCloseSession:
 		c.ended = true
 		body = nil
@@ -33,6 +37,15 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 		Op: h.Op, Body: body, Waiter: p,
 	}
 	return c.propose(w, p)
+}
+
+// appendSyncPath appends what the reply to a sync says again: its path, which may
+// be null, and nothing that came behind.
+func appendSyncPath(b, body []byte) []byte {
+	var req proto.SyncRequest
+	r := proto.AliasReader(body)
+	req.Decode(&r)
+	return req.Append(b)
 }
 
 // propose queues p and proposes w.cmd. The tree's lock is given up before, since
@@ -51,80 +64,104 @@ func (c *conn) propose(w *work, p *pending) bool {
 	return true
 }
 
-// decodes reports whether body is a request of op, all the way through: what is
-// in the log has to decode on every server.
-func decodes(op proto.Op, body []byte) bool {
+// intake says what becomes of a write.
+type intake uint8
+
+const (
+	proposable   intake = iota
+	refusedHere         // does not decode: no transaction
+	refusedInLog        // does not decode, and that is a transaction
+)
+
+// examine decodes body as a request of op, all the way through: what is in the
+// log has to decode on every server. Whether it makes sense is for the tree to
+// say.
+func examine(op proto.Op, body []byte) intake {
 	r := proto.AliasReader(body)
 	switch op {
-	case proto.OpMulti:
-		return decodesMulti(&r)
-	case proto.OpSync:
-		return r.String() != proto.NullString && r.Err() == nil
 	case proto.OpCloseSession:
-		return true
+	case proto.OpMulti:
+		return examineMulti(&r)
+	case proto.OpSync:
+		_ = r.String()
 	case proto.OpSetACL:
-		path := r.String()
+		_ = r.String()
 		skipACLs(&r)
 		r.Int()
-		return path != proto.NullString && r.Err() == nil
 	case proto.OpReconfig:
-		var req proto.ReconfigRequest
-		req.Decode(&r)
-		return r.Err() == nil
+		for range 3 {
+			_ = r.String()
+		}
+		r.Long()
+	default:
+		decodeOp(op, &r)
 	}
-	_, ok := decodesOp(op, &r)
-	return ok
+	if r.Err() != nil {
+		return refusedHere
+	}
+	return proposable
 }
 
-// decodesOp reads one of the operations that may stand in a multi. It returns
-// the create flags, 0 for others.
-func decodesOp(op proto.Op, r *proto.Reader) (flags proto.CreateMode, ok bool) {
-	path := r.String()
+// decodeOp reads one of the operations that may stand in a multi, and fails r
+// for others. It reports whether a list of ACLs was null.
+func decodeOp(op proto.Op, r *proto.Reader) (nullACL bool) {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		_ = r.String()
 		r.Buffer()
-		skipACLs(r)
-		flags = proto.CreateMode(r.Int())
+		nullACL = skipACLs(r)
+		r.Int()
 		if op == proto.OpCreateTTL {
 			r.Long()
 		}
 	case proto.OpSetData:
+		_ = r.String()
 		r.Buffer()
 		r.Int()
 	case proto.OpDelete, proto.OpCheck:
+		_ = r.String()
 		r.Int()
 	default:
-		return 0, false
+		r.Fail(proto.ErrMarshalling)
 	}
-	return flags, path != proto.NullString && r.Err() == nil
+	return nullACL
 }
 
 // aclMin is the least number of bytes that an entry of an ACL takes.
 const aclMin = 12
 
-// skipACLs reads a list of ACLs. One for everybody whose id is null does not
-// decode for ZooKeeper either.
-func skipACLs(r *proto.Reader) {
-	for range max(r.Count(aclMin), 0) {
+// skipACLs reads a list of ACLs and reports whether it was null.
+func skipACLs(r *proto.Reader) bool {
+	n := r.Count(aclMin)
+	for range max(n, 0) {
 		r.Int()
-		scheme, id := r.String(), r.String()
-		if scheme == "world" && id == proto.NullString {
-			r.Fail(proto.ErrMarshalling)
+		_, _ = r.String(), r.String()
+	}
+	return n < 0 && r.Err() == nil
+}
+
+// examineMulti is examine for the operations of a multi. ZooKeeper looks into
+// one only when it has given it a zxid, unless it stumbles over a null list
+// before.
+func examineMulti(r *proto.Reader) intake {
+	for {
+		var h proto.MultiHeader
+		if h.Decode(r); r.Err() == nil && h.Done {
+			return proposable
+		}
+		nullACL := decodeOp(h.Op, r)
+		switch {
+		case r.Err() != nil:
+			return refusedInLog
+		case nullACL:
+			return refusedHere
 		}
 	}
 }
 
-// decodesMulti is decodes for the operations of a multi. One with a create mode
-// that does not exist is refused whole, as by ZooKeeper 3.9.
-func decodesMulti(r *proto.Reader) bool {
-	for {
-		var h proto.MultiHeader
-		h.Decode(r)
-		if r.Err() != nil || h.Done {
-			return r.Err() == nil
-		}
-		if flags, ok := decodesOp(h.Op, r); !ok || !flags.Valid() {
-			return false
-		}
-	}
+// refusedMulti is the body of a multi that decodes, and that every tree refuses
+// with MarshallingError: it stands in the log for one that does not decode.
+func refusedMulti() []byte {
+	m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: proto.NullString}}}}
+	return m.Append(nil)
 }
