@@ -41,8 +41,9 @@ type ensemble struct {
 	wg     sync.WaitGroup
 
 	appliedIndex atomic.Uint64
-	progress     chan struct{} // capacity 1: something was applied
-	installed    chan struct{} // capacity 1: a snapshot was installed
+	catchUp      atomic.Pointer[catchUp] // nil: nothing to wait for
+	following    atomic.Uint64           // incarnation published as followed, 0 none
+	installed    chan struct{}           // capacity 1: a snapshot was installed
 
 	mu        sync.Mutex
 	transport *peer.Transport // of the Raft instance of the moment
@@ -77,7 +78,7 @@ func (n *Node) startEnsemble() error {
 		return fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
 	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int),
-		progress: make(chan struct{}, 1), installed: make(chan struct{}, 1)}
+		installed: make(chan struct{}, 1)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	n.others = e
 	if err := n.openState(); err != nil {
@@ -398,9 +399,8 @@ func (e *ensemble) leadNow() *leading {
 // applied implements others.
 func (e *ensemble) applied(index uint64) {
 	e.appliedIndex.Store(index)
-	select {
-	case e.progress <- struct{}{}:
-	default:
+	if e.catchUp.Load() != nil {
+		e.caughtUp()
 	}
 	if e.n.incarnation.Load() != 0 {
 		if t := e.transportNow(); t != nil {

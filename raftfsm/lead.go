@@ -281,7 +281,7 @@ func (n *Node) duties() {
 // session with a command on its way is alive, however slow the log is.
 func (n *Node) expire() {
 	now := n.cfg.Now()
-	n.live = n.cfg.Handler.Live(n.live[:0])
+	n.live = n.others.live(n.cfg.Handler.Live(n.live[:0]))
 	for _, id := range n.live {
 		n.deadlines.touched(id, now)
 	}

@@ -43,10 +43,15 @@ const (
 
 func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
 
-// live collects the sessions that this server heard from.
-func (e *ensemble) live(dst []int64) []int64 {
+// heard collects the sessions that this server heard from.
+func (e *ensemble) heard(dst []int64) []int64 {
 	dst = e.n.cfg.Handler.Live(dst)
 	e.n.intake.sessions(func(id int64) { dst = append(dst, id) })
+	return e.live(dst)
+}
+
+// live implements others.
+func (e *ensemble) live(dst []int64) []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id := range e.reporting {
@@ -106,7 +111,7 @@ func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- 
 	var b []byte
 	for seq := uint64(1); ; seq++ {
 		now := time.Now()
-		sessions = e.live(sessions[:0])
+		sessions = e.heard(sessions[:0])
 		b = binary.BigEndian.AppendUint64(b[:0], seq)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(sessions)))
 		for _, s := range sessions {
@@ -158,8 +163,31 @@ func (e *ensemble) acknowledged(at time.Time, index uint64, t target) {
 		e.contact = at
 	}
 	e.mu.Unlock()
-	caughtUp := e.appliedIndex.Load() >= index
-	e.n.do(func() { e.publishFollowing(t, caughtUp) })
+	e.catchUp.Store(&catchUp{index, t})
+	e.caughtUp()
+}
+
+// catchUp is what has to be applied before this server may serve.
+type catchUp struct {
+	index uint64
+	under target
+}
+
+// caughtUp publishes how far this server is, if it waits for something. It is
+// called when that or what is applied changes.
+func (e *ensemble) caughtUp() {
+	c := e.catchUp.Load()
+	if c == nil {
+		return
+	}
+	done := e.appliedIndex.Load() >= c.index
+	if done && !e.catchUp.CompareAndSwap(c, nil) {
+		return
+	}
+	if s := e.n.Status(); done == s.Serving && s.Leader == c.under.server && e.following.Load() == c.under.incarnation {
+		return
+	}
+	e.n.do(func() { e.publishFollowing(c.under, done) })
 }
 
 // publishFollowing publishes that this server follows. Once caught up under a
@@ -171,6 +199,7 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	if !current || e.n.lead != nil || e.n.halted {
 		return
 	}
+	e.following.Store(t.incarnation)
 	old := e.n.Status()
 	s := e.n.statusNow(false, "")
 	s.Role, s.Leader, s.Serving = Follower, t.server, caughtUp
@@ -191,6 +220,7 @@ func (e *ensemble) publishLooking(reason string) {
 	if e.n.lead != nil || e.n.halted {
 		return
 	}
+	e.following.Store(0)
 	e.n.setStatus(e.n.statusNow(false, reason))
 }
 
@@ -242,6 +272,7 @@ func (e *ensemble) readReports(ctx context.Context, conn net.Conn, acks chan<- p
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64
+	first := true
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
@@ -257,6 +288,11 @@ func (e *ensemble) readReports(ctx context.Context, conn net.Conn, acks chan<- p
 				return
 			}
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
+		}
+		if first {
+			// Heartbeats now, so that a server that comes need not wait.
+			first = false
+			e.n.raftNow().VerifyLeader()
 		}
 		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), at: time.Now()}
 		if count > 0 {

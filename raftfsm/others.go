@@ -50,6 +50,10 @@ type others interface {
 	// a quorum so recently that nobody else can be leading.
 	confirmedRecently() bool
 
+	// live appends sessions that are alive although neither the Handler nor the
+	// intake knows.
+	live(dst []int64) []int64
+
 	// status fills in the Role and what else depends on the ensemble, for a
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
@@ -80,6 +84,7 @@ func (alone) configured(uint64, raft.Configuration) {}
 func (alone) applied(uint64)                        {}
 func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
 func (alone) confirmedRecently() bool               { return true }
+func (alone) live(dst []int64) []int64              { return dst }
 func (alone) transfer(context.Context) error        { return nil }
 func (alone) settle()                               {}
 func (alone) silence()                              {}

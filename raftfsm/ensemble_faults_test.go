@@ -1,0 +1,188 @@
+package raftfsm
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+)
+
+// compact writes a snapshot and drops the whole log before it.
+func (r *rig) compact() {
+	r.t.Helper()
+	engine := r.raftNow()
+	rc := engine.ReloadableConfig()
+	rc.TrailingLogs = 0
+	if err := engine.ReloadConfig(rc); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := engine.Snapshot().Error(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestSnapshotInstalled cuts a follower off until the leader's log no longer
+// reaches back to it: it gets a snapshot, its clients are told, its Raft starts
+// anew, and it follows on.
+func TestSnapshotInstalled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	for round := range 2 {
+		lead, r := c.leader()
+		id, f := c.follower()
+		s := r.attach(time.Minute)
+		rest := []string{}
+		for x := range c.rigs {
+			if x != id {
+				rest = append(rest, hostOf(x))
+			}
+		}
+		before := f.raftNow()
+		f.mu.Lock()
+		jumped := f.jumped
+		f.mu.Unlock()
+		c.net.Partition([]string{hostOf(id)}, rest)
+		for i := range 100 {
+			path := fmt.Sprintf("/round-%d-%d", round, i)
+			if o := r.do(create(s, path, 0)); o.code != proto.Ok {
+				t.Fatalf("%+v", o)
+			}
+		}
+		for x, y := range c.rigs {
+			if x != id {
+				y.compact()
+			}
+		}
+		c.net.Rejoin([]string{hostOf(id)}, rest)
+		f.recorder.wait(t, "Jumped", func() bool { return f.jumped > jumped })
+		c.eventually("the follower is back", func() bool {
+			return f.exists(fmt.Sprintf("/round-%d-99", round)) && f.Status().Serving && f.raftNow() != before
+		})
+		if o := f.do(create(f.attach(time.Minute), fmt.Sprintf("/after-%d", round), 0)); o.code != proto.Ok {
+			t.Fatalf("round %d: %+v", round, o)
+		}
+		c.settled()
+		if now, _ := c.leader(); now != lead {
+			t.Logf("round %d: server %d leads instead of %d", round, now, lead)
+		}
+	}
+}
+
+// TestHandOver stops the leader as an operator does, under load: the lead goes
+// to another server before the old one is gone.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	old, _ := c.leader()
+	_, r := c.follower()
+	s := r.attach(time.Minute)
+	r.do(create(s, "/a", 0))
+	done := make(chan error, 1)
+	go func() { done <- c.rigs[old].Close() }()
+	r.recorder.wait(t, "another leader", func() bool {
+		st := r.Status()
+		return st.Serving && st.Leader != old
+	})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	delete(c.rigs, old)
+	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	c.settled()
+}
+
+// TestSessionsLiveThroughFollowers: a session is kept alive by reports from the
+// server that its client is connected to, and expires without them, on every
+// server.
+func TestSessionsLiveThroughFollowers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.startAll()
+	_, f := c.follower()
+	live, dead := f.attach(2*time.Second), f.attach(time.Second)
+	f.setLive(live.ID)
+	for _, s := range []session.Session{live, dead} {
+		if o := f.do(create(s, fmt.Sprintf("/e-%x", s.ID), flagEphemeral)); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+	}
+	for id, r := range c.rigs {
+		c.eventually(fmt.Sprintf("expiry on server %d", id), func() bool { return !r.exists(fmt.Sprintf("/e-%x", dead.ID)) })
+	}
+	start := time.Now()
+	c.eventually("contact confirmed after the expiry", func() bool { return f.Confirmed().After(start) })
+	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if !f.exists(fmt.Sprintf("/e-%x", live.ID)) {
+			t.Fatal("a session that is reported alive has expired")
+		}
+	}
+	f.setLive()
+	c.eventually("the end of the other session", func() bool { return !f.exists(fmt.Sprintf("/e-%x", live.ID)) })
+	c.settled()
+}
+
+// TestMovedServer restarts a member on another port, which only its own
+// configuration file knows: the others find it, and Raft's configuration
+// follows.
+func TestMovedServer(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	c.settled()
+	lead, _ := c.leader()
+	id := lead%3 + 1
+	c.stop(id)
+	c.start(id, func(cfg *Config) {
+		cfg.Members = slices.Clone(cfg.Members)
+		cfg.Members[id-1].QuorumAddr = hostOf(id) + ":12888"
+	})
+	c.rigs[id].awaitServed()
+	c.eventually("Raft's configuration has the new address", func() bool {
+		_, r := c.leader()
+		for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+			if serverOf(s.ID) == id {
+				return string(s.Address) == hostOf(id)+":12888"
+			}
+		}
+		return false
+	})
+	r := c.rigs[id]
+	if o := r.do(create(r.attach(time.Minute), "/a", 0)); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	c.settled()
+}
+
+// TestStandaloneGrows starts three servers where one stood alone: the others
+// take over what it has.
+func TestStandaloneGrows(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3).onDisk()
+	all := c.list
+	c.list = all[:1]
+	r := c.start(1)
+	r.awaitServed()
+	s := r.attach(time.Hour)
+	r.do(create(s, "/old", 0))
+	c.stop(1)
+	c.list = all
+	c.startAll()
+	for id, r := range c.rigs {
+		if !r.exists("/old") {
+			t.Errorf("server %d does not have what the first one had", id)
+		}
+	}
+	c.awaitIDs("1,2,3 voting 1,2,3 others ")
+	_, f := c.follower()
+	if o := f.reattach(s); o.code != proto.Ok {
+		t.Errorf("the session did not survive: %+v", o)
+	}
+	c.settled()
+}
