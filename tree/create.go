@@ -76,8 +76,9 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 		return proto.ErrNodeExists
 	case parent.kind == ephemeral:
 		return proto.ErrNoChildrenForEphemerals
-	case t.exceeds(tx, path, int64(len(c.data)), 1):
-		return proto.ErrQuotaExceeded
+	}
+	if code := t.checkQuota(tx, path, int64(len(c.data)), 1); code != proto.Ok {
+		return code
 	}
 	n := &Node{epoch: t.epoch, parent: parent}
 	n.state = state{

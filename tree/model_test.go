@@ -151,22 +151,54 @@ func field(data []byte, key string) int64 {
 	return -1
 }
 
-func (m *model) over(tx *Txn, before *model, path string, bytes, count int64) bool {
-	q := before.quotaFor(path)
-	if q == "" || tx.Policy&EnforceQuota == 0 {
-		return false
+// unreadable takes limits or usage apart as Java's split does, which drops empty
+// parts only at the end.
+func unreadable(data []byte) bool {
+	text := strings.TrimRight(strings.ReplaceAll(string(data), ";", ","), ",")
+	if text == "" {
+		return data == nil
 	}
-	limits, stats := before.nodes["/zookeeper/quota"+q+"/zookeeper_limits"], before.nodes["/zookeeper/quota"+q+"/zookeeper_stats"]
-	if stats == nil {
-		return false
-	}
-	for key, delta := range map[string]int64{"count": count, "bytes": bytes} {
-		hard := field(limits.data, map[string]string{"count": "countHardLimit", "bytes": "byteHardLimit"}[key])
-		if delta != 0 && hard >= 0 && field(stats.data, key)+delta > hard {
+	for i, pair := range strings.Split(text, ",") {
+		if pair == "" && i > 0 {
+			continue
+		}
+		kv := strings.Split(strings.TrimRight(pair, "="), "=")
+		if len(kv) < 2 {
+			return true
+		}
+		if _, err := strconv.ParseInt(kv[1], 10, 64); err != nil && kv[1] != "" {
 			return true
 		}
 	}
 	return false
+}
+
+func (m *model) quota(tx *Txn, before *model, path string, bytes, count int64) proto.Code {
+	q := before.quotaFor(path)
+	if q == "" || tx.Policy&EnforceQuota == 0 {
+		return proto.Ok
+	}
+	limits, stats := before.nodes["/zookeeper/quota"+q+"/zookeeper_limits"], before.nodes["/zookeeper/quota"+q+"/zookeeper_stats"]
+	if unreadable(limits.data) {
+		return proto.ErrMarshalling
+	}
+	if stats == nil {
+		return proto.Ok
+	}
+	code := proto.Ok
+	for key, delta := range map[string]int64{"count": count, "bytes": bytes} {
+		hard := field(limits.data, map[string]string{"count": "countHardLimit", "bytes": "byteHardLimit"}[key])
+		if delta == 0 || hard < 0 && field(limits.data, key) < 0 {
+			continue
+		}
+		if unreadable(stats.data) {
+			return proto.ErrMarshalling
+		}
+		if hard >= 0 && field(stats.data, key)+delta > hard {
+			code = proto.ErrQuotaExceeded
+		}
+	}
+	return code
 }
 
 func (m *model) charge(path string, bytes, count int64) {
@@ -202,6 +234,10 @@ func (m *model) apply(tx *Txn, op proto.Op, req proto.Record) mresult {
 		}
 		m.nodes = before.nodes
 		r = mresult{op: op}
+		if part.code == proto.ErrMarshalling {
+			r.code = part.code
+			break
+		}
 		for k := range multi.Ops {
 			code := proto.Ok
 			if k == i {
@@ -281,8 +317,9 @@ func (m *model) create(tx *Txn, before *model, op proto.Op, q proto.CreateReques
 		return mresult{code: proto.ErrNodeExists}
 	case parent.owner > 0:
 		return mresult{code: proto.ErrNoChildrenForEphemerals}
-	case m.over(tx, before, path, int64(len(q.Data)), 1):
-		return mresult{code: proto.ErrQuotaExceeded}
+	}
+	if code := m.quota(tx, before, path, int64(len(q.Data)), 1); code != proto.Ok {
+		return mresult{code: code}
 	}
 	n := &mnode{czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time, data: bytes.Clone(q.Data), acl: acl}
 	switch {
@@ -382,8 +419,8 @@ func (m *model) set(tx *Txn, before *model, q *proto.SetDataRequest) mresult {
 	}
 	n := m.nodes[q.Path]
 	delta := int64(len(q.Data) - len(n.data))
-	if m.over(tx, before, q.Path, delta, 0) {
-		return mresult{code: proto.ErrQuotaExceeded}
+	if code := m.quota(tx, before, q.Path, delta, 0); code != proto.Ok {
+		return mresult{code: code}
 	}
 	if code != proto.Ok {
 		return mresult{code: code}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zkgo/zkgo/proto"
 )
 
 // Names of the two znodes of a quota, below /zookeeper/quota and the limited
@@ -66,12 +68,13 @@ func (t *Tree) allQuotas() map[string]quota {
 	return all
 }
 
-// exceeds reports whether a change below path would break a hard limit. Within
-// a multi the usage before the multi counts: a delete does not make room for a
-// create behind it.
-func (t *Tree) exceeds(tx *Txn, path string, bytes, count int64) bool {
+// checkQuota says what a quota has against a change at path: that it would break
+// a hard limit, or that its text cannot be read, on which ZooKeeper stumbles.
+// Within a multi the usage before the multi counts: a delete does not make room
+// for a create behind it.
+func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	if tx.Policy&EnforceQuota == 0 {
-		return false
+		return proto.Ok
 	}
 	var q quota
 	if t.undo.active {
@@ -84,12 +87,20 @@ func (t *Tree) exceeds(tx *Txn, path string, bytes, count int64) bool {
 	} else if prefix := t.quotaOf(path); prefix != "" {
 		q = t.loadQuota(prefix)
 	}
-	if !q.counted {
-		return false
-	}
 	hardCount, hardBytes := q.limits.get(countHardName), q.limits.get(byteHardName)
-	return count != 0 && hardCount > -1 && q.stats.get(countName)+count > hardCount ||
-		bytes != 0 && hardBytes > -1 && q.stats.get(bytesName)+bytes > hardBytes
+	limited := count != 0 && max(hardCount, q.limits.get(countName)) > -1 || bytes != 0 && max(hardBytes, q.limits.get(bytesName)) > -1
+	switch {
+	case q.limits.bad:
+		return proto.ErrMarshalling
+	case !q.counted || !limited: // then the usage is not looked at
+		return proto.Ok
+	case q.stats.bad:
+		return proto.ErrMarshalling
+	case count != 0 && hardCount > -1 && q.stats.get(countName)+count > hardCount,
+		bytes != 0 && hardBytes > -1 && q.stats.get(bytesName)+bytes > hardBytes:
+		return proto.ErrQuotaExceeded
+	}
+	return proto.Ok
 }
 
 // charge adds to the usage of the quota that applies to path. Only the data of
@@ -148,6 +159,7 @@ func (t *Tree) quotaDeleted(n *Node) { t.charge(n.path, -n.dataLen(), -1) }
 type tally struct {
 	value [4]int64
 	has   [4]bool
+	bad   bool // the text has parts that are none
 }
 
 // The names of a tally, in the order in which they are written.
@@ -161,22 +173,26 @@ const (
 func tallyNames() [4]string { return [4]string{"count", "bytes", "byteHardLimit", "countHardLimit"} }
 
 // parseTally reads data. What is not a pair of a known name and a number is left
-// out: clients may write anything into these znodes.
+// out: clients may write anything into these znodes. What is no pair of a name
+// and a number for ZooKeeper makes it bad, and so does null: no number behind
+// the name is bad, but between two = it is none.
 func parseTally(data []byte) tally {
-	var v tally
 	names := tallyNames()
-	for pair := range strings.FieldsFuncSeq(viewString(data), func(c rune) bool { return c == ',' || c == ';' }) {
-		key, value, _ := strings.Cut(pair, "=")
-		i := slices.Index(names[:], key)
-		if i < 0 {
-			continue
-		}
-		value, _, _ = strings.Cut(value, "=") // the odd one behind bytes=
+	text := viewString(data)
+	v := tally{bad: data == nil || strings.Trim(text, ",;") != "" && strings.ContainsAny(text[:1], ",;")}
+	for pair := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ',' || c == ';' }) {
+		pair = strings.TrimRight(pair, "=") // the odd one behind bytes=
+		key, value, found := strings.Cut(pair, "=")
+		value, _, _ = strings.Cut(value, "=")
 		number, err := strconv.ParseInt(value, 10, 64)
-		if value == "" {
+		if found && value == "" {
 			number, err = -1, nil
 		}
-		if err == nil {
+		if err != nil {
+			v.bad = true
+			continue
+		}
+		if i := slices.Index(names[:], key); i >= 0 {
 			v.set(i, number)
 		}
 	}

@@ -39,6 +39,10 @@ func (g *generator) path() string {
 
 func (g *generator) data(path string) []byte {
 	if strings.HasSuffix(path, "zookeeper_limits") {
+		if g.Intn(4) == 0 {
+			return pick(g, nil, []byte{}, []byte("garbage"), []byte("="), []byte("countHardLimit="), []byte(",countHardLimit=9"),
+				[]byte("countHardLimit=3=4;;x==y,"), []byte(",;"), []byte("x=1"), []byte("x=y"))
+		}
 		return fmt.Appendf(nil, "count=%d,bytes=%d=;byteHardLimit=%d;countHardLimit=%d", g.Intn(9)-1, g.Intn(9)-1, g.Intn(30)-1, g.Intn(9)-1)
 	}
 	if g.Intn(5) == 0 {

@@ -9,10 +9,10 @@ func (t *Tree) setData(tx *Txn, q *proto.SetDataRequest, r *Result, events *[]Ev
 		return code
 	}
 	delta := int64(len(q.Data)) - n.dataLen()
-	switch {
-	case t.exceeds(tx, n.path, delta, 0):
-		return proto.ErrQuotaExceeded
-	case !expected(n.version, q.Version):
+	if code := t.checkQuota(tx, n.path, delta, 0); code != proto.Ok {
+		return code
+	}
+	if !expected(n.version, q.Version) {
 		return proto.ErrBadVersion
 	}
 	t.put(tx, n, ownCopy(q.Data), n.version+1)
