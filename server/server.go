@@ -59,6 +59,9 @@ type Server struct {
 	dialed    int
 	traceMask uint64
 	digests   digestLog
+
+	// replayed is the tree once Start knows it. The log is being applied by then.
+	replayed atomic.Pointer[tree.Tree]
 }
 
 // Start starts a server. It returns when the listeners are open; Ready tells
@@ -87,6 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.node, s.tree = node, node.Tree()
+	s.replayed.Store(s.tree)
 	if n, ok := any(node).(interface{ Confirmed() time.Time }); ok {
 		s.confirmed, s.gated = n.Confirmed, cfg.distributed()
 	}
