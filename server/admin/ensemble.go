@@ -56,12 +56,16 @@ func observers(src Source) object {
 }
 
 func votingView(src Source) object {
+	c := src.Configuration()
 	view := object{}
 	for _, m := range members(src) {
 		if m.Role == zoocfg.Observer {
 			continue
 		}
 		quorum, election, client := addresses(m)
+		if client == "" && m.ID == c.ServerID {
+			client = listening(c.ClientAddress)
+		}
 		view = view.with(strconv.FormatUint(m.ID, 10), object{
 			{"server_addresses", quorum}, {"election_addresses", election},
 			{"client_address", client}, {"learner_type", m.Role.String()},
@@ -82,6 +86,18 @@ func addresses(m zoocfg.Server) (quorum, election []string, client string) {
 	return quorum, election, client
 }
 
+// listening spells the address of a listener as a configuration would.
+func listening(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "0.0.0.0"
+	}
+	return net.JoinHostPort(host, port)
+}
+
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // The phases of a server as ZooKeeper names them: looking for a leader, and
@@ -93,16 +109,19 @@ const (
 
 func zabState(src Source) object {
 	c := src.Configuration()
-	if !c.Ensemble {
+	s := src.Server()
+	if !c.Ensemble || !s.Serving {
 		return object{{"voting", false}, {"zabstate", ""}}
 	}
-	s := src.Server()
 	phase := phaseElection
-	if s.Serving && !s.ReadOnly {
+	if !s.ReadOnly {
 		phase = phaseBroadcast
 	}
 	self, _ := member(src, s.ID)
 	quorum, election, client := addresses(self)
+	if client == "" {
+		client = listening(c.ClientAddress)
+	}
 	return object{
 		{"myid", s.ID}, {"is_leader", s.Leads},
 		{"quorum_address", multipleAddresses(quorum)}, {"election_address", multipleAddresses(election)},

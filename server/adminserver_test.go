@@ -1,0 +1,154 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// fetch gets a URL on a connection of its own.
+func fetch(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	tr := &http.Transport{}
+	defer tr.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: tr, Timeout: patience}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// logBuffer collects a log.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestAdminServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} })
+	<-s.Ready()
+	w := connect(t, s)
+	w.create("/eph", []byte("x"), proto.ModeEphemeral)
+	w.get("/eph", true)
+	base := "http://" + s.AdminAddr()
+	if code, body := fetch(t, base+"/readyz"); code != http.StatusOK || body != "ok\n" {
+		t.Errorf("readyz: %d %q", code, body)
+	}
+	command := func(name string) map[string]any {
+		code, body := fetch(t, base+"/commands/"+name)
+		var m map[string]any
+		if err := json.Unmarshal([]byte(body), &m); err != nil || code != http.StatusOK {
+			t.Fatalf("%s: %d %v %s", name, code, err, body)
+		}
+		return m
+	}
+	sid := strconv.FormatInt(w.resp.SessionID, 10)
+	for _, name := range []string{"dump", "wchc", "wchp", "cons", "env", "conf", "srvr", "stat", "mntr", "hash", "lsnp", "sysp", "orst", "obsr"} {
+		if m := command(name); m["error"] != nil {
+			t.Errorf("%s: %v", name, m["error"])
+		}
+	}
+	if _, body := fetch(t, base+"/commands/dump"); !strings.Contains(body, `"`+sid+`" : [ "/eph" ]`) {
+		t.Errorf("dump: %s", body)
+	}
+	if got := command("watches")["session_id_to_watched_paths"].(map[string]any)[sid]; got == nil {
+		t.Error("the watch is missing")
+	}
+	if m := command("mntr"); m["ephemerals_count"] != 1.0 || m["num_alive_connections"] != 1.0 || m["server_state"] != "standalone" {
+		t.Errorf("mntr: %v", m)
+	}
+	command("stmk?traceMask=77")
+	if got := dial(t, s).word("gtmk"); got != "77" {
+		t.Errorf("trace mask %s", got)
+	}
+}
+
+// TestAdminPortInUse: a port that nobody asked for is no reason not to start.
+func TestAdminPortInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var log logBuffer
+	s := startServer(t, func(c *Config) {
+		c.Admin = &Admin{Addr: l.Addr().String(), Optional: true}
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	connect(t, s).must(proto.OpPing, nil)
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), l.Addr().String()) || s.AdminAddr() != "" {
+		t.Errorf("admin at %q, log:\n%s", s.AdminAddr(), log.String())
+	}
+	for _, a := range []*Admin{{Addr: l.Addr().String()}, {Addr: "256.0.0.1:x", Optional: true}} {
+		if s, err := Start(t.Context(), Config{Memory: true, Admin: a}); err == nil || !strings.Contains(err.Error(), "admin.serverPort") {
+			t.Errorf("started with %+v: %v", a, err)
+			if s != nil {
+				_ = s.Close()
+			}
+		}
+	}
+}
+
+func TestAdminFromZooCfg(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                         "0.0.0.0:8080 /commands 30s true",
+		"admin.enableServer=false": "",
+		"admin.serverPort=8081\nadmin.serverAddress=127.0.0.1\nadmin.commandURL=/zk\nadmin.idleTimeout=5000": "127.0.0.1:8081 /zk 5s false",
+		"admin.serverPort=8080":                             "0.0.0.0:8080 /commands 30s false",
+		"admin.forceHttps=true":                             "error",
+		"admin.forceHttps=true\nadmin.enableServer=false":   "",
+		"admin.needClientAuth=true\nadmin.serverPort=8081":  "error",
+		"admin.portUnification=true\nadmin.serverPort=8081": "0.0.0.0:8081 /commands 30s false",
+	} {
+		z, err := zoocfg.ParseText("zoo.cfg", "clientPort=0\ndataDir="+filepath.Join(t.TempDir(), "x")+"\n"+text+"\n")
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		c, err := FromZooCfg(z)
+		got := ""
+		if err != nil {
+			got = "error"
+		} else if a := c.Admin; a != nil {
+			got = strings.Join([]string{a.Addr, a.CommandURL, a.IdleTimeout.String(), strconv.FormatBool(a.Optional)}, " ")
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q (%v)", text, got, want, err)
+		}
+	}
+}
