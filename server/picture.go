@@ -204,7 +204,7 @@ func (v picture) ResetConns() {
 func (v picture) Configuration() status.Configuration {
 	c := &v.s.cfg
 	p := status.Configuration{
-		ClientPort: portOf(v.s.ClientAddr()), SecureClientPort: -1,
+		ClientPort: portOf(v.s.ClientAddr()), SecureClientPort: -1, ClientAddress: v.s.ClientAddr(),
 		DataDir: c.DataDir, LogDir: c.LogDir, TickTime: c.TickTime, MaxClientCnxns: max(c.MaxClientCnxns, 0),
 		MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		ListenBacklog: c.ListenBacklog, ServerID: c.ID, Ensemble: c.distributed(),

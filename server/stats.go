@@ -35,7 +35,8 @@ func (st *stats) latency(n, d int64) {
 
 // reset forgets what srst forgets.
 func (st *stats) reset() {
-	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax} {
+	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax,
+		&st.lastReply, &st.minReply, &st.maxReply} {
 		v.Store(0)
 	}
 }

@@ -92,7 +92,8 @@ type Conn struct {
 
 // Configuration is what a server runs with.
 type Configuration struct {
-	ClientPort, SecureClientPort         int // −1: none
+	ClientPort, SecureClientPort         int    // −1: none
+	ClientAddress                        string // host:port of ClientPort
 	DataDir, LogDir                      string
 	DataDirSize, LogDirSize              int64
 	TickTime                             time.Duration
