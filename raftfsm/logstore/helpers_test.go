@@ -33,10 +33,22 @@ func bothKinds(t *testing.T, f func(t *testing.T, o Options)) {
 	}
 }
 
+// tempDir returns a directory in memory where there is such a place: these tests
+// fsync a lot, and what fsync is worth is tested elsewhere.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "logstore")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // testOptions: small segments, and a cache that holds a single entry, so that
 // reads come from disk.
 func testOptions(t *testing.T, k Kind) Options {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	return Options{
 		Kind: k, LogDir: filepath.Join(dir, "log"), SnapDir: filepath.Join(dir, "snap"),
 		CacheBytes: 1, SegmentBytes: 4096,
@@ -160,7 +172,7 @@ func copyTree(t *testing.T, from, to string) {
 // crashed returns options for a copy of the store's directories as they are now.
 func crashed(t *testing.T, o Options) Options {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	copyTree(t, filepath.Dir(o.LogDir), dir)
 	o.LogDir, o.SnapDir = filepath.Join(dir, "log"), filepath.Join(dir, "snap")
 	return o
