@@ -16,7 +16,8 @@ import (
 // promise is what a workload was promised by the moment of a cut, and what it
 // was doing then: that may have happened or not.
 type promise struct {
-	doing string
+	doing  string
+	before string // what was going on at an earlier cut, see uncertain
 
 	entries  map[uint64]uint64 // index to term
 	compact  uint64            // entries up to here may be gone
@@ -28,6 +29,22 @@ type promise struct {
 type vote struct {
 	term uint64
 	cand string
+}
+
+// uncertain says that what was going on has happened or not, and that something
+// else begins.
+func (p *promise) uncertain() { p.before, p.doing = p.doing, "" }
+
+// mayBe says whether verb was going on, now or at an earlier cut, and parses
+// its arguments.
+func (p *promise) mayBe(verb string, args ...any) bool {
+	for _, doing := range []string{p.doing, p.before} {
+		if rest, ok := strings.CutPrefix(doing, verb+" "); ok {
+			fmt.Sscan(rest, args...)
+			return true
+		}
+	}
+	return false
 }
 
 func (p *promise) mark(line string) {
@@ -83,11 +100,10 @@ func (p *promise) keptLog(s *logstore.Store) error {
 	if err != nil {
 		return err
 	}
-	var verb string
-	var lo, hi, term uint64
-	fmt.Sscan(p.doing, &verb, &lo, &hi, &term)
+	var lo uint64
+	removing := p.mayBe("remove", &lo)
 	for i, want := range p.entries {
-		optional := i <= p.compact || verb == "remove" && i >= lo
+		optional := i <= p.compact || removing && i >= lo
 		if i < first || i > last || first == 0 {
 			if !optional {
 				return fmt.Errorf("entry %d, acknowledged in term %d, is gone: the log is %d to %d", i, want, first, last)
@@ -102,14 +118,29 @@ func (p *promise) keptLog(s *logstore.Store) error {
 		if _, ok := p.entries[i]; ok {
 			continue
 		}
-		if verb != "store" || i < lo || i > hi {
-			return fmt.Errorf("entry %d appeared, while %q", i, p.doing)
-		}
-		if err := sameEntry(s, i, term); err != nil {
+		if err := p.mayHold(s, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mayHold looks at an entry that was not acknowledged: it must be one that was
+// being stored.
+func (p *promise) mayHold(s *logstore.Store, i uint64) error {
+	var errs []error
+	for _, doing := range []string{p.doing, p.before} {
+		var lo, hi, term uint64
+		one := promise{doing: doing}
+		if one.mayBe("store", &lo, &hi, &term) && lo <= i && i <= hi {
+			err := sameEntry(s, i, term)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, fmt.Errorf("entry %d appeared, while %q, before %q", i, p.doing, p.before))...)
 }
 
 // sameEntry reads an entry. A store whose entry is damaged does not return
@@ -146,13 +177,11 @@ func (p *promise) keptVote(s *logstore.Store) error {
 		return err
 	}
 	got.cand = string(cand)
-	var verb string
 	var next vote
-	fmt.Sscan(p.doing, &verb, &next.term, &next.cand)
-	if term != p.term && !(verb == "term" && term == next.term) {
+	if term != p.term && !(p.mayBe("term", &next.term) && term == next.term) {
 		return fmt.Errorf("current term %d, saved was %d", term, p.term)
 	}
-	if got != p.vote && !(verb == "vote" && got == next) {
+	if got != p.vote && !(p.mayBe("vote", &next.term, &next.cand) && got == next) {
 		return fmt.Errorf("vote %v, saved was %v", got, p.vote)
 	}
 	return nil

@@ -18,20 +18,30 @@ import (
 func record(t *testing.T, kind logstore.Kind) []lossyfs.Op {
 	t.Helper()
 	m := mount(t, lossyfs.Faults{})
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envDir+"="+m.Dir, envKind+"="+string(kind))
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := child(m.Dir, kind, "").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return m.Journal()
+}
+
+func child(dir string, kind logstore.Kind, part string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envDir+"="+dir, envKind+"="+string(kind), envPart+"="+part)
+	return cmd
 }
 
 // cutEverywhere cuts the power after evenly spread operations, and returns how
 // many cuts it made and what broke.
 func cutEverywhere(t *testing.T, ops []lossyfs.Op, kind logstore.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
 	t.Helper()
+	return cutFrom(t, &promise{entries: map[uint64]uint64{}}, 0, ops, kind, f, lucky, few)
+}
+
+// cutFrom is cutEverywhere for a run that begins with the operation start, with
+// p promised before.
+func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind logstore.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
+	t.Helper()
 	var broken []error
-	p := &promise{entries: map[uint64]uint64{}}
 	player := lossyfs.Replay(ops, f)
 	dir := imageDir(t)
 	made, n := 0, cuts(len(ops), few)
@@ -43,7 +53,7 @@ func cutEverywhere(t *testing.T, ops []lossyfs.Op, kind logstore.Kind, f lossyfs
 		if op.Kind == lossyfs.Mark {
 			p.mark(strings.TrimSpace(string(op.Data)))
 		}
-		if i+1 < len(ops) && (i+1)*n/len(ops) == next {
+		if i < start || i+1 < len(ops) && (i+1)*n/len(ops) == next {
 			continue
 		}
 		next = (i + 1) * n / len(ops)
@@ -98,6 +108,85 @@ func TestLyingDiskIsDetected(t *testing.T) {
 				if len(broken) == 0 {
 					t.Errorf("%+v went unnoticed", f)
 				}
+			}
+		})
+	}
+}
+
+// TestCutDuringRecovery cuts the power once, lets the store open on what is left
+// and append a little, and cuts again throughout that.
+func TestCutDuringRecovery(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			ops := record(t, kind)
+			for i, at := range moments(ops, cuts(len(ops), 6)) {
+				again(t, ops, at, kind, uint64(i))
+			}
+		})
+	}
+}
+
+func again(t *testing.T, ops []lossyfs.Op, at int, kind logstore.Kind, seed uint64) {
+	t.Helper()
+	p := &promise{entries: map[uint64]uint64{}}
+	for _, op := range ops[:at] {
+		if op.Kind == lossyfs.Mark {
+			p.mark(strings.TrimSpace(string(op.Data)))
+		}
+	}
+	player := lossyfs.Replay(ops, lossyfs.Faults{})
+	if err := player.Advance(at); err != nil {
+		t.Fatal(err)
+	}
+	image := filepath.Join(imageDir(t), "image")
+	if err := player.Export(image, rand.New(rand.NewPCG(seed, 11))); err != nil {
+		t.Fatal(err)
+	}
+	m := mount(t, lossyfs.Faults{})
+	if err := m.Load(image); err != nil {
+		t.Fatal(err)
+	}
+	start := len(m.Journal())
+	if out, err := child(m.Dir, kind, "reopen").CombinedOutput(); err != nil {
+		t.Fatalf("after a cut at operation %d: %v: %s", at, err, out)
+	}
+	p.uncertain()
+	_, broken := cutFrom(t, p, start, m.Journal(), kind, lossyfs.Faults{}, true, 12)
+	for _, err := range broken {
+		t.Errorf("after a cut at operation %d, while %q: %v", at, p.before, err)
+	}
+}
+
+// TestFullDisk lets the disk fill up at various moments. The store must report
+// it and acknowledge nothing from then on; with space again everything is there.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			for _, kib := range []int64{60, 100, 140, 180} {
+				m := mount(t, lossyfs.Faults{Capacity: kib << 10})
+				cmd := child(m.Dir, kind, "")
+				out, err := cmd.CombinedOutput()
+				if err == nil || !strings.Contains(string(out), "no space left on device") {
+					t.Fatalf("%d KiB: %v: %s", kib, err, out)
+				}
+				p := &promise{entries: map[uint64]uint64{}}
+				for _, op := range m.Journal() {
+					if op.Kind == lossyfs.Mark {
+						p.mark(strings.TrimSpace(string(op.Data)))
+					}
+				}
+				image := filepath.Join(imageDir(t), "image")
+				if err := m.ExportAll(image); err != nil {
+					t.Fatal(err)
+				}
+				if err := p.kept(image, kind); err != nil {
+					t.Errorf("full at %d KiB, while %q: %v", kib, p.doing, err)
+				}
+				t.Logf("full at %d KiB: %d entries acknowledged, none lost", kib, len(p.entries))
 			}
 		})
 	}

@@ -19,12 +19,20 @@ import (
 const (
 	envKind = "ZKGO_POWERLOSS_KIND"
 	envDir  = "ZKGO_POWERLOSS_DIR"
+	envPart = "ZKGO_POWERLOSS_PART" // "reopen" only opens, stores and closes
 )
+
+// exitFailed is how the child ends when the store reports an error.
+const exitFailed = 3
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envDir); dir != "" {
 		w := &workload{dir: dir, kind: logstore.Kind(os.Getenv(envKind))}
-		if err := w.run(); err != nil {
+		run := w.run
+		if os.Getenv(envPart) == "reopen" {
+			run = w.reopen
+		}
+		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, "workload:", err)
 			os.Exit(1)
 		}
@@ -91,8 +99,34 @@ func (w *workload) run() (err error) {
 func (w *workload) open() error {
 	return w.step("open", "opened", func() (err error) {
 		w.s, err = logstore.Open(options(w.dir, w.kind))
+		if err == nil {
+			go func(failed <-chan error) {
+				fmt.Fprintln(os.Stderr, <-failed) // whoever failed is blocked for good
+				os.Exit(exitFailed)
+			}(w.s.Failed())
+		}
 		return err
 	})
+}
+
+// reopen is the first that happens after a power cut.
+func (w *workload) reopen() (err error) {
+	if w.marks, err = os.Create(filepath.Join(w.dir, lossyfs.MarkName)); err != nil {
+		return err
+	}
+	defer w.marks.Close()
+	if err := w.open(); err != nil {
+		return err
+	}
+	if w.last, err = w.s.Logs().LastIndex(); err != nil {
+		return err
+	}
+	for w.term = 1000; w.term < 1003; w.term++ {
+		if err := w.store(2); err != nil {
+			return err
+		}
+	}
+	return w.s.Close()
 }
 
 func (w *workload) round(n int) error {

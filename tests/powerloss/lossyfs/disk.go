@@ -2,6 +2,8 @@ package lossyfs
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 )
@@ -20,10 +22,12 @@ const Root ID = 1
 // says what it was promised at exactly which moment.
 const MarkName = ".marks"
 
-// Faults says in which way a disk lies about having stored something.
+// Faults says in which way a disk lies about having stored something, or fails.
 type Faults struct {
 	IgnoreFsync    bool // of files
 	IgnoreDirFsync bool
+	// Capacity bounds the bytes in all files, 0 does not: ENOSPC.
+	Capacity int64
 }
 
 // Disk is what is in the files now, and what would be left after a power cut.
@@ -33,7 +37,8 @@ type Disk struct {
 	inodes  map[ID]*inode
 	next    ID
 	journal []Op
-	marks   ID // the inode of MarkName, once it was looked up
+	marks   ID    // the inode of MarkName, once it was looked up
+	used    int64 // bytes in files that have or had a name
 	dead    bool
 	replay  bool // no journal is kept
 }
@@ -99,11 +104,29 @@ func (d *Disk) do(op Op) (ID, syscall.Errno) {
 	if d.dead {
 		return 0, syscall.EIO
 	}
+	if errno := d.grow(op); errno != 0 {
+		return 0, errno
+	}
 	id, errno := d.apply(op)
 	if errno == 0 && !d.replay {
 		d.journal = append(d.journal, op)
 	}
 	return id, errno
+}
+
+// grow accounts for the bytes an operation adds. What is removed is not given
+// back, as if somebody still had it open.
+func (d *Disk) grow(op Op) syscall.Errno {
+	n := d.inodes[op.Node]
+	if n == nil || op.Kind != Write && op.Kind != Truncate {
+		return 0
+	}
+	more := max(0, op.Off+int64(len(op.Data))-int64(len(n.data)))
+	if d.faults.Capacity > 0 && d.used+more > d.faults.Capacity {
+		return syscall.ENOSPC
+	}
+	d.used += more
+	return 0
 }
 
 func (d *Disk) apply(op Op) (ID, syscall.Errno) {
@@ -249,6 +272,39 @@ func (n *inode) copyPage(to []byte, p int) {
 	if from < end {
 		copy(to[from:end], n.data[from:end])
 	}
+}
+
+// Load puts the files of a real directory onto the disk, as durable, without
+// the marks.
+func (d *Disk) Load(from string) error { return d.load(Root, from) }
+
+func (d *Disk) load(to ID, from string) error {
+	all, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		path := filepath.Join(from, e.Name())
+		if e.Name() == MarkName {
+			continue
+		}
+		if e.IsDir() {
+			id, _ := d.do(Op{Kind: Mkdir, Node: to, Name: e.Name()})
+			if err := d.load(id, path); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		id, _ := d.do(Op{Kind: Create, Node: to, Name: e.Name()})
+		d.do(Op{Kind: Write, Node: id, Data: data})
+		d.do(Op{Kind: Fsync, Node: id})
+	}
+	d.do(Op{Kind: FsyncDir, Node: to})
+	return nil
 }
 
 // Mark records a mark, as writing to MarkName does, for a test that sees for

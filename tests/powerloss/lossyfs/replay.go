@@ -46,6 +46,20 @@ func (d *Disk) Export(to string, luck *rand.Rand) error {
 	return d.export(Root, to, luck, 0)
 }
 
+// ExportAll writes what is in the files now, as if all of it had been fsynced.
+func (d *Disk) ExportAll(to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.inodes {
+		if n.dir {
+			n.kept, n.pending = maps.Clone(n.entries), nil
+		} else {
+			n.fsync()
+		}
+	}
+	return d.export(Root, to, nil, 0)
+}
+
 func (d *Disk) export(id ID, to string, luck *rand.Rand, depth int) error {
 	n := d.inodes[id]
 	if !n.dir {
