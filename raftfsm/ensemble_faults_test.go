@@ -27,8 +27,9 @@ func (r *rig) compact() {
 // TestSnapshotInstalled cuts a follower off until the leader's log no longer
 // reaches back to it: it gets a snapshot, its clients are told, its Raft starts
 // anew, and it follows on.
-func TestSnapshotInstalled(t *testing.T) {
-	t.Parallel()
+func TestSnapshotInstalled(t *testing.T) { inBubble(t, testSnapshotInstalled) }
+
+func testSnapshotInstalled(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	for round := range 2 {
@@ -74,8 +75,9 @@ func TestSnapshotInstalled(t *testing.T) {
 
 // TestHandOver stops the leader as an operator does, under load: the lead goes
 // to another server before the old one is gone.
-func TestHandOver(t *testing.T) {
-	t.Parallel()
+func TestHandOver(t *testing.T) { inBubble(t, testHandOver) }
+
+func testHandOver(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	old, _ := c.leader()
@@ -101,12 +103,13 @@ func TestHandOver(t *testing.T) {
 // TestSessionsLiveThroughFollowers: a session is kept alive by reports from the
 // server that its client is connected to, and expires without them, on every
 // server.
-func TestSessionsLiveThroughFollowers(t *testing.T) {
-	t.Parallel()
+func TestSessionsLiveThroughFollowers(t *testing.T) { inBubble(t, testSessionsLive) }
+
+func testSessionsLive(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	_, f := c.follower()
-	live, dead := f.attach(2*time.Second), f.attach(time.Second)
+	live, dead := f.attach(20*time.Second), f.attach(10*time.Second)
 	f.setLive(live.ID)
 	for _, s := range []session.Session{live, dead} {
 		if o := f.do(create(s, fmt.Sprintf("/e-%x", s.ID), flagEphemeral)); o.code != proto.Ok {
@@ -118,7 +121,7 @@ func TestSessionsLiveThroughFollowers(t *testing.T) {
 	}
 	start := time.Now()
 	c.eventually("contact confirmed after the expiry", func() bool { return f.Confirmed().After(start) })
-	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if !f.exists(fmt.Sprintf("/e-%x", live.ID)) {
 			t.Fatal("a session that is reported alive has expired")
 		}
@@ -131,8 +134,9 @@ func TestSessionsLiveThroughFollowers(t *testing.T) {
 // TestMovedServer restarts a member on another port, which only its own
 // configuration file knows: the others find it, and Raft's configuration
 // follows.
-func TestMovedServer(t *testing.T) {
-	t.Parallel()
+func TestMovedServer(t *testing.T) { inBubble(t, testMovedServer) }
+
+func testMovedServer(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
 	c.settled()
@@ -162,8 +166,9 @@ func TestMovedServer(t *testing.T) {
 
 // TestStandaloneGrows starts three servers where one stood alone: the others
 // take over what it has.
-func TestStandaloneGrows(t *testing.T) {
-	t.Parallel()
+func TestStandaloneGrows(t *testing.T) { inBubble(t, testStandaloneGrows) }
+
+func testStandaloneGrows(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	all := c.list
 	c.list = all[:1]

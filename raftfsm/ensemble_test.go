@@ -9,8 +9,9 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-func TestEnsembleForms(t *testing.T) {
-	t.Parallel()
+func TestEnsembleForms(t *testing.T) { inBubble(t, testEnsembleForms) }
+
+func testEnsembleForms(t *testing.T) {
 	c := newCluster(t, 3)
 	start := time.Now()
 	c.startAll()
@@ -39,8 +40,9 @@ func TestEnsembleForms(t *testing.T) {
 
 // TestLeaderKill kills the leader under load: another one takes over, and
 // whatever was acknowledged is on both that are left.
-func TestLeaderKill(t *testing.T) {
-	t.Parallel()
+func TestLeaderKill(t *testing.T) { inBubble(t, testLeaderKill) }
+
+func testLeaderKill(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	dead, _ := c.leader()
@@ -82,8 +84,9 @@ func TestLeaderKill(t *testing.T) {
 
 // TestSessionMoves follows a client that leaves a server with commands on
 // their way: whatever the old connection sent counts no more.
-func TestSessionMoves(t *testing.T) {
-	t.Parallel()
+func TestSessionMoves(t *testing.T) { inBubble(t, testSessionMoves) }
+
+func testSessionMoves(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	lead, leader := c.leader()
@@ -120,8 +123,9 @@ func TestSessionMoves(t *testing.T) {
 
 // TestPartition cuts the leader off: the others go on without it, it loses its
 // proof of leadership, and comes back.
-func TestPartition(t *testing.T) {
-	t.Parallel()
+func TestPartition(t *testing.T) { inBubble(t, testPartition) }
+
+func testPartition(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	old, was := c.leader()
@@ -157,8 +161,9 @@ func TestPartition(t *testing.T) {
 
 // TestRollingRestart stops the servers in turn and all at once: everything is there
 // again, and a server serves only when it has caught up.
-func TestRollingRestart(t *testing.T) {
-	t.Parallel()
+func TestRollingRestart(t *testing.T) { inBubble(t, testRollingRestart) }
+
+func testRollingRestart(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
 	_, r := c.leader()

@@ -48,8 +48,9 @@ func (c *cluster) neverServes(d time.Duration) {
 
 // TestFormationNeedsAMajority: one of three waits, two form, and the third is
 // let in when it comes.
-func TestFormationNeedsAMajority(t *testing.T) {
-	t.Parallel()
+func TestFormationNeedsAMajority(t *testing.T) { inBubble(t, testFormationNeedsAMajority) }
+
+func testFormationNeedsAMajority(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start(1)
 	c.neverServes(500 * time.Millisecond)
@@ -79,7 +80,10 @@ func TestFormationNeedsAMajority(t *testing.T) {
 // TestFormationRefusesDifferentLists: with lists that differ nobody leads, and
 // the log says why.
 func TestFormationRefusesDifferentLists(t *testing.T) {
-	t.Parallel()
+	inBubble(t, testFormationRefusesDifferentLists)
+}
+
+func testFormationRefusesDifferentLists(t *testing.T) {
 	c := newCluster(t, 3)
 	var log logText
 	c.start(1, log.tune)
@@ -92,8 +96,9 @@ func TestFormationRefusesDifferentLists(t *testing.T) {
 // TestWipedMajorityForgetsNothing: two of three lost their disks. They must not
 // begin anew beside the one that still has the data, nor may they elect anybody
 // without it.
-func TestWipedMajorityForgetsNothing(t *testing.T) {
-	t.Parallel()
+func TestWipedMajorityForgetsNothing(t *testing.T) { inBubble(t, testWipedMajorityForgetsNothing) }
+
+func testWipedMajorityForgetsNothing(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
 	_, r := c.leader()
@@ -114,8 +119,9 @@ func TestWipedMajorityForgetsNothing(t *testing.T) {
 // TestWipedMemberJoinsAnew: hard on the heels of a commit by A and B, B loses
 // its disk. With C, which lacks the commit, it must not make up a majority;
 // with A it is let in again, on its own.
-func TestWipedMemberJoinsAnew(t *testing.T) {
-	t.Parallel()
+func TestWipedMemberJoinsAnew(t *testing.T) { inBubble(t, testWipedMemberJoinsAnew) }
+
+func testWipedMemberJoinsAnew(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
 	const a, b, behind = 3, 2, 1
@@ -149,8 +155,9 @@ func TestWipedMemberJoinsAnew(t *testing.T) {
 
 // TestFoundingSurvivesRestarts: servers that come and go while the ensemble
 // forms do not keep it from forming.
-func TestFoundingSurvivesRestarts(t *testing.T) {
-	t.Parallel()
+func TestFoundingSurvivesRestarts(t *testing.T) { inBubble(t, testFoundingSurvivesRestarts) }
+
+func testFoundingSurvivesRestarts(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	for round := range 6 {
 		id := uint64(round%3 + 1)

@@ -70,8 +70,9 @@ func (c *cluster) awaitIDs(want string) {
 	})
 }
 
-func TestConfigText(t *testing.T) {
-	t.Parallel()
+func TestConfigText(t *testing.T) { inBubble(t, testConfigText) }
+
+func testConfigText(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	want := "server.1=s1:2888:3888:participant;0.0.0.0:2181\nserver.2=s2:2888:3888:participant;0.0.0.0:2181\n" +
@@ -83,8 +84,9 @@ func TestConfigText(t *testing.T) {
 	}
 }
 
-func TestReconfigVerdicts(t *testing.T) {
-	t.Parallel()
+func TestReconfigVerdicts(t *testing.T) { inBubble(t, testReconfigVerdicts) }
+
+func testReconfigVerdicts(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	_, r := c.follower()
@@ -129,8 +131,9 @@ func TestReconfigVerdicts(t *testing.T) {
 
 // TestGrowAndShrink takes an ensemble from three to five to three, the last step
 // without the leader of the moment and without the server that is asked.
-func TestGrowAndShrink(t *testing.T) {
-	t.Parallel()
+func TestGrowAndShrink(t *testing.T) { inBubble(t, testGrowAndShrink) }
+
+func testGrowAndShrink(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	r := c.rigs[1]
@@ -184,8 +187,9 @@ func TestGrowAndShrink(t *testing.T) {
 
 // TestReplaceAll puts three other servers in the place of all three, in one
 // reconfig; the old ones may be switched off as soon as it is answered.
-func TestReplaceAll(t *testing.T) {
-	t.Parallel()
+func TestReplaceAll(t *testing.T) { inBubble(t, testReplaceAll) }
+
+func testReplaceAll(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	r := c.rigs[1]
@@ -217,8 +221,9 @@ func TestReplaceAll(t *testing.T) {
 }
 
 // TestObserver adds an observer: it serves and forwards, and has no vote.
-func TestObserver(t *testing.T) {
-	t.Parallel()
+func TestObserver(t *testing.T) { inBubble(t, testObserver) }
+
+func testObserver(t *testing.T) {
 	c := newCluster(t, 4)
 	c.list[3].Observer = true
 	c.startAll()
@@ -246,4 +251,67 @@ func (c *cluster) neverServed(ids ...uint64) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// TestLeaderDiesWhileItDrives kills the leader at some point of a reconfig that
+// replaces two servers of three: in the end the membership is the old or the
+// new one, Raft's voters are its servers, and the reconfig's answer fits.
+func TestLeaderDiesWhileItDrives(t *testing.T) {
+	for _, after := range []time.Duration{0, 5, 20, 50, 100, 200} {
+		t.Run(fmt.Sprint(after*time.Millisecond), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) { leaderDies(t, after*time.Millisecond) })
+		})
+	}
+}
+
+func leaderDies(t *testing.T, after time.Duration) {
+	c := newCluster(t, 3)
+	c.startAll()
+	s := c.rigs[1].attach(time.Hour)
+	for id := uint64(4); id <= 5; id++ {
+		c.start(id, func(cfg *Config) { cfg.Members = append(slices.Clone(c.list), memberAt(id)) })
+	}
+	time.Sleep(time.Second) // until the leader knows of them
+	lead, _ := c.leader()
+	r := c.rigs[1]
+	if lead == 1 {
+		t.Fatal("server 1 leads")
+	}
+	answer := make(chan outcome, 1)
+	go func() {
+		cmd := reconfigure(s, serverLine(4)+","+serverLine(5), "2,3", "", -1)
+		cmd.Waiter = answer
+		_ = r.Propose(&cmd)
+	}()
+	time.Sleep(after)
+	c.kill(lead)
+	var o outcome
+	select {
+	case o = <-answer:
+	case <-time.After(2 * time.Minute):
+		t.Log("the reconfig was given up")
+	}
+	if o.zxid != 0 && o.code == proto.Ok {
+		c.awaitIDs("1,4,5 voting 1,4,5 others ")
+		delete(c.rigs, 2)
+		delete(c.rigs, 3)
+	} else {
+		t.Logf("%+v", o)
+		c.eventually("an agreement", func() bool {
+			ids := c.ids()
+			return ids == "1,4,5 voting 1,4,5 others " || ids == "1,2,3 voting 1,2,3 others "
+		})
+		if strings.HasPrefix(c.ids(), "1,2") {
+			delete(c.rigs, 4)
+			delete(c.rigs, 5)
+		} else {
+			delete(c.rigs, 2)
+			delete(c.rigs, 3)
+		}
+	}
+	_, r = c.leader()
+	if o := c.sure(r, ptr(r.attach(time.Hour)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	c.settled()
 }
