@@ -66,6 +66,7 @@ func (s *Server) tend() {
 		now := s.clock()
 		late := now-last > int64(2*every+s.cfg.TickTime)
 		last = now
+		s.lookForEnsemble(now)
 		s.enterReadOnly()
 		if late {
 			// The whole process stood still: what the clients sent in the
@@ -77,20 +78,23 @@ func (s *Server) tend() {
 	}
 }
 
-// check closes c if it has been silent for its session's timeout, or if the
-// server has to fall silent to it.
+// check closes c if it has been silent for its session's timeout, if it has
+// waited too long for a session, or if the server has to fall silent to it.
 func (s *Server) check(c *conn, now int64) {
 	c.mu.Lock()
-	limit, sid := time.Duration(c.timeout)*time.Millisecond, c.sid
-	waits := c.head != nil
+	timeout, sid := time.Duration(c.timeout)*time.Millisecond, c.sid
+	waits, gated := c.head != nil, s.gated && !c.local && c.sid != 0
 	c.mu.Unlock()
-	if sid == 0 {
+	limit := timeout
+	switch {
+	case sid == 0 && waits:
+		limit /= 3 // the rest is for another server
+	case sid == 0:
 		limit = s.cfg.SessionlessTimeout
-	}
-	if waits && sid != 0 {
+	case waits:
 		limit = 0 // it waits for us
 	}
-	if limit > 0 && now-c.last.Load() > int64(limit) || sid != 0 && c.gate() != nil {
+	if limit > 0 && now-c.last.Load() > int64(limit) || gated && !s.knows(timeout) {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
 		s.stats.expired.Add(1)
 		c.kill()

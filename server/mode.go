@@ -21,6 +21,7 @@ type modes struct {
 	mu      sync.Mutex
 	now     mode
 	status  raftfsm.Status
+	touch   bool          // the ensemble has confirmed this server lately
 	changed chan struct{} // closed by the next change
 	since   time.Time     // of notServing
 	ready   chan struct{} // closed by the first serving
@@ -29,34 +30,46 @@ type modes struct {
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
-	s := h.s
+	h.s.changeMode(func(m *modes) { m.status = st })
+}
+
+// changeMode draws the conclusions from what change changes.
+func (s *Server) changeMode(change func(*modes)) {
 	m := &s.modes
 	m.mu.Lock()
 	was := m.now
-	m.status = st
+	change(m)
 	switch {
-	case st.Serving:
+	case m.status.Serving && m.touch:
 		m.set(serving)
 	case m.now == serving:
 		m.since = s.cfg.Now()
 		m.set(notServing)
 	}
-	now := m.now
+	now, st := m.now, m.status
 	if now == serving && !m.isReady {
 		m.isReady = true
 		close(m.ready)
 	}
 	m.mu.Unlock()
-	if was != now {
-		s.log.Info("server state changed", "serving", st.Serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
+	if was == now {
+		return
 	}
-	if was == readOnly && now == serving {
+	s.log.Info("server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
+	if was == readOnly {
 		s.eachConn(func(c *conn) {
-			if c.local {
+			if c.isLocal() {
 				c.kill()
 			}
 		})
 	}
+}
+
+// isLocal reports whether c's session is this server's own.
+func (c *conn) isLocal() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.local
 }
 
 // set changes the mode; m.mu is held.

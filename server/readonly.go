@@ -20,17 +20,16 @@ func (s *Server) enterReadOnly() {
 	if !s.cfg.ReadOnlyMode || !s.cfg.distributed() {
 		return
 	}
-	m := &s.modes
-	m.mu.Lock()
-	due := m.now == notServing && s.cfg.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
-	if due {
-		m.set(readOnly)
-	}
-	m.mu.Unlock()
+	due := false
+	s.changeMode(func(m *modes) {
+		due = m.now == notServing && s.cfg.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
+		if due {
+			m.set(readOnly)
+		}
+	})
 	if !due {
 		return
 	}
-	s.log.Info("serving read-only clients: there is no quorum")
 	s.eachConn(func(c *conn) {
 		c.mu.Lock()
 		global := c.sid != 0 && !c.local
@@ -67,6 +66,9 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	c.mu.Lock()
 	c.local, c.sid, c.timeout = true, req.SessionID, ms
 	c.mu.Unlock()
+	if m, _ := s.modes.get(); m != readOnly {
+		return false // whoever changed that may have missed this connection
+	}
 	w := s.getWork(c)
 	w.replies = s.bufs.get(smallBuffer)
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{

@@ -44,6 +44,7 @@ type Server struct {
 
 	outstanding atomic.Int64 // requests in flight
 	queuedOut   atomic.Int64 // bytes in all outputs
+	inTouch     atomic.Int64 // clock: a time that confirmed has returned
 
 	done      chan struct{}
 	closeOnce func() error
@@ -91,9 +92,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.node, s.tree = node, node.Tree()
 	s.replayed.Store(s.tree)
-	if n, ok := any(node).(interface{ Confirmed() time.Time }); ok {
-		s.confirmed, s.gated = n.Confirmed, cfg.distributed()
-	}
+	s.confirmed, s.gated = node.Confirmed, cfg.distributed()
 	s.flushers.start(s)
 	s.spawn(s.tend)
 	if err := errors.Join(s.openListeners(), s.openAdmin()); err != nil {
@@ -113,7 +112,8 @@ func newServer(cfg Config) *Server {
 	}
 	s.fsm.allow = s.fsm.mayRead
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
-	s.modes.since = cfg.Now()
+	s.modes.since, s.modes.touch = cfg.Now(), true
+	s.inTouch.Store(never)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }

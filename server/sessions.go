@@ -36,6 +36,9 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	} else if copy(w.cmd.Password[:], req.Passwd) != proto.PasswordSize || len(req.Passwd) != proto.PasswordSize {
 		return c.sessionExpired(w, req.HasReadOnly)
 	}
+	c.mu.Lock()
+	c.timeout = p.connect.timeout
+	c.mu.Unlock()
 	if !c.propose(w, p) || !c.await(func() bool { return c.head == nil }) {
 		return false
 	}

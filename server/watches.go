@@ -60,7 +60,7 @@ func openToRead(acl []proto.ACL) bool {
 func (s *Server) addWatch(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.AddWatchRequest
 	r := proto.AliasReader(q.body)
-	if req.Decode(&r); bad(&r, req.Path) {
+	if req.Decode(&r); r.Err() != nil {
 		return proto.ErrMarshalling, out
 	}
 	switch proto.AddWatchMode(req.Mode) {
@@ -80,7 +80,7 @@ func decodeCheck(q *request) (path string, typ proto.WatcherType, code proto.Cod
 	r := proto.AliasReader(q.body)
 	req.Decode(&r)
 	typ = proto.WatcherType(req.Type)
-	if bad(&r, req.Path) || typ < proto.WatcherChildren || typ > proto.WatcherPersistentRecursive {
+	if r.Err() != nil || typ < proto.WatcherChildren || typ > proto.WatcherPersistentRecursive {
 		return "", 0, proto.ErrMarshalling
 	}
 	return req.Path, typ, proto.Ok

@@ -1,0 +1,244 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// ensemble is some servers in one process.
+type ensemble struct {
+	t       testing.TB
+	net     *peer.Memory
+	servers []*Server // by id − 1
+}
+
+func host(id int) string { return "host" + strconv.Itoa(id) }
+
+// startEnsemble runs n servers and waits until all of them serve.
+func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
+	t.Helper()
+	e := &ensemble{t: t, net: peer.NewMemory()}
+	var members []raftfsm.Member
+	for id := 1; id <= n; id++ {
+		members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})
+	}
+	for id := 1; id <= n; id++ {
+		e.servers = append(e.servers, startServer(t, append([]func(*Config){func(c *Config) {
+			c.ID, c.Members, c.Network = uint64(id), members, e.net.Host(host(id))
+		}}, change...)...))
+	}
+	for id, s := range e.servers {
+		select {
+		case <-s.Ready():
+		case <-time.After(patience):
+			t.Fatalf("server %d does not serve: %+v", id+1, s.Node().Status())
+		}
+	}
+	return e
+}
+
+// leader returns the leader and the others.
+func (e *ensemble) leader() (leader *Server, others []*Server) {
+	e.t.Helper()
+	eventually(e.t, "there is a leader", func() bool {
+		leader, others = nil, nil
+		for _, s := range e.servers {
+			if s.Node().Status().Role == raftfsm.Leader {
+				leader = s
+			} else {
+				others = append(others, s)
+			}
+		}
+		return leader != nil
+	})
+	return leader, others
+}
+
+func TestEnsemble(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	leader, others := e.leader()
+	t.Run("reads stand between writes", func(t *testing.T) {
+		for i, s := range []*Server{leader, others[0]} {
+			w := connect(t, s)
+			path := "/order" + strconv.Itoa(i)
+			w.create(path, nil, proto.ModePersistent)
+			const rounds = 300
+			var b []byte
+			for i := range int32(rounds) {
+				b = appendRequest(b, 2*i+1, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: strconv.AppendInt(nil, int64(i), 10), Version: -1})
+				b = appendRequest(b, 2*i+2, proto.OpGetData, &proto.GetDataRequest{Path: path})
+			}
+			go w.nc.Write(b)
+			for i := range int32(rounds) {
+				set, get := w.recv(), w.recv()
+				var resp proto.GetDataResponse
+				w.decode(get, &resp)
+				if set.Xid != 2*i+1 || string(resp.Data) != strconv.Itoa(int(i)) || get.Zxid < set.Zxid {
+					t.Fatalf("round %d: %+v, then %q %+v", i, set.ReplyHeader, resp.Data, get.ReplyHeader)
+				}
+			}
+		}
+	})
+	t.Run("a session moves", func(t *testing.T) {
+		w := connect(t, others[0])
+		w.create("/moves", nil, proto.ModeEphemeral)
+		next := w.again(others[1], w.resp.Passwd) // at once, wherever that server is in the log
+		if next.resp.SessionID != w.resp.SessionID {
+			t.Fatalf("moved to %+v", next.resp)
+		}
+		w.wantClosed()
+		next.must(proto.OpDelete, &proto.DeleteRequest{Path: "/moves", Version: -1})
+	})
+	t.Run("sync shows what others wrote", func(t *testing.T) {
+		a, b := connect(t, others[0]), connect(t, others[1])
+		a.create("/synced", nil, proto.ModePersistent)
+		for i := range 50 {
+			a.set("/synced", strconv.Itoa(i))
+			b.must(proto.OpSync, &proto.SyncRequest{Path: "/"})
+			if data, _ := b.get("/synced", false); data != strconv.Itoa(i) {
+				t.Fatalf("after sync: %q, want %d", data, i)
+			}
+		}
+	})
+	t.Run("commands tell the roles", func(t *testing.T) {
+		if got := leader.Status().Server().Mode; got != "leader" {
+			t.Errorf("the leader is a %s", got)
+		}
+		if got := others[0].Status().Server().Mode; got != "follower" {
+			t.Errorf("a follower is a %s", got)
+		}
+		if got := leader.Status().Configuration(); !got.Ensemble || got.Membership == "" || got.QuorumPort != 2888 {
+			t.Errorf("configuration %+v", got)
+		}
+	})
+}
+
+// A client without requests in flight stays connected to its server when the
+// leader dies, and its session lives on.
+func TestClientsSurviveTheLeader(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	leader, others := e.leader()
+	w := connect(t, others[0])
+	w.create("/e", nil, proto.ModeEphemeral)
+	for id, s := range e.servers {
+		if s == leader {
+			e.net.Kill(host(id + 1))
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	eventually(t, "the others serve under another leader", func() bool {
+		for _, s := range others {
+			st := s.Node().Status()
+			if !st.Serving || st.Leader == leader.cfg.ID {
+				return false
+			}
+		}
+		return true
+	})
+	if _, st := w.get("/e", false); st.EphemeralOwner != w.resp.SessionID {
+		t.Errorf("owner 0x%x", st.EphemeralOwner)
+	}
+	w.create("/later", nil, proto.ModePersistent)
+}
+
+// Cut off from the others, a server falls silent before its clients' sessions
+// can expire, and with read-only mode answers those who asked for that.
+func TestReadOnlyMode(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3, func(c *Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond })
+	_, others := e.leader()
+	s := others[0]
+	w := connect(t, s)
+	w.create("/a", []byte("x"), proto.ModePersistent)
+	var rest []string
+	for id, other := range e.servers {
+		if other != s {
+			rest = append(rest, host(id+1))
+		}
+	}
+	cut := host(int(s.cfg.ID))
+	e.net.Partition([]string{cut}, rest)
+	w.wantClosed()
+	eventually(t, "the server is read-only", func() bool { m, _ := s.modes.get(); return m == readOnly })
+
+	refused := dial(t, s)
+	req := proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true}
+	refused.write(proto.AppendFrame(nil, req.Append(nil)))
+	refused.wantClosed()
+
+	ro := dial(t, s)
+	ro.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, ReadOnly: true})
+	if !ro.resp.ReadOnly || ro.resp.SessionID == 0 {
+		t.Fatalf("%+v", ro.resp)
+	}
+	if data, _ := ro.get("/a", true); data != "x" {
+		t.Errorf("read %q", data)
+	}
+	for _, op := range []proto.Op{proto.OpSetData, proto.OpSync, proto.OpMulti, proto.OpReconfig} {
+		if got := ro.call(op, nil); got.Err != proto.ErrNotReadOnly {
+			t.Errorf("%v: %v", op, got.Err)
+		}
+	}
+	if got := word(t, s, "isro"); got != "ro" {
+		t.Errorf("isro: %q", got)
+	}
+	if got := s.Status().Server(); got.Mode != "read-only" || got.LocalSessions != 1 {
+		t.Errorf("%+v", got)
+	}
+	e.net.Rejoin([]string{cut}, rest)
+	ro.wantClosed()
+	eventually(t, "the server is back", func() bool { m, _ := s.modes.get(); return m == serving })
+	back := dial(t, s)
+	back.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, SessionID: ro.resp.SessionID, Passwd: ro.resp.Passwd})
+	if back.resp.TimeOut != 0 {
+		t.Error("a session of read-only mode was taken up by the ensemble")
+	}
+}
+
+// Many clients on all servers at once: nobody is left without an answer.
+func TestEnsembleUnderLoad(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	const clients, each = 12, 100
+	done := make(chan error, clients)
+	for i := range clients {
+		w := connect(t, e.servers[i%len(e.servers)])
+		go func() {
+			var b []byte
+			for j := range int32(each) {
+				b = appendRequest(b, j, proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/c%d-%d", i, j), ACL: proto.OpenACL()})
+				b = appendRequest(b, j, proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/c%d-%d", i, j)})
+			}
+			w.nc.Write(b)
+			for range 2 * each {
+				frame, err := w.frame()
+				if err != nil {
+					done <- err
+					return
+				}
+				r := proto.NewReader(frame)
+				var h proto.ReplyHeader
+				if h.Decode(&r); h.Err != proto.Ok {
+					done <- h.Err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range clients {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
