@@ -129,5 +129,26 @@ type Digest struct {
 	Digest uint64
 }
 
-// Metric is one of the numbers that mntr lists, without "zk_".
-type Metric struct{ Name, Value string }
+// Metric is one of the lines that mntr has, without "zk_".
+type Metric struct {
+	Name, Value string
+	Kind        MetricKind
+}
+
+// MetricKind says what may be done with a Metric.
+type MetricKind uint8
+
+// The kinds.
+const (
+	Note    MetricKind = iota // text, a number that never changes here, or part of a Summary
+	Gauge                     // goes up and down
+	Counter                   // goes up, and back to 0 with srst
+)
+
+// Summary is the distribution of a quantity. Times are in milliseconds.
+type Summary struct {
+	Name                     string
+	Count                    int64
+	Sum, Min, Max, Mean      float64 // of all
+	P50, P90, P95, P99, P999 float64 // of the latest minutes
+}

@@ -1,0 +1,61 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/zkgo/zkgo/server/status"
+)
+
+// Source is a server that can be asked for its numbers.
+type Source interface {
+	Metrics() []status.Metric
+	Summaries() []status.Summary
+}
+
+// Path is where Handler answers.
+const Path = "/metrics"
+
+// Handler answers Prometheus' requests for the numbers of src and, with
+// process, for those of the Go runtime and the process.
+func Handler(src Source, process bool) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{src})
+	if process {
+		r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	mux := http.NewServeMux()
+	mux.Handle(Path, promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// collector asks the source whenever it is asked itself.
+type collector struct{ src Source }
+
+// Describe says nothing: a server shows more while it leads.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	for _, m := range c.src.Metrics() {
+		typ := prometheus.GaugeValue
+		switch m.Kind {
+		case status.Gauge:
+		case status.Counter:
+			typ = prometheus.CounterValue
+		default:
+			continue
+		}
+		if v, err := strconv.ParseFloat(m.Value, 64); err == nil {
+			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, m.Name, nil, nil), typ, v)
+		}
+	}
+	for _, s := range c.src.Summaries() {
+		q := map[float64]float64{0.5: s.P50, 0.9: s.P90, 0.99: s.P99}
+		out <- prometheus.MustNewConstSummary(prometheus.NewDesc(s.Name, s.Name, nil, nil), uint64(s.Count), s.Sum, q)
+	}
+}
