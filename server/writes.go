@@ -103,14 +103,14 @@ func examine(op proto.Op, body []byte) intake {
 }
 
 // decodeOp reads one of the operations that may stand in a multi, and fails r
-// for others. It reports whether a list of ACLs was null.
-func decodeOp(op proto.Op, r *proto.Reader) (nullACL bool) {
+// for others. Of a create it reports the mode and whether its list was null.
+func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, nullACL bool) {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
 		_ = r.String()
 		r.Buffer()
 		nullACL = skipACLs(r)
-		r.Int()
+		mode = proto.CreateMode(r.Int())
 		if op == proto.OpCreateTTL {
 			r.Long()
 		}
@@ -121,10 +121,13 @@ func decodeOp(op proto.Op, r *proto.Reader) (nullACL bool) {
 	case proto.OpDelete, proto.OpCheck:
 		_ = r.String()
 		r.Int()
+	case proto.OpGetData, proto.OpGetChildren:
+		_ = r.String()
+		r.Bool()
 	default:
 		r.Fail(proto.ErrMarshalling)
 	}
-	return nullACL
+	return mode, nullACL
 }
 
 // aclMin is the least number of bytes that an entry of an ACL takes.
@@ -140,28 +143,35 @@ func skipACLs(r *proto.Reader) bool {
 	return n < 0 && r.Err() == nil
 }
 
-// examineMulti is examine for the operations of a multi. ZooKeeper looks into
-// one only when it has given it a zxid, unless it stumbles over a null list
-// before.
+// examineMulti is examine for the operations of a multi, in the order in which
+// ZooKeeper meets them: what it refuses there has a zxid, but for a create whose
+// list is null, over which it stumbles before.
 func examineMulti(r *proto.Reader) intake {
-	for {
-		var h proto.MultiHeader
-		if h.Decode(r); r.Err() == nil && h.Done {
-			return proposable
-		}
-		nullACL := decodeOp(h.Op, r)
+	var h proto.MultiHeader
+	reads, writes := false, false
+	for h.Decode(r); r.Err() == nil && !h.Done; h.Decode(r) {
+		mode, nullACL := decodeOp(h.Op, r)
+		create := h.Op == proto.OpCreate || h.Op == proto.OpCreate2 || h.Op == proto.OpCreateContainer
+		read := h.Op.Kind() == proto.Read
+		reads, writes = reads || read, writes || !read
 		switch {
-		case r.Err() != nil:
+		case r.Err() != nil || create && !mode.Valid():
 			return refusedInLog
-		case nullACL:
+		case create && nullACL:
 			return refusedHere
+		case reads && writes || create && mode.TTL():
+			return refusedInLog
 		}
 	}
+	if r.Err() != nil || reads {
+		return refusedInLog
+	}
+	return proposable
 }
 
 // refusedMulti is the body of a multi that decodes, and that every tree refuses
 // with MarshallingError: it stands in the log for one that does not decode.
 func refusedMulti() []byte {
-	m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: proto.NullString}}}}
+	m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: proto.NullString}}}}
 	return m.Append(nil)
 }
