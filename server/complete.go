@@ -38,6 +38,9 @@ func (f *fsm) touch(c *conn) {
 // waited behind it.
 func (h handler) Applied(a *raftfsm.Applied) {
 	s := h.s
+	if a.Zxid != 0 {
+		s.stats.commits.Add(1)
+	}
 	s.fire(a.Events)
 	s.noteDigest(a.Zxid)
 	p, _ := a.Waiter.(*pending)

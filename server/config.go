@@ -70,7 +70,8 @@ type Config struct {
 	SASLScheme     bool     // the sasl scheme exists even without SASL
 	X509           bool     // the x509 scheme exists even without TLS
 
-	Admin *Admin // commands over HTTP; nil: none
+	Admin   *Admin   // commands over HTTP; nil: none
+	Metrics *Metrics // numbers for Prometheus; nil: none
 
 	// ZooCfg is the file this configuration came from, for the commands that
 	// show it; nil without.

@@ -38,6 +38,7 @@ func (c *conn) handshake() bool {
 	c.started = c.s.clock()
 	c.last.Store(c.started)
 	c.s.stats.received.Add(1)
+	c.s.stats.connects.Add(1)
 	var req proto.ConnectRequest
 	r := proto.NewReader(frame)
 	if req.Decode(&r); r.Err() != nil {
@@ -64,6 +65,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		return false
 	}
 	if req.SessionID != 0 {
+		s.stats.revalidated.Add(1)
 		s.displace(req.SessionID, nil) // even if the password turns out to be wrong
 	}
 	if m == readOnly {

@@ -5,14 +5,21 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/server/fourletter"
+	"github.com/zkgo/zkgo/server/metrics"
 	"github.com/zkgo/zkgo/server/status"
 )
 
 // monitor collects the lines of mntr.
 type monitor []status.Metric
 
-func (m *monitor) text(name, value string)  { *m = append(*m, status.Metric{Name: name, Value: value}) }
-func (m *monitor) int(name string, n int64) { m.text(name, strconv.FormatInt(n, 10)) }
+func (m *monitor) add(kind status.MetricKind, name, value string) {
+	*m = append(*m, status.Metric{Name: name, Value: value, Kind: kind})
+}
+
+func (m *monitor) text(name, value string)    { m.add(status.Note, name, value) }
+func (m *monitor) never(name string)          { m.add(status.Note, name, "0") }
+func (m *monitor) int(name string, n int64)   { m.add(status.Gauge, name, strconv.FormatInt(n, 10)) }
+func (m *monitor) count(name string, n int64) { m.add(status.Counter, name, strconv.FormatInt(n, 10)) }
 
 // Metrics implements status.Source: ZooKeeper's names, in its order, as far as
 // they mean something here.
@@ -30,11 +37,11 @@ func (v picture) Metrics() []status.Metric {
 	}
 	m.int("ephemerals_count", int64(p.Ephemerals))
 	m.int("num_alive_connections", int64(p.Connections))
-	m.text("avg_latency", fourletter.Float(p.LatencyAvg))
+	m.add(status.Gauge, "avg_latency", fourletter.Float(p.LatencyAvg))
 	m.int("outstanding_requests", p.Outstanding)
 	m.int("znode_count", int64(p.Nodes))
 	m.int("global_sessions", int64(p.GlobalSessions))
-	m.int("non_mtls_remote_conn_count", 0)
+	m.never("non_mtls_remote_conn_count")
 	m.int("last_client_response_size", p.LastReply)
 	m.int("packets_sent", p.Sent)
 	m.int("packets_received", p.Received)
@@ -51,14 +58,20 @@ func (v picture) Metrics() []status.Metric {
 	m.int("max_latency", p.LatencyMax)
 	m.int("outstanding_tls_handshake", st.handshaking.Load())
 	m.int("min_client_response_size", p.MinReply)
-	m.int("non_mtls_local_conn_count", 0)
+	m.never("non_mtls_local_conn_count")
 	if p.Leads {
 		v.leading(&m, p)
 	}
-	m.int("connection_rejected", st.rejected.Load())
-	m.int("connection_drop_count", st.dropped.Load())
-	m.int("unsuccessful_handshake", st.handshakesFailed.Load())
-	m.int("sessionless_connections_expired", st.expired.Load())
+	m.count("connection_rejected", st.rejected.Load())
+	m.count("sessionless_connections_expired", st.expired.Load())
+	m.count("connection_drop_count", st.dropped.Load())
+	m.count("connection_revalidate_count", st.revalidated.Load())
+	m.count("unsuccessful_handshake", st.handshakesFailed.Load())
+	m.count("commit_count", st.commits.Load())
+	m.count("connection_request_count", st.connects.Load())
+	for _, s := range v.Summaries() {
+		m.summary(&s)
+	}
 	return m
 }
 
@@ -69,11 +82,42 @@ func (v picture) leading(m *monitor, p status.Server) {
 	m.int("learners", int64(p.Learners))
 	m.int("synced_followers", int64(p.SyncedFollowers))
 	m.int("synced_observers", int64(p.SyncedObservers))
-	m.int("synced_non_voting_followers", 0)
-	m.int("pending_syncs", 0)
+	m.never("synced_non_voting_followers")
+	m.never("pending_syncs")
 	m.int("quorum_size", int64(p.QuorumSize))
 	m.int("leader_uptime", int64(p.LeaderUptime/time.Millisecond))
 	m.int("last_proposal_size", p.LastProposal)
 	m.int("min_proposal_size", p.MinProposal)
 	m.int("max_proposal_size", p.MaxProposal)
+}
+
+// summary adds the lines of a distribution: whole milliseconds, but the average.
+func (m *monitor) summary(s *status.Summary) {
+	m.text("avg_"+s.Name, fourletter.Float(s.Mean))
+	for _, line := range []struct {
+		name  string
+		value float64
+	}{
+		{"min", s.Min}, {"max", s.Max}, {"cnt", float64(s.Count)}, {"sum", s.Sum},
+		{"p50", s.P50}, {"p95", s.P95}, {"p99", s.P99}, {"p999", s.P999},
+	} {
+		m.text(line.name+"_"+s.Name, strconv.FormatInt(int64(line.value), 10))
+	}
+}
+
+// Summaries implements metrics.Source.
+func (v picture) Summaries() []status.Summary {
+	st := &v.s.stats
+	return []status.Summary{summaryOf("updatelatency", &st.updates), summaryOf("readlatency", &st.reads)}
+}
+
+// summaryOf pictures durations.
+func summaryOf(name string, m *metrics.Summary) status.Summary {
+	p := m.Picture(time.Now())
+	ms := func(ns int64) float64 { return float64(ns) / float64(millisecond) }
+	return status.Summary{
+		Name: name, Count: p.Count, Sum: ms(p.Sum), Min: ms(p.Min), Max: ms(p.Max), Mean: p.Mean() / float64(millisecond),
+		P50: ms(p.Quantile(0.5)), P90: ms(p.Quantile(0.9)), P95: ms(p.Quantile(0.95)),
+		P99: ms(p.Quantile(0.99)), P999: ms(p.Quantile(0.999)),
+	}
 }

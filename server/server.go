@@ -41,6 +41,7 @@ type Server struct {
 	tlsPort   *tlsPort // nil without TLS
 	listeners []net.Listener
 	admin     *httpServer
+	metrics   *httpServer
 
 	outstanding atomic.Int64 // requests in flight
 	queuedOut   atomic.Int64 // bytes in all outputs
@@ -95,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.confirmed, s.gated = node.Confirmed, cfg.distributed()
 	s.flushers.start(s)
 	s.spawn(s.tend)
-	if err := errors.Join(s.openListeners(), s.openAdmin()); err != nil {
+	if err := errors.Join(s.openListeners(), s.openAdmin(), s.openMetrics()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -227,7 +228,7 @@ func (s *Server) close() error {
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
-	errs = append(errs, s.admin.close())
+	errs = append(errs, s.admin.close(), s.metrics.close())
 	errs = append(errs, s.node.Close())
 	s.eachConn((*conn).kill)
 	s.flushers.stop()

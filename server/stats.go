@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/metrics"
 )
 
 // stats are the server's counters. Times are in nanoseconds.
@@ -19,6 +20,10 @@ type stats struct {
 	handshakesFailed       atomic.Int64
 	lastReply, minReply    atomic.Int64 // bytes; 0 before the first
 	maxReply               atomic.Int64
+	connects               atomic.Int64 // requests for a session
+	revalidated            atomic.Int64 // of which for one that exists
+	commits                atomic.Int64 // transactions applied
+	reads, updates         metrics.Summary
 }
 
 // latency counts n requests that took d each.
@@ -36,9 +41,11 @@ func (st *stats) latency(n, d int64) {
 // reset forgets what srst forgets.
 func (st *stats) reset() {
 	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax,
-		&st.lastReply, &st.minReply, &st.maxReply} {
+		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits} {
 		v.Store(0)
 	}
+	st.reads.Reset()
+	st.updates.Reset()
 }
 
 // lastRequest is what cons shows of the latest request.
@@ -97,6 +104,7 @@ func (c *conn) count(w *work) {
 		k.latency(n, now-c.started)
 		st.sent.Add(n)
 		st.latency(n, now-c.started)
+		st.reads.Observe(n, now-c.started)
 		st.replySizes(&w.sizes)
 	}
 	w.got, w.done = 0, 0
@@ -109,6 +117,11 @@ func (c *conn) countLate(p *pending, now, zxid int64) {
 	c.counters.lastResponse, c.counters.lastZxid = now, zxid
 	c.counters.latency(1, d)
 	c.s.stats.latency(1, d)
+	if p.inFlight && p.op != proto.OpSync {
+		c.s.stats.updates.Observe(1, d)
+	} else {
+		c.s.stats.reads.Observe(1, d)
+	}
 }
 
 // replySizes are the payload sizes of some replies; 0 replies leave it zero.

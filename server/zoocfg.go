@@ -48,6 +48,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	if err := c.adminFromZooCfg(z); err != nil {
 		return Config{}, err
 	}
+	c.metricsFromZooCfg(z)
 	if z.Distributed() {
 		if !z.HasMyID {
 			return Config{}, fmt.Errorf("myid file is missing: %s names the servers of an ensemble, but %s does not say which one this is",
