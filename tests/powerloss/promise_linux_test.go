@@ -60,11 +60,7 @@ func (p *promise) mark(line string) {
 		}
 	case "removed":
 		fmt.Sscan(rest, &a)
-		for i := range p.entries {
-			if i >= a {
-				delete(p.entries, i)
-			}
-		}
+		p.forget(a)
 	case "termed":
 		fmt.Sscan(rest, &p.term)
 	case "voted":
@@ -76,8 +72,23 @@ func (p *promise) mark(line string) {
 		p.doing = line
 		fmt.Sscan(rest, &p.compact)
 	case "opened", "compacted":
+	case "store":
+		p.doing = line
+		// Behind an earlier cut this tells whether the removal had happened.
+		if fmt.Sscan(rest, &a); p.mayBe("remove", &b) {
+			p.forget(max(a, b))
+		}
 	default:
 		p.doing = line
+	}
+}
+
+// forget: entries from index on were removed.
+func (p *promise) forget(index uint64) {
+	for i := range p.entries {
+		if i >= index {
+			delete(p.entries, i)
+		}
 	}
 }
 
