@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/metrics"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -31,6 +33,33 @@ func (s *Server) openMetrics() error {
 
 // MetricsAddr returns the address for Prometheus, "" without.
 func (s *Server) MetricsAddr() string { return s.metrics.addr() }
+
+// roleChanged keeps the times of what the server is in its ensemble; m.mu is
+// held, and m has the role until now.
+func (s *Server) roleChanged(m *modes, to raftfsm.Role) {
+	now := time.Now()
+	if m.role.IsZero() {
+		m.role = s.epoch // the zero Role is Looking
+	}
+	from := m.status.Role
+	if from == to || !s.cfg.distributed() {
+		return
+	}
+	if from == raftfsm.Looking {
+		s.stats.elections.Observe(1, int64(now.Sub(m.role)))
+	}
+	if to == raftfsm.Looking {
+		s.stats.looking.Add(1)
+	}
+	m.role = now
+}
+
+// inRole is how long the server has been what it is.
+func (s *Server) inRole() time.Duration {
+	s.modes.mu.Lock()
+	defer s.modes.mu.Unlock()
+	return time.Since(s.modes.role)
+}
 
 // metricsFromZooCfg translates the metricsProvider.* settings.
 func (c *Config) metricsFromZooCfg(z *zoocfg.Config) {

@@ -24,13 +24,17 @@ type modes struct {
 	touch   bool          // the ensemble has confirmed this server lately
 	changed chan struct{} // closed by the next change
 	since   time.Time     // of notServing
+	role    time.Time     // since when status.Role
 	ready   chan struct{} // closed by the first serving
 	isReady bool
 }
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
-	h.s.changeMode(func(m *modes) { m.status = st })
+	h.s.changeMode(func(m *modes) {
+		h.s.roleChanged(m, st.Role)
+		m.status = st
+	})
 }
 
 // changeMode draws the conclusions from what change changes.

@@ -68,6 +68,7 @@ func (v picture) Metrics() []status.Metric {
 	m.count("connection_revalidate_count", st.revalidated.Load())
 	m.count("unsuccessful_handshake", st.handshakesFailed.Load())
 	m.count("commit_count", st.commits.Load())
+	m.count("looking_count", st.looking.Load())
 	m.count("connection_request_count", st.connects.Load())
 	for _, s := range v.Summaries() {
 		m.summary(&s)
@@ -78,17 +79,18 @@ func (v picture) Metrics() []status.Metric {
 // leading adds what only a leader knows. zk_followers is gone from ZooKeeper,
 // but its guide still lists it and tools ask for it.
 func (v picture) leading(m *monitor, p status.Server) {
-	m.int("followers", int64(p.Learners))
-	m.int("learners", int64(p.Learners))
-	m.int("synced_followers", int64(p.SyncedFollowers))
-	m.int("synced_observers", int64(p.SyncedObservers))
+	note := func(name string, n int64) { m.text(name, strconv.FormatInt(n, 10)) }
+	note("followers", int64(p.Learners))
+	note("learners", int64(p.Learners))
+	note("synced_followers", int64(p.SyncedFollowers))
+	note("synced_observers", int64(p.SyncedObservers))
 	m.never("synced_non_voting_followers")
 	m.never("pending_syncs")
 	m.int("quorum_size", int64(p.QuorumSize))
 	m.int("leader_uptime", int64(p.LeaderUptime/time.Millisecond))
-	m.int("last_proposal_size", p.LastProposal)
-	m.int("min_proposal_size", p.MinProposal)
-	m.int("max_proposal_size", p.MaxProposal)
+	note("last_proposal_size", p.LastProposal)
+	note("min_proposal_size", p.MinProposal)
+	note("max_proposal_size", p.MaxProposal)
 }
 
 // summary adds the lines of a distribution: whole milliseconds, but the average.
@@ -101,6 +103,9 @@ func (m *monitor) summary(s *status.Summary) {
 		{"min", s.Min}, {"max", s.Max}, {"cnt", float64(s.Count)}, {"sum", s.Sum},
 		{"p50", s.P50}, {"p95", s.P95}, {"p99", s.P99}, {"p999", s.P999},
 	} {
+		if s.Basic && line.name[0] == 'p' {
+			continue
+		}
 		m.text(line.name+"_"+s.Name, strconv.FormatInt(int64(line.value), 10))
 	}
 }
@@ -108,16 +113,21 @@ func (m *monitor) summary(s *status.Summary) {
 // Summaries implements metrics.Source.
 func (v picture) Summaries() []status.Summary {
 	st := &v.s.stats
-	return []status.Summary{summaryOf("updatelatency", &st.updates), summaryOf("readlatency", &st.reads)}
+	basic := func(s status.Summary) status.Summary { s.Basic = true; return s }
+	sums := []status.Summary{basic(summaryOf("election_time", &st.elections, millisecond))}
+	for i, name := range []string{"node_created_watch_count", "node_deleted_watch_count", "node_changed_watch_count", "node_children_watch_count"} {
+		sums = append(sums, basic(summaryOf(name, &st.watchers[i], 1)))
+	}
+	return append(sums, summaryOf("updatelatency", &st.updates, millisecond), summaryOf("readlatency", &st.reads, millisecond))
 }
 
-// summaryOf pictures durations.
-func summaryOf(name string, m *metrics.Summary) status.Summary {
+// summaryOf pictures what was observed, in units of per.
+func summaryOf(name string, m *metrics.Summary, per int64) status.Summary {
 	p := m.Picture(time.Now())
-	ms := func(ns int64) float64 { return float64(ns) / float64(millisecond) }
+	in := func(n int64) float64 { return float64(n) / float64(per) }
 	return status.Summary{
-		Name: name, Count: p.Count, Sum: ms(p.Sum), Min: ms(p.Min), Max: ms(p.Max), Mean: p.Mean() / float64(millisecond),
-		P50: ms(p.Quantile(0.5)), P90: ms(p.Quantile(0.9)), P95: ms(p.Quantile(0.95)),
-		P99: ms(p.Quantile(0.99)), P999: ms(p.Quantile(0.999)),
+		Name: name, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(per),
+		P50: in(p.Quantile(0.5)), P90: in(p.Quantile(0.9)), P95: in(p.Quantile(0.95)),
+		P99: in(p.Quantile(0.99)), P999: in(p.Quantile(0.999)),
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"net"
 	"slices"
@@ -48,6 +49,9 @@ func (v picture) Server() status.Server {
 	t.RLock()
 	p.Zxid, p.Nodes, p.Ephemerals, p.DataSize = t.LastZxid(), t.NodeCount(), t.EphemeralCount(), t.DataSize()
 	p.GlobalSessions = s.node.Sessions().Len()
+	if n := t.Get("/zookeeper/config"); n != nil {
+		p.QuorumSize = bytes.Count(n.Data(), []byte(":participant"))
+	}
 	t.RUnlock()
 	s.mu.Lock()
 	p.Connections, p.LocalSessions = len(s.conns), len(s.locals)
@@ -63,6 +67,9 @@ func (v picture) role(p *status.Server) {
 	p.Leads = st.Role == raftfsm.Leader
 	p.LeaderID, p.Epoch = st.Leader, st.Epoch
 	p.Mode = modeName(m, st.Role)
+	if p.Leads {
+		p.LeaderUptime = v.s.inRole()
+	}
 }
 
 // modeName is the mode as srvr prints it.

@@ -24,6 +24,16 @@ type stats struct {
 	revalidated            atomic.Int64 // of which for one that exists
 	commits                atomic.Int64 // transactions applied
 	reads, updates         metrics.Summary
+	elections              metrics.Summary    // how long a leader was looked for
+	looking                atomic.Int64       // times that began
+	watchers               [4]metrics.Summary // how many an event went to, by its type − 1
+}
+
+// fired counts the watchers that one event went to.
+func (st *stats) fired(typ proto.EventType, n int) {
+	if i := int(typ) - 1; n > 0 && i >= 0 && i < len(st.watchers) {
+		st.watchers[i].Observe(1, int64(n))
+	}
 }
 
 // latency counts n requests that took d each.
@@ -41,11 +51,12 @@ func (st *stats) latency(n, d int64) {
 // reset forgets what srst forgets.
 func (st *stats) reset() {
 	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax,
-		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits} {
+		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits, &st.looking} {
 		v.Store(0)
 	}
-	st.reads.Reset()
-	st.updates.Reset()
+	for _, m := range []*metrics.Summary{&st.reads, &st.updates, &st.elections, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
+		m.Reset()
+	}
 }
 
 // lastRequest is what cons shows of the latest request.

@@ -48,7 +48,7 @@ func (s *Server) fire(events []tree.Event) {
 			allow = nil
 		}
 		f.acl = e.ACL
-		s.watches.Fire(e.Type, e.Path, e.Zxid, allow)
+		s.stats.fired(e.Type, s.watches.Fire(e.Type, e.Path, e.Zxid, allow))
 	}
 }
 

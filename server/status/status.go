@@ -148,6 +148,7 @@ const (
 // Summary is the distribution of a quantity. Times are in milliseconds.
 type Summary struct {
 	Name                     string
+	Basic                    bool // mntr shows no percentiles of it
 	Count                    int64
 	Sum, Min, Max, Mean      float64 // of all
 	P50, P90, P95, P99, P999 float64 // of the latest minutes
