@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -20,7 +21,8 @@ var chaosSeeds = flag.Int("chaos.seeds", 1, "number of runs of TestChaos")
 func TestChaos(t *testing.T) {
 	for seed := range *chaosSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) { chaos(t, uint64(seed)) })
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { chaos(t, uint64(seed)) })
 		})
 	}
 }

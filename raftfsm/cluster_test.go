@@ -158,7 +158,7 @@ func (c *cluster) eventually(what string, ok func() bool) {
 	for !ok() {
 		if time.Now().After(deadline) {
 			for id, r := range c.rigs {
-				c.t.Logf("server %d: %+v", id, r.Status())
+				c.t.Logf("server %d: %+v\n%q", id, r.Status(), r.dump())
 			}
 			c.t.Fatalf("not within %v: %s", 2*patience, what)
 		}
@@ -212,23 +212,15 @@ func (r *rig) tryReattach(s session.Session) (outcome, bool) {
 // settled waits until all servers hold the same.
 func (c *cluster) settled() {
 	c.t.Helper()
-	var first, other string
-	deadline := time.Now().Add(patience)
-	for {
-		first, other = "", ""
+	c.eventually("the same state on all servers", func() bool {
+		first := ""
 		for _, r := range c.rigs {
 			if d := r.dump(); first == "" {
 				first = d
 			} else if d != first {
-				other = d
+				return false
 			}
 		}
-		if other == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("two servers differ:\n%q\n---\n%q", first, other)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return true
+	})
 }

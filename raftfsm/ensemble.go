@@ -50,8 +50,11 @@ type ensemble struct {
 	lead      *leading        // while this server's leadership is open
 	target    target          // whom the log says to follow
 	attending context.CancelFunc
-	contact   time.Time     // newest confirmed contact with a leader
-	reporting map[int64]int // sessions that wait in a reconfig
+	contact   time.Time          // newest confirmed contact with a leader
+	due       uint64             // index that has to be applied,
+	dueSince  time.Time          // since then
+	unacked   map[int64]struct{} // sessions reported since a leader acknowledged one
+	reporting map[int64]int      // sessions that wait in a reconfig
 }
 
 // leading is one open leadership; ctx ends with it.
@@ -60,6 +63,7 @@ type leading struct {
 	since       time.Time
 	ctx         context.Context
 	cancel      context.CancelFunc
+	silent      map[raft.ServerID]bool // used by the reconcile loop
 }
 
 // target is a leadership of another server.
@@ -77,7 +81,7 @@ func (n *Node) startEnsemble() error {
 	if i < 0 {
 		return fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
-	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int),
+	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int), unacked: make(map[int64]struct{}),
 		installed: make(chan struct{}, 1)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	n.others = e
@@ -144,6 +148,7 @@ func (e *ensemble) become(id raft.ServerID, cluster peer.ClusterID) error {
 
 // run brings this server into its ensemble and keeps it there.
 func (e *ensemble) run() {
+	e.n.do(func() { e.publishLooking("looking for the other servers of the ensemble") })
 	bootstrap, first, err := e.place()
 	if err == nil {
 		err = e.startMember(bootstrap)
@@ -363,7 +368,7 @@ func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
 
 // opened implements others.
 func (e *ensemble) opened(incarnation uint64) {
-	l := &leading{incarnation: incarnation, since: time.Now()}
+	l := &leading{incarnation: incarnation, since: time.Now(), silent: make(map[raft.ServerID]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.mu.Lock()
 	e.lead = l

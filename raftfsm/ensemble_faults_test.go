@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -27,7 +28,10 @@ func (r *rig) compact() {
 // TestSnapshotInstalled cuts a follower off until the leader's log no longer
 // reaches back to it: it gets a snapshot, its clients are told, its Raft starts
 // anew, and it follows on.
-func TestSnapshotInstalled(t *testing.T) { inBubble(t, testSnapshotInstalled) }
+func TestSnapshotInstalled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testSnapshotInstalled)
+}
 
 func testSnapshotInstalled(t *testing.T) {
 	c := newCluster(t, 3)
@@ -75,7 +79,10 @@ func testSnapshotInstalled(t *testing.T) {
 
 // TestHandOver stops the leader as an operator does, under load: the lead goes
 // to another server before the old one is gone.
-func TestHandOver(t *testing.T) { inBubble(t, testHandOver) }
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testHandOver)
+}
 
 func testHandOver(t *testing.T) {
 	c := newCluster(t, 3)
@@ -103,7 +110,10 @@ func testHandOver(t *testing.T) {
 // TestSessionsLiveThroughFollowers: a session is kept alive by reports from the
 // server that its client is connected to, and expires without them, on every
 // server.
-func TestSessionsLiveThroughFollowers(t *testing.T) { inBubble(t, testSessionsLive) }
+func TestSessionsLiveThroughFollowers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testSessionsLive)
+}
 
 func testSessionsLive(t *testing.T) {
 	c := newCluster(t, 3)
@@ -134,7 +144,10 @@ func testSessionsLive(t *testing.T) {
 // TestMovedServer restarts a member on another port, which only its own
 // configuration file knows: the others find it, and Raft's configuration
 // follows.
-func TestMovedServer(t *testing.T) { inBubble(t, testMovedServer) }
+func TestMovedServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testMovedServer)
+}
 
 func testMovedServer(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
@@ -166,7 +179,10 @@ func testMovedServer(t *testing.T) {
 
 // TestStandaloneGrows starts three servers where one stood alone: the others
 // take over what it has.
-func TestStandaloneGrows(t *testing.T) { inBubble(t, testStandaloneGrows) }
+func TestStandaloneGrows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testStandaloneGrows)
+}
 
 func testStandaloneGrows(t *testing.T) {
 	c := newCluster(t, 3).onDisk()

@@ -3,13 +3,17 @@ package raftfsm
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
 )
 
-func TestEnsembleForms(t *testing.T) { inBubble(t, testEnsembleForms) }
+func TestEnsembleForms(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testEnsembleForms)
+}
 
 func testEnsembleForms(t *testing.T) {
 	c := newCluster(t, 3)
@@ -40,7 +44,10 @@ func testEnsembleForms(t *testing.T) {
 
 // TestLeaderKill kills the leader under load: another one takes over, and
 // whatever was acknowledged is on both that are left.
-func TestLeaderKill(t *testing.T) { inBubble(t, testLeaderKill) }
+func TestLeaderKill(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testLeaderKill)
+}
 
 func testLeaderKill(t *testing.T) {
 	c := newCluster(t, 3)
@@ -84,7 +91,10 @@ func testLeaderKill(t *testing.T) {
 
 // TestSessionMoves follows a client that leaves a server with commands on
 // their way: whatever the old connection sent counts no more.
-func TestSessionMoves(t *testing.T) { inBubble(t, testSessionMoves) }
+func TestSessionMoves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testSessionMoves)
+}
 
 func testSessionMoves(t *testing.T) {
 	c := newCluster(t, 3)
@@ -123,7 +133,10 @@ func testSessionMoves(t *testing.T) {
 
 // TestPartition cuts the leader off: the others go on without it, it loses its
 // proof of leadership, and comes back.
-func TestPartition(t *testing.T) { inBubble(t, testPartition) }
+func TestPartition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testPartition)
+}
 
 func testPartition(t *testing.T) {
 	c := newCluster(t, 3)
@@ -161,7 +174,10 @@ func testPartition(t *testing.T) {
 
 // TestRollingRestart stops the servers in turn and all at once: everything is there
 // again, and a server serves only when it has caught up.
-func TestRollingRestart(t *testing.T) { inBubble(t, testRollingRestart) }
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testRollingRestart)
+}
 
 func testRollingRestart(t *testing.T) {
 	c := newCluster(t, 3).onDisk()

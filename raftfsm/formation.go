@@ -116,6 +116,9 @@ func (f *formation) askAll(ctx context.Context, wg *sync.WaitGroup) {
 func (f *formation) askOne(ctx context.Context, m Member) {
 	for {
 		delay := askEvery
+		if f.phaseNow() == phaseMember {
+			delay = askSlowly
+		}
 		if !f.askOnce(ctx, m.ID, m.QuorumAddr) {
 			delay = askSlowly
 		}
@@ -402,4 +405,10 @@ func (f *formation) ask(asking bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asking = asking
+}
+
+func (f *formation) phaseNow() phase {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.phase
 }

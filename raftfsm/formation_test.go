@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"log/slog"
@@ -48,7 +49,10 @@ func (c *cluster) neverServes(d time.Duration) {
 
 // TestFormationNeedsAMajority: one of three waits, two form, and the third is
 // let in when it comes.
-func TestFormationNeedsAMajority(t *testing.T) { inBubble(t, testFormationNeedsAMajority) }
+func TestFormationNeedsAMajority(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testFormationNeedsAMajority)
+}
 
 func testFormationNeedsAMajority(t *testing.T) {
 	c := newCluster(t, 3)
@@ -80,7 +84,8 @@ func testFormationNeedsAMajority(t *testing.T) {
 // TestFormationRefusesDifferentLists: with lists that differ nobody leads, and
 // the log says why.
 func TestFormationRefusesDifferentLists(t *testing.T) {
-	inBubble(t, testFormationRefusesDifferentLists)
+	t.Parallel()
+	synctest.Test(t, testFormationRefusesDifferentLists)
 }
 
 func testFormationRefusesDifferentLists(t *testing.T) {
@@ -96,7 +101,10 @@ func testFormationRefusesDifferentLists(t *testing.T) {
 // TestWipedMajorityForgetsNothing: two of three lost their disks. They must not
 // begin anew beside the one that still has the data, nor may they elect anybody
 // without it.
-func TestWipedMajorityForgetsNothing(t *testing.T) { inBubble(t, testWipedMajorityForgetsNothing) }
+func TestWipedMajorityForgetsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testWipedMajorityForgetsNothing)
+}
 
 func testWipedMajorityForgetsNothing(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
@@ -119,7 +127,10 @@ func testWipedMajorityForgetsNothing(t *testing.T) {
 // TestWipedMemberJoinsAnew: hard on the heels of a commit by A and B, B loses
 // its disk. With C, which lacks the commit, it must not make up a majority;
 // with A it is let in again, on its own.
-func TestWipedMemberJoinsAnew(t *testing.T) { inBubble(t, testWipedMemberJoinsAnew) }
+func TestWipedMemberJoinsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testWipedMemberJoinsAnew)
+}
 
 func testWipedMemberJoinsAnew(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
@@ -155,7 +166,10 @@ func testWipedMemberJoinsAnew(t *testing.T) {
 
 // TestFoundingSurvivesRestarts: servers that come and go while the ensemble
 // forms do not keep it from forming.
-func TestFoundingSurvivesRestarts(t *testing.T) { inBubble(t, testFoundingSurvivesRestarts) }
+func TestFoundingSurvivesRestarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testFoundingSurvivesRestarts)
+}
 
 func testFoundingSurvivesRestarts(t *testing.T) {
 	c := newCluster(t, 3).onDisk()

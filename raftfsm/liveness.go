@@ -43,11 +43,21 @@ const (
 
 func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
 
-// heard collects the sessions that this server heard from.
-func (e *ensemble) heard(dst []int64) []int64 {
-	dst = e.n.cfg.Handler.Live(dst)
-	e.n.intake.sessions(func(id int64) { dst = append(dst, id) })
-	return e.live(dst)
+// heard collects the sessions that this server heard from, those of earlier
+// reports that no leader has acknowledged among them.
+func (e *ensemble) heard(buf []int64) []int64 {
+	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
+	e.n.intake.sessions(func(id int64) { buf = append(buf, id) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range buf {
+		e.unacked[id] = struct{}{}
+	}
+	buf = buf[:0]
+	for id := range e.unacked {
+		buf = append(buf, id)
+	}
+	return buf
 }
 
 // live implements others.
@@ -111,7 +121,7 @@ func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- 
 	var b []byte
 	for seq := uint64(1); ; seq++ {
 		now := time.Now()
-		sessions = e.heard(sessions[:0])
+		sessions = e.heard(sessions)
 		b = binary.BigEndian.AppendUint64(b[:0], seq)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(sessions)))
 		for _, s := range sessions {
@@ -148,7 +158,7 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 				return fmt.Errorf("report %d was acknowledged and never sent", seq)
 			}
 			if r.seq == seq {
-				e.acknowledged(r.at, index, t)
+				e.acknowledged(r.at, index, t, len(sent) == 0)
 				break
 			}
 		}
@@ -156,11 +166,20 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 }
 
 // acknowledged notes that the leader knew of this server's sessions at a time,
-// and what was committed then.
-func (e *ensemble) acknowledged(at time.Time, index uint64, t target) {
+// and what was committed then. A server that does not get to apply that for
+// longer than the sync limit is as good as out of touch.
+func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest bool) {
+	now, applied := time.Now(), e.appliedIndex.Load()
 	e.mu.Lock()
-	if at.After(e.contact) {
+	if applied >= e.due {
+		e.due, e.dueSince = index, now
+	}
+	limit := time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
+	if at.After(e.contact) && now.Sub(e.dueSince) < limit {
 		e.contact = at
+	}
+	if newest {
+		clear(e.unacked)
 	}
 	e.mu.Unlock()
 	e.catchUp.Store(&catchUp{index, t})

@@ -98,7 +98,7 @@ func newNode(cfg Config) *Node {
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = newIntake(uint8(cfg.ID), randomUint64())
 	n.intake.wake = n.poke
-	n.remote = &remoteRuns{wake: n.poke}
+	n.remote = newRemoteRuns(n.poke)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
 		fleeting:   cfg.Memory && cfg.standalone(),

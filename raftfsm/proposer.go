@@ -156,8 +156,16 @@ type remoteRuns struct {
 	wake func()
 
 	mu          sync.Mutex
-	incarnation uint64 // 0 while nothing is taken
+	room        sync.Cond // bytes went down or the incarnation ended; uses mu
+	incarnation uint64    // 0 while nothing is taken
 	runs        [][]byte
+	bytes       int // in runs
+}
+
+func newRemoteRuns(wake func()) *remoteRuns {
+	q := &remoteRuns{wake: wake}
+	q.room.L = &q.mu
+	return q
 }
 
 // open lets runs in that were sent to the incarnation.
@@ -171,21 +179,26 @@ func (q *remoteRuns) open(incarnation uint64) {
 func (q *remoteRuns) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.incarnation, q.runs = 0, nil
+	q.incarnation, q.runs, q.bytes = 0, nil, 0
+	q.room.Broadcast()
 }
 
 // add takes one encoded run that server origin sent to an incarnation of this
-// leader. It does not keep the slice.
+// leader. It blocks while too much waits. It does not keep the slice.
 func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
 	if err := checkRun(origin, encoded); err != nil {
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
 	q.mu.Lock()
+	for q.bytes > maxIntakeBytes && q.incarnation == incarnation {
+		q.room.Wait()
+	}
 	if q.incarnation == 0 || q.incarnation != incarnation {
 		q.mu.Unlock()
 		return errNewLeader
 	}
 	q.runs = append(q.runs, append([]byte(nil), encoded...))
+	q.bytes += len(encoded)
 	q.mu.Unlock()
 	q.wake()
 	return nil
@@ -206,6 +219,8 @@ func (q *remoteRuns) take(dst []byte, ops int) ([]byte, int) {
 		return dst, 0
 	}
 	dst = append(dst, q.runs[0]...)
+	q.bytes -= len(q.runs[0])
+	q.room.Broadcast()
 	q.runs[0] = nil
 	q.runs = q.runs[1:]
 	return dst, int(h.count)

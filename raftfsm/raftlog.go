@@ -36,6 +36,23 @@ func (w raftLogWriter) Write(p []byte) (int, error) {
 	case "WARN":
 		at = slog.LevelWarn
 	}
+	if expected(text) {
+		at = slog.LevelDebug
+	}
 	w.log.Log(context.Background(), at, string(bytes.TrimSpace(text)))
 	return len(p), nil
+}
+
+// expected says whether a line tells, again and again, that another server
+// cannot be reached. That is told once, by whoever leads.
+func expected(line []byte) bool {
+	for _, s := range []string{
+		"failed to heartbeat", "failed to appendEntries", "failed to make requestVote", "failed to contact",
+		"failed to decode incoming command", "failed to flush response", "failed to pipeline",
+	} {
+		if bytes.Contains(line, []byte(s)) {
+			return true
+		}
+	}
+	return false
 }

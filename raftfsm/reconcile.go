@@ -170,6 +170,7 @@ func (e *ensemble) reconcileLoop() {
 			e.reconfigs.reached(m)
 		}
 		if l := e.leadNow(); l != nil {
+			e.census(l)
 			for l.ctx.Err() == nil && e.ctx.Err() == nil {
 				s := e.step(since)
 				e.reconfigs.report(s)
@@ -188,6 +189,24 @@ func (e *ensemble) reconcileLoop() {
 		case <-e.reconfigs.poked():
 		case <-e.ctx.Done():
 			return
+		}
+	}
+}
+
+// census tells the operator which servers come and go.
+func (e *ensemble) census(l *leading) {
+	if time.Since(l.since) < silentFor {
+		return
+	}
+	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+		alive, was := e.alive(s.ID), !l.silent[s.ID]
+		switch {
+		case was && !alive:
+			l.silent[s.ID] = true
+			e.log.Warn("a server does not answer", "server", serverOf(s.ID), "addr", string(s.Address))
+		case !was && alive:
+			delete(l.silent, s.ID)
+			e.log.Info("a server answers again", "server", serverOf(s.ID))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -70,7 +71,10 @@ func (c *cluster) awaitIDs(want string) {
 	})
 }
 
-func TestConfigText(t *testing.T) { inBubble(t, testConfigText) }
+func TestConfigText(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testConfigText)
+}
 
 func testConfigText(t *testing.T) {
 	c := newCluster(t, 3)
@@ -84,7 +88,10 @@ func testConfigText(t *testing.T) {
 	}
 }
 
-func TestReconfigVerdicts(t *testing.T) { inBubble(t, testReconfigVerdicts) }
+func TestReconfigVerdicts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testReconfigVerdicts)
+}
 
 func testReconfigVerdicts(t *testing.T) {
 	c := newCluster(t, 3)
@@ -131,7 +138,10 @@ func testReconfigVerdicts(t *testing.T) {
 
 // TestGrowAndShrink takes an ensemble from three to five to three, the last step
 // without the leader of the moment and without the server that is asked.
-func TestGrowAndShrink(t *testing.T) { inBubble(t, testGrowAndShrink) }
+func TestGrowAndShrink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testGrowAndShrink)
+}
 
 func testGrowAndShrink(t *testing.T) {
 	c := newCluster(t, 3)
@@ -187,7 +197,10 @@ func testGrowAndShrink(t *testing.T) {
 
 // TestReplaceAll puts three other servers in the place of all three, in one
 // reconfig; the old ones may be switched off as soon as it is answered.
-func TestReplaceAll(t *testing.T) { inBubble(t, testReplaceAll) }
+func TestReplaceAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testReplaceAll)
+}
 
 func testReplaceAll(t *testing.T) {
 	c := newCluster(t, 3)
@@ -221,7 +234,10 @@ func testReplaceAll(t *testing.T) {
 }
 
 // TestObserver adds an observer: it serves and forwards, and has no vote.
-func TestObserver(t *testing.T) { inBubble(t, testObserver) }
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testObserver)
+}
 
 func testObserver(t *testing.T) {
 	c := newCluster(t, 4)
@@ -259,7 +275,8 @@ func (c *cluster) neverServed(ids ...uint64) {
 func TestLeaderDiesWhileItDrives(t *testing.T) {
 	for _, after := range []time.Duration{0, 5, 20, 50, 100, 200} {
 		t.Run(fmt.Sprint(after*time.Millisecond), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) { leaderDies(t, after*time.Millisecond) })
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { leaderDies(t, after*time.Millisecond) })
 		})
 	}
 }
