@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -60,12 +61,16 @@ func (e *ensemble) leader() (leader *Server, others []*Server) {
 	return leader, others
 }
 
-func TestEnsemble(t *testing.T) {
+// inEnsemble runs a test with some servers in simulated time: no election is
+// held only because the machine is busy.
+func inEnsemble(t *testing.T, n int, test func(t *testing.T, e *ensemble), change ...func(*Config)) {
 	t.Parallel()
-	e := startEnsemble(t, 3)
-	leader, others := e.leader()
-	t.Run("reads stand between writes", func(t *testing.T) {
-		for i, s := range []*Server{leader, others[0]} {
+	synctest.Test(t, func(t *testing.T) { test(t, startEnsemble(t, n, change...)) })
+}
+
+func TestReadsStandBetweenWritesOnEveryServer(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		for i, s := range e.servers {
 			w := connect(t, s)
 			path := "/order" + strconv.Itoa(i)
 			w.create(path, nil, proto.ModePersistent)
@@ -86,7 +91,11 @@ func TestEnsemble(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a session moves", func(t *testing.T) {
+}
+
+func TestASessionMovesBetweenServers(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		_, others := e.leader()
 		w := connect(t, others[0])
 		w.create("/moves", nil, proto.ModeEphemeral)
 		next := w.again(others[1], w.resp.Passwd) // at once, wherever that server is in the log
@@ -96,7 +105,11 @@ func TestEnsemble(t *testing.T) {
 		w.wantClosed()
 		next.must(proto.OpDelete, &proto.DeleteRequest{Path: "/moves", Version: -1})
 	})
-	t.Run("sync shows what others wrote", func(t *testing.T) {
+}
+
+func TestSyncShowsWhatOthersWrote(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		_, others := e.leader()
 		a, b := connect(t, others[0]), connect(t, others[1])
 		a.create("/synced", nil, proto.ModePersistent)
 		for i := range 50 {
@@ -107,7 +120,11 @@ func TestEnsemble(t *testing.T) {
 			}
 		}
 	})
-	t.Run("commands tell the roles", func(t *testing.T) {
+}
+
+func TestCommandsTellTheRoles(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		leader, others := e.leader()
 		if got := leader.Status().Server().Mode; got != "leader" {
 			t.Errorf("the leader is a %s", got)
 		}
@@ -123,122 +140,122 @@ func TestEnsemble(t *testing.T) {
 // A client without requests in flight stays connected to its server when the
 // leader dies, and its session lives on.
 func TestClientsSurviveTheLeader(t *testing.T) {
-	t.Parallel()
-	e := startEnsemble(t, 3)
-	leader, others := e.leader()
-	w := connect(t, others[0])
-	w.create("/e", nil, proto.ModeEphemeral)
-	for id, s := range e.servers {
-		if s == leader {
-			e.net.Kill(host(id + 1))
-			if err := s.Close(); err != nil {
-				t.Error(err)
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		leader, others := e.leader()
+		w := connect(t, others[0])
+		w.create("/e", nil, proto.ModeEphemeral)
+		for id, s := range e.servers {
+			if s == leader {
+				e.net.Kill(host(id + 1))
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 		}
-	}
-	eventually(t, "the others serve under another leader", func() bool {
-		for _, s := range others {
-			st := s.Node().Status()
-			if !st.Serving || st.Leader == leader.cfg.ID {
-				return false
+		eventually(t, "the others serve under another leader", func() bool {
+			for _, s := range others {
+				st := s.Node().Status()
+				if !st.Serving || st.Leader == leader.cfg.ID {
+					return false
+				}
 			}
+			return true
+		})
+		if _, st := w.get("/e", false); st.EphemeralOwner != w.resp.SessionID {
+			t.Errorf("owner 0x%x", st.EphemeralOwner)
 		}
-		return true
+		w.create("/later", nil, proto.ModePersistent)
 	})
-	if _, st := w.get("/e", false); st.EphemeralOwner != w.resp.SessionID {
-		t.Errorf("owner 0x%x", st.EphemeralOwner)
-	}
-	w.create("/later", nil, proto.ModePersistent)
 }
 
 // Cut off from the others, a server falls silent before its clients' sessions
 // can expire, and with read-only mode answers those who asked for that.
 func TestReadOnlyMode(t *testing.T) {
-	t.Parallel()
-	e := startEnsemble(t, 3, func(c *Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond })
-	_, others := e.leader()
-	s := others[0]
-	w := connect(t, s)
-	w.create("/a", []byte("x"), proto.ModePersistent)
-	var rest []string
-	for id, other := range e.servers {
-		if other != s {
-			rest = append(rest, host(id+1))
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		_, others := e.leader()
+		s := others[0]
+		w := connect(t, s)
+		w.create("/a", []byte("x"), proto.ModePersistent)
+		var rest []string
+		for id, other := range e.servers {
+			if other != s {
+				rest = append(rest, host(id+1))
+			}
 		}
-	}
-	cut := host(int(s.cfg.ID))
-	e.net.Partition([]string{cut}, rest)
-	w.wantClosed()
-	eventually(t, "the server is read-only", func() bool { m, _ := s.modes.get(); return m == readOnly })
+		cut := host(int(s.cfg.ID))
+		e.net.Partition([]string{cut}, rest)
+		w.wantClosed()
+		eventually(t, "the server is read-only", func() bool { m, _ := s.modes.get(); return m == readOnly })
 
-	refused := dial(t, s)
-	req := proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true}
-	refused.write(proto.AppendFrame(nil, req.Append(nil)))
-	refused.wantClosed()
+		refused := dial(t, s)
+		req := proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true}
+		refused.write(proto.AppendFrame(nil, req.Append(nil)))
+		refused.wantClosed()
 
-	ro := dial(t, s)
-	ro.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, ReadOnly: true})
-	if !ro.resp.ReadOnly || ro.resp.SessionID == 0 {
-		t.Fatalf("%+v", ro.resp)
-	}
-	if data, _ := ro.get("/a", true); data != "x" {
-		t.Errorf("read %q", data)
-	}
-	for _, op := range []proto.Op{proto.OpSetData, proto.OpSync, proto.OpMulti, proto.OpReconfig} {
-		if got := ro.call(op, nil); got.Err != proto.ErrNotReadOnly {
-			t.Errorf("%v: %v", op, got.Err)
+		ro := dial(t, s)
+		ro.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, ReadOnly: true})
+		if !ro.resp.ReadOnly || ro.resp.SessionID == 0 {
+			t.Fatalf("%+v", ro.resp)
 		}
-	}
-	if got := word(t, s, "isro"); got != "ro" {
-		t.Errorf("isro: %q", got)
-	}
-	if got := s.Status().Server(); got.Mode != "read-only" || got.LocalSessions != 1 {
-		t.Errorf("%+v", got)
-	}
-	e.net.Rejoin([]string{cut}, rest)
-	ro.wantClosed()
-	eventually(t, "the server is back", func() bool { m, _ := s.modes.get(); return m == serving })
-	back := dial(t, s)
-	back.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, SessionID: ro.resp.SessionID, Passwd: ro.resp.Passwd})
-	if back.resp.TimeOut != 0 {
-		t.Error("a session of read-only mode was taken up by the ensemble")
-	}
+		if data, _ := ro.get("/a", true); data != "x" {
+			t.Errorf("read %q", data)
+		}
+		for _, op := range []proto.Op{proto.OpSetData, proto.OpSync, proto.OpMulti, proto.OpReconfig} {
+			if got := ro.call(op, nil); got.Err != proto.ErrNotReadOnly {
+				t.Errorf("%v: %v", op, got.Err)
+			}
+		}
+		if got := word(t, s, "isro"); got != "ro" {
+			t.Errorf("isro: %q", got)
+		}
+		if got := s.Status().Server(); got.Mode != "read-only" || got.LocalSessions != 1 {
+			t.Errorf("%+v", got)
+		}
+		e.net.Rejoin([]string{cut}, rest)
+		ro.wantClosed()
+		eventually(t, "the server is back", func() bool { m, _ := s.modes.get(); return m == serving })
+		back := dial(t, s)
+		back.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, SessionID: ro.resp.SessionID, Passwd: ro.resp.Passwd})
+		if back.resp.TimeOut != 0 {
+			t.Error("a session of read-only mode was taken up by the ensemble")
+		}
+	}, func(c *Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond })
 }
 
 // Many clients on all servers at once: nobody is left without an answer.
 func TestEnsembleUnderLoad(t *testing.T) {
-	t.Parallel()
-	e := startEnsemble(t, 3)
-	const clients, each = 12, 100
-	done := make(chan error, clients)
-	for i := range clients {
-		w := connect(t, e.servers[i%len(e.servers)])
-		go func() {
-			var b []byte
-			for j := range int32(each) {
-				b = appendRequest(b, j, proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/c%d-%d", i, j), ACL: proto.OpenACL()})
-				b = appendRequest(b, j, proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/c%d-%d", i, j)})
-			}
-			w.nc.Write(b)
-			for range 2 * each {
-				frame, err := w.frame()
-				if err != nil {
-					done <- err
-					return
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		const clients, each = 12, 100
+		done := make(chan error, clients)
+		for i := range clients {
+			w := connect(t, e.servers[i%len(e.servers)])
+			go func() {
+				var b []byte
+				for j := range int32(each) {
+					b = appendRequest(b, j, proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/c%d-%d", i, j), ACL: proto.OpenACL()})
+					b = appendRequest(b, j, proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/c%d-%d", i, j)})
 				}
-				r := proto.NewReader(frame)
-				var h proto.ReplyHeader
-				if h.Decode(&r); h.Err != proto.Ok {
-					done <- h.Err
-					return
+				w.nc.Write(b)
+				for range 2 * each {
+					frame, err := w.frame()
+					if err != nil {
+						done <- err
+						return
+					}
+					r := proto.NewReader(frame)
+					var h proto.ReplyHeader
+					if h.Decode(&r); h.Err != proto.Ok {
+						done <- h.Err
+						return
+					}
 				}
-			}
-			done <- nil
-		}()
-	}
-	for range clients {
-		if err := <-done; err != nil {
-			t.Fatal(err)
+				done <- nil
+			}()
 		}
-	}
+		for range clients {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
