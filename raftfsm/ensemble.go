@@ -193,6 +193,14 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 		bound = e.formation.store.seat.Bound
 		first = bound
 	}
+	if seat := e.formation.store.seat; seat.Taken {
+		has, err := raft.HasExistingState(e.n.stores.Logs(), e.n.stores.Stable(), e.n.stores.Snapshots())
+		if err == nil && !has {
+			err = fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew",
+				e.n.cfg.LogDir, e.self.ID, e.n.cfg.SnapDir)
+		}
+		return bootstrap, nil, err
+	}
 	// A founder that was stopped before it wrote its first entry does it now.
 	if bound != nil && bound.Cluster == peer.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == founderID(e.self.ID) {
 		bootstrap = bound.configuration()
@@ -209,6 +217,9 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 		return err
 	}
 	e.formation.member(e.n.identity.RaftID)
+	if len(bootstrap.Servers) > 0 {
+		return e.formation.taken()
+	}
 	return nil
 }
 

@@ -412,3 +412,16 @@ func (f *formation) phaseNow() phase {
 	defer f.mu.Unlock()
 	return f.phase
 }
+
+// taken notes that Raft state exists: a server that is found without it later
+// has lost it, and with it its place.
+func (f *formation) taken() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.store.seat.Taken {
+		return nil
+	}
+	s := f.store.seat
+	s.Taken = true
+	return f.store.save(s)
+}

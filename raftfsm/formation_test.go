@@ -188,6 +188,43 @@ func testFoundingSurvivesRestarts(t *testing.T) {
 	c.settled()
 }
 
+// TestLostRaftState: a server that finds its identity without the Raft state
+// that belongs to it does not start over as who it was.
+func TestLostRaftState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testLostRaftState)
+}
+
+func testLostRaftState(t *testing.T) {
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	c.settled()
+	time.Sleep(time.Second)
+	for id := uint64(1); id <= 3; id++ {
+		c.stop(id)
+	}
+	files, err := os.ReadDir(c.dir(2) + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Name() != identityFile && f.Name() != seatFile {
+			if err := os.RemoveAll(c.dir(2) + "/log/" + f.Name()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := c.start(2)
+	select {
+	case err := <-r.Err():
+		if !strings.Contains(err.Error(), "has lost the Raft state") {
+			t.Errorf("stopped with %v", err)
+		}
+	case <-time.After(patience):
+		t.Errorf("the server runs: %+v", r.Status())
+	}
+}
+
 // wipe empties the disk of a server that does not run.
 func (c *cluster) wipe(id uint64) {
 	c.t.Helper()

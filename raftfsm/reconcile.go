@@ -386,29 +386,34 @@ func (e *ensemble) stepAddress(s *step, server raft.Server, _ farewells) {
 func (e *ensemble) lookoutLoop() {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	var stop context.CancelFunc
+	stop := func() {}
+	defer func() { stop() }()
+	asking := false
 	tick := time.NewTicker(askSlowly)
 	defer tick.Stop()
 	for {
 		outside := e.outside()
 		e.formation.ask(outside)
+		if !outside {
+			if err := e.formation.taken(); err != nil {
+				e.n.mail.post([]event{{kind: evFailed, err: err}})
+				return
+			}
+		}
 		_, leader := e.n.raftNow().LeaderWithID()
 		lost := outside || leader == ""
 		switch {
-		case lost && stop == nil:
-			var ctx context.Context
-			ctx, stop = context.WithCancel(e.ctx)
+		case lost && !asking:
+			ctx, cancel := context.WithCancel(e.ctx)
+			asking, stop = true, cancel
 			e.formation.askAll(ctx, &wg)
-		case !lost && stop != nil:
+		case !lost && asking:
+			asking = false
 			stop()
-			stop = nil
 		}
 		select {
 		case <-tick.C:
 		case <-e.ctx.Done():
-			if stop != nil {
-				stop()
-			}
 			return
 		}
 	}

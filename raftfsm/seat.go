@@ -26,6 +26,7 @@ const seatFile = "ensemble.json"
 type seat struct {
 	Disk  uint64    `json:"disk"`            // random: this data directory
 	Bound *founding `json:"bound,omitempty"` // the founding that this server has promised itself to
+	Taken bool      `json:"taken,omitempty"` // there is Raft state, and it must not be missing again
 }
 
 // founding is the plan by which an ensemble begins.
