@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 60 * time.Second
+
+// zkgo runs a command line that ends by itself.
+func zkgo(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out, diag bytes.Buffer
+	err = run(ctx, args, strings.NewReader(""), &out, &diag)
+	return out.String(), diag.String(), err
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range []string{"", "server", "version"} {
+		out, _, err := zkgo(t, append(strings.Fields(cmd), "--help")...)
+		if err != nil || !strings.Contains(out, "Examples:\n  zkgo ") {
+			t.Errorf("zkgo %s --help: %v\n%s", cmd, err, out)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	out, _, err := zkgo(t, "version")
+	if err != nil || !strings.HasPrefix(out, "zkgo ") || !strings.Contains(out, "(ZooKeeper 3.9") {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	t.Parallel()
+	cfg := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(cfg, []byte("clientPort=2181\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"serve", `unknown command "serve"`},
+		{"server --no-such-flag", "no-such-flag"},
+		{"server /no/such/zoo.cfg", "/no/such/zoo.cfg"},
+		{"server " + cfg, "dataDir"},
+		{"server a.cfg --config b.cfg", "twice"},
+		{"server --set tickTime", "key=value"},
+		{"server --set tickTime=soon", "tickTime"},
+		{"server --log-level loud", "loud"},
+		{"server --log-format xml", "xml"},
+		{"version now", "now"},
+	} {
+		out, _, err := zkgo(t, strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(err.Error(), c.want) || out != "" {
+			t.Errorf("zkgo %s: %v, want something about %q; stdout %q", c.args, err, c.want, out)
+		}
+	}
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// eventually waits for something that nobody announces, unless the command ends.
+func eventually(t *testing.T, what string, ok func() bool, ended <-chan error) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before %s: %v", what, err)
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// A server runs until it is told to stop, and says on stderr where it listens.
+func TestServerRunsUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var log lockedBuffer
+	var out bytes.Buffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"server", "--data-dir", t.TempDir(), "--set", "clientPortAddress=127.0.0.1",
+			"--set", "clientPort=0", "--set", "admin.enableServer=false", "--log-format", "json"}, strings.NewReader(""), &out, &log)
+	}()
+	eventually(t, "the server serves", func() bool { return strings.Contains(log.String(), "serves clients") }, ended)
+	_, rest, _ := strings.Cut(log.String(), `"addresses":"`)
+	addr, _, _ := strings.Cut(rest, `"`)
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Write([]byte("srvr")); err != nil {
+		t.Fatal(err)
+	}
+	var b [17]byte
+	if _, err := nc.Read(b[:]); err != nil || string(b[:]) != "Zookeeper version" {
+		t.Errorf("%q, %v", b, err)
+	}
+	stop()
+	if err := <-ended; err != nil || out.Len() != 0 {
+		t.Errorf("stopped with %v, stdout %q", err, out.String())
+	}
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+func TestConfigurationsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"no directory":  {Config{}, "no data directory"},
+		"id":            {Config{Memory: true, ID: 255}, "255"},
+		"timeouts":      {Config{Memory: true, MinSessionTimeout: time.Hour}, "minSessionTimeout"},
+		"not listed":    {Config{Memory: true, ID: 3, Members: []raftfsm.Member{{ID: 1}, {ID: 2}}}, "3"},
+		"address taken": {Config{Memory: true, ClientAddr: "256.0.0.1:1"}, "listen for clients"},
+	} {
+		if s, err := Start(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want something about %q", name, err, c.want)
+			if s != nil {
+				s.Close()
+			}
+		}
+	}
+}
+
+// On a directory of ZooKeeper's the server would show an empty tree: it does
+// not start, and says what to do.
+func TestADirectoryOfZooKeepers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old := filepath.Join(dir, "version-2")
+	if err := os.Mkdir(old, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{DataDir: dir}.withDefaults()
+	if err := checkDataDir(&cfg); err != nil {
+		t.Errorf("an empty version-2: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(old, "snapshot.0"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(t.Context(), cfg)
+	if !errors.Is(err, ErrZooKeeperData) || !strings.Contains(err.Error(), "zkgo import") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "wal")); err == nil {
+		t.Error("the refused start left a log behind")
+	}
+}
+
+func TestFromZooCfg(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	z, err := zoocfg.ParseText("zoo.cfg", "dataDir="+dir+`
+clientPort=2199
+clientPortAddress=127.0.0.1
+tickTime=500
+initLimit=7
+syncLimit=3
+maxClientCnxns=0
+skipACL=yes
+enforceQuota=true
+4lw.commands.whitelist=ruok, mntr
+server.1=one:2888:3888;2181
+server.2=two:2888:3888:observer
+server.3=three:2888:3888
+`, zoocfg.WithMyID(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := FromZooCfg(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ID != 3 || c.ClientAddr != "127.0.0.1:2199" || c.TickTime != 500*time.Millisecond || c.InitLimit != 7 || c.SyncLimit != 3 ||
+		c.MaxClientCnxns > 0 || !c.SkipACL || !c.EnforceQuota || c.DataDir != dir || c.MinSessionTimeout != time.Second {
+		t.Errorf("%+v", c)
+	}
+	if len(c.FourLetterWords) != 2 || len(c.Members) != 3 {
+		t.Fatalf("%q %+v", c.FourLetterWords, c.Members)
+	}
+	want := raftfsm.Member{ID: 1, QuorumAddr: "one:2888", ElectionAddr: "one:3888", ClientAddr: "0.0.0.0:2181",
+		ConfigNodeTxt: "server.1=one:2888:3888:participant;0.0.0.0:2181"}
+	if c.Members[0] != want || !c.Members[1].Observer {
+		t.Errorf("%+v", c.Members)
+	}
+}
+
+// State on disk survives the server, and ready comes at once.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	cfg := Config{DataDir: t.TempDir()}
+	s, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-s.Ready()
+	w := connect(t, s)
+	w.create("/kept", []byte("x"), 0)
+	w.create("/e", nil, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	w.wantClosed()
+	if _, err := s.Dial(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Dial of a closed server: %v", err)
+	}
+	again := startServer(t, func(c *Config) { c.Memory, c.DataDir = false, cfg.DataDir })
+	next := w.again(again, w.resp.Passwd)
+	if data, _ := next.get("/kept", false); data != "x" || next.resp.SessionID != w.resp.SessionID {
+		t.Errorf("%q, session %x", data, next.resp.SessionID)
+	}
+	if _, st := next.get("/e", false); st.EphemeralOwner != w.resp.SessionID {
+		t.Errorf("owner %x", st.EphemeralOwner)
+	}
+}
