@@ -141,7 +141,7 @@ func (r *Reader) String() string {
 	}
 	b := r.take(n)
 	if !utf8.Valid(b) {
-		return string([]rune(string(b)))
+		return JavaString(b)
 	}
 	if r.alias && n > 0 {
 		return unsafe.String(&b[0], n)

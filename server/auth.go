@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -59,7 +58,7 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 		if s.cfg.DigestDisabled || req.Auth == nil {
 			return nil, false
 		}
-		id, err := digestID(s.cfg.DigestAlg, javaString(req.Auth))
+		id, err := digestID(s.cfg.DigestAlg, proto.JavaString(req.Auth))
 		if err != nil {
 			return nil, false
 		}
@@ -73,14 +72,6 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 		return nil, len(names) > 0 && (len(req.Auth) == 0 || slices.Contains(names, string(req.Auth)))
 	}
 	return nil, false
-}
-
-// javaString decodes bytes as Java does: what is no UTF-8 becomes U+FFFD.
-func javaString(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return string([]rune(string(b)))
 }
 
 // digestID returns user:base64(hash(user:password)); what has no colon is all
