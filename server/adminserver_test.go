@@ -108,10 +108,10 @@ func TestAdminPortInUse(t *testing.T) {
 	var log logBuffer
 	s := startServer(t, func(c *Config) {
 		c.Admin = &Admin{Addr: l.Addr().String(), Optional: true}
-		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	connect(t, s).must(proto.OpPing, nil)
-	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), l.Addr().String()) || s.AdminAddr() != "" {
+	if n := strings.Count(log.String(), l.Addr().String()); n != 1 || s.AdminAddr() != "" {
 		t.Errorf("admin at %q, log:\n%s", s.AdminAddr(), log.String())
 	}
 	for _, a := range []*Admin{{Addr: l.Addr().String()}, {Addr: "256.0.0.1:x", Optional: true}} {
