@@ -64,18 +64,22 @@ func (s *Server) tend() {
 		case <-ticker.C:
 		}
 		now := s.clock()
-		late := now-last > int64(2*every+s.cfg.TickTime)
+		late := now-last > int64(2*every)
 		last = now
 		s.lookForEnsemble(now)
 		s.enterReadOnly()
 		if late {
-			// The whole process stood still: what the clients sent in the
-			// meantime waits in the sockets, unread.
-			s.eachConn(func(c *conn) { c.last.Store(now) })
+			s.credit(now)
 			continue
 		}
 		s.eachConn(func(c *conn) { s.check(c, now) })
 	}
+}
+
+// credit forgives everybody's silence. It is called when the whole process stood
+// still: what the clients sent in the meantime waits in the sockets, unread.
+func (s *Server) credit(now int64) {
+	s.eachConn(func(c *conn) { c.last.Store(now) })
 }
 
 // check closes c if it has been silent for its session's timeout, if it has
