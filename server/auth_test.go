@@ -21,6 +21,7 @@ func TestAuthSchemes(t *testing.T) {
 		{scheme: "digest", auth: "u:p", want: []proto.ID{{Scheme: "digest", ID: "u"}}},
 		{scheme: "digest", auth: "plain", want: []proto.ID{{Scheme: "digest", ID: "plain"}}},
 		{scheme: "digest", auth: "super:secret", want: []proto.ID{{Scheme: "super"}, {Scheme: "digest", ID: "super"}}},
+		{scheme: "digest", auth: "\xff:p", want: []proto.ID{{Scheme: "digest", ID: "\ufffd"}}},
 		{scheme: "ip", auth: "1.2.3.4", want: []proto.ID{}},
 		{scheme: "digest", null: true},
 		{scheme: "world"}, {scheme: "auth"}, {scheme: "super"}, {scheme: "sasl"}, {scheme: "ensemble"}, {scheme: "nonsense"}, {scheme: proto.NullString},
@@ -106,6 +107,21 @@ func TestSASLWithoutConfigurationIsANullToken(t *testing.T) {
 	got := w.must(proto.OpSASL, &proto.SASLRequest{Token: []byte("x")})
 	if w.decode(got, &resp); resp.Token != nil || got.Zxid != 0 {
 		t.Errorf("%+v %q", got.ReplyHeader, resp.Token)
+	}
+	w.send(proto.OpSASL, &proto.SASLRequest{})
+	w.wantClosed()
+}
+
+// A name that is no UTF-8 must not turn into a null one.
+func TestDigestOfBytes(t *testing.T) {
+	t.Parallel()
+	w := connect(t, startServer(t))
+	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "digest", Auth: []byte("\xff:\xff")})
+	w.must(proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}})
+	var resp proto.GetACLResponse
+	w.decode(w.must(proto.OpGetACL, &proto.GetACLRequest{Path: "/a"}), &resp)
+	if want := "\ufffd:ipNoT9MRIoSM4DrYkmqaDGEYOsE="; len(resp.ACL) != 1 || resp.ACL[0].ID.ID != want {
+		t.Errorf("%+v, want %s", resp.ACL, want)
 	}
 }
 

@@ -74,10 +74,15 @@ func TestHandshakeInPieces(t *testing.T) {
 
 func TestAClientThatHasSeenMoreIsTurnedAway(t *testing.T) {
 	t.Parallel()
-	w := dial(t, startServer(t))
-	req := proto.ConnectRequest{TimeOut: 10000, LastZxidSeen: 1 << 40}
-	w.write(proto.AppendFrame(nil, req.Append(nil)))
-	w.wantClosed()
+	s := startServer(t)
+	holder := connect(t, s)
+	for _, session := range []int64{0, holder.resp.SessionID} {
+		w := dial(t, s)
+		req := proto.ConnectRequest{TimeOut: 10000, LastZxidSeen: 1 << 40, SessionID: session, Passwd: holder.resp.Passwd}
+		w.write(proto.AppendFrame(nil, req.Append(nil)))
+		w.wantClosed()
+	}
+	holder.must(proto.OpPing, nil) // nobody took its session
 }
 
 // again opens another connection for w's session.

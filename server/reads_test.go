@@ -66,7 +66,7 @@ func TestGetEphemeralsTakesAPrefixOfText(t *testing.T) {
 	for _, path := range []string{"/ge", "/gex", "/x"} {
 		w.create(path, nil, proto.ModeEphemeral)
 	}
-	for prefix, want := range map[string]int{"/ge": 2, "/": 3, "": 3, proto.NullString: 3, " ": 3, "/none": 0} {
+	for prefix, want := range map[string]int{"/ge": 2, "/": 3, "": 3, proto.NullString: 3, " ": 3, "/\x00": 3, "\t/\x1f": 3, " /ge": 0, "\u00a0": 0, "/none": 0} {
 		var resp proto.GetEphemeralsResponse
 		w.decode(w.must(proto.OpGetEphemerals, &proto.GetEphemeralsRequest{Prefix: prefix}), &resp)
 		if len(resp.Ephemerals) != want {
@@ -126,6 +126,10 @@ func TestRefusedReads(t *testing.T) {
 		{proto.OpGetData, &proto.GetDataRequest{Path: "/none"}, proto.ErrNoNode},
 		{proto.OpGetData, &proto.GetDataRequest{Path: "/secret", Watch: true}, proto.ErrNoAuth},
 		{proto.OpGetData, &proto.GetDataRequest{Path: proto.NullString}, proto.ErrMarshalling},
+		{proto.OpMultiRead, ops(part(proto.OpGetData, &proto.GetDataRequest{Path: "/"}), part(proto.OpGetChildren, &proto.GetChildrenRequest{Path: proto.NullString})), proto.ErrMarshalling},
+		{proto.OpSetWatches, &proto.SetWatches{Data: []string{"/", proto.NullString}, Exist: []string{}, Child: []string{}}, proto.ErrMarshalling},
+		{proto.OpSetWatches, &proto.SetWatches{Data: []string{}, Exist: []string{proto.NullString}, Child: []string{}}, proto.ErrMarshalling},
+		{proto.OpSetWatches2, &proto.SetWatches2{Data: []string{}, Exist: []string{}, Child: []string{proto.NullString}, Persistent: []string{}, PersistentRecursive: []string{}}, proto.ErrMarshalling},
 		{proto.OpGetData, nil, proto.ErrMarshalling},
 		{proto.OpExists, &proto.ExistsRequest{Path: "/none"}, proto.ErrNoNode},
 		{proto.OpExists, &proto.ExistsRequest{Path: "/secret", Watch: true}, proto.ErrNoAuth},
@@ -199,6 +203,18 @@ func TestReadsDoNotAllocate(t *testing.T) {
 			s.tree.RUnlock()
 		}); n != 0 {
 			t.Errorf("%v: %v allocations", v.op, n)
+		}
+	}
+}
+
+// The root has two names, and by one of them it counts itself.
+func TestGetAllChildrenNumberOfTheRoot(t *testing.T) {
+	t.Parallel()
+	w := connect(t, startServer(t))
+	for path, want := range map[string]int32{"/": 3, "": 4, "/zookeeper": 2} {
+		var resp proto.GetAllChildrenNumberResponse
+		if w.decode(w.must(proto.OpGetAllChildrenNumber, &proto.GetAllChildrenNumberRequest{Path: path}), &resp); resp.Total != want {
+			t.Errorf("%q: %d, want %d", path, resp.Total, want)
 		}
 	}
 }

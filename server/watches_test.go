@@ -195,3 +195,23 @@ func TestWatchesEndWithTheirConnection(t *testing.T) {
 	eventually(t, "the watch is gone", func() bool { return s.watches.Size().Total() == 0 })
 	other.create("/a", nil, proto.ModePersistent)
 }
+
+// A null path can be watched, although nothing ever happens there.
+func TestWatchesOfNoPath(t *testing.T) {
+	t.Parallel()
+	w := connect(t, startServer(t))
+	check := &proto.CheckWatchesRequest{Path: proto.NullString, Type: int32(proto.WatcherAny)}
+	for _, mode := range []proto.AddWatchMode{proto.AddWatchPersistent, proto.AddWatchPersistentRecursive} {
+		if got := w.call(proto.OpCheckWatches, check); got.Err != proto.ErrNoWatcher {
+			t.Errorf("before: %v", got.Err)
+		}
+		w.must(proto.OpAddWatch, &proto.AddWatchRequest{Path: proto.NullString, Mode: int32(mode)})
+		w.must(proto.OpCheckWatches, check)
+		w.create("/a", nil, proto.ModePersistent)
+		w.must(proto.OpDelete, &proto.DeleteRequest{Path: "/a", Version: -1})
+		w.must(proto.OpRemoveWatches, check)
+	}
+	none := []string{}
+	w.must(proto.OpSetWatches2, &proto.SetWatches2{Data: none, Exist: none, Child: none, Persistent: []string{proto.NullString}, PersistentRecursive: []string{proto.NullString}})
+	w.must(proto.OpCheckWatches, check)
+}
