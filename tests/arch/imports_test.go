@@ -26,6 +26,12 @@ var rules = []rule{
 	{"raftfsm/peer", nil, "the peer network carries streams and does not know what they mean"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/logstore", "raftfsm/peer"}, "the replicated state does not know the client protocol's connections"},
 	{"server/zoocfg", nil, "a configuration file is read without a server"},
+	{"server/keystore", nil, "certificates are read without a server"},
+	{"server/sasl", nil, "an exchange of tokens knows no connection"},
+	{"server/status", nil, "a picture of a server is data"},
+	{"server/fourletter", []string{"server/status"}, "texts are made from a picture of the server"},
+	{"server/admin", []string{"server/status", "server/fourletter", "server/zoocfg"}, "answers are made from a picture of the server"},
+	{"server/metrics", []string{"server/status"}, "numbers are read from a picture of the server"},
 	{"server", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/..."}, "the server stands on the replicated state, never on the client"},
 	{"cmd/zkgo", []string{"server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
 }
@@ -37,6 +43,9 @@ var libraries = map[string][]string{
 	"github.com/hashicorp/raft-boltdb": {"raftfsm/logstore"},
 	"go.etcd.io/bbolt":                 {"raftfsm/logstore"},
 	"github.com/spf13/cobra":           {"cmd/zkgo"},
+	"github.com/prometheus":            {"server/metrics"},
+	"github.com/pavlo-v-chernykh":      {"server/keystore"},
+	"software.sslmate.com/src":         {"server/keystore"},
 }
 
 func TestImportDirection(t *testing.T) {
