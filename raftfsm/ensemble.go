@@ -403,6 +403,7 @@ func (e *ensemble) closed(error) {
 	if trans != nil {
 		trans.Deposed()
 	}
+	e.reconfigs.abandon()
 }
 
 // leadNow returns the open leadership of this server, nil without.

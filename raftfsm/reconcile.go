@@ -182,6 +182,9 @@ func (e *ensemble) reconcileLoop() {
 					break
 				}
 				e.log.Info("Raft's configuration changed", "change", s.what)
+				if s.leave {
+					break // until Raft has told that somebody else leads
+				}
 			}
 		}
 		select {
@@ -253,7 +256,7 @@ func (e *ensemble) step(since farewells) step {
 			return s
 		}
 	}
-	if s.leave {
+	if s.leave { // there is nothing else to do
 		s.what = "hand over the lead"
 		s.change = func() error {
 			ctx, cancel := context.WithTimeout(e.ctx, changeTimeout)

@@ -143,6 +143,14 @@ func (r *reconfigs) look() (step, <-chan struct{}) {
 	return r.last, r.changed
 }
 
+// abandon forgets the reconfig under way: whoever asked for it asks the next
+// leader.
+func (r *reconfigs) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.target = nil
+}
+
 // busy says whether a reconfig to another membership is under way.
 func (r *reconfigs) busy(target *membership) bool {
 	t := r.current()
