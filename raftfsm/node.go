@@ -205,8 +205,21 @@ func (n *Node) setStatus(s Status) {
 }
 
 // Kick makes the leader look at deadlines and reapable znodes now, for tests
-// that move the clock by hand.
-func (n *Node) Kick() { n.do(n.duties) }
+// that move the clock by hand. When it returns, what follows has been proposed.
+func (n *Node) Kick() {
+	done := make(chan struct{})
+	n.do(func() {
+		defer close(done)
+		if n.lead != nil {
+			n.lead.reaped = time.Time{} // however short the time since the last search
+		}
+		n.duties()
+	})
+	select {
+	case <-done:
+	case <-n.controlDone:
+	}
+}
 
 // do runs f on the control goroutine, some time later.
 func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }

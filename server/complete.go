@@ -44,6 +44,9 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	s.fire(a.Events)
 	s.noteDigest(a.Zxid)
 	p, _ := a.Waiter.(*pending)
+	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
+		defer done(a) // of a command that was proposed beside the clients' ones
+	}
 	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
 		s.sessionClosed(a.Session, p)
 	}

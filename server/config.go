@@ -77,6 +77,8 @@ type Config struct {
 	// show it; nil without.
 	ZooCfg *zoocfg.Config
 
+	Interceptor Interceptor // between the clients and the server, for tests; nil: nobody
+
 	Now    func() time.Time // wall clock of transactions; default time.Now
 	Logger *slog.Logger     // default: discard
 }

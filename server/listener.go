@@ -52,6 +52,14 @@ func (s *Server) accept(l net.Listener, port *tlsPort) {
 
 // begin starts the reader of a new connection. One too many is closed at once.
 func (s *Server) begin(nc net.Conn, port *tlsPort) {
+	if ic := s.cfg.Interceptor; ic != nil {
+		accepted := ic.Accept(nc)
+		if accepted == nil {
+			_ = nc.Close()
+			return
+		}
+		nc = accepted
+	}
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}

@@ -49,7 +49,14 @@ func (c *conn) request(w *work, frame []byte) bool {
 		return false
 	}
 	w.last = lastRequest{op: h.Op, xid: h.Xid}
-	body := r.Rest()
+	if c.s.cfg.Interceptor != nil {
+		return c.intercept(w, h, r.Rest())
+	}
+	return c.execute(w, h, r.Rest())
+}
+
+// execute does what the request asks for. It reports false as request does.
+func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	if c.mayNot(h.Op) {
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
 	}

@@ -125,11 +125,14 @@ func (s *Server) sessionClosed(sid int64, p *pending) {
 // waits for an answer, is alive as far as we can tell.
 func (h handler) Live(dst []int64) []int64 {
 	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
 	for sid, c := range h.s.sessions {
 		if c.heard.Swap(false) || c.waiting.Load() != 0 {
 			dst = append(dst, sid)
 		}
+	}
+	h.s.mu.Unlock()
+	if ic := h.s.cfg.Interceptor; ic != nil {
+		dst = ic.Live(dst)
 	}
 	return dst
 }

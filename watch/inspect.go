@@ -46,6 +46,21 @@ func (t *Table) Counts() Counts {
 	return c
 }
 
+// Each calls f for every watch of every watcher, with the table locked.
+func (t *Table) Each(f func(w *Watcher, path string, k Kind)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, e := range t.entries {
+		for _, g := range e.regs {
+			for k := Data; k <= Recursive; k++ {
+				if g.kinds&setOf(k) != 0 {
+					f(g.w, path, k)
+				}
+			}
+		}
+	}
+}
+
 // ByPath returns the watchers of the data list by path, as wchp prints them.
 func (t *Table) ByPath() map[string][]*Watcher {
 	t.mu.Lock()
