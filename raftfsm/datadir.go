@@ -1,11 +1,13 @@
 package raftfsm
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +27,18 @@ type identity struct {
 	Server  uint64        `json:"server"`  // server id as in zoo.cfg
 	RaftID  raft.ServerID `json:"raftId"`  // never used again after the directory was lost
 	Cluster string        `json:"cluster"` // hexadecimal cluster id
+	Sum     uint32        `json:"sum"`     // CRC-32C of the same with a sum of 0
+}
+
+// marshal returns i as it is in the file, but for the newline behind it.
+func (i identity) marshal() ([]byte, error) {
+	i.Sum = 0
+	b, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	i.Sum = crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+	return json.Marshal(i)
 }
 
 // newIdentity returns the identity of a server that begins a history.
@@ -59,18 +73,21 @@ func readIdentity(dir string) (identity, bool, error) {
 		return identity{}, false, fmt.Errorf("%s is damaged: %w", path, err)
 	}
 	cluster, err := hex.DecodeString(id.Cluster)
+	want, _ := id.marshal() // always can be
 	switch {
 	case id.Format != identityFormat:
 		return identity{}, false, fmt.Errorf("%s has format %d, this server knows %d", path, id.Format, identityFormat)
 	case err != nil || len(cluster) != clusterIDSize || id.Server == 0 || id.RaftID == "":
 		return identity{}, false, fmt.Errorf("%s is damaged: server %d, raft id %q, cluster %q", path, id.Server, id.RaftID, id.Cluster)
+	case !bytes.Equal(bytes.TrimSuffix(b, []byte("\n")), want):
+		return identity{}, false, fmt.Errorf("%s is damaged: checksum mismatch", path)
 	}
 	return id, true, nil
 }
 
 // write makes i the identity in dir, durably.
 func (i identity) write(dir string) error {
-	b, err := json.Marshal(i)
+	b, err := i.marshal()
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,16 @@ func TestForeignDirectories(t *testing.T) {
 				t.Fatalf("%d of %d bytes are an identity", i, len(whole))
 			}
 		}
+		for i := range len(whole) - 1 {
+			flipped := bytes.Clone(whole)
+			flipped[i] ^= 4
+			if err := os.WriteFile(path, flipped, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if id, _, err := readIdentity(cfg.LogDir); err == nil {
+				t.Fatalf("byte %d is flipped, and the identity is %+v", i, id)
+			}
+		}
 		if err := os.WriteFile(path, whole[:20], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -93,6 +103,38 @@ func TestForeignDirectories(t *testing.T) {
 		mixed.SnapDir = foreign.SnapDir
 		mustRefuse(t, mixed)
 		start(t, cfg) // nothing of all this did any harm
+	})
+}
+
+// TestForeignLog starts a server on entries of another cluster. It stops, with
+// Raft leading and about to read on, and that must not take the program down.
+func TestForeignLog(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
+		used(t, cfg, 100, false)
+		id, _, err := readIdentity(cfg.LogDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id.Cluster = newIdentity(1).Cluster
+		if err := id.write(cfg.LogDir); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Handler = newRecorder()
+		n, err := Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err = <-n.Err():
+		case <-time.After(patience):
+		}
+		if err == nil || !strings.Contains(err.Error(), id.Cluster) {
+			t.Errorf("the server stops with: %v", err)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -431,7 +431,7 @@ func (e *ensemble) status(*Status, bool) {}
 
 // settle implements others.
 func (e *ensemble) settle() {
-	if !e.n.failed() && e.n.raftNow() != nil {
+	if !e.n.halted && e.n.raftNow() != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*electionTimeout)
 		if err := e.transfer(ctx); err != nil {
 			e.log.Info("the lead was not handed over", "err", err)

@@ -70,7 +70,7 @@ func (n *Node) control() {
 		case err := <-unsent:
 			n.unfollow(err)
 		case err := <-n.stores.Failed():
-			n.halt(err)
+			n.storesFailed(err)
 		case <-n.duty.C:
 			n.duties()
 		case <-n.stopping:
@@ -142,7 +142,7 @@ func (n *Node) openLead() {
 	n.deadlines.reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
-		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Now, claim: n.machine.lastCheck,
+		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Now, sizes: &n.proposed, claim: n.machine.lastCheck,
 		local: n.intake, remote: n.remote, wake: n.wake,
 	}
 	n.lead.proposer.start(&n.background)
@@ -209,6 +209,12 @@ func (n *Node) halt(err error) {
 	n.errs <- err
 }
 
+// storesFailed is halt for an error of the stores.
+func (n *Node) storesFailed(err error) {
+	n.broken = true
+	n.halt(err)
+}
+
 // leave is the end of the control goroutine: what waits is still proposed, as
 // long as that goes well. An answer that Raft owes when it is shut down may
 // never come, so it is waited for before.
@@ -224,7 +230,7 @@ func (n *Node) leave() {
 		case err := <-n.lead.refused:
 			n.stepDown(err)
 		case err := <-n.stores.Failed():
-			n.halt(err)
+			n.storesFailed(err)
 		case <-timer.C:
 			n.stepDown(ErrClosed)
 		}
@@ -234,7 +240,7 @@ func (n *Node) leave() {
 		select {
 		case <-l.proposer.done:
 		case err := <-n.stores.Failed():
-			n.halt(err)
+			n.storesFailed(err)
 		case <-timer.C:
 		}
 		l.proposer.halt()

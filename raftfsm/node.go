@@ -50,6 +50,8 @@ type Node struct {
 	statusMu sync.Mutex
 	status   Status
 
+	proposed proposalSizes
+
 	// incarnation of the leadership that this server believes in; 0 none.
 	incarnation atomic.Uint64
 	deadlines   *deadlines
@@ -60,6 +62,7 @@ type Node struct {
 	lead        *leadership
 	forwarding  *forwarding // while this server follows
 	halted      bool
+	broken      bool // halted by the stores
 	duty, retry *time.Timer
 	dutyAt      time.Time // when duty fires; zero: it is not set
 	live        []int64
@@ -258,8 +261,9 @@ func (n *Node) close() error {
 	n.duty.Stop()
 	n.retry.Stop()
 	var errs []error
-	if n.failed() {
-		// Raft's goroutines wait for the store, and the store for its Close.
+	if n.broken {
+		// Raft's goroutines wait for the stores, and the stores for their Close.
+		// After any other failure Raft goes on, and would panic on closed stores.
 		errs = append(errs, n.closeStores())
 	}
 	n.others.settle()
@@ -273,8 +277,6 @@ func (n *Node) close() error {
 	}
 	return errors.Join(errs...)
 }
-
-func (n *Node) failed() bool { return n.halted }
 
 // waitFor runs f and waits for it up to closeLimit.
 func waitFor(f func()) bool {
