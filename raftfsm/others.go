@@ -58,6 +58,9 @@ type others interface {
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
 
+	// learners returns the servers that follow this one, which leads.
+	learners() []Learner
+
 	// transfer hands the lead to another server.
 	transfer(ctx context.Context) error
 

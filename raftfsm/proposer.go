@@ -29,6 +29,7 @@ type proposer struct {
 	policy      tree.Policy
 	now         func() time.Time
 	claim       func() check // the newest state to compare with
+	sizes       *proposalSizes
 
 	local  *intake
 	remote *remoteRuns
@@ -143,6 +144,7 @@ func (p *proposer) collect() []byte {
 	p.seq++
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	h.append(b[:0])
+	p.sizes.note(len(b))
 	if cap(b) <= maxSpareBytes {
 		p.scratch = b
 	}

@@ -81,9 +81,9 @@ func (v picture) Metrics() []status.Metric {
 func (v picture) leading(m *monitor, p status.Server) {
 	note := func(name string, n int64) { m.text(name, strconv.FormatInt(n, 10)) }
 	note("followers", int64(p.Learners))
-	note("learners", int64(p.Learners))
-	note("synced_followers", int64(p.SyncedFollowers))
-	note("synced_observers", int64(p.SyncedObservers))
+	m.int("learners", int64(p.Learners))
+	m.int("synced_followers", int64(p.SyncedFollowers))
+	m.int("synced_observers", int64(p.SyncedObservers))
 	m.never("synced_non_voting_followers")
 	m.never("pending_syncs")
 	m.int("quorum_size", int64(p.QuorumSize))

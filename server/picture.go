@@ -69,6 +69,22 @@ func (v picture) role(p *status.Server) {
 	p.Mode = modeName(m, st.Role)
 	if p.Leads {
 		p.LeaderUptime = v.s.inRole()
+		v.following(p)
+	}
+}
+
+// following fills in what a leader knows of the servers that follow it.
+func (v picture) following(p *status.Server) {
+	sizes := v.s.node.ProposalSizes()
+	p.LastProposal, p.MinProposal, p.MaxProposal = sizes.Last, sizes.Min, sizes.Max
+	for _, l := range v.s.node.Learners() {
+		p.Learners++
+		switch {
+		case l.Synced && l.Observer:
+			p.SyncedObservers++
+		case l.Synced:
+			p.SyncedFollowers++
+		}
 	}
 }
 

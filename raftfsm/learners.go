@@ -1,0 +1,79 @@
+package raftfsm
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Learner is another server as the leader sees it.
+type Learner struct {
+	ID       uint64
+	Addr     string // of its quorum port
+	Observer bool
+	Synced   bool // it has followed this leader within syncLimit ticks
+}
+
+// Learners returns the servers that follow this one; none unless it leads.
+func (n *Node) Learners() []Learner { return n.others.learners() }
+
+// learners implements others.
+func (alone) learners() []Learner { return nil }
+
+// learners implements others.
+func (e *ensemble) learners() []Learner {
+	r, trans := e.n.raftNow(), e.transportNow()
+	if r == nil || trans == nil || e.leadNow() == nil {
+		return nil
+	}
+	term, limit := r.CurrentTerm(), time.Duration(e.n.cfg.SyncLimit)*e.n.cfg.TickTime
+	var found []Learner
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		id := serverOf(s.ID)
+		if id == e.self.ID {
+			continue
+		}
+		contact := trans.Contact(term, s.ID)
+		found = append(found, Learner{
+			ID: id, Addr: string(s.Address), Observer: s.Suffrage != raft.Voter,
+			Synced: !contact.IsZero() && time.Since(contact) < limit,
+		})
+	}
+	return found
+}
+
+// ProposalSizes are the sizes in bytes of the log entries that this server has
+// proposed; −1 before the first.
+type ProposalSizes struct{ Last, Min, Max int64 }
+
+// proposalSizes keeps ProposalSizes.
+type proposalSizes struct {
+	mu    sync.Mutex
+	sizes ProposalSizes
+	any   bool
+}
+
+// note counts one entry.
+func (p *proposalSizes) note(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := int64(bytes)
+	if !p.any {
+		p.any, p.sizes.Min = true, size
+	}
+	p.sizes.Last = size
+	p.sizes.Min = min(p.sizes.Min, size)
+	p.sizes.Max = max(p.sizes.Max, size)
+}
+
+// ProposalSizes returns the sizes so far.
+func (n *Node) ProposalSizes() ProposalSizes {
+	p := &n.proposed
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.any {
+		return ProposalSizes{-1, -1, -1}
+	}
+	return p.sizes
+}
