@@ -234,12 +234,14 @@ func (c *cluster) wipe(id uint64) {
 	}
 }
 
-// voters counts the votes that the leader's Raft counts.
+// voters counts the running servers whose votes the leader's Raft counts: a
+// server that was there before under the same number is not one of them.
 func (c *cluster) voters() int {
 	_, r := c.leader()
 	n := 0
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
-		if s.Suffrage == 0 {
+		here := c.rigs[serverOf(s.ID)]
+		if s.Suffrage == 0 && here != nil && here.raftNow() != nil && here.identity.RaftID == s.ID {
 			n++
 		}
 	}
