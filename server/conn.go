@@ -59,6 +59,8 @@ type conn struct {
 	head     *pending
 	tail     *pending
 	held     int           // bytes of requests in the queue
+	due      int           // about how long the replies to the reads in the queue will be
+	pushing  int           // bytes taken from out that are being written
 	wait     chan struct{} // closed to wake the reader, which waits for the queue or the output to drain
 	closed   bool          // nothing may be queued any more
 	hangUp   bool          // close once out has been written

@@ -115,9 +115,12 @@ func (s *Server) closeLargest() {
 	most := 0
 	s.eachConn(func(c *conn) {
 		c.mu.Lock()
-		n := 0
+		n := c.pushing
 		if c.out != nil {
-			n = len(c.out.b)
+			n += len(c.out.b)
+		}
+		if c.closed {
+			n = 0 // it is being seen to
 		}
 		c.mu.Unlock()
 		if n > most {

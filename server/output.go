@@ -6,8 +6,8 @@ import (
 )
 
 // queue appends b to what c has to send; c.mu is held. Over its bound the
-// connection is closed: its client does not read. What is being written is not
-// counted, so one reply may be of any size.
+// connection is closed: its client does not read. What is being written does not
+// count here, so one reply may be of any size.
 func (c *conn) queue(b []byte) {
 	if c.closed || len(b) == 0 {
 		return
@@ -55,11 +55,11 @@ func (c *conn) take() *buffer {
 	return c.takeMore()
 }
 
-// takeMore hands over the output; c.mu is held.
+// takeMore hands over the output, which still counts until it has been written;
+// c.mu is held.
 func (c *conn) takeMore() *buffer {
 	b := c.out
-	c.out = nil
-	c.s.queuedOut.Add(-int64(len(b.b)))
+	c.out, c.pushing = nil, len(b.b)
 	return b
 }
 
@@ -69,6 +69,8 @@ func (c *conn) written(b *buffer, err error) *buffer {
 	c.s.bufs.put(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.s.queuedOut.Add(-int64(c.pushing))
+	c.pushing = 0
 	if err == nil && c.out != nil {
 		return c.takeMore()
 	}

@@ -14,6 +14,7 @@ type pending struct {
 	arrived  int64      // clock
 	ids      []proto.ID
 	body     []byte // a copy; of writes none is needed
+	weight   int    // of a read: about how long its reply will be
 	connect  *connecting
 }
 
@@ -57,6 +58,7 @@ func (c *conn) push(p *pending) bool {
 	}
 	c.tail = p
 	c.held += len(p.body)
+	c.due += p.weight
 	c.waiting.Add(1)
 	if p.inFlight {
 		c.s.outstanding.Add(1)
@@ -72,6 +74,7 @@ func (c *conn) pop() *pending {
 		c.tail = nil
 	}
 	c.held -= len(p.body)
+	c.due -= p.weight
 	c.waiting.Add(-1)
 	if p.inFlight {
 		c.s.outstanding.Add(-1)

@@ -33,6 +33,7 @@ func (c *conn) handle() bool {
 		if w.replies != nil && len(w.replies.b) > flushAbove || w.n >= maxLocked {
 			c.settle(w)
 			c.flush()
+			ok = ok && (c.ended || c.awaitOutput())
 		}
 	}
 	c.settle(w)
@@ -82,13 +83,9 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
 	if c.waiting.Load() != 0 {
 		c.settle(w)
-		p := c.s.newPending(c, h.Op, h.Xid)
-		p.body = append(p.body, body...)
-		p.ids, p.refuse = c.identities(), refuse
-		if c.push(p) {
-			return true
+		if queued, ok := c.queueRead(h, body, refuse); queued || !ok {
+			return ok
 		}
-		c.s.freePending(p)
 	}
 	if !w.locked {
 		c.s.tree.RLock()
@@ -103,6 +100,9 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)
 	w.zxid = q.zxid
 	w.n++
+	if slow(h.Op) {
+		w.n = maxLocked
+	}
 	w.done++
 	if q.hangUp {
 		c.endWith()
@@ -179,10 +179,16 @@ func (c *conn) pace() bool {
 	}
 	s := c.s
 	if c.waiting.Load() == 0 {
-		return c.await(func() bool { return !c.writing || c.out == nil || len(c.out.b) < flushAbove })
+		return c.awaitOutput()
 	}
 	if s.outstanding.Load() >= int64(s.cfg.GlobalOutstanding) {
 		return c.await(func() bool { return c.head == nil })
 	}
 	return c.await(func() bool { return !c.crowded() })
+}
+
+// awaitOutput waits while somebody else is writing to the client and much is
+// queued behind that. It reports false when the connection has been closed.
+func (c *conn) awaitOutput() bool {
+	return c.await(func() bool { return !c.writing || c.out == nil || len(c.out.b) < flushAbove })
 }

@@ -154,19 +154,23 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 }
 
 // multiRead answers each of its reads as such, with a code of its own. Watches
-// are not left.
+// are not left. A short request can ask for any amount of data: what is more
+// than may be queued for a client is refused.
 func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.MultiRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); r.Err() != nil || len(req.Ops) > 0 && req.Ops[0].Op.Kind() != proto.Read {
 		return proto.ErrMarshalling, out
 	}
+	start := len(out)
 	for _, op := range req.Ops {
 		path := readPath(op)
 		if path == proto.NullString {
 			return proto.ErrMarshalling, out
 		}
-		out = s.readOne(q, op, path, out)
+		if out = s.readOne(q, op, path, out); len(out)-start > s.cfg.MaxOutput {
+			return proto.ErrMarshalling, out
+		}
 	}
 	return proto.Ok, proto.AppendMultiEnd(out)
 }
