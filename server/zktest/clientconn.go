@@ -1,0 +1,126 @@
+package zktest
+
+import (
+	"net"
+	"sync"
+)
+
+// clientConn is the server's end of a client's connection. It can hang: then
+// nothing gets through in either direction, and nothing is lost.
+type clientConn struct {
+	net.Conn
+	gate *gate
+	key  string // the client's address
+	done chan struct{}
+	once sync.Once
+
+	mu   sync.Mutex
+	hung chan struct{} // closed by release; nil: the connection works
+}
+
+// direct is what a connection inside the process can do besides.
+type direct interface {
+	WaitRead() error
+	TryWrite(b []byte) (int, error)
+}
+
+// directConn is a clientConn inside the process.
+type directConn struct {
+	*clientConn
+	inner direct
+}
+
+func newClientConn(nc net.Conn, g *gate) *clientConn {
+	return &clientConn{Conn: nc, gate: g, key: nc.RemoteAddr().String(), done: make(chan struct{})}
+}
+
+// asConn is what the server gets.
+func (c *clientConn) asConn() net.Conn {
+	if d, ok := c.Conn.(direct); ok {
+		return directConn{c, d}
+	}
+	return c
+}
+
+// hang stops everything until release.
+func (c *clientConn) hang() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hung == nil {
+		c.hung = make(chan struct{})
+	}
+}
+
+func (c *clientConn) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hung != nil {
+		close(c.hung)
+		c.hung = nil
+	}
+}
+
+// hanging returns a channel that is closed when c goes on, nil if it does.
+func (c *clientConn) hanging() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hung
+}
+
+// await waits until c does not hang.
+func (c *clientConn) await() error {
+	for {
+		hung := c.hanging()
+		if hung == nil {
+			return nil
+		}
+		select {
+		case <-hung:
+		case <-c.done:
+			return net.ErrClosed
+		}
+	}
+}
+
+// Read implements net.Conn. What came while c hangs is kept back.
+func (c *clientConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if hung := c.await(); hung != nil {
+		return 0, hung
+	}
+	return n, err
+}
+
+// Write implements net.Conn. While c hangs it waits, as on a full socket.
+func (c *clientConn) Write(b []byte) (int, error) {
+	if err := c.await(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// Close implements net.Conn.
+func (c *clientConn) Close() error {
+	c.once.Do(func() {
+		close(c.done)
+		c.gate.forget(c)
+	})
+	return c.Conn.Close()
+}
+
+// WaitRead waits until something can be read.
+func (c directConn) WaitRead() error {
+	err := c.inner.WaitRead()
+	if hung := c.await(); hung != nil {
+		return hung
+	}
+	return err
+}
+
+// TryWrite writes what can be written without waiting: nothing while c hangs.
+func (c directConn) TryWrite(b []byte) (int, error) {
+	if c.hanging() != nil {
+		return 0, nil
+	}
+	return c.inner.TryWrite(b)
+}

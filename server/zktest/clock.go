@@ -1,0 +1,73 @@
+package zktest
+
+import (
+	"sync"
+	"time"
+)
+
+// clock is the wall clock of a server: time as it passes, and what Advance adds.
+type clock struct {
+	mu      sync.Mutex
+	ahead   time.Duration
+	changed chan struct{} // closed and replaced by advance
+}
+
+func newClock() *clock { return &clock{changed: make(chan struct{})} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// sleep returns when d has passed, by itself or by Advance, and reports false
+// when stop was closed before.
+func (c *clock) sleep(d time.Duration, stop <-chan struct{}) bool {
+	end := c.now().Add(d)
+	for {
+		c.mu.Lock()
+		left, changed := time.Until(end.Add(-c.ahead)), c.changed
+		c.mu.Unlock()
+		if left <= 0 {
+			return true
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-stop:
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// patience is how long a method waits for what has to happen.
+const patience = 30 * time.Second
+
+// Pauses of poll.
+const (
+	firstPause   = 50 * time.Microsecond
+	longestPause = 5 * time.Millisecond
+)
+
+// poll waits until ok, and reports false when that takes longer than patience.
+func poll(ok func() bool) bool {
+	pause := firstPause
+	for end := time.Now().Add(patience); !ok(); pause = min(2*pause, longestPause) {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}

@@ -1,0 +1,257 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// Cluster is an ensemble that a test runs: servers in this process, with a
+// network in memory between them. Its methods are for the test's goroutine.
+type Cluster struct {
+	t       testing.TB
+	opts    options
+	clock   *clock
+	logs    *logs
+	net     *peer.Memory
+	servers []*Server // by id − 1
+
+	group   []int        // which side of a partition each server is on
+	paused  []bool       // stand still
+	closing []chan error // of a killed server, until it has ended
+	over    sync.Once
+}
+
+// RunCluster starts n servers, 1 to 254, and returns when all of them serve.
+func RunCluster(t testing.TB, n int, opts ...Option) *Cluster {
+	t.Helper()
+	o := newOptions(opts)
+	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: peer.NewMemory(),
+		group: make([]int, n), paused: make([]bool, n), closing: make([]chan error, n)}
+	var members []raftfsm.Member
+	for id := 1; id <= n; id++ {
+		members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})
+	}
+	for id := 1; id <= n; id++ {
+		s := newServer(t, o, id, host(id), c.clock, c.logs)
+		s.cluster = c
+		if n > 1 {
+			s.members, s.network = members, c.net.Host(host(id))
+		}
+		c.servers = append(c.servers, s)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.show()
+		}
+		c.Close()
+		c.logs.end()
+	})
+	for _, s := range c.servers {
+		if err := s.start(); err != nil {
+			t.Fatalf("zktest: start of server %d: %v", s.id, err)
+		}
+	}
+	for _, s := range c.servers {
+		if !s.awaitReady() {
+			t.Fatalf("zktest: server %d does not serve within %v: %+v", s.id, patience, s.Server().Node().Status())
+		}
+	}
+	return c
+}
+
+// host is what a server is called in the network between the servers, and in
+// the logs.
+func host(id int) string { return "server" + strconv.Itoa(id) }
+
+// show writes what every server holds to the log of a test that has failed.
+func (c *Cluster) show() {
+	for _, s := range c.servers {
+		if srv := s.Server(); srv != nil {
+			c.t.Logf("zktest: %s, running: %v, %+v, the znodes at the end:\n%s", s.name, s.isUp(), srv.Node().Status(), s.Dump())
+		}
+	}
+}
+
+// Close stops all servers before the test ends.
+func (c *Cluster) Close() {
+	c.t.Helper()
+	c.over.Do(func() {
+		var wg sync.WaitGroup
+		for i, s := range c.servers {
+			wg.Go(s.Close)
+			if c.closing[i] != nil {
+				<-c.closing[i]
+			}
+		}
+		wg.Wait()
+	})
+}
+
+// Servers returns the members in the order of their ids, also those that do not
+// run.
+func (c *Cluster) Servers() []*Server { return append([]*Server(nil), c.servers...) }
+
+// Server returns the member with an id, 1 to n.
+func (c *Cluster) Server(id int) *Server {
+	c.t.Helper()
+	if id < 1 || id > len(c.servers) {
+		c.t.Fatalf("zktest: there is no server %d in a cluster of %d", id, len(c.servers))
+	}
+	return c.servers[id-1]
+}
+
+// Addrs returns where clients find the members, in the order of their ids.
+func (c *Cluster) Addrs() []string {
+	c.t.Helper()
+	var addrs []string
+	for _, s := range c.servers {
+		addrs = append(addrs, s.Addrs()...)
+	}
+	return addrs
+}
+
+// Hosts returns the addresses by which Dialer knows the members. They need no
+// look-up.
+func (c *Cluster) Hosts() []string {
+	var hosts []string
+	for _, s := range c.servers {
+		hosts = append(hosts, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.id)))
+	}
+	return hosts
+}
+
+// Dialer connects to the members without a socket, for go-zookeeper's
+// WithDialer. Its addresses are those of Hosts.
+func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return func(_, address string, _ time.Duration) (net.Conn, error) {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		id, err := strconv.Atoi(port)
+		if err != nil || id < 1 || id > len(c.servers) {
+			return nil, fmt.Errorf("zktest: %s is none of %v", address, c.Hosts())
+		}
+		return c.servers[id-1].Dial()
+	}
+}
+
+// leads returns the server that leads, as far as one can see from outside: of
+// those that think so the one of the newest epoch. Nil means none.
+func (c *Cluster) leads() *Server {
+	var leader *Server
+	var epoch uint32
+	for i, s := range c.servers {
+		if !s.isUp() || c.paused[i] {
+			continue
+		}
+		st := s.Server().Node().Status()
+		alone := st.Role == raftfsm.Standalone
+		if (st.Role == raftfsm.Leader || alone) && st.Serving && (leader == nil || st.Epoch > epoch) {
+			leader, epoch = s, st.Epoch
+		}
+	}
+	return leader
+}
+
+// Leader returns the server that leads, and waits until there is one.
+func (c *Cluster) Leader() (leader *Server) {
+	c.t.Helper()
+	c.wait("a leader", func() bool {
+		leader = c.leads()
+		return leader != nil
+	})
+	return leader
+}
+
+// Follower returns a server that follows the leader, and waits until there is
+// one.
+func (c *Cluster) Follower() (follower *Server) {
+	c.t.Helper()
+	c.wait("a server that follows", func() bool {
+		follower = nil
+		lead := c.leads()
+		if lead == nil {
+			return false
+		}
+		for _, s := range c.servers {
+			if s != lead && c.follows(s, lead) {
+				follower = s
+			}
+		}
+		return follower != nil
+	})
+	return follower
+}
+
+// follows reports whether s hears of lead and serves, or is lead.
+func (c *Cluster) follows(s, lead *Server) bool {
+	if s == lead {
+		return true
+	}
+	if !s.isUp() || c.paused[s.id-1] || c.group[s.id-1] != c.group[lead.id-1] {
+		return false
+	}
+	st := s.Server().Node().Status()
+	return st.Serving && st.Leader == uint64(lead.id)
+}
+
+// WaitServing waits until every server that can be part of the ensemble is.
+func (c *Cluster) WaitServing() {
+	c.t.Helper()
+	c.wait("all servers serve", func() bool {
+		lead := c.leads()
+		if lead == nil {
+			return false
+		}
+		for i, s := range c.servers {
+			if s.isUp() && !c.paused[i] && c.group[i] == c.group[lead.id-1] && !c.follows(s, lead) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (c *Cluster) wait(what string, ok func() bool) {
+	c.t.Helper()
+	if !poll(ok) {
+		c.t.Fatalf("zktest: not within %v: %s", patience, what)
+	}
+}
+
+// ForceLeaderChange has the leader hand the lead to another server, and returns
+// that one when it leads.
+func (c *Cluster) ForceLeaderChange() *Server {
+	c.t.Helper()
+	old := c.Leader()
+	if len(c.servers) == 1 {
+		c.t.Fatal("zktest: ForceLeaderChange: there is no other server")
+	}
+	c.logs.say("%s is made to hand over the lead", old.name)
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		err = errors.Join(old.Server().Node().Transfer(ctx), err)
+		cancel()
+		var lead *Server
+		for range attempts {
+			if lead = c.leads(); lead != nil && lead != old {
+				c.logs.say("%s leads", lead.name)
+				return lead
+			}
+			time.Sleep(longestPause)
+		}
+	}
+	c.t.Fatalf("zktest: %s still leads after %v: %v", old.name, patience, err)
+	return nil
+}

@@ -1,0 +1,234 @@
+package zktest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zkgo/zkgo/tree"
+)
+
+// links has the network between the servers be as the partition and the pauses
+// want it.
+func (c *Cluster) links() {
+	for i := range c.servers {
+		for j := range c.servers {
+			if i == j {
+				continue
+			}
+			if c.group[i] != c.group[j] || c.paused[i] || c.paused[j] {
+				c.net.Hold(host(i+1), host(j+1))
+			} else {
+				c.net.Heal(host(i+1), host(j+1))
+			}
+		}
+	}
+}
+
+// Partition cuts the network between the servers: those of one list reach one
+// another and nobody else; the servers on no list are a group of their own.
+// Clients reach all of them. It replaces an earlier partition.
+func (c *Cluster) Partition(groups ...[]int) {
+	c.t.Helper()
+	clear(c.group)
+	for i, ids := range groups {
+		for _, id := range ids {
+			c.Server(id)
+			c.group[id-1] = i + 1
+		}
+	}
+	c.logs.say("the network is cut: %v reach only one another, and so do the others", groups)
+	c.links()
+}
+
+// Heal ends a partition. What was underway arrives now.
+func (c *Cluster) Heal() {
+	c.t.Helper()
+	clear(c.group)
+	c.logs.say("the network is whole again")
+	c.links()
+}
+
+// Pause makes a server stand still, as SIGSTOP does as far as others can see:
+// no server and no client hears from it, and connections to it stay open.
+func (c *Cluster) Pause(id int) {
+	c.t.Helper()
+	s := c.Server(id)
+	c.logs.say("%s stands still", s.name)
+	c.paused[id-1] = true
+	s.gate.set(&s.gate.paused, true)
+	for _, conn := range s.gate.ofSession(0) {
+		conn.hang()
+	}
+	c.links()
+}
+
+// Resume ends Pause.
+func (c *Cluster) Resume(id int) {
+	c.t.Helper()
+	s := c.Server(id)
+	c.logs.say("%s goes on", s.name)
+	c.paused[id-1] = false
+	s.gate.set(&s.gate.paused, false)
+	for _, conn := range s.gate.ofSession(0) {
+		conn.release()
+	}
+	c.links()
+}
+
+// Kill ends a server as kill -9 does: in the middle of everything. Its port
+// refuses clients.
+func (c *Cluster) Kill(id int) {
+	c.t.Helper()
+	s := c.Server(id)
+	s.mu.Lock()
+	was := s.up
+	s.up = false
+	s.mu.Unlock()
+	if !was {
+		c.t.Fatalf("zktest: Kill: %s does not run", s.name)
+	}
+	c.logs.say("%s is killed", s.name)
+	c.net.Kill(host(id))
+	srv := s.Server()
+	list := s.gate.ofSession(0)
+	for _, conn := range list {
+		_ = conn.Close()
+	}
+	closed := make(chan error, 1)
+	c.closing[id-1] = closed
+	go func() { // it may wait for others that it cannot reach any more
+		closed <- srv.Close()
+		close(closed)
+	}()
+}
+
+// Restart starts a server that was killed, at the same address, and waits until
+// it serves. With OnDisk it has its data; otherwise it comes as a server does
+// whose disk was replaced, which takes a majority of the others to let it in.
+func (c *Cluster) Restart(id int) {
+	c.t.Helper()
+	c.Start(id)
+	if s := c.Server(id); !s.awaitReady() {
+		c.t.Fatalf("zktest: %s does not serve within %v: %+v", s.name, patience, s.Server().Node().Status())
+	}
+}
+
+// Start is Restart without the wait, for when the server cannot serve yet.
+func (c *Cluster) Start(id int) {
+	c.t.Helper()
+	s := c.Server(id)
+	closing := c.closing[id-1]
+	if closing == nil {
+		c.t.Fatalf("zktest: %s was not killed", s.name)
+	}
+	<-closing
+	c.closing[id-1] = nil
+	c.logs.say("%s is started again", s.name)
+	if err := s.start(); err != nil {
+		c.t.Fatalf("zktest: restart of %s: %v", s.name, err)
+	}
+	c.links()
+}
+
+// Advance moves the clock of all servers, as Server.Advance does. The clients of
+// servers that follow the leader count as connected, those of others are silent.
+func (c *Cluster) Advance(d time.Duration) {
+	c.t.Helper()
+	c.logs.say("the clock moves by %v", d)
+	var lead *Server
+	c.wait("a leader that can commit", func() bool {
+		lead = c.leads()
+		return lead != nil && barrier(lead.Server()) == nil
+	})
+	lead.Server().Node().Kick() // see Server.advance
+	alive := func() []int64 { return c.connected(lead) }
+	due := c.due(lead, d, alive())
+	if !c.opts.silent {
+		lead.gate.alive.Store(&alive)
+	}
+	c.clock.advance(d)
+	lead.Server().Node().Kick()
+	err := barrier(lead.Server())
+	lead.gate.alive.Store(nil)
+	if err != nil { // another server leads, and has not done it
+		lead = c.Leader()
+		lead.Server().Node().Kick()
+	}
+	for id, gen := range due {
+		c.end(id, gen)
+	}
+	c.settle()
+}
+
+// connected returns the sessions of the clients that lead can hear of.
+func (c *Cluster) connected(lead *Server) []int64 {
+	var ids []int64
+	for _, s := range c.servers {
+		if c.follows(s, lead) {
+			ids = append(ids, s.gate.sessions(false)...)
+		}
+	}
+	return ids
+}
+
+// due returns the sessions that have to end when the clock moves by d, and their
+// generations. A leader that was not in touch with the others at the moment of
+// the move gives everybody another chance, so Advance has to know.
+func (c *Cluster) due(lead *Server, d time.Duration, alive []int64) map[int64]uint64 {
+	gens := make(map[int64]uint64)
+	if c.opts.silent {
+		return gens
+	}
+	then := c.clock.now().Add(d)
+	node := lead.Server().Node()
+	for at, ids := range node.Deadlines() {
+		for _, id := range ids {
+			if !at.After(then) && !slices.Contains(alive, id) {
+				gens[id] = lead.generation(id)
+			}
+		}
+	}
+	return gens
+}
+
+// generation returns a session's generation, 0 if there is no such session.
+func (s *Server) generation(id int64) (gen uint64) {
+	s.read(func(*tree.Tree) {
+		row, _ := s.Server().Node().Sessions().Get(id)
+		gen = row.Gen
+	})
+	return gen
+}
+
+// end ends a session unless it has ended or its client has come back.
+func (c *Cluster) end(id int64, gen uint64) {
+	c.t.Helper()
+	c.wait("the end of a session", func() bool {
+		lead := c.leads()
+		if lead == nil {
+			return false
+		}
+		if lead.generation(id) != gen || gen == 0 {
+			return true
+		}
+		_, err := endSession(lead.Server(), id, gen)
+		return err == nil
+	})
+}
+
+// settle waits until the servers that follow hold all that has been committed.
+func (c *Cluster) settle() {
+	c.t.Helper()
+	c.wait("the servers hold the same", func() bool {
+		lead := c.leads()
+		if lead == nil {
+			return false
+		}
+		for _, s := range c.servers {
+			if c.follows(s, lead) && barrier(s.Server()) != nil {
+				return false
+			}
+		}
+		return true
+	})
+}

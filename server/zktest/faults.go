@@ -1,0 +1,101 @@
+package zktest
+
+import (
+	"errors"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// ExpireSession ends a session at once, as if its time were over: its ephemeral
+// znodes are gone when the call returns, its connection is closed, and its
+// client is told when it comes back.
+func (s *Server) ExpireSession(id int64) {
+	s.t.Helper()
+	s.gate.log("session 0x%x expires", id)
+	for attempt := range attempts {
+		srv, err := s.writer()
+		if err != nil {
+			s.fatalf("ExpireSession: %v", err)
+		}
+		t := srv.Node().Tree()
+		t.RLock()
+		row, ok := srv.Node().Sessions().Get(id)
+		t.RUnlock()
+		if !ok && attempt > 0 {
+			return
+		}
+		if !ok {
+			s.fatalf("ExpireSession: there is no session 0x%x, only %v", id, s.Sessions())
+		}
+		code, err := endSession(srv, id, row.Gen)
+		switch {
+		case errors.Is(err, errUncertain):
+		case err != nil:
+			s.fatalf("ExpireSession: %v", err)
+		case code != proto.ErrSessionMoved: // its client came back at this moment
+			s.settle()
+			return
+		}
+	}
+	s.fatalf("ExpireSession: the client of session 0x%x comes back again and again", id)
+}
+
+// DropConnection closes the connection of a session, as a network does that
+// fails, and waits until the server has noticed. The session lives on until its
+// timeout; its client may come back.
+func (s *Server) DropConnection(session int64) {
+	s.t.Helper()
+	list := s.gate.ofSession(session)
+	if session == 0 || len(list) == 0 {
+		s.fatalf("DropConnection: session 0x%x is not connected here", session)
+	}
+	s.drop("the connection of session 0x%x is dropped", list, session)
+}
+
+// DropConnections closes all connections.
+func (s *Server) DropConnections() {
+	s.t.Helper()
+	list := s.gate.ofSession(0)
+	s.drop("%d connections are dropped", list, len(list))
+}
+
+func (s *Server) drop(format string, list []*clientConn, arg any) {
+	s.t.Helper()
+	s.gate.log(format, arg)
+	if !s.gate.drop(list) {
+		s.fatalf("connections are still open after %v", patience)
+	}
+}
+
+// HangConnection stops everything between the server and a client: nothing
+// arrives on either side, and nothing is lost, until resume is called. Neither
+// side notices but by its timeouts; to Advance such a client is silent.
+func (s *Server) HangConnection(session int64) (resume func()) {
+	s.t.Helper()
+	list := s.gate.ofSession(session)
+	if session == 0 || len(list) == 0 {
+		s.fatalf("HangConnection: session 0x%x is not connected here", session)
+	}
+	s.gate.log("the connection of session 0x%x hangs", session)
+	for _, c := range list {
+		c.hang()
+	}
+	return func() {
+		s.gate.log("the connection of session 0x%x goes on", session)
+		for _, c := range list {
+			c.release()
+		}
+	}
+}
+
+// RefuseConnections turns new connections away, until accept is called. Those
+// that there are stay.
+func (s *Server) RefuseConnections() (accept func()) {
+	s.t.Helper()
+	s.gate.log("new connections are refused")
+	s.gate.set(&s.gate.refusing, true)
+	return func() {
+		s.gate.log("new connections are accepted")
+		s.gate.set(&s.gate.refusing, false)
+	}
+}

@@ -1,0 +1,146 @@
+package zktest
+
+import (
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zkgo/zkgo/server"
+)
+
+// gate stands between the clients and one server. It implements
+// server.Interceptor.
+type gate struct {
+	clock *clock
+	log   func(format string, args ...any)
+	srv   atomic.Pointer[server.Server] // nil until it has been started
+	alive atomic.Pointer[func() []int64]
+
+	mu       sync.Mutex
+	conns    map[string]*clientConn // by the client's address
+	refusing bool                   // new connections are closed
+	paused   bool                   // new connections hang
+	faults   []*Fault
+	counts   map[Request]int
+}
+
+var _ server.Interceptor = (*gate)(nil)
+
+func newGate(c *clock, log func(string, ...any)) *gate {
+	return &gate{clock: c, log: log, conns: make(map[string]*clientConn), counts: make(map[Request]int)}
+}
+
+// Accept implements server.Interceptor.
+func (g *gate) Accept(nc net.Conn) net.Conn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refusing {
+		return nil
+	}
+	c := newClientConn(nc, g)
+	if g.paused {
+		c.hang()
+	}
+	g.conns[c.key] = c
+	return c.asConn()
+}
+
+// forget is told of every connection that the server has closed.
+func (g *gate) forget(c *clientConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conns[c.key] == c {
+		delete(g.conns, c.key)
+	}
+}
+
+// Live implements server.Interceptor. Who hangs is not heard; while the clock is
+// being moved, everybody else is.
+func (g *gate) Live(sessions []int64) []int64 {
+	if hung := g.sessions(true); len(hung) > 0 {
+		reachable := g.sessions(false)
+		sessions = slices.DeleteFunc(sessions, func(id int64) bool {
+			return slices.Contains(hung, id) && !slices.Contains(reachable, id)
+		})
+	}
+	if alive := g.alive.Load(); alive != nil {
+		sessions = append(sessions, (*alive)()...)
+	}
+	return sessions
+}
+
+// sessions returns the sessions of the connections that hang, or of those that
+// do not.
+func (g *gate) sessions(hung bool) []int64 {
+	g.mu.Lock()
+	some := make(map[string]bool)
+	for key, c := range g.conns {
+		if (c.hanging() != nil) == hung {
+			some[key] = true
+		}
+	}
+	g.mu.Unlock()
+	srv := g.srv.Load()
+	if len(some) == 0 || srv == nil {
+		return nil
+	}
+	var ids []int64
+	for _, c := range srv.Status().Conns() {
+		if c.SessionID != 0 && some[c.Addr] {
+			ids = append(ids, c.SessionID)
+		}
+	}
+	return ids
+}
+
+// ofSession returns the connections of a session, all for 0.
+func (g *gate) ofSession(id int64) []*clientConn {
+	var addrs []string
+	if srv := g.srv.Load(); srv != nil && id != 0 {
+		for _, c := range srv.Status().Conns() {
+			if c.SessionID == id {
+				addrs = append(addrs, c.Addr)
+			}
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []*clientConn
+	for key, c := range g.conns {
+		if id == 0 || slices.Contains(addrs, key) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// drop closes connections as if the network had failed, and waits until the
+// server has noticed.
+func (g *gate) drop(list []*clientConn) bool {
+	for _, c := range list {
+		_ = c.Close()
+	}
+	srv := g.srv.Load()
+	return poll(func() bool {
+		for _, here := range srv.Status().Conns() {
+			if slices.ContainsFunc(list, func(c *clientConn) bool { return c.key == here.Addr }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// set changes a switch.
+func (g *gate) set(which *bool, to bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	*which = to
+}
+
+func (g *gate) isRefusing() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refusing
+}

@@ -1,0 +1,223 @@
+package zktest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/tree"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// read calls f with the tree locked for reading.
+func (s *Server) read(f func(t *tree.Tree)) {
+	t := s.Server().Node().Tree()
+	t.RLock()
+	defer t.RUnlock()
+	f(t)
+}
+
+// node calls f with the znode at path, and fails the test if there is none.
+func (s *Server) node(path string, f func(n *tree.Node)) {
+	s.t.Helper()
+	found := false
+	s.read(func(t *tree.Tree) {
+		if n := t.Get(path); n != nil {
+			found = true
+			f(n)
+		}
+	})
+	if !found {
+		s.fatalf("there is no znode %s; there are:\n%s", path, s.Dump())
+	}
+}
+
+// Get returns what the znode at path holds. It fails the test if there is none.
+func (s *Server) Get(path string) (data string) {
+	s.t.Helper()
+	s.node(path, func(n *tree.Node) { data = string(n.Data()) })
+	return data
+}
+
+// Stat returns the metadata of the znode at path. It fails the test if there is
+// none.
+func (s *Server) Stat(path string) (st proto.Stat) {
+	s.t.Helper()
+	s.node(path, func(n *tree.Node) { n.Stat(&st) })
+	return st
+}
+
+// Exists reports whether there is a znode at path.
+func (s *Server) Exists(path string) (found bool) {
+	s.read(func(t *tree.Tree) { found = t.Get(path) != nil })
+	return found
+}
+
+// Children returns the sorted names of the children of the znode at path. It
+// fails the test if there is no such znode.
+func (s *Server) Children(path string) (names []string) {
+	s.t.Helper()
+	s.node(path, func(n *tree.Node) { names = slices.Sorted(n.Children) })
+	return names
+}
+
+// Dump returns the tree as text to read, a line for every znode, without those
+// below /zookeeper:
+//
+//	/
+//	  app
+//	    config = "v1"
+//	    member-0000000000 (ephemeral of 0x100000000000001)
+func (s *Server) Dump() string {
+	var b strings.Builder
+	s.read(func(t *tree.Tree) {
+		b.WriteString("/")
+		dump(&b, t, t.Get("/"), "", 0)
+	})
+	return b.String()
+}
+
+// dump writes what stands behind a znode's name, and its children.
+func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int) {
+	if len(n.Data()) > 0 {
+		fmt.Fprintf(b, " = %q", n.Data())
+	}
+	var st proto.Stat
+	if n.Stat(&st); st.EphemeralOwner != 0 {
+		fmt.Fprintf(b, " (ephemeral of 0x%x)", uint64(st.EphemeralOwner))
+	}
+	b.WriteByte('\n')
+	for _, name := range slices.Sorted(n.Children) {
+		child := path + "/" + name
+		if child != "/zookeeper" {
+			b.WriteString(strings.Repeat("  ", depth+1) + name)
+			dump(b, t, t.Get(child), child, depth+1)
+		}
+	}
+}
+
+// Session is a session as a Server sees it.
+type Session struct {
+	ID        int64
+	Timeout   time.Duration
+	Connected bool   // to this server
+	Addr      string // of the client, if it is
+}
+
+// Sessions returns the sessions in the order of their ids, those connected to
+// another member of the cluster among them.
+func (s *Server) Sessions() []Session {
+	srv := s.Server()
+	addrs := make(map[int64]string)
+	for _, c := range srv.Status().Conns() {
+		addrs[c.SessionID] = c.Addr
+	}
+	var list []Session
+	s.read(func(*tree.Tree) {
+		for row := range srv.Node().Sessions().All {
+			addr, connected := addrs[row.ID]
+			list = append(list, Session{ID: row.ID, Timeout: time.Duration(row.Timeout) * time.Millisecond, Connected: connected, Addr: addr})
+		}
+	})
+	return list
+}
+
+// Ephemerals returns the paths of all ephemeral znodes with the sessions that
+// own them.
+func (s *Server) Ephemerals() map[string]int64 {
+	owners := make(map[string]int64)
+	s.read(func(t *tree.Tree) {
+		for id, paths := range t.EphemeralSessions() {
+			for _, path := range paths {
+				owners[path] = id
+			}
+		}
+	})
+	return owners
+}
+
+// Watch is a watch that a client of a Server has set.
+type Watch struct {
+	Path    string
+	Kind    WatchKind
+	Session int64
+}
+
+// WatchKind says what a watch is for.
+type WatchKind string
+
+// The kinds of watch: what getData and exists leave, what getChildren leaves,
+// and the two of addWatch.
+const (
+	DataWatch                WatchKind = "data"
+	ChildWatch               WatchKind = "child"
+	PersistentWatch          WatchKind = "persistent"
+	PersistentRecursiveWatch WatchKind = "persistent recursive"
+)
+
+func kindOf(k watch.Kind) WatchKind {
+	switch k {
+	case watch.Data:
+		return DataWatch
+	case watch.Child:
+		return ChildWatch
+	case watch.Persistent:
+		return PersistentWatch
+	}
+	return PersistentRecursiveWatch
+}
+
+// Watches returns the watches of the clients of this server, sorted.
+func (s *Server) Watches() []Watch {
+	var list []Watch
+	for _, w := range s.Server().Watches() {
+		list = append(list, Watch{Path: w.Path, Kind: kindOf(w.Kind), Session: w.Session})
+	}
+	slices.SortFunc(list, func(a, b Watch) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Session, b.Session))
+	})
+	return list
+}
+
+// Wait waits until ok. What it waits for is said when that does not come.
+func (s *Server) Wait(what string, ok func() bool) {
+	s.t.Helper()
+	if !poll(ok) {
+		s.fatalf("not within %v: %s; the znodes are:\n%s", patience, what, s.Dump())
+	}
+}
+
+// WaitExists waits until there is a znode at path.
+func (s *Server) WaitExists(path string) {
+	s.t.Helper()
+	s.Wait(path+" exists", func() bool { return s.Exists(path) })
+}
+
+// WaitGone waits until there is no znode at path.
+func (s *Server) WaitGone(path string) {
+	s.t.Helper()
+	s.Wait(path+" is gone", func() bool { return !s.Exists(path) })
+}
+
+// WaitForWatch waits until a client of this server watches path, in one of the
+// kinds or, without any, in whatever way.
+func (s *Server) WaitForWatch(path string, kinds ...WatchKind) {
+	s.t.Helper()
+	s.Wait("a watch of "+path, func() bool {
+		return slices.ContainsFunc(s.Watches(), func(w Watch) bool {
+			return w.Path == path && (len(kinds) == 0 || slices.Contains(kinds, w.Kind))
+		})
+	})
+}
+
+// WaitConnected waits until a session is connected to this server, or is not.
+func (s *Server) WaitConnected(session int64, connected bool) {
+	s.t.Helper()
+	s.Wait(fmt.Sprintf("session 0x%x connected: %v", session, connected), func() bool {
+		return slices.ContainsFunc(s.Server().Status().Conns(), func(c status.Conn) bool { return c.SessionID == session }) == connected
+	})
+}

@@ -1,0 +1,90 @@
+package zktest
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server"
+)
+
+// errUncertain says that a command may have been executed or not: the lead went
+// to another server meanwhile.
+var errUncertain = errors.New("the leader changed while a command was on its way")
+
+// outcome is what became of a command.
+type outcome struct {
+	code    proto.Code
+	session int64
+	gen     uint64
+}
+
+// propose has srv execute a command that no client sent.
+func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
+	done := make(chan outcome, 1)
+	cmd.Waiter = func(a *raftfsm.Applied) {
+		o := outcome{code: a.Code, session: a.Session}
+		if a.Attached != nil {
+			o.session, o.gen = a.Attached.ID, a.Attached.Gen
+		}
+		done <- o
+	}
+	node := srv.Node()
+	before := node.Status()
+	if err := node.Propose(&cmd); err != nil {
+		return outcome{}, err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); ; {
+		select {
+		case o := <-done:
+			return o, nil
+		case <-tick.C:
+		}
+		if now := node.Status(); now.Leader != before.Leader || now.Epoch != before.Epoch || !now.Serving {
+			return outcome{}, errUncertain
+		}
+		if time.Now().After(end) {
+			return outcome{}, fmt.Errorf("a command was not executed within %v", patience)
+		}
+	}
+}
+
+// barrier waits until srv has applied everything that was committed before.
+func barrier(srv *server.Server) error {
+	_, err := propose(srv, raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync})
+	return err
+}
+
+// endSession ends a session as its client would.
+func endSession(srv *server.Server, id int64, gen uint64) (proto.Code, error) {
+	o, err := propose(srv, raftfsm.Command{Kind: raftfsm.KindRequest, Op: proto.OpCloseSession, Session: id, Gen: gen})
+	return o.code, err
+}
+
+// ownTimeout of the sessions in which this package writes, in milliseconds.
+const ownTimeout = 60_000
+
+// execute runs a multi as the super user, in a session of its own.
+func execute(srv *server.Server, ops []proto.MultiOp) (proto.Code, error) {
+	attach := raftfsm.Command{Kind: raftfsm.KindAttach, Op: proto.OpCreateSession, Timeout: ownTimeout}
+	rand.Read(attach.Password[:])
+	at, err := propose(srv, attach)
+	if err != nil {
+		return 0, err
+	}
+	req := proto.MultiRequest{Ops: ops}
+	o, err := propose(srv, raftfsm.Command{
+		Kind: raftfsm.KindRequest, Op: proto.OpMulti, Session: at.session, Gen: at.gen,
+		IDs: []proto.ID{{Scheme: "super"}}, Body: req.Append(nil),
+	})
+	if err != nil {
+		return 0, err
+	}
+	_, err = endSession(srv, at.session, at.gen)
+	return o.code, err
+}

@@ -1,0 +1,192 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/server"
+)
+
+// Server is a server that a test runs, alone or as a member of a Cluster.
+type Server struct {
+	t       testing.TB
+	opts    options
+	id      int // in its cluster; 1 alone
+	name    string
+	clock   *clock
+	logs    *logs
+	gate    *gate
+	dir     string // "": in memory
+	members []raftfsm.Member
+	network peer.Network // nil alone
+	cluster *Cluster     // nil alone
+
+	mu       sync.Mutex
+	up       bool
+	over     bool // Close was called
+	listener net.Listener
+	wg       sync.WaitGroup // accept
+}
+
+// Run starts a server for the length of a test, a subtest or a benchmark. It
+// listens nowhere until Addrs is called. When the test has failed, the znodes
+// and the server's log are written to the test's log.
+func Run(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	o := newOptions(opts)
+	s := newServer(t, o, 1, "server", newClock(), &logs{t: t, now: o.logs})
+	t.Cleanup(func() {
+		if t.Failed() && s.Server() != nil {
+			t.Logf("zktest: the znodes at the end:\n%s", s.Dump())
+		}
+		s.Close()
+		s.logs.end()
+	})
+	if err := s.start(); err != nil {
+		t.Fatalf("zktest: start: %v", err)
+	}
+	if !s.awaitReady() {
+		t.Fatalf("zktest: the server does not serve within %v", patience)
+	}
+	return s
+}
+
+func newServer(t testing.TB, o options, id int, name string, c *clock, l *logs) *Server {
+	s := &Server{t: t, opts: o, id: id, name: name, clock: c, logs: l}
+	s.gate = newGate(c, func(format string, args ...any) { l.say(name+": "+format, args...) })
+	if o.onDisk {
+		s.dir = filepath.Join(t.TempDir(), name)
+	}
+	return s
+}
+
+// start starts the server, for the first time or again.
+func (s *Server) start() error {
+	cfg := server.Config{ContainerInterval: time.Minute, MaxClientCnxns: -1, ExtendedTypes: true, FourLetterWords: []string{"*"}}
+	for _, change := range s.opts.configure {
+		change(&cfg)
+	}
+	cfg.ID, cfg.Members, cfg.Network = uint64(s.id), s.members, s.network
+	cfg.Memory, cfg.DataDir, cfg.LogDir = s.dir == "", s.dir, s.dir
+	cfg.Now, cfg.Logger, cfg.Interceptor = s.clock.now, s.logs.logger(s.name), s.gate
+	srv, err := server.Start(context.Background(), cfg)
+	if err != nil {
+		return err
+	}
+	s.gate.srv.Store(srv)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up = true
+	return nil
+}
+
+func (s *Server) awaitReady() bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.Server().Ready():
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Server returns the server itself, for what this package has no method for.
+func (s *Server) Server() *server.Server { return s.gate.srv.Load() }
+
+// ID is the server's id in its cluster, 1 of a server alone.
+func (s *Server) ID() int { return s.id }
+
+func (s *Server) isUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.up
+}
+
+// Addrs returns where clients find the server: one TCP address of this host, on
+// a free port that is opened by the first call. It stays the same when a member
+// of a cluster is killed and restarted.
+func (s *Server) Addrs() []string {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		if s.over {
+			s.t.Fatal("zktest: Addrs of a server that is closed")
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			s.t.Fatalf("zktest: %v", err)
+		}
+		s.listener = l
+		s.wg.Go(func() { s.accept(l) })
+	}
+	return []string{s.listener.Addr().String()}
+}
+
+// accept hands every connection to the server, if it runs.
+func (s *Server) accept(l net.Listener) {
+	for {
+		nc, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		switch {
+		case err != nil: // out of file descriptors: the clients try again
+			time.Sleep(longestPause)
+		case s.isUp():
+			s.Server().ServeConn(nc)
+		default:
+			_ = nc.Close()
+		}
+	}
+}
+
+// Dial connects to the server without a socket. The connection works in the
+// bubble of testing/synctest, too.
+func (s *Server) Dial() (net.Conn, error) {
+	if !s.isUp() || s.gate.isRefusing() {
+		return nil, &net.OpError{Op: "dial", Net: "zktest", Err: syscall.ECONNREFUSED}
+	}
+	return s.Server().Dial()
+}
+
+// Dialer is Dial in the form that go-zookeeper's WithDialer takes. The address
+// does not matter; one that needs no look-up is "127.0.0.1".
+func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return func(string, string, time.Duration) (net.Conn, error) { return s.Dial() }
+}
+
+// Close stops the server before the test ends. What it held can still be looked
+// at. It does no harm to close it twice.
+func (s *Server) Close() {
+	s.t.Helper()
+	s.mu.Lock()
+	l, was := s.listener, s.up
+	s.listener, s.up, s.over = nil, false, true
+	s.mu.Unlock()
+	if l != nil {
+		_ = l.Close()
+	}
+	s.wg.Wait()
+	if srv := s.Server(); srv != nil && was {
+		if err := srv.Close(); err != nil {
+			s.t.Errorf("zktest: close: %v", err)
+		}
+	}
+}
+
+// fatalf fails the test in the name of this server.
+func (s *Server) fatalf(format string, args ...any) {
+	s.t.Helper()
+	s.t.Fatalf("zktest: %s: %s", s.name, fmt.Sprintf(format, args...))
+}

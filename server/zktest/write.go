@@ -1,0 +1,124 @@
+package zktest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Set writes data to the znode at path, and creates it and what is missing
+// above it if it is not there, open to everybody. It needs no client and no
+// permission, and watches are told as of any write. zxids go up by three.
+func (s *Server) Set(path, data string) {
+	s.t.Helper()
+	s.Seed(map[string]string{path: data})
+}
+
+// Seed is Set for all paths of a map, in one transaction.
+func (s *Server) Seed(nodes map[string]string) {
+	s.t.Helper()
+	s.write("Seed", func(t *tree.Tree) []proto.MultiOp { return seeding(t, nodes) })
+}
+
+// Delete deletes the znode at path and all below it, if it is there. Of "/" it
+// leaves the root and /zookeeper.
+func (s *Server) Delete(path string) {
+	s.t.Helper()
+	s.write("Delete", func(t *tree.Tree) []proto.MultiOp { return deleting(nil, t, path) })
+}
+
+// attempts of a write whose plan clients may thwart.
+const attempts = 100
+
+// write executes what plan makes of the tree as it is.
+func (s *Server) write(what string, plan func(t *tree.Tree) []proto.MultiOp) {
+	s.t.Helper()
+	code, err := proto.ErrSystemError, error(nil)
+	for range attempts {
+		var srv *server.Server
+		if srv, err = s.writer(); err != nil {
+			break
+		}
+		var ops []proto.MultiOp
+		s.read(func(t *tree.Tree) { ops = plan(t) })
+		if len(ops) == 0 {
+			return
+		}
+		code, err = execute(srv, ops)
+		switch {
+		case errors.Is(err, errUncertain):
+		case err != nil:
+			s.fatalf("%s: %v", what, err)
+		case code == proto.Ok:
+			s.settle()
+			return
+		case code != proto.ErrNoNode && code != proto.ErrNodeExists && code != proto.ErrNotEmpty:
+			s.fatalf("%s: %v", what, code)
+		}
+	}
+	s.fatalf("%s: %v", what, errors.Join(err, code.Err()))
+}
+
+// writer is the server that takes writes: the leader, in a cluster.
+func (s *Server) writer() (*server.Server, error) {
+	if s.cluster != nil {
+		s = s.cluster.Leader()
+	}
+	if !s.isUp() {
+		return nil, errors.New("the server does not run")
+	}
+	return s.Server(), nil
+}
+
+// settle waits until what was written can be seen.
+func (s *Server) settle() {
+	s.t.Helper()
+	if s.cluster != nil {
+		s.cluster.settle()
+	}
+}
+
+// seeding returns what makes the tree hold nodes.
+func seeding(t *tree.Tree, nodes map[string]string) []proto.MultiOp {
+	var ops []proto.MultiOp
+	made := map[string]bool{"/": true}
+	var grow func(path, data string)
+	grow = func(path, data string) {
+		if made[path] {
+			return
+		}
+		made[path] = true
+		if parent := proto.Parent(path); parent != "" && t.Get(parent) == nil {
+			grow(parent, nodes[parent])
+		}
+		ops = append(ops, proto.MultiOp{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: path, Data: []byte(data), ACL: proto.OpenACL()}})
+	}
+	for _, path := range slices.Sorted(maps.Keys(nodes)) {
+		if t.Get(path) != nil {
+			ops = append(ops, proto.MultiOp{Op: proto.OpSetData, Req: &proto.SetDataRequest{Path: path, Data: []byte(nodes[path]), Version: -1}})
+		} else {
+			grow(path, nodes[path])
+		}
+	}
+	return ops
+}
+
+// deleting appends what makes the tree lose path, the deepest first.
+func deleting(ops []proto.MultiOp, t *tree.Tree, path string) []proto.MultiOp {
+	n := t.Get(path)
+	if n == nil || path == "/zookeeper" {
+		return ops
+	}
+	for _, name := range slices.Sorted(n.Children) {
+		ops = deleting(ops, t, strings.TrimSuffix(path, "/")+"/"+name)
+	}
+	if path == "/" {
+		return ops
+	}
+	return append(ops, proto.MultiOp{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: path, Version: -1}})
+}
