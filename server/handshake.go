@@ -37,7 +37,7 @@ func (c *conn) handshake() bool {
 	}
 	c.started = c.s.clock()
 	c.last.Store(c.started)
-	c.s.stats.received.Add(1)
+	c.countReceived()
 	c.s.stats.connects.Add(1)
 	var req proto.ConnectRequest
 	r := proto.NewReader(frame)

@@ -135,10 +135,7 @@ func (v picture) conn(c *conn) status.Conn {
 		p.AvgLatency = k.latencySum / k.latencyN / millisecond
 	}
 	if k.last.op != 0 {
-		p.LastOp = k.last.op.Abbrev()
-		if k.last.xid >= 0 {
-			p.LastCxid = int64(k.last.xid)
-		}
+		p.LastOp, p.LastCxid = k.last.op.Abbrev(), int64(k.last.xid)
 	}
 	tick := s.cfg.TickTime
 	p.Expires = s.epoch.Add(time.Duration(c.last.Load()) + timeout).Truncate(tick).Add(tick)

@@ -49,7 +49,7 @@ func (c *conn) request(w *work, frame []byte) bool {
 	if h.Decode(&r); r.Err() != nil {
 		return false
 	}
-	w.last = lastRequest{op: h.Op, xid: h.Xid}
+	w.last.note(h)
 	if c.s.cfg.Interceptor != nil {
 		return c.intercept(w, h, r.Rest())
 	}

@@ -78,6 +78,7 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
 		c.mu.Lock()
 		c.sid, c.gen, c.timeout = at.ID, at.Gen, p.connect.timeout
+		c.counters.last.op = proto.OpCreateSession
 		closed := c.closed
 		c.mu.Unlock()
 		if !closed {
@@ -86,7 +87,7 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 	} else {
 		resp.Passwd = make([]byte, proto.PasswordSize)
 	}
-	s.fsm.scratch = appendConnect(s.fsm.scratch[:0], resp)
+	s.fsm.scratch, s.fsm.zxid = appendConnect(s.fsm.scratch[:0], resp), a.Zxid
 	s.advance(c, p, resp.SessionID == 0)
 }
 

@@ -59,10 +59,22 @@ func (st *stats) reset() {
 	}
 }
 
-// lastRequest is what cons shows of the latest request.
+// lastRequest is what cons shows of the latest request. A negative xid, as pings
+// have, does not replace the one before; it is −1 when there was none.
 type lastRequest struct {
 	op  proto.Op
 	xid int32
+}
+
+// note makes h the latest request.
+func (r *lastRequest) note(h proto.RequestHeader) {
+	if r.op == 0 {
+		r.xid = -1
+	}
+	r.op = h.Op
+	if h.Xid >= 0 {
+		r.xid = h.Xid
+	}
 }
 
 // connCounters are a connection's counters. Times are in nanoseconds.
@@ -90,7 +102,7 @@ func (k *connCounters) latency(n, d int64) {
 }
 
 // reset forgets what crst forgets.
-func (k *connCounters) reset() { *k = connCounters{last: k.last, lastZxid: k.lastZxid} }
+func (k *connCounters) reset() { *k = connCounters{last: lastRequest{xid: -1}, lastZxid: -1} }
 
 // count brings the counters up to date with what the reader has done; c.mu is
 // held.
@@ -103,6 +115,9 @@ func (c *conn) count(w *work) {
 	if w.got > 0 {
 		k.recved += int64(w.got)
 		st.received.Add(int64(w.got))
+		if w.last.xid < 0 {
+			w.last.xid = k.last.xid
+		}
 		k.last = w.last
 	}
 	if n := int64(w.done); n > 0 {
@@ -119,6 +134,15 @@ func (c *conn) count(w *work) {
 		st.replySizes(&w.sizes)
 	}
 	w.got, w.done = 0, 0
+}
+
+// countReceived counts what is no request of a session: a handshake, or a
+// four-letter word.
+func (c *conn) countReceived() {
+	c.s.stats.received.Add(1)
+	c.mu.Lock()
+	c.counters.recved++
+	c.mu.Unlock()
 }
 
 // countLate counts the answer to a request that has waited; c.mu is held.

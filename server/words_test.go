@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -50,7 +51,6 @@ func TestFourLetterWords(t *testing.T) {
 		"hash": `^$`,
 		"gtmk": `^306$`,
 		"mntr": `^zk_version\t3\.9\.5.*\nzk_server_state\tstandalone\nzk_ephemerals_count\t1\n(zk_\w+\t\S+\n)*zk_watch_count\t2\n(zk_\w+\t\S+\n)*$`,
-		"crst": `^Connection stats reset\.\n$`,
 
 		"stmk\x00\x00\x00\x00\x00\x00\x01\x32": `^306$`,
 	} {
@@ -61,8 +61,37 @@ func TestFourLetterWords(t *testing.T) {
 	if got := word(t, s, "srst"); got != "Server stats reset.\n" {
 		t.Errorf("srst: %q", got)
 	}
-	if got := word(t, s, "srvr"); !strings.Contains(got, "Received: 0\n") {
+	if got := word(t, s, "srvr"); !strings.Contains(got, "Received: 1\n") { // this one
 		t.Errorf("after srst: %q", got)
+	}
+}
+
+// What cons shows of a connection: the handshake counts, a ping leaves the last
+// xid, crst forgets.
+func TestConsFollowsAConnection(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	w := connect(t, s)
+	const since, rest = `,sid=0x100000000000001,lop=%s,est=\d+,to=30000,%s`, `,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n`
+	want := func(counts, lop, ids string) {
+		t.Helper()
+		line := ` /client-\d+\[1\]\(queued=0,` + counts + fmt.Sprintf(since, lop, ids) + rest
+		if got := word(t, s, "cons"); !regexp.MustCompile(line).MatchString(got) {
+			t.Errorf("%s\nwant %s", got, line)
+		}
+	}
+	want("recved=1,sent=1", "SESS", "lcxid=0x0,lzxid=0x1")
+	w.get("/", false)
+	want("recved=2,sent=2", "GETD", "lcxid=0x1,lzxid=0x1")
+	w.write(appendRequest(nil, proto.XidPing, proto.OpPing, nil))
+	w.recv()
+	want("recved=3,sent=3", "PING", "lcxid=0x1,lzxid=0x1")
+	if got := word(t, s, "crst"); got != "Connection stats reset.\n" {
+		t.Errorf("crst: %q", got)
+	}
+	want("recved=0,sent=0", "NA", "lzxid=0xffffffffffffffff")
+	if got := word(t, s, "stat"); !regexp.MustCompile(`\[0\]\(queued=0,recved=1,sent=0\)`).MatchString(got) {
+		t.Errorf("the connection that asks: %s", got)
 	}
 }
 
