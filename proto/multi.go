@@ -10,9 +10,6 @@ type MultiHeader struct {
 	Err  Code
 }
 
-// multiHeaderSize is the length of an encoded MultiHeader in bytes.
-const multiHeaderSize = 9
-
 // Decode reads h.
 func (h *MultiHeader) Decode(r *Reader) {
 	h.Op = Op(r.Int())

@@ -241,7 +241,7 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	if _, err := conn.Write([]byte{streamTaken}); err != nil {
 		return
 	}
-	if err := e.receive(conn, incarnation, uint8(origin)); err != nil && l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	if err := e.receive(conn, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		e.log.Info("a follower's stream of commands ended", "server", origin, "err", err)
 	}
 }

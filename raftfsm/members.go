@@ -227,12 +227,9 @@ func isPort(s string) bool {
 // next is the membership that a reconfig asks for, or why it cannot be had.
 // The version comes with the transaction.
 func (m *membership) next(q *proto.ReconfigRequest) (*membership, proto.Code) {
-	var out *membership
-	code := proto.Ok
+	out, code := m.changed(q)
 	if q.NewMembers != proto.NullString {
 		out, code = wholeMembership(q.NewMembers)
-	} else {
-		out, code = m.changed(q)
 	}
 	if code != proto.Ok {
 		return nil, code

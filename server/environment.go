@@ -30,7 +30,7 @@ func (picture) Environment() []status.Pair {
 		{Key: "host.name", Value: host},
 		{Key: "java.version", Value: runtime.Version()},
 		{Key: "java.vendor", Value: "none: zkgo is written in Go"},
-		{Key: "java.home", Value: runtime.GOROOT()},
+		{Key: "java.home", Value: ""},
 		{Key: "java.class.path", Value: ""},
 		{Key: "java.library.path", Value: ""},
 		{Key: "java.io.tmpdir", Value: os.TempDir()},

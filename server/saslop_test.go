@@ -79,7 +79,9 @@ func TestSASLGivesAnIdentity(t *testing.T) {
 		t.Errorf("a stranger reads: %v", got.Err)
 	}
 	root := connect(t, s)
-	root.login("root", "toor")
+	if code, _ := root.login("root", "toor"); code != proto.Ok {
+		t.Fatal(code)
+	}
 	if got := root.identities(); got != "sasl:root super:" {
 		t.Errorf("identities %q", got)
 	}
@@ -129,7 +131,9 @@ func TestSASLRequired(t *testing.T) {
 	t.Parallel()
 	s := startSASL(t, func(c *Config) { c.RequireAuth = []string{"sasl"} })
 	w := connect(t, s)
-	w.login("bob", "secret")
+	if code, _ := w.login("bob", "secret"); code != proto.Ok {
+		t.Fatal(code)
+	}
 	w.create("/a", nil, proto.ModePersistent)
 	for _, op := range []proto.Op{proto.OpPing, proto.OpGetData, proto.OpCloseSession, proto.OpCreate} {
 		w := connect(t, s)

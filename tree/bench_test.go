@@ -98,7 +98,6 @@ func BenchmarkMillion(b *testing.B) {
 		if err := t.Restore(file); err != nil {
 			b.Fatal(err)
 		}
-		file = nil
 		b.ReportMetric(float64(heap()-before)/million, "B/restored")
 		runtime.KeepAlive(t)
 	}
@@ -134,7 +133,6 @@ func BenchmarkRestore(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s = nil
 	t := New()
 	b.SetBytes(n)
 	for b.Loop() {

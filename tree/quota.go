@@ -79,8 +79,8 @@ func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	var q quota
 	if t.undo.active {
 		for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
-			found := false
-			if q, found = t.undo.quotas[path[:end]]; found {
+			if known, found := t.undo.quotas[path[:end]]; found {
+				q = known
 				break
 			}
 		}

@@ -113,7 +113,7 @@ func TestForgedSnapshots(t *testing.T) {
 		if change != nil {
 			change(&s)
 		}
-		return appendNode(nil, &s, uint32(s.crc), kids)
+		return appendNode(nil, &s, s.crc, kids)
 	}
 	trailer := func(n int64) []byte {
 		return proto.AppendLong(proto.AppendLong(proto.AppendLong([]byte{tagTrailer}, n), 1), 2)

@@ -208,7 +208,7 @@ func TestCloseGivesUpOnAStuckDisk(t *testing.T) {
 		s := Memory(nil)
 		release := make(chan struct{})
 		s.logs.engine = &faulty{engine: s.engine, stall: release}
-		go s.Logs().StoreLog(entry(1, 1))
+		go func() { _ = s.Logs().StoreLog(entry(1, 1)) }() // hangs, and ends with the store
 		synctest.Wait()
 		if err := s.Close(); err == nil {
 			t.Error("Close did not tell")

@@ -132,7 +132,8 @@ func TestBrokenDiskUnderRaft(t *testing.T) {
 				go func() { done <- s.Stable().SetUint64([]byte("CurrentTerm"), 99) }()
 			}
 			select {
-			case <-s.Failed():
+			case err := <-s.Failed():
+				t.Log("reported:", err)
 			case <-time.After(patience):
 				t.Fatal("no report of the failure")
 			}

@@ -30,7 +30,6 @@ type pushPeer struct {
 	id      raft.ServerID
 	addr    raft.ServerAddress
 	header  raft.RPCHeader
-	leader  []byte
 	term    uint64
 	last    uint64 // acknowledged in term
 	lastOf  uint64 // term of that entry
@@ -61,7 +60,7 @@ func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.App
 	if args.Term > peer.term {
 		peer.term, peer.last, peer.told = args.Term, 0, 0
 	}
-	peer.addr, peer.header, peer.leader = addr, args.RPCHeader, args.Leader
+	peer.addr, peer.header = addr, args.RPCHeader
 	if last >= peer.last {
 		peer.last, peer.lastOf = last, lastOf
 	}
@@ -136,7 +135,7 @@ func (p *pusher) push(peer *pushPeer) {
 		if commit == 0 {
 			return
 		}
-		args := &raft.AppendEntriesRequest{RPCHeader: peer.header, Term: peer.term, Leader: peer.leader,
+		args := &raft.AppendEntriesRequest{RPCHeader: peer.header, Term: peer.term,
 			PrevLogEntry: peer.last, PrevLogTerm: peer.lastOf, LeaderCommitIndex: commit}
 		addr := peer.addr
 		p.mu.Unlock()

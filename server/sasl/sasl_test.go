@@ -122,7 +122,8 @@ func TestExchange(t *testing.T) {
 
 func TestNoncesDiffer(t *testing.T) {
 	t.Parallel()
-	if NewExchange(nil).nonce == NewExchange(nil).nonce {
+	first, second := NewExchange(nil), NewExchange(nil)
+	if first.nonce == second.nonce {
 		t.Error("two exchanges have one nonce")
 	}
 }

@@ -2,7 +2,6 @@ package powerloss
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -204,7 +203,7 @@ func (w *workload) snapshot() error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(k, string(stateData(index))); err != nil {
+		if _, err := k.Write(stateData(index)); err != nil {
 			return err
 		}
 		return k.Close()

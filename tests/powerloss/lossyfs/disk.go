@@ -299,17 +299,27 @@ func (d *Disk) load(to ID, from string) error {
 		if err != nil {
 			return err
 		}
-		id, _ := d.do(Op{Kind: Create, Node: to, Name: e.Name()})
-		d.do(Op{Kind: Write, Node: id, Data: data})
-		d.do(Op{Kind: Fsync, Node: id})
+		id, errno := d.do(Op{Kind: Create, Node: to, Name: e.Name()})
+		if errno != 0 {
+			return errno
+		}
+		for _, op := range []Op{{Kind: Write, Node: id, Data: data}, {Kind: Fsync, Node: id}} {
+			if _, errno := d.do(op); errno != 0 {
+				return errno
+			}
+		}
 	}
-	d.do(Op{Kind: FsyncDir, Node: to})
+	if _, errno := d.do(Op{Kind: FsyncDir, Node: to}); errno != 0 {
+		return errno
+	}
 	return nil
 }
 
 // Mark records a mark, as writing to MarkName does, for a test that sees for
 // itself what the program under test acknowledges.
-func (d *Disk) Mark(text string) { d.do(Op{Kind: Mark, Node: Root, Data: []byte(text)}) }
+func (d *Disk) Mark(text string) {
+	_, _ = d.do(Op{Kind: Mark, Node: Root, Data: []byte(text)}) // a disk without power has no marks
+}
 
 // Cut turns the power off: every operation fails from now on.
 func (d *Disk) Cut() {
