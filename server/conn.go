@@ -144,7 +144,7 @@ func (c *conn) finish() {
 	}
 	t.RUnlock()
 	c.s.forget(c)
-	_ = c.nc.Close() // all that could be written has been
+	c.disconnect() // all that could be written has been
 	c.release()
 }
 

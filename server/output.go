@@ -204,10 +204,20 @@ func (f *flushers) run() {
 // for their peer to hear of it.
 func (c *conn) hang() {
 	if c.raw != nil || c.try != nil {
-		_ = c.nc.Close() // the reader sees it
+		c.disconnect() // the reader sees it
 		return
 	}
 	c.s.spawn(func() { _ = c.nc.Close() })
+}
+
+// disconnect closes the connection. The client of a socket is first told that
+// nothing follows: closing resets a socket on which something has arrived that
+// nobody read, and that can take the last reply with it.
+func (c *conn) disconnect() {
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_ = c.nc.Close()
 }
 
 // countQueued keeps the sum over all connections, and wakes the one who

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"io"
+	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -119,6 +120,22 @@ func TestWordInPieces(t *testing.T) {
 	}
 	b, err := io.ReadAll(w.nc)
 	if err != nil || string(b) != "imok" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Whatever a client sends besides, it reads the answer and then the end, not a
+// reset.
+func TestWordWithMuchBehindIt(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.ClientAddr = "127.0.0.1:0" })
+	nc, err := net.Dial("tcp", s.ClientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	_, _ = nc.Write([]byte("ruok" + strings.Repeat("x", 200_000))) // fails if the server is faster
+	if b, err := io.ReadAll(nc); err != nil || string(b) != "imok" {
 		t.Errorf("%q, %v", b, err)
 	}
 }
