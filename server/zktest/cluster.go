@@ -85,6 +85,10 @@ func (c *Cluster) show() {
 func (c *Cluster) Close() {
 	c.t.Helper()
 	c.over.Do(func() {
+		// Nobody waits for an answer of somebody who is going, too.
+		for _, s := range c.servers {
+			c.net.Kill(host(s.id))
+		}
 		var wg sync.WaitGroup
 		for i, s := range c.servers {
 			wg.Go(s.Close)

@@ -86,11 +86,7 @@ func TestHangConnection(t *testing.T) {
 		zs := zktest.Run(t)
 		var c *raw
 		if transport == "tcp" {
-			nc, err := net.Dial("tcp", zs.Addrs()[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			c = rawOver(t, nc)
+			c = rawTCP(t, zs)
 		} else {
 			c = rawConnect(t, zs)
 		}
