@@ -16,6 +16,9 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
+// unset is the value of a port that no flag sets: 0 asks for a free one.
+const unset = -1
+
 // serverFlags are the flags of zkgo server.
 type serverFlags struct {
 	config, dataDir     string
@@ -52,7 +55,8 @@ over the file.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data (zoo.cfg: dataDir; default ./zkgo-data)")
-	flags.IntVar(&f.clientPort, "client-port", 0, "`port` for clients (zoo.cfg: clientPort; default 2181)")
+	flags.IntVar(&f.clientPort, "client-port", unset, "`port` for clients (zoo.cfg: clientPort; default 2181)")
+	flags.Lookup("client-port").DefValue = "0" // which --help does not print
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log: debug, info, warn or error")
@@ -144,7 +148,7 @@ func (f *serverFlags) settings() ([][2]string, error) {
 	if f.dataDir != "" {
 		sets = append(sets, [2]string{"dataDir", f.dataDir})
 	}
-	if f.clientPort != 0 {
+	if f.clientPort != unset {
 		sets = append(sets, [2]string{"clientPort", strconv.Itoa(f.clientPort)})
 	}
 	return sets, nil

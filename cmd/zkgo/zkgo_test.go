@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,6 +36,17 @@ func TestHelpHasExamples(t *testing.T) {
 		out, _, err := zkgo(t, append(strings.Fields(cmd), "--help")...)
 		if err != nil || !strings.Contains(out, "Examples:\n  zkgo ") {
 			t.Errorf("zkgo %s --help: %v\n%s", cmd, err, out)
+		}
+	}
+}
+
+// Port 0 is one that happens to be free, not the default.
+func TestClientPortFlag(t *testing.T) {
+	t.Parallel()
+	for port, want := range map[int]int{unset: zoocfg.Default().ClientPort, 0: 0, 2345: 2345} {
+		z, err := (&serverFlags{clientPort: port}).zooCfg()
+		if err != nil || z.ClientPort != want {
+			t.Errorf("%d: port %d, %v, want %d", port, z.ClientPort, err, want)
 		}
 	}
 }
