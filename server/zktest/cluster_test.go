@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
@@ -139,6 +140,38 @@ func TestKillAllAndRestart(t *testing.T) {
 	}
 	cl.WaitServing()
 	cl.Leader().WaitExists("/a")
+}
+
+// A server alone that can be killed is a cluster of one.
+func TestClusterOfOne(t *testing.T) {
+	t.Parallel()
+	cl := zktest.RunCluster(t, 1, zktest.OnDisk())
+	s := cl.Leader()
+	s.Set("/a", "1")
+	c, events := dial(t, s.Addrs(), net.DialTimeout)
+	id := c.SessionID()
+	cl.Kill(1)
+	awaitState(t, events, zk.StateDisconnected)
+	cl.Restart(1)
+	awaitState(t, events, zk.StateHasSession)
+	if s.Get("/a") != "1" || c.SessionID() != id {
+		t.Error("not what it was")
+	}
+	cl.Advance(time.Minute)
+	if len(s.Sessions()) != 1 {
+		t.Error("a connected client expired")
+	}
+}
+
+// A member that is cut off serves those who only read, if it was asked to.
+func TestReadOnlyMode(t *testing.T) {
+	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
+		s := cl.Follower()
+		cl.Partition([]int{s.ID()})
+		s.Wait("read-only mode", func() bool { return s.Server().Status().Server().ReadOnly })
+		cl.Heal()
+		cl.WaitServing()
+	}, zktest.WithConfig(func(c *server.Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond }))
 }
 
 func TestPauseAndResume(t *testing.T) {

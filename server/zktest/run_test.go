@@ -31,7 +31,7 @@ func TestOverTCPAndWithoutASocket(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	for range 50 {
+	for range 200 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			zs := zktest.Run(t)
@@ -173,9 +173,20 @@ func TestInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zs := zktest.Run(t)
 		c, other := connect(t, zs), rawConnect(t, zs)
-		other.create("/lock", proto.ModeEphemeral)
+		other.create("/lock", proto.ModeEphemeral) // its client will never ping
 		_, _, gone, err := c.ExistsW("/lock")
 		if err != nil {
+			t.Fatal(err)
+		}
+		id := c.SessionID()
+		time.Sleep(time.Hour)
+		if c.SessionID() != id || zs.Exists("/lock") {
+			t.Error("an hour of pings does not keep the session, or a silent one lives")
+		}
+		<-gone
+		other = rawConnect(t, zs)
+		other.create("/lock", proto.ModeEphemeral)
+		if _, _, gone, err = c.ExistsW("/lock"); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
@@ -196,4 +207,21 @@ func TestInABubble(t *testing.T) {
 		}
 		c.Close()
 	})
+}
+
+func TestDocumentedExample(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	conn, _, err := zk.Connect(zs.Addrs(), 10*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	zs.ExpireSession(conn.SessionID())
+	if zs.Exists("/worker") {
+		t.Error("the worker is still registered")
+	}
 }
