@@ -66,6 +66,9 @@ func (s *Server) changeMode(change func(*modes)) {
 				c.kill()
 			}
 		})
+		s.mu.Lock()
+		clear(s.locals) // they end with the mode that gave them out
+		s.mu.Unlock()
 	}
 }
 

@@ -41,7 +41,7 @@ func (v picture) Server() status.Server {
 		p.LatencyMin = (m - 1) / millisecond
 	}
 	if n := st.latencyN.Load(); n > 0 {
-		p.LatencyAvg = float64(st.latencySum.Load()) / float64(n) / float64(millisecond)
+		p.LatencyAvg = float64(st.latencySum.Load()) / float64(n)
 	}
 	p.OpenFDs, p.MaxFDs = fileDescriptors()
 	v.role(&p)

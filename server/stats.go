@@ -36,10 +36,11 @@ func (st *stats) fired(typ proto.EventType, n int) {
 	}
 }
 
-// latency counts n requests that took d each.
+// latency counts n requests that took d each. The sum is of whole milliseconds,
+// as the least and the most are printed: ZooKeeper's average lies between them.
 func (st *stats) latency(n, d int64) {
 	st.latencyN.Add(n)
-	st.latencySum.Add(n * d)
+	st.latencySum.Add(n * (d / millisecond))
 	if m := st.latencyMin.Load(); m == 0 || d+1 < m {
 		st.latencyMin.CompareAndSwap(m, d+1)
 	}
