@@ -68,9 +68,34 @@ install_golangci_lint() {
   ) 9>"$cache/golangci.lock"
 }
 
-# go_test runs tests, prints what failed and counts.
+# go_test [FLAGS…] PACKAGES runs tests, prints what failed and counts. A package
+# that fails is run once more by itself, and what passes then is named FLAKY: a
+# defect to be found at once, not one to lose a landing to. Nothing of what is
+# about losing data gets a second chance.
 go_test() {
-  go test -timeout "${GO_TEST_TIMEOUT:-20m}" -json "$@" | go run .ci/report.go -tally "$work/tally"
+  local first=$work/first failures=$work/failures package flags=()
+  for package in "$@"; do [[ $package == -* ]] && flags+=("$package"); done
+  rm -f "$first" "$failures"
+  counted_test "$first" "$failures" "$@"
+  local code=$?
+  if [ $code -ne 0 ] && [ -s "$failures" ] && ! grep -qE '/tests/(durability|powerloss|conformance)' "$failures"; then
+    echo "once more by themselves:" $(<"$failures")
+    # shellcheck disable=SC2046 # one word a package
+    if counted_test "$work/second" "" -count=1 -p=1 "${flags[@]}" $(<"$failures"); then
+      echo "FLAKY:" $(<"$failures") | tee -a "$work/flaky"
+      awk '{ print $1, 0, $3 }' "$first" >"$first.good" && mv "$first.good" "$first"
+      code=0
+    fi
+  fi
+  cat "$first" >>"$work/tally"
+  return $code
+}
+
+# counted_test TALLY FAILURES ARGUMENTS…: go test, its counts and its failures in files.
+counted_test() {
+  local tally=$1 failures=$2
+  shift 2
+  go test -timeout "${GO_TEST_TIMEOUT:-20m}" -json "$@" | go run .ci/report.go -tally "$tally" ${failures:+-failures "$failures"}
   local codes=("${PIPESTATUS[@]}")
   [ "${codes[0]}" -eq 0 ] && [ "${codes[1]}" -eq 0 ]
 }
@@ -90,8 +115,11 @@ tally() { echo "$1 $2 $3" >>"$work/tally"; }
 # one that counts nothing.
 tally_step_failed() { tally 0 1 0; }
 
-# total prints the closing line.
-total() { awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$work/tally" 2>/dev/null || echo "0 passed, 0 failed"; }
+# total prints the closing line, and before it what has to be looked into.
+total() {
+  [ ! -s "$work/flaky" ] || cat "$work/flaky"
+  awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$work/tally" 2>/dev/null || echo "0 passed, 0 failed"
+}
 
 # clean_up removes this run's files, also those of a module cache.
 clean_up() {

@@ -2,7 +2,7 @@
 // a line per package and everything that a failed test printed, and adds the
 // counts of tests to a file.
 //
-//	go test -json ./... | go run .ci/report.go -tally FILE [-no-skips]
+//	go test -json ./... | go run .ci/report.go -tally FILE [-no-skips] [-failures FILE]
 //	go test -list '^Fuzz' -json ./... | go run .ci/report.go -list
 //
 // It ends with 1 when a test or package failed, when no test ran, or, with
@@ -28,6 +28,7 @@ type event struct {
 func main() {
 	tally := flag.String("tally", "", "file to add a line with the numbers of passed, failed and skipped tests to")
 	noSkips := flag.Bool("no-skips", false, "fail when a test was skipped")
+	failures := flag.String("failures", "", "file to write the packages that failed to, one a line")
 	list := flag.Bool("list", false, "print package and name of what go test -list found")
 	flag.Parse()
 	var r report
@@ -49,6 +50,12 @@ func main() {
 	if *list {
 		return
 	}
+	if *failures != "" {
+		if err := os.WriteFile(*failures, []byte(strings.Join(r.bad, "\n")), 0o644); err != nil {
+			fmt.Println("the failures could not be kept:", err)
+			os.Exit(1)
+		}
+	}
 	if !r.end(*tally, *noSkips) {
 		os.Exit(1)
 	}
@@ -68,6 +75,7 @@ type report struct {
 	output                  map[string][]string // by package and test, until it has ended
 	passed, failed, skipped int
 	skips                   []string
+	bad                     []string // packages that failed
 }
 
 func (r *report) add(e event) {
@@ -107,6 +115,7 @@ func (r *report) endPackage(e event, key string) {
 	case "fail":
 		// What no test of it explains: a panic, a timeout, TestMain.
 		r.failed++
+		r.bad = append(r.bad, e.Package)
 		fmt.Printf("FAIL  %s (%.1f s)\n%s", e.Package, e.Elapsed, strings.Join(r.output[key], ""))
 		for other, lines := range r.output {
 			if strings.HasPrefix(other, e.Package+" ") && other != key {
