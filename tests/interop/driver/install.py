@@ -17,8 +17,8 @@ from base import ROOT, CannotRun, locked, retry, run, say
 GOZK = "github.com/go-zookeeper/zk"
 GOZK_VERSION = "v1.0.4"
 KAZOO = "kazoo[sasl]==2.11.0"
-# pyOpenSSL 24.2 is the last with the X509Extension that Kazoo's harness makes
-# its certificates with.
+# Kazoo's harness makes its certificates with X509Extension, which the newest
+# pyOpenSSL lacks.
 KAZOO_NEEDS = ["pytest==8.3.5", "pytest-timeout==2.3.1", "objgraph", "gevent>=1.2", "eventlet>=0.17.1", "pyjks", "pyopenssl==24.2.1"]
 CURATOR = "5.9.0"
 
@@ -113,8 +113,8 @@ def _read_iso_build_dates(source):
     """Lets go-zookeeper's srvr parser read "built on 2026-02-11 20:18 UTC" too.
 
     Its harness waits for every server with that parser, which only knows the
-    date format of ZooKeeper up to 3.5.x: with any newer server, none of its
-    tests would get past "unable to verify health of servers".
+    older date format: with ZooKeeper 3.9.5, none of its tests would get past
+    "unable to verify health of servers".
     """
     path = source / "flw.go"
     text = path.read_text()
