@@ -75,8 +75,8 @@ func (c *Cluster) Resume(id int) {
 	c.links()
 }
 
-// Kill ends a server as kill -9 does: in the middle of everything. Its port
-// refuses clients.
+// Kill ends a server as kill -9 does: the others and its clients hear nothing
+// more, and its port refuses clients. Alone, it still executes what it has read.
 func (c *Cluster) Kill(id int) {
 	c.t.Helper()
 	s := c.Server(id)

@@ -50,6 +50,7 @@ func (s *Server) LoseNext(m Match) *Fault {
 // plan adds a fault behind those that are planned. A request meets one fault,
 // the first that means it.
 func (s *Server) plan(f *Fault) *Fault {
+	s.t.Helper()
 	f.s, f.left, f.struck = s, max(f.match.Nth, 1)-1, make(chan struct{})
 	s.gate.log("planned: %v %s", f.match, f.what)
 	s.gate.mu.Lock()

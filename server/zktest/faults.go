@@ -69,7 +69,9 @@ func (s *Server) drop(format string, list []*clientConn, arg any) {
 
 // HangConnection stops everything between the server and a client: nothing
 // arrives on either side, and nothing is lost, until resume is called. Neither
-// side notices but by its timeouts; to Advance such a client is silent.
+// side notices but by its timeouts; to Advance such a client is silent. When the
+// server closes the connection, because its session has ended, the client does
+// see that.
 func (s *Server) HangConnection(session int64) (resume func()) {
 	s.t.Helper()
 	list := s.gate.ofSession(session)

@@ -44,6 +44,7 @@ func (l *logs) Write(line []byte) (int, error) {
 
 // say writes to the test's log, unless the test is over.
 func (l *logs) say(format string, args ...any) {
+	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.over {

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// errUncertain says that a command may have been executed or not: the lead went
-// to another server meanwhile.
-var errUncertain = errors.New("the leader changed while a command was on its way")
+// errUncertain says that a command may have been executed or not: it was on its
+// way when the lead went to another server, or the way to the leader was cut.
+var errUncertain = errors.New("a command was lost on its way")
 
 // outcome is what became of a command.
 type outcome struct {
@@ -37,12 +37,28 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	if err := node.Propose(&cmd); err != nil {
 		return outcome{}, err
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
+	// On its way to a leader a command can get lost without a word. A sync that
+	// was proposed behind it and comes back alone shows that.
+	passed := make(chan struct{}, 1)
+	sync := raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync, Waiter: func(*raftfsm.Applied) {
+		select {
+		case passed <- struct{}{}:
+		default:
+		}
+	}}
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; {
 		select {
 		case o := <-done:
 			return o, nil
+		case <-passed:
+			select {
+			case o := <-done:
+				return o, nil
+			default:
+				return outcome{}, errUncertain
+			}
 		case <-tick.C:
 		}
 		if now := node.Status(); now.Leader != before.Leader || now.Epoch != before.Epoch || !now.Serving {
@@ -50,6 +66,9 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 		}
 		if time.Now().After(end) {
 			return outcome{}, fmt.Errorf("a command was not executed within %v", patience)
+		}
+		if err := node.Propose(&sync); err != nil {
+			return outcome{}, err
 		}
 	}
 }

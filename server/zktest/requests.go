@@ -27,7 +27,7 @@ func (g *gate) Request(q server.Request) server.Verdict {
 }
 
 // Requests returns how many of the requests read so far are meant; Nth means
-// nothing here. Handshakes are none.
+// nothing here, and a multi is one request without a path. Handshakes are none.
 func (s *Server) Requests(m Match) int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()

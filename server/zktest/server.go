@@ -62,7 +62,10 @@ func Run(t testing.TB, opts ...Option) *Server {
 
 func newServer(t testing.TB, o options, id int, name string, c *clock, l *logs) *Server {
 	s := &Server{t: t, opts: o, id: id, name: name, clock: c, logs: l}
-	s.gate = newGate(c, func(format string, args ...any) { l.say(name+": "+format, args...) })
+	s.gate = newGate(c, func(format string, args ...any) {
+		t.Helper()
+		l.say(name+": "+format, args...)
+	})
 	if o.onDisk {
 		s.dir = filepath.Join(t.TempDir(), name)
 	}
