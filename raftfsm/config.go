@@ -23,11 +23,15 @@ const (
 	defaultContainerMaxPerMin = 10_000
 )
 
+// maxServer is the highest id of a server: it is a byte of every session id, in
+// which 255 marks a znode with a time to live.
+const maxServer = 254
+
 // withDefaults returns c with every optional field set, or an error that names
 // the field that is wrong.
 func (c Config) withDefaults() (Config, error) {
-	if c.ID < 1 || c.ID > 254 {
-		return c, fmt.Errorf("server id %d: must be 1 to 254", c.ID)
+	if c.ID < 1 || c.ID > maxServer {
+		return c, fmt.Errorf("server id %d: must be 1 to %d", c.ID, maxServer)
 	}
 	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")

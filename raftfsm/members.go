@@ -119,8 +119,8 @@ func parseServer(key, value string) (Member, error) {
 	var m Member
 	number, ok := strings.CutPrefix(strings.TrimSpace(key), "server.")
 	id, err := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil || id < 1 || id > 254 {
-		return m, fmt.Errorf("%q is not server.N with N from 1 to 254", key)
+	if !ok || err != nil || id < 1 {
+		return m, fmt.Errorf("%q is not server.N with a positive N", key)
 	}
 	m.ID = id
 	servers, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")

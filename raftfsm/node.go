@@ -24,6 +24,9 @@ var ErrClosed = errors.New("the server is closed")
 // closeLimit is how long Close waits for each thing that should take no time.
 const closeLimit = 10 * time.Second
 
+// drainLimit is how long Close waits for entries that may never be committed.
+const drainLimit = time.Second
+
 // Node is one server's replica of the state and its voice in the ensemble.
 type Node struct {
 	cfg      Config
@@ -265,6 +268,11 @@ func (n *Node) close() error {
 		// Raft's goroutines wait for the stores, and the stores for their Close.
 		// After any other failure Raft goes on, and would panic on closed stores.
 		errs = append(errs, n.closeStores())
+	} else {
+		// What Raft has handed to the state machine is answered only while Raft
+		// runs; a shutdown leaves who waits for it waiting. Entries that find no
+		// quorum are answered by the shutdown itself.
+		waitWithin(drainLimit, n.background.Wait)
 	}
 	n.others.settle()
 	if r := n.raftNow(); r != nil && !waitFor(func() { _ = r.Shutdown().Error() }) {
@@ -279,13 +287,16 @@ func (n *Node) close() error {
 }
 
 // waitFor runs f and waits for it up to closeLimit.
-func waitFor(f func()) bool {
+func waitFor(f func()) bool { return waitWithin(closeLimit, f) }
+
+// waitWithin runs f and reports whether it returned in time.
+func waitWithin(limit time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		f()
 	}()
-	timer := time.NewTimer(closeLimit)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-done:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -220,7 +221,7 @@ func (e *ensemble) examine(q *driveRequest) (*membership, proto.Code) {
 	if !e.quorumAt(target) {
 		return nil, proto.ErrNewConfigNoQuorum
 	}
-	return target, e.n.machine.mayReconfig(policy, q.IDs)
+	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
 }
 
 // quorumAt says whether a majority of the new voters is here and able to vote.
@@ -323,18 +324,21 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 
 // mayReconfig says whether somebody may write /zookeeper/config. The tree is
 // locked.
-func (m *machine) mayReconfig(policy tree.Policy, ids []proto.ID) proto.Code {
-	if policy&tree.SkipACL != 0 || tree.Allowed(m.tree.Get(tree.ConfigPath).ACL(), proto.PermWrite, ids) {
-		return proto.Ok
+func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []proto.ID) proto.Code {
+	switch {
+	case policy&tree.SkipACL == 0 && !tree.Allowed(m.tree.Get(tree.ConfigPath).ACL(), proto.PermWrite, ids):
+		return proto.ErrNoAuth
+	case slices.ContainsFunc(target.members, func(s Member) bool { return s.ID > maxServer }):
+		return proto.ErrBadArguments
 	}
-	return proto.ErrNoAuth
+	return proto.Ok
 }
 
 // applyReconfig applies a client's reconfig.
 func (m *machine) applyReconfig(c *Command) {
 	next, code := m.checkReconfig(&m.requests.reconfig, m.tx.Policy)
 	if code == proto.Ok {
-		code = m.mayReconfig(m.tx.Policy, c.IDs)
+		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
 	}
 	if code != proto.Ok {
 		m.advance(c)

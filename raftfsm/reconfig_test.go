@@ -100,6 +100,9 @@ func testReconfigVerdicts(t *testing.T) {
 	s := r.attach(time.Minute)
 	plain := reconfigure(s, "", "", "", -1)
 	plain.IDs = []proto.ID{{Scheme: "ip", ID: "1.2.3.4"}}
+	tooHigh := reconfigure(s, serverLine(999), "", "", -1)
+	plainTooHigh := tooHigh
+	plainTooHigh.IDs = plain.IDs
 	for _, tt := range []struct {
 		name string
 		cmd  Command
@@ -113,6 +116,8 @@ func testReconfigVerdicts(t *testing.T) {
 		{"one voter", reconfigure(s, "", "1,2", "", -1), proto.ErrBadArguments},
 		{"nobody there", reconfigure(s, "", "", serverLine(7)+","+serverLine(8)+","+serverLine(9), -1), proto.ErrNewConfigNoQuorum},
 		{"not allowed", plain, proto.ErrNoAuth},
+		{"not allowed, before an id too high", plainTooHigh, proto.ErrNoAuth},
+		{"an id too high", tooHigh, proto.ErrBadArguments},
 		{"nothing to do", reconfigure(s, "", "", "", -1), proto.Ok},
 	} {
 		before := r.zxid()
