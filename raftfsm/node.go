@@ -248,6 +248,22 @@ func (n *Node) Snapshot() error {
 // does nothing on a server that does not lead or stands alone.
 func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ctx) }
 
+// Voters returns the servers that have a vote, by this server's knowledge. One
+// that has just joined gets its vote when it has caught up.
+func (n *Node) Voters() []uint64 {
+	r := n.raftNow()
+	if r == nil {
+		return nil
+	}
+	var ids []uint64
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			ids = append(ids, serverOf(s.ID))
+		}
+	}
+	return ids
+}
+
 // Confirmed returns the newest time at which a leader that could commit is known
 // to have heard of this server's sessions. A client must not be answered when
 // that is so long ago that its session may have been expired.
