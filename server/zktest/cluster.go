@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -30,7 +31,8 @@ type Cluster struct {
 	over    sync.Once
 }
 
-// RunCluster starts n servers, 1 to 254, and returns when all of them serve.
+// RunCluster starts n servers, 1 to 254, and returns when all of them serve and
+// have a vote: the ensemble can lose a minority of them from then on.
 func RunCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
@@ -65,6 +67,7 @@ func RunCluster(t testing.TB, n int, opts ...Option) *Cluster {
 			t.Fatalf("zktest: server %d does not serve within %v: %+v", s.id, patience, s.Server().Node().Status())
 		}
 	}
+	c.WaitServing()
 	return c
 }
 
@@ -209,7 +212,8 @@ func (c *Cluster) follows(s, lead *Server) bool {
 	return st.Serving && st.Leader == uint64(lead.id)
 }
 
-// WaitServing waits until every server that can be part of the ensemble is.
+// WaitServing waits until every server that can be part of the ensemble serves
+// and has a vote.
 func (c *Cluster) WaitServing() {
 	c.t.Helper()
 	c.wait("all servers serve", func() bool {
@@ -218,12 +222,21 @@ func (c *Cluster) WaitServing() {
 			return false
 		}
 		for i, s := range c.servers {
-			if s.isUp() && !c.paused[i] && c.group[i] == c.group[lead.id-1] && !c.follows(s, lead) {
+			able := s.isUp() && !c.paused[i] && c.group[i] == c.group[lead.id-1]
+			if able && !(c.follows(s, lead) && c.votes(s, lead)) {
 				return false
 			}
 		}
 		return true
 	})
+}
+
+// votes reports whether s has a vote as itself and lead both know: one that is
+// late when the ensemble is founded, or comes back without its data, gets it
+// only when it has caught up.
+func (c *Cluster) votes(s, lead *Server) bool {
+	id := uint64(s.id)
+	return slices.Contains(lead.Server().Node().Voters(), id) && slices.Contains(s.Server().Node().Voters(), id)
 }
 
 func (c *Cluster) wait(what string, ok func() bool) {

@@ -103,14 +103,12 @@ func (c *Cluster) Kill(id int) {
 }
 
 // Restart starts a server that was killed, at the same address, and waits until
-// it serves. With OnDisk it has its data; otherwise it comes as a server does
+// it serves and votes. With OnDisk it has its data; otherwise it comes as a server does
 // whose disk was replaced, which takes a majority of the others to let it in.
 func (c *Cluster) Restart(id int) {
 	c.t.Helper()
 	c.Start(id)
-	if s := c.Server(id); !s.awaitReady() {
-		c.t.Fatalf("zktest: %s does not serve within %v: %+v", s.name, patience, s.Server().Node().Status())
-	}
+	c.WaitServing()
 }
 
 // Start is Restart without the wait, for when the server cannot serve yet.
