@@ -95,12 +95,22 @@ func (c *Cluster) Close() {
 		var wg sync.WaitGroup
 		for i, s := range c.servers {
 			wg.Go(s.Close)
-			if c.closing[i] != nil {
-				<-c.closing[i]
-			}
+			c.awaitKilled(i)
 		}
 		wg.Wait()
 	})
+}
+
+// awaitKilled waits until a killed server has ended, if there is one. How it
+// ended is told, but is no failure: it was cut off from the others.
+func (c *Cluster) awaitKilled(i int) {
+	if c.closing[i] == nil {
+		return
+	}
+	if err := <-c.closing[i]; err != nil {
+		c.logs.say("%s ended with: %v", c.servers[i].name, err)
+	}
+	c.closing[i] = nil
 }
 
 // Servers returns the members in the order of their ids, also those that do not

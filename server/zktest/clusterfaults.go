@@ -115,12 +115,10 @@ func (c *Cluster) Restart(id int) {
 func (c *Cluster) Start(id int) {
 	c.t.Helper()
 	s := c.Server(id)
-	closing := c.closing[id-1]
-	if closing == nil {
+	if c.closing[id-1] == nil {
 		c.t.Fatalf("zktest: %s was not killed", s.name)
 	}
-	<-closing
-	c.closing[id-1] = nil
+	c.awaitKilled(id - 1)
 	c.logs.say("%s is started again", s.name)
 	if err := s.start(); err != nil {
 		c.t.Fatalf("zktest: restart of %s: %v", s.name, err)

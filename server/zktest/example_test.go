@@ -126,7 +126,9 @@ func ExampleServer_Requests() {
 	zs := zktest.Run(t)
 	conn := connect(t, zs)
 	for range 3 {
-		conn.Exists("/config")
+		if _, _, err := conn.Exists("/config"); err != nil {
+			fmt.Println(err)
+		}
 	}
 	fmt.Println(zs.Requests(zktest.Match{Op: proto.OpExists, Path: "/config"}))
 	// Output: 3

@@ -104,8 +104,8 @@ func TestHangConnection(t *testing.T) {
 		// A client that is served shows that the server had time.
 		rawConnect(t, zs).create("/b", proto.ModePersistent)
 		select {
-		case <-read:
-			t.Errorf("%s: something came through", transport)
+		case err := <-read:
+			t.Errorf("%s: something came through, error %v", transport, err)
 		default:
 		}
 		if zs.Exists("/a") {

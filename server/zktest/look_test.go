@@ -92,8 +92,12 @@ func TestWatchesAndWaiting(t *testing.T) {
 	if got := zs.Watches(); len(got) != 0 {
 		t.Errorf("left: %+v", got)
 	}
-	go c.Delete("/seen", -1)
+	deleted := make(chan error, 1)
+	go func() { deleted <- c.Delete("/seen", -1) }()
 	zs.WaitGone("/seen")
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestRequestsAreCounted(t *testing.T) {
