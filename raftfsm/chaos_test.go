@@ -19,6 +19,9 @@ var chaosSeeds = flag.Int("chaos.seeds", 1, "number of runs of TestChaos")
 // reset and servers are killed and restarted, in fake time. In the end all hold
 // the same, and whatever was acknowledged is there.
 func TestChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds; not with -short")
+	}
 	for seed := range *chaosSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -105,6 +105,9 @@ func TestKillAndRestart(t *testing.T) {
 	for name, opts := range map[string][]zktest.Option{"memory": nil, "disk": {zktest.OnDisk()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && name == "disk" {
+				t.Skip("elections take seconds; not with -short")
+			}
 			cl := zktest.RunCluster(t, 3, opts...)
 			lead := cl.Leader()
 			lead.Set("/a", "1")

@@ -21,6 +21,16 @@ type Script struct {
 	body []line
 }
 
+// Slow reports whether the script waits for the server's own clock, seconds
+// long: whoever is in a hurry leaves it out.
+func (s *Script) Slow() bool {
+	switch s.Name {
+	case "containers-deleted", "session-expiry", "ttl-deleted":
+		return true
+	}
+	return false
+}
+
 // line is one line of a script: its words and, if it ended in "{", the block.
 type line struct {
 	no    int

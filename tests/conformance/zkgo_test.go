@@ -57,6 +57,9 @@ func TestZkgo(t *testing.T) {
 	for _, s := range scripts(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && s.Slow() {
+				t.Skip("waits for the server's clock; not with -short")
+			}
 			want, err := conformance.Apply(differences, s.Name, golden(t, s.Name))
 			if err != nil {
 				t.Fatal(err)

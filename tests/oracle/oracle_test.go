@@ -8,6 +8,7 @@ import (
 )
 
 func TestStandaloneServesAndEnds(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	s := oracle.Start(t, oracle.Options{Config: []string{"tickTime=500"}, JVM: []string{"-Dzookeeper.enforceQuota=true"}})
 	conf, err := s.Word("conf")
@@ -30,6 +31,7 @@ func TestStandaloneServesAndEnds(t *testing.T) {
 }
 
 func TestEnsembleElectsALeader(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	leaders := 0
 	for _, s := range oracle.Ensemble(t, 3, oracle.Options{Config: []string{"tickTime=500"}}) {
@@ -46,5 +48,13 @@ func TestEnsembleElectsALeader(t *testing.T) {
 	}
 	if leaders != 1 {
 		t.Errorf("%d leaders", leaders)
+	}
+}
+
+// notShort skips a test that starts Java.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts Java; not with -short")
 	}
 }

@@ -31,6 +31,9 @@ func startServer(t *testing.T, dir, store string) *process.Server {
 // fsynced. After a power cut at any moment every write that a client was told
 // of is there.
 func TestServerKeepsItsWord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a real server; not with -short")
+	}
 	t.Parallel()
 	for _, store := range []string{"wal", "bolt"} {
 		t.Run(store, func(t *testing.T) {
