@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
@@ -350,3 +353,37 @@ func damageCopy(t *testing.T, rnd *rand.Rand, from, to string) {
 		t.Fatal(err)
 	}
 }
+
+// TestHalfBootstrapped starts a server on a directory whose power went between
+// the term of Raft's first configuration and the configuration itself.
+func TestHalfBootstrapped(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
+		full := cfg
+		full.open = func(c Config) (stores, error) {
+			s, err := openLogstore(c)
+			if err != nil {
+				return nil, err
+			}
+			return cutAfterTerm{s}, nil
+		}
+		full.Handler = newRecorder()
+		if _, err := Start(full); err == nil {
+			t.Fatal("the server started without its first configuration")
+		}
+		r := start(t, cfg)
+		s := r.attach(time.Hour)
+		if o := r.do(create(s, "/a", 0)); o.code != proto.Ok {
+			t.Fatal(o.code)
+		}
+	})
+}
+
+// cutAfterTerm are stores that take a term and no entry.
+type cutAfterTerm struct{ stores }
+
+func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.stores.Logs()} }
+
+type noEntries struct{ raft.LogStore }
+
+func (noEntries) StoreLog(*raft.Log) error { return errors.New("the power is gone") }

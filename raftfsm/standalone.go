@@ -56,7 +56,10 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	logs, stable, snaps := n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots()
 	if len(bootstrap.Servers) > 0 {
 		err := raft.BootstrapCluster(conf, logs, stable, snaps, n.transport, bootstrap)
-		if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
+		if errors.Is(err, raft.ErrCantBootstrap) {
+			err = n.finishBootstrap(bootstrap)
+		}
+		if err != nil {
 			return fmt.Errorf("first configuration: %w", err)
 		}
 	}
@@ -78,6 +81,31 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	case err := <-n.stores.Failed():
 		return err
 	}
+}
+
+// bootstrapTerm is the term that Raft gives to the first configuration. The
+// first election raises it.
+const bootstrapTerm = 1
+
+// finishBootstrap writes the first configuration of a server that lost its power
+// after Raft had saved that configuration's term and before it had saved the
+// configuration. There has been no election, so nothing else has been promised.
+func (n *Node) finishBootstrap(bootstrap raft.Configuration) error {
+	term, err := n.stores.Stable().GetUint64([]byte("CurrentTerm"))
+	if err != nil || term != bootstrapTerm {
+		return err
+	}
+	last, err := n.stores.Logs().LastIndex()
+	if err != nil || last > 0 {
+		return err
+	}
+	snaps, err := n.stores.Snapshots().List()
+	if err != nil || len(snaps) > 0 {
+		return err
+	}
+	return n.stores.Logs().StoreLog(&raft.Log{
+		Index: 1, Term: bootstrapTerm, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(bootstrap),
+	})
 }
 
 // leadAlone makes this server leader at once instead of after an election
