@@ -44,7 +44,7 @@ func TestKill(t *testing.T) {
 	for _, store := range []string{"wal", "bolt"} {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			w := &world{store: store, dir: t.TempDir(), port: process.FreePort(t)}
+			w := &world{store: store, dir: t.TempDir()}
 			for i := range writers {
 				w.writers = append(w.writers, &writer{id: i, versions: map[string]int64{}})
 			}
@@ -67,13 +67,12 @@ const writers = 4
 type world struct {
 	store   string
 	dir     string
-	port    int
 	writers []*writer
 }
 
 func (w *world) start(t *testing.T) *process.Server {
 	t.Helper()
-	return process.Start(t, w.dir, w.port, "--set", "logStore="+w.store, "--set", "snapCount=2000", "--set", "maxSessionTimeout=600000")
+	return process.Start(t, w.dir, "--set", "logStore="+w.store, "--set", "snapCount=2000", "--set", "maxSessionTimeout=600000")
 }
 
 func (w *world) acked() (n int64) {

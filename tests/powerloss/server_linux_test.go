@@ -24,7 +24,7 @@ const (
 func startServer(t *testing.T, dir, store string) *process.Server {
 	t.Helper()
 	// Snapshots every few writes, so that cuts meet some.
-	return process.Start(t, dir, process.FreePort(t), "--set", "logStore="+store, "--set", "snapCount=60")
+	return process.Start(t, dir, "--set", "logStore="+store, "--set", "snapCount=60")
 }
 
 // TestServerKeepsItsWord: a real server on a disk that loses what is not
@@ -141,7 +141,7 @@ func ackedBy(ops []lossyfs.Op) []string {
 // holds starts a server on a data directory and looks for znodes.
 func holds(t *testing.T, dir, store string, paths []string) error {
 	t.Helper()
-	srv, err := process.Try(process.Binary(t), dir, process.FreePort(t), "--set", "logStore="+store)
+	srv, err := process.Try(process.Binary(t), dir, "--set", "logStore="+store)
 	if err != nil {
 		return err
 	}

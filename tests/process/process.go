@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -67,11 +67,11 @@ type Server struct {
 	err  error // of Wait, valid when done is closed
 }
 
-// Start runs `zkgo server` with the given data directory on the given client
-// port and returns when it listens. More arguments follow as they are.
-func Start(t testing.TB, dataDir string, port int, args ...string) *Server {
+// Start runs `zkgo server` with the given data directory on a free client port
+// and returns when it listens. More arguments follow as they are.
+func Start(t testing.TB, dataDir string, args ...string) *Server {
 	t.Helper()
-	s, err := Try(Binary(t), dataDir, port, args...)
+	s, err := Try(Binary(t), dataDir, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +80,10 @@ func Start(t testing.TB, dataDir string, port int, args ...string) *Server {
 }
 
 // Try is Start for a start that may fail: the error holds what the server said.
-func Try(bin, dataDir string, port int, args ...string) (*Server, error) {
-	all := append([]string{"server", "--data-dir", dataDir, "--client-port", fmt.Sprint(port),
+func Try(bin, dataDir string, args ...string) (*Server, error) {
+	all := append([]string{"server", "--data-dir", dataDir, "--client-port", "0",
 		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false"}, args...)
-	s := &Server{
-		Addr: fmt.Sprintf("127.0.0.1:%d", port),
-		cmd:  exec.Command(bin, all...), out: &lockedBuffer{}, done: make(chan struct{}),
-	}
+	s := &Server{cmd: exec.Command(bin, all...), out: &lockedBuffer{}, done: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
@@ -98,22 +95,27 @@ func Try(bin, dataDir string, port int, args ...string) (*Server, error) {
 	return s, s.listening()
 }
 
-// listening waits until the client port takes connections.
+// clientAddr is what a server prints of the port that it was given.
+var clientAddr = regexp.MustCompile(`listens for clients.* addresses=(127\.0\.0\.1:\d+)`)
+
+// listening waits until the server says where it listens. A port chosen here
+// beforehand could be another server's by then.
 func (s *Server) listening() error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if c, err := net.Dial("tcp", s.Addr); err == nil {
-			return c.Close()
+		if found := clientAddr.FindStringSubmatch(s.out.String()); found != nil {
+			s.Addr = found[1]
+			return nil
 		}
 		select {
 		case <-s.done:
 			return fmt.Errorf("zkgo ended: %v\n%s", s.err, s.out)
 		case <-ctx.Done():
 			s.Kill()
-			return fmt.Errorf("zkgo does not listen at %s after %v\n%s", s.Addr, Patience, s.out)
+			return fmt.Errorf("zkgo does not listen after %v\n%s", Patience, s.out)
 		case <-tick.C:
 		}
 	}
@@ -147,17 +149,6 @@ func (s *Server) Output() string { return s.out.String() }
 
 // Pid returns the process id.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
-
-// FreePort returns a port of the loopback interface that nobody listens at.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
 
 // lockedBuffer collects a process's output while a test reads it.
 type lockedBuffer struct {
