@@ -27,12 +27,13 @@ type Config struct {
 	ID      uint64   // this server's id, 1 … 254; a standalone server is 1
 	Members []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone
 
-	Memory    bool          // keep everything in memory, no disk
-	LogDir    string        // Raft log and vote
-	SnapDir   string        // snapshots
-	Store     logstore.Kind // default logstore.WAL
-	Network   peer.Network  // default peer.TCP
-	ListenAll bool          // quorumListenOnAllIPs
+	Memory     bool          // keep everything in memory, no disk
+	LogDir     string        // Raft log and vote
+	SnapDir    string        // snapshots
+	Store      logstore.Kind // default logstore.WAL
+	Network    peer.Network  // default peer.TCP
+	ListenAll  bool          // quorumListenOnAllIPs
+	ListenHost string        // where to listen for the other servers; default the host that they dial, ListenAll wins
 
 	TickTime             time.Duration // default 2 s
 	InitLimit, SyncLimit int           // ticks; defaults 10 and 5

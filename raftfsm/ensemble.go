@@ -113,14 +113,15 @@ func (n *Node) startEnsemble() error {
 }
 
 func (e *ensemble) listenAddr() string {
-	if !e.n.cfg.ListenAll {
-		return e.self.QuorumAddr
-	}
 	_, port, err := net.SplitHostPort(e.self.QuorumAddr)
-	if err != nil {
-		return e.self.QuorumAddr
+	switch {
+	case err != nil:
+	case e.n.cfg.ListenAll:
+		return ":" + port
+	case e.n.cfg.ListenHost != "":
+		return net.JoinHostPort(e.n.cfg.ListenHost, port)
 	}
-	return ":" + port
+	return e.self.QuorumAddr
 }
 
 // identity is what this server says in handshakes.

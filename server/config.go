@@ -33,6 +33,9 @@ type Config struct {
 	Store     logstore.Kind // default logstore.WAL
 	Network   peer.Network  // between the servers; default peer.TCP
 	ListenAll bool          // quorumListenOnAllIPs
+	// ListenHost is where the other servers are listened for when that is not the
+	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
+	ListenHost string
 
 	TickTime                             time.Duration // default 2 s
 	InitLimit, SyncLimit                 int           // ticks; defaults 10 and 5

@@ -71,6 +71,7 @@ maxClientCnxns=0
 skipACL=yes
 enforceQuota=true
 4lw.commands.whitelist=ruok, mntr
+quorumListenAddress=10.0.0.7
 server.1=one:2888:3888;2181
 server.2=two:2888:3888:observer
 server.3=three:2888:3888
@@ -83,7 +84,7 @@ server.3=three:2888:3888
 		t.Fatal(err)
 	}
 	if c.ID != 3 || c.ClientAddr != "127.0.0.1:2199" || c.TickTime != 500*time.Millisecond || c.InitLimit != 7 || c.SyncLimit != 3 ||
-		c.MaxClientCnxns > 0 || !c.SkipACL || !c.EnforceQuota || c.DataDir != dir || c.MinSessionTimeout != time.Second {
+		c.MaxClientCnxns > 0 || !c.SkipACL || !c.EnforceQuota || c.DataDir != dir || c.MinSessionTimeout != time.Second || c.ListenHost != "10.0.0.7" {
 		t.Errorf("%+v", c)
 	}
 	if len(c.FourLetterWords) != 2 || len(c.Members) != 3 {

@@ -125,7 +125,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members,
 		Memory: c.Memory, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
-		Network: c.Network, ListenAll: c.ListenAll,
+		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain,
 		Policy: c.policy(), ContainerInterval: c.ContainerInterval,

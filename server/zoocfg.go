@@ -17,7 +17,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		ID:      z.MyID,
 		DataDir: z.DataDir, LogDir: z.DataLogDir,
-		Store: logstore.Kind(z.LogStore), ListenAll: z.QuorumListenOnAllIPs,
+		Store: logstore.Kind(z.LogStore), ListenAll: z.QuorumListenOnAllIPs, ListenHost: z.QuorumListenAddress,
 		TickTime: z.TickTime, InitLimit: z.InitLimit, SyncLimit: z.SyncLimit,
 		MinSessionTimeout: z.MinSessionTimeout, MaxSessionTimeout: z.MaxSessionTimeout,
 		MaxClientCnxns: z.MaxClientCnxns, MaxCnxns: z.MaxCnxns, SessionlessTimeout: z.SessionlessCnxnTimeout,

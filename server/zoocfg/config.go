@@ -50,6 +50,7 @@ type Config struct {
 	DynamicConfigFile                  string
 	PeerType                           Role // the role the server list gives, if it gives one
 	QuorumListenOnAllIPs               bool
+	QuorumListenAddress                string // "" is the host of this server's server.N line; zkgo's own
 	MultiAddressEnabled                bool
 	MultiAddressReachabilityCheck      bool
 	MultiAddressReachabilityTimeout    time.Duration

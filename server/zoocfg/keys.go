@@ -71,6 +71,7 @@ func ensembleKeys() []key {
 		{name: "dynamicConfigFile", set: text(func(c *Config) *string { return &c.DynamicConfigFile })},
 		{name: "peerType", set: setPeerType},
 		{name: "quorumListenOnAllIPs", set: boolean(func(c *Config) *bool { return &c.QuorumListenOnAllIPs })},
+		{name: "quorumListenAddress", set: setAddress(func(c *Config) *string { return &c.QuorumListenAddress })},
 		{name: "multiAddress.enabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressEnabled })},
 		{name: "multiAddress.reachabilityCheckEnabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressReachabilityCheck })},
 		{name: "multiAddress.reachabilityCheckTimeoutMs", set: millis(anyInt, func(c *Config, d time.Duration) { c.MultiAddressReachabilityTimeout = d })},

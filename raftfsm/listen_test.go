@@ -1,0 +1,24 @@
+package raftfsm
+
+import "testing"
+
+// A server may have to listen elsewhere than where the others dial it; the port
+// is part of what the servers' lists are compared by and stays the same.
+func TestListenAddr(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"where the others dial":    {Config{}, "zk1.example:2888"},
+		"everywhere":               {Config{ListenAll: true}, ":2888"},
+		"behind a forwarded port":  {Config{ListenHost: "10.0.0.7"}, "10.0.0.7:2888"},
+		"IPv6":                     {Config{ListenHost: "fd00::7"}, "[fd00::7]:2888"},
+		"everywhere, and one more": {Config{ListenAll: true, ListenHost: "10.0.0.7"}, ":2888"},
+	} {
+		e := &ensemble{n: &Node{cfg: c.cfg}, self: Member{ID: 1, QuorumAddr: "zk1.example:2888"}}
+		if got := e.listenAddr(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
