@@ -1,0 +1,198 @@
+package history
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// History is everything that was recorded, each kind in the order of its
+// recording. The checkers only read it.
+type History struct {
+	Ops      []*Op
+	Events   []*Event
+	Sessions []*Session
+	Holds    []*Hold
+	States   []*State
+	Notes    []*Note
+}
+
+// line is one record in a file: exactly one field is set.
+type line struct {
+	Op      *Op      `json:"op,omitempty"`
+	Event   *Event   `json:"event,omitempty"`
+	Session *Session `json:"session,omitempty"`
+	Hold    *Hold    `json:"hold,omitempty"`
+	State   *State   `json:"state,omitempty"`
+	Note    *Note    `json:"note,omitempty"`
+}
+
+// add puts l where it belongs.
+func (h *History) add(l *line) bool {
+	switch {
+	case l.Op != nil:
+		h.Ops = append(h.Ops, l.Op)
+	case l.Event != nil:
+		h.Events = append(h.Events, l.Event)
+	case l.Session != nil:
+		h.Sessions = append(h.Sessions, l.Session)
+	case l.Hold != nil:
+		h.Holds = append(h.Holds, l.Hold)
+	case l.State != nil:
+		h.States = append(h.States, l.State)
+	case l.Note != nil:
+		h.Notes = append(h.Notes, l.Note)
+	default:
+		return false
+	}
+	return true
+}
+
+// Recorder collects a History. Its methods may be called by many goroutines.
+// What is recorded must not be changed any more.
+type Recorder struct {
+	start time.Time
+
+	mu  sync.Mutex
+	h   History
+	out *bufio.Writer // nil: memory only
+	enc *json.Encoder
+	err error // the first of writing
+}
+
+// NewRecorder begins a run. w gets every record as it comes, one JSON object a
+// line; nil keeps the history in memory only.
+func NewRecorder(w io.Writer) *Recorder {
+	r := &Recorder{start: time.Now()}
+	if w != nil {
+		r.out = bufio.NewWriterSize(w, 1<<20)
+		r.enc = json.NewEncoder(r.out)
+	}
+	return r
+}
+
+// Now is the time of the run.
+func (r *Recorder) Now() Time { return int64(time.Since(r.start)) + 1 }
+
+func (r *Recorder) add(l line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.h.add(&l)
+	if r.enc != nil && r.err == nil {
+		r.err = r.enc.Encode(&l)
+	}
+}
+
+// Op records a request.
+func (r *Recorder) Op(o *Op) { r.add(line{Op: o}) }
+
+// Event records a notification.
+func (r *Recorder) Event(e *Event) { r.add(line{Event: e}) }
+
+// Session records a change of a session.
+func (r *Recorder) Session(s *Session) { r.add(line{Session: s}) }
+
+// Hold records that a lock was held.
+func (r *Recorder) Hold(h *Hold) { r.add(line{Hold: h}) }
+
+// State records what a server held.
+func (r *Recorder) State(s *State) { r.add(line{State: s}) }
+
+// Note records what somebody may want to know who reads the history.
+func (r *Recorder) Note(format string, args ...any) {
+	r.add(line{Note: &Note{At: r.Now(), Text: fmt.Sprintf(format, args...)}})
+}
+
+// Len returns the number of requests so far.
+func (r *Recorder) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.h.Ops)
+}
+
+// History returns what was recorded so far. The records are shared, the lists
+// are the caller's.
+func (r *Recorder) History() *History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &History{
+		Ops:      append([]*Op(nil), r.h.Ops...),
+		Events:   append([]*Event(nil), r.h.Events...),
+		Sessions: append([]*Session(nil), r.h.Sessions...),
+		Holds:    append([]*Hold(nil), r.h.Holds...),
+		States:   append([]*State(nil), r.h.States...),
+		Notes:    append([]*Note(nil), r.h.Notes...),
+	}
+}
+
+// Flush hands what is buffered to the writer and returns the first error of
+// writing. Closing the writer is its owner's business.
+func (r *Recorder) Flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.out == nil {
+		return nil
+	}
+	if err := r.out.Flush(); r.err == nil {
+		r.err = err
+	}
+	return r.err
+}
+
+// Read reads what a Recorder has written. A last line that was cut off, as that
+// of a program that was killed, is left out.
+func Read(r io.Reader) (*History, error) {
+	h := &History{}
+	dec := json.NewDecoder(bufio.NewReaderSize(r, 1<<20))
+	for n := 1; ; n++ {
+		var l line
+		err := dec.Decode(&l)
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			return h, nil
+		case err != nil:
+			return nil, fmt.Errorf("history: record %d: %w", n, err)
+		case !h.add(&l):
+			return nil, fmt.Errorf("history: record %d is of no known kind", n)
+		}
+	}
+}
+
+// Write writes h in the form that Read reads.
+func (h *History) Write(w io.Writer) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	enc := json.NewEncoder(out)
+	for _, l := range h.lines() {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// lines wraps every record.
+func (h *History) lines() []line {
+	var all []line
+	for _, o := range h.Ops {
+		all = append(all, line{Op: o})
+	}
+	for _, e := range h.Events {
+		all = append(all, line{Event: e})
+	}
+	for _, s := range h.Sessions {
+		all = append(all, line{Session: s})
+	}
+	for _, x := range h.Holds {
+		all = append(all, line{Hold: x})
+	}
+	for _, s := range h.States {
+		all = append(all, line{State: s})
+	}
+	for _, n := range h.Notes {
+		all = append(all, line{Note: n})
+	}
+	return all
+}
