@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/session"
@@ -30,6 +31,7 @@ type Config struct {
 	Memory     bool          // keep everything in memory, no disk
 	LogDir     string        // Raft log and vote
 	SnapDir    string        // snapshots
+	FS         disk.FS       // what the directories are on; default disk.OS
 	Store      logstore.Kind // default logstore.WAL
 	Network    peer.Network  // default peer.TCP
 	ListenAll  bool          // quorumListenOnAllIPs
@@ -40,6 +42,7 @@ type Config struct {
 	SnapCount            int           // transactions between snapshots; default 100,000
 	SnapBytes            int64         // log bytes between snapshots; default 4 GiB
 	SnapRetain           int           // snapshots kept; default 3
+	SnapTrailing         int           // entries that stay in the log behind a snapshot; default: about 64 MiB of them
 
 	Policy               tree.Policy // this server's switches, in force while it leads
 	ContainerInterval    time.Duration

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 )
@@ -47,6 +48,9 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.ContainerMaxPerMin, defaultContainerMaxPerMin)
 	if c.TickTime < 0 || c.SnapCount < 0 || c.SnapBytes < 0 || c.ContainerInterval < 0 || c.ContainerMaxPerMin < 0 {
 		return c, fmt.Errorf("negative value in the configuration: %+v", c)
+	}
+	if c.FS == nil {
+		c.FS = disk.OS{}
 	}
 	if c.Network == nil {
 		c.Network = peer.TCP{}

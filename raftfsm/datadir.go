@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // identityFile, in the log directory, says whose state lies there.
@@ -59,9 +60,9 @@ func (i identity) clusterID() clusterID {
 }
 
 // readIdentity returns the identity in dir, and false when there is none.
-func readIdentity(dir string) (identity, bool, error) {
+func readIdentity(fsys disk.FS, dir string) (identity, bool, error) {
 	path := filepath.Join(dir, identityFile)
-	b, err := os.ReadFile(path)
+	b, err := disk.ReadFile(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return identity{}, false, nil
 	}
@@ -86,39 +87,12 @@ func readIdentity(dir string) (identity, bool, error) {
 }
 
 // write makes i the identity in dir, durably.
-func (i identity) write(dir string) error {
+func (i identity) write(fsys disk.FS, dir string) error {
 	b, err := i.marshal()
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, identityFile)
-	if err := writeSynced(path+".tmp", append(b, '\n')); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return disk.ReplaceFile(fsys, filepath.Join(dir, identityFile), append(b, '\n'), 0o600)
 }
 
 // loadIdentity finds out whose state the directories hold. hasState says
@@ -130,7 +104,7 @@ func (n *Node) loadIdentity(hasState bool) error {
 		}
 		return nil
 	}
-	id, found, err := readIdentity(n.cfg.LogDir)
+	id, found, err := readIdentity(n.cfg.FS, n.cfg.LogDir)
 	switch {
 	case err != nil:
 		return err
@@ -147,5 +121,5 @@ func (n *Node) loadIdentity(hasState bool) error {
 		return nil // the ensemble decides
 	}
 	n.identity = newIdentity(n.cfg.ID)
-	return n.identity.write(n.cfg.LogDir)
+	return n.identity.write(n.cfg.FS, n.cfg.LogDir)
 }

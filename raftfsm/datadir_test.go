@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -71,7 +72,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := readIdentity(cfg.LogDir); err == nil && i < len(whole)-1 {
+			if _, _, err := readIdentity(disk.OS{}, cfg.LogDir); err == nil && i < len(whole)-1 {
 				t.Fatalf("%d of %d bytes are an identity", i, len(whole))
 			}
 		}
@@ -81,7 +82,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, flipped, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if id, _, err := readIdentity(cfg.LogDir); err == nil {
+			if id, _, err := readIdentity(disk.OS{}, cfg.LogDir); err == nil {
 				t.Fatalf("byte %d is flipped, and the identity is %+v", i, id)
 			}
 		}
@@ -121,12 +122,12 @@ func TestForeignLog(t *testing.T) {
 			r.do(set(owner, "/a", nil))
 		}
 		r.close()
-		id, _, err := readIdentity(cfg.LogDir)
+		id, _, err := readIdentity(disk.OS{}, cfg.LogDir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		id.Cluster = newIdentity(1).Cluster
-		if err := id.write(cfg.LogDir); err != nil {
+		if err := id.write(disk.OS{}, cfg.LogDir); err != nil {
 			t.Fatal(err)
 		}
 		cfg.Handler = newRecorder()

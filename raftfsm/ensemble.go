@@ -92,7 +92,7 @@ func (n *Node) startEnsemble() error {
 	if n.cfg.Memory {
 		dir = ""
 	}
-	store, err := openSeat(dir)
+	store, err := openSeat(n.cfg.FS, dir)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (e *ensemble) identity() peer.Identity {
 func (e *ensemble) become(id raft.ServerID, cluster peer.ClusterID) error {
 	next := identity{Format: identityFormat, Server: e.n.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
 	if !e.n.cfg.Memory {
-		if err := next.write(e.n.cfg.LogDir); err != nil {
+		if err := next.write(e.n.cfg.FS, e.n.cfg.LogDir); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(e.n.cfg.LogDir, identityFile), err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
@@ -84,20 +84,21 @@ func newDisk() uint64 { return randomUint64()>>16 | 1 }
 
 // seatStore keeps the seat; without a directory in memory only.
 type seatStore struct {
+	fs   disk.FS
 	dir  string
 	seat seat
 }
 
 // openSeat reads the seat of dir. A directory without one gets a new
 // disk number, which is written before anybody is told of it.
-func openSeat(dir string) (*seatStore, error) {
-	s := &seatStore{dir: dir}
+func openSeat(fsys disk.FS, dir string) (*seatStore, error) {
+	s := &seatStore{fs: fsys, dir: dir}
 	if dir == "" {
 		s.seat.Disk = newDisk()
 		return s, nil
 	}
 	name := filepath.Join(dir, seatFile)
-	data, err := os.ReadFile(name)
+	data, err := disk.ReadFile(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, s.save(seat{Disk: newDisk()})
 	}
@@ -117,14 +118,7 @@ func (s *seatStore) save(v seat) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(s.dir, seatFile)
-		if err := writeSynced(name+".tmp", append(data, '\n')); err != nil {
-			return err
-		}
-		if err := os.Rename(name+".tmp", name); err != nil {
-			return err
-		}
-		if err := syncDir(s.dir); err != nil {
+		if err := disk.ReplaceFile(s.fs, filepath.Join(s.dir, seatFile), append(data, '\n'), 0o600); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func openLogstore(c Config) (stores, error) {
 		return logstore.Memory(c.Logger), nil
 	}
 	s, err := logstore.Open(logstore.Options{
-		Kind: c.Store, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
+		FS: c.FS, Kind: c.Store, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
 	})
 	if err != nil {
 		return nil, err // not s: a nil *logstore.Store is no nil stores
@@ -80,6 +80,9 @@ func (n *Node) reloadTrailing(r *raft.Raft) {
 	trailing := uint64(minTrailing)
 	if mean := n.stores.MeanEntryBytes(); mean > 0 {
 		trailing = uint64(min(max(trailingBytes/mean, minTrailing), maxTrailing))
+	}
+	if n.cfg.SnapTrailing > 0 {
+		trailing = uint64(n.cfg.SnapTrailing)
 	}
 	if n.cfg.Memory && n.cfg.standalone() {
 		trailing = 0 // nobody will ever read them

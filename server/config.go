@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/zoocfg"
@@ -30,6 +31,7 @@ type Config struct {
 	Memory    bool          // keep everything in memory
 	DataDir   string        // snapshots, and the log unless LogDir is set
 	LogDir    string        // the log
+	FS        disk.FS       // what they are on; default disk.OS
 	Store     logstore.Kind // default logstore.WAL
 	Network   peer.Network  // between the servers; default peer.TCP
 	ListenAll bool          // quorumListenOnAllIPs
@@ -51,9 +53,10 @@ type Config struct {
 	MaxOutput          int // bytes queued for one connection before it is closed, default 64 MiB
 	MaxOutputTotal     int // bytes queued for all before the largest is closed, default 1 GiB
 
-	SnapCount  int
-	SnapBytes  int64
-	SnapRetain int
+	SnapCount    int
+	SnapBytes    int64
+	SnapRetain   int
+	SnapTrailing int // entries of the log that stay behind a snapshot; default: by their size
 
 	SkipACL, ExtendedTypes, Emulate353TTL bool
 	EnforceQuota, ReconfigEnabled         bool
@@ -120,6 +123,9 @@ func (c Config) withDefaults() Config {
 	or(&c.SnapRetain, defaultSnapshotsToKeep)
 	or(&c.DigestAlg, "SHA1")
 	or(&c.LogDir, c.DataDir)
+	if c.FS == nil {
+		c.FS = disk.OS{}
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -48,12 +47,12 @@ func checkDataDir(c *Config) error {
 	if c.Memory {
 		return nil
 	}
-	if ours, err := logstore.HasState(c.LogDir, c.DataDir); ours || err != nil {
+	if ours, err := logstore.HasState(c.FS, c.LogDir, c.DataDir); ours || err != nil {
 		return err
 	}
 	for _, dir := range []string{c.DataDir, c.LogDir} {
 		old := filepath.Join(dir, "version-2")
-		entries, err := os.ReadDir(old)
+		entries, err := c.FS.ReadDir(old)
 		if err != nil || len(entries) == 0 {
 			continue
 		}

@@ -124,10 +124,10 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	c := &s.cfg
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members,
-		Memory: c.Memory, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
+		Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
 		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
-		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain,
+		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,
 		Policy: c.policy(), ContainerInterval: c.ContainerInterval,
 		ContainerMaxPerMin: c.ContainerMaxPerMin, ContainerMaxNeverUse: c.ContainerMaxNeverUsed,
 		Now: c.Now, Logger: c.Logger, Handler: handler{s},

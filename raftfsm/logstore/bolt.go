@@ -3,6 +3,7 @@ package logstore
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 const (
@@ -33,36 +36,67 @@ func boltOptions() *bbolt.Options {
 // boltEngine is raft-boltdb.
 type boltEngine struct {
 	*raftboltdb.BoltStore
+	fs   disk.FS
 	path string
 }
 
-func openBolt(dir string) (engine, error) {
+// openDatabase opens a database of ours.
+func openDatabase(fsys disk.FS, name string) (*bbolt.DB, error) {
+	path, lazy, err := fsys.Database(name)
+	if err != nil {
+		return nil, err
+	}
+	o := boltOptions()
+	o.NoSync, o.NoGrowSync = lazy, lazy
+	return bbolt.Open(path, 0o640, o)
+}
+
+// newBoltStore opens a database of raft-boltdb's, which begins with a transaction.
+func newBoltStore(fsys disk.FS, name string) (store *raftboltdb.BoltStore, err error) {
+	path, lazy, err := fsys.Database(name)
+	if err != nil {
+		return nil, err
+	}
+	o := raftboltdb.Options{Path: path, BoltOptions: boltOptions(), NoSync: lazy}
+	o.BoltOptions.NoGrowSync = lazy
+	err = fsys.Commit(name, func() error {
+		store, err = raftboltdb.New(o)
+		return err
+	})
+	if err != nil && store != nil {
+		err = errors.Join(err, store.Close())
+	}
+	return store, err
+}
+
+func openBolt(fsys disk.FS, dir string) (engine, error) {
 	path := filepath.Join(dir, boltFileName)
-	found, err := exists(path)
+	found, err := disk.Exists(fsys, path)
 	if err == nil && !found {
-		err = createAtomic(path, initBolt)
+		err = createAtomic(fsys, path, func(tmp string) error { return initBolt(fsys, tmp) })
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := checkBoltLog(path); err != nil {
+	if err := checkBoltLog(fsys, path); err != nil {
 		return nil, err
 	}
-	store, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions()})
+	store, err := newBoltStore(fsys, path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &boltEngine{BoltStore: store, path: path}, nil
+	return &boltEngine{BoltStore: store, fs: fsys, path: path}, nil
 }
 
 // initBolt writes a record from the start: without one, a file is damaged.
-func initBolt(tmp string) error {
-	store, err := raftboltdb.New(raftboltdb.Options{Path: tmp, BoltOptions: boltOptions()})
+func initBolt(fsys disk.FS, tmp string) error {
+	store, err := newBoltStore(fsys, tmp)
 	if err != nil {
 		return err
 	}
 	empty := record{}
-	if err := store.Set([]byte(boltRecordKey), empty.encode()); err != nil {
+	err = fsys.Commit(tmp, func() error { return store.Set([]byte(boltRecordKey), empty.encode()) })
+	if err != nil {
 		store.Close()
 		return err
 	}
@@ -71,10 +105,10 @@ func initBolt(tmp string) error {
 
 // checkBoltLog verifies the file, and that it holds one record and a log
 // without gaps. What is in the entries is verified when they are read.
-func checkBoltLog(path string) error {
+func checkBoltLog(fsys disk.FS, path string) error {
 	var records int
 	var last uint64
-	_, err := checkBolt(path, func(bucket string, key, val []byte) error {
+	_, err := checkBolt(fsys, path, func(bucket string, key, val []byte) error {
 		switch bucket {
 		case boltConf:
 			if string(key) != boltRecordKey {
@@ -106,7 +140,19 @@ func (b *boltEngine) LoadRecord() ([]byte, error) {
 	return bytes.Clone(v), err
 }
 
-func (b *boltEngine) SaveRecord(rec []byte) error { return b.Set([]byte(boltRecordKey), rec) }
+func (b *boltEngine) SaveRecord(rec []byte) error {
+	return b.fs.Commit(b.path, func() error { return b.Set([]byte(boltRecordKey), rec) })
+}
+
+// StoreLogs appends in one transaction.
+func (b *boltEngine) StoreLogs(logs []*raft.Log) error {
+	return b.fs.Commit(b.path, func() error { return b.BoltStore.StoreLogs(logs) })
+}
+
+// DeleteRange removes in one transaction.
+func (b *boltEngine) DeleteRange(lo, hi uint64) error {
+	return b.fs.Commit(b.path, func() error { return b.BoltStore.DeleteRange(lo, hi) })
+}
 
 func (b *boltEngine) Where(uint64) string { return b.path }
 
@@ -120,4 +166,6 @@ func (b *boltEngine) GetLog(index uint64, log *raft.Log) error {
 }
 
 // boltExists says whether dir holds a log of this kind.
-func boltExists(dir string) (bool, error) { return exists(filepath.Join(dir, boltFileName)) }
+func boltExists(fsys disk.FS, dir string) (bool, error) {
+	return disk.Exists(fsys, filepath.Join(dir, boltFileName))
+}

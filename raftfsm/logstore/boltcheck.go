@@ -8,6 +8,8 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // This file reads bbolt's file format without bbolt. bbolt checks only its two
@@ -51,8 +53,8 @@ type boltCheck struct {
 
 // checkBolt verifies the structure of the database at path, visits all keys and
 // returns the number of its last transaction.
-func checkBolt(path string, visit boltVisitor) (txid uint64, err error) {
-	f, err := os.Open(path)
+func checkBolt(fsys disk.FS, path string, visit boltVisitor) (txid uint64, err error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +70,7 @@ func checkBolt(path string, visit boltVisitor) (txid uint64, err error) {
 	return txid, nil
 }
 
-func (c *boltCheck) meta(f *os.File) (root, txid uint64, err error) {
+func (c *boltCheck) meta(f disk.File) (root, txid uint64, err error) {
 	var tx, roots, pages [2]uint64
 	for i := range tx {
 		var b [boltPageHeader + boltMetaSize]byte

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // TestKilledProcess: what a killed process leaves behind holds everything that
@@ -46,7 +48,7 @@ func TestCutTail(t *testing.T) {
 	}
 	end := tailEnd(t, s)
 	image := crashed(t, o)
-	names, _ := segmentNames(filepath.Join(image.LogDir, walDirName))
+	names, _ := segmentNames(disk.OS{}, filepath.Join(image.LogDir, walDirName))
 	path := filepath.Join(image.LogDir, walDirName, names[0])
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -99,7 +101,7 @@ func TestDamagedLastRecord(t *testing.T) {
 	store(t, s, 1, 6, 1)
 	end := tailEnd(t, s)
 	image := crashed(t, o)
-	names, _ := segmentNames(filepath.Join(image.LogDir, walDirName))
+	names, _ := segmentNames(disk.OS{}, filepath.Join(image.LogDir, walDirName))
 	for _, back := range []int64{20, 200, 400} {
 		c := crashed(t, image)
 		path := filepath.Join(c.LogDir, walDirName, names[0])

@@ -28,13 +28,13 @@
 //     that damage to the last record is not mistaken for this.
 //
 // After an error was latched every call blocks until Close. A call whose error
-// Raft answers with a panic (reading an entry, saving the term) stays blocked
-// even then: the goroutine is given up rather than the program around it.
+// Raft answers with a panic (reading an entry, saving the term) does not return
+// even then: its goroutine ends there, rather than the program around it.
 //
 // bbolt panics, partly in goroutines of its own, when it meets a damaged page.
 // The whole file is checked by our own code before bbolt sees it, at Open. A
 // file damaged by somebody else while it is open is out of scope.
 //
 // May import: hashicorp/raft and go-hclog, raft-boltdb, raft-wal, bbolt, the
-// standard library; nothing else of this module.
+// standard library; of this module only raftfsm/disk.
 package logstore

@@ -3,6 +3,7 @@ package logstore
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,14 +89,16 @@ func (h *health) leave(err error) error {
 	return err
 }
 
-// orHang returns nil or ErrClosed, and never returns for a latched error: Raft
-// panics when the call it guards fails, which would take the embedding
-// program down. The goroutine is abandoned.
-func (h *health) orHang(err error) error {
+// orEnd returns nil or ErrClosed, and never returns for a latched error: Raft
+// panics when the call it guards fails, which would take the embedding program
+// down. The goroutine waits for Close like every other, and ends there.
+func (h *health) orEnd(err error) error {
 	if err == nil || err == ErrClosed {
 		return err
 	}
-	select {}
+	<-h.closed
+	runtime.Goexit()
+	return err
 }
 
 // fail latches the first error.

@@ -16,8 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Goroutines in orHang are given up on purpose: see the package comment.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/zkgo/zkgo/raftfsm/logstore.(*health).orHang"))
+	goleak.VerifyTestMain(m)
 }
 
 // patience is far more than any step takes on a loaded machine.

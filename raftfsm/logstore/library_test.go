@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 	raftwal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // The TestLibrary tests show on raft-wal as it is why wal.go replaces its files,
@@ -88,7 +90,7 @@ func copySegment(t *testing.T, from, to string) {
 
 func copyFirst(t *testing.T, from, to string) {
 	t.Helper()
-	names, err := segmentNames(from)
+	names, err := segmentNames(disk.OS{}, from)
 	if err != nil || len(names) < 2 {
 		t.Fatalf("segments %v, %v: want two", names, err)
 	}
@@ -163,7 +165,7 @@ func TestLibraryForgetsWhatFollowsDamage(t *testing.T) {
 		s := mustOpen(t, o)
 		store(t, s, 1, 10, 1)
 		o = crashed(t, o) // without the note that Close makes
-		names, _ := segmentNames(filepath.Join(o.LogDir, walDirName))
+		names, _ := segmentNames(disk.OS{}, filepath.Join(o.LogDir, walDirName))
 		path := filepath.Join(o.LogDir, walDirName, names[0])
 		flip(t, path, segHeaderLen, 0x40)
 		_, err := Open(o)

@@ -28,7 +28,7 @@ type logs struct {
 	cache cache
 	mean  atomic.Int64 // bytes per entry, moving
 
-	write       sync.Mutex // serialises StoreLogs and DeleteRange
+	write       turn // serialises StoreLogs and DeleteRange
 	bounds      sync.RWMutex
 	first, last uint64 // guarded by bounds
 	// removals counts calls that removed entries; it changes after bounds does
@@ -67,17 +67,17 @@ func (s *logs) holds(index uint64) bool {
 	return s.first != 0 && s.first <= index && index <= s.last
 }
 
-// GetLog reads and verifies an entry. It blocks for ever when that fails:
-// Raft panics when it cannot read an entry it means to apply.
+// GetLog reads and verifies an entry. It does not return when that
+// fails: Raft panics when it cannot read an entry it means to apply.
 func (s *logs) GetLog(index uint64, log *raft.Log) error {
 	if err := s.health.enter(); err != nil {
-		return s.health.orHang(err)
+		return s.health.orEnd(err)
 	}
 	if s.cache.get(index, log) {
-		return s.health.orHang(s.health.leave(nil))
+		return s.health.orEnd(s.health.leave(nil))
 	}
 	found, err := s.read(index, log)
-	if err := s.health.orHang(s.health.leave(err)); err != nil {
+	if err := s.health.orEnd(s.health.leave(err)); err != nil {
 		return err
 	}
 	if !found {

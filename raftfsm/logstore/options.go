@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // Kind names a log store implementation.
@@ -36,6 +38,8 @@ type Options struct {
 	LogDir string
 	// SnapDir is where snapshots live, in SnapDir/snapshots. Created if missing.
 	SnapDir string
+	// FS is what the directories are on: default disk.OS.
+	FS disk.FS
 	// Logger may be nil: nothing is logged.
 	Logger *slog.Logger
 	// Retain is the number of snapshots kept: default 3, at least 1.
@@ -55,6 +59,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = disk.OS{}
 	}
 	if o.Retain == 0 {
 		o.Retain = defaultRetain

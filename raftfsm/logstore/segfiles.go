@@ -9,19 +9,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 const segSuffix = ".seg"
 
 // segmentFiles makes, opens and removes the files of a log, for raft-wal.
 type segmentFiles struct {
+	fs  disk.FS
 	dir string
 	log *slog.Logger
 
-	mu       sync.Mutex
+	mu       turn
 	open     []*segment
 	prepared *segment      // made by prepare, fetched by Create
 	rotation chan struct{} // non-nil from a full segment until the next is there
@@ -34,8 +36,8 @@ func segmentName(info types.SegmentInfo) string {
 	return fmt.Sprintf("%020d-%016x%s", info.BaseIndex, info.ID, segSuffix)
 }
 
-func segmentNames(dir string) ([]string, error) {
-	all, err := os.ReadDir(dir)
+func segmentNames(fsys disk.FS, dir string) ([]string, error) {
+	all, err := fsys.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func segmentNames(dir string) ([]string, error) {
 
 // removeUnknown removes files that never became part of the log, or ceased to be.
 func (s *segmentFiles) removeUnknown(known []types.SegmentInfo) error {
-	names, err := segmentNames(s.dir)
+	names, err := segmentNames(s.fs, s.dir)
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func (s *segmentFiles) removeUnknown(known []types.SegmentInfo) error {
 		name := segmentName(info)
 		names = slices.DeleteFunc(names, func(n string) bool { return n == name })
 	}
-	return removeAndSync(s.dir, names)
+	return removeAndSync(s.fs, s.dir, names)
 }
 
 // prepare makes the file of the last segment, unless it is there, and its
@@ -73,9 +75,9 @@ func (s *segmentFiles) prepare(all []types.SegmentInfo) error {
 	if slices.ContainsFunc(s.open, func(g *segment) bool { return g.info.ID == info.ID }) {
 		return nil
 	}
-	g, err := createSegment(filepath.Join(s.dir, segmentName(info)), info)
+	g, err := createSegment(s.fs, filepath.Join(s.dir, segmentName(info)), info)
 	if err == nil {
-		err = syncDir(s.dir)
+		err = s.fs.SyncDir(s.dir)
 	}
 	if err != nil {
 		return err
@@ -124,7 +126,7 @@ func (s *segmentFiles) Open(info types.SegmentInfo) (types.SegmentReader, error)
 
 func (s *segmentFiles) openSegment(info types.SegmentInfo, flag int) (*segment, error) {
 	path := filepath.Join(s.dir, segmentName(info))
-	g, err := openSegment(path, info, flag)
+	g, err := openSegment(s.fs, path, info, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Not wrapped: raft-wal would create the last segment anew.
 		err = fmt.Errorf("%w: log index %d was in it", errSegmentMissing, info.MinIndex)
@@ -146,7 +148,7 @@ func (s *segmentFiles) List() (map[uint64]uint64, error) { return map[uint64]uin
 // file any more; if it reappears after a power cut, removeUnknown finds it.
 func (s *segmentFiles) Delete(base, id uint64) error {
 	path := filepath.Join(s.dir, segmentName(types.SegmentInfo{BaseIndex: base, ID: id}))
-	if err := os.Remove(path); err != nil {
+	if err := s.fs.Remove(path); err != nil {
 		s.log.Warn("log: a segment that is no longer needed could not be removed", "file", path, "err", err)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 const (
@@ -24,7 +26,7 @@ type segment struct {
 	info  types.SegmentInfo
 	path  string
 	files *segmentFiles
-	f     *os.File
+	f     disk.File
 	salt  uint64
 
 	mu    sync.RWMutex
@@ -40,8 +42,8 @@ type segment struct {
 
 var _ types.SegmentWriter = (*segment)(nil)
 
-func createSegment(path string, info types.SegmentInfo) (*segment, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+func createSegment(fsys disk.FS, path string, info types.SegmentInfo) (*segment, error) {
+	f, err := fsys.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +58,8 @@ func createSegment(path string, info types.SegmentInfo) (*segment, error) {
 	return g, nil
 }
 
-func openSegment(path string, info types.SegmentInfo, flag int) (*segment, error) {
-	f, err := os.OpenFile(path, flag, 0)
+func openSegment(fsys disk.FS, path string, info types.SegmentInfo, flag int) (*segment, error) {
+	f, err := fsys.OpenFile(path, flag, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +136,7 @@ func (g *segment) writeOut() error {
 		return err
 	}
 	g.size = max(g.size, g.end+int64(len(g.buf)))
-	return datasync(g.f)
+	return g.f.Datasync()
 }
 
 // Sealed implements types.SegmentWriter. It says yes for a full segment and

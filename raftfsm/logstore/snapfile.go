@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // snapMeta is the content of meta.json: one line of JSON, then a line with
@@ -32,9 +34,9 @@ func (m *snapMeta) encode() ([]byte, error) {
 
 var errSnapMeta = errors.New("damaged: checksum mismatch")
 
-func readSnapMeta(dir string) (*snapMeta, error) {
+func readSnapMeta(fsys disk.FS, dir string) (*snapMeta, error) {
 	path := filepath.Join(dir, snapMetaName)
-	b, err := os.ReadFile(path)
+	b, err := disk.ReadFile(fsys, path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +55,13 @@ func readSnapMeta(dir string) (*snapMeta, error) {
 }
 
 // openSnapshot verifies a snapshot and opens its state at the beginning.
-func openSnapshot(dir string) (*snapMeta, io.ReadCloser, error) {
-	m, err := readSnapMeta(dir)
+func openSnapshot(fsys disk.FS, dir string) (*snapMeta, io.ReadCloser, error) {
+	m, err := readSnapMeta(fsys, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, snapStateName)
-	f, err := os.Open(path)
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +90,7 @@ type snapSink struct {
 	store  *fileSnapshots
 	dir    string // temporary
 	meta   snapMeta
-	f      *os.File
+	f      disk.File
 	w      *bufio.Writer
 	sum    hash.Hash32
 	size   int64
@@ -99,12 +101,12 @@ var _ raft.SnapshotSink = (*snapSink)(nil)
 
 func newSnapSink(s *fileSnapshots, meta raft.SnapshotMeta) (*snapSink, error) {
 	dir := filepath.Join(s.dir, meta.ID+snapTmpSuffix)
-	if err := os.Mkdir(dir, 0o750); err != nil {
+	if err := s.fs.Mkdir(dir, 0o750); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, snapStateName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+	f, err := s.fs.OpenFile(filepath.Join(dir, snapStateName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, s.fs.RemoveAll(dir))
 	}
 	k := &snapSink{store: s, dir: dir, meta: snapMeta{SnapshotMeta: meta}, f: f, sum: crc32.New(castagnoli)}
 	k.w = bufio.NewWriterSize(f, snapBufferSize)
@@ -128,7 +130,7 @@ func (k *snapSink) Cancel() error {
 		return nil
 	}
 	k.closed = true
-	return errors.Join(k.f.Close(), os.RemoveAll(k.dir))
+	return errors.Join(k.f.Close(), k.store.fs.RemoveAll(k.dir))
 }
 
 // Close implements raft.SnapshotSink: it makes the snapshot durable, then
@@ -139,15 +141,15 @@ func (k *snapSink) Close() error {
 	}
 	k.closed = true
 	if err := k.finish(); err != nil {
-		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), os.RemoveAll(k.dir))
+		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), k.store.fs.RemoveAll(k.dir))
 	}
 	final := filepath.Join(k.store.dir, k.meta.ID)
-	err := os.Rename(k.dir, final)
+	err := k.store.fs.Rename(k.dir, final)
 	if err == nil {
-		err = syncDir(k.store.dir)
+		err = k.store.fs.SyncDir(k.store.dir)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), os.RemoveAll(k.dir), os.RemoveAll(final))
+		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), k.store.fs.RemoveAll(k.dir), k.store.fs.RemoveAll(final))
 	}
 	k.store.purge()
 	return nil
@@ -168,11 +170,8 @@ func (k *snapSink) finish() error {
 		return err
 	}
 	path := filepath.Join(k.dir, snapMetaName)
-	if err := os.WriteFile(path, b, 0o640); err != nil {
+	if err := disk.WriteFile(k.store.fs, path, b, 0o640); err != nil {
 		return err
 	}
-	if err := syncFile(path); err != nil {
-		return err
-	}
-	return syncDir(k.dir)
+	return k.store.fs.SyncDir(k.dir)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 const (
@@ -35,6 +36,7 @@ const (
 // A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with
 // meta.json and state.bin.
 type fileSnapshots struct {
+	fs     disk.FS
 	dir    string
 	retain int
 	log    *slog.Logger
@@ -68,12 +70,13 @@ func parseSnapID(name string) (snapID, bool) {
 
 func openSnapshots(o Options) (*fileSnapshots, error) {
 	s := &fileSnapshots{
+		fs:       o.FS,
 		dir:      filepath.Join(o.SnapDir, snapDirName),
 		retain:   o.Retain,
 		log:      o.Logger,
 		verified: map[string]bool{},
 	}
-	if err := mkdirSynced(s.dir); err != nil {
+	if err := disk.MkdirSynced(s.fs, s.dir); err != nil {
 		return nil, err
 	}
 	return s, s.sweep()
@@ -81,23 +84,23 @@ func openSnapshots(o Options) (*fileSnapshots, error) {
 
 // sweep removes what a stop left half made or half removed.
 func (s *fileSnapshots) sweep() error {
-	all, err := os.ReadDir(s.dir)
+	all, err := s.fs.ReadDir(s.dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
 		if strings.HasSuffix(e.Name(), snapTmpSuffix) || strings.HasSuffix(e.Name(), snapOldSuffix) {
-			if err := os.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
+			if err := s.fs.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	return syncDir(s.dir)
+	return s.fs.SyncDir(s.dir)
 }
 
 // ids returns the snapshots by name, newest first.
 func (s *fileSnapshots) ids() ([]snapID, error) {
-	all, err := os.ReadDir(s.dir)
+	all, err := s.fs.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	}
 	var metas []*raft.SnapshotMeta
 	for i, id := range ids {
-		m, err := readSnapMeta(filepath.Join(s.dir, id.name))
+		m, err := readSnapMeta(s.fs, filepath.Join(s.dir, id.name))
 		if err != nil && i == 0 {
 			return nil, err
 		}
@@ -143,7 +146,7 @@ func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if _, ok := parseSnapID(id); !ok {
 		return nil, nil, fmt.Errorf("snapshot %q does not exist", id)
 	}
-	m, f, err := openSnapshot(filepath.Join(s.dir, id))
+	m, f, err := openSnapshot(s.fs, filepath.Join(s.dir, id))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -216,7 +219,7 @@ func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 		s.log.Error("snapshot: the newest one is damaged; the log still has all of it, setting it aside",
 			"dir", filepath.Join(s.dir, bad.name), "err", err)
 		path := filepath.Join(s.dir, bad.name)
-		if err := errors.Join(os.RemoveAll(path+snapBadSuffix), os.Rename(path, path+snapBadSuffix), syncDir(s.dir)); err != nil {
+		if err := errors.Join(s.fs.RemoveAll(path+snapBadSuffix), s.fs.Rename(path, path+snapBadSuffix), s.fs.SyncDir(s.dir)); err != nil {
 			return 0, err
 		}
 	}
@@ -230,7 +233,7 @@ func (s *fileSnapshots) Create(version raft.SnapshotVersion, index, term uint64,
 	}
 	for msec := uint64(time.Now().UnixMilli()); ; msec++ {
 		name := fmt.Sprintf(snapIDPattern, term, index, msec)
-		taken, err := exists(filepath.Join(s.dir, name))
+		taken, err := disk.Exists(s.fs, filepath.Join(s.dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -253,9 +256,9 @@ func (s *fileSnapshots) purge() {
 	}
 	for _, id := range ids[s.retain:] {
 		path := filepath.Join(s.dir, id.name)
-		err := os.Rename(path, path+snapOldSuffix)
+		err := s.fs.Rename(path, path+snapOldSuffix)
 		if err == nil {
-			err = os.RemoveAll(path + snapOldSuffix)
+			err = s.fs.RemoveAll(path + snapOldSuffix)
 		}
 		if err != nil {
 			s.log.Warn("snapshot: an old one could not be removed", "dir", path, "err", err)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/hashicorp/raft"
 )
@@ -20,7 +19,7 @@ type stable struct {
 	health *health
 	engine engine
 
-	mu  sync.Mutex
+	mu  turn
 	rec record
 	// term is a vote's term that waits for its candidate. Raft saves the term,
 	// then the candidate; a stop in between would make it believe that it gave
@@ -31,12 +30,12 @@ type stable struct {
 
 var _ raft.StableStore = (*stable)(nil)
 
-// Set saves a value durably. It blocks for ever after an I/O error.
+// Set saves a value durably. It does not return after an I/O error.
 func (s *stable) Set(key, val []byte) error {
 	if err := s.health.enter(); err != nil {
-		return s.health.orHang(err)
+		return s.health.orEnd(err)
 	}
-	return s.health.orHang(s.health.leave(s.set(string(key), val)))
+	return s.health.orEnd(s.health.leave(s.set(string(key), val)))
 }
 
 func (s *stable) set(key string, val []byte) error {
@@ -103,7 +102,7 @@ func (s *stable) Get(key []byte) ([]byte, error) {
 	return v, s.health.leave(nil)
 }
 
-// SetUint64 saves a number durably. It blocks for ever after an I/O error.
+// SetUint64 saves a number durably. It does not return after an I/O error.
 func (s *stable) SetUint64(key []byte, val uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, val))
 }

@@ -3,13 +3,15 @@ package logstore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // Store is what a Raft node stands on: log, vote and snapshots.
@@ -21,7 +23,7 @@ type Store struct {
 	logs      *logs
 	stable    *stable
 	snapshots raft.SnapshotStore
-	lock      *os.File // nil in memory
+	lock      io.Closer // nil in memory
 
 	closing sync.Once
 	err     error
@@ -35,11 +37,11 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	for _, dir := range []string{o.LogDir, o.SnapDir} {
-		if err := mkdirSynced(dir); err != nil {
+		if err := disk.MkdirSynced(o.FS, dir); err != nil {
 			return nil, err
 		}
 	}
-	lock, err := lockDir(o.LogDir)
+	lock, err := o.FS.Lock(filepath.Join(o.LogDir, "lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func Open(o Options) (*Store, error) {
 
 func (s *Store) open() error {
 	var err error
-	if s.kind, err = chooseKind(s.opts.LogDir, s.opts.Kind); err != nil {
+	if s.kind, err = chooseKind(s.opts.FS, s.opts.LogDir, s.opts.Kind); err != nil {
 		return err
 	}
 	if err := refuseLostLog(s.opts); err != nil {
@@ -63,7 +65,7 @@ func (s *Store) open() error {
 	}
 	var e engine
 	if s.kind == Bolt {
-		e, err = openBolt(s.opts.LogDir)
+		e, err = openBolt(s.opts.FS, s.opts.LogDir)
 	} else {
 		e, err = openWAL(s.opts, s.health.fail)
 	}
@@ -87,7 +89,7 @@ func (s *Store) open() error {
 	}
 	// What the libraries created may be missing from its directory after a
 	// power cut; nothing is acknowledged before this.
-	return errors.Join(syncDir(s.opts.LogDir), syncDir(s.opts.SnapDir))
+	return errors.Join(s.opts.FS.SyncDir(s.opts.LogDir), s.opts.FS.SyncDir(s.opts.SnapDir))
 }
 
 // assemble builds the facades over the engine.
@@ -100,8 +102,8 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.engine.Where(0), err)
 	}
-	s.stable = &stable{health: s.health, engine: s.engine, rec: rec}
-	s.logs = &logs{health: s.health, engine: s.engine, stable: s.stable, covered: covered}
+	s.stable = &stable{health: s.health, engine: s.engine, mu: newTurn(), rec: rec}
+	s.logs = &logs{write: newTurn(), health: s.health, engine: s.engine, stable: s.stable, covered: covered}
 	s.logs.cache.limit = s.opts.CacheBytes
 	if s.logs.first, err = s.engine.FirstIndex(); err == nil {
 		s.logs.last, err = s.engine.LastIndex()
@@ -161,12 +163,12 @@ func Memory(logger *slog.Logger) *Store {
 
 // chooseKind refuses to start an empty log beside one of another kind: the vote
 // is in there as well.
-func chooseKind(dir string, want Kind) (Kind, error) {
-	isWAL, err := walExists(dir)
+func chooseKind(fsys disk.FS, dir string, want Kind) (Kind, error) {
+	isWAL, err := walExists(fsys, dir)
 	if err != nil {
 		return "", err
 	}
-	isBolt, err := boltExists(dir)
+	isBolt, err := boltExists(fsys, dir)
 	if err != nil {
 		return "", err
 	}
@@ -186,12 +188,12 @@ func chooseKind(dir string, want Kind) (Kind, error) {
 // refuseLostLog: a log is there before the first snapshot is. Where there are
 // only snapshots, starting an empty log would forget the vote.
 func refuseLostLog(o Options) error {
-	isWAL, err := walExists(o.LogDir)
-	isBolt, err2 := boltExists(o.LogDir)
+	isWAL, err := walExists(o.FS, o.LogDir)
+	isBolt, err2 := boltExists(o.FS, o.LogDir)
 	if isWAL || isBolt || err != nil || err2 != nil {
 		return errors.Join(err, err2)
 	}
-	found, err := HasState(filepath.Join(o.LogDir, "none"), o.SnapDir)
+	found, err := HasState(o.FS, filepath.Join(o.LogDir, "none"), o.SnapDir)
 	if err == nil && found {
 		err = fmt.Errorf("%s holds snapshots, but the log that belongs to them is missing from %s", o.SnapDir, o.LogDir)
 	}
@@ -200,18 +202,21 @@ func refuseLostLog(o Options) error {
 
 // HasState says whether the directories hold files of a store: a log, even an
 // empty one, or a snapshot. Whether Raft ever wrote to it only
-// raft.HasExistingState on the open store can tell.
-func HasState(logDir, snapDir string) (bool, error) {
+// raft.HasExistingState on the open store can tell. A nil fsys is disk.OS.
+func HasState(fsys disk.FS, logDir, snapDir string) (bool, error) {
+	if fsys == nil {
+		fsys = disk.OS{}
+	}
 	for _, path := range []string{filepath.Join(logDir, walDirName), filepath.Join(logDir, boltFileName)} {
-		if found, err := exists(path); found || err != nil {
+		if found, err := disk.Exists(fsys, path); found || err != nil {
 			return found, err
 		}
 	}
 	dir := filepath.Join(snapDir, snapDirName)
-	if found, err := exists(dir); !found || err != nil {
+	if found, err := disk.Exists(fsys, dir); !found || err != nil {
 		return false, err
 	}
-	ids, err := (&fileSnapshots{dir: dir}).ids()
+	ids, err := (&fileSnapshots{fs: fsys, dir: dir}).ids()
 	return len(ids) > 0, err
 }
 

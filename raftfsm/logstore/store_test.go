@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
 		s := mustOpen(t, o)
-		if found, err := HasState(o.LogDir, o.SnapDir); !found || err != nil {
+		if found, err := HasState(disk.OS{}, o.LogDir, o.SnapDir); !found || err != nil {
 			t.Fatalf("HasState of an open store: %v, %v", found, err)
 		}
 		expect(t, s, 0, 0, nil)
@@ -220,16 +222,16 @@ func TestOneStoreAtATime(t *testing.T) {
 func TestHasState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if found, err := HasState(filepath.Join(dir, "a"), filepath.Join(dir, "b")); found || err != nil {
+	if found, err := HasState(disk.OS{}, filepath.Join(dir, "a"), filepath.Join(dir, "b")); found || err != nil {
 		t.Fatalf("missing directories: %v %v", found, err)
 	}
-	if found, err := HasState(dir, dir); found || err != nil {
+	if found, err := HasState(disk.OS{}, dir, dir); found || err != nil {
 		t.Fatalf("empty directory: %v %v", found, err)
 	}
 	s := Options{LogDir: filepath.Join(dir, "l"), SnapDir: dir}
 	st := mustOpen(t, s)
 	snapshot(t, st, 1, 1, nil)
-	if found, err := HasState(filepath.Join(dir, "x"), dir); !found || err != nil {
+	if found, err := HasState(disk.OS{}, filepath.Join(dir, "x"), dir); !found || err != nil {
 		t.Fatalf("a snapshot: %v %v", found, err)
 	}
 }

@@ -3,12 +3,13 @@ package logstore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftwal "github.com/hashicorp/raft-wal"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // The log on raft-wal.
@@ -49,10 +50,10 @@ type walEngine struct {
 // openWAL opens or creates. background gets errors that no call returns.
 func openWAL(o Options, background func(error)) (engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
-	if err := mkdirSynced(dir); err != nil {
+	if err := disk.MkdirSynced(o.FS, dir); err != nil {
 		return nil, err
 	}
-	files := &segmentFiles{dir: dir, log: o.Logger}
+	files := &segmentFiles{mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger}
 	meta, err := openWALMeta(dir, files, background)
 	if err != nil {
 		return nil, err
@@ -105,18 +106,18 @@ func (w *walEngine) Close() error {
 }
 
 // walExists says whether dir holds a log of this kind.
-func walExists(dir string) (bool, error) {
-	return exists(filepath.Join(dir, walDirName, walMetaName))
+func walExists(fsys disk.FS, dir string) (bool, error) {
+	return disk.Exists(fsys, filepath.Join(dir, walDirName, walMetaName))
 }
 
-func removeAndSync(dir string, names []string) error {
+func removeAndSync(fsys disk.FS, dir string, names []string) error {
 	for _, n := range names {
-		if err := os.Remove(filepath.Join(dir, n)); err != nil {
+		if err := fsys.Remove(filepath.Join(dir, n)); err != nil {
 			return err
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return syncDir(dir)
+	return fsys.SyncDir(dir)
 }

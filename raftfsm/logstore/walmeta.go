@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
-	"sync"
 
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 const walMetaName = "meta.db"
@@ -25,12 +26,13 @@ var (
 // value of a bbolt database, which every transaction writes anew: a number
 // of the transaction and a checksum in it tell a damaged or outdated value.
 type walMeta struct {
+	fs    disk.FS
 	path  string
 	files *segmentFiles
 	// failed gets errors: raft-wal only logs those of a rotation.
 	failed func(error)
 
-	mu    sync.Mutex
+	mu    turn
 	db    *bbolt.DB
 	state types.PersistentState
 	rec   []byte
@@ -39,8 +41,8 @@ type walMeta struct {
 var _ types.MetaStore = (*walMeta)(nil)
 
 func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta, error) {
-	m := &walMeta{path: filepath.Join(dir, walMetaName), files: files, failed: failed}
-	found, err := exists(m.path)
+	m := &walMeta{mu: newTurn(), fs: files.fs, path: filepath.Join(dir, walMetaName), files: files, failed: failed}
+	found, err := disk.Exists(m.fs, m.path)
 	if err == nil && !found {
 		err = m.create(dir)
 	}
@@ -48,7 +50,7 @@ func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta,
 		return nil, err
 	}
 	var value []byte
-	txid, err := checkBolt(m.path, func(bucket string, key, val []byte) error {
+	txid, err := checkBolt(m.fs, m.path, func(bucket string, key, val []byte) error {
 		if bucket != string(walMetaBucket) || string(key) != string(walMetaKey) {
 			return fmt.Errorf("unknown key %q in bucket %q", key, bucket)
 		}
@@ -61,7 +63,7 @@ func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta,
 	if err := m.decode(value, txid); err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", m.path, err)
 	}
-	m.db, err = bbolt.Open(m.path, 0o640, boltOptions())
+	m.db, err = openDatabase(m.fs, m.path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.path, err)
 	}
@@ -71,30 +73,30 @@ func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta,
 // create writes an empty state, unless there are segments: then a database
 // was lost, and starting over would lose them.
 func (m *walMeta) create(dir string) error {
-	names, err := segmentNames(dir)
+	names, err := segmentNames(m.fs, dir)
 	if err != nil {
 		return err
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("%s is missing, but there are log segments: %s", m.path, names[0])
 	}
-	return createAtomic(m.path, func(tmp string) error {
-		db, err := bbolt.Open(tmp, 0o640, boltOptions())
+	return createAtomic(m.fs, m.path, func(tmp string) error {
+		db, err := openDatabase(m.fs, tmp)
 		if err != nil {
 			return err
 		}
-		return errors.Join(m.put(db, types.PersistentState{}, nil), db.Close())
+		return errors.Join(m.put(db, tmp, types.PersistentState{}, nil), db.Close())
 	})
 }
 
 // put writes the whole value in one transaction: number, lengths, both parts,
 // CRC32C.
-func (m *walMeta) put(db *bbolt.DB, state types.PersistentState, rec []byte) error {
+func (m *walMeta) put(db *bbolt.DB, path string, state types.PersistentState, rec []byte) error {
 	list, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
-	return db.Update(func(tx *bbolt.Tx) error {
+	update := func(tx *bbolt.Tx) error {
 		b, err := tx.CreateBucketIfNotExists(walMetaBucket)
 		if err != nil {
 			return err
@@ -105,7 +107,8 @@ func (m *walMeta) put(db *bbolt.DB, state types.PersistentState, rec []byte) err
 		v = binary.AppendUvarint(v, uint64(len(rec)))
 		v = append(v, rec...)
 		return b.Put(walMetaKey, binary.BigEndian.AppendUint32(v, crc32.Checksum(v, castagnoli)))
-	})
+	}
+	return m.fs.Commit(path, func() error { return db.Update(update) })
 }
 
 func (m *walMeta) decode(v []byte, txid uint64) error {
@@ -153,7 +156,7 @@ func (m *walMeta) CommitState(s types.PersistentState) error {
 	defer m.mu.Unlock()
 	err := m.files.prepare(s.Segments)
 	if err == nil {
-		err = m.put(m.db, s, m.rec)
+		err = m.put(m.db, m.path, s, m.rec)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", m.path, err)
@@ -174,7 +177,7 @@ func (m *walMeta) record() []byte {
 func (m *walMeta) saveRecord(rec []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.put(m.db, m.state, rec); err != nil {
+	if err := m.put(m.db, m.path, m.state, rec); err != nil {
 		return fmt.Errorf("%s: %w", m.path, err)
 	}
 	m.rec = rec

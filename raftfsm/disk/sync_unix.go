@@ -1,12 +1,12 @@
 //go:build unix
 
-package logstore
+package disk
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -22,12 +22,11 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockDir keeps other processes, and other stores of this one, out of a
-// directory. The lock ends with the process. It is tried for a while: a server
-// that was just killed may still be going, and a lock that was just given up is
-// still held by a child that this process is about to start.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
+// lock keeps other processes, and others in this one, from the same lock. It
+// ends with the process. It is tried for a while: a server that was just killed
+// may still be going, and a lock that was just given up is still held by a child
+// that this process is about to start.
+func lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {
 		return nil, err

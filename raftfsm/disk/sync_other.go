@@ -1,0 +1,16 @@
+//go:build !unix
+
+package disk
+
+import (
+	"io"
+	"os"
+)
+
+// syncDir does nothing where directories cannot be fsynced.
+func syncDir(string) error { return nil }
+
+// lock only keeps the file open: there is no flock here.
+func lock(path string) (io.Closer, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
+}
