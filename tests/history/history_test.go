@@ -18,7 +18,7 @@ func sample(r *history.Recorder) {
 	r.Op(&history.Op{Client: 1, Op: proto.OpSetWatches2, Watches: &history.Watches{Relative: 4, Data: []string{"/a"}, Recursive: []string{"/"}}})
 	r.Event(&history.Event{Conn: 2, Seq: 3, At: 11, Type: proto.EventNodeCreated, Path: "/b", Zxid: -1})
 	r.Session(&history.Session{Change: history.Expired, At: 12, Why: "told"})
-	r.Hold(&history.Hold{Lock: "/l", Node: "/l/1", From: 1, Proved: 2, To: 3, Why: "release"})
+	r.Hold(&history.Hold{Lock: "/l", Node: "/l/1", From: 1, To: 3, Why: "release"})
 	r.State(&history.State{Server: 2, Zxid: 7, Digest: "d", Final: true, Nodes: []history.Node{{Path: "/a", Data: "x", Stat: *st}}, Live: []int64{1<<62 + 1}})
 	r.Note("the leader %d is killed", 2)
 }

@@ -39,6 +39,7 @@ type Op struct {
 	Data     string     `json:"data,omitempty"`    // read
 	Stat     *Stat      `json:"stat,omitempty"`
 	Children []string   `json:"children,omitempty"`
+	Bad      string     `json:"bad,omitempty"` // what is wrong with a reply that cannot be understood
 }
 
 // Part is one operation of a multi and its result.
@@ -136,6 +137,9 @@ func (o *Op) result(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "%v zxid %#x frame %d", o.Code, o.Zxid, o.Seq)
+	if o.Bad != "" {
+		fmt.Fprintf(b, " BAD: %s", o.Bad)
+	}
 	if o.Created != "" {
 		fmt.Fprintf(b, " created %s", o.Created)
 	}

@@ -61,6 +61,8 @@ type Recorder struct {
 	out *bufio.Writer // nil: memory only
 	enc *json.Encoder
 	err error // the first of writing
+
+	clients, conns int // numbers given out
 }
 
 // NewRecorder begins a run. w gets every record as it comes, one JSON object a
@@ -76,6 +78,22 @@ func NewRecorder(w io.Writer) *Recorder {
 
 // Now is the time of the run.
 func (r *Recorder) Now() Time { return int64(time.Since(r.start)) + 1 }
+
+// NewClient returns a number for a client that nobody has yet.
+func (r *Recorder) NewClient() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clients++
+	return r.clients
+}
+
+// NewConn returns a number for a connection that none has yet.
+func (r *Recorder) NewConn() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns++
+	return r.conns
+}
 
 func (r *Recorder) add(l line) {
 	r.mu.Lock()

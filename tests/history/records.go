@@ -82,18 +82,14 @@ type Hold struct {
 	Node  string `json:"node"`  // the holder's own znode
 	Czxid int64  `json:"czxid"` // of it
 	From  Time   `json:"from"`  // the reply that said so was there
-	// Proved is when the latest request was sent that the server answered
-	// before the release, From if there was none: the client was told then, or
-	// later, that it still has its session.
-	Proved Time   `json:"proved"`
-	To     Time   `json:"to"` // belief ended
-	Why    string `json:"why"`
+	To    Time   `json:"to"`    // belief ended
+	Why   string `json:"why"`
 }
 
 // String returns a line for people.
 func (h *Hold) String() string {
-	return fmt.Sprintf("%s..%s client %d conn %d server %d session %#x held %s by %s czxid %#x, proved until %s, ended by %s",
-		Clock(h.From), Clock(h.To), h.Client, h.Conn, h.Server, h.Session, h.Lock, h.Node, h.Czxid, Clock(h.Proved), h.Why)
+	return fmt.Sprintf("%s..%s client %d conn %d server %d session %#x held %s by %s czxid %#x, ended by %s",
+		Clock(h.From), Clock(h.To), h.Client, h.Conn, h.Server, h.Session, h.Lock, h.Node, h.Czxid, h.Why)
 }
 
 // State is what one server held at one zxid: at the end of a run, or, with a

@@ -1,0 +1,98 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tests/history"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Inspect looks into a server of this process: what it holds at this moment, at
+// one zxid. Final says that the clients have ended and that the server has
+// caught up with the others.
+func Inspect(rec *history.Recorder, server int, n *raftfsm.Node, final bool) *history.State {
+	t := n.Tree()
+	t.RLock()
+	defer t.RUnlock()
+	s := &history.State{Server: server, At: rec.Now(), Zxid: t.LastZxid(), Final: final,
+		Digest: fmt.Sprintf("%016x", t.FullDigest()), Live: []int64{}}
+	collect(t, t.Get("/"), &s.Nodes)
+	slices.SortFunc(s.Nodes, func(a, b history.Node) int { return strings.Compare(a.Path, b.Path) })
+	for x := range n.Sessions().All {
+		s.Live = append(s.Live, x.ID)
+	}
+	slices.Sort(s.Live)
+	return s
+}
+
+// collect appends n and all below it.
+func collect(t *tree.Tree, n *tree.Node, to *[]history.Node) {
+	var st proto.Stat
+	n.Stat(&st)
+	*to = append(*to, history.Node{Path: n.Path(), Data: string(n.Data()), Stat: *history.StatOf(&st)})
+	n.Children(func(name string) bool {
+		collect(t, t.Get(strings.TrimSuffix(n.Path(), "/")+"/"+name), to)
+		return true
+	})
+}
+
+// Dump reads the whole tree through a client of a server: for processes, which
+// nobody can look into. Every read is recorded like those of other clients. The
+// State has no digest and no sessions, and is of one zxid only if nothing
+// changed meanwhile: Final is set if all replies carried the same one.
+func Dump(ctx context.Context, cfg Config, server int) (*history.State, error) {
+	cfg.Servers = []int{server}
+	w, err := newWorld(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(w, w.rand(3, uint64(server)))
+	for {
+		c := s.connect(ctx)
+		if c == nil {
+			return nil, fmt.Errorf("workload: dump of server %d: %w", server, ctx.Err())
+		}
+		state := c.dump()
+		if state != nil {
+			c.do(&history.Op{Op: proto.OpCloseSession})
+		}
+		c.hangUp("dumped")
+		if state != nil {
+			return state, nil
+		}
+	}
+}
+
+// dump walks the tree below the root; nil when the connection ended.
+func (c *conn) dump() *history.State {
+	sync := c.do(&history.Op{Op: proto.OpSync, Path: c.w.Root})
+	state := &history.State{Server: c.server, Zxid: sync.Zxid, Final: true}
+	todo := []string{c.w.Root}
+	for len(todo) > 0 {
+		path := todo[0]
+		todo = todo[1:]
+		get := c.do(&history.Op{Op: proto.OpGetData, Path: path})
+		list := c.do(&history.Op{Op: proto.OpGetChildren2, Path: path})
+		if !get.Answered() || !list.Answered() {
+			return nil
+		}
+		if list.Zxid != state.Zxid {
+			state.Final, state.Zxid = false, list.Zxid
+		}
+		if !get.Done() || !list.Done() {
+			continue
+		}
+		state.Nodes = append(state.Nodes, history.Node{Path: path, Data: get.Data, Stat: *list.Stat})
+		for _, name := range list.Children {
+			todo = append(todo, path+"/"+name)
+		}
+	}
+	slices.SortFunc(state.Nodes, func(a, b history.Node) int { return strings.Compare(a.Path, b.Path) })
+	state.At = c.w.rec.Now()
+	return state
+}
