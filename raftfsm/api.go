@@ -34,6 +34,7 @@ type Config struct {
 	FS         disk.FS       // what the directories are on; default disk.OS
 	Store      logstore.Kind // default logstore.WAL
 	Network    peer.Network  // default peer.TCP
+	TLS        *peer.TLS     // between the servers; nil: plaintext. Its Hosts is set here
 	ListenAll  bool          // quorumListenOnAllIPs
 	ListenHost string        // where to listen for the other servers; default the host that they dial, ListenAll wins
 

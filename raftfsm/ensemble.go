@@ -96,7 +96,7 @@ func (n *Node) startEnsemble() error {
 	if err != nil {
 		return err
 	}
-	if e.hub, err = peer.Listen(n.cfg.Network, e.listenAddr(), e.identity(), e.log); err != nil {
+	if e.hub, err = peer.Listen(n.cfg.Network, e.listenAddr(), e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
 	e.formation = &formation{self: e.self, members: n.cfg.Members, hub: e.hub, store: store, settle: e.become,

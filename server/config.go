@@ -35,6 +35,7 @@ type Config struct {
 	Store     logstore.Kind // default logstore.WAL
 	Network   peer.Network  // between the servers; default peer.TCP
 	ListenAll bool          // quorumListenOnAllIPs
+	QuorumTLS *QuorumTLS    // between the servers; nil: plaintext
 	// ListenHost is where the other servers are listened for when that is not the
 	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
 	ListenHost string

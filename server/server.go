@@ -87,7 +87,15 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		s.tlsPort = port
 	}
-	node, err := raftfsm.Start(s.nodeConfig())
+	nodeConfig := s.nodeConfig()
+	if cfg.QuorumTLS != nil && cfg.distributed() {
+		security, err := cfg.QuorumTLS.load(s.log)
+		if err != nil {
+			return nil, err
+		}
+		nodeConfig.TLS = security
+	}
+	node, err := raftfsm.Start(nodeConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -35,11 +35,15 @@ func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t, dir: t.TempDir()}
 	a.key, a.cert = a.sign(pkix.Name{CommonName: "CA"}, true)
 	a.issue("server.pem", pkix.Name{CommonName: "server"})
-	a.write("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+	a.write("ca.pem", pemOf(a.cert))
 	return a
 }
 
-func (a *authority) sign(name pkix.Name, ca bool) (*ecdsa.PrivateKey, *x509.Certificate) {
+func pemOf(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
+
+func (a *authority) sign(name pkix.Name, ca bool, hosts ...string) (*ecdsa.PrivateKey, *x509.Certificate) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,7 +52,7 @@ func (a *authority) sign(name pkix.Name, ca bool) (*ecdsa.PrivateKey, *x509.Cert
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: name,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: ca,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: hosts, BasicConstraintsValid: true, IsCA: ca,
 	}
 	parent, signer := a.cert, a.key
 	if ca {
@@ -66,9 +70,9 @@ func (a *authority) sign(name pkix.Name, ca bool) (*ecdsa.PrivateKey, *x509.Cert
 }
 
 // issue writes a key and a certificate into one file and returns its path.
-func (a *authority) issue(file string, name pkix.Name) string {
+func (a *authority) issue(file string, name pkix.Name, hosts ...string) string {
 	a.t.Helper()
-	key, cert := a.sign(name, false)
+	key, cert := a.sign(name, false, hosts...)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		a.t.Fatal(err)

@@ -42,6 +42,9 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	if err := c.tlsFromZooCfg(z); err != nil {
 		return Config{}, err
 	}
+	if err := c.quorumFromZooCfg(z); err != nil {
+		return Config{}, err
+	}
 	if err := c.saslFromZooCfg(z); err != nil {
 		return Config{}, err
 	}

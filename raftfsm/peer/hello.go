@@ -67,11 +67,23 @@ const (
 	WrongList           // neither belongs to an ensemble and their configuration files differ
 	NotReady            // the server does not take streams of this kind now
 	wrongAnswer         // the answer cannot be read
-	lastAnswerCode = wrongAnswer
+	NeedTLS             // the server speaks TLS only
+	NoTLS               // the server speaks plaintext only
+	BadCertificate      // the certificate is not accepted
+	lastAnswerCode = BadCertificate
+)
+
+// What is never sent, because TLS itself tells the peer.
+const (
+	CertificateRefused = lastAnswerCode + 1 + iota // the other side does not accept ours
+	NoAgreement                                    // on how to speak TLS
 )
 
 var codeNames = [...]string{"accepted", "speaks another version of the protocol", "belongs to another ensemble",
-	"is another server than the one meant", "has a different list of servers in its configuration", "is not ready", "answered with nonsense"}
+	"is another server than the one meant", "has a different list of servers in its configuration", "is not ready", "answered with nonsense",
+	"demands TLS, which this server does not speak: set sslQuorum here too, or portUnification there",
+	"does not speak TLS, which this server demands: set sslQuorum there too, or portUnification here",
+	"shows a certificate that is not accepted", "does not accept our certificate", "agrees on no TLS connection"}
 
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
@@ -87,11 +99,26 @@ type RefusedError struct {
 	To           string // the server that was meant
 	Code         Code
 	Ours, Theirs Identity
+	Incoming     bool  // the other side called
+	Cause        error // of the codes that have to do with TLS
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s stream to server %s at %s: it %s (ours: server %s, ensemble %s, list %s; theirs: server %s, ensemble %s, list %s)",
-		e.Kind, e.To, e.Addr, e.Code, e.Ours.ServerID, e.Ours.Cluster, e.Ours.List, e.Theirs.ServerID, e.Theirs.Cluster, e.Theirs.List)
+	who := fmt.Sprintf("%s stream to server %s at %s", e.Kind, e.To, e.Addr)
+	switch {
+	case e.Incoming && e.Theirs.ServerID == "":
+		who = "a server at " + e.Addr
+	case e.Incoming:
+		who = fmt.Sprintf("%s stream from server %s at %s", e.Kind, e.Theirs.ServerID, e.Addr)
+	}
+	switch {
+	case e.Cause != nil:
+		return fmt.Sprintf("%s: it %s: %v", who, e.Code, e.Cause)
+	case e.Code >= NeedTLS:
+		return fmt.Sprintf("%s: it %s", who, e.Code)
+	}
+	return fmt.Sprintf("%s: it %s (ours: server %s, ensemble %s, list %s; theirs: server %s, ensemble %s, list %s)",
+		who, e.Code, e.Ours.ServerID, e.Ours.Cluster, e.Ours.List, e.Theirs.ServerID, e.Theirs.Cluster, e.Theirs.List)
 }
 
 // The handshake is one message each way, of a fixed size so that there is

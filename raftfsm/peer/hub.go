@@ -2,8 +2,10 @@ package peer
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -29,6 +31,7 @@ type Acceptor func(conn net.Conn, from Identity)
 // accepted the other's identity.
 type Hub struct {
 	network Network
+	tls     *TLS // nil: plaintext
 	log     *slog.Logger
 	ln      net.Listener
 	slots   chan struct{} // one per handshake under way
@@ -45,13 +48,13 @@ type Hub struct {
 }
 
 // Listen opens the quorum port. Streams are refused as not ready until Handle
-// was called for their kind.
-func Listen(network Network, addr string, self Identity, logger *slog.Logger) (*Hub, error) {
+// was called for their kind. Without security everything goes in plaintext.
+func Listen(network Network, addr string, self Identity, security *TLS, logger *slog.Logger) (*Hub, error) {
 	ln, err := network.Listen(addr)
 	if err != nil {
 		return nil, fmt.Errorf("quorum port %s: %w", addr, err)
 	}
-	h := &Hub{network: network, log: logger, ln: ln, self: self,
+	h := &Hub{network: network, tls: security, log: logger, ln: ln, self: self,
 		slots: make(chan struct{}, maxHandshakes),
 		conns: make(map[net.Conn]struct{}), refusals: make(map[string]time.Time)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -101,15 +104,43 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 		return nil, Identity{}, err
 	}
 	interrupt := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	theirs, err := h.introduce(conn, kind, addr, to)
+	var theirs Identity
+	stream, err := h.secure(ctx, conn, addr)
+	if err == nil {
+		theirs, err = h.introduce(stream, kind, addr, to)
+	}
 	if !interrupt() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, theirs, err
+		return nil, theirs, h.refusal(err, RefusedError{Kind: kind, Addr: addr, To: to})
 	}
-	return conn, theirs, nil
+	return stream, theirs, nil
+}
+
+// secure is the dialler's half of what precedes the handshake.
+func (h *Hub) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
+	if h.tls == nil || h.tls.DialPlain {
+		return conn, nil
+	}
+	return h.tls.client(ctx, conn, addr)
+}
+
+// refusal returns what an error of TLS means for the operator, and says it;
+// any other error as it is.
+func (h *Hub) refusal(err error, who RefusedError) error {
+	var known *RefusedError
+	if h.tls == nil || errors.As(err, &known) {
+		return err
+	}
+	who.Code, who.Cause = h.tls.explain(err)
+	if who.Code == Accepted {
+		return err
+	}
+	who.Ours = h.Identity()
+	h.complain(&who)
+	return &who
 }
 
 // introduce is the dialler's half of the handshake.
@@ -134,7 +165,13 @@ func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, er
 	}
 	if code != Accepted {
 		err := &RefusedError{Kind: kind, Addr: addr, To: to, Code: code, Ours: ours, Theirs: answer.from}
-		h.complain(code, err)
+		if code == BadCertificate {
+			err.Code, err.Cause = CertificateRefused, errors.New("it is not that of server "+ours.ServerID)
+			if h.tls != nil {
+				err.Cause = fmt.Errorf("it is not that of server %s: %s", ours.ServerID, h.tls.ours())
+			}
+		}
+		h.complain(err)
 		return answer.from, err
 	}
 	return answer.from, nil
@@ -178,21 +215,77 @@ func (h *Hub) accept() {
 
 // serve is the acceptor's half of the handshake.
 func (h *Hub) serve(conn net.Conn) {
-	a, from, err := h.receive(conn)
-	<-h.slots
+	stream, cert, err := h.admit(conn)
+	var a Acceptor
+	var from Identity
+	if err == nil {
+		a, from, err = h.receive(stream, cert)
+	}
 	if err != nil {
 		h.log.Debug("connection to the quorum port ended in its handshake", "remote", conn.RemoteAddr().String(), "err", err)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			drain(conn)
+		}
 		_ = conn.Close()
-		return
 	}
-	a(conn, from)
+	<-h.slots
+	if err == nil {
+		a(stream, from)
+	}
 }
 
-func (h *Hub) receive(conn net.Conn) (Acceptor, Identity, error) {
+// admit finds out whether a caller speaks TLS, and whether it may or has to.
+// The certificate is nil in plaintext.
+func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
+	by := time.Now().Add(handshakeTimeout)
+	detect := by
+	if h.tls != nil && h.tls.Detect > 0 {
+		detect = time.Now().Add(h.tls.Detect)
+	}
+	var first [1]byte
+	if err := conn.SetReadDeadline(detect); err != nil {
+		return nil, nil, err
+	}
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return nil, nil, err
+	}
+	unread := &unreadConn{Conn: conn, first: first[:]}
+	who := RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true}
+	switch {
+	case first[0] != recordHandshake && (h.tls == nil || h.tls.AcceptPlain):
+		return unread, nil, nil
+	case first[0] != recordHandshake:
+		return nil, nil, h.refusePlain(unread, by, who)
+	case h.tls == nil:
+		// A TLS client takes any words of ours for what they are: not TLS.
+		who.Code = NeedTLS
+		h.complain(&who)
+		return nil, nil, errors.Join(&who, writeHello(conn, &hello{version: version, kind: Probe, code: NoTLS}, by))
+	}
+	stream, cert, err := h.tls.server(unread, by)
+	if err != nil {
+		return nil, nil, h.refusal(err, who)
+	}
+	return stream, cert, nil
+}
+
+// refusePlain tells a server that speaks plaintext that this one does not.
+func (h *Hub) refusePlain(conn net.Conn, by time.Time, who RefusedError) error {
+	in, err := readHello(conn, by)
+	if err != nil {
+		return err
+	}
+	who.Kind, who.Code, who.Theirs = in.kind, NoTLS, in.from
+	h.complain(&who)
+	// Who this server is, is for those only who can show who they are.
+	return errors.Join(&who, writeHello(conn, &hello{version: version, kind: in.kind, code: NeedTLS}, by))
+}
+
+func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity, error) {
 	by := time.Now().Add(handshakeTimeout)
 	in, err := readHello(conn, by)
 	if err != nil {
-		return nil, Identity{}, err
+		return nil, Identity{}, h.refusal(err, RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true})
 	}
 	h.mu.Lock()
 	ours := h.self
@@ -201,11 +294,14 @@ func (h *Hub) receive(conn net.Conn) (Acceptor, Identity, error) {
 		a = h.acceptors[in.kind]
 	}
 	h.mu.Unlock()
-	code := WrongVersion
+	code, cause := WrongVersion, error(nil)
 	if in.version == version {
 		code = judge(in.kind, ours, in.from, in.to, ours.ServerID)
 		if code == Accepted && a == nil {
 			code = NotReady
+		}
+		if cause = h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
+			code = BadCertificate
 		}
 	}
 	answer := hello{version: version, kind: in.kind, code: code, to: in.from.ServerID, from: ours}
@@ -213,20 +309,30 @@ func (h *Hub) receive(conn net.Conn) (Acceptor, Identity, error) {
 		return nil, in.from, err
 	}
 	if code != Accepted {
-		err := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: code, Ours: ours, Theirs: in.from}
-		h.complain(code, err)
+		err := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: code, Ours: ours,
+			Theirs: in.from, Incoming: true, Cause: cause}
+		h.complain(err)
 		return nil, in.from, err
 	}
 	return a, in.from, nil
 }
 
 // complain logs a refusal that an operator has to know of, now and then.
-func (h *Hub) complain(code Code, err *RefusedError) {
-	if code == NotReady {
+func (h *Hub) complain(err *RefusedError) {
+	if err.Code == NotReady {
 		return
 	}
-	// The remote port of an accepted connection differs each time.
-	key := fmt.Sprint(err.Kind, code, err.To, err.Theirs.ServerID, err.Theirs.Cluster, err.Theirs.List)
+	// One line for all kinds of stream; the remote port of an accepted
+	// connection differs each time.
+	addr := err.Addr
+	if host, _, serr := net.SplitHostPort(addr); serr == nil && err.Incoming {
+		addr = host
+	}
+	cause := err.Cause
+	if c := (*certificateError)(nil); errors.As(cause, &c) {
+		cause = errors.New(describe(c.cert)) // the reason may tell the time
+	}
+	key := fmt.Sprint(err.Incoming, err.Code, addr, err.To, err.Theirs.ServerID, err.Theirs.Cluster, err.Theirs.List, cause)
 	now := time.Now()
 	h.mu.Lock()
 	again := now.Sub(h.refusals[key]) < refusalPause

@@ -28,6 +28,7 @@ type Options struct {
 // ServerConfig returns the TLS configuration of a listener. With Reload, a file
 // that cannot be read anew is reported to warn and the last good one is used.
 func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
+	stamp := o.stamp() // before the files are read: what changes meanwhile is read again
 	base, err := o.load()
 	if err != nil {
 		return nil, err
@@ -35,10 +36,35 @@ func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 	if !o.Reload {
 		return base, nil
 	}
-	r := &reloader{options: o, current: base, stamp: o.stamp(), warn: warn}
+	r := &reloader{options: o, load: o.load, current: base, stamp: stamp, warn: warn}
 	outer := base.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.config(), nil }
 	return outer, nil
+}
+
+// PeerConfig returns what gives the TLS configuration of the next connection
+// between two servers, in either role: whoever is trusted is in ClientCAs. With
+// Reload it reads changed files, as ServerConfig does.
+func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
+	if o.Trust.Location == "" {
+		return nil, errors.New("trustStore.location is not set: nobody is trusted")
+	}
+	load := func() (*tls.Config, error) {
+		c, err := o.load()
+		if err == nil && c.ClientCAs == nil {
+			c.ClientCAs, err = o.Trust.Pool()
+		}
+		return c, err
+	}
+	stamp := o.stamp()
+	base, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if !o.Reload {
+		return func() *tls.Config { return base }, nil
+	}
+	return (&reloader{options: o, load: load, current: base, stamp: stamp, warn: warn}).config, nil
 }
 
 // load reads the files and builds a configuration.
@@ -160,6 +186,7 @@ func suite(name string) (uint16, bool) {
 // reloader keeps the newest good configuration of Options whose files change.
 type reloader struct {
 	options Options
+	load    func() (*tls.Config, error)
 	warn    func(error)
 
 	mu      sync.Mutex
@@ -192,7 +219,7 @@ func (r *reloader) config() *tls.Config {
 		return r.current
 	}
 	r.stamp = now
-	fresh, err := r.options.load()
+	fresh, err := r.load()
 	if err != nil {
 		r.warn(fmt.Errorf("certificates not reloaded: %w", err))
 		return r.current

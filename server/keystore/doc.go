@@ -4,7 +4,7 @@
 //
 // It imports the standard library and two libraries for the Java formats, and
 // neither opens sockets nor starts goroutines: a changed file is noticed when
-// the next client shakes hands.
+// the next client or server shakes hands.
 //
 // Every error names the file and, where there is one, the certificate.
 package keystore

@@ -89,7 +89,6 @@ type Config struct {
 	TLS, QuorumTLS                        TLS
 	SSLQuorum                             bool
 	QuorumPortUnification                 bool // portUnification: peers may speak either
-	QuorumCertReload                      bool // sslQuorumReloadCertFiles
 	FIPSMode                              bool
 
 	// HierarchicalQuorums is "" if majorities of the voters decide, else why

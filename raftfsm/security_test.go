@@ -1,0 +1,249 @@
+package raftfsm
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/session"
+)
+
+// secured makes TLS settings for the servers of a test, all under one authority.
+func secured(t *testing.T) func(id uint64) *peer.TLS {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := func(serial uint64) *x509.Certificate {
+		return &x509.Certificate{SerialNumber: big.NewInt(int64(serial) + 1), Subject: pkix.Name{Organization: []string{"Test"}},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour), BasicConstraintsValid: true}
+	}
+	sign := func(tmpl, parent *x509.Certificate) *x509.Certificate {
+		der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	root := template(0)
+	root.IsCA, root.KeyUsage = true, x509.KeyUsageCertSign
+	ca := sign(root, root)
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	return func(id uint64) *peer.TLS {
+		tmpl := template(id)
+		tmpl.DNSNames = []string{hostOf(id)}
+		leaf := sign(tmpl, ca)
+		cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}}, ClientCAs: pool,
+			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}
+		return &peer.TLS{Config: func() *tls.Config { return cfg }, VerifyHost: true, VerifyCaller: true}
+	}
+}
+
+// eavesdropper is a network that counts the connections that speak TLS and
+// those that do not.
+type eavesdropper struct {
+	mu            sync.Mutex
+	plain, secure int
+}
+
+func (e *eavesdropper) on(n peer.Network) peer.Network { return overheard{n, e} }
+
+func (e *eavesdropper) counts() (plain, secure int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.plain, e.secure
+}
+
+type overheard struct {
+	peer.Network
+	e *eavesdropper
+}
+
+func (o overheard) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := o.Network.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &overheardConn{Conn: c, e: o.e}, nil
+}
+
+type overheardConn struct {
+	net.Conn
+	e    *eavesdropper
+	once sync.Once
+}
+
+func (c *overheardConn) Write(b []byte) (int, error) {
+	c.once.Do(func() {
+		c.e.mu.Lock()
+		defer c.e.mu.Unlock()
+		if b[0] == 0x16 {
+			c.e.secure++
+		} else {
+			c.e.plain++
+		}
+	})
+	return c.Conn.Write(b)
+}
+
+// TestSecureEnsemble does over TLS all that servers do with one another:
+// formation, replication, commands and reports of followers, a snapshot, the
+// death of a leader. No connection goes without.
+func TestSecureEnsemble(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var ears eavesdropper
+		security := secured(t)
+		c := newCluster(t, 3)
+		for _, m := range c.list {
+			c.start(m.ID, func(cfg *Config) { cfg.TLS, cfg.Network = security(m.ID), ears.on(cfg.Network) })
+		}
+		for _, r := range c.rigs {
+			r.awaitServed()
+		}
+		lead, l := c.leader()
+		id, f := c.follower()
+		s := f.attach(10 * time.Second)
+		f.setLive(s.ID)
+		if o := f.do(create(s, "/a", 0)); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		time.Sleep(time.Minute) // the session lives by the reports
+
+		var rest []string
+		for x := range c.rigs {
+			if x != id {
+				rest = append(rest, hostOf(x))
+			}
+		}
+		c.net.Partition([]string{hostOf(id)}, rest)
+		ls := l.attach(time.Minute)
+		for i := range 50 {
+			l.do(create(ls, fmt.Sprintf("/b%d", i), 0))
+		}
+		for x, y := range c.rigs {
+			if x != id {
+				y.compact()
+			}
+		}
+		c.net.Rejoin([]string{hostOf(id)}, rest)
+		f.recorder.wait(t, "Jumped", func() bool { return f.jumped > 0 })
+		c.settled()
+
+		c.kill(lead)
+		before := time.Now()
+		c.leader()
+		if d := time.Since(before); d > electionTimeout {
+			t.Errorf("the death of the leader was noticed after %v: by a timeout", d)
+		}
+		r := c.rigs[id]
+		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/c", 0) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		if plain, secure := ears.counts(); plain > 0 || secure < 10 {
+			t.Errorf("%d connections in plaintext, %d with TLS", plain, secure)
+		}
+	})
+}
+
+// TestRollingChangeToTLS takes an ensemble from plaintext to TLS and back by
+// restarting one server after the other, while a client writes.
+func TestRollingChangeToTLS(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var ears eavesdropper
+		security := secured(t)
+		plain := func(uint64) *peer.TLS { return nil }
+		accepting := func(id uint64) *peer.TLS { // portUnification
+			s := security(id)
+			s.DialPlain, s.AcceptPlain = true, true
+			return s
+		}
+		dialling := func(id uint64) *peer.TLS { // and sslQuorum
+			s := security(id)
+			s.AcceptPlain = true
+			return s
+		}
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		_, f := c.follower()
+		s := f.attach(time.Hour)
+		written := 0
+		write := func(r *rig) {
+			t.Helper()
+			path := fmt.Sprintf("/w%d", written)
+			o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) })
+			if o.code != proto.Ok && o.code != proto.ErrNodeExists {
+				t.Fatalf("%s: %+v", path, o)
+			}
+			written++
+		}
+		for step, how := range []func(uint64) *peer.TLS{accepting, dialling, security, dialling, accepting, plain} {
+			for id := uint64(1); id <= 3; id++ {
+				c.stop(id)
+				c.leader()
+				other := c.rigs[id%3+1]
+				other.awaitServed()
+				if o, ok := other.tryReattach(s); ok {
+					s.Gen = o.attached.Gen
+				}
+				write(other) // with two of three
+				r := c.start(id, func(cfg *Config) { cfg.TLS, cfg.Network = how(id), ears.on(cfg.Network) })
+				r.awaitServed()
+				write(other)
+			}
+			c.settled()
+			if step == 2 {
+				ears.mu.Lock()
+				ears.plain = 0
+				ears.mu.Unlock()
+				c.kill(2)
+				c.leader()
+				c.start(2, func(cfg *Config) { cfg.TLS, cfg.Network = how(2), ears.on(cfg.Network) }).awaitServed()
+				if plain, secure := ears.counts(); plain > 0 || secure == 0 {
+					t.Errorf("at the end of the change: %d connections in plaintext, %d with TLS", plain, secure)
+				}
+			}
+		}
+		_, r := c.leader()
+		for i := range written {
+			if !r.exists(fmt.Sprintf("/w%d", i)) {
+				t.Errorf("write %d is lost", i)
+			}
+		}
+	})
+}
+
+// TestHostsOfServers: what a certificate has to name comes from the
+// configuration and not from what servers say of themselves.
+func TestHostsOfServers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		e := c.rigs[1].others.(*ensemble)
+		e.joins.mu.Lock()
+		e.joins.seen["2"] = "elsewhere:1"
+		e.joins.mu.Unlock()
+		its, others := e.hosts("2.1")
+		if !slices.Equal(its, []string{"s2"}) || !slices.Equal(others, []string{"s1", "s3"}) {
+			t.Errorf("server 2 is at %v, the others at %v", its, others)
+		}
+	})
+}
