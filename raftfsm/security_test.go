@@ -126,7 +126,11 @@ func TestSecureEnsemble(t *testing.T) {
 		if o := f.do(create(s, "/a", 0)); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
-		time.Sleep(time.Minute) // the session lives by the reports
+		begin := time.Now()
+		c.eventually("half a minute", func() bool { return time.Since(begin) > 30*time.Second })
+		if o := f.do(create(s, "/lives", 0)); o.code != proto.Ok {
+			t.Fatalf("the reports of the follower did not keep its session alive: %+v", o)
+		}
 
 		var rest []string
 		for x := range c.rigs {
