@@ -314,22 +314,77 @@ func TestTLSCloseDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t, "CA")
 		m := NewMemory()
-		a := secureHub(t, m.Host("s1"), "1", ca.secured(ca.forHosts("s1")), new(logBuffer))
+		n := &sticky{Network: m.Host("s1"), closed: make(chan struct{})}
+		a := secureHub(t, n, "1", ca.secured(ca.forHosts("s1")), new(logBuffer))
 		b := secureHub(t, m.Host("s2"), "2", ca.secured(ca.forHosts("s2")), new(logBuffer))
-		b.Handle(Raft, func(conn net.Conn, _ Identity) { <-t.Context().Done(); conn.Close() })
+		b.Handle(Raft, echo)
 		conn, _, err := a.Dial(t.Context(), Raft, "s2:1", "2")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-		for err == nil {
-			_, err = conn.Write(make([]byte, 1<<20))
-		}
+		n.stuck.Store(true)
 		before := time.Now()
 		conn.Close()
-		a.Close()
 		if d := time.Since(before); d > 0 {
 			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// sticky is a network whose connections take nothing once they are stuck.
+type sticky struct {
+	Network
+	stuck  atomic.Bool
+	closed chan struct{}
+}
+
+func (n *sticky) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.Network.Dial(ctx, addr)
+	return stickyConn{c, n}, err
+}
+
+type stickyConn struct {
+	net.Conn
+	n *sticky
+}
+
+func (c stickyConn) Write(b []byte) (int, error) {
+	if !c.n.stuck.Load() {
+		return c.Conn.Write(b)
+	}
+	select {
+	case <-c.n.closed:
+	case <-time.After(5 * time.Second): // a deadline would be no shorter
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (c stickyConn) Close() error {
+	close(c.n.closed)
+	return c.Conn.Close()
+}
+
+// TestTLSRefusalsAreRare: what is refused for good is in the log now and then,
+// although the reason tells the time.
+func TestTLSRefusalsAreRare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t, "CA")
+		expired := ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = []string{"s2"}, time.Now().Add(-time.Minute) })
+		m := NewMemory()
+		var logA, logB logBuffer
+		a := secureHub(t, m.Host("s1"), "1", ca.secured(ca.forHosts("s1")), &logA)
+		secureHub(t, m.Host("s2"), "2", ca.secured(expired), &logB)
+		for range 2 * 60 {
+			if _, _, err := a.Dial(t.Context(), Raft, "s2:1", "2"); err == nil {
+				t.Fatal("an expired certificate was accepted")
+			}
+			time.Sleep(time.Second)
+		}
+		for _, log := range []*logBuffer{&logA, &logB} {
+			if lines := strings.Count(log.String(), "\n"); lines < 2 || lines > 5 {
+				t.Errorf("%d lines in two minutes:\n%s", lines, log)
+			}
 		}
 	})
 }
