@@ -228,7 +228,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := peer.NewTransport(peer.TransportConfig{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log),
-		Applied: e.handedOver, Stalled: e.stalled, View: e.view, Elsewhere: e.addresses,
+		Applied: e.handedOver, FirstIndex: e.firstIndex, Stalled: e.stalled, View: e.view, Elsewhere: e.addresses,
 		Installing: func() { e.n.machine.freezeNext.Store(true) },
 		Installed: func() {
 			select {
@@ -330,6 +330,15 @@ func (e *ensemble) handedOver() uint64 {
 		return r.AppliedIndex()
 	}
 	return 0
+}
+
+// firstIndex is the oldest entry in the log.
+func (e *ensemble) firstIndex() uint64 {
+	first, err := e.n.stores.Logs().FirstIndex()
+	if err != nil {
+		return 0
+	}
+	return first
 }
 
 // stalled says whether the log's disk hangs.

@@ -47,7 +47,7 @@ func (t *Transport) outdated(req *raft.InstallSnapshotRequest) bool {
 // deliver returns Raft's answer, false when the transport was closed meanwhile.
 func (t *Transport) deliver(rpc raft.RPC) (raft.RPCResponse, bool) {
 	answer := make(chan raft.RPCResponse, 1)
-	inner := raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answer}
+	inner := raft.RPC{Command: t.rebased(rpc.Command), Reader: rpc.Reader, RespChan: answer}
 	select {
 	case t.consumer <- inner:
 	case <-t.done:

@@ -21,6 +21,9 @@ type TransportConfig struct {
 	// Applied is the newest index handed to the state machine. A snapshot that
 	// does not go beyond it is not installed. Nil: everything is installed.
 	Applied func() uint64
+	// FirstIndex is the index of the oldest entry in the log, 0 when it is empty.
+	// Nil: it begins with the first there ever was.
+	FirstIndex func() uint64
 	// Installing is called before Raft is given a snapshot, Installed after it
 	// has taken one over. Nil: nobody cares.
 	Installing, Installed func()
@@ -51,6 +54,7 @@ var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
 //   - records when a quorum last took this server for the leader,
 //   - tells followers at once what was committed,
 //   - keeps snapshots from Raft that would set this server back,
+//   - lets a leader begin anywhere in what this server has applied,
 //   - stops the heartbeats of a leader whose disk hangs, so that another server
 //     gets to lead,
 //   - starts an election as soon as the leader's process is known to be gone.

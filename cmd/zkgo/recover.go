@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server"
+)
+
+// recoverFlags are the flags of zkgo recover.
+type recoverFlags struct {
+	serverFlags
+	compare     []string
+	rejoin      string
+	epoch       uint32
+	dryRun, yes bool
+}
+
+func recoverCommand() *cobra.Command {
+	f := recoverFlags{serverFlags: serverFlags{clientPort: unset, logFormat: "text", logLevel: "warn"}}
+	cmd := &cobra.Command{
+		Use:   "recover [zoo.cfg]",
+		Short: "Go on with what is left when a majority of the servers is lost for good",
+		Long: `Make the state of one survivor the beginning of a new ensemble.
+
+An ensemble that has lost a majority of its voters for good never serves again
+by itself: nobody can tell whether the lost ones had acknowledged more. This
+command decides that what one stopped server has is what there is.
+
+Stop all survivors. Run the command with --dry-run on each of them and choose
+the one with the highest term and, among equals, the highest index; --compare
+does that for directories on one machine. Then run it with --yes there, and
+start that server. Everything in its log counts. All sessions end, and with
+them the ephemeral znodes. On every other survivor run it with --rejoin and the
+id that was printed, and start it: it joins anew. So does a server with an empty
+directory. The list of servers in the configuration is that of the new ensemble.
+
+What the directories held is moved into before-recovery-... beside it.`,
+		Example: `  zkgo recover --dry-run /etc/zookeeper/zoo.cfg
+  zkgo recover --yes /etc/zookeeper/zoo.cfg
+  zkgo recover --yes --compare /mnt/two/data --compare /mnt/three/data,/mnt/three/log zoo.cfg
+  zkgo recover --yes --rejoin 8dd59e83fee1091079774c41aef5d02a zoo.cfg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.config = args[0]
+			}
+			return runRecover(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
+	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` of the data (zoo.cfg: dataDir)")
+	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	flags.StringArrayVar(&f.compare, "compare", nil, "`dataDir[,dataLogDir]` of another survivor: refuse if it is more advanced; may be repeated")
+	flags.StringVar(&f.rejoin, "rejoin", "", "set this server's state aside, to join the recovered ensemble with this `id`")
+	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what there is and what would be done")
+	flags.BoolVar(&f.yes, "yes", false, "do it")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
+	cmd.MarkFlagsMutuallyExclusive("rejoin", "compare")
+	cmd.MarkFlagsMutuallyExclusive("rejoin", "epoch")
+	return cmd
+}
+
+// errNotAsked is the answer to a command that only has looked.
+var errNotAsked = errors.New("nothing was changed: give --yes to do it")
+
+func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
+	z, err := f.zooCfg()
+	if err != nil {
+		return err
+	}
+	cfg, err := server.FromZooCfg(z)
+	if err != nil {
+		return err
+	}
+	if cfg.Logger, err = newLogger(stderr, f.logFormat, f.logLevel); err != nil {
+		return err
+	}
+	if f.rejoin != "" {
+		return runRejoin(f, cfg, stdout)
+	}
+	mine, err := survey(f, cfg, stdout)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "Recovering begins a new ensemble with this state: %s.\nAll %d sessions end. Servers of the old ensemble are refused.\n",
+		membersOf(&cfg), mine.Sessions)
+	if !f.yes {
+		return f.unasked()
+	}
+	r, err := server.Recover(cfg, f.epoch)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "Done. The new ensemble is %s, its first zxid 0x%x.\nThe old state is in %s.\n", r.Cluster, r.Zxid, strings.Join(r.Aside, " and "))
+	if len(cfg.Members) > 0 {
+		fmt.Fprintf(stdout, "Start this server. On every other survivor run, and then start it:\n  zkgo recover --yes --rejoin %s zoo.cfg\n", r.Cluster)
+	}
+	return nil
+}
+
+// unasked is how a command ends that was not told to do it.
+func (f *recoverFlags) unasked() error {
+	if f.dryRun {
+		return nil
+	}
+	return errNotAsked
+}
+
+// survey prints what this server and the compared ones hold. It fails when
+// another one should be recovered.
+func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.Position, err error) {
+	if mine, err = server.Survey(cfg); err != nil {
+		return mine, err
+	}
+	show(stdout, &mine)
+	for _, dirs := range f.compare {
+		other := server.Config{Store: cfg.Store, Logger: cfg.Logger}
+		other.DataDir, other.LogDir, _ = strings.Cut(dirs, ",")
+		p, err := server.Survey(other)
+		if err != nil {
+			return mine, err
+		}
+		show(stdout, &p)
+		switch {
+		case p.Cluster != mine.Cluster:
+			return mine, fmt.Errorf("%s belongs to another ensemble than %s", p.LogDir, mine.LogDir)
+		case p.Compare(&mine) > 0:
+			return mine, fmt.Errorf("%s is more advanced: recover server %d", p.LogDir, p.Server)
+		}
+	}
+	return mine, nil
+}
+
+func show(w io.Writer, p *raftfsm.Position) {
+	fmt.Fprintf(w, "%s: server %d of ensemble %s, in which %v had a vote\n  newest log entry: term %d, index %d\n  zxid 0x%x, %d znodes, %d sessions\n",
+		p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, p.Znodes, p.Sessions)
+}
+
+// membersOf says who may belong to the new ensemble.
+func membersOf(cfg *server.Config) string {
+	if len(cfg.Members) == 0 {
+		return "one server that stands alone"
+	}
+	var ids []string
+	for _, m := range cfg.Members {
+		ids = append(ids, fmt.Sprint(m.ID))
+	}
+	return "servers " + strings.Join(ids, ", ") + " by the configuration"
+}
+
+// runRejoin sets this server's state aside.
+func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
+	fmt.Fprintf(stdout, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", cfg.ID, cfg.DataDir, f.rejoin)
+	if !f.yes {
+		return f.unasked()
+	}
+	aside, err := server.Rejoin(cfg, f.rejoin)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "Done. The old state is in %s. Start this server.\n", strings.Join(aside, " and "))
+	return nil
+}

@@ -1,0 +1,356 @@
+package raftfsm
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// When a majority of the voters is gone for good, what the survivors hold is
+// all there is. Recover makes one of them the beginning of a new ensemble:
+//
+//   - Everything in its log counts, also what it does not know to be committed:
+//     a client may have been told of it.
+//   - The new ensemble has an id of its own, so that no server of the old one
+//     can take part in it, or it in the old one.
+//   - The epoch rises above everything that clients may have seen: a server
+//     refuses a client that has seen a later zxid than its own.
+//   - All sessions are expired. A client could otherwise go on with caches of
+//     znodes that the new ensemble has never had, and no event would tell it.
+
+// epochGap is how far the epoch rises. The lost servers may have held elections
+// that the survivor has not heard of.
+const epochGap = 256
+
+// maxEpoch keeps zxids positive.
+const maxEpoch = 1<<31 - 1
+
+// Position says how far the state in a server's directories goes.
+type Position struct {
+	LogDir   string
+	Server   uint64
+	Cluster  string // id of the ensemble, hexadecimal
+	Term     uint64 // of the newest entry in the log
+	Index    uint64 // its index
+	Zxid     int64  // after all entries are applied
+	Znodes   int
+	Sessions int
+	Voters   []uint64 // who had a vote, by the newest entry that says so
+}
+
+// Compare tells which of two servers of an ensemble is more advanced, as Raft
+// does: the one with the larger Compare holds everything of the other one that
+// was acknowledged.
+func (p *Position) Compare(o *Position) int {
+	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
+}
+
+// Recovery is what was done.
+type Recovery struct {
+	Before  Position
+	Cluster string   // id of the new ensemble
+	Zxid    int64    // its first one
+	Aside   []string // where the old state is now
+}
+
+// ErrNoState reports directories without a state of zkgo.
+var ErrNoState = errors.New("there is no state of zkgo here")
+
+// Survey reads the directories of a server that does not run. cfg.ID may be 0:
+// whoever the directories belong to.
+func Survey(cfg Config) (Position, error) {
+	s, err := openSurvivor(cfg)
+	if err != nil {
+		return Position{}, err
+	}
+	return s.position, s.node.closeStores()
+}
+
+// Recover makes the state in the directories of cfg, of a server that does not
+// run, the beginning of a new ensemble with the members of cfg. This server is
+// the only one that has a vote in it until others have joined. The epoch will
+// be at least minEpoch. A stop at any moment leaves the directories as they
+// were, or the recovery is finished by whoever opens them next.
+func Recover(cfg Config, minEpoch uint32) (Recovery, error) { return recoverState(cfg, minEpoch, nil) }
+
+func recoverState(cfg Config, minEpoch uint32, reached func(string) error) (r Recovery, err error) {
+	self, err := newcomer(cfg)
+	if err != nil {
+		return r, err
+	}
+	s, err := openSurvivor(cfg)
+	if err != nil {
+		return r, err
+	}
+	n := s.node
+	lock := takeLock(n.stores)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	r.Before = s.position
+	t := &transplant{fs: n.cfg.FS, logDir: cfg.LogDir, snapDir: cfg.SnapDir, reached: reached}
+	err = errors.Join(n.closeStores(), t.discard())
+	n.stores = nil
+	if err != nil {
+		return r, err
+	}
+	if err := n.renew(minEpoch); err != nil {
+		return r, err
+	}
+	if err := t.step("prepare"); err != nil {
+		return r, err
+	}
+	if err := n.prepare(t, self); err != nil {
+		return r, err
+	}
+	r.Cluster, r.Zxid = n.identity.Cluster, n.tree.LastZxid()
+	r.Aside, err = t.begin(n.cfg.Now())
+	return r, err
+}
+
+// Rejoin sets the state of a server that does not run aside, so that it joins
+// the ensemble with the given id as a new member. It refuses a server that
+// belongs to that ensemble already.
+func Rejoin(cfg Config, cluster string) (aside []string, err error) {
+	if id, err := hex.DecodeString(cluster); err != nil || len(id) != clusterIDSize {
+		return nil, fmt.Errorf("%q is not the id of an ensemble: want %d hexadecimal digits", cluster, 2*clusterIDSize)
+	}
+	cfg.Handler = noHandler{}
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	if err := hasState(&cfg); err != nil {
+		return nil, err
+	}
+	lock, err := logstore.Lock(cfg.FS, cfg.LogDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	t := &transplant{fs: cfg.FS, logDir: cfg.LogDir, snapDir: cfg.SnapDir}
+	if _, err := t.resume(lock); err != nil {
+		return nil, err
+	}
+	id, _, err := readIdentity(cfg.FS, cfg.LogDir)
+	switch {
+	case err != nil:
+		return nil, err
+	case id.Cluster == cluster:
+		return nil, fmt.Errorf("%s belongs to the ensemble %s already: start the server", cfg.LogDir, cluster)
+	}
+	if err := t.discard(); err != nil {
+		return nil, err
+	}
+	return t.begin(cfg.Now())
+}
+
+// survivor is a state that nobody serves.
+type survivor struct {
+	node     *Node
+	position Position
+}
+
+// hasState refuses directories that hold nothing: opening them would fill them.
+func hasState(cfg *Config) error {
+	found, err := logstore.HasState(cfg.FS, cfg.LogDir, cfg.SnapDir)
+	if err != nil || found {
+		return err
+	}
+	for _, name := range []string{identityFile, journalFile} {
+		if _, err := cfg.FS.Stat(filepath.Join(cfg.LogDir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w", cfg.LogDir, ErrNoState)
+}
+
+// openSurvivor opens the directories and applies the whole log.
+func openSurvivor(cfg Config) (s *survivor, err error) {
+	if cfg.Memory || cfg.LogDir == "" || cfg.SnapDir == "" {
+		return nil, errors.New("only what a server left on a disk can be read")
+	}
+	cfg.Handler = noHandler{}
+	if cfg.FS == nil {
+		cfg.FS = disk.OS{}
+	}
+	if err := hasState(&cfg); err != nil {
+		return nil, err
+	}
+	if _, err := (&transplant{fs: cfg.FS, logDir: cfg.LogDir, snapDir: cfg.SnapDir}).resume(nil); err != nil {
+		return nil, err
+	}
+	id, found, err := readIdentity(cfg.FS, cfg.LogDir)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, fmt.Errorf("%s: it does not say whose state it is: %w", cfg.LogDir, ErrNoState)
+	case cfg.ID == 0 || cfg.standalone():
+		cfg.ID = id.Server
+	}
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	n := newNode(cfg)
+	n.others = alone{n}
+	n.machine.post = func([]event) {}
+	if err := n.openState(); err != nil {
+		return nil, errors.Join(err, n.closeStores())
+	}
+	s = &survivor{node: n}
+	if err := s.replay(); err != nil {
+		return nil, errors.Join(err, n.closeStores())
+	}
+	return s, nil
+}
+
+// replay applies what is in the log behind the newest snapshot.
+func (s *survivor) replay() error {
+	n, done := s.node, make(chan error, 1)
+	go func() { done <- s.replayLog() }() // an entry that cannot be read holds it up for ever
+	select {
+	case err := <-done:
+		return err
+	case err := <-n.stores.Failed():
+		return err
+	}
+}
+
+func (s *survivor) replayLog() error {
+	n, p := s.node, &s.position
+	*p = Position{LogDir: n.cfg.LogDir, Server: n.identity.Server, Cluster: n.identity.Cluster}
+	conf, err := s.newestSnapshot()
+	if err != nil {
+		return err
+	}
+	logs := n.stores.Logs()
+	first, err := logs.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := logs.LastIndex()
+	if err != nil {
+		return err
+	}
+	for i := max(first, p.Index+1, 1); i <= last; i++ {
+		var l raft.Log
+		if err := logs.GetLog(i, &l); err != nil {
+			return err
+		}
+		p.Term, p.Index = l.Term, l.Index
+		switch l.Type {
+		case raft.LogCommand:
+			if err := n.machine.apply(l.Index, l.Data); err != nil {
+				return fmt.Errorf("%s: log entry %d: %w", n.cfg.LogDir, l.Index, err)
+			}
+		case raft.LogConfiguration:
+			conf = raft.DecodeConfiguration(l.Data)
+		}
+	}
+	for _, server := range conf.Servers {
+		if server.Suffrage == raft.Voter {
+			p.Voters = append(p.Voters, serverOf(server.ID))
+		}
+	}
+	p.Zxid, p.Znodes, p.Sessions = n.tree.LastZxid(), n.tree.NodeCount(), n.sessions.Len()
+	return nil
+}
+
+// newestSnapshot starts the position with what openState has restored.
+func (s *survivor) newestSnapshot() (conf raft.Configuration, err error) {
+	list, err := s.node.stores.Snapshots().List()
+	if err != nil || len(list) == 0 {
+		return conf, err
+	}
+	s.position.Term, s.position.Index = list[0].Term, list[0].Index
+	return list[0].Configuration, nil
+}
+
+// renew makes the state one with which a history can begin.
+func (n *Node) renew(minEpoch uint32) error {
+	m := n.machine
+	m.tree.Lock()
+	defer m.tree.Unlock()
+	epoch := max(m.tree.LastZxid()>>32+epochGap, int64(minEpoch))
+	if epoch > maxEpoch {
+		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
+	}
+	m.tree.Advance(epoch << 32)
+	m.tx = tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy}
+	for row := range m.sessions.All {
+		m.endSession(&Command{Kind: KindExpire, Session: row.ID})
+	}
+	m.incarnation, m.seq = 0, 0
+	// Without a text the first leader brings the list of its configuration file
+	// along. One that a reconfig has set has a version, which must rise.
+	old := m.config
+	m.config = nil
+	if was, err := parseMembership(old); err == nil && was.version > 0 && !n.cfg.standalone() {
+		now := newMembership(n.cfg.Members)
+		now.version = uint64(m.tree.LastZxid())
+		m.config = now.text()
+	}
+	return m.tree.Check()
+}
+
+// newcomer is the first voter of a new ensemble as which this server begins, but
+// for its ServerID.
+func newcomer(cfg Config) (raft.Server, error) {
+	self := raft.Server{Suffrage: raft.Voter, Address: standaloneAddr}
+	if cfg.standalone() {
+		return self, nil
+	}
+	for _, m := range cfg.Members {
+		if m.ID == cfg.ID {
+			self.Address = raft.ServerAddress(m.QuorumAddr)
+			return self, nil
+		}
+	}
+	return self, fmt.Errorf("server %d is not on the list of servers in its configuration", cfg.ID)
+}
+
+// prepare writes the renewed state where the transplant takes it from.
+func (n *Node) prepare(t *transplant, self raft.Server) (err error) {
+	n.cfg.LogDir, n.cfg.SnapDir = filepath.Join(t.logDir, preparedDir), filepath.Join(t.snapDir, preparedDir)
+	if err := n.openStores(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.closeStores()) }()
+	if n.cfg.standalone() {
+		n.identity = newIdentity(standaloneServer)
+	} else {
+		// On a disk that no founding knows, so that nobody takes it for a founder.
+		seats := &seatStore{fs: n.cfg.FS, dir: n.cfg.LogDir}
+		if err := seats.save(seat{Disk: newDisk(), Taken: true}); err != nil {
+			return err
+		}
+		n.identity = newIdentity(n.cfg.ID)
+		n.identity.RaftID = joinerID(n.cfg.ID, seats.seat.Disk)
+	}
+	if err := n.identity.write(n.cfg.FS, n.cfg.LogDir); err != nil {
+		return err
+	}
+	self.ID = n.identity.RaftID
+	return n.writeFirst(raft.Configuration{Servers: []raft.Server{self}})
+}
+
+// standaloneServer is the number of a server that stands alone.
+const standaloneServer = 1
+
+// takeLock takes the lock of the directory out of the stores.
+func takeLock(s stores) io.Closer {
+	if l, ok := s.(interface{ TakeLock() io.Closer }); ok {
+		if lock := l.TakeLock(); lock != nil {
+			return lock
+		}
+	}
+	return io.NopCloser(nil)
+}

@@ -1,0 +1,233 @@
+package raftfsm
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+)
+
+// config is the configuration of a server of c that does not run.
+func (c *cluster) config(id uint64) Config {
+	c.awaitClosed(id)
+	return Config{ID: id, Members: c.list, LogDir: c.dir(id) + "/log", SnapDir: c.dir(id) + "/snap"}
+}
+
+// survivors runs three servers, lets them agree on something and ends them all.
+// What it returns is a session of theirs.
+func survivors(t *testing.T) (*cluster, session.Session) {
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	_, r := c.leader()
+	s := r.attach(time.Hour)
+	r.do(create(s, "/kept", 0))
+	r.do(create(s, "/gone", 1))
+	c.settled()
+	for id := uint64(1); id <= 3; id++ {
+		c.kill(id)
+	}
+	for id := uint64(1); id <= 3; id++ {
+		c.awaitClosed(id)
+	}
+	return c, s
+}
+
+// Two of three are destroyed. The third goes on alone with everything that was
+// acknowledged, but without sessions; others join; a server of the old ensemble
+// takes no part in the new one.
+func TestRecoveryFromALostQuorum(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := survivors(t)
+		c.wipe(1)
+		r, err := Recover(c.config(3), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Before.Sessions != 1 || r.Zxid>>32 < r.Before.Zxid>>32+epochGap || r.Cluster == r.Before.Cluster {
+			t.Errorf("%+v", r)
+		}
+		alone := c.start(3)
+		alone.awaitServed()
+		if !alone.exists("/kept") || alone.exists("/gone") {
+			t.Error("the tree is not what it was without the ephemerals")
+		}
+		if o, _ := alone.tryReattach(s); o.code != proto.ErrSessionExpired {
+			t.Errorf("the old session: %+v", o)
+		}
+		next := alone.attach(time.Hour)
+		if next.ID == s.ID {
+			t.Error("a session id is used again")
+		}
+		if o := alone.do(create(next, "/new", 0)); o.code != proto.Ok || o.zxid <= r.Zxid {
+			t.Errorf("%+v", o)
+		}
+
+		old := c.start(2) // it has everything, and still does not belong here
+		time.Sleep(10 * time.Second)
+		if st := old.Status(); st.Serving || c.voters() != 1 {
+			t.Errorf("a server of the lost ensemble: %+v, %d votes", st, c.voters())
+		}
+		c.kill(2)
+		if _, err := Rejoin(c.config(2), r.Before.Cluster); err == nil || !strings.Contains(err.Error(), "already") {
+			t.Errorf("rejoining the ensemble it is in: %v", err)
+		}
+		aside, err := Rejoin(c.config(2), r.Cluster)
+		if err != nil || len(aside) != 2 {
+			t.Fatalf("%v %v", aside, err)
+		}
+		c.start(1)
+		c.start(2).awaitServed()
+		c.eventually("three votes", func() bool { return c.voters() == 3 })
+		c.settled()
+		if !c.rigs[2].exists("/kept") || !c.rigs[2].exists("/new") {
+			t.Error("who joined lacks something")
+		}
+		if p, err := Survey(Config{LogDir: aside[0], SnapDir: aside[1]}); err != nil || p.Cluster != r.Before.Cluster || p.Server != 2 {
+			t.Errorf("what was set aside: %+v, %v", p, err)
+		}
+	})
+}
+
+// A recovery that is stopped at any step leaves the old state or the new one,
+// never less than one of them whole.
+func TestARecoveryThatIsInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := survivors(t)
+		before, err := Survey(c.config(3))
+		if err != nil || before.Znodes == 0 || before.Sessions != 1 || !slices.Equal(before.Voters, []uint64{1, 2, 3}) {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		_, steps, err := recoverUpTo(t, c, 0)
+		if err != nil || len(steps) < 8 {
+			t.Fatalf("%v, %v", steps, err)
+		}
+		decided := slices.Index(steps, "journal") + 1
+		for k, step := range steps {
+			cfg, _, err := recoverUpTo(t, c, k+1)
+			if !errors.Is(err, errStopped) {
+				t.Fatal(step, err)
+			}
+			p, err := Survey(cfg)
+			switch {
+			case err != nil:
+				t.Fatal(step, err)
+			case k < decided && (p.Cluster != before.Cluster || p.Zxid != before.Zxid || p.Sessions != 1 || p.Index != before.Index):
+				t.Errorf("%s: not begun and not what it was: %+v", step, p)
+			case k >= decided && (p.Cluster == before.Cluster || p.Zxid <= before.Zxid || p.Sessions != 0 || p.Znodes != before.Znodes-1):
+				t.Errorf("%s: begun and not what it is to be: %+v", step, p)
+			}
+			if _, err := os.Stat(filepath.Join(cfg.LogDir, journalFile)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: the journal is still there: %v", step, err)
+			}
+		}
+	})
+}
+
+var errStopped = errors.New("stopped")
+
+// recoverUpTo recovers a copy of what server 3 left, up to the k-th step or, for
+// 0, to the end.
+func recoverUpTo(t *testing.T, c *cluster, k int) (cfg Config, steps []string, err error) {
+	cfg = c.config(3)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(c.dir(3))); err != nil {
+		t.Fatal(err)
+	}
+	cfg.LogDir, cfg.SnapDir = filepath.Join(dir, "log"), filepath.Join(dir, "snap")
+	_, err = recoverState(cfg, 0, func(step string) error {
+		if steps = append(steps, step); len(steps) == k {
+			return errStopped
+		}
+		return nil
+	})
+	return cfg, steps, err
+}
+
+// The server that starts after an interrupted recovery finishes it.
+func TestAServerFinishesARecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := survivors(t)
+		_, err := recoverState(c.config(3), 0, func(step string) error {
+			if strings.HasPrefix(step, "install snapshots") {
+				return errStopped
+			}
+			return nil
+		})
+		if err == nil {
+			t.Fatal("it was not stopped")
+		}
+		r := c.start(3)
+		if r.awaitServed(); !r.exists("/kept") {
+			t.Error("the state is not there")
+		}
+	})
+}
+
+func TestWhatCannotBeRecovered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		if _, err := Recover(c.config(1), 0); !errors.Is(err, ErrNoState) {
+			t.Errorf("nothing: %v", err)
+		}
+		if _, err := os.Stat(c.dir(1)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("looking made a directory: %v", err)
+		}
+		c.startAll()
+		if _, err := Recover(c.config(1), 0); err == nil || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("of a server that runs: %v", err)
+		}
+		if _, err := Rejoin(c.config(1), strings.Repeat("ab", clusterIDSize)); err == nil || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("of a server that runs: %v", err)
+		}
+		c.stop(1)
+		wrong := c.config(1)
+		wrong.ID = 2
+		if _, err := Recover(wrong, 0); err == nil || !strings.Contains(err.Error(), "server 1") {
+			t.Errorf("as another server: %v", err)
+		}
+		wrong.ID = 9
+		if _, err := Recover(wrong, 0); err == nil || !strings.Contains(err.Error(), "not on the list") {
+			t.Errorf("as a server that is not listed: %v", err)
+		}
+		if _, err := Recover(c.config(1), 1<<31); err == nil || !strings.Contains(err.Error(), "epoch") {
+			t.Errorf("no epoch left: %v", err)
+		}
+		if p, err := Survey(c.config(1)); err != nil || p.Server != 1 {
+			t.Errorf("after all that: %+v, %v", p, err)
+		}
+	})
+}
+
+// The last server may also go on without an ensemble.
+func TestRecoveryAsAStandaloneServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := survivors(t)
+		cfg := c.config(3)
+		cfg.Members, cfg.ID = nil, 1
+		if _, err := Recover(cfg, 7000); err != nil {
+			t.Fatal(err)
+		}
+		c.list = nil
+		if err := os.Rename(c.dir(3), c.dir(1)+"-alone"); err != nil {
+			t.Fatal(err)
+		}
+		r := c.start(1, func(cfg *Config) {
+			cfg.LogDir, cfg.SnapDir = c.dir(1)+"-alone/log", c.dir(1)+"-alone/snap"
+		})
+		if st := r.awaitServed(); st.Role != Standalone || st.Epoch != 7000 || !r.exists("/kept") {
+			t.Errorf("%+v", st)
+		}
+	})
+}

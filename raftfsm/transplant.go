@@ -1,0 +1,226 @@
+package raftfsm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// How the state in a server's directories is exchanged for another one, such
+// that a stop at any moment leaves either. The new state is prepared in
+// directories of its own, where it may be lost. Then the journal is written:
+// from there on there is no way back, and whoever opens the directories next
+// finishes what it says.
+//
+//  1. What is there is moved aside.
+//  2. The journal says so.
+//  3. What was prepared is moved into place, and the journal is removed.
+//
+// In each of the phases the names alone tell what has been done already. The
+// lock file is never moved: it is held all the time.
+const (
+	journalFile  = "recovery.json"
+	preparedDir  = "recovery.new"
+	asidePattern = "before-recovery-20060102-150405"
+)
+
+// The phases of a transplant.
+const (
+	phaseAside   = "aside"
+	phaseInstall = "install"
+)
+
+// journal is what the file says.
+type journal struct {
+	Phase string `json:"phase"`
+	Aside string `json:"aside"` // name of the directories that take what was there
+}
+
+// transplant is the exchange in one pair of directories.
+type transplant struct {
+	fs              disk.FS
+	logDir, snapDir string
+	// reached is called before every step with a name for it; an error ends the
+	// work there. For tests.
+	reached func(step string) error
+}
+
+// part is one file or directory that belongs to a state.
+type part struct{ dir, name string }
+
+func (t *transplant) parts() []part {
+	var all []part
+	log, snap := logstore.Parts()
+	for _, name := range append(log, identityFile, seatFile) {
+		all = append(all, part{t.logDir, name})
+	}
+	for _, name := range snap {
+		all = append(all, part{t.snapDir, name})
+	}
+	return all
+}
+
+func (t *transplant) dirs() []string {
+	if t.logDir == t.snapDir {
+		return []string{t.logDir}
+	}
+	return []string{t.logDir, t.snapDir}
+}
+
+func (t *transplant) step(name string) error {
+	if t.reached == nil {
+		return nil
+	}
+	return t.reached(name)
+}
+
+// discard removes what an earlier attempt may have prepared. No journal, so it
+// does not count.
+func (t *transplant) discard() error {
+	var errs []error
+	for _, dir := range t.dirs() {
+		errs = append(errs, t.fs.RemoveAll(filepath.Join(dir, preparedDir)))
+	}
+	return errors.Join(errs...)
+}
+
+// begin writes the journal and carries it out. It returns where the old state
+// has gone.
+func (t *transplant) begin(now time.Time) ([]string, error) {
+	if err := t.step("journal"); err != nil {
+		return nil, err
+	}
+	j := journal{Phase: phaseAside, Aside: t.freeName(now)}
+	if err := t.write(j); err != nil {
+		return nil, err
+	}
+	return t.finish(j)
+}
+
+// freeName is a name for what is moved aside that nothing has yet.
+func (t *transplant) freeName(now time.Time) string {
+	name := now.UTC().Format(asidePattern)
+	for free := name; ; name = free {
+		taken := false
+		for _, dir := range t.dirs() {
+			_, err := t.fs.Stat(filepath.Join(dir, free))
+			taken = taken || !errors.Is(err, fs.ErrNotExist)
+		}
+		if !taken {
+			return free
+		}
+		free = fmt.Sprintf("%s-%x", name, newDisk()&0xffff)
+	}
+}
+
+// finish carries out what is left of a journal.
+func (t *transplant) finish(j journal) ([]string, error) {
+	if j.Phase == phaseAside {
+		if err := t.moveAll("", j.Aside, "aside"); err != nil {
+			return nil, err
+		}
+		if err := t.step("phase"); err != nil {
+			return nil, err
+		}
+		j.Phase = phaseInstall
+		if err := t.write(j); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.moveAll(preparedDir, "", "install"); err != nil {
+		return nil, err
+	}
+	if err := t.step("done"); err != nil {
+		return nil, err
+	}
+	if err := t.fs.Remove(filepath.Join(t.logDir, journalFile)); err != nil {
+		return nil, err
+	}
+	if err := t.fs.SyncDir(t.logDir); err != nil {
+		return nil, err
+	}
+	var aside []string
+	for _, dir := range t.dirs() {
+		aside = append(aside, filepath.Join(dir, j.Aside))
+	}
+	return aside, t.discard()
+}
+
+// moveAll moves every part from one folder of its directory to another one.
+func (t *transplant) moveAll(from, to, what string) error {
+	for _, p := range t.parts() {
+		source, target := filepath.Join(p.dir, from), filepath.Join(p.dir, to)
+		if _, err := t.fs.Stat(filepath.Join(source, p.name)); errors.Is(err, fs.ErrNotExist) {
+			continue // moved before a stop, or never there
+		}
+		if err := t.step(what + " " + p.name); err != nil {
+			return err
+		}
+		if err := disk.MkdirSynced(t.fs, target); err != nil {
+			return err
+		}
+		if err := t.fs.Rename(filepath.Join(source, p.name), filepath.Join(target, p.name)); err != nil {
+			return err
+		}
+		if err := errors.Join(t.fs.SyncDir(target), t.fs.SyncDir(source), t.fs.SyncDir(p.dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transplant) write(j journal) error {
+	b, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return disk.ReplaceFile(t.fs, filepath.Join(t.logDir, journalFile), append(b, '\n'), 0o600)
+}
+
+// read returns the journal, and false when there is none.
+func (t *transplant) read() (journal, bool, error) {
+	var j journal
+	path := filepath.Join(t.logDir, journalFile)
+	b, err := disk.ReadFile(t.fs, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &j)
+	}
+	if err == nil && (j.Phase != phaseAside && j.Phase != phaseInstall || j.Aside == "" || filepath.Base(j.Aside) != j.Aside) {
+		err = errors.New("it makes no sense")
+	}
+	if err != nil {
+		return j, false, fmt.Errorf("%s, which says how far a recovery has come: %w", path, err)
+	}
+	return j, true, nil
+}
+
+// resume finishes a transplant that was interrupted, if there is one. lock is
+// that of the log directory when the caller has it, else it is taken.
+func (t *transplant) resume(lock io.Closer) (bool, error) {
+	if _, found, err := t.read(); !found || err != nil {
+		return false, err
+	}
+	if lock == nil {
+		taken, err := logstore.Lock(t.fs, t.logDir)
+		if err != nil {
+			return false, err
+		}
+		defer taken.Close()
+	}
+	j, found, err := t.read() // again: somebody else may have finished it
+	if !found || err != nil {
+		return false, err
+	}
+	_, err = t.finish(j)
+	return err == nil, err
+}
