@@ -172,8 +172,8 @@ func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) Com
 	c.t.Helper()
 	deadline := time.After(2 * patience)
 	for {
+		lost := r.lostCount() // before the command, which may be lost at once
 		ch := r.send(cmd(*s))
-		lost := r.lostCount()
 		for waiting := true; waiting; {
 			select {
 			case o := <-ch:
