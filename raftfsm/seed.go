@@ -48,25 +48,26 @@ func Seed(cfg Config, t *tree.Tree, s *session.Table) (err error) {
 	if err := n.loadIdentity(has); err != nil {
 		return err
 	}
-	return n.writeSeed()
+	n.machine.level = level
+	for row := range s.All {
+		n.machine.rows ^= rowDigest(row)
+	}
+	only := raft.Server{Suffrage: raft.Voter, ID: n.identity.RaftID, Address: standaloneAddr}
+	return n.writeFirst(raft.Configuration{Servers: []raft.Server{only}})
 }
 
-// writeSeed writes the first snapshot.
-func (n *Node) writeSeed() error {
+// writeFirst writes the state of the machine as the snapshot with which a
+// history begins, into stores that hold nothing.
+func (n *Node) writeFirst(conf raft.Configuration) error {
 	m := n.machine
-	m.cluster, m.index, m.level = n.identity.clusterID(), seedIndex, level
-	for row := range m.sessions.All {
-		m.rows ^= rowDigest(row)
-	}
+	m.cluster, m.index = n.identity.clusterID(), seedIndex
 	image, err := m.Snapshot()
 	if err != nil {
 		return err
 	}
 	defer image.Release()
-	only := raft.Server{Suffrage: raft.Voter, ID: n.identity.RaftID, Address: standaloneAddr}
 	_, transport := raft.NewInmemTransport(standaloneAddr)
-	sink, err := n.stores.Snapshots().Create(raft.SnapshotVersionMax, seedIndex, seedTerm,
-		raft.Configuration{Servers: []raft.Server{only}}, seedIndex, transport)
+	sink, err := n.stores.Snapshots().Create(raft.SnapshotVersionMax, seedIndex, seedTerm, conf, seedIndex, transport)
 	if err != nil {
 		return err
 	}

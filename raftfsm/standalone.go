@@ -29,6 +29,16 @@ func (n *Node) startStandalone() error {
 // openState opens the stores, finds out whose they are and loads the newest
 // snapshot.
 func (n *Node) openState() error {
+	if !n.cfg.Memory {
+		t := &transplant{fs: n.cfg.FS, logDir: n.cfg.LogDir, snapDir: n.cfg.SnapDir}
+		done, err := t.resume(nil)
+		if err != nil {
+			return err
+		}
+		if done {
+			n.log.Info("a recovery that was interrupted has been finished", "directory", n.cfg.LogDir)
+		}
+	}
 	if err := n.openStores(); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serverCommand(), versionCommand())
+	root.AddCommand(serverCommand(), recoverCommand(), versionCommand())
 	return root
 }
 

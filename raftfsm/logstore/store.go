@@ -41,7 +41,7 @@ func Open(o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	lock, err := o.FS.Lock(filepath.Join(o.LogDir, "lock"))
+	lock, err := Lock(o.FS, o.LogDir)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +218,32 @@ func HasState(fsys disk.FS, logDir, snapDir string) (bool, error) {
 	}
 	ids, err := (&fileSnapshots{fs: fsys, dir: dir}).ids()
 	return len(ids) > 0, err
+}
+
+// lockName is the file in the log directory that one process at a time has.
+const lockName = "lock"
+
+// Parts names what a store consists of: files and directories in the directory
+// of the log and in that of the snapshots. Whoever moves a state to another
+// place moves these, while nobody has it open.
+func Parts() (log, snap []string) {
+	return []string{walDirName, boltFileName}, []string{snapDirName}
+}
+
+// Lock keeps every store out of a log directory until the lock is closed. It
+// fails while one is open.
+func Lock(fsys disk.FS, logDir string) (io.Closer, error) {
+	return fsys.Lock(filepath.Join(logDir, lockName))
+}
+
+// TakeLock gives the lock of the log directory to the caller, who has to close
+// it: Close leaves it alone then. A store in memory has none and returns nil.
+func (s *Store) TakeLock() io.Closer {
+	lock := s.lock
+	if s.lock = nil; lock == nil {
+		return nil
+	}
+	return lock
 }
 
 // Kind returns which log store it is.
