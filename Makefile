@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fuzz bench interop golden ci
+.PHONY: help build test race lint fuzz bench interop golden failover ci
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for som
 
 golden: ## record the conformance transcripts anew, from the real ZooKeeper
 	ZKGO_REQUIRE=1 go test -count=1 ./tests/conformance -record
+
+failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
+	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md
 
 ci: ## everything
 	.ci/run

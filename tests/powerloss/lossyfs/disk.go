@@ -28,6 +28,9 @@ type Faults struct {
 	IgnoreDirFsync bool
 	// Capacity bounds the bytes in all files, 0 does not: ENOSPC.
 	Capacity int64
+	// NoJournal forgets every operation once it is carried out, for a disk that
+	// is used for long and never replayed.
+	NoJournal bool
 }
 
 // Disk is what is in the files now, and what would be left after a power cut.
@@ -41,6 +44,8 @@ type Disk struct {
 	used    int64 // bytes in files that have or had a name
 	dead    bool
 	replay  bool // no journal is kept
+	// held is closed when fsyncs may go on; nil while nothing holds them.
+	held chan struct{}
 }
 
 // inode is a file or a directory, each with its durable counterpart.
@@ -97,6 +102,31 @@ type Op struct {
 	Excl        bool
 }
 
+// HoldFsyncs makes every fsync wait, of files and directories, until release is
+// called: a disk that hangs. Only one hold at a time.
+func (d *Disk) HoldFsyncs() (release func()) {
+	held := make(chan struct{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = held
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held = nil
+		close(held)
+	}
+}
+
+// awaitFsync waits while fsyncs are held.
+func (d *Disk) awaitFsync() {
+	d.mu.Lock()
+	held := d.held
+	d.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+}
+
 // do carries an operation out and records it.
 func (d *Disk) do(op Op) (ID, syscall.Errno) {
 	d.mu.Lock()
@@ -108,7 +138,7 @@ func (d *Disk) do(op Op) (ID, syscall.Errno) {
 		return 0, errno
 	}
 	id, errno := d.apply(op)
-	if errno == 0 && !d.replay {
+	if errno == 0 && !d.replay && !d.faults.NoJournal {
 		d.journal = append(d.journal, op)
 	}
 	return id, errno

@@ -185,11 +185,13 @@ func (f *fuseFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32
 }
 
 func (f *fuseFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	f.disk.awaitFsync()
 	_, errno := f.disk.do(Op{Kind: Fsync, Node: ID(in.NodeId)})
 	return fuse.Status(errno)
 }
 
 func (f *fuseFS) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	f.disk.awaitFsync()
 	_, errno := f.disk.do(Op{Kind: FsyncDir, Node: ID(in.NodeId)})
 	return fuse.Status(errno)
 }

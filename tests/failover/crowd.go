@@ -1,0 +1,225 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// holdersPerServer is how many clients at every server only ping.
+const holdersPerServer = 3
+
+// crowd is the clients of one scenario: at every server a writer, a reader and
+// some holders.
+type crowd struct {
+	e       *Ensemble
+	clients []*client
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+// Outcome is what the clients of a scenario met with.
+type Outcome struct {
+	Writes, Reads  int
+	Connections    int            // opened in all
+	SessionsLost   int            // expired while their clients did what clients do
+	EphemeralsLost int            // gone, or not their session's
+	Errors         map[string]int // by name
+	Wrong          []string       // acknowledged writes lost, writes done twice
+}
+
+// Faults lists everything that must not be, whatever happened to the servers.
+func (o Outcome) Faults() []string {
+	faults := slices.Clone(o.Wrong)
+	if o.SessionsLost > 0 {
+		faults = append(faults, fmt.Sprintf("%d sessions lost", o.SessionsLost))
+	}
+	if o.EphemeralsLost > 0 {
+		faults = append(faults, fmt.Sprintf("%d ephemeral znodes lost", o.EphemeralsLost))
+	}
+	for name, n := range o.Errors {
+		if name != connectionLoss {
+			faults = append(faults, fmt.Sprintf("%d times %s", n, name))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// gather starts a crowd and returns when every client has been served.
+func gather(e *Ensemble) (*crowd, error) {
+	if err := e.ask(func(s *session) error {
+		_, err := s.do(proto.OpCreate, &proto.CreateRequest{Path: root, ACL: proto.OpenACL()})
+		if errors.Is(err, proto.ErrNodeExists) {
+			return nil
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	addrs := make([]string, len(e.Servers))
+	for i, s := range e.Servers {
+		addrs[i] = s.Addr
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &crowd{e: e, cancel: cancel}
+	e.crowds++
+	for i := range e.Servers {
+		tasks := append([]task{write, read}, slices.Repeat([]task{hold}, holdersPerServer)...)
+		for k, t := range tasks {
+			c.clients = append(c.clients, newClient(t, i, addrs, fmt.Sprintf("%s/%d-%v-%d-%d", root, e.crowds, t, i+1, k)))
+		}
+	}
+	for _, m := range c.clients {
+		c.wg.Go(func() { m.run(ctx) })
+	}
+	if err := c.await(time.Time{}, 1, c.clients); err != nil {
+		c.disperse()
+		return nil, err
+	}
+	return c, nil
+}
+
+// ask opens a session of its own at the leader for f.
+func (e *Ensemble) ask(f func(*session) error) error {
+	var err error
+	for range 100 {
+		l := e.Leader()
+		if l == nil {
+			time.Sleep(50 * time.Millisecond)
+			err = errors.New("nobody leads")
+			continue
+		}
+		s := &session{timeout: sessionTimeout}
+		if err = s.connect(l.Addr); err != nil {
+			continue
+		}
+		err = f(s)
+		_, _ = s.do(proto.OpCloseSession, nil)
+		s.cut()
+		return err
+	}
+	return err
+}
+
+// await waits until each of the clients was answered n times from t on.
+func (c *crowd) await(t time.Time, n int, clients []*client) error {
+	deadline := time.Now().Add(patience)
+	for _, m := range clients {
+		for len(m.since(t)) < n {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%s: %s is not served after %v", c.e.Program.Name, m.name, patience)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// with returns the clients of a task.
+func (c *crowd) with(t task) []*client {
+	var found []*client
+	for _, m := range c.clients {
+		if m.task == t {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// home sends every client back to its own server and waits until all are.
+func (c *crowd) home() error {
+	for _, m := range c.clients {
+		m.goHome()
+	}
+	t := time.Now()
+	return c.await(t, 10, append(c.with(write), c.with(read)...))
+}
+
+// disperse ends all clients without a word.
+func (c *crowd) disperse() {
+	c.cancel()
+	c.wg.Wait()
+	for _, m := range c.clients {
+		m.session.cut()
+	}
+}
+
+// finish ends the scenario: it waits for the clients, looks at what is left in
+// the ensemble and closes the sessions.
+func (c *crowd) finish() (Outcome, error) {
+	if err := c.e.Await(); err != nil {
+		c.disperse()
+		return Outcome{}, err
+	}
+	// Everybody is to be served once more: a session that was lost shows.
+	if err := c.await(time.Now(), 1, c.clients); err != nil {
+		c.disperse()
+		return Outcome{}, err
+	}
+	c.cancel()
+	c.wg.Wait()
+	o := Outcome{Errors: map[string]int{}}
+	err := c.e.ask(func(s *session) error {
+		for _, m := range c.clients {
+			if err := m.tally(s, &o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, m := range c.clients {
+		_, _ = m.session.do(proto.OpCloseSession, nil) // else it expires
+		m.session.cut()
+	}
+	return o, err
+}
+
+// tally adds what a client met with to o, once it does nothing any more. s is
+// a session at the leader.
+func (c *client) tally(s *session, o *Outcome) error {
+	o.Connections += c.opened
+	o.SessionsLost += c.lost
+	o.Wrong = append(o.Wrong, c.wrong...)
+	for name, n := range c.errs {
+		o.Errors[name] += n
+	}
+	switch c.task {
+	case read:
+		o.Reads += len(c.answered)
+		return nil
+	case write:
+		o.Writes += len(c.answered)
+	}
+	stat, err := stat(s, c.name)
+	switch {
+	case errors.Is(err, proto.ErrNoNode) && c.task == hold:
+		o.EphemeralsLost++
+	case errors.Is(err, proto.ErrNoNode):
+		o.Wrong = append(o.Wrong, c.name+" is gone")
+	case err != nil:
+		return err
+	case c.task == hold && stat.EphemeralOwner != c.session.id:
+		o.EphemeralsLost++
+	case c.task == write && (stat.Version < c.version || stat.Version > c.version+c.unknown):
+		o.Wrong = append(o.Wrong, fmt.Sprintf("%s: version %d in the end, after %d with %d unknown outcomes", c.name, stat.Version, c.version, c.unknown))
+	}
+	return nil
+}
+
+// stat reads a znode's stat.
+func stat(s *session, path string) (proto.Stat, error) {
+	body, err := s.do(proto.OpExists, &proto.ExistsRequest{Path: path})
+	if err != nil {
+		return proto.Stat{}, err
+	}
+	r := proto.NewReader(body)
+	var resp proto.ExistsResponse
+	resp.Decode(&r)
+	return resp.Stat, r.Err()
+}

@@ -1,0 +1,158 @@
+package failover
+
+import (
+	"slices"
+	"time"
+)
+
+// Incident is what clients noticed of one thing that happened to servers. All
+// times are milliseconds.
+type Incident struct {
+	At     time.Time // to be found in the servers' logs
+	Server int       // it happened to, 0 for several
+	// NoWrite is the longest time in which no client's write was acknowledged.
+	NoWrite float64
+	// EveryWriter is the longest time any one writer had to wait, the one among
+	// them that had to find another server.
+	EveryWriter float64
+	// NoRead is the longest time any reader at a server that was left alone had
+	// to wait.
+	NoRead float64
+	// Reads is how many reads were answered at those servers while no write was.
+	Reads int
+	// Kept of Connections to those servers stayed open, and of these KeptReaders
+	// of Readers do not write.
+	Kept, Connections, KeptReaders, Readers int
+}
+
+const (
+	// settled is how many answers in a row say that a writer is served again.
+	settled = 20
+	// lull is a pause between incidents, for what is left to be done.
+	lull = 200 * time.Millisecond
+)
+
+// incident lets something happen to a server and measures until all writers are
+// served again; not those of a victim that is silent, who cannot know.
+func (c *crowd) incident(victim *Server, silent bool, happen func() error) (Incident, error) {
+	var survivors, writers []*client
+	before := map[*client]int{}
+	for _, m := range c.clients {
+		alone := victim == nil || c.addr(m) != victim.Addr
+		if alone {
+			survivors = append(survivors, m)
+			before[m] = m.connections()
+		}
+		if m.task == write && (alone || !silent) {
+			writers = append(writers, m)
+		}
+	}
+	began := time.Now()
+	if err := happen(); err != nil {
+		return Incident{}, err
+	}
+	over := time.Now()
+	if err := c.await(over, settled, writers); err != nil {
+		return Incident{}, err
+	}
+	// Whoever only pings has to find out that its connection is gone.
+	if err := c.await(time.Now(), 1, survivors); err != nil {
+		return Incident{}, err
+	}
+	in := c.assess(began, writers, survivors, before)
+	in.At = began
+	if victim != nil {
+		in.Server = victim.ID
+	}
+	return in, nil
+}
+
+// addr is the server that a client is or was last connected with.
+func (c *crowd) addr(m *client) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.addrs[m.at]
+}
+
+// assess looks at what the clients have recorded.
+func (c *crowd) assess(began time.Time, writers, survivors []*client, before map[*client]int) Incident {
+	// A gap begins with the last answer before: look back far enough to have one.
+	from := began.Add(-time.Second)
+	var in Incident
+	var all []time.Time
+	for _, m := range writers {
+		times := m.since(from)
+		all = append(all, times...)
+		in.EveryWriter = max(in.EveryWriter, millis(longest(times, began).length()))
+	}
+	gap := longest(sorted(all), began)
+	in.NoWrite = millis(gap.length())
+	for _, m := range survivors {
+		in.Connections++
+		kept := m.connections() == before[m]
+		if kept {
+			in.Kept++
+		}
+		if m.task == write {
+			continue
+		}
+		in.Readers++
+		if kept {
+			in.KeptReaders++
+		}
+		if m.task == read {
+			times := m.since(from)
+			in.NoRead = max(in.NoRead, millis(longest(times, began).length()))
+			in.Reads += count(times, gap)
+		}
+	}
+	return in
+}
+
+// span is a time without something.
+type span struct{ from, to time.Time }
+
+func (s span) length() time.Duration { return s.to.Sub(s.from) }
+
+// longest returns the longest time between two neighbors that ends after began.
+// The times are in order.
+func longest(times []time.Time, began time.Time) span {
+	var found span
+	for i := 1; i < len(times); i++ {
+		if s := (span{times[i-1], times[i]}); s.to.After(began) && s.length() > found.length() {
+			found = s
+		}
+	}
+	return found
+}
+
+// total adds up the times between two neighbors that are longer than what
+// passes unnoticed.
+func total(times []time.Time, unnoticed time.Duration) time.Duration {
+	var sum time.Duration
+	for i := 1; i < len(times); i++ {
+		if d := times[i].Sub(times[i-1]); d > unnoticed {
+			sum += d
+		}
+	}
+	return sum
+}
+
+// count returns how many of the times are within a span.
+func count(times []time.Time, s span) int {
+	n := 0
+	for _, t := range times {
+		if t.After(s.from) && t.Before(s.to) {
+			n++
+		}
+	}
+	return n
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// sorted sorts times and returns them.
+func sorted(times []time.Time) []time.Time {
+	slices.SortFunc(times, time.Time.Compare)
+	return times
+}

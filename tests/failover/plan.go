@@ -1,0 +1,24 @@
+package failover
+
+import "time"
+
+// Plan is what is measured of a program: all of it in about twelve minutes for
+// both programs, or, when small, each scenario as briefly as it can be.
+func Plan(program string, small bool) []Scenario {
+	if small {
+		return []Scenario{Idle(100), KillLeader(3), VanishLeader(1), StopLeader(3), RollingRestart(1), RestartAll(1),
+			Starve(3 * time.Second), StallDisks(8 * time.Second)}
+	}
+	if program == "zkgo" {
+		return []Scenario{Idle(2000), KillLeader(60), VanishLeader(10), StopLeader(30), RollingRestart(3), RestartAll(10),
+			Starve(time.Minute), StallDisks(time.Minute)}
+	}
+	return []Scenario{Idle(2000), KillLeader(15), VanishLeader(3), StopLeader(8), RollingRestart(2), RestartAll(4),
+		Starve(30 * time.Second), StallDisks(30 * time.Second)}
+}
+
+// The times that zkgo is held to, in milliseconds, of the median.
+const (
+	killLimit = 350
+	stopLimit = 50
+)

@@ -1,0 +1,36 @@
+//go:build !linux
+
+package failover
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// Only Linux has what the scenarios need: signals that freeze, file systems in
+// user space, an end with the parent.
+var errOnlyLinux = errors.New("this works on Linux only")
+
+func sysProcAttr() *syscall.SysProcAttr { return nil }
+
+func terminate(p *os.Process) error { return p.Signal(os.Interrupt) }
+func freeze(*os.Process) error      { return errOnlyLinux }
+func thaw(*os.Process) error        { return errOnlyLinux }
+
+func hog() (*exec.Cmd, error) { return nil, errOnlyLinux }
+
+type disk struct{}
+
+func mountDisk(string) (*disk, error) { return nil, errOnlyLinux }
+
+// HoldFsyncs is never called: there is no disk.
+func (*disk) HoldFsyncs() (release func()) { return func() {} }
+
+// Unmount is never called: there is no disk.
+func (*disk) Unmount() error { return nil }
+
+func machine() string { return runtime.GOOS + "/" + runtime.GOARCH }
+func load() string    { return "unknown" }

@@ -1,0 +1,393 @@
+package failover
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Result is what one scenario gave for one program.
+type Result struct {
+	Scenario  string
+	Program   string
+	Took      float64    // seconds
+	Skipped   string     `json:",omitempty"` // why it was not run
+	Incidents []Incident `json:",omitempty"`
+	// Values are other figures, each a list of samples in its unit.
+	Values    map[string][]float64 `json:",omitempty"`
+	Elections int64                // that nothing called for
+	Outcome   Outcome
+}
+
+func (r *Result) add(name string, v float64) {
+	if r.Values == nil {
+		r.Values = map[string][]float64{}
+	}
+	r.Values[name] = append(r.Values[name], v)
+}
+
+// Scenario is something that happens to an ensemble. Run leaves it whole.
+type Scenario struct {
+	Name string
+	run  func(e *Ensemble, c *crowd, r *Result) error
+	// disks says that every server needs a disk that can hang.
+	disks bool
+	// alone says that no clients are to be there.
+	alone bool
+}
+
+// Run runs a scenario on an ensemble.
+func (s Scenario) Run(e *Ensemble) (r Result, err error) {
+	r = Result{Scenario: s.Name, Program: e.Program.Name}
+	began := time.Now()
+	defer func() { r.Took = time.Since(began).Seconds() }()
+	if s.alone {
+		return r, s.run(e, nil, &r)
+	}
+	c, err := gather(e)
+	if err != nil {
+		return r, err
+	}
+	if err := s.run(e, c, &r); err != nil {
+		c.disperse()
+		return r, err
+	}
+	r.Outcome, err = c.finish()
+	return r, err
+}
+
+// leaderOf is the leader, which a scenario cannot do without.
+func leaderOf(e *Ensemble) (*Server, error) {
+	if l := e.Leader(); l != nil {
+		return l, nil
+	}
+	return nil, fmt.Errorf("%s has no leader", e.Program.Name)
+}
+
+// whole starts what does not run and waits until the ensemble is complete and
+// every client is with its own server.
+func whole(e *Ensemble, c *crowd) error {
+	for _, s := range e.Servers {
+		if !s.Running() {
+			if err := s.Launch(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := e.Await(); err != nil {
+		return err
+	}
+	if err := c.home(); err != nil {
+		return err
+	}
+	time.Sleep(lull)
+	return nil
+}
+
+// repeat lets something happen to the leader n times.
+func repeat(e *Ensemble, c *crowd, r *Result, n int, silent bool, happen func(l *Server) error, after func(l *Server) error) error {
+	for range n {
+		l, err := leaderOf(e)
+		if err != nil {
+			return err
+		}
+		in, err := c.incident(l, silent, func() error { return happen(l) })
+		if err == nil && after != nil {
+			err = after(l)
+		}
+		if err == nil {
+			err = whole(e, c)
+		}
+		if err != nil {
+			return err
+		}
+		r.Incidents = append(r.Incidents, in)
+	}
+	return nil
+}
+
+// KillLeader kills the leader n times, by kill -9.
+func KillLeader(n int) Scenario {
+	return Scenario{Name: "kill", run: func(e *Ensemble, c *crowd, r *Result) error {
+		return repeat(e, c, r, n, false, func(l *Server) error { l.Kill(); return nil }, nil)
+	}}
+}
+
+// VanishLeader freezes the leader n times, so that nothing comes from it and no
+// connection ends: what others see of a machine without power. Thawed, it has
+// to find its own way back.
+func VanishLeader(n int) Scenario {
+	return Scenario{Name: "vanish", run: func(e *Ensemble, c *crowd, r *Result) error {
+		return repeat(e, c, r, n, true,
+			func(l *Server) error { return freeze(l.cmd.Process) },
+			func(l *Server) error { return thaw(l.cmd.Process) })
+	}}
+}
+
+// StopLeader stops the leader n times, by SIGTERM.
+func StopLeader(n int) Scenario {
+	return Scenario{Name: "stop", run: func(e *Ensemble, c *crowd, r *Result) error {
+		return repeat(e, c, r, n, false, (*Server).Stop, nil)
+	}}
+}
+
+// unnoticed is how long a writer's usual pauses are at most: what is longer
+// counts as time without writes.
+const unnoticed = 25 * time.Millisecond
+
+// RollingRestart stops and starts one server after the other, n times around,
+// as an upgrade does.
+func RollingRestart(n int) Scenario {
+	return Scenario{Name: "roll", run: func(e *Ensemble, c *crowd, r *Result) error {
+		for range n {
+			began := time.Now()
+			in, err := c.incident(nil, false, func() error {
+				for _, s := range e.Servers {
+					if err := errors.Join(s.Stop(), s.Launch()); err != nil {
+						return err
+					}
+					if err := e.Await(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			var all []time.Time
+			for _, m := range c.with(write) {
+				all = append(all, m.since(began)...)
+			}
+			r.Incidents = append(r.Incidents, in)
+			r.add("without writes, ms", millis(total(sorted(all), unnoticed)))
+			r.add("whole round, s", time.Since(began).Seconds())
+			if err := whole(e, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// RestartAll kills all servers at once and starts them again, n times.
+func RestartAll(n int) Scenario {
+	return Scenario{Name: "restart", run: func(e *Ensemble, c *crowd, r *Result) error {
+		for range n {
+			var started time.Time
+			in, err := c.incident(nil, false, func() error {
+				for _, s := range e.Servers {
+					_ = s.cmd.Process.Kill() // all before one is waited for
+				}
+				e.Kill()
+				started = time.Now()
+				for _, s := range e.Servers {
+					if err := s.Launch(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			var all []time.Time
+			for _, m := range c.with(write) {
+				all = append(all, m.since(started)...)
+			}
+			r.Incidents = append(r.Incidents, in)
+			r.add("start to first write, ms", millis(sorted(all)[0].Sub(started)))
+			if err := whole(e, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// quiet lets something disturb the ensemble that calls for no election, and
+// counts those that come.
+func quiet(e *Ensemble, c *crowd, r *Result, disturb func() error) error {
+	before := e.Epoch()
+	in, err := c.incident(nil, false, disturb)
+	if err != nil {
+		return err
+	}
+	if err := e.Await(); err != nil {
+		return err
+	}
+	r.Elections = e.Epoch() - before
+	r.Incidents = append(r.Incidents, in)
+	return nil
+}
+
+// hogs is how many processes use all the time they can get.
+const hogs = 4
+
+// Starve lets the ensemble share the machine with four processes that do
+// nothing but use the processors.
+func Starve(d time.Duration) Scenario {
+	return Scenario{Name: "starve", run: func(e *Ensemble, c *crowd, r *Result) error {
+		return quiet(e, c, r, func() error {
+			var running []*exec.Cmd
+			defer func() {
+				for _, h := range running {
+					_ = h.Process.Kill()
+					_ = h.Wait()
+				}
+			}()
+			for range hogs {
+				h, err := hog()
+				if err != nil {
+					return err
+				}
+				running = append(running, h)
+			}
+			time.Sleep(d)
+			return nil
+		})
+	}}
+}
+
+// stall is how long a disk hangs each time.
+const stall = time.Second
+
+// StallDisks lets the disk of one server after the other hang for a second, then
+// all disks at once, and so on for d.
+func StallDisks(d time.Duration) Scenario {
+	return Scenario{Name: "stall", disks: true, run: func(e *Ensemble, c *crowd, r *Result) error {
+		return quiet(e, c, r, func() error {
+			for end, k := time.Now().Add(d), 0; time.Now().Before(end); k++ {
+				hit := e.disks
+				if one := k % (len(e.disks) + 1); one < len(e.disks) {
+					hit = hit[one : one+1]
+				}
+				var release []func()
+				for _, d := range hit {
+					release = append(release, d.HoldFsyncs())
+				}
+				time.Sleep(stall)
+				for _, f := range release {
+					f()
+				}
+				r.add("stalled disks", float64(len(hit)))
+				time.Sleep(stall)
+			}
+			return nil
+		})
+	}}
+}
+
+// Idle measures n writes one after the other, with nothing else going on: by a
+// client at the leader and by one at a follower.
+func Idle(n int) Scenario {
+	return Scenario{Name: "idle", alone: true, run: func(e *Ensemble, _ *crowd, r *Result) error {
+		l, err := leaderOf(e)
+		if err != nil {
+			return err
+		}
+		follower := e.Servers[0]
+		if follower == l {
+			follower = e.Servers[1]
+		}
+		// In turns, so that what else the machine does hits both.
+		const turns = 10
+		for range turns {
+			for name, s := range map[string]*Server{"leader, ms": l, "follower, ms": follower} {
+				if err := lone(s, n/turns, func(d time.Duration) { r.add(name, millis(d)) }); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+// lone writes n times by one client, with a pause before each.
+func lone(at *Server, n int, took func(time.Duration)) error {
+	s := &session{timeout: sessionTimeout}
+	if err := s.connect(at.Addr); err != nil {
+		return err
+	}
+	defer s.cut()
+	path := fmt.Sprintf("/idle-%d", at.ID)
+	if _, err := s.do(proto.OpCreate, &proto.CreateRequest{Path: path, ACL: proto.OpenACL()}); err != nil && !errors.Is(err, proto.ErrNodeExists) {
+		return err
+	}
+	for range n {
+		time.Sleep(2 * time.Millisecond)
+		began := time.Now()
+		if _, err := s.do(proto.OpSetData, &proto.SetDataRequest{Path: path, Data: make([]byte, 100), Version: -1}); err != nil {
+			return err
+		}
+		took(time.Since(began))
+	}
+	_, err := s.do(proto.OpCloseSession, nil)
+	return err
+}
+
+// Measure runs a program through scenarios, in a directory of its own. What it
+// has got so far is valid also when it returns an error.
+func Measure(p Program, dir string, scenarios []Scenario, say func(Result)) (results []Result, err error) {
+	var plain *Ensemble
+	defer func() {
+		if plain != nil {
+			plain.Kill()
+		}
+	}()
+	for _, s := range scenarios {
+		var r Result
+		switch {
+		case s.disks:
+			r, err = onDisks(p, filepath.Join(dir, s.Name), s)
+		default:
+			if plain == nil {
+				if plain, err = Start(p, dir); err != nil {
+					return results, err
+				}
+			}
+			r, err = s.Run(plain)
+		}
+		if err != nil {
+			return results, fmt.Errorf("%s, %s: %w", p.Name, s.Name, err)
+		}
+		results = append(results, r)
+		say(r)
+	}
+	return results, nil
+}
+
+// onDisks runs a scenario on an ensemble whose disks can hang.
+func onDisks(p Program, dir string, s Scenario) (r Result, err error) {
+	r = Result{Scenario: s.Name, Program: p.Name}
+	var disks []*disk
+	defer func() {
+		for _, d := range disks {
+			err = errors.Join(err, d.Unmount())
+		}
+	}()
+	for i := range size {
+		at := filepath.Join(dir, fmt.Sprint("disk", i+1))
+		if err := os.MkdirAll(at, 0o700); err != nil {
+			return r, err
+		}
+		d, err := mountDisk(at)
+		if err != nil {
+			r.Skipped = err.Error()
+			return r, nil
+		}
+		disks = append(disks, d)
+	}
+	e, err := start(p, dir, func(i int) string { return filepath.Join(dir, fmt.Sprint("disk", i+1)) })
+	if err != nil {
+		return r, err
+	}
+	e.disks = disks
+	defer e.Kill()
+	return s.Run(e)
+}

@@ -1,0 +1,324 @@
+package failover
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/oracle"
+)
+
+// patience bounds every wait for something that should take seconds at most.
+const patience = 90 * time.Second
+
+// Program is what is measured.
+type Program struct {
+	// Name is how the results call it.
+	Name string
+	// Version is what it says of itself.
+	Version string
+	// command returns what starts a server with a zoo.cfg.
+	command func(cfg string) (*exec.Cmd, error)
+}
+
+// Zkgo is the zkgo binary at path.
+func Zkgo(path string) Program {
+	version := "zkgo"
+	if out, err := exec.Command(path, "version").Output(); err == nil {
+		version = strings.TrimSpace(string(out))
+	}
+	return Program{Name: "zkgo", Version: version, command: func(cfg string) (*exec.Cmd, error) {
+		return exec.Command(path, "server", cfg), nil
+	}}
+}
+
+// ZooKeeper is Apache ZooKeeper with the options that its own start script
+// gives to Java.
+func ZooKeeper() (Program, error) {
+	lib, err := oracle.Dir()
+	if err != nil {
+		return Program{}, err
+	}
+	return Program{Name: "ZooKeeper", Version: "Apache ZooKeeper " + oracle.Version, command: func(cfg string) (*exec.Cmd, error) {
+		return exec.Command("java", "-Xmx1000m", "-Dfile.encoding=UTF-8", "-Djava.awt.headless=true",
+			"-cp", lib+string(os.PathListSeparator)+filepath.Join(lib, "*"),
+			"org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg), nil
+	}}, nil
+}
+
+// Server is one server of an ensemble, running or not.
+type Server struct {
+	ID   int
+	Addr string // for clients
+	Dir  string // zoo.cfg, data and the output of the process
+
+	program Program
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when the process was reaped
+}
+
+// Ensemble is three servers.
+type Ensemble struct {
+	Program Program
+	Servers []*Server
+
+	crowds int     // gathered so far: znodes get names of their own
+	disks  []*disk // of the servers, where they can hang
+}
+
+// size is the number of servers.
+const size = 3
+
+// lay writes the configurations of an ensemble: ZooKeeper's own sample
+// configuration, with a list of servers. data says where server i has its data.
+func lay(p Program, dir string, data func(i int) string) (*Ensemble, error) {
+	ports, err := oracle.FreePorts(3 * size)
+	if err != nil {
+		return nil, err
+	}
+	var list strings.Builder
+	for i := range size {
+		fmt.Fprintf(&list, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[size+2*i], ports[size+2*i+1])
+	}
+	e := &Ensemble{Program: p}
+	for i := range size {
+		s := &Server{ID: i + 1, Addr: fmt.Sprintf("127.0.0.1:%d", ports[i]), Dir: filepath.Join(dir, fmt.Sprint("server", i+1)), program: p}
+		if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		where := filepath.Join(s.Dir, "data")
+		if data != nil {
+			where = data(i)
+		} else if err := os.Mkdir(where, 0o700); err != nil {
+			return nil, err
+		}
+		text := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
+			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n%s", where, ports[i], list.String())
+		if err := errors.Join(
+			os.WriteFile(filepath.Join(where, "myid"), fmt.Appendln(nil, s.ID), 0o600),
+			os.WriteFile(s.cfg(), []byte(text), 0o600),
+		); err != nil {
+			return nil, err
+		}
+		e.Servers = append(e.Servers, s)
+	}
+	return e, nil
+}
+
+// Start starts an ensemble in a directory and returns when all serve.
+func Start(p Program, dir string) (*Ensemble, error) { return start(p, dir, nil) }
+
+func start(p Program, dir string, data func(i int) string) (*Ensemble, error) {
+	e, err := lay(p, dir, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.startAll(); err != nil {
+		e.Kill()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Ensemble) startAll() error {
+	for _, s := range e.Servers {
+		if err := s.Launch(); err != nil {
+			return err
+		}
+	}
+	return e.Await()
+}
+
+// Await waits until every server serves and the leader has both others.
+func (e *Ensemble) Await() error {
+	for _, s := range e.Servers {
+		if err := s.Await(); err != nil {
+			return err
+		}
+	}
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if l := e.Leader(); l != nil {
+			if out, err := l.Word("mntr", time.Second); err == nil && synced.MatchString(out) {
+				return nil
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("the leader of %s does not have both followers after %v", e.Program.Name, patience)
+}
+
+// synced is what mntr says of a leader with both followers.
+var synced = regexp.MustCompile(`zk_synced_followers\t2(\.0)?\n`)
+
+// Leader returns the server that leads, nil while none does.
+func (e *Ensemble) Leader() *Server {
+	for _, s := range e.Servers {
+		if s.Running() {
+			if st, err := s.Status(); err == nil && st.Mode == "leader" {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// Kill kills all processes that run.
+func (e *Ensemble) Kill() {
+	for _, s := range e.Servers {
+		s.Kill()
+	}
+}
+
+// Epoch is the newest epoch that any server tells of: it goes up with every
+// election.
+func (e *Ensemble) Epoch() int64 {
+	var newest int64
+	for _, s := range e.Servers {
+		if st, err := s.Status(); err == nil {
+			newest = max(newest, st.Epoch)
+		}
+	}
+	return newest
+}
+
+func (s *Server) cfg() string { return filepath.Join(s.Dir, "zoo.cfg") }
+
+// Launch starts the process and does not wait for it to serve.
+func (s *Server) Launch() error {
+	cmd, err := s.program.command(s.cfg())
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(filepath.Join(s.Dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = out, out, s.Dir, sysProcAttr()
+	started, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The kernel ends the child with the thread that started it: keep that.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(done)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in its output
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("starting a server of %s: %w", s.program.Name, err)
+	}
+	s.cmd, s.done = cmd, done
+	return nil
+}
+
+// Running says whether the process runs, frozen or not.
+func (s *Server) Running() bool {
+	if s.done == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Await waits until the server serves clients.
+func (s *Server) Await() error {
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if st, err := s.Status(); err == nil && (st.Mode == "leader" || st.Mode == "follower") {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("server %d of %s has ended:\n%s", s.ID, s.program.Name, s.tail())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("server %d of %s does not serve after %v:\n%s", s.ID, s.program.Name, patience, s.tail())
+}
+
+// tail is the end of what the process has printed.
+func (s *Server) tail() string {
+	b, err := os.ReadFile(filepath.Join(s.Dir, "out"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-4000):])
+}
+
+// Kill ends the process as kill -9 does and waits until it is gone.
+func (s *Server) Kill() {
+	if s.Running() {
+		_ = s.cmd.Process.Kill() // it may just have ended
+		<-s.done
+	}
+}
+
+// Stop asks the process to end and waits until it has.
+func (s *Server) Stop() error {
+	if err := terminate(s.cmd.Process); err != nil {
+		return err
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-time.After(patience):
+		s.Kill()
+		return fmt.Errorf("server %d of %s did not stop within %v", s.ID, s.program.Name, patience)
+	}
+}
+
+// State is what srvr tells.
+type State struct {
+	Mode  string
+	Epoch int64
+}
+
+var srvr = regexp.MustCompile(`(?s)Zxid: 0x([0-9a-f]+)\nMode: (\w+)`)
+
+// Status asks the server what it is. One that serves nobody gives an error.
+func (s *Server) Status() (State, error) {
+	out, err := s.Word("srvr", time.Second)
+	if err != nil {
+		return State{}, err
+	}
+	found := srvr.FindStringSubmatch(out)
+	if found == nil {
+		return State{}, fmt.Errorf("srvr of server %d: %q", s.ID, out)
+	}
+	zxid, err := strconv.ParseUint(found[1], 16, 64)
+	return State{found[2], int64(zxid >> 32)}, err
+}
+
+// Word sends a four-letter word and returns the answer.
+func (s *Server) Word(word string, limit time.Duration) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.Addr, limit)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(conn)
+	return string(b), err
+}
