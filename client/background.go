@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"errors"
+)
+
+// inBackground does work that outlives its caller, again and again until it
+// succeeds, the session is lost, or the Client is closed.
+func (c *Client) inBackground(what, path string, work func(ctx context.Context, v *Client) error) {
+	k := c.core
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closing || k.final != nil {
+		return
+	}
+	v := *c
+	v.retry = NoRetry()
+	k.wg.Go(func() {
+		pause := newBackoff(reconnectBase, reconnectMax)
+		for k.ctx.Err() == nil {
+			err := work(k.ctx, &v)
+			if err == nil {
+				return
+			}
+			k.log.Warn(what+" in the background failed", "path", path, "cause", err)
+			if errors.Is(err, ErrClosed) || errors.Is(err, ErrSessionExpired) || refusedForGood(err) {
+				return
+			}
+			pause.sleep(k.ctx)
+		}
+	})
+}
+
+// refusedForGood reports whether the server says no, and will say it again.
+func refusedForGood(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code < 0 && e.Code != ErrConnectionLoss && e.Code != ErrThrottledOp &&
+		e.Code != ErrNotReadOnly
+}
+
+// deleteInBackground deletes one znode for good.
+func (c *Client) deleteInBackground(path string, version int32) {
+	c.inBackground("delete", path, func(ctx context.Context, v *Client) error {
+		err := v.Delete(ctx, path, version)
+		if errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+}
+
+// deleteProtectedInBackground deletes the znode with a mark, if there is one. An
+// ephemeral one goes with its session.
+func (c *Client) deleteProtectedInBackground(path, mark string) {
+	c.inBackground("delete of a protected create", path, func(ctx context.Context, v *Client) error {
+		found, _, ok, err := v.findProtected(ctx, path, mark)
+		if err != nil || !ok {
+			return err
+		}
+		if err = v.Delete(ctx, found, AnyVersion); errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+}

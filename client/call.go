@@ -1,0 +1,290 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// call is one request and its answer. Calls are pooled: one belongs to its
+// caller from newCall to free, but for the time between submit and the signal on
+// ready, in which the link's reader may write into the answer. A caller that does
+// not wait for that abandons the call, and the reader frees it.
+type call struct {
+	op     proto.Op
+	prefix string // chroot and namespace, prepended to path
+	path   string
+	data   []byte
+	acl    []proto.ACL
+	num    int32 // version, flags, mode or type
+	ttl    int64
+	watch  bool
+	rec    proto.Record // the whole body, for what is not frequent
+	sync   bool         // a sync goes before it, in the same write
+	guards *call        // of such a sync: the read that fails if it does
+	sess   int64        // the session that it must happen in; 0: any
+	view   *Client      // for what a watch has to know
+
+	// guarded by core.mu while the call is with a link
+	seq       uint64
+	xid       int32
+	taken     bool // by the reader: the signal is imminent
+	abandoned bool
+
+	ready chan struct{} // capacity 1
+
+	// the answer
+	err     error      // the link broke: *brokenError
+	refused proto.Code // of the sync before it
+	zxid    int64
+	code    proto.Code
+	stat    proto.Stat
+	bytes   []byte
+	text    string
+	texts   []string
+	acls    []proto.ACL
+	results []multiResult
+	clients []ID
+	total   int32
+	watcher *Watch // to be armed when the answer comes
+}
+
+// brokenError says why a call got no answer.
+type brokenError struct {
+	code  Code  // ErrConnectionLoss, ErrSessionExpired or 0
+	cause error // may be nil
+	sent  bool  // it may have reached the server
+}
+
+func (b *brokenError) Error() string {
+	if b.cause == nil {
+		return b.code.Error()
+	}
+	return b.cause.Error()
+}
+
+// newCall returns a call for an operation of view on path.
+func (c *Client) newCall(op proto.Op, path string) *call {
+	k := c.core.calls.Get().(*call)
+	k.op, k.prefix, k.path, k.sess, k.view = op, c.prefix, path, c.session, c
+	return k
+}
+
+func newCallPool() sync.Pool {
+	return sync.Pool{New: func() any { return &call{ready: make(chan struct{}, 1)} }}
+}
+
+// free gives a call back.
+func (c *core) free(k *call) {
+	*k = call{ready: k.ready}
+	c.calls.Put(k)
+}
+
+// appendPath appends the full path.
+func (k *call) appendPath(b []byte) []byte {
+	if k.prefix == "" {
+		return proto.AppendString(b, k.path)
+	}
+	p := k.path
+	if p == "/" {
+		p = ""
+	}
+	b = proto.AppendInt(b, int32(len(k.prefix)+len(p)))
+	return append(append(b, k.prefix...), p...)
+}
+
+// fullPath is the path as the server knows it.
+func (k *call) fullPath() string { return joinPath(k.prefix, k.path) }
+
+func joinPath(prefix, path string) string {
+	switch {
+	case prefix == "":
+		return path
+	case path == "/":
+		return prefix
+	}
+	return prefix + path
+}
+
+// appendFrame appends the request as a frame.
+func (k *call) appendFrame(b []byte) []byte {
+	b, mark := proto.BeginFrame(b)
+	h := proto.RequestHeader{Xid: k.xid, Op: k.op}
+	b = h.Append(b)
+	switch k.op {
+	case proto.OpGetData, proto.OpExists, proto.OpGetChildren, proto.OpGetChildren2:
+		b = proto.AppendBool(k.appendPath(b), k.watch)
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		b = proto.AppendBuffer(k.appendPath(b), k.data)
+		b = proto.AppendInt(proto.AppendACLs(b, k.acl), k.num)
+		if k.op == proto.OpCreateTTL {
+			b = proto.AppendLong(b, k.ttl)
+		}
+	case proto.OpSetData:
+		b = proto.AppendBuffer(k.appendPath(b), k.data)
+		b = proto.AppendInt(b, k.num)
+	case proto.OpSetACL:
+		b = proto.AppendACLs(k.appendPath(b), k.acl)
+		b = proto.AppendInt(b, k.num)
+	case proto.OpDelete, proto.OpAddWatch, proto.OpRemoveWatches, proto.OpCheckWatches:
+		b = proto.AppendInt(k.appendPath(b), k.num)
+	case proto.OpSync, proto.OpGetACL, proto.OpGetEphemerals, proto.OpGetAllChildrenNumber:
+		b = k.appendPath(b)
+	default:
+		if k.rec != nil {
+			b = k.rec.Append(b)
+		}
+	}
+	return proto.EndFrame(b, mark)
+}
+
+// decode reads the answer's body.
+func (k *call) decode(r *proto.Reader) {
+	switch k.op {
+	case proto.OpGetData:
+		k.bytes = r.Buffer()
+		k.stat.Decode(r)
+	case proto.OpExists, proto.OpSetData, proto.OpSetACL:
+		k.stat.Decode(r)
+	case proto.OpGetChildren2:
+		k.texts = r.Strings()
+		k.stat.Decode(r)
+	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		k.text = r.String()
+		k.stat.Decode(r)
+	case proto.OpGetACL:
+		k.acls = r.ACLs()
+		k.stat.Decode(r)
+	case proto.OpGetEphemerals:
+		k.texts = r.Strings()
+	case proto.OpGetAllChildrenNumber:
+		k.total = r.Int()
+	case proto.OpMulti, proto.OpMultiRead:
+		k.results = decodeMulti(r)
+	case proto.OpWhoAmI:
+		var w proto.WhoAmIResponse
+		w.Decode(r)
+		k.clients = w.IDs
+	case proto.OpReconfig:
+		var g proto.GetDataResponse
+		g.Decode(r)
+		k.bytes, k.stat = g.Data, g.Stat
+	}
+}
+
+// isWrite reports whether op changes the tree.
+func isWrite(op proto.Op) bool { return op.Kind() == proto.Write }
+
+// failure returns the error of an answered or broken call, nil if it succeeded.
+// A refusal is of the server, which has not done it.
+func (k *call) failure() error {
+	var b *brokenError
+	switch {
+	case k.err == nil && k.code == 0:
+		return nil
+	case k.err == nil:
+		return &Error{Op: k.op.String(), Path: k.path, Code: k.code}
+	}
+	e := &Error{Op: k.op.String(), Path: k.path}
+	if as, ok := k.err.(*brokenError); ok {
+		b = as
+		e.Code, e.Err, e.Unknown = b.code, b.cause, b.sent && isWrite(k.op)
+	} else {
+		e.Err = k.err
+	}
+	return e
+}
+
+// do makes one request and waits for its answer, without repeating what was
+// sent. The call remains the caller's, who frees it, unless abandoned is true.
+func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //nolint:revive // the error is what callers look at first
+	for {
+		if err := c.submit(ctx, k); err != nil {
+			return err, false
+		}
+		select {
+		case <-k.ready:
+		case <-ctx.Done():
+			if sent, ok := c.abandon(k); ok {
+				return &Error{Op: k.op.String(), Path: k.path, Unknown: sent && isWrite(k.op), Err: context.Cause(ctx)}, true
+			}
+			<-k.ready // the answer came first
+		}
+		if b, ok := k.err.(*brokenError); ok && !b.sent && b.code == ErrConnectionLoss {
+			k.err = nil
+			continue // it has never been sent: the next connection takes it
+		}
+		return k.failure(), false
+	}
+}
+
+// abandon leaves a call to the reader. It reports false if its answer is here.
+// What is in the output buffer will be sent, so it counts as sent.
+func (c *core) abandon(k *call) (sent, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.taken {
+		return false, false
+	}
+	k.abandoned = true
+	return true, true
+}
+
+// submit hands a call to the connection, and waits for one if there is none.
+func (c *core) submit(ctx context.Context, k *call) error {
+	fail := func(code Code, cause error) error {
+		return &Error{Op: k.op.String(), Path: k.path, Code: code, Err: cause}
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(0, context.Cause(ctx))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	losses := c.losses
+	for {
+		switch {
+		case c.final != nil:
+			return fail(c.finalCode, c.final)
+		case losses != c.losses || k.sess != 0 && k.sess != c.sess.ID:
+			return fail(ErrSessionExpired, nil)
+		case c.link != nil:
+			return c.enqueue(k)
+		}
+		change := c.change
+		c.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		if c.link == nil && ctx.Err() != nil {
+			return fail(0, fmt.Errorf("no connection (%w): %w", c.why(), context.Cause(ctx)))
+		}
+	}
+}
+
+// enqueue appends a call to the link's output; c.mu is held.
+func (c *core) enqueue(k *call) error {
+	l := c.link
+	before := len(l.out)
+	var first *call
+	if k.sync {
+		first = c.calls.Get().(*call)
+		first.op, first.prefix, first.path, first.abandoned, first.guards = proto.OpSync, k.prefix, k.path, true, k
+		l.push(first)
+	}
+	start := len(l.out)
+	l.push(k)
+	if n := len(l.out) - start - proto.LengthSize; n > c.cfg.maxRequest {
+		l.unpush(k, first, before)
+		return &Error{Op: k.op.String(), Path: k.path, Code: ErrBadArguments,
+			Err: fmt.Errorf("the request has %d bytes, more than the limit of %d", n, c.cfg.maxRequest)}
+	}
+	if k.watcher != nil {
+		c.watches.arming(k)
+	}
+	l.kick()
+	return nil
+}

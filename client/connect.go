@@ -1,0 +1,211 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// How long to wait before another round of connects.
+const (
+	reconnectBase = 20 * time.Millisecond
+	reconnectMax  = time.Second
+)
+
+// leastConnectTime is the least time that a server gets for a handshake.
+const leastConnectTime = time.Second
+
+// connect tries one server. last says that all have been tried now.
+func (c *core) connect() (l *link, last bool, err error) {
+	c.mu.Lock()
+	if c.servers != nil {
+		c.hosts.names, c.servers = c.servers, nil
+	}
+	limit := max(c.cfg.timeout/time.Duration(c.hosts.size()), leastConnectTime)
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	defer cancel()
+	t, last, err := c.hosts.next(ctx)
+	if err != nil {
+		return nil, true, err
+	}
+	conn, err := c.dial(ctx, t)
+	if err != nil {
+		return nil, last, fmt.Errorf("%s: %w", t.addr, err)
+	}
+	// Whatever the handshake waits for, it ends with ctx.
+	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	l, err = c.handshake(ctx, conn, t)
+	if !unhook() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, last, fmt.Errorf("%s: %w", t.addr, err)
+	}
+	return l, last, nil
+}
+
+// dial opens a connection, encrypted if that was asked for.
+func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
+	dial := c.cfg.dialer
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", t.addr)
+	if err != nil || c.cfg.tls == nil {
+		return conn, err
+	}
+	cfg := c.cfg.tls
+	if cfg.ServerName == "" && !cfg.InsecureSkipVerify {
+		cfg = cfg.Clone()
+		cfg.ServerName, _, _ = net.SplitHostPort(t.name)
+	}
+	secure := tls.Client(conn, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// handshake opens or resumes the session, proves who we are, and makes the link
+// the current one.
+func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*link, error) {
+	c.mu.Lock()
+	old, zxid := c.sess, c.lastZxid
+	auths := c.auths
+	c.mu.Unlock()
+	began := time.Now()
+	q := proto.ConnectRequest{
+		LastZxidSeen: zxid, TimeOut: int32(c.cfg.timeout.Milliseconds()), SessionID: old.ID,
+		Passwd: old.Password, ReadOnly: c.cfg.readOnly, HasReadOnly: true,
+	}
+	if q.Passwd == nil {
+		q.Passwd = make([]byte, proto.PasswordSize)
+	}
+	h := &greeting{conn: conn, frames: newFrameReader(conn, c.cfg.maxReply)}
+	a, err := h.connect(&q)
+	if err != nil {
+		return nil, handshakeError(ctx, err)
+	}
+	if a.TimeOut <= 0 {
+		return nil, c.refused(old)
+	}
+	if old.ID != 0 && a.SessionID != old.ID {
+		return nil, fmt.Errorf("%w: asked for session %s it answered %s", ErrProtocol, sessionText(old.ID), sessionText(a.SessionID))
+	}
+	if a.SessionID == 0 {
+		return nil, fmt.Errorf("%w: a session with the id 0", ErrProtocol)
+	}
+	if err := c.authenticate(h, auths, t); err != nil {
+		return nil, handshakeError(ctx, err)
+	}
+	s := Session{ID: a.SessionID, Password: a.Passwd, Timeout: time.Duration(a.TimeOut) * time.Millisecond}
+	return c.adopt(h, t, old.ID, s, a.ReadOnly, began)
+}
+
+// handshakeError prefers the limit as the cause: it is what closed conn.
+func handshakeError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("no answer in time")
+	}
+	return err
+}
+
+// refused handles the answer that the session has ended.
+func (c *core) refused(old Session) error {
+	if old.ID == 0 {
+		return fmt.Errorf("%w: the server grants no session", ErrProtocol)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sess.ID == old.ID {
+		c.lose(errors.New("a server says so"))
+	}
+	return ErrSessionExpired
+}
+
+// adopt starts the link, unless the session has ended meanwhile.
+func (c *core) adopt(h *greeting, t target, old int64, s Session, readOnly bool, began time.Time) (*link, error) {
+	now := time.Now()
+	l := &link{
+		core: c, conn: h.conn, addr: t.addr, target: t.addr, session: s.ID, readOnly: readOnly, fresh: old == 0,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		lastSend: now, lastRecv: now, began: now,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.final != nil:
+		return nil, c.final
+	case c.sess.ID != old:
+		return nil, ErrSessionExpired
+	}
+	c.sess = s
+	c.lastContact = began
+	if !readOnly {
+		c.lastConfirmed = began
+	}
+	if !now.Before(c.deadline()) {
+		c.lose(errors.New("the handshake took longer than the session's timeout"))
+		return nil, ErrSessionExpired
+	}
+	c.connected(l)
+	l.wg.Add(2)
+	go l.write()
+	go l.read(h.frames)
+	if readOnly {
+		c.wg.Go(func() { c.seekQuorum(l) })
+	}
+	return l, nil
+}
+
+// greeting is a connection before its link begins.
+type greeting struct {
+	conn   net.Conn
+	frames *frameReader
+}
+
+// connect asks for the session.
+func (h *greeting) connect(q *proto.ConnectRequest) (a proto.ConnectResponse, err error) {
+	if _, err := h.conn.Write(proto.AppendFrame(nil, q.Append(nil))); err != nil {
+		return a, err
+	}
+	frame, err := h.frames.next()
+	if err != nil {
+		return a, fmt.Errorf("no answer to the handshake: %w", err)
+	}
+	r := proto.NewReader(frame)
+	a.Decode(&r)
+	if r.Err() != nil {
+		return a, fmt.Errorf("%w: the handshake's answer: %w", ErrProtocol, r.Err())
+	}
+	return a, nil
+}
+
+// ask makes one request and waits for its answer: nothing else is under way.
+func (h *greeting) ask(xid int32, op proto.Op, body proto.Record) (proto.ReplyHeader, proto.Reader, error) {
+	var a proto.ReplyHeader
+	b, mark := proto.BeginFrame(nil)
+	q := proto.RequestHeader{Xid: xid, Op: op}
+	b = proto.EndFrame(body.Append(q.Append(b)), mark)
+	if _, err := h.conn.Write(b); err != nil {
+		return a, proto.Reader{}, err
+	}
+	frame, err := h.frames.next()
+	if err != nil {
+		return a, proto.Reader{}, err
+	}
+	r := proto.NewReader(frame)
+	a.Decode(&r)
+	if r.Err() != nil || a.Xid != xid {
+		return a, r, fmt.Errorf("%w: the answer to %v", ErrProtocol, op)
+	}
+	return a, r, nil
+}

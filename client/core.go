@@ -1,0 +1,350 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// core is what all views of a Client share. Two goroutines keep it: run, which
+// connects, and keep, which watches the time. mu is the only lock but those of
+// subscriptions, which are taken inside it.
+type core struct {
+	cfg   config
+	log   *slog.Logger
+	hosts *hosts
+	calls sync.Pool
+	wg    sync.WaitGroup
+	ctx   context.Context // ends with Close
+	stop  context.CancelFunc
+	wake  chan struct{} // capacity 1: keep has to look again
+
+	mu            sync.Mutex
+	link          *link // nil: not connected
+	sess          Session
+	lastZxid      int64
+	lastContact   time.Time
+	lastConfirmed time.Time
+	losses        uint64 // sessions lost
+	last          StateChange
+	change        chan struct{} // closed when the state changes
+	subscribers   map[*StateSubscription]struct{}
+	watches       watchTable
+	leases        map[*Lease]struct{}
+	openACL       []ACL // never changed
+	auths         []auth
+	servers       []string // newest list from /zookeeper/config, nil: none
+	trouble       error    // why there is no connection
+	began         bool     // there has been a session
+	closing       bool
+	finished      bool  // Close is through
+	final         error // set: every operation fails with it
+	finalCode     Code
+}
+
+func newCore(cfg config, addrs []string) *core {
+	c := &core{
+		cfg:         cfg,
+		log:         cfg.logger,
+		calls:       newCallPool(),
+		wake:        make(chan struct{}, 1),
+		change:      make(chan struct{}),
+		subscribers: map[*StateSubscription]struct{}{},
+		leases:      map[*Lease]struct{}{},
+		auths:       cfg.auths,
+		openACL:     proto.OpenACL(),
+		sess:        cfg.session,
+	}
+	c.hosts = newHosts(&c.cfg, addrs)
+	c.watches = watchTable{core: c, paths: map[string]*watchedPath{}}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	if c.sess.ID != 0 {
+		if c.sess.Timeout <= 0 {
+			c.sess.Timeout = cfg.timeout
+		}
+		c.lastContact = time.Now()
+	}
+	return c
+}
+
+func (c *core) start() {
+	c.wg.Go(c.run)
+	c.wg.Go(c.keep)
+}
+
+// why says why there is no connection; c.mu is held.
+func (c *core) why() error {
+	if c.trouble == nil {
+		return errors.New("no server has answered yet")
+	}
+	return c.trouble
+}
+
+// poke has keep look again.
+func (c *core) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run connects, again and again.
+func (c *core) run() {
+	pause := newBackoff(reconnectBase, reconnectMax)
+	for c.ctx.Err() == nil {
+		l, last, err := c.connect()
+		if err != nil {
+			c.mu.Lock()
+			if c.ctx.Err() == nil {
+				c.trouble = err
+			}
+			over := c.final != nil && !c.closing
+			c.mu.Unlock()
+			c.log.Info("connect failed", "cause", err)
+			if over {
+				return
+			}
+			if last {
+				pause.sleep(c.ctx)
+			}
+			continue
+		}
+		<-l.done
+		l.wg.Wait()
+		c.disconnected(l)
+		if time.Since(l.began) > reconnectMax {
+			pause.reset()
+		} else {
+			pause.sleep(c.ctx)
+		}
+	}
+}
+
+// disconnected ends everything that was under way on a link.
+func (c *core) disconnected(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.link = nil
+	c.trouble = l.err
+	code := ErrConnectionLoss
+	if c.sess.ID != l.session {
+		code = ErrSessionExpired
+	}
+	for {
+		k, ok := l.pending.pop()
+		if !ok {
+			break
+		}
+		if k.abandoned {
+			c.free(k)
+			continue
+		}
+		k.taken = true
+		k.err = &brokenError{code: code, cause: l.err, sent: k.seq <= l.sent}
+		k.ready <- struct{}{}
+	}
+	for {
+		a, ok := l.auths.pop()
+		if !ok {
+			break
+		}
+		a.ready <- ErrConnectionLoss
+	}
+	c.watches.disconnected()
+	c.hosts.last = l.target
+	c.hosts.restart()
+	if l.readOnly {
+		c.sess = Session{} // it was of that server alone
+		c.endLeases()
+	}
+	if c.closing || l.session == 0 || c.last.State == StateLost {
+		return
+	}
+	c.log.Info("disconnected", "server", l.addr, "cause", l.err)
+	c.publish(StateChange{State: StateSuspended, Session: l.session, Err: l.err})
+}
+
+// connected makes a link that has its session the current one; c.mu is held.
+func (c *core) connected(l *link) {
+	state := StateReconnected
+	if !c.began || c.last.State == StateLost || c.last.State == StateReadOnly || l.fresh {
+		state = StateConnected
+	}
+	if l.readOnly {
+		state = StateReadOnly
+	} else {
+		c.began = true
+	}
+	c.watches.rewatch(l, c.lastZxid)
+	c.link = l
+	c.trouble = nil
+	c.log.Info("connected", "server", l.addr, "session", sessionText(c.sess.ID), "state", state.String())
+	c.publish(StateChange{State: state, Session: c.sess.ID})
+	c.poke()
+}
+
+// keep sends pings and notices what time does: a silent server, the end of the
+// session, the end of leases.
+func (c *core) keep() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		next := c.tick(time.Now())
+		c.mu.Unlock()
+		timer.Reset(next)
+		select {
+		case <-timer.C:
+		case <-c.wake:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// tick does what is due and returns for how long nothing is; c.mu is held.
+func (c *core) tick(now time.Time) time.Duration {
+	next := now.Add(time.Hour)
+	at := func(t time.Time) bool {
+		if !t.After(now) {
+			return true
+		}
+		if t.Before(next) {
+			next = t
+		}
+		return false
+	}
+	if c.sess.ID == 0 {
+		return time.Hour
+	}
+	timeout := c.sess.Timeout
+	if len(c.leases) > 0 && at(c.leaseEnd()) {
+		c.endLeases()
+	}
+	if at(c.deadline()) {
+		c.lose(fmt.Errorf("no server has answered for the session's timeout of %v", timeout))
+		return 0
+	}
+	if l := c.link; l != nil {
+		if at(l.lastRecv.Add(timeout * 2 / 3)) {
+			l.fail(fmt.Errorf("the server %s is silent for %v", l.addr, now.Sub(l.lastRecv).Round(time.Millisecond)))
+			return time.Hour
+		}
+		c.liveness(l, now, at)
+	}
+	return next.Sub(now)
+}
+
+// liveness sends what keeps the session, when it is due: a third of the timeout
+// after the last request, as ZooKeeper's Java client does; with leases a third
+// after the last one that the leader confirmed, and a sync.
+func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
+	third := c.sess.Timeout / 3
+	if len(c.leases) > 0 && !c.cfg.lease.Unconfirmed {
+		due := later(l.syncAt, c.lastConfirmed).Add(third)
+		if at(due) {
+			l.syncAt = now
+			k := c.calls.Get().(*call)
+			k.op, k.path, k.abandoned = proto.OpSync, "/", true
+			l.push(k)
+			l.kick()
+			at(now.Add(third))
+		}
+	}
+	// A request may have been sent and not been answered for long: the ping shows
+	// whether anybody is there.
+	if at(later(l.lastSend, c.lastContact).Add(third)) || at(later(l.pingTried, c.lastContact).Add(third)) {
+		l.pingTried = now
+		l.ping(now)
+		at(now.Add(third))
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// close is Close.
+func (c *core) close() error {
+	c.mu.Lock()
+	if c.closing {
+		c.mu.Unlock()
+		c.wg.Wait()
+		return nil
+	}
+	c.closing = true
+	if c.final == nil {
+		c.final = ErrClosed
+	}
+	id, wait := c.sess.ID, c.sess.Timeout/3
+	var k *call
+	l := c.link
+	if l != nil {
+		k = c.calls.Get().(*call)
+		k.op = proto.OpCloseSession
+		l.push(k)
+		l.kick()
+	}
+	c.changed()
+	c.mu.Unlock()
+	var err error
+	if k != nil {
+		err = c.awaitEnd(k, wait)
+	} else if id != 0 {
+		err = fmt.Errorf("client: close: there is no connection, the session %s is left to its timeout", sessionText(id))
+	}
+	c.stop()
+	if l != nil {
+		l.fail(ErrClosed)
+	}
+	c.wg.Wait()
+	c.finish()
+	return err
+}
+
+// awaitEnd waits for the answer to closeSession.
+func (c *core) awaitEnd(k *call, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-k.ready:
+	case <-timer.C:
+		if _, ok := c.abandon(k); ok {
+			return errors.New("client: close: no answer in time, the session is left to its timeout")
+		}
+		<-k.ready
+	}
+	defer c.free(k)
+	if b, ok := k.err.(*brokenError); ok && b.code != ErrSessionExpired {
+		return fmt.Errorf("client: close: the session is left to its timeout: %w", k.failure())
+	}
+	return nil
+}
+
+// finish ends what hangs on the Client, when its goroutines have gone.
+func (c *core) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l := range c.leases {
+		l.end(ErrClosed)
+	}
+	clear(c.leases)
+	c.watches.endAll(ErrClosed)
+	c.publish(StateChange{State: StateClosed, Session: c.sess.ID})
+	for s := range c.subscribers {
+		s.end()
+	}
+	clear(c.subscribers)
+	c.finished = true
+}
+
+// sessionText writes an id as the servers' logs do.
+func sessionText(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

@@ -1,0 +1,242 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// CreateOption changes how a znode is created: a [CreateFlag], [WithACL],
+// [WithTTL] or [Compressed].
+type CreateOption interface{ createOption() }
+
+// CreateFlag is a [CreateOption] that is on or off.
+type CreateFlag uint8
+
+const (
+	// Ephemeral makes a znode that is deleted when this session ends. It cannot
+	// have children.
+	Ephemeral CreateFlag = 1 << iota
+	// Sequential appends a number of ten digits to the name, higher than those of
+	// all siblings created before. The path may end with a slash.
+	Sequential
+	// Container makes a znode that the server deletes some time after its last
+	// child has gone.
+	Container
+	// CreateParents creates what is missing above the znode, persistent and with
+	// the ACL that [WithACLProvider] gives it.
+	CreateParents
+	// CreateParentContainers is CreateParents with containers, which go when they
+	// are empty.
+	CreateParentContainers
+	// Protected makes a create safe to repeat: the name gets a random prefix as
+	// Curator gives it ("_c_", a UUID, "-"), by which a znode is found of whose
+	// creation no answer came. The path returned tells the name. If the create
+	// fails though, or ctx ends, and the znode may be there, it is deleted in the
+	// background.
+	Protected
+)
+
+func (CreateFlag) createOption() {}
+
+type (
+	aclOption []ACL
+	ttlOption time.Duration
+)
+
+func (aclOption) createOption() {}
+func (ttlOption) createOption() {}
+
+// WithACL sets the ACL of a znode.
+func WithACL(acl ...ACL) CreateOption { return aclOption(acl) }
+
+// WithTTL makes a persistent znode that the server deletes some time after it
+// had no children and was not written to for d. Its precision is a millisecond.
+// A server refuses it with [ErrUnimplemented] unless extended types are enabled.
+func WithTTL(d time.Duration) CreateOption { return ttlOption(d) }
+
+// createOptions is what options of a create say.
+type createOptions struct {
+	flags      CreateFlag
+	acl        []ACL
+	ttl        time.Duration
+	hasTTL     bool
+	compressed bool
+}
+
+func createOpts(opts []CreateOption) (o createOptions) {
+	for _, opt := range opts {
+		switch v := opt.(type) {
+		case CreateFlag:
+			o.flags |= v
+		case aclOption:
+			o.acl = v
+		case ttlOption:
+			o.ttl, o.hasTTL = time.Duration(v), true
+		case DataFlag:
+			o.compressed = true
+		}
+	}
+	return o
+}
+
+func (o *createOptions) is(f CreateFlag) bool { return o.flags&f != 0 }
+
+// mode returns the operation and the mode that ask for such a znode.
+func (o *createOptions) mode() (proto.Op, proto.CreateMode, error) {
+	eph, seq := o.is(Ephemeral), o.is(Sequential)
+	switch {
+	case o.hasTTL && (eph || o.is(Container)), eph && o.is(Container), seq && o.is(Container):
+		return proto.OpCreate2, 0, errors.New("the options exclude one another")
+	case o.hasTTL && (o.ttl < time.Millisecond || o.ttl.Milliseconds() > proto.MaxTTL):
+		return proto.OpCreateTTL, 0, fmt.Errorf("a time to live of %v", o.ttl)
+	case o.hasTTL && seq:
+		return proto.OpCreateTTL, proto.ModePersistentSequentialTTL, nil
+	case o.hasTTL:
+		return proto.OpCreateTTL, proto.ModePersistentTTL, nil
+	case o.is(Container):
+		return proto.OpCreateContainer, proto.ModeContainer, nil
+	case eph && seq:
+		return proto.OpCreate2, proto.ModeEphemeralSequential, nil
+	case eph:
+		return proto.OpCreate2, proto.ModeEphemeral, nil
+	case seq:
+		return proto.OpCreate2, proto.ModePersistentSequential, nil
+	}
+	return proto.OpCreate2, proto.ModePersistent, nil
+}
+
+// Create creates a znode and returns its path, which is another than path if it
+// is [Sequential] or [Protected]. nil are null data.
+//
+// If the connection is lost, the session expires or ctx ends after the request
+// was sent, the error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists]
+// says that the path is taken, [ErrNoNode] that there is no parent.
+func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
+	created, _, err := c.CreateStat(ctx, path, data, opts...)
+	return created, err
+}
+
+// CreateStat is Create, and returns the znode's metadata too.
+func (c *Client) CreateStat(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, Stat, error) {
+	o := createOpts(opts)
+	q, err := c.createRequest(path, data, &o)
+	if err != nil {
+		return "", Stat{}, err
+	}
+	if o.is(Protected) {
+		return c.createProtected(ctx, q, &o)
+	}
+	return c.createWithParents(ctx, q, &o)
+}
+
+// createRequest returns the request for a znode.
+func (c *Client) createRequest(path string, data []byte, o *createOptions) (request, error) {
+	op, mode, err := o.mode()
+	valid := path
+	if o.is(Sequential) {
+		valid += "1" // the server appends more digits: "/dir/" is a path then
+	}
+	if err == nil {
+		err = proto.ValidatePath(valid)
+	}
+	if err != nil {
+		return request{}, &Error{Op: op.String(), Path: path, Code: ErrBadArguments, Err: err}
+	}
+	if o.compressed {
+		if data, err = c.core.cfg.compression.Compress(data); err != nil {
+			return request{}, &Error{Op: op.String(), Path: path, Err: err}
+		}
+	}
+	acl := o.acl
+	if acl == nil {
+		acl = c.defaultACL(path)
+	}
+	return request{op: op, path: path, data: data, acl: acl, num: int32(mode), ttl: o.ttl.Milliseconds(), noCheck: true}, nil
+}
+
+func (c *Client) defaultACL(path string) []ACL {
+	if f := c.core.cfg.aclProvider; f != nil {
+		if acl := f(path); len(acl) > 0 {
+			return acl
+		}
+	}
+	return c.core.openACL
+}
+
+// createWithParents creates a znode, and when there is no parent and options
+// allow it, what is missing above.
+func (c *Client) createWithParents(ctx context.Context, q request, o *createOptions) (string, Stat, error) {
+	for {
+		k, err := c.perform(ctx, q)
+		if err == nil {
+			defer c.core.free(k)
+			return stripPrefix(k.text, c.prefix), k.stat, nil
+		}
+		if !errors.Is(err, ErrNoNode) || !o.is(CreateParents|CreateParentContainers) {
+			return "", Stat{}, err
+		}
+		// Somebody may delete what is empty at once: then once more.
+		if err := c.createParents(ctx, q.path, o.is(CreateParentContainers)); err != nil {
+			return "", Stat{}, err
+		}
+	}
+}
+
+// createParents creates what is missing above path, the chroot and the namespace
+// included.
+func (c *Client) createParents(ctx context.Context, path string, containers bool) error {
+	root := *c
+	root.prefix = ""
+	full := joinPath(c.prefix, path)
+	parent := full[:strings.LastIndexByte(full, '/')]
+	if parent == "" {
+		return nil
+	}
+	return root.ensure(ctx, parent, len(c.prefix), containers)
+}
+
+// ensure creates a path and what is missing above it: from below, since most of
+// it is there in most cases.
+func (c *Client) ensure(ctx context.Context, path string, prefix int, containers bool) error {
+	seen := path
+	if len(path) > prefix {
+		seen = path[prefix:]
+	}
+	q := request{op: proto.OpCreate2, path: path, acl: c.defaultACL(seen), safe: true}
+	if containers {
+		q.op, q.num = proto.OpCreateContainer, int32(proto.ModeContainer)
+	}
+	for {
+		err := c.finish(c.perform(ctx, q))
+		if err == nil || errors.Is(err, ErrNodeExists) {
+			return nil
+		}
+		i := strings.LastIndexByte(path, '/')
+		if !errors.Is(err, ErrNoNode) || i == 0 {
+			return err
+		}
+		if err := c.ensure(ctx, path[:i], prefix, containers); err != nil {
+			return err
+		}
+	}
+}
+
+// EnsurePath creates the znode at path without data, and what is missing above
+// it, if they are not there.
+func (c *Client) EnsurePath(ctx context.Context, path string) error {
+	if err := c.check(proto.OpCreate2, path); err != nil {
+		return err
+	}
+	full := joinPath(c.prefix, path)
+	if full == "/" {
+		return nil
+	}
+	root := *c
+	root.prefix = ""
+	return root.ensure(ctx, full, len(c.prefix), false)
+}

@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// hosts is the list of servers and the way around it. Only the goroutine that
+// connects uses it, but for update.
+type hosts struct {
+	cfg   *config
+	names []string // host:port, as configured
+	round []target // what is left of this round
+	last  string   // the address that worked last
+}
+
+// target is one address to try.
+type target struct {
+	name string // host:port as configured: what the certificate has to name
+	addr string // ip:port, or name if the dialer looks it up
+}
+
+func newHosts(cfg *config, names []string) *hosts {
+	return &hosts{cfg: cfg, names: names}
+}
+
+// next returns the next address. last says that all of this round have been
+// tried then; the next round looks the names up again.
+func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
+	if len(h.round) == 0 {
+		if h.round, err = h.lookUp(ctx); len(h.round) == 0 {
+			return target{}, true, err
+		}
+	}
+	t, h.round = h.round[0], h.round[1:]
+	return t, len(h.round) == 0, nil
+}
+
+// restart begins a new round at the next call of next, in which the server that
+// was used last comes last: it has just gone.
+func (h *hosts) restart() { h.round = nil }
+
+// lookUp returns all addresses of all names in random order, each once.
+func (h *hosts) lookUp(ctx context.Context) ([]target, error) {
+	var all []target
+	var failed []string
+	for _, name := range h.names {
+		addrs, err := h.addrs(ctx, name)
+		if err != nil {
+			failed = append(failed, err.Error())
+			continue
+		}
+		for _, a := range addrs {
+			t := target{name, a}
+			if !slices.ContainsFunc(all, func(x target) bool { return x.addr == a }) {
+				all = append(all, t)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no server's name can be looked up: %s", strings.Join(failed, "; "))
+	}
+	if h.cfg.shuffle {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	if i := slices.IndexFunc(all, func(t target) bool { return t.addr == h.last }); i >= 0 {
+		t := all[i]
+		all = append(slices.Delete(all, i, i+1), t)
+	}
+	return all, nil
+}
+
+// addrs looks one name up.
+func (h *hosts) addrs(ctx context.Context, name string) ([]string, error) {
+	host, port, err := net.SplitHostPort(name)
+	if err != nil {
+		return nil, err
+	}
+	if h.cfg.dialer != nil && h.cfg.resolver == nil {
+		return []string{name}, nil
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return []string{name}, nil
+	}
+	look := h.cfg.resolver
+	if look == nil {
+		look = net.DefaultResolver.LookupHost
+	}
+	ips, err := look(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", host, err)
+	}
+	for i, ip := range ips {
+		ips[i] = net.JoinHostPort(ip, port)
+	}
+	return ips, nil
+}
+
+// size is how many servers there are.
+func (h *hosts) size() int { return max(1, len(h.names)) }

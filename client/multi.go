@@ -1,0 +1,286 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Op is one operation of a transaction: see [CreateOp], [SetOp], [DeleteOp] and
+// [CheckOp].
+type Op struct {
+	op      proto.Op
+	path    string
+	data    []byte
+	version int32
+	create  createOptions
+}
+
+// CreateOp creates a znode. Of the options, CreateParents and Protected have no
+// meaning here.
+func CreateOp(path string, data []byte, opts ...CreateOption) Op {
+	return Op{op: proto.OpCreate2, path: path, data: data, create: createOpts(opts)}
+}
+
+// SetOp replaces data.
+func SetOp(path string, data []byte, version int32) Op {
+	return Op{op: proto.OpSetData, path: path, data: data, version: version}
+}
+
+// DeleteOp deletes a znode.
+func DeleteOp(path string, version int32) Op {
+	return Op{op: proto.OpDelete, path: path, version: version}
+}
+
+// CheckOp lets the transaction fail unless the znode at path is there and has
+// this version.
+func CheckOp(path string, version int32) Op {
+	return Op{op: proto.OpCheck, path: path, version: version}
+}
+
+// Result is the result of one operation of a transaction.
+type Result struct {
+	// Path of what was created.
+	Path string
+	// Stat of what was created or set.
+	Stat Stat
+	// Err is why the operation failed, or [ErrRuntimeInconsistency] because one
+	// before it did.
+	Err error
+}
+
+// MultiError says which operation made a transaction fail. It matches what that
+// operation's error matches.
+type MultiError struct {
+	// Index of the operation, from 0.
+	Index int
+	// Err is its error.
+	Err *Error
+}
+
+// Error names the operation and its error.
+func (e *MultiError) Error() string {
+	return fmt.Sprintf("operation %d of a transaction: %v", e.Index, e.Err)
+}
+
+// Unwrap returns the operation's error.
+func (e *MultiError) Unwrap() error { return e.Err }
+
+// multiResult is one entry of the answer.
+type multiResult struct {
+	op    proto.Op
+	code  Code
+	path  string
+	stat  Stat
+	data  []byte
+	texts []string
+}
+
+// Multi does all operations in one transaction, or none. If one is refused the
+// error is a [*MultiError], and the results say so of each.
+//
+// If the connection is lost, the session expires or ctx ends after the request
+// was sent, the error matches [ErrUnknownOutcome].
+func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
+	var m proto.MultiRequest
+	for i := range ops {
+		op, err := c.multiOp(&ops[i])
+		if err != nil {
+			return nil, err
+		}
+		m.Ops = append(m.Ops, op)
+	}
+	k, err := c.perform(ctx, request{op: proto.OpMulti, rec: &m, noCheck: true})
+	if err != nil {
+		return nil, err
+	}
+	defer c.core.free(k)
+	if len(k.results) != len(ops) {
+		return nil, &Error{Op: "multi", Unknown: true, Err: fmt.Errorf("%w: %d results for %d operations", ErrProtocol, len(k.results), len(ops))}
+	}
+	return c.multiResults(ops, k.results)
+}
+
+// multiResults turns the answer into results.
+func (c *Client) multiResults(ops []Op, answer []multiResult) ([]Result, error) {
+	results := make([]Result, len(ops))
+	var failed *MultiError
+	for i, a := range answer {
+		if a.op != proto.OpError {
+			results[i].Stat = a.stat
+			if a.path != "" {
+				results[i].Path = stripPrefix(a.path, c.prefix)
+			}
+			continue
+		}
+		e := &Error{Op: ops[i].op.String(), Path: ops[i].path, Code: a.code}
+		if a.code == 0 {
+			e.Code = ErrRuntimeInconsistency // it was undone
+		} else if a.code != ErrRuntimeInconsistency && failed == nil {
+			failed = &MultiError{Index: i, Err: e}
+		}
+		results[i].Err = e
+	}
+	switch {
+	case failed != nil:
+		return results, failed
+	case len(answer) > 0 && answer[0].op == proto.OpError:
+		return results, &MultiError{Err: results[0].Err.(*Error)}
+	}
+	return results, nil
+}
+
+// multiOp returns an operation as it is sent.
+func (c *Client) multiOp(o *Op) (proto.MultiOp, error) {
+	full := joinPath(c.prefix, o.path)
+	if o.op == proto.OpCreate2 {
+		q, err := c.createRequest(o.path, o.data, &o.create)
+		if err != nil {
+			return proto.MultiOp{}, err
+		}
+		if q.op == proto.OpCreateTTL {
+			return proto.MultiOp{Op: q.op, Req: &proto.CreateTTLRequest{Path: full, Data: q.data, ACL: q.acl, Flags: q.num, TTL: q.ttl}}, nil
+		}
+		return proto.MultiOp{Op: q.op, Req: &proto.CreateRequest{Path: full, Data: q.data, ACL: q.acl, Flags: q.num}}, nil
+	}
+	if err := c.check(o.op, o.path); err != nil {
+		return proto.MultiOp{}, err
+	}
+	var req proto.Record
+	switch o.op {
+	case proto.OpSetData:
+		req = &proto.SetDataRequest{Path: full, Data: o.data, Version: o.version}
+	case proto.OpDelete:
+		req = &proto.DeleteRequest{Path: full, Version: o.version}
+	case proto.OpCheck:
+		req = &proto.CheckVersionRequest{Path: full, Version: o.version}
+	default:
+		return proto.MultiOp{}, &Error{Op: "multi", Code: ErrBadArguments, Err: fmt.Errorf("an empty Op")}
+	}
+	return proto.MultiOp{Op: o.op, Req: req}, nil
+}
+
+// decodeMulti reads the answer to multi or multiRead.
+func decodeMulti(r *proto.Reader) []multiResult {
+	var all []multiResult
+	for {
+		var h proto.MultiHeader
+		h.Decode(r)
+		if h.Done || r.Err() != nil {
+			return all
+		}
+		m := multiResult{op: h.Op, code: h.Err}
+		switch h.Op {
+		case proto.OpCreate:
+			m.path = r.String()
+		case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+			m.path = r.String()
+			m.stat.Decode(r)
+		case proto.OpSetData:
+			m.stat.Decode(r)
+		case proto.OpGetData:
+			m.data = r.Buffer()
+			m.stat.Decode(r)
+		case proto.OpGetChildren:
+			m.texts = r.Strings()
+		case proto.OpDelete, proto.OpCheck:
+		case proto.OpError:
+			m.code = Code(r.Int())
+		default:
+			r.Fail(fmt.Errorf("a result of operation %d", h.Op))
+		}
+		all = append(all, m)
+	}
+}
+
+// ReadOp is one read of [Client.MultiRead]: see [GetOp] and [ChildrenOp].
+type ReadOp struct {
+	op   proto.Op
+	path string
+}
+
+// GetOp reads data and metadata.
+func GetOp(path string) ReadOp { return ReadOp{proto.OpGetData, path} }
+
+// ChildrenOp reads the names of the children.
+func ChildrenOp(path string) ReadOp { return ReadOp{proto.OpGetChildren, path} }
+
+// ReadResult is the result of one read.
+type ReadResult struct {
+	Data     []byte   // of GetOp
+	Stat     Stat     // of GetOp
+	Children []string // of ChildrenOp
+	Err      error
+}
+
+// MultiRead does several reads in one request. Each has its own error; a lost
+// connection is retried. Servers have it since ZooKeeper 3.6.
+func (c *Client) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, error) {
+	var m proto.MultiRequest
+	for _, o := range ops {
+		if err := c.check(o.op, o.path); err != nil {
+			return nil, err
+		}
+		full := joinPath(c.prefix, o.path)
+		if o.op == proto.OpGetData {
+			m.Ops = append(m.Ops, proto.MultiOp{Op: o.op, Req: &proto.GetDataRequest{Path: full}})
+		} else {
+			m.Ops = append(m.Ops, proto.MultiOp{Op: o.op, Req: &proto.GetChildrenRequest{Path: full}})
+		}
+	}
+	k, err := c.perform(ctx, request{op: proto.OpMultiRead, rec: &m, noCheck: true, safe: true})
+	if err != nil {
+		return nil, err
+	}
+	defer c.core.free(k)
+	if len(k.results) != len(ops) {
+		return nil, &Error{Op: "multiRead", Err: fmt.Errorf("%w: %d results for %d operations", ErrProtocol, len(k.results), len(ops))}
+	}
+	results := make([]ReadResult, len(ops))
+	for i, a := range k.results {
+		results[i] = ReadResult{Data: a.data, Stat: a.stat, Children: a.texts}
+		if a.op == proto.OpError {
+			results[i].Err = &Error{Op: ops[i].op.String(), Path: ops[i].path, Code: a.code}
+		}
+	}
+	return results, nil
+}
+
+// Txn collects the operations of a transaction:
+//
+//	results, err := c.Txn().Check("/lock", v).Set("/data", data, client.AnyVersion).Commit(ctx)
+//
+// It is not safe for concurrent use.
+type Txn struct {
+	client *Client
+	ops    []Op
+}
+
+// Txn begins a transaction. Nothing is sent before Commit.
+func (c *Client) Txn() *Txn { return &Txn{client: c} }
+
+// Create appends [CreateOp].
+func (t *Txn) Create(path string, data []byte, opts ...CreateOption) *Txn {
+	return t.Append(CreateOp(path, data, opts...))
+}
+
+// Set appends [SetOp].
+func (t *Txn) Set(path string, data []byte, version int32) *Txn {
+	return t.Append(SetOp(path, data, version))
+}
+
+// Delete appends [DeleteOp].
+func (t *Txn) Delete(path string, version int32) *Txn { return t.Append(DeleteOp(path, version)) }
+
+// Check appends [CheckOp].
+func (t *Txn) Check(path string, version int32) *Txn { return t.Append(CheckOp(path, version)) }
+
+// Append appends operations.
+func (t *Txn) Append(ops ...Op) *Txn {
+	t.ops = append(t.ops, ops...)
+	return t
+}
+
+// Commit does them all or none, as [Client.Multi] does.
+func (t *Txn) Commit(ctx context.Context) ([]Result, error) { return t.client.Multi(ctx, t.ops...) }

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// request is what an operation asks for. It is a value so that asking allocates
+// nothing.
+type request struct {
+	op      proto.Op
+	path    string
+	data    []byte
+	acl     []ACL
+	num     int32
+	ttl     int64
+	rec     proto.Record
+	linear  bool
+	watch   bool // set a watch of kind
+	kind    kind
+	safe    bool // may be done twice
+	noCheck bool // the path is no path
+}
+
+// perform makes a request, repeats it as the policy says, and returns the
+// answered call, which the caller frees; nil with an error.
+func (c *Client) perform(ctx context.Context, q request) (*call, error) {
+	if !q.noCheck {
+		if err := c.check(q.op, q.path); err != nil {
+			return nil, err
+		}
+	}
+	var r retrying
+	for {
+		k := c.newCall(q.op, q.path)
+		k.data, k.acl, k.num, k.ttl, k.rec, k.sync = q.data, q.acl, q.num, q.ttl, q.rec, q.linear
+		if q.watch {
+			k.watch = q.kind < kindPersistent
+			k.watcher = c.newWatch(q.path, q.kind)
+		}
+		err, abandoned := c.core.do(ctx, k)
+		if err == nil || q.op == proto.OpExists && k.code == ErrNoNode && !abandoned {
+			return k, nil
+		}
+		if !abandoned {
+			c.core.free(k)
+		}
+		if !repeatable(err, q.safe) {
+			return nil, err
+		}
+		if r.policy == nil {
+			r = retrying{policy: c.retry, began: time.Now()}
+		}
+		if !r.again(ctx) {
+			return nil, err
+		}
+	}
+}

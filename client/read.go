@@ -1,0 +1,194 @@
+package client
+
+import (
+	"context"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// ReadOption changes how a read is done: [Linearizable] or [Compressed].
+type ReadOption interface{ readOption() }
+
+// ReadFlag is a [ReadOption] that is on or off.
+type ReadFlag uint8
+
+// Linearizable makes a read see every write that was answered before it began,
+// whichever client made it. A server may lag behind otherwise, though never
+// behind what this Client has seen. It costs a sync, sent in the same packet.
+const Linearizable ReadFlag = 1
+
+func (ReadFlag) readOption() {}
+
+// readOptions is what options of a read say.
+type readOptions struct {
+	linear     bool
+	compressed bool
+}
+
+func readOpts(opts []ReadOption) (o readOptions) {
+	for _, opt := range opts {
+		switch opt.(type) {
+		case ReadFlag:
+			o.linear = true
+		case DataFlag:
+			o.compressed = true
+		}
+	}
+	return o
+}
+
+// Get returns the data and the metadata of the znode at path. Null data are nil,
+// empty data are not.
+//
+// A lost connection is retried; an expired session is an error, [ErrNoNode] says
+// that there is none.
+func (c *Client) Get(ctx context.Context, path string, opts ...ReadOption) ([]byte, Stat, error) {
+	data, stat, _, err := c.get(ctx, path, false, readOpts(opts))
+	return data, stat, err
+}
+
+// GetW is Get, and leaves a one-shot watch for the next change or deletion. There
+// is no watch if it fails, nor if ctx ends before the answer comes.
+func (c *Client) GetW(ctx context.Context, path string, opts ...ReadOption) ([]byte, Stat, *Watch, error) {
+	return c.get(ctx, path, true, readOpts(opts))
+}
+
+func (c *Client) get(ctx context.Context, path string, watch bool, o readOptions) ([]byte, Stat, *Watch, error) {
+	k, err := c.perform(ctx, request{op: proto.OpGetData, path: path, linear: o.linear, watch: watch, kind: kindData, safe: true})
+	if err != nil {
+		return nil, Stat{}, nil, err
+	}
+	defer c.core.free(k)
+	data := k.bytes
+	if o.compressed {
+		if data, err = c.core.decompress(data); err != nil {
+			if k.watcher != nil {
+				c.core.drop(k.watcher)
+			}
+			return nil, Stat{}, nil, &Error{Op: k.op.String(), Path: path, Err: err}
+		}
+	}
+	return data, k.stat, k.watcher, nil
+}
+
+// Exists reports whether there is a znode at path, and its metadata.
+//
+// A lost connection is retried; an expired session is an error.
+func (c *Client) Exists(ctx context.Context, path string, opts ...ReadOption) (Stat, bool, error) {
+	stat, found, _, err := c.exists(ctx, path, false, readOpts(opts))
+	return stat, found, err
+}
+
+// ExistsW is Exists, and leaves a one-shot watch for the creation, the next
+// change or the deletion. There is no watch if it fails, nor if ctx ends before
+// the answer comes.
+func (c *Client) ExistsW(ctx context.Context, path string, opts ...ReadOption) (Stat, bool, *Watch, error) {
+	return c.exists(ctx, path, true, readOpts(opts))
+}
+
+func (c *Client) exists(ctx context.Context, path string, watch bool, o readOptions) (Stat, bool, *Watch, error) {
+	k, err := c.perform(ctx, request{op: proto.OpExists, path: path, linear: o.linear, watch: watch, kind: kindData, safe: true})
+	if err != nil {
+		return Stat{}, false, nil, err
+	}
+	defer c.core.free(k)
+	return k.stat, k.code == 0, k.watcher, nil
+}
+
+// Children returns the names of the children of the znode at path, in no order,
+// and its metadata.
+//
+// A lost connection is retried; an expired session is an error, [ErrNoNode] says
+// that there is no such znode.
+func (c *Client) Children(ctx context.Context, path string, opts ...ReadOption) ([]string, Stat, error) {
+	names, stat, _, err := c.children(ctx, path, false, readOpts(opts))
+	return names, stat, err
+}
+
+// ChildrenW is Children, and leaves a one-shot watch for the next child that is
+// created or deleted, and for the znode's own deletion. There is no watch if it
+// fails, nor if ctx ends before the answer comes.
+func (c *Client) ChildrenW(ctx context.Context, path string, opts ...ReadOption) ([]string, Stat, *Watch, error) {
+	return c.children(ctx, path, true, readOpts(opts))
+}
+
+func (c *Client) children(ctx context.Context, path string, watch bool, o readOptions) ([]string, Stat, *Watch, error) {
+	k, err := c.perform(ctx, request{op: proto.OpGetChildren2, path: path, linear: o.linear, watch: watch, kind: kindChild, safe: true})
+	if err != nil {
+		return nil, Stat{}, nil, err
+	}
+	defer c.core.free(k)
+	return k.texts, k.stat, k.watcher, nil
+}
+
+// GetACL returns the ACL and the metadata of the znode at path. Without
+// permission to administer it, digests are blanked.
+func (c *Client) GetACL(ctx context.Context, path string, opts ...ReadOption) ([]ACL, Stat, error) {
+	k, err := c.perform(ctx, request{op: proto.OpGetACL, path: path, linear: readOpts(opts).linear, safe: true})
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	defer c.core.free(k)
+	return k.acls, k.stat, nil
+}
+
+// Sync returns when the server has caught up with the writes that the leader
+// had answered when it was asked: a read after it sees them. path says where; all
+// servers catch up as a whole. See [Linearizable] for one read.
+func (c *Client) Sync(ctx context.Context, path string) error {
+	return c.finish(c.perform(ctx, request{op: proto.OpSync, path: path, safe: true}))
+}
+
+// Ephemerals returns the paths of the ephemeral znodes of this session whose
+// path begins with prefix, which is taken as text: "/a" also matches "/ab". They
+// are seen from this Client; what lies outside its chroot is left out. Servers
+// have it since ZooKeeper 3.6.
+func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error) {
+	k, err := c.perform(ctx, request{op: proto.OpGetEphemerals, path: prefix, noCheck: true, safe: true})
+	if err != nil {
+		return nil, err
+	}
+	defer c.core.free(k)
+	paths := k.texts[:0]
+	for _, p := range k.texts {
+		if within(p, c.prefix) {
+			paths = append(paths, stripPrefix(p, c.prefix))
+		}
+	}
+	return paths, nil
+}
+
+// within reports whether path is prefix or below it.
+func within(path, prefix string) bool {
+	return len(path) >= len(prefix) && path[:len(prefix)] == prefix && (len(path) == len(prefix) || prefix == "" || path[len(prefix)] == '/')
+}
+
+// ChildrenCount returns the number of all znodes below path, at any depth.
+// Servers have it since ZooKeeper 3.6.
+func (c *Client) ChildrenCount(ctx context.Context, path string) (int, error) {
+	k, err := c.perform(ctx, request{op: proto.OpGetAllChildrenNumber, path: path, safe: true})
+	if err != nil {
+		return 0, err
+	}
+	defer c.core.free(k)
+	return int(k.total), nil
+}
+
+// WhoAmI returns the identities that the server knows this connection by, without
+// secrets. Servers have it since ZooKeeper 3.7.
+func (c *Client) WhoAmI(ctx context.Context) ([]ID, error) {
+	k, err := c.perform(ctx, request{op: proto.OpWhoAmI, noCheck: true, safe: true})
+	if err != nil {
+		return nil, err
+	}
+	defer c.core.free(k)
+	return k.clients, nil
+}
+
+// finish frees a call whose answer says no more than that it was done.
+func (c *Client) finish(k *call, err error) error {
+	if err == nil {
+		c.core.free(k)
+	}
+	return err
+}

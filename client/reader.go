@@ -1,0 +1,254 @@
+package client
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// readBuffer is the size of a link's input buffer. Frames that fit are decoded
+// in place.
+const readBuffer = 64 << 10
+
+// frameReader cuts a stream into frames.
+type frameReader struct {
+	r     io.Reader
+	limit int
+	buf   []byte // buf[off:end] is unread
+	off   int
+	end   int
+}
+
+func newFrameReader(r io.Reader, limit int) *frameReader {
+	return &frameReader{r: r, limit: limit, buf: make([]byte, 4096)}
+}
+
+// next returns the next frame's payload, valid until the call after. A length
+// alone makes it allocate nothing: room grows with what has come.
+func (f *frameReader) next() ([]byte, error) {
+	if err := f.fill(proto.LengthSize); err != nil {
+		return nil, err
+	}
+	n := int(int32(binary.BigEndian.Uint32(f.buf[f.off:])))
+	if n < 0 || n > f.limit {
+		return nil, fmt.Errorf("%w: a frame of length %d, the limit is %d", ErrProtocol, n, f.limit)
+	}
+	if err := f.fill(proto.LengthSize + n); err != nil {
+		return nil, err
+	}
+	payload := f.buf[f.off+proto.LengthSize : f.off+proto.LengthSize+n]
+	f.off += proto.LengthSize + n
+	return payload, nil
+}
+
+// fill reads until n bytes are there.
+func (f *frameReader) fill(n int) error {
+	for f.end-f.off < n {
+		f.room(n)
+		m, err := f.r.Read(f.buf[f.end:])
+		f.end += m
+		if err != nil && f.end-f.off < n {
+			if errors.Is(err, io.EOF) && f.end > f.off {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// room makes place behind what is unread, for at most as much again.
+func (f *frameReader) room(n int) {
+	if f.off == f.end {
+		f.off, f.end = 0, 0
+		if len(f.buf) > readBuffer && n <= readBuffer {
+			f.buf = make([]byte, readBuffer) // one large frame does not hold memory for ever
+		}
+	}
+	if f.end < len(f.buf) && f.off+n <= len(f.buf) {
+		return
+	}
+	if f.off > 0 {
+		copy(f.buf, f.buf[f.off:f.end])
+		f.off, f.end = 0, f.end-f.off
+	}
+	if f.end == len(f.buf) || len(f.buf) < readBuffer && n > len(f.buf) {
+		f.buf = append(make([]byte, 0, 2*len(f.buf)), f.buf[:f.end]...)
+		f.buf = f.buf[:cap(f.buf)]
+	}
+}
+
+// timedReader notes when something came.
+type timedReader struct{ l *link }
+
+// Read implements io.Reader.
+func (t timedReader) Read(b []byte) (int, error) {
+	n, err := t.l.conn.Read(b)
+	if n > 0 {
+		now := time.Now()
+		t.l.core.mu.Lock()
+		t.l.lastRecv = now
+		t.l.core.mu.Unlock()
+	}
+	return n, err
+}
+
+// read is the reader.
+func (l *link) read(f *frameReader) {
+	defer l.wg.Done()
+	f.r = timedReader{l}
+	for {
+		frame, err := f.next()
+		if err == nil {
+			err = l.frame(frame)
+		}
+		if err != nil {
+			l.fail(fmt.Errorf("reading from %s: %w", l.addr, err))
+			return
+		}
+	}
+}
+
+// frame handles one frame.
+func (l *link) frame(frame []byte) error {
+	r := proto.NewReader(frame)
+	var h proto.ReplyHeader
+	h.Decode(&r)
+	if r.Err() != nil {
+		return fmt.Errorf("%w: a frame of %d bytes has no reply header", ErrProtocol, len(frame))
+	}
+	switch h.Xid {
+	case proto.XidNotification:
+		return l.notification(&h, &r)
+	case proto.XidPing:
+		return l.pong()
+	case proto.XidAuth:
+		return l.authReply(&h)
+	}
+	return l.reply(&h, &r)
+}
+
+func (l *link) notification(h *proto.ReplyHeader, r *proto.Reader) error {
+	var e proto.WatcherEvent
+	e.Decode(r)
+	if r.Err() != nil {
+		return fmt.Errorf("%w: a notification: %w", ErrProtocol, r.Err())
+	}
+	c := l.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watches.fire(EventType(e.Type), e.Path, h.Zxid)
+	return nil
+}
+
+func (l *link) pong() error {
+	c := l.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.pingAt.IsZero() {
+		return fmt.Errorf("%w: a ping is answered that was not sent", ErrProtocol)
+	}
+	c.contact(l.pingAt, false)
+	l.pingAt = time.Time{}
+	return nil
+}
+
+func (l *link) authReply(h *proto.ReplyHeader) error {
+	c := l.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := l.auths.pop()
+	if !ok {
+		return fmt.Errorf("%w: an auth is answered that was not sent", ErrProtocol)
+	}
+	a.ready <- h.Err
+	return nil
+}
+
+// reply hands a reply to the oldest call.
+func (l *link) reply(h *proto.ReplyHeader, r *proto.Reader) error {
+	k, err := l.match(h)
+	if err != nil {
+		return err
+	}
+	k.zxid, k.code = h.Zxid, h.Err
+	if h.Err == 0 {
+		k.decode(r)
+		if r.Err() != nil {
+			k.err = &brokenError{code: ErrConnectionLoss, sent: true,
+				cause: fmt.Errorf("%w: the answer to %v: %w", ErrProtocol, k.op, r.Err())}
+		}
+	}
+	l.settle(k)
+	return r.Err()
+}
+
+// match takes the oldest call, whose reply this has to be.
+func (l *link) match(h *proto.ReplyHeader) (*call, error) {
+	c := l.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.pending.n == 0 {
+		return nil, fmt.Errorf("%w: a reply with xid %d, nothing was asked", ErrProtocol, h.Xid)
+	}
+	k := *l.pending.front()
+	if k.xid != h.Xid {
+		return nil, fmt.Errorf("%w: a reply with xid %d, the next is %d (%v)", ErrProtocol, h.Xid, k.xid, k.op)
+	}
+	if k.seq > l.sent {
+		return nil, fmt.Errorf("%w: xid %d (%v) is answered before it was sent", ErrProtocol, h.Xid, k.op)
+	}
+	l.pending.pop()
+	for l.batches.n > 1 && l.batches.front().seq < k.seq {
+		l.batches.pop()
+	}
+	b := l.batches.front()
+	c.contact(b.at, confirms(k.op, h))
+	if b.seq == k.seq {
+		l.batches.pop()
+	}
+	if h.Zxid > 0 {
+		c.lastZxid = max(c.lastZxid, h.Zxid)
+	}
+	k.taken = !k.abandoned
+	return k, nil
+}
+
+// settle completes a call whose answer is decoded. Watches are armed before
+// anything later can be read.
+func (l *link) settle(k *call) {
+	c := l.core
+	if k.guards != nil && k.code != 0 {
+		k.guards.refused = k.code
+	}
+	if k.watcher != nil {
+		c.mu.Lock()
+		c.watches.armed(k, l)
+		c.mu.Unlock()
+	}
+	if k.refused != 0 {
+		k.code = k.refused // what was read may be older than the sync
+	}
+	if k.taken {
+		k.ready <- struct{}{}
+		return
+	}
+	c.free(k)
+}
+
+// confirms reports whether an answer shows that the leader knew of the session:
+// reads and pings are answered by a server that may have lost its leader.
+func confirms(op proto.Op, h *proto.ReplyHeader) bool {
+	if op != proto.OpSync && !isWrite(op) || h.Zxid <= 0 {
+		return false
+	}
+	switch h.Err {
+	case ErrNotReadOnly, ErrThrottledOp, ErrMarshalling, ErrUnimplemented, proto.ErrSessionClosedRequireSASL:
+		return false
+	}
+	return true
+}
