@@ -75,8 +75,9 @@ func testFormationNeedsAMajority(t *testing.T) {
 	}
 	// It has a vote: with it, one of the others may go.
 	c.eventually("a vote for server 3", func() bool { return c.voters() == 3 })
+	sl := late.attach(time.Minute)
 	c.stop(2)
-	if o := c.sure(late, ptr(late.attach(time.Minute)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+	if o := c.sure(late, &sl, func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 }
