@@ -95,9 +95,7 @@ func (k *call) appendPath(b []byte) []byte {
 	return append(append(b, k.prefix...), p...)
 }
 
-// fullPath is the path as the server knows it.
-func (k *call) fullPath() string { return joinPath(k.prefix, k.path) }
-
+// joinPath puts a prefix without a trailing slash before a path.
 func joinPath(prefix, path string) string {
 	switch {
 	case prefix == "":

@@ -3,7 +3,6 @@ package zktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -149,17 +148,7 @@ func (c *Cluster) Hosts() []string {
 // Dialer connects to the members without a socket, for go-zookeeper's
 // WithDialer. Its addresses are those of Hosts.
 func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
-	return func(_, address string, _ time.Duration) (net.Conn, error) {
-		_, port, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		id, err := strconv.Atoi(port)
-		if err != nil || id < 1 || id > len(c.servers) {
-			return nil, fmt.Errorf("zktest: %s is none of %v", address, c.Hosts())
-		}
-		return c.servers[id-1].Dial()
-	}
+	return func(_, address string, _ time.Duration) (net.Conn, error) { return c.dial(address) }
 }
 
 // leads returns the server that leads, as far as one can see from outside: of

@@ -2,7 +2,9 @@
 // milliseconds, gone when the test ends.
 //
 //	zs := zktest.Run(t)
-//	conn, _, err := zk.Connect(zs.Addrs(), 10*time.Second)
+//	c := zs.Client(t)
+//
+// Any other client finds the server by [Server.Addrs] or [Server.Dial].
 //
 // [RunCluster] does the same with a Raft ensemble whose servers talk over a
 // network in memory. What a test needs beyond a client's view is a method of
@@ -17,6 +19,6 @@
 // Methods that get an error fail the test with Fatal, so they are for the
 // test's goroutine. Those that wait give up after 30 seconds.
 //
-// It imports server, raftfsm, raftfsm/peer, watch and proto, and no client: a
-// test brings its own.
+// It imports server, raftfsm, raftfsm/peer, watch and proto, and client for the
+// two methods that hand one out; nothing else in it knows that client.
 package zktest

@@ -34,6 +34,7 @@ var rules = []rule{
 	{"server/admin", []string{"server/status", "server/fourletter", "server/zoocfg"}, "answers are made from a picture of the server"},
 	{"server/metrics", []string{"server/status"}, "numbers are read from a picture of the server"},
 	{"server", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/..."}, "the server stands on the replicated state, never on the client"},
+	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/...", "client"}, "the test server is the real one, and hands out the client that a test would open itself"},
 	{"cmd/zkgo", []string{"server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
 }
 

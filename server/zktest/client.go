@@ -1,0 +1,54 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// Client connects a client to the server, without a socket, and closes it when
+// the test t ends. It is in its first session. More than one, each with a session
+// of its own, are as many calls.
+func (s *Server) Client(t testing.TB, opts ...client.Option) *client.Client {
+	t.Helper()
+	dial := func(context.Context, string, string) (net.Conn, error) { return s.Dial() }
+	return connectClient(t, "127.0.0.1", append([]client.Option{client.WithDialer(dial)}, opts...))
+}
+
+// Client connects a client to one of the servers, without a socket, as
+// [Server.Client] does. It goes to another when that one fails.
+func (c *Cluster) Client(t testing.TB, opts ...client.Option) *client.Client {
+	t.Helper()
+	dial := func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) }
+	return connectClient(t, strings.Join(c.Hosts(), ","), append([]client.Option{client.WithDialer(dial)}, opts...))
+}
+
+// dial connects to the member with an address of Hosts.
+func (c *Cluster) dial(address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	id, err := strconv.Atoi(port)
+	if err != nil || id < 1 || id > len(c.servers) {
+		return nil, fmt.Errorf("zktest: %s is none of %v", address, c.Hosts())
+	}
+	return c.servers[id-1].Dial()
+}
+
+func connectClient(t testing.TB, hosts string, opts []client.Option) *client.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := client.Connect(ctx, hosts, opts...)
+	if err != nil {
+		t.Fatalf("zktest: %v", err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // that the server has gone before is no failure
+	return c
+}
