@@ -1,0 +1,96 @@
+package faultnet
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Link is the way from one end to another. Its methods may be called by any
+// goroutine, and are in force for open connections at once.
+type Link struct {
+	mu     sync.Mutex
+	healed chan struct{} // nil: not cut; closed when it heals
+	delay  time.Duration
+	jitter time.Duration
+	loss   float64
+	rand   *rand.Rand
+}
+
+// stall is how long a lost packet holds up what follows it: as long as TCP
+// takes to send it again.
+const stall = 200 * time.Millisecond
+
+// Cut lets nothing pass until Heal.
+func (l *Link) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.healed == nil {
+		l.healed = make(chan struct{})
+	}
+}
+
+// Slow delays everything by d and up to jitter more, keeping the order.
+func (l *Link) Slow(d, jitter time.Duration) {
+	l.mu.Lock()
+	l.delay, l.jitter = d, jitter
+	l.mu.Unlock()
+}
+
+// Lose makes TCP on this link behave as if a packet was lost with probability
+// p: what follows waits for 200 ms, and one time in twenty for longer.
+func (l *Link) Lose(p float64) {
+	l.mu.Lock()
+	l.loss = p
+	l.mu.Unlock()
+}
+
+// Heal ends all of that.
+func (l *Link) Heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay, l.jitter, l.loss = 0, 0, 0
+	if l.healed != nil {
+		close(l.healed)
+		l.healed = nil
+	}
+}
+
+// due is when what was sent now arrives, if the link is not cut then.
+func (l *Link) due(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.delay
+	if l.jitter > 0 {
+		d += time.Duration(l.rand.Int64N(int64(l.jitter)))
+	}
+	if l.loss > 0 && l.rand.Float64() < l.loss {
+		d += stall
+		if l.rand.IntN(20) == 0 {
+			d += 4 * stall
+		}
+	}
+	return now.Add(d)
+}
+
+// barrier is closed when the link heals, nil when it is not cut.
+func (l *Link) barrier() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.healed
+}
+
+// pass waits until the link is not cut, or ended is closed: then it is false.
+func (l *Link) pass(ended <-chan struct{}) bool {
+	for {
+		b := l.barrier()
+		if b == nil {
+			return true
+		}
+		select {
+		case <-b:
+		case <-ended:
+			return false
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package faultnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is far longer than anything takes on a loaded machine.
+const patience = 60 * time.Second
+
+// echo is a server that sends back what it gets.
+type echo struct{ ln net.Listener }
+
+func startEcho(t *testing.T) *echo {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				io.Copy(c, c) //nolint:errcheck // it ends as it ends
+				c.Close()
+			}()
+		}
+	}()
+	return &echo{ln}
+}
+
+// byLetter: the first byte is the name of who dials.
+func byLetter(r io.Reader) (string, []byte, error) {
+	var b [1]byte
+	_, err := io.ReadFull(r, b[:])
+	return string(b[:]), b[:], err
+}
+
+type rig struct {
+	*Net
+	t    *testing.T
+	port *Port
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	n := New(1)
+	t.Cleanup(n.Close)
+	p := n.Port("s", "127.0.0.1:0", startEcho(t).ln.Addr().String(), byLetter)
+	if err := p.Up(); err != nil {
+		t.Fatal(err)
+	}
+	return &rig{n, t, p}
+}
+
+// dial connects as name; the echo of the name has arrived when it returns,
+// unless the link is cut.
+func (r *rig) dial(name string) net.Conn {
+	r.t.Helper()
+	c, err := net.Dial("tcp", r.port.Addr())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	r.send(c, name)
+	return c
+}
+
+func (r *rig) send(c net.Conn, s string) {
+	r.t.Helper()
+	if _, err := c.Write([]byte(s)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) expect(c net.Conn, s string) {
+	r.t.Helper()
+	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // reading tells
+	b := make([]byte, len(s))
+	if _, err := io.ReadFull(c, b); err != nil || string(b) != s {
+		r.t.Fatalf("got %q, %v; want %q", b, err, s)
+	}
+}
+
+// silent checks that nothing comes for a moment. On a slow machine it may see
+// too little, never too much.
+func (r *rig) silent(c net.Conn) {
+	r.t.Helper()
+	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) //nolint:errcheck // reading tells
+	var b [1]byte
+	var timeout net.Error
+	if n, err := c.Read(b[:]); n > 0 || !errors.As(err, &timeout) || !timeout.Timeout() {
+		r.t.Fatalf("%d bytes came, %v", n, err)
+	}
+}
+
+func TestEveryDirectionByItself(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a, b := r.dial("a"), r.dial("b")
+	r.expect(a, "a")
+	r.expect(b, "b")
+	for _, l := range []*Link{r.Link("a", "s"), r.Link("s", "a")} {
+		l.Cut()
+		r.send(a, "held back")
+		r.silent(a)
+		r.send(b, "unharmed")
+		r.expect(b, "unharmed")
+		l.Heal()
+		r.expect(a, "held back")
+	}
+}
+
+func TestConnectOverCut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Link("s", "a").Cut()
+	a := r.dial("a")
+	r.silent(a)
+	r.Heal()
+	r.expect(a, "a")
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a, b := r.dial("a"), r.dial("b")
+	r.expect(a, "a")
+	r.expect(b, "b")
+	if n := r.Reset("a", "s"); n != 1 {
+		t.Errorf("%d connections broken", n)
+	}
+	a.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // reading tells
+	if _, err := a.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("read from a broken connection: %v", err)
+	}
+	r.send(b, "unharmed")
+	r.expect(b, "unharmed")
+}
+
+func TestSlowKeepsOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const d = 30 * time.Millisecond
+	r.Link("a", "s").Slow(d, 50*time.Millisecond)
+	r.Link("a", "s").Lose(0.2)
+	began := time.Now()
+	a := r.dial("a")
+	r.expect(a, "a")
+	if took := time.Since(began); took < d {
+		t.Errorf("an echo after %v", took)
+	}
+	want := ""
+	for i := range 50 {
+		s := fmt.Sprintf("<%d>", i)
+		want += s
+		r.send(a, s)
+	}
+	r.expect(a, want)
+}
+
+// TestPortFollowsProcess: when somebody learns that a connection has ended, the
+// port of a process that is gone refuses already.
+func TestPortFollowsProcess(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := New(1)
+	defer n.Close()
+	p := n.Port("s", "127.0.0.1:0", ln.Addr().String(), byLetter)
+	if err := p.Up(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	served, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()                                  //nolint:errcheck // as a process does
+	served.Close()                              //nolint:errcheck // that ends
+	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // reading tells
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("read: %v", err)
+	}
+	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dial: %v", err)
+	}
+}
