@@ -49,6 +49,7 @@ type ensemble struct {
 	transport *peer.Transport // of the Raft instance of the moment
 	lead      *leading        // while this server's leadership is open
 	target    target          // whom the log says to follow
+	unnamed   bool            // the log says so in a snapshot, without the server: Raft says which
 	attending context.CancelFunc
 	contact   time.Time          // newest confirmed contact with a leader
 	due       uint64             // index that has to be applied,
@@ -393,7 +394,7 @@ func (e *ensemble) opened(incarnation uint64) {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.mu.Lock()
 	e.lead = l
-	e.target = target{}
+	e.target, e.unnamed = target{}, false
 	if e.attending != nil {
 		e.attending()
 	}

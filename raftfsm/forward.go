@@ -81,6 +81,7 @@ func (e *ensemble) led(server uint8, incarnation uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.target = target{uint64(server), incarnation}
+	e.unnamed = server == 0
 	if e.attending != nil {
 		e.attending()
 	}
@@ -90,7 +91,13 @@ func (e *ensemble) led(server uint8, incarnation uint64) {
 func (e *ensemble) followLoop() {
 	for e.ctx.Err() == nil {
 		ctx, cancel := context.WithCancel(e.ctx)
+		_, leader := e.n.raftNow().LeaderWithID()
 		e.mu.Lock()
+		if e.unnamed {
+			// A leader takes a stream only for its own incarnation: with a wrong
+			// one nothing happens but that another is tried.
+			e.target.server = serverOf(leader)
+		}
 		t := e.target
 		e.attending = cancel
 		e.mu.Unlock()

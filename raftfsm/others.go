@@ -33,7 +33,8 @@ type others interface {
 
 	// led is called on the control goroutine when the leaderStart of another
 	// server was applied here. Commands sent to any incarnation before that one
-	// and not applied by now never will be: they have been given up.
+	// and not applied by now never will be: they have been given up. Server 0
+	// means that a snapshot was restored which holds that leaderStart.
 	led(server uint8, incarnation uint64)
 
 	// configured is called on Raft's state machine goroutine with every

@@ -148,6 +148,11 @@ func (m *machine) load(r io.Reader) error {
 	m.digests.note(check{m.index, digest})
 	m.claim.Store(nil)
 	m.snapCounter.reset()
+	if m.incarnation != 0 {
+		// Whose leadership it is the snapshot does not say, and the entry that
+		// does may be behind it for good.
+		m.post([]event{{kind: evStarted, incarnation: m.incarnation}})
+	}
 	return nil
 }
 

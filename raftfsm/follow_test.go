@@ -1,0 +1,43 @@
+package raftfsm
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestRestartUnderTheSameLeader: the newest snapshot of a follower holds the
+// entry that tells whom to follow, and the log behind it only commands. The
+// follower has to find its leader by what is left.
+func TestRestartUnderTheSameLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		lead, _ := c.leader()
+		id, r := c.follower()
+		s := r.attach(time.Minute)
+		for i := range 10 {
+			if o := r.do(create(s, fmt.Sprintf("/n-%d", i), 0)); o.code != proto.Ok {
+				t.Fatalf("%+v", o)
+			}
+		}
+		if err := r.Node.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		epoch := r.Status().Epoch
+		c.stop(id)
+		r = c.start(id)
+		if st := r.awaitServed(); st.Leader != lead || st.Epoch != epoch {
+			t.Fatalf("%+v; the leader was %d, the epoch %d", st, lead, epoch)
+		}
+		s = r.attach(time.Minute)
+		if o := r.do(create(s, "/after", 0)); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.settled()
+	})
+}

@@ -1,0 +1,308 @@
+package chaos
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // what ZooKeeper's digest scheme is made of
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/chaos/faultnet"
+)
+
+// patience bounds every wait for a healthy ensemble: it is far longer than
+// anything should take on a loaded machine.
+const patience = 120 * time.Second
+
+// The administrator of the ensembles.
+const superUser = "super:chaos"
+
+var superDigest = func() string {
+	sum := sha1.Sum([]byte(superUser)) //nolint:gosec // see above
+	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
+}()
+
+// Options say what kind of ensemble to run.
+type Options struct {
+	Bin       string // zkgo
+	Dir       string // everything goes there
+	Servers   int
+	Store     string // wal or bolt
+	SnapCount int    // transactions between snapshots
+	Seed      uint64 // of the network
+}
+
+// Cluster is an ensemble of real processes.
+type Cluster struct {
+	Net     *faultnet.Net
+	Members []*Member
+
+	opt    Options
+	subnet string // 127.a.b, of this run alone
+	trace  *Trace
+
+	mu      sync.Mutex
+	clients map[[2]int]*faultnet.Port
+	leads   map[int64]int // who led, by epoch
+	states  []Status      // newest, by member
+	asked   []int         // what was asked before a server was touched does not count
+	changed chan struct{} // closed when states changes
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+// NewCluster writes the configuration of an ensemble.
+func NewCluster(opt Options, trace *Trace) (*Cluster, error) {
+	c := &Cluster{opt: opt, trace: trace, Net: faultnet.New(opt.Seed), clients: map[[2]int]*faultnet.Port{},
+		leads: map[int64]int{}, states: make([]Status, opt.Servers), asked: make([]int, opt.Servers), changed: make(chan struct{})}
+	for id := 1; id <= opt.Servers; id++ {
+		c.Members = append(c.Members, &Member{ID: id, c: c, dir: filepath.Join(opt.Dir, fmt.Sprintf("server%d", id))})
+	}
+	if err := c.takeSubnet(); err != nil {
+		return nil, err
+	}
+	for _, m := range c.Members {
+		m.port = c.Net.Port(serverName(m.ID), net.JoinHostPort(m.dialled(), quorumPort), net.JoinHostPort(m.listens(), quorumPort), whoDials)
+		if err := m.configure(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	for i := range c.Members {
+		c.wg.Go(func() { c.observe(ctx, i) })
+	}
+	return c, nil
+}
+
+// takeSubnet finds addresses that nobody else uses, and remembers them in the
+// file of the run.
+func (c *Cluster) takeSubnet() error {
+	var err error
+	for range 20 {
+		c.subnet = fmt.Sprintf("127.%d.%d", 64+rand.IntN(128), rand.IntN(256))
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", c.subnet+".1:"+quorumPort); err == nil {
+			return ln.Close()
+		}
+	}
+	return fmt.Errorf("no free addresses on the loopback network: %w", err)
+}
+
+// Start starts every server and waits until all serve.
+func (c *Cluster) Start() error {
+	for _, m := range c.Members {
+		if err := m.Start(); err != nil {
+			return err
+		}
+	}
+	return c.AwaitHealthy()
+}
+
+// Close kills everything.
+func (c *Cluster) Close() {
+	c.stop()
+	c.wg.Wait()
+	for _, m := range c.Members {
+		m.Kill()
+	}
+	c.Net.Close()
+}
+
+// Explain makes every server print what its goroutines do, which ends it.
+func (c *Cluster) Explain() {
+	for _, m := range c.Members {
+		if p := m.process(); p != nil && p.signal(syscall.SIGQUIT) == nil {
+			_ = p.signal(syscall.SIGCONT)
+			_, _ = p.exit(patience)
+		}
+	}
+}
+
+// Dial connects a client with a server, through their own proxy. The client's
+// number stands for the place in the network that it is at.
+func (c *Cluster) Dial(ctx context.Context, client, server int) (net.Conn, error) {
+	c.mu.Lock()
+	key := [2]int{client, server}
+	p := c.clients[key]
+	if p == nil {
+		m := c.Members[server-1]
+		var err error
+		if p, err = c.Net.PortFrom(clientName(client), serverName(server), c.subnet+".200", m.ClientAddr()); err != nil {
+			c.mu.Unlock()
+			return nil, err
+		}
+		c.clients[key] = p
+	}
+	c.mu.Unlock()
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", p.Addr())
+}
+
+// Clients returns the names of the clients that have dialled so far.
+func (c *Cluster) Clients() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for key := range c.clients {
+		if n := clientName(key[0]); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// observe follows what a server says of itself.
+func (c *Cluster) observe(ctx context.Context, i int) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c.mu.Lock()
+		asked := c.asked[i]
+		c.mu.Unlock()
+		s, err := c.Members[i].Status()
+		if err != nil {
+			s = Status{}
+		}
+		c.note(i, asked, s)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// forget drops what servers have said of themselves so far.
+func (c *Cluster) forget(ms ...*Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range ms {
+		c.asked[m.ID-1]++
+		c.states[m.ID-1] = Status{}
+	}
+}
+
+func (c *Cluster) note(i, asked int, s Status) {
+	c.mu.Lock()
+	if asked != c.asked[i] {
+		c.mu.Unlock()
+		return
+	}
+	old := c.states[i]
+	c.states[i] = s
+	if s.Mode == "leader" && c.leads[s.Epoch()] == 0 && s.Epoch() > 0 {
+		c.leads[s.Epoch()] = i + 1
+		defer c.trace.Printf("server %d leads epoch %d", i+1, s.Epoch())
+	}
+	if old != s {
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+	c.mu.Unlock()
+	if old.Mode != s.Mode {
+		c.trace.Printf("server %d is %q, was %q", i+1, s.Mode, old.Mode)
+	}
+}
+
+// Elections is the number of epochs of which a leader was seen.
+func (c *Cluster) Elections() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.leads)
+}
+
+// Await waits until f is true of what the servers say of themselves.
+func (c *Cluster) Await(what string, within time.Duration, f func([]Status) bool) error {
+	timeout := time.After(within)
+	for {
+		c.mu.Lock()
+		states, changed := slices.Clone(c.states), c.changed
+		c.mu.Unlock()
+		if f(states) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return fmt.Errorf("not seen within %v: %s; the servers are %+v", within, what, states)
+		}
+	}
+}
+
+// AwaitHealthy waits until every server serves, one leads, and the others have
+// caught up with where it was then.
+func (c *Cluster) AwaitHealthy() error {
+	c.forget(c.Members...)
+	var reached int64
+	whole := func(states []Status) bool {
+		leaders, newest := 0, int64(0)
+		for _, s := range states {
+			if !s.Serves() || s.Zxid < reached {
+				return false
+			}
+			if s.Mode == "leader" {
+				leaders++
+				newest = s.Zxid
+			}
+		}
+		if leaders == 1 && reached == 0 {
+			reached = newest
+		}
+		return leaders == 1
+	}
+	err := c.Await("all servers serve", patience, whole)
+	if err == nil {
+		err = c.Await("all servers have caught up", patience, whole)
+	}
+	return err
+}
+
+// AwaitLeader returns the leader of the newest epoch, above one.
+func (c *Cluster) AwaitLeader(above int64) (*Member, int64, error) {
+	var leader *Member
+	epoch := above
+	err := c.Await(fmt.Sprintf("a leader of an epoch above %d", above), patience, func(states []Status) bool {
+		for i, s := range states {
+			if s.Mode == "leader" && s.Epoch() > epoch {
+				leader, epoch = c.Members[i], s.Epoch()
+			}
+		}
+		return leader != nil
+	})
+	return leader, epoch, err
+}
+
+// Leader is AwaitLeader for any epoch.
+func (c *Cluster) Leader() (*Member, int64, error) { return c.AwaitLeader(0) }
+
+// Others returns all members but one.
+func (c *Cluster) Others(but *Member) []*Member {
+	return slices.DeleteFunc(slices.Clone(c.Members), func(m *Member) bool { return m == but })
+}
+
+// wiped empties a directory but for myid.
+func (m *Member) wipe() error {
+	return errors.Join(emptyDir(m.Data()), m.writeID())
+}
+
+// emptyDir removes what is in a directory, which may be a mount point.
+func emptyDir(dir string) error {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// digestKey is one digest of one server.
+type digestKey struct {
+	server int
+	zxid   int64
+}
+
+// noteDigests records what the servers say of their trees, now and then: they
+// keep a digest for every 128th transaction since they were started.
+func (r *run) noteDigests() {
+	for _, m := range r.c.Members {
+		all, err := m.Digests()
+		if err != nil {
+			r.trace.Printf("digests of server %d: %v", m.ID, err)
+			continue
+		}
+		for zxid, digest := range all {
+			if key := (digestKey{m.ID, zxid}); !r.digests[key] {
+				r.digests[key] = true
+				r.rec.State(&history.State{Server: m.ID, At: r.rec.Now(), Zxid: zxid, Digest: digest})
+			}
+		}
+	}
+}
+
+// Digests returns the digests that a server keeps, by zxid.
+func (m *Member) Digests() (map[int64]string, error) {
+	client := http.Client{Timeout: askTimeout}
+	resp, err := client.Get("http://" + net.JoinHostPort(m.listens(), adminPort) + "/commands/hash")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Digests []struct {
+			Zxid   int64 `json:"zxid"`
+			Digest int64 `json:"digest"`
+		} `json:"digests"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	all := make(map[int64]string)
+	for _, d := range answer.Digests {
+		all[d.Zxid] = fmt.Sprintf("%016x", uint64(d.Digest))
+	}
+	return all, nil
+}

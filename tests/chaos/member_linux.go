@@ -1,0 +1,222 @@
+package chaos
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/chaos/faultnet"
+)
+
+const (
+	quorumPort = "2888"
+	clientPort = "2181"
+	adminPort  = "8080"
+	// askTimeout is for a four-letter word to a server that may be stopped.
+	askTimeout = 2 * time.Second
+)
+
+// Member is one server of the ensemble, running or not.
+type Member struct {
+	ID   int
+	c    *Cluster
+	dir  string // with zoo.cfg and server.log
+	port *faultnet.Port
+
+	mu   sync.Mutex
+	proc *proc
+}
+
+// Data is the server's data directory.
+func (m *Member) Data() string { return filepath.Join(m.dir, "data") }
+
+// Log is the file with everything that the server has printed.
+func (m *Member) Log() string { return filepath.Join(m.dir, "server.log") }
+
+// listens is the host on which the server really listens, dialled the one that
+// everybody knows.
+func (m *Member) listens() string { return fmt.Sprintf("%s.%d", m.c.subnet, 100+m.ID) }
+func (m *Member) dialled() string { return fmt.Sprintf("%s.%d", m.c.subnet, m.ID) }
+
+// line is the server's line of zoo.cfg, without its key.
+func (m *Member) line() string {
+	return fmt.Sprintf("%s:%s:3888:participant;%s:%s", m.dialled(), quorumPort, m.listens(), clientPort)
+}
+
+// ClientAddr is where the server listens for clients, without a proxy.
+func (m *Member) ClientAddr() string { return net.JoinHostPort(m.listens(), clientPort) }
+
+func (m *Member) configure() error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\n", m.Data())
+	fmt.Fprintf(&b, "quorumListenAddress=%s\nadmin.serverAddress=%s\nadmin.serverPort=%s\n", m.listens(), m.listens(), adminPort)
+	fmt.Fprintf(&b, "logStore=%s\nsnapCount=%d\nmaxClientCnxns=0\nreconfigEnabled=true\nDigestAuthenticationProvider.superDigest=%s\n",
+		m.c.opt.Store, m.c.opt.SnapCount, superDigest)
+	for _, o := range m.c.Members {
+		fmt.Fprintf(&b, "server.%d=%s\n", o.ID, o.line())
+	}
+	if err := os.MkdirAll(m.Data(), 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(b.String()), 0o600), m.writeID())
+}
+
+func (m *Member) writeID() error {
+	return os.WriteFile(filepath.Join(m.Data(), "myid"), []byte(strconv.Itoa(m.ID)+"\n"), 0o600)
+}
+
+// Start starts the process. Its port is there for the others as soon as it
+// listens.
+func (m *Member) Start() error {
+	p, err := launch(m.Log(), m.c.opt.Bin, "server", filepath.Join(m.dir, "zoo.cfg"))
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.proc = p
+	m.mu.Unlock()
+	m.c.forget(m)
+	go m.open(p)
+	return nil
+}
+
+// open opens the port when the process listens, and closes it when it ends.
+func (m *Member) open(p *proc) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !p.ended() {
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(m.listens(), quorumPort), askTimeout)
+		if err == nil {
+			_ = conn.Close()
+			m.mu.Lock()
+			if m.proc == p {
+				if err := m.c.Net.Up(serverName(m.ID)); err != nil {
+					m.c.trace.Printf("port of server %d: %v", m.ID, err)
+				}
+			}
+			m.mu.Unlock()
+			break
+		}
+		<-tick.C
+	}
+	<-p.done
+	m.mu.Lock()
+	if m.proc == p {
+		m.c.Net.Down(serverName(m.ID))
+	}
+	m.mu.Unlock()
+}
+
+func (m *Member) process() *proc {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proc
+}
+
+// Kill ends the process as kill -9 does.
+func (m *Member) Kill() {
+	p := m.process()
+	if p == nil || p.ended() {
+		return
+	}
+	m.mu.Lock()
+	m.c.Net.Down(serverName(m.ID)) // as its kernel would: nobody finds the port open behind the end of a connection
+	m.mu.Unlock()
+	p.kill()
+	m.c.forget(m)
+}
+
+// Stop asks the process to end and says how it did.
+func (m *Member) Stop() error {
+	p := m.process()
+	defer m.c.forget(m)
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("server %d: %w", m.ID, err)
+	}
+	st, err := p.exit(patience)
+	if err != nil {
+		return fmt.Errorf("server %d, asked to stop: %w", m.ID, err)
+	}
+	if !st.Success() {
+		return fmt.Errorf("server %d, asked to stop, ended with %v", m.ID, st)
+	}
+	return nil
+}
+
+// Status is what a server says of itself.
+type Status struct {
+	Mode string // leader, follower, observer, or empty: it serves nobody
+	Zxid int64
+}
+
+// Epoch is the epoch of the newest transaction applied.
+func (s Status) Epoch() int64 { return s.Zxid >> 32 }
+
+// Serves reports whether the server has a place in the ensemble.
+func (s Status) Serves() bool { return s.Mode == "leader" || s.Mode == "follower" }
+
+// Status asks the server, past the proxies.
+func (m *Member) Status() (Status, error) {
+	var s Status
+	conn, err := net.DialTimeout("tcp", m.ClientAddr(), askTimeout)
+	if err != nil {
+		return s, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(askTimeout)); err != nil {
+		return s, err
+	}
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return s, err
+	}
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), ": ")
+		switch key {
+		case "Mode":
+			s.Mode = value
+		case "Zxid":
+			z, err := strconv.ParseUint(strings.TrimPrefix(value, "0x"), 16, 64)
+			if err != nil {
+				return s, err
+			}
+			s.Zxid = int64(z)
+		}
+	}
+	return s, lines.Err()
+}
+
+// Logged returns what the server has printed since a place in its log.
+func (m *Member) Logged(from int64) string {
+	f, err := os.Open(m.Log())
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return err.Error()
+	}
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// LogEnd is the place in the log behind everything printed so far.
+func (m *Member) LogEnd() int64 {
+	st, err := os.Stat(m.Log())
+	if err != nil {
+		return 0
+	}
+	return st.Size()
+}

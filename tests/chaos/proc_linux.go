@@ -1,0 +1,80 @@
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// proc is a process that was started and is waited for.
+type proc struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// launch starts a command that writes to the file at log, behind what is there.
+// It ends with this process at the latest.
+func launch(log, bin string, args ...string) (*proc, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // the child has its own
+	p := &proc{cmd: exec.Command(bin, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = p.cmd.Wait() // exit tells
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// ended reports whether the process is gone.
+func (p *proc) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// signal sends a signal to a process that may be gone.
+func (p *proc) signal(s syscall.Signal) error {
+	if p.ended() {
+		return os.ErrProcessDone
+	}
+	return p.cmd.Process.Signal(s)
+}
+
+// kill ends the process as a power supply would.
+func (p *proc) kill() {
+	_ = p.cmd.Process.Kill() // also one that was stopped
+	<-p.done
+}
+
+// exit returns how the process ended, within a time.
+func (p *proc) exit(within time.Duration) (*os.ProcessState, error) {
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState, nil
+	case <-time.After(within):
+		return nil, fmt.Errorf("process %d has not ended after %v", p.cmd.Process.Pid, within)
+	}
+}
+
+// stopped reports whether the kernel holds the process stopped.
+func (p *proc) stopped() bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return false
+	}
+	_, rest, ok := strings.Cut(string(b), ") ")
+	return ok && strings.HasPrefix(rest, "T")
+}

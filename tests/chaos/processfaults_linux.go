@@ -1,0 +1,196 @@
+package chaos
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// longPause is longer than the sessions of the clients may be silent.
+const longPause = 8 * time.Second
+
+func processFaults() []fault {
+	return []fault{
+		{"kill-leader", 3, killLeader},
+		{"kill-one", 3, killOne},
+		{"kill-all", 3, killAll},
+		{"kill-majority", 3, killMajority},
+		{"pause-one", 3, pauseOne},
+		{"pause-leader", 3, pauseLeader},
+		{"pause-all", 3, pauseAll},
+		{"transfer", 3, transfer},
+		{"rolling-restart", 3, rollingRestart},
+	}
+}
+
+// killLeader: another server has to lead before the dead one comes back.
+func killLeader(s *scene) error {
+	leader, epoch, err := s.Leader()
+	if err != nil {
+		return err
+	}
+	s.logf("kill -9 of server %d, the leader", leader.ID)
+	leader.Kill()
+	if err := s.replaced(epoch); err != nil {
+		return err
+	}
+	s.hold(0, 2*time.Second)
+	return s.revive(leader)
+}
+
+// revive starts members and waits until all serve.
+func (s *scene) revive(ms ...*Member) error {
+	for _, m := range ms {
+		if err := m.Start(); err != nil {
+			return err
+		}
+	}
+	return s.AwaitHealthy()
+}
+
+func killOne(s *scene) error {
+	m := s.any()
+	s.logf("kill -9 of server %d", m.ID)
+	m.Kill()
+	s.hold(0, 3*time.Second)
+	return s.revive(m)
+}
+
+func killAll(s *scene) error {
+	_, epoch, err := s.Leader()
+	if err != nil {
+		return err
+	}
+	s.logf("kill -9 of all")
+	for _, i := range s.rnd.Perm(len(s.Members)) {
+		s.Members[i].Kill()
+	}
+	s.hold(0, time.Second)
+	if err := s.revive(s.Members...); err != nil {
+		return err
+	}
+	return s.replaced(epoch)
+}
+
+// killMajority leaves too few for anything, then brings them back in any order.
+func killMajority(s *scene) error {
+	_, epoch, err := s.Leader()
+	if err != nil {
+		return err
+	}
+	var dead []*Member
+	for _, i := range s.rnd.Perm(len(s.Members))[:len(s.Members)/2+1] {
+		dead = append(dead, s.Members[i])
+	}
+	s.logf("kill -9 of %s", names(dead))
+	for _, m := range dead {
+		m.Kill()
+	}
+	s.hold(time.Second, 4*time.Second)
+	if err := s.revive(dead...); err != nil {
+		return err
+	}
+	return s.replaced(epoch)
+}
+
+// pause stops processes as SIGSTOP does, for a while.
+func (s *scene) pause(from, to time.Duration, ms ...*Member) error {
+	for _, m := range ms {
+		if err := m.process().signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+	}
+	defer s.resume(ms...)
+	for _, m := range ms {
+		if err := awaitStopped(m.process()); err != nil {
+			return err
+		}
+	}
+	s.hold(from, to)
+	for _, m := range ms {
+		if !m.process().stopped() {
+			return fmt.Errorf("server %d runs although it was stopped", m.ID)
+		}
+	}
+	return nil
+}
+
+func awaitStopped(p *proc) error {
+	for deadline := time.Now().Add(patience); !p.stopped(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) || p.ended() {
+			return fmt.Errorf("process %d does not stop", p.cmd.Process.Pid)
+		}
+	}
+	return nil
+}
+
+func (s *scene) resume(ms ...*Member) {
+	for _, m := range ms {
+		_ = m.process().signal(syscall.SIGCONT) // to one that is gone
+	}
+}
+
+func pauseOne(s *scene) error {
+	m := s.any()
+	s.logf("server %d is stopped for a moment", m.ID)
+	if err := s.pause(200*time.Millisecond, 3*time.Second, m); err != nil {
+		return err
+	}
+	return s.AwaitHealthy()
+}
+
+// pauseLeader stops the leader for longer than sessions last: another leader
+// has ended those that it knew of, and it wakes up believing to lead.
+func pauseLeader(s *scene) error {
+	leader, epoch, err := s.Leader()
+	if err != nil {
+		return err
+	}
+	s.logf("server %d, the leader, is stopped for %v", leader.ID, longPause)
+	if err := s.pause(longPause, longPause, leader); err != nil {
+		return err
+	}
+	if err := s.AwaitHealthy(); err != nil {
+		return err
+	}
+	return s.replaced(epoch)
+}
+
+// pauseAll stops everybody for longer than sessions last.
+func pauseAll(s *scene) error {
+	s.logf("all servers are stopped for %v", longPause)
+	if err := s.pause(longPause, longPause, s.Members...); err != nil {
+		return err
+	}
+	return s.AwaitHealthy()
+}
+
+// transfer asks the leader to stop, which hands the lead over first.
+func transfer(s *scene) error {
+	leader, epoch, err := s.Leader()
+	if err != nil {
+		return err
+	}
+	s.logf("server %d, the leader, is asked to stop", leader.ID)
+	if err := leader.Stop(); err != nil {
+		return err
+	}
+	if err := s.replaced(epoch); err != nil {
+		return err
+	}
+	return s.revive(leader)
+}
+
+func rollingRestart(s *scene) error {
+	for _, i := range s.rnd.Perm(len(s.Members)) {
+		m := s.Members[i]
+		s.logf("restart of server %d", m.ID)
+		if err := m.Stop(); err != nil {
+			return err
+		}
+		if err := s.revive(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package chaos
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/history"
+	"github.com/zkgo/zkgo/tests/workload"
+)
+
+// Config says what a run is.
+type Config struct {
+	Options
+	Duration time.Duration
+	// Promise names the faults that have to be seen; nil: all that the number
+	// of servers allows. When the time is not over by then, more follow.
+	Promise []string
+	Rate    float64 // least operations a second, over the whole run; default 200
+	Logf    func(format string, args ...any)
+}
+
+// Report is what a run has shown.
+type Report struct {
+	Took      time.Duration // during which clients worked
+	Faults    map[string]int
+	Elections int
+	Answered  int // requests with a reply
+	Unknown   int // and without
+	History   *history.History
+}
+
+// Rate is operations a second.
+func (r *Report) Rate() float64 { return float64(r.Answered) / r.Took.Seconds() }
+
+// String is the report in a line.
+func (r *Report) String() string {
+	total := 0
+	var kinds []string
+	for name, n := range r.Faults {
+		kinds = append(kinds, fmt.Sprintf("%s %d", name, n))
+		total += n
+	}
+	slices.Sort(kinds)
+	return fmt.Sprintf("%v: %d requests answered (%.0f a second), %d without a reply; %d elections; %d faults: %v",
+		r.Took.Round(time.Second), r.Answered, r.Rate(), r.Unknown, r.Elections, total, kinds)
+}
+
+const (
+	// places is how many places in the network the clients are at.
+	places = 6
+	// seeds of what is decided where
+	scheduleSeed, stepSeed = 11, 12
+)
+
+// run is a run under way.
+type run struct {
+	cfg     Config
+	c       *Cluster
+	trace   *Trace
+	rec     *history.Recorder
+	report  *Report
+	digests map[digestKey]bool
+}
+
+// Run runs an ensemble and breaks it. What is wrong with the histories is for
+// the checkers to find: the error says that the run is void, or that the
+// ensemble did not come back. The history is there in either case, if anything
+// ran at all.
+func Run(cfg Config) (*Report, error) {
+	cfg.Rate = cmp.Or(cfg.Rate, 200)
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.Create(filepath.Join(cfg.Dir, "history.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	out := bufio.NewWriter(file)
+	rec := history.NewRecorder(out)
+	trace, err := NewTrace(filepath.Join(cfg.Dir, "trace"), func(s string) {
+		rec.Note("%s", s)
+		if cfg.Logf != nil {
+			cfg.Logf("%s", s)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer trace.Close()
+	r := &run{cfg: cfg, trace: trace, rec: rec, report: &Report{Faults: map[string]int{}}, digests: map[digestKey]bool{}}
+	err = r.run()
+	err = errors.Join(err, rec.Flush(), out.Flush())
+	r.report.History = rec.History()
+	r.count()
+	if err == nil {
+		err = r.enough()
+	}
+	return r.report, err
+}
+
+func (r *run) run() (err error) {
+	r.trace.Printf("seed %d, %d servers, store %s, %v", r.cfg.Seed, r.cfg.Servers, r.cfg.Store, r.cfg.Duration)
+	if r.c, err = NewCluster(r.cfg.Options, r.trace); err != nil {
+		return err
+	}
+	defer r.c.Close()
+	if err := r.c.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	load := r.load()
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- workload.Run(ctx, load) }()
+	err = r.torment(began)
+	if err == nil {
+		err = r.c.AwaitHealthy()
+	}
+	r.report.Took = time.Since(began)
+	cancel()
+	err = errors.Join(err, <-ended)
+	if err != nil {
+		r.c.Explain()
+		return err
+	}
+	return r.final(load)
+}
+
+// load is what the clients do.
+func (r *run) load() workload.Config {
+	var servers []int
+	for _, m := range r.c.Members {
+		servers = append(servers, m.ID)
+	}
+	var conns atomic.Int64
+	return workload.Config{Seed: r.cfg.Seed, Servers: servers, Recorder: r.rec, Clients: 10, Think: 8 * time.Millisecond,
+		Dial: func(ctx context.Context, server int) (net.Conn, error) {
+			return r.c.Dial(ctx, int(conns.Add(1))%places, server)
+		}}
+}
+
+// torment plants the promised faults and then others until the time is over.
+func (r *run) torment(began time.Time) error {
+	rnd := rand.New(rand.NewPCG(r.cfg.Seed, scheduleSeed))
+	round, err := r.promised()
+	if err != nil {
+		return err
+	}
+	never := make(chan struct{})
+	for step := 0; ; {
+		rnd.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		for _, f := range round {
+			if step >= len(round) && time.Since(began) > r.cfg.Duration {
+				return nil
+			}
+			s := &scene{Cluster: r.c, rnd: rand.New(rand.NewPCG(r.cfg.Seed, uint64(step)<<8|stepSeed)), done: never}
+			s.hold(200*time.Millisecond, 1500*time.Millisecond)
+			r.trace.Printf("%d: %s", step, f.name)
+			if err := f.run(s); err != nil {
+				return fmt.Errorf("%s, step %d of the run: %w", f.name, step, err)
+			}
+			r.trace.Printf("%d: %s is over", step, f.name)
+			r.report.Faults[f.name]++
+			r.noteDigests()
+			step++
+		}
+	}
+}
+
+// promised returns the faults of the run.
+func (r *run) promised() ([]fault, error) {
+	var all []fault
+	for _, f := range faults() {
+		if r.cfg.Servers >= f.servers && (r.cfg.Promise == nil || slices.Contains(r.cfg.Promise, f.name)) {
+			all = append(all, f)
+		}
+	}
+	if r.cfg.Promise != nil && len(all) != len(r.cfg.Promise) {
+		return nil, fmt.Errorf("not all of the faults %v exist, or not with %d servers", r.cfg.Promise, r.cfg.Servers)
+	}
+	return all, nil
+}
+
+// final reads everything through every server.
+func (r *run) final(load workload.Config) error {
+	r.trace.Printf("reading everything through every server")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, m := range r.c.Members {
+		s, err := workload.Dump(ctx, load, m.ID)
+		if err != nil {
+			return err
+		}
+		r.rec.State(s)
+	}
+	r.noteDigests()
+	return nil
+}
+
+// count counts what the clients did.
+func (r *run) count() {
+	for _, o := range r.report.History.Ops {
+		if o.Answered() {
+			r.report.Answered++
+		} else {
+			r.report.Unknown++
+		}
+	}
+	if r.c != nil {
+		r.report.Elections = r.c.Elections()
+	}
+}
+
+// enough says why the run shows nothing.
+func (r *run) enough() error {
+	if r.report.Rate() < r.cfg.Rate {
+		return fmt.Errorf("void: %.0f operations a second are fewer than %.0f", r.report.Rate(), r.cfg.Rate)
+	}
+	if r.report.Elections < 2 {
+		return errors.New("void: no leader was ever replaced")
+	}
+	return nil
+}
