@@ -123,6 +123,12 @@ func (c *Client) Do(op proto.Op, rec proto.Record) (Reply, error) {
 	return r, r.Err.Err()
 }
 
+// Auth adds an identity to the connection.
+func (c *Client) Auth(scheme, auth string) error {
+	_, err := c.Do(proto.OpAuth, &proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
+	return err
+}
+
 // Get reads a znode's data.
 func (c *Client) Get(path string) ([]byte, proto.Stat, error) {
 	reply, err := c.Do(proto.OpGetData, &proto.GetDataRequest{Path: path})

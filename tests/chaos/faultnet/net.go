@@ -99,17 +99,38 @@ func (n *Net) Close() {
 	n.wg.Wait()
 }
 
-// mirror takes the ports of an end down that is not there any more.
-func (n *Net) mirror(end string) {
+// portsOf returns the ports of an end.
+func (n *Net) portsOf(end string) []*Port {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	var of []*Port
 	for _, p := range n.ports {
 		if p.to == end {
 			of = append(of, p)
 		}
 	}
-	n.mu.Unlock()
-	for _, p := range of {
+	return of
+}
+
+// Up makes every port of an end take connections.
+func (n *Net) Up(end string) error {
+	var err error
+	for _, p := range n.portsOf(end) {
+		err = errors.Join(err, p.Up())
+	}
+	return err
+}
+
+// Down makes every port of an end refuse connections.
+func (n *Net) Down(end string) {
+	for _, p := range n.portsOf(end) {
+		p.Down()
+	}
+}
+
+// mirror takes the ports of an end down that is not there any more.
+func (n *Net) mirror(end string) {
+	for _, p := range n.portsOf(end) {
 		p.mirror()
 	}
 }
