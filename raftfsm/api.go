@@ -14,9 +14,10 @@ import (
 
 // Member is one server of the ensemble.
 type Member struct {
-	ID            uint64 // as in server.N, 1 … 254
-	QuorumAddr    string // host:port that the other servers dial
-	ElectionAddr  string // host:port of zoo.cfg's election port; kept for the config node, not dialled
+	ID            uint64   // as in server.N, 1 … 254
+	QuorumAddr    string   // host:port that the other servers dial
+	Alternates    []string // more addresses of the quorum port (multiAddress)
+	ElectionAddr  string   // host:port of zoo.cfg's election port; kept for the config node, not dialled
 	Observer      bool
 	ClientAddr    string // host:port for clients as the config node prints it; empty without
 	ConfigNodeTxt string // the line of /zookeeper/config for this member
@@ -25,8 +26,12 @@ type Member struct {
 // Config says how a Node runs. The zero value of every optional field means
 // its default.
 type Config struct {
-	ID      uint64   // this server's id, 1 … 254; a standalone server is 1
-	Members []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone
+	ID       uint64   // this server's id, 1 … 254; a standalone server is 1
+	Members  []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone,
+	Ensemble bool     // unless this says that it is an ensemble of one (standaloneEnabled=false)
+	// ClientPort is what a line of the list without a client part lacks when it
+	// is proposed for a reconfig: the client port of this server. 0: unknown.
+	ClientPort int
 
 	Memory     bool          // keep everything in memory, no disk
 	LogDir     string        // Raft log and vote
@@ -54,7 +59,8 @@ type Config struct {
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 
-	open func(Config) (stores, error) // opens the stores; tests put faults in
+	open   func(Config) (stores, error) // opens the stores; tests put faults in
+	newest uint32                       // behaviour level that this code knows; tests raise it; default level
 }
 
 // Kind says what a Command asks for.

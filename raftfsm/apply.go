@@ -83,6 +83,10 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 		err = m.applyReap(c)
 	case KindReconfigRefused:
 		err = m.applyRefusal(c)
+	case KindRaise:
+		return m.applyRaise(c)
+	case KindMembership:
+		return m.applyMembership(c)
 	default:
 		err = errUnknownCommand
 	}

@@ -17,6 +17,11 @@ const (
 	// KindReconfigRefused is a client's reconfig that the leader refused for a
 	// reason that is not in the log.
 	KindReconfigRefused
+	// KindRaise lets the log go on at a higher behaviour level.
+	KindRaise
+	// KindMembership changes the membership to what the configuration files, or
+	// a server that moved, say.
+	KindMembership
 	// KindReconfigDone tells of a change of membership that no client asked
 	// for. It is no command.
 	KindReconfigDone
@@ -127,6 +132,10 @@ func (k Kind) String() string {
 		return "reap"
 	case KindReconfigRefused:
 		return "reconfigRefused"
+	case KindRaise:
+		return "raise"
+	case KindMembership:
+		return "membership"
 	case KindReconfigDone:
 		return "reconfigDone"
 	}

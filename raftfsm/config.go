@@ -38,6 +38,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
 	}
 	orDefault(&c.Store, logstore.WAL)
+	orDefault(&c.newest, level)
 	orDefault(&c.TickTime, defaultTickTime)
 	orDefault(&c.InitLimit, defaultInitLimit)
 	orDefault(&c.SyncLimit, defaultSyncLimit)
@@ -87,7 +88,7 @@ func (c Config) standalone() bool {
 			voters++
 		}
 	}
-	return voters < 2 && observers == 0
+	return !c.Ensemble && voters < 2 && observers == 0
 }
 
 const (

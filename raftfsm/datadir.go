@@ -108,9 +108,11 @@ func (n *Node) loadIdentity(hasState bool) error {
 	switch {
 	case err != nil:
 		return err
-	case found && id.Server != n.cfg.ID:
-		return fmt.Errorf("%s holds the state of server %d, not of server %d: check myid and dataDir", n.cfg.LogDir, id.Server, n.cfg.ID)
-	case found:
+	case found && id.Server != n.cfg.ID && n.isMember():
+		return n.adopt(id)
+	case found && id.Server != n.cfg.ID && !n.wasMember():
+		return n.foreign(id)
+	case found: // the last member of an ensemble may go on alone, whatever its number: leadAlone checks that
 		n.identity = id
 		return nil
 	case hasState:

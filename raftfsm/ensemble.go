@@ -56,6 +56,7 @@ type ensemble struct {
 	dueSince  time.Time          // since then
 	unacked   map[int64]struct{} // sessions reported since a leader acknowledged one
 	reporting map[int64]int      // sessions that wait in a reconfig
+	mismatch  string             // the reconfig that would make the membership what the file lists
 }
 
 // leading is one open leadership; ctx ends with it.
@@ -65,6 +66,10 @@ type leading struct {
 	ctx         context.Context
 	cancel      context.CancelFunc
 	silent      map[raft.ServerID]bool // used by the reconcile loop
+	asked       time.Time              // when it last asked for behaviour levels,
+	askedFiles  time.Time              // and for lists of servers
+	changing    string                 // the membership that a proposed change replaces; the ensemble's mu
+	changingAt  time.Time              // and when it was proposed
 }
 
 // target is a leadership of another server.
@@ -97,10 +102,10 @@ func (n *Node) startEnsemble() error {
 	if err != nil {
 		return err
 	}
-	if e.hub, err = peer.Listen(n.cfg.Network, e.listenAddr(), e.identity(), e.security(), e.log); err != nil {
+	if e.hub, err = peer.Listen(e.network(), e.listenAddr(), e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
-	e.formation = &formation{self: e.self, members: n.cfg.Members, hub: e.hub, store: store, settle: e.become,
+	e.formation = &formation{self: e.self, members: n.cfg.Members, clientPort: n.cfg.ClientPort, level: n.cfg.newest, hub: e.hub, store: store, settle: e.become,
 		log: e.log, leads: e.leads, join: e.join, phase: phaseEmpty,
 		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
 	if store.seat.Bound != nil {

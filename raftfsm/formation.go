@@ -34,8 +34,11 @@ import (
 type formation struct {
 	self    Member
 	members []Member
-	hub     *peer.Hub
-	store   *seatStore
+	// clientPort and level are for others to know.
+	clientPort int
+	level      uint32
+	hub        *peer.Hub
+	store      *seatStore
 	// settle makes this server's identity durable and public, before it is used.
 	settle func(id raft.ServerID, cluster peer.ClusterID) error
 	log    *slog.Logger
@@ -184,6 +187,7 @@ func (f *formation) describe() *probe {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := &probe{ID: f.self.ID, Disk: f.store.seat.Disk, Addr: f.self.QuorumAddr, Observer: f.self.Observer,
+		List: string(newMembership(f.members).text()), ClientPort: f.clientPort, Level: f.level,
 		Phase: f.phase, Bound: f.store.seat.Bound, Leading: leading, Leader: leader, LeaderAddr: addr,
 		As: f.id, Join: f.asking}
 	if p.As == "" {

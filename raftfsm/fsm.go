@@ -27,11 +27,12 @@ type machine struct {
 	// tree's.
 	incarnation uint64    // of the newest leaderStart
 	seq         uint64    // of the newest batch of that incarnation
-	level       uint32    // newest behaviour that the log asked for
+	level       uint32    // behaviour that the log asks for: every server of the ensemble knows it
 	cluster     clusterID // zero until the first leaderStart
 	config      []byte    // text of /zookeeper/config, nil in a standalone server
 
 	// Derived and local.
+	newest      uint32 // behaviour level that this code knows
 	index       uint64 // newest entry applied
 	rows        uint64 // xor of rowDigest over the sessions
 	digests     digestRing
@@ -134,8 +135,8 @@ func (m *machine) applyLeaderStart(data []byte) error {
 		return err
 	}
 	switch {
-	case s.level > level:
-		return fmt.Errorf("it needs behaviour level %d, this server knows %d", s.level, level)
+	case s.level > m.newest:
+		return m.tooNew(s.level)
 	case m.cluster != (clusterID{}) && s.cluster != m.cluster:
 		return fmt.Errorf("it belongs to cluster %x, the state to cluster %x", s.cluster, m.cluster)
 	}
@@ -151,10 +152,15 @@ func (m *machine) applyLeaderStart(data []byte) error {
 		zxid := (m.tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.time, Policy: s.policy}
 		if m.config != nil {
+			if err := m.establish(zxid); err != nil {
+				return err
+			}
 			m.installConfig()
 		} else {
 			m.tree.Advance(zxid)
 		}
+	} else if m.config != nil && s.flags&flagConfig == 0 {
+		m.dissolve(&s)
 	}
 	m.events = append(m.events, event{kind: evStarted, server: s.server, incarnation: s.incarnation})
 	if m.own(s.incarnation) {
@@ -165,10 +171,41 @@ func (m *machine) applyLeaderStart(data []byte) error {
 	return nil
 }
 
+// establish gives the first membership its version where reconfig is allowed,
+// as in ZooKeeper: the zxid of the leadership that it begins with. Without
+// reconfig the configuration files have the say, and the version stays 0.
+func (m *machine) establish(zxid int64) error {
+	if m.tx.Policy&tree.ReconfigEnabled == 0 {
+		return nil
+	}
+	now, err := parseMembership(m.config)
+	if err != nil {
+		return fmt.Errorf("membership: %w", err)
+	}
+	if now.version == 0 {
+		now.version = uint64(zxid)
+		m.config = now.text()
+	}
+	return nil
+}
+
+// dissolve forgets the membership: the last member of an ensemble goes on
+// alone, as a server whose configuration file names no others.
+func (m *machine) dissolve(s *leaderStart) {
+	m.config = nil
+	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.time, Policy: s.policy}
+	m.tell(m.tree.SetConfig(&m.tx, nil, 0))
+}
+
 // installConfig writes the config text into its znode, as every new leader
 // does. Clients that watch it hear of it when it is another text.
 func (m *machine) installConfig() {
-	res := m.tree.SetConfig(&m.tx, m.config, -1)
+	m.tell(m.tree.SetConfig(&m.tx, m.config, -1))
+}
+
+// tell lets the handler fire the watches of a change of /zookeeper/config that
+// no client asked for.
+func (m *machine) tell(res *tree.Result) {
 	if len(res.Events) > 0 {
 		m.out = Applied{Kind: KindReconfigDone, Op: proto.OpReconfig}
 		m.ran(res)

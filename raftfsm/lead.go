@@ -125,7 +125,7 @@ func (n *Node) beginLead() {
 	n.incarnation.Store(l.incarnation)
 	s := leaderStart{
 		server: uint8(n.cfg.ID), incarnation: l.incarnation, time: n.cfg.Now().UnixMilli(),
-		policy: n.cfg.Policy, level: level, cluster: n.identity.clusterID(),
+		policy: n.cfg.Policy, level: n.startLevel(), cluster: n.identity.clusterID(),
 	}
 	n.others.leading(&s)
 	entry := s.append(nil)

@@ -130,7 +130,11 @@ func TestEpochs(t *testing.T) {
 	}
 	l = newLeader(8, flagStandalone)
 	r.mustFeed(t, l.begin())
-	if z := r.tree.LastZxid(); z != 3<<32 {
+	if z := r.tree.LastZxid(); z != 3<<32|1 || len(node.Data()) != 0 {
+		t.Fatalf("a server alone, formerly a member, went to %#x with config %q", z, node.Data())
+	}
+	r.mustFeed(t, newLeader(9, flagStandalone).begin())
+	if z := r.tree.LastZxid(); z != 3<<32|1 {
 		t.Fatalf("a server alone went to %#x", z)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // membership is the list of servers that /zookeeper/config shows. That text is
@@ -17,6 +18,7 @@ import (
 type membership struct {
 	members []Member // by id
 	version uint64   // zxid of the reconfig that set it; 0: the list of the configuration files
+	raw     []byte   // the replicated text it was read from, nil otherwise
 }
 
 // text is what /zookeeper/config holds, ZooKeeper's form to the byte: the
@@ -134,6 +136,8 @@ func parseServer(key, value string) (Member, error) {
 			m.QuorumAddr, m.ElectionAddr, m.Observer = a.quorum, a.election, a.observer
 		} else if a.observer != m.Observer {
 			return m, fmt.Errorf("server %d: its addresses disagree about its role", id)
+		} else {
+			m.Alternates = append(m.Alternates, a.quorum)
 		}
 		lines = append(lines, a.text)
 	}
@@ -226,26 +230,42 @@ func isPort(s string) bool {
 
 // next is the membership that a reconfig asks for, or why it cannot be had.
 // The version comes with the transaction.
-func (m *membership) next(q *proto.ReconfigRequest) (*membership, proto.Code) {
+func (m *membership) next(q *proto.ReconfigRequest, policy tree.Policy) (*membership, proto.Code) {
+	lone := policy&tree.LoneVoter != 0
 	out, code := m.changed(q)
 	if q.NewMembers != proto.NullString {
-		out, code = wholeMembership(q.NewMembers)
+		out, code = wholeMembership(q.NewMembers, lone)
 	}
 	if code != proto.Ok {
 		return nil, code
 	}
-	if out.voters() < 2 { // as with ZooKeeper's standaloneEnabled, its default
+	if policy&tree.MultiAddress == 0 && slices.ContainsFunc(out.members, func(m Member) bool { return len(m.Alternates) > 0 }) {
+		return nil, proto.ErrBadArguments
+	}
+	least := 2
+	if lone {
+		least = 1
+	}
+	if out.voters() < least {
 		return nil, proto.ErrBadArguments
 	}
 	return out, proto.Ok
 }
 
-func wholeMembership(list string) (*membership, proto.Code) {
+// wholeMembership reads a list that replaces the one before. ZooKeeper answers
+// lists that could not be those of a configuration file with a stray
+// MarshallingError.
+func wholeMembership(list string, lone bool) (*membership, proto.Code) {
 	out, err := parseMembership([]byte(strings.ReplaceAll(list, ",", "\n")))
 	if err != nil {
 		return nil, proto.ErrBadArguments
 	}
 	out.version = 0
+	observers := len(out.members) - out.voters()
+	switch {
+	case out.voters() == 0 && (lone || observers > 0), out.voters() == 1 && !lone && observers > 0:
+		return nil, proto.ErrMarshalling
+	}
 	return out, proto.Ok
 }
 
@@ -260,10 +280,15 @@ func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code)
 	}
 	for _, joiner := range list(q.Joining) {
 		key, value, ok := strings.Cut(joiner, "=")
-		if !ok {
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || key == "" || value == "" {
 			return nil, proto.ErrBadArguments
 		}
-		s, err := parseServer(key, value)
+		id, err := strconv.ParseInt(key[strings.LastIndexByte(key, '.')+1:], 10, 64) // whatever stands before the dot
+		if err != nil {
+			return nil, proto.ErrMarshalling // as above
+		}
+		s, err := parseServer(fmt.Sprint("server.", id), value)
 		if err != nil || s.ClientAddr == "" {
 			return nil, proto.ErrBadArguments
 		}
@@ -294,12 +319,21 @@ func list(s string) []string {
 	return out
 }
 
-// conflicting says whether two servers want the same address.
+// conflicting says whether two servers want the same address. As in ZooKeeper,
+// wildcards and loopback addresses never conflict.
 func conflicting(a, b *Member) bool {
-	for _, x := range []string{a.QuorumAddr, a.ElectionAddr} {
-		if x == b.QuorumAddr || x == b.ElectionAddr {
-			return true
+	taken := b.endpoints()
+	return slices.ContainsFunc(a.endpoints(), func(x string) bool { return slices.Contains(taken, x) })
+}
+
+// endpoints are the addresses that no other server may have.
+func (m *Member) endpoints() []string {
+	var out []string
+	for _, addr := range append([]string{m.QuorumAddr, m.ElectionAddr, m.ClientAddr}, m.Alternates...) {
+		host, _, _ := net.SplitHostPort(addr)
+		if ip := net.ParseIP(host); !wildcard(host) && !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+			out = append(out, strings.ToLower(addr))
 		}
 	}
-	return a.ClientAddr != "" && a.ClientAddr == b.ClientAddr && !strings.HasPrefix(a.ClientAddr, "0.0.0.0:")
+	return out
 }

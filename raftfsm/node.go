@@ -107,6 +107,7 @@ func newNode(cfg Config) *Node {
 	n.remote = newRemoteRuns(n.poke)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
+		newest:     cfg.newest,
 		fleeting:   cfg.Memory && cfg.standalone(),
 		own:        func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
 		post:       n.mail.post,
@@ -247,6 +248,15 @@ func (n *Node) Snapshot() error {
 // Transfer hands leadership to another server, as before a planned stop. It
 // does nothing on a server that does not lead or stands alone.
 func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ctx) }
+
+// Membership returns the text of /zookeeper/config as the log has it, whatever
+// a super user may have written into the znode; nil on a server that stands
+// alone, and before the first leader.
+func (n *Node) Membership() []byte {
+	n.tree.RLock()
+	defer n.tree.RUnlock()
+	return n.machine.config
+}
 
 // Voters returns the servers that have a vote, by this server's knowledge. One
 // that has just joined gets its vote when it has caught up.

@@ -34,12 +34,16 @@ const (
 // probe is what a server tells another about itself, in question and answer.
 // Ensemble, list and ServerID are in the handshake already.
 type probe struct {
-	ID       uint64    `json:"id"`
-	Disk     uint64    `json:"disk"`
-	Addr     string    `json:"addr"` // of its quorum port, as its own configuration has it
-	Observer bool      `json:"observer,omitempty"`
-	Phase    phase     `json:"phase"`
-	Bound    *founding `json:"bound,omitempty"`
+	ID       uint64 `json:"id"`
+	Disk     uint64 `json:"disk"`
+	Addr     string `json:"addr"` // of its quorum port, as its own configuration has it
+	Observer bool   `json:"observer,omitempty"`
+	List     string `json:"list"` // of its configuration file, as /zookeeper/config has it
+	// ClientPort is what its own line in the list lacks; 0: nothing.
+	ClientPort int       `json:"clientPort,omitempty"`
+	Level      uint32    `json:"level"` // newest behaviour level that it knows
+	Phase      phase     `json:"phase"`
+	Bound      *founding `json:"bound,omitempty"`
 
 	// Join: I am not in Raft's configuration as I am, please let me in.
 	Join bool          `json:"join,omitempty"`

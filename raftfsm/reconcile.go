@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // Whoever leads drives Raft's configuration, one server at a time, to where the
@@ -42,6 +43,7 @@ type joins struct {
 	mu      sync.Mutex
 	joiners map[uint64]joiner        // by server
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
+	files   map[uint64]announced     // by server: the list in its configuration file
 }
 
 // joiner is a server on a disk that Raft's configuration does not have.
@@ -68,6 +70,7 @@ func (e *ensemble) noteAddress(p *probe, from peer.Identity) {
 	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (peer.ClusterID{}) {
 		return
 	}
+	e.joins.noteList(p)
 	e.joins.mu.Lock()
 	defer e.joins.mu.Unlock()
 	if e.joins.seen == nil {
@@ -100,6 +103,10 @@ func (e *ensemble) join(p *probe, _ peer.Identity) (*admission, string) {
 	if serverOf(p.As) != p.ID {
 		return nil, fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}
+	if now, _ := e.n.Level(); p.Level < now {
+		return nil, fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
+	}
+	e.joins.noteList(p)
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		switch {
 		case s.ID == p.As:
@@ -116,10 +123,23 @@ func (e *ensemble) join(p *probe, _ peer.Identity) (*admission, string) {
 	e.joins.mu.Unlock()
 	want := e.wanted()
 	if want == nil || want.member(p.ID) == nil {
-		return nil, fmt.Sprintf("server %d is not a member of the ensemble; add it with: reconfig -add 'server.%d=%s:electionPort;clientPort'", p.ID, p.ID, p.Addr)
+		return nil, e.stranger(p)
 	}
 	e.reconfigs.poke()
 	return &admission{Cluster: cluster, ServerID: p.As}, ""
+}
+
+// stranger tells a server that is no member how it becomes one.
+func (e *ensemble) stranger(p *probe) string {
+	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
+	if list := e.listOf(p.ID); list != nil {
+		line = list.member(p.ID).reconfigLine(p.ClientPort)
+	}
+	how := "run: reconfig -add " + line
+	if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
+		how = "restart its servers, one after another, with a list that has it; or allow reconfig with reconfigEnabled=true and " + how
+	}
+	return fmt.Sprintf("server %d is not a member of the ensemble: %s", p.ID, how)
 }
 
 // alive says whether a server has answered this leader just now.
@@ -152,6 +172,7 @@ func (e *ensemble) replicated() *membership {
 		e.log.Error("the membership cannot be read", "err", err)
 		return nil
 	}
+	m.raw = text
 	return m
 }
 
@@ -168,9 +189,16 @@ func (e *ensemble) reconcileLoop() {
 				since = farewells{at: time.Now(), index: e.appliedIndex.Load()}
 			}
 			e.reconfigs.reached(m)
+			if e.n.Status().Serving {
+				e.compareFile(m)
+			}
 		}
 		if l := e.leadNow(); l != nil {
 			e.census(l)
+			e.raise(l)
+			if m := e.replicated(); m != nil {
+				e.followFiles(l, m)
+			}
 			for l.ctx.Err() == nil && e.ctx.Err() == nil {
 				s := e.step(since)
 				e.reconfigs.report(s)
@@ -370,10 +398,11 @@ func (e *ensemble) stepAddress(s *step, server raft.Server, _ farewells) {
 	if server.ID != e.n.identity.RaftID {
 		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 		defer cancel()
-		_, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
-		if err != nil || theirs.ServerID != string(server.ID) {
+		a, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
+		if err != nil || theirs.ServerID != string(server.ID) || a.Probe == nil {
 			return
 		}
+		e.joins.noteList(a.Probe)
 	}
 	s.what = fmt.Sprintf("move server %s from %s to %s", server.ID, server.Address, addr)
 	s.change = func() error {
@@ -432,17 +461,13 @@ func (e *ensemble) outside() bool {
 func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 
 // leading implements others: the first leader brings the list of its
-// configuration file along, and so does every later one as long as no reconfig
-// has changed it, as in ZooKeeper.
+// configuration file along, and so does every later one as long as it names the
+// same servers and no reconfig has changed them, as in ZooKeeper.
 func (e *ensemble) leading(s *leaderStart) {
 	mine, now := newMembership(e.n.cfg.Members), e.replicated()
-	switch {
-	case now == nil, now.version == 0 && now.sameServers(mine):
+	if now == nil || now.version == 0 && now.equal(mine) {
 		s.flags |= flagConfig
 		s.config = mine.text()
-	case !now.sameServers(mine):
-		e.log.Warn("the list of servers in the configuration file is not that of the ensemble, which counts: change it with reconfig",
-			"ensemble", string(now.text()), "file", string(mine.text()))
 	}
 }
 

@@ -171,15 +171,19 @@ func (e *ensemble) drive(ctx context.Context, q *driveRequest) *driveAnswer {
 	if !e.reconfigs.begin(target) {
 		return &driveAnswer{Code: proto.ErrReconfigInProgress}
 	}
-	done := false
-	defer func() { e.reconfigs.end(done) }()
+	a := e.pursue(ctx, l, target)
+	e.reconfigs.end(a.Code == proto.Ok && !a.Retry)
+	return a
+}
+
+// pursue waits until Raft's configuration is where target wants it.
+func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *driveAnswer {
 	e.reconfigs.poke()
 	timeout := time.NewTimer(driveTimeout)
 	defer timeout.Stop()
 	for {
 		s, changed := e.reconfigs.look()
 		if s.want == target && s.change == nil && !s.waiting && !s.leave {
-			done = true
 			return &driveAnswer{}
 		}
 		select {
@@ -319,7 +323,7 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 	if q.CurConfigID != -1 && uint64(q.CurConfigID) != now.version {
 		return nil, proto.ErrBadVersion
 	}
-	return now.next(q)
+	return now.next(q, policy)
 }
 
 // mayReconfig says whether somebody may write /zookeeper/config. The tree is

@@ -80,7 +80,7 @@ func testConfigText(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startAll()
 	want := "server.1=s1:2888:3888:participant;0.0.0.0:2181\nserver.2=s2:2888:3888:participant;0.0.0.0:2181\n" +
-		"server.3=s3:2888:3888:participant;0.0.0.0:2181\nversion=0"
+		"server.3=s3:2888:3888:participant;0.0.0.0:2181\nversion=100000000"
 	for id, r := range c.rigs {
 		if got := r.configText(); got != want {
 			t.Errorf("server %d: %q", id, got)

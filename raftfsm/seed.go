@@ -48,7 +48,7 @@ func Seed(cfg Config, t *tree.Tree, s *session.Table) (err error) {
 	if err := n.loadIdentity(has); err != nil {
 		return err
 	}
-	n.machine.level = level
+	n.machine.level = n.cfg.newest
 	for row := range s.All {
 		n.machine.rows ^= rowDigest(row)
 	}

@@ -181,8 +181,8 @@ func (m *machine) readHeader(r io.Reader) (digest uint64, err error) {
 	m.incarnation = binary.BigEndian.Uint64(b[4:])
 	m.seq = binary.BigEndian.Uint64(b[12:])
 	m.level = binary.BigEndian.Uint32(b[20:])
-	if m.level > level {
-		return 0, fmt.Errorf("snapshot needs behaviour level %d, this server knows %d", m.level, level)
+	if m.level > m.newest {
+		return 0, fmt.Errorf("snapshot: %w", m.tooNew(m.level))
 	}
 	copy(m.cluster[:], b[24:])
 	b = b[24+clusterIDSize:]

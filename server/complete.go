@@ -47,6 +47,9 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
 		defer done(a) // of a command that was proposed beside the clients' ones
 	}
+	if a.Op == proto.OpReconfig && a.Code == proto.Ok {
+		s.membersChanged()
+	}
 	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
 		s.sessionClosed(a.Session, p)
 	}

@@ -18,6 +18,13 @@ import (
 type Config struct {
 	ID      uint64           // this server's id, default 1
 	Members []raftfsm.Member // the servers of the ensemble; empty: standalone
+	// Ensemble makes Members an ensemble even if it is only one
+	// (standaloneEnabled=false).
+	Ensemble bool
+	// LeaderNoClients keeps clients from the server while it leads
+	// (leaderServes=no).
+	LeaderNoClients bool
+	MultiAddress    bool // reconfig may give a server several addresses
 
 	// ClientAddr is where plaintext clients connect, host:port; port 0 takes a
 	// free one. Empty: only Dial reaches the server.
@@ -158,6 +165,8 @@ func (c *Config) policy() tree.Policy {
 		{c.X509 || c.TLS != nil, tree.SchemeX509},
 		{c.SASLScheme || c.SASL != nil, tree.SchemeSASL},
 		{c.ReconfigEnabled, tree.ReconfigEnabled},
+		{c.MultiAddress, tree.MultiAddress},
+		{c.Ensemble, tree.LoneVoter},
 	} {
 		if s.on {
 			p |= s.bit
@@ -167,4 +176,4 @@ func (c *Config) policy() tree.Policy {
 }
 
 // distributed reports whether c describes an ensemble.
-func (c *Config) distributed() bool { return len(c.Members) > 1 }
+func (c *Config) distributed() bool { return c.Ensemble || len(c.Members) > 1 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ server.3=three:2888:3888
 	}
 	want := raftfsm.Member{ID: 1, QuorumAddr: "one:2888", ElectionAddr: "one:3888", ClientAddr: "0.0.0.0:2181",
 		ConfigNodeTxt: "server.1=one:2888:3888:participant;0.0.0.0:2181"}
-	if c.Members[0] != want || !c.Members[1].Observer {
+	if !reflect.DeepEqual(c.Members[0], want) || !c.Members[1].Observer {
 		t.Errorf("%+v", c.Members)
 	}
 }

@@ -43,19 +43,26 @@ func (s *Server) changeMode(change func(*modes)) {
 	m.mu.Lock()
 	was := m.now
 	change(m)
+	mute := s.cfg.LeaderNoClients && m.status.Role == raftfsm.Leader
 	switch {
-	case m.status.Serving && m.touch:
+	case m.status.Serving && m.touch && !mute:
 		m.set(serving)
 	case m.now == serving:
 		m.since = s.cfg.Now()
 		m.set(notServing)
 	}
 	now, st := m.now, m.status
-	if now == serving && !m.isReady {
+	if (now == serving || mute && st.Serving) && !m.isReady {
 		m.isReady = true
 		close(m.ready)
 	}
 	m.mu.Unlock()
+	if mute && was == serving {
+		s.eachConn((*conn).kill) // they find a server that does not lead
+	}
+	if now == serving {
+		s.membersChanged() // perhaps while this server was down
+	}
 	if was == now {
 		return
 	}

@@ -62,6 +62,13 @@ func (v picture) Metrics() []status.Metric {
 	if p.Leads {
 		v.leading(&m, p)
 	}
+	differs := int64(0)
+	if p.FileDiffers != "" {
+		differs = 1
+	}
+	m.int("config_file_differs", differs)
+	m.int("behaviour_level", int64(p.Level))
+	m.int("behaviour_level_known", int64(p.Newest))
 	m.count("connection_rejected", st.rejected.Load())
 	m.count("sessionless_connections_expired", st.expired.Load())
 	m.count("connection_drop_count", st.dropped.Load())

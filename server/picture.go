@@ -45,6 +45,8 @@ func (v picture) Server() status.Server {
 	}
 	p.OpenFDs, p.MaxFDs = fileDescriptors()
 	v.role(&p)
+	p.FileDiffers = s.node.FileDiffers()
+	p.Level, p.Newest = s.node.Level()
 	t := s.tree
 	t.RLock()
 	p.Zxid, p.Nodes, p.Ephemerals, p.DataSize = t.LastZxid(), t.NodeCount(), t.EphemeralCount(), t.DataSize()

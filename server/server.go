@@ -38,7 +38,8 @@ type Server struct {
 	pendings  sync.Pool // of *pending
 	epoch     time.Time // where clock began
 	relieve   chan struct{}
-	tlsPort   *tlsPort // nil without TLS
+	members   chan struct{} // the membership has changed
+	tlsPort   *tlsPort      // nil without TLS
 	listeners []net.Listener
 	admin     *httpServer
 	metrics   *httpServer
@@ -104,6 +105,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.confirmed, s.gated = node.Confirmed, cfg.distributed()
 	s.flushers.start(s)
 	s.spawn(s.tend)
+	s.keepDynamic()
 	if err := errors.Join(s.openListeners(), s.openAdmin(), s.openMetrics()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -114,7 +116,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 func newServer(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(), fsm: newFSM(), epoch: time.Now(),
-		relieve: make(chan struct{}, 1), done: make(chan struct{}),
+		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), done: make(chan struct{}),
 		conns: make(map[*conn]struct{}), perHost: make(map[string]int),
 		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
 		traceMask: defaultTraceMask,
@@ -131,7 +133,7 @@ func newServer(cfg Config) *Server {
 func (s *Server) nodeConfig() raftfsm.Config {
 	c := &s.cfg
 	return raftfsm.Config{
-		ID: c.ID, Members: c.Members,
+		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
 		Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
 		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,

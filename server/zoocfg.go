@@ -57,11 +57,28 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 			return Config{}, fmt.Errorf("myid file is missing: %s names the servers of an ensemble, but %s does not say which one this is",
 				z.Path, filepath.Join(z.DataDir, "myid"))
 		}
-		c.Members = membersOf(z)
+		if err := refuse(z); err != nil {
+			return Config{}, err
+		}
+		c.Members, c.Ensemble = membersOf(z), !z.StandaloneEnabled
+		c.LeaderNoClients, c.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
 	} else {
 		c.ID = 0 // the default: a standalone server's number is nobody's business
 	}
 	return c, nil
+}
+
+// refuse tells of what an ensemble is asked to do and cannot. A server that
+// stands alone has no use for any of it, and ZooKeeper ignores it there.
+func refuse(z *zoocfg.Config) error {
+	switch {
+	case z.LocalSessionsEnabled:
+		return fmt.Errorf("%s: localSessionsEnabled is not supported: every session here is known to all servers, which makes it "+
+			"movable and lets it own ephemeral znodes; remove the line, and applications that work with local sessions work as well", z.Path)
+	case z.HierarchicalQuorums != "":
+		return fmt.Errorf("%s: %s", z.Path, z.HierarchicalQuorums)
+	}
+	return nil
 }
 
 // membersOf translates the server lines.
@@ -75,6 +92,9 @@ func membersOf(z *zoocfg.Config) []raftfsm.Member {
 			ElectionAddr:  net.JoinHostPort(a.Host, strconv.Itoa(a.ElectionPort)),
 			Observer:      s.Role == zoocfg.Observer,
 			ConfigNodeTxt: s.Line(),
+		}
+		for _, more := range s.Addrs[1:] {
+			m.Alternates = append(m.Alternates, net.JoinHostPort(more.Host, strconv.Itoa(more.QuorumPort)))
 		}
 		if s.ClientHost != "" {
 			m.ClientAddr = net.JoinHostPort(s.ClientHost, strconv.Itoa(s.ClientPort))

@@ -16,6 +16,8 @@ const (
 	SchemeX509                         // ACLs may name x509 identities
 	SchemeSASL                         // ACLs may name sasl identities
 	ReconfigEnabled                    // reconfig is allowed
+	MultiAddress                       // a reconfig may give a server several addresses
+	LoneVoter                          // a reconfig may leave a single voter (standaloneEnabled=false)
 )
 
 // Txn is what a transaction needs besides its request.

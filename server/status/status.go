@@ -36,6 +36,12 @@ type Server struct {
 	ID       uint64
 	LeaderID uint64 // 0 when unknown
 	Epoch    uint32
+	// FileDiffers is the reconfig that would make the membership of the ensemble
+	// what the server's configuration file lists; empty when it is.
+	FileDiffers string
+	// Level is the behaviour that the log has reached, Newest what this server
+	// knows: they differ in the middle of an upgrade.
+	Level, Newest uint32
 
 	LatencyMin, LatencyMax int64 // milliseconds
 	LatencyAvg             float64

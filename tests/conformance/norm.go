@@ -113,7 +113,7 @@ func text(b []byte) string {
 	if b == nil {
 		return "null"
 	}
-	if len(b) > longest {
+	if len(b) > longest && !bytes.HasPrefix(b, []byte("server.")) { // a membership is worth its length
 		return fmt.Sprintf("%d bytes sha1:%x", len(b), sha1.Sum(b))
 	}
 	return strconv.Quote(string(b))

@@ -73,6 +73,14 @@ func (s *Server) Run() error {
 	return s.await()
 }
 
+// At describes a server whose directory somebody else has laid out: zoo.cfg
+// and what it names. Run starts it; somebody has to Stop it.
+func At(dir string, id, port int) *Server { return &Server{ID: id, Port: port, Dir: dir} }
+
+// Launch is Run without the wait: a server of an ensemble serves only when
+// enough of the others were started.
+func (s *Server) Launch() error { return s.launch() }
+
 // launch starts java on zoo.cfg and reaps it in the background.
 func (s *Server) launch() error {
 	lib, err := Dir()

@@ -81,9 +81,14 @@ func Start(t testing.TB, dataDir string, args ...string) *Server {
 
 // Try is Start for a start that may fail: the error holds what the server said.
 func Try(bin, dataDir string, args ...string) (*Server, error) {
-	all := append([]string{"server", "--data-dir", dataDir, "--client-port", "0",
-		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false"}, args...)
-	s := &Server{cmd: exec.Command(bin, all...), out: &lockedBuffer{}, done: make(chan struct{})}
+	return Run(bin, append([]string{"server", "--data-dir", dataDir, "--client-port", "0",
+		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false"}, args...)...)
+}
+
+// Run runs zkgo with a command line that serves clients on 127.0.0.1, and
+// returns when it listens. The error holds what it said instead.
+func Run(bin string, args ...string) (*Server, error) {
+	s := &Server{cmd: exec.Command(bin, args...), out: &lockedBuffer{}, done: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
 		return nil, err

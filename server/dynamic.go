@@ -1,0 +1,99 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// The membership in the configuration file. Where reconfig is allowed, a server
+// of an ensemble keeps its file in step with /zookeeper/config, as ZooKeeper
+// does: the server lines stand in a file of their own, named after the version,
+//
+//	zoo.cfg                      … dynamicConfigFile=/etc/zoo.cfg.dynamic.100000007
+//	zoo.cfg.dynamic.100000007    server.1=…
+//	zoo.cfg.bak                  the file before its server lines were moved out
+//
+// so that a restart begins with the list of the last change this server saw. A
+// file that cannot be written keeps the server from nothing: the membership is
+// in the log, and the operator is told.
+
+// membersChanged makes keepDynamic look. It may be called by the goroutine that
+// applies the log.
+func (s *Server) membersChanged() {
+	select {
+	case s.members <- struct{}{}:
+	default:
+	}
+}
+
+// keepDynamic starts to write the file at every change of the membership.
+func (s *Server) keepDynamic() {
+	z := s.cfg.ZooCfg
+	if z == nil || z.Path == "" || !s.cfg.ReconfigEnabled || !s.cfg.distributed() {
+		return
+	}
+	path, err := filepath.Abs(z.Path)
+	if err != nil {
+		s.log.Warn("the membership will not be written into the configuration file", "file", z.Path, "err", err)
+		return
+	}
+	s.spawn(func() {
+		written := z.DynamicConfigFile
+		for {
+			select {
+			case <-s.done:
+				return
+			case <-s.members:
+			}
+			text := s.node.Membership()
+			if text == nil {
+				continue
+			}
+			file, err := writeMembership(path, text, written, s.cfg.ID)
+			switch {
+			case err != nil:
+				s.log.Warn("the membership could not be written into the configuration file: the list there is out of date", "file", path, "err", err)
+			case file != written:
+				written = file
+				s.log.Info("the membership was written", "file", file)
+			}
+		}
+	})
+}
+
+// writeMembership writes the dynamic file of a membership and makes the static
+// one name it, unless that is so already.
+func writeMembership(path string, text []byte, written string, self uint64) (string, error) {
+	lines, version, ok := bytes.Cut(text, []byte("\nversion="))
+	if !ok {
+		return written, fmt.Errorf("the membership has no version: %q", text)
+	}
+	file := path + ".dynamic." + string(version)
+	if file == written {
+		if have, err := os.ReadFile(file); err == nil && bytes.Equal(bytes.TrimSpace(have), lines) {
+			return file, nil
+		}
+	}
+	if string(version) == "0" {
+		return written, nil // before the first leader that allows reconfig
+	}
+	if written == "" {
+		if err := zoocfg.Backup(path); err != nil {
+			return written, err
+		}
+	}
+	if err := zoocfg.WriteFile(file, lines); err != nil {
+		return written, err
+	}
+	own := fmt.Sprintf("server.%d=", self)
+	client := false // the client port stands in the dynamic file
+	for line := range strings.Lines(string(lines)) {
+		client = client || strings.HasPrefix(line, own) && strings.Contains(line, ";")
+	}
+	return file, zoocfg.PointAt(path, file, client)
+}

@@ -1,0 +1,120 @@
+package zoocfg
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// PointAt makes the configuration file at path name dynamic as its
+// dynamicConfigFile, and takes out what stands there: the server, group and
+// weight lines, and with client the plaintext client port, which would
+// contradict the one of the server's own line. Every other line stays as it is
+// and where it is, comments included; ZooKeeper writes a file anew.
+func PointAt(path, dynamic string, client bool) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	out, err := pointAt(string(text), dynamic, client)
+	if err != nil {
+		return inFile(err, path)
+	}
+	if out == string(text) {
+		return nil
+	}
+	return WriteFile(path, []byte(out))
+}
+
+func pointAt(text, dynamic string, client bool) (string, error) {
+	var b strings.Builder
+	r := lineReader{text: text, line: 1}
+	line := "dynamicConfigFile=" + escape(dynamic)
+	placed := false
+	for from := 0; ; from = r.pos {
+		more := r.next()
+		if !more {
+			b.WriteString(text[from:])
+			break
+		}
+		p, err := splitProperty(r.logical)
+		if err != nil {
+			return "", &Error{Line: r.start, Msg: err.Error()}
+		}
+		key := trim(p.key)
+		out := isMember(key) || key == "dynamicConfigFile" || client && (key == "clientPort" || key == "clientPortAddress")
+		if !out {
+			b.WriteString(text[from:r.pos])
+			continue
+		}
+		b.WriteString(comments(text[from:r.pos]))
+		if !placed && key != "clientPort" && key != "clientPortAddress" {
+			b.WriteString(line + "\n")
+			placed = true
+		}
+	}
+	all := b.String()
+	if !placed {
+		if all != "" && !strings.HasSuffix(all, "\n") {
+			all += "\n"
+		}
+		all += line + "\n"
+	}
+	return all, nil
+}
+
+// comments are the blank lines and comments at the start of a piece of a file
+// that ends with one property.
+func comments(piece string) string {
+	at := 0
+	for at < len(piece) {
+		end := strings.IndexByte(piece[at:], '\n') + 1
+		if end == 0 {
+			break
+		}
+		if l := strings.TrimLeft(piece[at:at+end], " \t\f"); strings.TrimSpace(l) != "" && l[0] != '#' && l[0] != '!' {
+			break
+		}
+		at += end
+	}
+	return piece[:at]
+}
+
+// escape writes a value so that a properties file reads it back.
+func escape(value string) string { return strings.ReplaceAll(value, `\`, `\\`) }
+
+// Backup keeps a copy of a configuration file beside it, .bak.
+func Backup(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path+".bak", text)
+}
+
+// WriteFile replaces a file durably and as a whole, keeping its permissions.
+func WriteFile(path string, text []byte) (err error) {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
