@@ -110,7 +110,7 @@ func (n *Node) loadIdentity(hasState bool) error {
 		return err
 	case found && id.Server != n.cfg.ID && n.isMember():
 		return n.adopt(id)
-	case found && id.Server != n.cfg.ID && !n.wasMember():
+	case found && id.Server != n.cfg.ID && (!n.cfg.standalone() || !n.wasMember()):
 		return n.foreign(id)
 	case found: // the last member of an ensemble may go on alone, whatever its number: leadAlone checks that
 		n.identity = id

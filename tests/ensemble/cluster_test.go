@@ -287,7 +287,9 @@ func (c *cluster) eventually(what string, ok func() bool) {
 // never checks for a while that something does not happen.
 func (c *cluster) never(d time.Duration, what string, happens func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
 		if happens() {
 			c.t.Fatal(what)
 		}
