@@ -1,0 +1,182 @@
+package checkers
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// ephemerals: a znode of a session is there as long as the session. Everything
+// that shows a session alive in the state of some zxid, replies on its
+// connections and znodes of its, has to come before everything that shows that
+// it had ended: a closeSession, a server's word, the absence of a znode that
+// nobody has deleted.
+func ephemerals(x *index, _ *Options, r *Result) {
+	bounds := x.bounds()
+	later := x.laterTransactions()
+	for _, l := range x.sessions() {
+		if l.id != 0 {
+			bounds.at(l.id).connections(l, later)
+		}
+	}
+	n := 0
+	for _, name := range x.names {
+		p := x.paths[name]
+		for i, in := range p.lives {
+			if in.owner != 0 {
+				n++
+				x.owned(r, p, i, bounds)
+			}
+		}
+	}
+	for _, s := range x.h.States {
+		bounds.state(s)
+	}
+	ended := 0
+	for _, l := range x.sessions() {
+		b := bounds.at(l.id)
+		if b.ended < math.MaxInt64 {
+			ended++
+		}
+		if b.alive >= b.ended {
+			r.violation(x, []record{b.aliveRec, b.endedRec}, "session %#x is alive at zxid %#x, and has ended by zxid %#x", l.id, b.alive, b.ended)
+		}
+	}
+	r.count(n, "ephemeral znodes")
+	r.count(ended, "ended sessions")
+}
+
+// bound is what is known of the zxid at which a session ended.
+type bound struct {
+	alive, ended       int64 // alive in the state of the one, not in that of the other
+	aliveRec, endedRec record
+}
+
+// bounds holds them by session.
+type bounds map[int64]*bound
+
+func (x *index) bounds() bounds { return make(bounds) }
+
+func (b bounds) at(id int64) *bound {
+	if b[id] == nil {
+		b[id] = &bound{ended: math.MaxInt64}
+	}
+	return b[id]
+}
+
+func (b *bound) lives(zxid int64, rec record) {
+	if zxid > b.alive {
+		b.alive, b.aliveRec = zxid, rec
+	}
+}
+
+func (b *bound) ends(zxid int64, rec record) {
+	if zxid < b.ended {
+		b.ended, b.endedRec = zxid, rec
+	}
+}
+
+// connections takes what the session's own client was told.
+func (b *bound) connections(l *life, later func(history.Time) *history.Op) {
+	for _, c := range l.conns {
+		for _, f := range c.frames {
+			o := f.op
+			switch {
+			case o == nil || o.Zxid <= 0:
+			case o.Code == proto.ErrSessionExpired:
+				b.told(o.Return, o, later)
+			case o.Op == proto.OpCloseSession && o.Code == proto.Ok:
+				b.ends(o.Zxid, o)
+			default:
+				b.lives(o.Zxid, o)
+			}
+		}
+	}
+	for _, s := range l.changes {
+		if s.Change == history.Expired {
+			b.told(s.At, s, later)
+		}
+	}
+}
+
+// told notes that a server has called the session ended: it was so before
+// whatever was asked for afterwards.
+func (b *bound) told(at history.Time, rec record, later func(history.Time) *history.Op) {
+	if o := later(at); o != nil {
+		b.ends(o.Zxid, rec)
+	}
+}
+
+// laterTransactions returns the function that finds, among the writes and the
+// reads behind a sync that were sent after a time, the one with the lowest zxid.
+func (x *index) laterTransactions() func(history.Time) *history.Op {
+	var list []*history.Op
+	for _, c := range x.conns {
+		for i, o := range c.ops {
+			synced := i > 0 && c.ops[i-1].Op == proto.OpSync && c.ops[i-1].Call == o.Call
+			if o.Answered() && o.Zxid > 0 && (isWrite(o) || o.Op == proto.OpSync || synced) {
+				list = append(list, o)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *history.Op) int { return cmp.Compare(a.Call, b.Call) })
+	lowest := slices.Clone(list)
+	for i := len(lowest) - 2; i >= 0; i-- {
+		if lowest[i+1].Zxid < lowest[i].Zxid {
+			lowest[i] = lowest[i+1]
+		}
+	}
+	return func(t history.Time) *history.Op {
+		i, _ := slices.BinarySearchFunc(list, t+1, func(o *history.Op, t history.Time) int { return cmp.Compare(o.Call, t) })
+		if i == len(list) {
+			return nil
+		}
+		return lowest[i]
+	}
+}
+
+// owned takes what one ephemeral znode says about its session.
+func (x *index) owned(r *Result, p *path, i int, all bounds) {
+	in := p.lives[i]
+	b := all.at(in.owner)
+	b.lives(in.last, in.rec)
+	if o := x.ops[in.czxid]; o != nil && o.Session != in.owner {
+		r.violation(x, []record{o, in.rec}, "%s: session %#x has created it, and session %#x owns it", p.name, o.Session, in.owner)
+	}
+	gone, rec := int64(math.MaxInt64), record(nil)
+	if i+1 < len(p.lives) {
+		gone, rec = p.lives[i+1].czxid, p.lives[i+1].rec
+	}
+	if a := p.absentIn(in.last, gone); a != nil {
+		gone, rec = a.zxid, a.rec
+	}
+	if rec == nil {
+		return
+	}
+	for _, w := range p.deletes {
+		if w.open() || w.zxid > in.last && w.zxid <= gone {
+			return
+		}
+	}
+	b.ends(gone, rec)
+}
+
+// state takes what a server's table says.
+func (b bounds) state(s *history.State) {
+	if s.Live == nil {
+		return
+	}
+	live := make(map[int64]bool)
+	for _, id := range s.Live {
+		live[id] = true
+		b.at(id).lives(s.Zxid, s)
+	}
+	for id, one := range b {
+		if !live[id] && one.alive > 0 && one.alive < s.Zxid {
+			one.ends(s.Zxid, s)
+		}
+	}
+}

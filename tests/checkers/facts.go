@@ -1,0 +1,307 @@
+package checkers
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// facts holds all statements about every path against each other: there has to
+// be one history of each znode that explains every reply of every server.
+func facts(x *index, _ *Options, r *Result) {
+	points, nodes := 0, 0
+	for _, name := range x.names {
+		p := x.paths[name]
+		points += len(p.points)
+		nodes += len(p.lives)
+		f := &factCheck{x: x, r: r, p: p}
+		f.existence()
+		f.extend()
+		f.origins()
+		f.ends()
+		for _, in := range p.lives {
+			f.versions(in)
+			f.children(in)
+		}
+	}
+	listings(x, r)
+	r.count(points, "statements")
+	r.count(nodes, "znodes")
+	r.count(len(x.names), "paths")
+}
+
+// factCheck checks one path.
+type factCheck struct {
+	x *index
+	r *Result
+	p *path
+}
+
+func (f *factCheck) violation(format string, a, b record, args ...any) {
+	f.r.violation(f.x, []record{a, b}, f.p.name+": "+format, args...)
+}
+
+// existence: incarnations do not overlap, and nobody saw nothing while one was
+// there. A delete that was acknowledged is such a nothing.
+func (f *factCheck) existence() {
+	for i, in := range f.p.lives {
+		if i > 0 && f.p.lives[i-1].last >= in.czxid {
+			old := f.p.lives[i-1]
+			f.violation("the znode of czxid %#x is still seen at %#x, when that of czxid %#x had taken its place", old.rec, in.rec, old.czxid, old.last, in.czxid)
+		}
+		if a := f.p.absentIn(in.czxid-1, in.last); a != nil {
+			f.violation("there is none at zxid %#x, though the znode of czxid %#x is seen at %#x", a.rec, in.rec, a.zxid, in.czxid, in.last)
+		}
+	}
+}
+
+// extend fits in what is only known to exist: it has to be an incarnation that
+// is known, or one that a request without a reply may have made.
+func (f *factCheck) extend() {
+	for _, pt := range f.p.present {
+		in := f.p.before(pt.zxid)
+		after := int64(0)
+		if in != nil {
+			after = in.last
+			if pt.zxid <= after {
+				continue
+			}
+		}
+		gone := f.p.absentIn(after, pt.zxid)
+		switch {
+		case gone == nil && in != nil:
+			in.extend(pt.zxid, pt.rec)
+		case gone == nil || f.openCreates() > 0 || f.nobodyKnows(pt.zxid):
+		default:
+			f.violation("it is there at zxid %#x, though there was none at %#x and nobody has created it since", gone.rec, pt.rec, pt.zxid, gone.zxid)
+		}
+	}
+}
+
+// nobodyKnows reports whether a zxid is before the first of the history.
+func (f *factCheck) nobodyKnows(zxid int64) bool { return zxid < f.x.first }
+
+// openCreates counts the creates of this path of which nobody knows whether they
+// were executed.
+func (f *factCheck) openCreates() int {
+	n := 0
+	for _, w := range f.x.openCreates {
+		if w.path == f.p.name || w.seq && strings.HasPrefix(f.p.name, w.path) {
+			n++
+		}
+	}
+	return n
+}
+
+// origins: somebody created every incarnation, with the transaction of its
+// czxid.
+func (f *factCheck) origins() {
+	open := -1
+	for _, in := range f.p.lives {
+		if in.czxid < f.x.first || f.wrote(in.czxid, proto.OpCreate2) {
+			continue
+		}
+		if o := f.x.ops[in.czxid]; o != nil {
+			f.violation("its czxid %#x is that of a transaction that did not create it", in.rec, o, in.czxid)
+			continue
+		}
+		if open < 0 {
+			open = f.openCreates()
+		}
+		if open--; open < 0 {
+			open = 0
+			f.violation("nobody has created the znode of czxid %#x", in.rec, in.rec, in.czxid)
+		}
+	}
+}
+
+// wrote reports whether a transaction is known that made a write to this path.
+func (f *factCheck) wrote(zxid int64, kind proto.Op) bool {
+	return slices.ContainsFunc(f.x.byZxid[zxid], func(w *write) bool { return w.path == f.p.name && w.kind == kind })
+}
+
+// ends: what was there and is not any more, somebody has deleted. Ephemerals go
+// with their sessions and containers when they are empty.
+func (f *factCheck) ends() {
+	open := 0
+	for _, w := range f.p.deletes {
+		if w.open() {
+			open++
+		}
+	}
+	for i, in := range f.p.lives {
+		next := int64(math.MaxInt64)
+		var rec record
+		if i+1 < len(f.p.lives) {
+			next, rec = f.p.lives[i+1].czxid, f.p.lives[i+1].rec
+		}
+		if a := f.p.absentIn(in.last, next); a != nil {
+			next, rec = a.zxid, a.rec
+		}
+		if rec == nil || in.owner != 0 || f.p.container || f.deletedIn(in.last, next) {
+			continue
+		}
+		if open--; open < 0 {
+			open = 0
+			f.violation("the znode of czxid %#x was there at %#x and is gone at %#x, and nobody has deleted it", in.rec, rec, in.czxid, in.last, next)
+		}
+	}
+}
+
+// deletedIn reports whether a delete is known in (after, upTo].
+func (f *factCheck) deletedIn(after, upTo int64) bool {
+	return slices.ContainsFunc(f.p.deletes, func(w *write) bool { return w.zxid > after && w.zxid <= upTo })
+}
+
+// versions: the data of a znode change with the writes that are known, and with
+// no others; the version counts them.
+func (f *factCheck) versions(in *incarnation) {
+	open, missing := 0, 0
+	for _, w := range f.p.sets {
+		if w.open() || w.stat == nil {
+			open++
+		}
+	}
+	for i, v := range in.data {
+		f.author(in, v)
+		if i == 0 {
+			missing += int(v.number)
+			continue
+		}
+		old := in.data[i-1]
+		switch {
+		case old.last >= v.from && old.from != v.from:
+			f.violation("mzxid %#x (version %d) is still seen at zxid %#x, when mzxid %#x (version %d) had taken its place", old.rec, v.rec, old.from, old.number, old.last, v.from, v.number)
+		case old.number >= v.number || old.from == v.from:
+			f.violation("mzxid %#x has version %d, and mzxid %#x version %d", old.rec, v.rec, old.from, old.number, v.from, v.number)
+		}
+		missing += int(v.number-old.number) - 1
+	}
+	for _, w := range f.p.sets {
+		if w.done() && w.stat != nil && w.version >= 0 && w.stat.Version != w.version+1 && w.stat.Czxid == in.czxid {
+			f.violation("a setData that expected version %d made version %d", w.op, in.rec, w.version, w.stat.Version)
+		}
+		if w.done() && w.stat != nil {
+			missing -= f.twice(w, in)
+		}
+	}
+	if missing > open {
+		f.violation("the versions of the znode of czxid %#x count %d writes that nobody has made (%d are without a reply)", in.rec, in.data[0].rec, in.czxid, missing, open)
+	}
+}
+
+// twice is 1 for a write that another of the same multi has replaced at once:
+// its version is in no state.
+func (f *factCheck) twice(w *write, in *incarnation) int {
+	if w.stat.Czxid != in.czxid {
+		return 0
+	}
+	for _, v := range in.data {
+		if v.from == w.zxid && v.number == w.stat.Version {
+			return 0
+		}
+	}
+	return 1
+}
+
+// author: the data were written by the transaction of their mzxid.
+func (f *factCheck) author(in *incarnation, v *version) {
+	if v.from < f.x.first {
+		return
+	}
+	if v.value != nil && *v.value != "" {
+		w := f.x.values[*v.value]
+		switch {
+		case w == nil:
+			f.violation("%q was never written", v.rec, v.rec, *v.value)
+		case w.path != f.p.name:
+			f.violation("%q was written to another path", v.rec, w.op, *v.value)
+		case !w.done():
+			f.violation("%q is there (mzxid %#x), and the request that wrote it was refused", v.rec, w.op, *v.value, v.from)
+		case w.zxid != v.from:
+			f.violation("%q was written at zxid %#x and is seen with mzxid %#x", v.rec, w.op, *v.value, w.zxid, v.from)
+		}
+		return
+	}
+	kind := proto.OpSetData
+	if v.from == in.czxid {
+		kind = proto.OpCreate2
+	}
+	if o := f.x.ops[v.from]; o != nil && !f.wrote(v.from, kind) {
+		f.violation("its mzxid %#x is that of a transaction that did not write it", v.rec, o, v.from)
+	}
+}
+
+// children: the list of children changes at every pzxid, and only there.
+func (f *factCheck) children(in *incarnation) {
+	for i, v := range in.kids {
+		if i > 0 {
+			if old := in.kids[i-1]; old.last >= v.from {
+				f.violation("pzxid %#x (cversion %d) is still seen at zxid %#x, when pzxid %#x (cversion %d) had taken its place", old.rec, v.rec, old.from, old.number, old.last, v.from, v.number)
+			}
+		}
+	}
+	for _, z := range f.x.kidChanges[f.p.name] {
+		if v := spanOver(in.kids, z.zxid); v != nil {
+			f.violation("pzxid %#x is still seen at zxid %#x, though its children changed at %#x", v.rec, z.op, v.from, v.last, z.zxid)
+		}
+	}
+}
+
+// spanOver returns the version that is said to have lasted through zxid, which
+// began before and did not end there.
+func spanOver(list []*version, zxid int64) *version {
+	for _, v := range list {
+		if v.from < zxid && zxid <= v.last {
+			return v
+		}
+	}
+	return nil
+}
+
+// listings: a list of children shows every child that is known to exist at its
+// zxid. That it shows none that does not is among the statements.
+func listings(x *index, r *Result) {
+	kids := make(map[string][]string)
+	for _, name := range x.names {
+		kids[proto.Parent(name)] = append(kids[proto.Parent(name)], name)
+	}
+	n := 0
+	for _, name := range x.names {
+		for _, l := range x.paths[name].listings {
+			n++
+			listed := make(map[string]bool, len(l.names))
+			for _, child := range l.names {
+				listed[child] = true
+			}
+			for _, child := range kids[name] {
+				if in := x.paths[child].alive(l.zxid); in != nil && !listed[proto.Base(child)] {
+					r.violation(x, []record{l.rec, in.rec}, "%s: the list of its children at zxid %#x lacks %s, which is there from %#x to %#x", name, l.zxid, proto.Base(child), in.czxid, in.last)
+				}
+			}
+		}
+	}
+	r.count(n, "listings")
+}
+
+// conclude prepares what several checkers ask of the writes.
+func (x *index) conclude() {
+	x.first = math.MaxInt64
+	for _, o := range x.h.Ops {
+		if o.Zxid > 0 {
+			x.first = min(x.first, o.Zxid)
+		}
+	}
+	x.kidChanges = make(map[string][]*write)
+	for _, w := range x.writes {
+		if w.kind == proto.OpCreate2 && w.open() {
+			x.openCreates = append(x.openCreates, w)
+		}
+		if w.done() && w.kind != proto.OpSetData {
+			parent := proto.Parent(w.path)
+			x.kidChanges[parent] = append(x.kidChanges[parent], w)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package checkers
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// locks: nobody believes that he holds a lock that another believes to hold;
+// nobody is told that his session lives, and with it what he holds, by a request
+// that he sent when another had been given the lock already; and a queue is
+// served in its order.
+func locks(x *index, o *Options, r *Result) {
+	byLock := make(map[string][]*history.Hold)
+	for _, h := range x.h.Holds {
+		byLock[h.Lock] = append(byLock[h.Lock], h)
+	}
+	clients := 0
+	for _, lock := range slices.Sorted(maps.Keys(byLock)) {
+		holds := byLock[lock]
+		slices.SortStableFunc(holds, func(a, b *history.Hold) int { return cmp.Compare(a.From, b.From) })
+		var longest *history.Hold // of those before, the one that lasts longest
+		var newest *history.Hold  // of those before, the one of the latest znode
+		holders := make(map[int]bool)
+		for _, h := range holds {
+			holders[h.Client] = true
+			if longest != nil && longest.To > h.From && longest.Node != h.Node && !o.OnlyTold {
+				r.violation(x, []record{longest, h}, "%s: client %d believes to hold it from %s, and client %d does until %s",
+					lock, h.Client, history.Clock(h.From), longest.Client, history.Clock(longest.To))
+			}
+			if newest != nil && newest.Czxid > h.Czxid {
+				r.violation(x, []record{newest, h}, "%s: the znode of client %d is behind that of client %d, who holds the lock after him", lock, newest.Client, h.Client)
+			}
+			if longest == nil || h.To > longest.To {
+				longest = h
+			}
+			if newest == nil || h.Czxid > newest.Czxid {
+				newest = h
+			}
+		}
+		x.told(lock, holds, r)
+		clients += len(holders)
+	}
+	r.count(len(x.h.Holds), "holds")
+	r.count(len(byLock), "locks")
+	r.count(clients, "holders")
+}
+
+// told looks, for every holder, for an answer that he got to a request that he
+// sent after the next one had been given the lock and before he gave it back.
+func (x *index) told(lock string, holds []*history.Hold, r *Result) {
+	first := make(map[string]*history.Hold) // the beginning of each znode's turn
+	var turns []*history.Hold
+	for _, h := range holds {
+		if first[h.Node] == nil {
+			first[h.Node] = h
+			turns = append(turns, h)
+		}
+	}
+	for i, h := range turns {
+		if i+1 == len(turns) {
+			break
+		}
+		next := turns[i+1]
+		if o := x.life(h.Session).answeredIn(next.From, x.givesBack(h)); o != nil {
+			r.violation(x, []record{h, next, o}, "%s: client %d has it from %s, and client %d is told later that his session lives, with his znode in the queue",
+				lock, next.Client, history.Clock(next.From), h.Client)
+		}
+	}
+}
+
+// givesBack is when the holder began to give the lock back.
+func (x *index) givesBack(h *history.Hold) history.Time {
+	at := history.Time(math.MaxInt64)
+	for _, c := range x.life(h.Session).conns {
+		for _, o := range c.ops {
+			if o.Op == proto.OpCloseSession || o.Op == proto.OpDelete && o.Path == h.Node {
+				at = min(at, o.Call)
+			}
+		}
+	}
+	return at
+}
+
+// answeredIn returns a request that was sent from one time on and before another,
+// and answered as those of a session that lives.
+func (l *life) answeredIn(from, before history.Time) record {
+	for _, c := range l.conns {
+		if a := c.attach; a != nil && a.Change == history.Attached && a.Call >= from && a.Call < before {
+			return a
+		}
+		for _, o := range c.ops {
+			if o.Answered() && o.Code != proto.ErrSessionExpired && o.Call >= from && o.Call < before {
+				return o
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package checkers
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// path is everything that was said about a path.
+type path struct {
+	name      string
+	container bool // somebody asked for a container there
+	points    []point
+	listings  []listing // of its children
+
+	lives   []*incarnation // by czxid
+	absent  []point        // by zxid: there was no znode
+	present []point        // by zxid: there was one, and no more is known
+	creates []*write
+	sets    []*write
+	deletes []*write
+}
+
+// point is what one reply says about a path in the state of one zxid.
+type point struct {
+	zxid   int64
+	exists bool
+	stat   *history.Stat // nil: it exists, no more is known
+	data   *string       // nil: not known
+	rec    record
+}
+
+// listing is the children of a path in the state of one zxid.
+type listing struct {
+	zxid  int64
+	names []string
+	rec   record
+}
+
+// incarnation is a znode from a creation to its deletion.
+type incarnation struct {
+	czxid int64
+	span  // of existence
+	owner int64
+	data  []*version // by mzxid
+	kids  []*version // by pzxid; the version is the cversion
+}
+
+// span is a stretch of zxids in which nothing of a kind changed: from where a
+// stat says that it began to the last state that somebody saw.
+type span struct {
+	from, last int64
+	rec        record // that saw last
+}
+
+// extend notes that it lasted to zxid.
+func (s *span) extend(zxid int64, rec record) {
+	if zxid > s.last || s.rec == nil {
+		s.last, s.rec = zxid, rec
+	}
+}
+
+// version is the data, or the list of children, of a znode from one change to
+// the next.
+type version struct {
+	span
+	number int32
+	value  *string
+}
+
+func (x *index) path(name string) *path {
+	if x.paths[name] == nil {
+		x.paths[name] = &path{name: name}
+	}
+	return x.paths[name]
+}
+
+// see notes a point.
+func (x *index) see(name string, p point) {
+	if name == "" || p.zxid <= 0 {
+		return
+	}
+	at := x.path(name)
+	at.points = append(at.points, p)
+	if p.data != nil && p.stat != nil {
+		x.seen(name, *p.data, p.stat.Mzxid)
+	}
+}
+
+// observe takes every statement about a path out of the history.
+func (x *index) observe() {
+	for _, o := range x.h.Ops {
+		if o.Answered() && o.Bad == "" {
+			x.observeOp(o)
+		}
+	}
+	for _, s := range x.h.States {
+		for i := range s.Nodes {
+			if !whole(s) {
+				break
+			}
+			n := &s.Nodes[i]
+			x.see(n.Path, point{zxid: s.Zxid, exists: true, stat: &n.Stat, data: &n.Data, rec: s})
+		}
+	}
+	for _, w := range x.writes {
+		if w.seq || !w.done() && !w.open() {
+			continue
+		}
+		p := x.path(w.path)
+		switch w.kind {
+		case proto.OpCreate2:
+			p.creates = append(p.creates, w)
+			p.container = p.container || w.mode == proto.ModeContainer
+		case proto.OpSetData:
+			p.sets = append(p.sets, w)
+		case proto.OpDelete:
+			p.deletes = append(p.deletes, w)
+		}
+	}
+	for _, s := range x.h.States {
+		x.observeAbsence(s)
+	}
+	for _, p := range x.paths {
+		p.arrange()
+	}
+}
+
+// whole reports whether a State is of one zxid.
+func whole(s *history.State) bool { return len(s.Nodes) > 0 && (s.Digest != "" || s.Final) }
+
+// observeAbsence notes what a whole tree does not hold.
+func (x *index) observeAbsence(s *history.State) {
+	if !whole(s) {
+		return
+	}
+	for name := range x.paths {
+		_, found := slices.BinarySearchFunc(s.Nodes, name, func(n history.Node, name string) int { return strings.Compare(n.Path, name) })
+		if !found && under(name, s.Nodes[0].Path) {
+			x.see(name, point{zxid: s.Zxid, rec: s})
+		}
+	}
+}
+
+// observeOp takes what a reply states.
+func (x *index) observeOp(o *history.Op) {
+	switch o.Op {
+	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
+		switch o.Code {
+		case proto.Ok:
+			p := point{zxid: o.Zxid, exists: true, stat: o.Stat, rec: o}
+			if o.Op == proto.OpGetData {
+				p.data = &o.Data
+			}
+			x.see(o.Path, p)
+			if o.Op == proto.OpGetChildren2 {
+				x.list(o)
+			}
+		case proto.ErrNoNode:
+			x.see(o.Path, point{zxid: o.Zxid, rec: o})
+		}
+	case proto.OpMulti:
+		x.observeMulti(o)
+	default:
+		x.observeWrite(o, &history.Part{Op: o.Op, Path: o.Path, Value: o.Value, Mode: o.Mode, Code: o.Code, Created: o.Created, Stat: o.Stat})
+	}
+}
+
+// list notes the children that a reply shows.
+func (x *index) list(o *history.Op) {
+	p := x.path(o.Path)
+	p.listings = append(p.listings, listing{zxid: o.Zxid, names: o.Children, rec: o})
+	for _, name := range o.Children {
+		x.see(strings.TrimSuffix(o.Path, "/")+"/"+name, point{zxid: o.Zxid, exists: true, rec: o})
+	}
+}
+
+// observeMulti takes what a multi states: what it did, or why it failed. Of
+// several changes of one znode only the last is there in the state of its zxid.
+func (x *index) observeMulti(o *history.Op) {
+	if o.Code != proto.Ok {
+		return
+	}
+	done := o.Done()
+	for i := range o.Parts {
+		p := &o.Parts[i]
+		same := func(q history.Part) bool { return q.Path == p.Path }
+		switch {
+		case done && p.Op != proto.OpCheck && !slices.ContainsFunc(o.Parts[i+1:], same),
+			!done && p.Code != proto.Ok && p.Code != proto.ErrRuntimeInconsistency && !slices.ContainsFunc(o.Parts[:i], same):
+			x.observeWrite(o, p)
+		}
+	}
+}
+
+// observeWrite takes what the answer to a write states.
+func (x *index) observeWrite(o *history.Op, p *history.Part) {
+	target := p.Path
+	switch p.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
+		switch p.Code {
+		case proto.Ok:
+			st := p.Stat
+			if st == nil {
+				st = &history.Stat{Czxid: o.Zxid, Mzxid: o.Zxid, Pzxid: o.Zxid}
+				if p.Mode.Ephemeral() {
+					st.Owner = o.Session
+				}
+			}
+			x.see(p.Created, point{zxid: o.Zxid, exists: true, stat: st, data: &p.Value, rec: o})
+		case proto.ErrNodeExists:
+			if !p.Mode.Sequential() {
+				x.see(target, point{zxid: o.Zxid, exists: true, rec: o})
+			}
+		case proto.ErrNoNode:
+			x.see(proto.Parent(target), point{zxid: o.Zxid, rec: o})
+		}
+	case proto.OpSetData, proto.OpDelete, proto.OpCheck:
+		switch p.Code {
+		case proto.Ok:
+			if p.Op == proto.OpDelete {
+				x.see(target, point{zxid: o.Zxid, rec: o})
+			} else if p.Stat != nil {
+				x.see(target, point{zxid: o.Zxid, exists: true, stat: p.Stat, data: &p.Value, rec: o})
+			}
+		case proto.ErrNoNode:
+			x.see(target, point{zxid: o.Zxid, rec: o})
+		case proto.ErrBadVersion, proto.ErrNotEmpty:
+			x.see(target, point{zxid: o.Zxid, exists: true, rec: o})
+		}
+	}
+}
+
+// arrange sorts the points into incarnations and absences.
+func (p *path) arrange() {
+	byCzxid := make(map[int64]*incarnation)
+	for _, pt := range p.points {
+		switch {
+		case !pt.exists:
+			p.absent = append(p.absent, pt)
+		case pt.stat == nil:
+			p.present = append(p.present, pt)
+		default:
+			in := byCzxid[pt.stat.Czxid]
+			if in == nil {
+				in = &incarnation{czxid: pt.stat.Czxid, span: span{from: pt.stat.Czxid}, owner: pt.stat.Owner}
+				byCzxid[in.czxid] = in
+				p.lives = append(p.lives, in)
+			}
+			in.extend(pt.zxid, pt.rec)
+			in.data = addVersion(in.data, pt.stat.Mzxid, pt.stat.Version, pt)
+			in.kids = addVersion(in.kids, pt.stat.Pzxid, pt.stat.Cversion, pt)
+		}
+	}
+	byZxid := func(a, b point) int { return cmp.Compare(a.zxid, b.zxid) }
+	slices.SortStableFunc(p.absent, byZxid)
+	slices.SortStableFunc(p.present, byZxid)
+	slices.SortFunc(p.lives, func(a, b *incarnation) int { return cmp.Compare(a.czxid, b.czxid) })
+	for _, in := range p.lives {
+		sortVersions(in.data)
+		sortVersions(in.kids)
+	}
+}
+
+func sortVersions(list []*version) {
+	slices.SortStableFunc(list, func(a, b *version) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.number, b.number))
+	})
+}
+
+// addVersion notes that a point shows the version of a zxid. Two numbers for one
+// zxid stay two versions, which contradict each other.
+func addVersion(list []*version, zxid int64, number int32, pt point) []*version {
+	var v *version
+	for i := len(list) - 1; i >= 0 && v == nil; i-- {
+		if list[i].from == zxid && list[i].number == number {
+			v = list[i]
+		}
+	}
+	if v == nil {
+		v = &version{span: span{from: zxid}, number: number}
+		list = append(list, v)
+	}
+	v.extend(pt.zxid, pt.rec)
+	if v.value == nil {
+		v.value = pt.data
+	}
+	return list
+}
+
+// alive returns the incarnation that is known to exist at zxid, nil if none is.
+func (p *path) alive(zxid int64) *incarnation {
+	in := p.before(zxid)
+	if in == nil || in.last < zxid {
+		return nil
+	}
+	return in
+}
+
+// before returns the latest incarnation that began by zxid.
+func (p *path) before(zxid int64) *incarnation {
+	i, found := slices.BinarySearchFunc(p.lives, zxid, func(in *incarnation, z int64) int { return cmp.Compare(in.czxid, z) })
+	if found {
+		return p.lives[i]
+	}
+	if i == 0 {
+		return nil
+	}
+	return p.lives[i-1]
+}
+
+// absentIn returns the first statement that there was no znode in (after, upTo].
+func (p *path) absentIn(after, upTo int64) *point {
+	i, _ := slices.BinarySearchFunc(p.absent, after+1, func(pt point, z int64) int { return cmp.Compare(pt.zxid, z) })
+	if i < len(p.absent) && p.absent[i].zxid <= upTo {
+		return &p.absent[i]
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package checkers
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// mark is a zxid that is known at a time.
+type mark struct {
+	at   history.Time
+	zxid int64
+	op   *history.Op
+}
+
+// realtime: what begins after something has ended comes behind it. A write that
+// was sent after a reply with some zxid had come, to whomever, has a later one,
+// and a read behind a sync shows at least every write that had been answered
+// when the sync was sent.
+func realtime(x *index, _ *Options, r *Result) {
+	var known []mark // by the time at which it was known
+	for _, o := range x.h.Ops {
+		if o.Answered() && o.Zxid > 0 {
+			known = append(known, mark{o.Return, o.Zxid, o})
+		}
+	}
+	slices.SortStableFunc(known, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
+	for i := 1; i < len(known); i++ { // the highest by then
+		if known[i].zxid < known[i-1].zxid {
+			known[i].zxid, known[i].op = known[i-1].zxid, known[i-1].op
+		}
+	}
+	before := func(t history.Time) *mark {
+		i, _ := slices.BinarySearchFunc(known, t, func(m mark, t history.Time) int { return cmp.Compare(m.at, t) })
+		if i == 0 {
+			return nil
+		}
+		return &known[i-1]
+	}
+	x.orderOfWrites(r, before)
+	x.orderOfSyncs(r)
+	x.onceOnly(r)
+}
+
+// orderOfWrites holds every transaction against the zxids known when its request
+// was sent.
+func (x *index) orderOfWrites(r *Result, before func(history.Time) *mark) {
+	n := 0
+	check := func(o *history.Op, zxid int64) {
+		n++
+		if m := before(o.Call); m != nil && m.zxid >= zxid {
+			r.violation(x, []record{m.op, o}, "a write became zxid %#x, though zxid %#x was known before it was sent", zxid, m.zxid)
+		}
+	}
+	for zxid, o := range x.ops {
+		check(o, zxid)
+	}
+	for _, w := range x.writes {
+		if w.done() && !w.op.Answered() {
+			check(w.op, w.zxid)
+		}
+	}
+	r.count(n, "writes")
+}
+
+// orderOfSyncs holds every read behind a sync against the writes that had been
+// answered when the sync was sent.
+func (x *index) orderOfSyncs(r *Result) {
+	var written []mark
+	for zxid, o := range x.ops {
+		written = append(written, mark{o.Return, zxid, o})
+	}
+	slices.SortFunc(written, func(a, b mark) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.zxid, b.zxid)) })
+	for i := 1; i < len(written); i++ {
+		if written[i].zxid < written[i-1].zxid {
+			written[i].zxid, written[i].op = written[i-1].zxid, written[i-1].op
+		}
+	}
+	n := 0
+	for _, c := range x.conns {
+		var sync *history.Op
+		for _, o := range c.ops {
+			if o.Op == proto.OpSync {
+				sync = o
+			}
+			if sync == nil || !o.Answered() || !sync.Answered() || sync.Code != proto.Ok || o.Zxid <= 0 {
+				continue
+			}
+			n++
+			i, _ := slices.BinarySearchFunc(written, sync.Call, func(m mark, t history.Time) int { return cmp.Compare(m.at, t) })
+			if i > 0 && written[i-1].zxid > o.Zxid {
+				r.violation(x, []record{written[i-1].op, sync, o}, "a reply behind a sync is of zxid %#x, though the write of zxid %#x had been answered before the sync was sent", o.Zxid, written[i-1].zxid)
+			}
+		}
+	}
+	r.count(n, "replies behind a sync")
+}
+
+// onceOnly: a transaction belongs to one request.
+func (x *index) onceOnly(r *Result) {
+	for _, o := range x.h.Ops {
+		if first := x.ops[o.Zxid]; first != nil && first != o && isWrite(o) && o.Answered() && o.Zxid > 0 {
+			r.violation(x, []record{first, o}, "two requests were answered with the zxid %#x of one transaction", o.Zxid)
+		}
+	}
+}
+
+// isWrite reports whether a request makes a transaction.
+func isWrite(o *history.Op) bool {
+	switch o.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpSetData, proto.OpDelete, proto.OpMulti, proto.OpCloseSession:
+		return true
+	}
+	return false
+}

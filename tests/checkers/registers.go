@@ -1,0 +1,222 @@
+package checkers
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// register is the state of one znode as the search sees it.
+type register struct {
+	exists  bool
+	version int32
+	value   string
+}
+
+// access is one use of a register: a write, or a read behind a sync.
+type access struct {
+	kind    proto.Op // create2, setData, delete, getData
+	value   string   // to write
+	expect  int32
+	code    proto.Code // of the answer
+	version int32      // that the answer shows
+	read    string
+	unknown bool // there was no answer
+	op      *history.Op
+}
+
+// registers searches, for every path that was written with setData, an order of
+// all its writes and synced reads that agrees with real time and with every
+// answer. It trusts neither zxids nor versions to find one.
+func registers(x *index, o *Options, r *Result) {
+	byPath := x.accesses()
+	end := time.Now().Add(o.Search)
+	n, searched := 0, 0
+	for _, name := range x.names {
+		ops := byPath[name]
+		if len(ops) == 0 {
+			continue
+		}
+		n += len(ops)
+		left := time.Until(end)
+		if left <= 0 {
+			r.Undecided = append(r.Undecided, name+": no time was left")
+			continue
+		}
+		searched++
+		switch porcupine.CheckOperationsTimeout(model(), ops, left) {
+		case porcupine.Illegal:
+			r.violation(x, x.smallest(ops), "%s: no order of its %d writes and synced reads explains all answers", name, len(ops))
+		case porcupine.Unknown:
+			r.Undecided = append(r.Undecided, fmt.Sprintf("%s: %d accesses, not within %v", name, len(ops), o.Search))
+		}
+	}
+	r.count(searched, "registers")
+	r.count(n, "accesses")
+}
+
+// model is a register for porcupine.
+func model() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return register{} },
+		Step: func(state, input, _ any) (bool, any) {
+			s, ok := input.(*access).step(state.(register))
+			return ok, s
+		},
+	}
+}
+
+// step reports whether an access can have had its answer in a state, and the
+// state behind it.
+func (a *access) step(s register) (register, bool) {
+	code, next := a.outcome(s)
+	if a.unknown {
+		return next, true
+	}
+	if code != a.code {
+		return s, false
+	}
+	if code != proto.Ok || a.kind == proto.OpDelete {
+		return next, true
+	}
+	if a.kind == proto.OpGetData {
+		return s, s.version == a.version && s.value == a.read
+	}
+	return next, next.version == a.version
+}
+
+// outcome is what a register does.
+func (a *access) outcome(s register) (proto.Code, register) {
+	switch {
+	case a.kind == proto.OpCreate2 && s.exists:
+		return proto.ErrNodeExists, s
+	case a.kind == proto.OpCreate2:
+		return proto.Ok, register{exists: true, value: a.value}
+	case !s.exists:
+		return proto.ErrNoNode, s
+	case a.kind == proto.OpGetData:
+		return proto.Ok, s
+	case a.expect != -1 && a.expect != s.version:
+		return proto.ErrBadVersion, s
+	case a.kind == proto.OpDelete:
+		return proto.Ok, register{}
+	}
+	return proto.Ok, register{exists: true, version: s.version + 1, value: a.value}
+}
+
+// accesses collects what the search is about, by path.
+func (x *index) accesses() map[string][]porcupine.Operation {
+	written := make(map[string]bool)
+	others := make(map[string]bool) // end by themselves, or have names made up
+	for _, w := range x.writes {
+		switch {
+		case w.kind == proto.OpSetData:
+			written[w.path] = true
+		case w.mode != proto.ModePersistent:
+			others[w.path] = true
+		}
+	}
+	byPath := make(map[string][]porcupine.Operation)
+	add := func(path string, a *access, call, ret history.Time) {
+		if !written[path] || others[path] {
+			return
+		}
+		if a.unknown {
+			ret = x.latest(a.op)
+		}
+		byPath[path] = append(byPath[path], porcupine.Operation{ClientId: a.op.Client, Input: a, Call: call, Return: ret})
+	}
+	for _, w := range x.writes {
+		if a := accessOf(w); a != nil {
+			add(w.path, a, w.op.Call, w.op.Return)
+		}
+	}
+	for _, c := range x.conns {
+		for i, o := range c.ops {
+			if i == 0 || o.Op != proto.OpGetData || !o.Answered() {
+				continue
+			}
+			if sync := c.ops[i-1]; sync.Op == proto.OpSync && sync.Answered() && sync.Code == proto.Ok {
+				a := &access{kind: proto.OpGetData, code: o.Code, read: o.Data, op: o}
+				if o.Stat != nil {
+					a.version = o.Stat.Version
+				}
+				add(o.Path, a, sync.Call, o.Return)
+			}
+		}
+	}
+	return byPath
+}
+
+// accessOf is a write as the search sees it; nil if it tells nothing, as the
+// parts of a multi that failed for another's sake.
+func accessOf(w *write) *access {
+	a := &access{kind: w.kind, value: w.value, expect: w.version, code: w.code, unknown: !w.op.Answered(), op: w.op}
+	failed := w.op.Answered() && !w.op.Done()
+	if w.op.Op == proto.OpMulti && failed {
+		first := slices.IndexFunc(w.op.Parts, func(p history.Part) bool { return p.Code != proto.Ok })
+		if first < 0 || w.op.Parts[first].Path != w.path || w.op.Parts[first].Value != w.value || first > 0 && w.op.Parts[0].Path == w.path {
+			return nil
+		}
+	}
+	switch {
+	case a.unknown:
+	case w.stat != nil:
+		a.version = w.stat.Version
+	case !failed && w.kind == proto.OpSetData:
+		return nil
+	}
+	return a
+}
+
+// latest is the last moment at which a request without a reply can have been
+// executed: when its session was attached anew, or was known to be over. What an
+// abandoned connection left behind is refused from then on.
+func (x *index) latest(o *history.Op) history.Time {
+	for _, s := range x.life(o.Session).changes {
+		if s.Call > o.Call && s.Conn != o.Conn && (s.Change == history.Attached || s.Change == history.Expired) {
+			return s.At
+		}
+	}
+	return math.MaxInt64
+}
+
+// smallest shortens a history without a linearization as far as its end goes:
+// the shortest beginning that has none, of which the last accesses are shown.
+func (x *index) smallest(ops []porcupine.Operation) []record {
+	ops = slices.Clone(ops)
+	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int {
+		return int(max(-1, min(1, a.Return-b.Return)))
+	})
+	illegal := func(n int) bool {
+		begin := slices.Clone(ops[:n])
+		for _, later := range ops[n:] { // they may have been executed already
+			if n > 0 && later.Call < ops[n-1].Return && later.Input.(*access).kind != proto.OpGetData {
+				a := *later.Input.(*access)
+				a.unknown = true
+				later.Input, later.Return = &a, math.MaxInt64
+				begin = append(begin, later)
+			}
+		}
+		return porcupine.CheckOperationsTimeout(model(), begin, time.Second) == porcupine.Illegal
+	}
+	low, high := 0, len(ops)
+	for high-low > 1 {
+		if mid := (low + high) / 2; illegal(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	var records []record
+	for _, op := range ops[max(0, high-12):high] {
+		records = append(records, op.Input.(*access).op)
+	}
+	return records
+}

@@ -1,0 +1,104 @@
+package checkers
+
+import (
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// sessions: on every connection replies come in the order of the requests and
+// none is left out; through all connections of a session zxids never go back;
+// what was sent on a connection is not executed after the session has gone on
+// elsewhere.
+func sessions(x *index, _ *Options, r *Result) {
+	replies, moves := 0, 0
+	for _, l := range x.sessions() {
+		if l.id == 0 {
+			continue
+		}
+		var newest frame // the reply with the highest zxid so far
+		for i, c := range l.conns {
+			if i > 0 {
+				moves++
+			}
+			c.inOrder(x, r)
+			for _, f := range c.frames {
+				if f.op == nil || f.op.Zxid <= 0 {
+					continue
+				}
+				replies++
+				if newest.op != nil && f.op.Zxid < newest.op.Zxid {
+					r.violation(x, []record{newest.op, f.op}, "session %#x: zxid %#x was shown, and then %#x", l.id, newest.op.Zxid, f.op.Zxid)
+				} else {
+					newest = f
+				}
+			}
+		}
+		l.leftBehind(x, r)
+	}
+	r.count(len(x.lives), "sessions")
+	r.count(replies, "replies")
+	r.count(moves, "moves to another connection")
+}
+
+// inOrder checks the order of the replies on one connection.
+func (c *connection) inOrder(x *index, r *Result) {
+	sent := 0
+	var last *history.Op
+	for _, f := range c.frames {
+		o := f.op
+		switch {
+		case o == nil:
+			continue
+		case o.Bad != "":
+			r.violation(x, []record{o}, "connection %d: a reply that cannot be understood: %s", c.id, o.Bad)
+		case o.Sent == 0:
+			r.violation(x, []record{o}, "connection %d: a reply that nobody waits for", c.id)
+			continue
+		case o.Sent < sent:
+			r.violation(x, []record{last, o}, "connection %d: the reply to request %d came behind that to request %d", c.id, o.Sent, sent)
+		case o.Sent > sent+1 && o.Op != proto.OpAuth:
+			c.skipped(x, r, sent, o)
+		}
+		if o.Sent > sent {
+			sent, last = o.Sent, o
+		}
+	}
+}
+
+// skipped reports requests that were never answered though a later one was. The
+// others come later on the connection and are reported for their order.
+func (c *connection) skipped(x *index, r *Result, sent int, o *history.Op) {
+	for _, q := range c.ops {
+		if q.Sent > sent && q.Sent < o.Sent && !q.Answered() {
+			r.violation(x, []record{q, o}, "connection %d: request %d has no reply, and request %d behind it has one", c.id, q.Sent, o.Sent)
+		}
+	}
+}
+
+// leftBehind checks that a request without a reply that turned out to be
+// executed was so before the session had its next reply elsewhere.
+func (l *life) leftBehind(x *index, r *Result) {
+	for i, c := range l.conns {
+		for _, o := range c.ops {
+			if o.Answered() || len(x.byOp[o]) == 0 || !x.byOp[o][0].done() {
+				continue
+			}
+			for _, later := range l.conns[i+1:] {
+				if f := later.firstReply(); f != nil && f.Zxid < x.byOp[o][0].zxid {
+					r.violation(x, []record{o, later.attach, f}, "session %#x: a request of connection %d was executed as zxid %#x, after connection %d had shown zxid %#x", l.id, c.id, x.byOp[o][0].zxid, later.id, f.Zxid)
+					break
+				}
+			}
+		}
+	}
+}
+
+// firstReply is the first reply that carries a zxid.
+func (c *connection) firstReply() *history.Op {
+	for _, f := range c.frames {
+		if f.op != nil && f.op.Zxid > 0 {
+			return f.op
+		}
+	}
+	return nil
+}
