@@ -198,8 +198,11 @@ func (k *call) failure() error {
 // do makes one request and waits for its answer, without repeating what was
 // sent. The call remains the caller's, who frees it, unless abandoned is true.
 func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //nolint:revive // the error is what callers look at first
+	c.mu.Lock()
+	losses := c.losses
+	c.mu.Unlock()
 	for {
-		if err := c.submit(ctx, k); err != nil {
+		if err := c.submit(ctx, k, losses); err != nil {
 			return err, false
 		}
 		select {
@@ -230,8 +233,9 @@ func (c *core) abandon(k *call) (sent, ok bool) {
 	return true, true
 }
 
-// submit hands a call to the connection, and waits for one if there is none.
-func (c *core) submit(ctx context.Context, k *call) error {
+// submit hands a call to the connection, and waits for one if there is none. It
+// fails if a session has been lost since losses: the call began before.
+func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 	fail := func(code Code, cause error) error {
 		return &Error{Op: k.op.String(), Path: k.path, Code: code, Err: cause}
 	}
@@ -240,7 +244,6 @@ func (c *core) submit(ctx context.Context, k *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	losses := c.losses
 	for {
 		switch {
 		case c.final != nil:

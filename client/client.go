@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -16,6 +14,7 @@ type Client struct {
 	core    *core
 	prefix  string // chroot and namespace
 	session int64  // operations must happen in it; 0: any
+	wrong   error  // about the namespace: every operation says so
 	retry   RetryPolicy
 }
 
@@ -59,15 +58,15 @@ func Connect(ctx context.Context, connectString string, opts ...Option) (*Client
 func (c *core) awaitFirst(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		change, state, final, why := c.change, c.last.State, c.final, c.why()
+		change, state, final, losses, why := c.change, c.last.State, c.final, c.losses, c.why()
 		c.mu.Unlock()
 		switch {
-		case state.Connected():
-			return nil
 		case final != nil:
 			return fmt.Errorf("client: connect: %w", final)
-		case state == StateLost:
-			return fmt.Errorf("client: connect: %w", ErrSessionExpired)
+		case c.cfg.session.ID != 0 && losses > 0:
+			return fmt.Errorf("client: connect: session %s: %w", sessionText(c.cfg.session.ID), ErrSessionExpired)
+		case state.Connected():
+			return nil
 		}
 		select {
 		case <-change:
@@ -85,13 +84,16 @@ func (c *core) awaitFirst(ctx context.Context) error {
 func (c *Client) Close() error { return c.core.close() }
 
 // Namespace returns a view of c in which "/x" stands for prefix + "/x". Watches
-// and results of the view show paths as the view sees them. prefix must be a path;
-// "/" changes nothing. It need not exist: see [CreateParents].
+// and results of the view show paths as the view sees them. "/" changes nothing. The
+// prefix need not exist: see [CreateParents]. If it is no path, every operation of
+// the view says so.
 func (c *Client) Namespace(prefix string) *Client {
 	v := *c
-	v.prefix = joinPath(c.prefix, prefix)
-	if v.prefix == "/" {
-		v.prefix = ""
+	if err := proto.ValidatePath(prefix); err != nil && v.wrong == nil {
+		v.wrong = fmt.Errorf("namespace %q: %w", prefix, err)
+	}
+	if prefix != "/" {
+		v.prefix += prefix
 	}
 	return &v
 }
@@ -108,9 +110,9 @@ func (c *Client) Retrying(p RetryPolicy) *Client {
 
 // check refuses a path before it is sent.
 func (c *Client) check(op proto.Op, path string) error {
-	err := proto.ValidatePath(path)
-	if err == nil && c.prefix != "" && !strings.HasPrefix(c.prefix, "/") {
-		err = errors.New("the namespace " + c.prefix + " is no path")
+	err := c.wrong
+	if err == nil {
+		err = proto.ValidatePath(path)
 	}
 	if err != nil {
 		return &Error{Op: op.String(), Path: path, Code: ErrBadArguments, Err: err}

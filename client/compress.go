@@ -45,8 +45,13 @@ func (gzipCompression) Decompress(stored []byte, limit int) ([]byte, error) {
 	return data, err
 }
 
-// decompress is for what was read with [Compressed].
+// decompress is for what was read with [Compressed]. A znode without data, as
+// CreateParents makes them, was never compressed.
 func (c *core) decompress(stored []byte) ([]byte, error) {
+	if len(stored) == 0 {
+		return stored, nil
+	}
+
 	data, err := c.cfg.compression.Decompress(stored, c.cfg.maxReply)
 	if err != nil {
 		return nil, fmt.Errorf("the data cannot be decompressed: %w", err)

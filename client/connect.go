@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -40,9 +41,14 @@ func (c *core) connect() (l *link, last bool, err error) {
 	}
 	// Whatever the handshake waits for, it ends with ctx.
 	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	l, err = c.handshake(ctx, conn, t)
+	g, err := c.handshake(ctx, conn, t)
 	if !unhook() && err == nil {
-		err = ctx.Err()
+		err = errTooLate
+	}
+	if err == nil {
+		if l, err = c.adopt(g, t); err != nil {
+			g.giveUp()
+		}
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -50,6 +56,9 @@ func (c *core) connect() (l *link, last bool, err error) {
 	}
 	return l, last, nil
 }
+
+// errTooLate is why a handshake fails that the limit for it has ended.
+var errTooLate = errors.New("no answer in time")
 
 // dial opens a connection, encrypted if that was asked for.
 func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
@@ -74,9 +83,8 @@ func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
 	return secure, nil
 }
 
-// handshake opens or resumes the session, proves who we are, and makes the link
-// the current one.
-func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*link, error) {
+// handshake opens or resumes the session and proves who we are.
+func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*greeting, error) {
 	c.mu.Lock()
 	old, zxid := c.sess, c.lastZxid
 	auths := c.auths
@@ -89,7 +97,7 @@ func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*link, e
 	if q.Passwd == nil {
 		q.Passwd = make([]byte, proto.PasswordSize)
 	}
-	h := &greeting{conn: conn, frames: newFrameReader(conn, c.cfg.maxReply)}
+	h := &greeting{conn: conn, frames: newFrameReader(conn, c.cfg.maxReply), old: old.ID, began: began}
 	a, err := h.connect(&q)
 	if err != nil {
 		return nil, handshakeError(ctx, err)
@@ -106,14 +114,15 @@ func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*link, e
 	if err := c.authenticate(h, auths, t); err != nil {
 		return nil, handshakeError(ctx, err)
 	}
-	s := Session{ID: a.SessionID, Password: a.Passwd, Timeout: time.Duration(a.TimeOut) * time.Millisecond}
-	return c.adopt(h, t, old.ID, s, a.ReadOnly, began)
+	h.session = Session{ID: a.SessionID, Password: a.Passwd, Timeout: time.Duration(a.TimeOut) * time.Millisecond}
+	h.readOnly = a.ReadOnly
+	return h, nil
 }
 
 // handshakeError prefers the limit as the cause: it is what closed conn.
 func handshakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return errors.New("no answer in time")
+		return errTooLate
 	}
 	return err
 }
@@ -131,11 +140,11 @@ func (c *core) refused(old Session) error {
 	return ErrSessionExpired
 }
 
-// adopt starts the link, unless the session has ended meanwhile.
-func (c *core) adopt(h *greeting, t target, old int64, s Session, readOnly bool, began time.Time) (*link, error) {
+// adopt makes a link of a connection, unless the session has ended meanwhile.
+func (c *core) adopt(h *greeting, t target) (*link, error) {
 	now := time.Now()
 	l := &link{
-		core: c, conn: h.conn, addr: t.addr, target: t.addr, session: s.ID, readOnly: readOnly, fresh: old == 0,
+		core: c, conn: h.conn, addr: t.addr, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		lastSend: now, lastRecv: now, began: now,
 	}
@@ -144,13 +153,13 @@ func (c *core) adopt(h *greeting, t target, old int64, s Session, readOnly bool,
 	switch {
 	case c.final != nil:
 		return nil, c.final
-	case c.sess.ID != old:
+	case c.sess.ID != h.old:
 		return nil, ErrSessionExpired
 	}
-	c.sess = s
-	c.lastContact = began
-	if !readOnly {
-		c.lastConfirmed = began
+	c.sess = h.session
+	c.lastContact = h.began
+	if !h.readOnly {
+		c.lastConfirmed = h.began
 	}
 	if !now.Before(c.deadline()) {
 		c.lose(errors.New("the handshake took longer than the session's timeout"))
@@ -160,16 +169,32 @@ func (c *core) adopt(h *greeting, t target, old int64, s Session, readOnly bool,
 	l.wg.Add(2)
 	go l.write()
 	go l.read(h.frames)
-	if readOnly {
-		c.wg.Go(func() { c.seekQuorum(l) })
+	if h.readOnly {
+		names := slices.Clone(c.hosts.names)
+		c.wg.Go(func() { c.seekQuorum(l, names) })
 	}
 	return l, nil
 }
 
 // greeting is a connection before its link begins.
 type greeting struct {
-	conn   net.Conn
-	frames *frameReader
+	conn     net.Conn
+	frames   *frameReader
+	old      int64     // the session that was to be resumed, 0: a new one
+	began    time.Time // before anything was sent
+	session  Session
+	readOnly bool
+}
+
+// giveUp ends the session that the server has just opened or resumed, and that
+// nobody wants any more, so that what it holds is free at once.
+func (h *greeting) giveUp() {
+	if h.conn.SetWriteDeadline(time.Now().Add(leastConnectTime)) != nil {
+		return
+	}
+	b, mark := proto.BeginFrame(nil)
+	q := proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}
+	_, _ = h.conn.Write(proto.EndFrame(q.Append(b), mark)) // the timeout ends it otherwise
 }
 
 // connect asks for the session.

@@ -156,7 +156,7 @@ func (c *core) disconnected(l *link) {
 		a.ready <- ErrConnectionLoss
 	}
 	c.watches.disconnected()
-	c.hosts.last = l.target
+	c.hosts.last = l.addr
 	c.hosts.restart()
 	if l.readOnly {
 		c.sess = Session{} // it was of that server alone

@@ -142,6 +142,9 @@ func (c *Client) createRequest(path string, data []byte, o *createOptions) (requ
 		valid += "1" // the server appends more digits: "/dir/" is a path then
 	}
 	if err == nil {
+		err = c.wrong
+	}
+	if err == nil {
 		err = proto.ValidatePath(valid)
 	}
 	if err != nil {
@@ -181,23 +184,27 @@ func (c *Client) createWithParents(ctx context.Context, q request, o *createOpti
 			return "", Stat{}, err
 		}
 		// Somebody may delete what is empty at once: then once more.
-		if err := c.createParents(ctx, q.path, o.is(CreateParentContainers)); err != nil {
+		created, perr := c.createParents(ctx, q.path, o.is(CreateParentContainers))
+		if perr != nil {
+			return "", Stat{}, perr
+		}
+		if !created {
 			return "", Stat{}, err
 		}
 	}
 }
 
 // createParents creates what is missing above path, the chroot and the namespace
-// included.
-func (c *Client) createParents(ctx context.Context, path string, containers bool) error {
+// included. It reports false if there is nothing above.
+func (c *Client) createParents(ctx context.Context, path string, containers bool) (bool, error) {
 	root := *c
 	root.prefix = ""
 	full := joinPath(c.prefix, path)
 	parent := full[:strings.LastIndexByte(full, '/')]
 	if parent == "" {
-		return nil
+		return false, nil
 	}
-	return root.ensure(ctx, parent, len(c.prefix), containers)
+	return true, root.ensure(ctx, parent, len(c.prefix), containers)
 }
 
 // ensure creates a path and what is missing above it: from below, since most of
@@ -215,6 +222,12 @@ func (c *Client) ensure(ctx context.Context, path string, prefix int, containers
 		err := c.finish(c.perform(ctx, q))
 		if err == nil || errors.Is(err, ErrNodeExists) {
 			return nil
+		}
+		if errors.Is(err, ErrNoAuth) {
+			// The parent's permission is checked before anything else.
+			if _, found, xerr := c.Exists(ctx, path); xerr == nil && found {
+				return nil
+			}
 		}
 		i := strings.LastIndexByte(path, '/')
 		if !errors.Is(err, ErrNoNode) || i == 0 {

@@ -174,9 +174,9 @@ var errQuorumFound = errors.New("another server has a quorum")
 
 // seekQuorum looks for a server with a quorum while a link is to one without,
 // and ends the link when there is one.
-func (c *core) seekQuorum(l *link) {
+func (c *core) seekQuorum(l *link, names []string) {
 	pause := newBackoff(seekBase, seekMax)
-	h := newHosts(&c.cfg, c.hosts.names)
+	h := newHosts(&c.cfg, names)
 	for {
 		pause.sleep(c.ctx)
 		select {

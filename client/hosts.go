@@ -14,7 +14,9 @@ import (
 // connects uses it, but for update.
 type hosts struct {
 	cfg   *config
-	names []string // host:port, as configured
+	seed  []string // host:port, as in the connect string
+	names []string // newer ones from the ensemble's configuration, or seed
+	again bool     // the round before reached nobody
 	round []target // what is left of this round
 	last  string   // the address that worked last
 }
@@ -26,14 +28,20 @@ type target struct {
 }
 
 func newHosts(cfg *config, names []string) *hosts {
-	return &hosts{cfg: cfg, names: names}
+	return &hosts{cfg: cfg, seed: names, names: names}
 }
 
 // next returns the next address. last says that all of this round have been
 // tried then; the next round looks the names up again.
 func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
 	if len(h.round) == 0 {
-		if h.round, err = h.lookUp(ctx); len(h.round) == 0 {
+		// Addresses that the servers know one another by may mean nothing here.
+		names := h.names
+		if h.again {
+			names = h.seed
+		}
+		h.again = !h.again
+		if h.round, err = h.lookUp(ctx, names); len(h.round) == 0 {
 			return target{}, true, err
 		}
 	}
@@ -43,13 +51,13 @@ func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
 
 // restart begins a new round at the next call of next, in which the server that
 // was used last comes last: it has just gone.
-func (h *hosts) restart() { h.round = nil }
+func (h *hosts) restart() { h.round, h.again = nil, false }
 
-// lookUp returns all addresses of all names in random order, each once.
-func (h *hosts) lookUp(ctx context.Context) ([]target, error) {
+// lookUp returns all addresses of names in random order, each once.
+func (h *hosts) lookUp(ctx context.Context, names []string) ([]target, error) {
 	var all []target
 	var failed []string
-	for _, name := range h.names {
+	for _, name := range names {
 		addrs, err := h.addrs(ctx, name)
 		if err != nil {
 			failed = append(failed, err.Error())

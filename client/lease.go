@@ -47,7 +47,6 @@ type Lease struct {
 // Lease takes a lease on the current session. It has to be released.
 // It waits for a session, and until the leader has confirmed it.
 func (c *Client) Lease(ctx context.Context) (*Lease, error) {
-	fresh := false
 	for {
 		c.core.mu.Lock()
 		var err error
@@ -69,16 +68,9 @@ func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 			return l, nil
 		}
 		c.core.mu.Unlock()
-		if fresh {
-			// The answer took longer than a lease lasts.
-			if err := ctx.Err(); err != nil {
-				return nil, &Error{Op: "lease", Err: context.Cause(ctx)}
-			}
-		}
 		if err := c.Sync(ctx, "/"); err != nil {
 			return nil, err
 		}
-		fresh = true
 	}
 }
 

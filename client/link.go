@@ -17,7 +17,6 @@ type link struct {
 	core    *core
 	conn    net.Conn
 	addr    string
-	target  string // what hosts calls it
 	session int64
 	fresh   bool          // the session began with it
 	wake    chan struct{} // capacity 1: there is output

@@ -57,8 +57,8 @@ func WithLazy() Option { return func(c *config) { c.lazy = true } }
 // operation ends with [ErrSessionExpired] from then on.
 func WithoutNewSession() Option { return func(c *config) { c.noNewSession = true } }
 
-// WithReadOnly accepts a server that has lost its quorum and answers reads only,
-// if no other can be found. The state is StateReadOnly then, writes are refused
+// WithReadOnly accepts a server that has lost its quorum and answers reads only
+// as well. The state is StateReadOnly then, writes are refused
 // with [ErrNotReadOnly], and a server with a quorum is looked for meanwhile.
 func WithReadOnly() Option { return func(c *config) { c.readOnly = true } }
 

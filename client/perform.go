@@ -27,9 +27,15 @@ type request struct {
 // perform makes a request, repeats it as the policy says, and returns the
 // answered call, which the caller frees; nil with an error.
 func (c *Client) perform(ctx context.Context, q request) (*call, error) {
+	k, _, err := c.performAgain(ctx, q)
+	return k, err
+}
+
+// performAgain is perform, and reports whether the request was repeated.
+func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated bool, _ error) {
 	if !q.noCheck {
 		if err := c.check(q.op, q.path); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	var r retrying
@@ -41,20 +47,20 @@ func (c *Client) perform(ctx context.Context, q request) (*call, error) {
 			k.watcher = c.newWatch(q.path, q.kind)
 		}
 		err, abandoned := c.core.do(ctx, k)
-		if err == nil || q.op == proto.OpExists && k.code == ErrNoNode && !abandoned {
-			return k, nil
+		if err == nil || !abandoned && q.op == proto.OpExists && k.code == ErrNoNode {
+			return k, r.failed > 0, nil
 		}
 		if !abandoned {
 			c.core.free(k)
 		}
 		if !repeatable(err, q.safe) {
-			return nil, err
+			return nil, r.failed > 0, err
 		}
 		if r.policy == nil {
 			r = retrying{policy: c.retry, began: time.Now()}
 		}
 		if !r.again(ctx) {
-			return nil, err
+			return nil, r.failed > 1, err
 		}
 	}
 }

@@ -34,6 +34,14 @@ func protect(path string) (protected, mark string) {
 func (c *Client) createProtected(ctx context.Context, q request, o *createOptions) (string, Stat, error) {
 	asked := q.path
 	var mark string
+	if o.is(Ephemeral) {
+		// A znode of an earlier session is none of ours, and goes by itself.
+		v, err := c.inThisSession(ctx)
+		if err != nil {
+			return "", Stat{}, restorePath(err, asked)
+		}
+		c = v
+	}
 	q.path, mark = protect(q.path)
 	r := retrying{policy: c.retry, began: time.Now()}
 	for {

@@ -21,6 +21,7 @@ type frameReader struct {
 	buf   []byte // buf[off:end] is unread
 	off   int
 	end   int
+	full  bool // the last read filled it: there is more than it holds
 }
 
 func newFrameReader(r io.Reader, limit int) *frameReader {
@@ -51,6 +52,7 @@ func (f *frameReader) fill(n int) error {
 		f.room(n)
 		m, err := f.r.Read(f.buf[f.end:])
 		f.end += m
+		f.full = f.end == len(f.buf)
 		if err != nil && f.end-f.off < n {
 			if errors.Is(err, io.EOF) && f.end > f.off {
 				err = io.ErrUnexpectedEOF
@@ -67,6 +69,9 @@ func (f *frameReader) room(n int) {
 		f.off, f.end = 0, 0
 		if len(f.buf) > readBuffer && n <= readBuffer {
 			f.buf = make([]byte, readBuffer) // one large frame does not hold memory for ever
+		}
+		if f.full && len(f.buf) < readBuffer {
+			f.buf = make([]byte, 2*len(f.buf))
 		}
 	}
 	if f.end < len(f.buf) && f.off+n <= len(f.buf) {

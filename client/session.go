@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Session identifies a session. Whoever has it can resume the session with
 // [WithSession]: the password is a secret.
@@ -38,6 +41,29 @@ func (c *Client) InSession(id int64) *Client {
 	return &v
 }
 
+// inThisSession returns c for the current session only, and waits for one.
+func (c *Client) inThisSession(ctx context.Context) (*Client, error) {
+	if c.session != 0 {
+		return c, nil
+	}
+	for {
+		c.core.mu.Lock()
+		id, change, final, code := c.core.sess.ID, c.core.change, c.core.final, c.core.finalCode
+		c.core.mu.Unlock()
+		switch {
+		case final != nil:
+			return nil, &Error{Op: "create2", Code: code, Err: final}
+		case id != 0:
+			return c.InSession(id), nil
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return nil, &Error{Op: "create2", Err: context.Cause(ctx)}
+		}
+	}
+}
+
 // deadline is SessionDeadline; c.mu is held.
 func (c *core) deadline() time.Time {
 	if c.sess.ID == 0 {
@@ -70,6 +96,7 @@ func (c *core) lose(cause error) {
 	c.watches.endAll(ErrSessionExpired)
 	if c.link != nil {
 		c.link.fail(ErrSessionExpired)
+		c.link = nil // what begins now is not of the session that has ended
 	}
 	if c.cfg.noNewSession && c.final == nil {
 		c.final, c.finalCode = ErrSessionExpired, ErrSessionExpired

@@ -90,6 +90,26 @@ func (w *Watch) Remove(ctx context.Context) error {
 	return nil
 }
 
+// Check asks the server whether it keeps the watch. A watch that has ended is not
+// asked about.
+func (w *Watch) Check(ctx context.Context) (bool, error) {
+	c := w.core
+	c.mu.Lock()
+	over, typ := w.over, [...]proto.WatcherType{
+		proto.WatcherData, proto.WatcherData, proto.WatcherChildren, proto.WatcherPersistent, proto.WatcherPersistentRecursive,
+	}[w.kind]
+	c.mu.Unlock()
+	if over {
+		return false, nil
+	}
+	view := &Client{core: c, prefix: w.prefix, retry: c.cfg.retry}
+	err := view.finish(view.perform(ctx, request{op: proto.OpCheckWatches, path: w.Path(), num: int32(typ), safe: true}))
+	if errors.Is(err, ErrNoWatcher) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // deliver puts an event into the channel; core.mu is held, so that nobody else
 // sends.
 func (w *Watch) deliver(e Event) {

@@ -111,12 +111,13 @@ func (t *watchTable) sweep(path string, p *watchedPath) *call {
 	}
 	var k *call
 	if l := t.core.link; extra != 0 && l != nil {
-		if what, ok := removal(extra, wanted); ok {
+		for _, r := range removals(extra, wanted) {
+			t.abandonSweep(k)
 			k = t.core.calls.Get().(*call)
-			k.op, k.path, k.num = proto.OpRemoveWatches, path, int32(what)
+			k.op, k.path, k.num = proto.OpRemoveWatches, path, int32(r.typ)
 			l.push(k)
 			l.kick()
-			p.server &^= extra
+			p.server &^= r.what
 		}
 	}
 	if wanted == 0 && p.server == 0 {
@@ -125,24 +126,30 @@ func (t *watchTable) sweep(path string, p *watchedPath) *call {
 	return k
 }
 
-// removal chooses what removeWatches is asked for. Before ZooKeeper 3.9 the
+// removal is one removeWatches, and what the server drops by it.
+type removal struct {
+	typ  proto.WatcherType
+	what armed
+}
+
+// removals chooses what removeWatches is asked for. Before ZooKeeper 3.9 the
 // types for standard watches damage a persistent one on the same path: then a
 // standard watch that nobody wants is left to its event.
-func removal(extra, wanted armed) (proto.WatcherType, bool) {
-	switch {
-	case wanted == 0:
-		return proto.WatcherAny, true
-	case extra&standard == extra && wanted&^standard == 0:
-		if extra == armedData {
-			return proto.WatcherData, true
-		}
-		return proto.WatcherChildren, true
-	case extra == armedPersistent:
-		return proto.WatcherPersistent, true
-	case extra == armedRecursive:
-		return proto.WatcherPersistentRecursive, true
+func removals(extra, wanted armed) (list []removal) {
+	if wanted == 0 {
+		return []removal{{proto.WatcherAny, extra}}
 	}
-	return 0, false
+	for _, r := range []removal{
+		{proto.WatcherPersistent, armedPersistent},
+		{proto.WatcherPersistentRecursive, armedRecursive},
+		{proto.WatcherData, armedData},
+		{proto.WatcherChildren, armedChild},
+	} {
+		if extra&r.what != 0 && (r.what&standard == 0 || wanted&^standard == 0) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // abandonSweep leaves the answer to a removal to the reader.

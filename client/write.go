@@ -102,13 +102,10 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 // end.
 func (c *Client) Delete(ctx context.Context, path string, version int32, opts ...WriteOption) error {
 	o := writeOpts(opts)
-	q := request{op: proto.OpDelete, path: path, num: version}
-	err := c.finish(c.perform(ctx, q))
-	if o.idempotent && errors.Is(err, ErrConnectionLoss) {
-		q.safe = true
-		if err = c.finish(c.perform(ctx, q)); errors.Is(err, ErrNoNode) {
-			return nil // it may have been ours
-		}
+	k, repeated, err := c.performAgain(ctx, request{op: proto.OpDelete, path: path, num: version, safe: o.idempotent})
+	err = c.finish(k, err)
+	if repeated && errors.Is(err, ErrNoNode) {
+		return nil // it may have been ours
 	}
 	if o.guaranteed && undone(err) {
 		c.deleteInBackground(path, version)
