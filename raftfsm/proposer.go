@@ -46,6 +46,8 @@ type proposer struct {
 	halted  bool
 	seq     uint64
 	scratch []byte
+	turns   turns
+	waiting []uint8 // room for fill
 }
 
 // start sets the proposer to work; its goroutines are counted in background.
@@ -128,16 +130,7 @@ func (p *proposer) collect() []byte {
 	if p.scratch == nil {
 		p.scratch = make([]byte, batchHeaderSize, 4096)
 	}
-	b, ops := p.scratch[:batchHeaderSize], 0
-	for {
-		var own, others int
-		b, own = p.local.take(b, ops)
-		b, others = p.remote.take(b, ops+own)
-		if own+others == 0 {
-			break
-		}
-		ops += own + others
-	}
+	b, ops := p.fill(p.scratch[:batchHeaderSize])
 	if ops == 0 {
 		return nil
 	}
@@ -153,102 +146,28 @@ func (p *proposer) collect() []byte {
 	return append([]byte(nil), b...)
 }
 
-// remoteRuns holds the runs that other servers sent to this one, which leads.
-type remoteRuns struct {
-	wake func()
-
-	mu          sync.Mutex
-	room        sync.Cond // bytes went down or the incarnation ended; uses mu
-	incarnation uint64    // 0 while nothing is taken
-	runs        [][]byte
-	bytes       int // in runs
-}
-
-func newRemoteRuns(wake func()) *remoteRuns {
-	q := &remoteRuns{wake: wake}
-	q.room.L = &q.mu
-	return q
-}
-
-// open lets runs in that were sent to the incarnation.
-func (q *remoteRuns) open(incarnation uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.incarnation = incarnation
-}
-
-// close drops everything and lets nothing more in.
-func (q *remoteRuns) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.incarnation, q.runs, q.bytes = 0, nil, 0
-	q.room.Broadcast()
-}
-
-// add takes one encoded run that server origin sent to an incarnation of this
-// leader. It blocks while too much waits. It does not keep the slice.
-func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
-	if err := checkRun(origin, encoded); err != nil {
-		return fmt.Errorf("run from server %d: %w", origin, err)
-	}
-	q.mu.Lock()
-	for q.bytes > maxIntakeBytes && q.incarnation == incarnation {
-		q.room.Wait()
-	}
-	if q.incarnation == 0 || q.incarnation != incarnation {
-		q.mu.Unlock()
-		return errNewLeader
-	}
-	q.runs = append(q.runs, append([]byte(nil), encoded...))
-	q.bytes += len(encoded)
-	q.mu.Unlock()
-	q.wake()
-	return nil
-}
-
-// take is like intake.take.
-func (q *remoteRuns) take(dst []byte, ops int) ([]byte, int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.runs) == 0 {
-		return dst, 0
-	}
-	var h runHeader
-	if _, _, err := h.decode(q.runs[0]); err != nil { // add has checked it
-		return dst, 0
-	}
-	if ops > 0 && (ops+int(h.count) > maxBatchOps || len(dst)+len(q.runs[0]) > maxBatchBytes) {
-		return dst, 0
-	}
-	dst = append(dst, q.runs[0]...)
-	q.bytes -= len(q.runs[0])
-	q.room.Broadcast()
-	q.runs[0] = nil
-	q.runs = q.runs[1:]
-	return dst, int(h.count)
-}
-
-// checkRun says whether every server will be able to take the run apart. One
-// that got into the log and cannot be would stop them all.
-func checkRun(origin uint8, encoded []byte) error {
-	var h runHeader
-	b, rest, err := h.decode(encoded)
-	switch {
-	case err != nil:
-		return err
-	case len(rest) != 0:
-		return fmt.Errorf("%d bytes behind it", len(rest))
-	case h.server != origin:
-		return fmt.Errorf("it names server %d", h.server)
-	}
-	var c Command
-	for i := range h.count {
-		if b, err = c.decode(b); err != nil {
-			return fmt.Errorf("command %d of %d: %w", i+1, h.count, err)
+// fill appends runs to b, as many as fit into a batch, and returns how many
+// commands they hold. Servers take turns.
+func (p *proposer) fill(b []byte) (_ []byte, ops int) {
+	for {
+		p.waiting = p.remote.waiting(p.waiting[:0])
+		if !p.local.empty() {
+			p.waiting = append(p.waiting, ownTurn)
 		}
+		if len(p.waiting) == 0 {
+			return b, ops
+		}
+		origin := p.turns.next(p.waiting)
+		before, n := len(b), 0
+		if origin == ownTurn {
+			b, n = p.local.take(b, ops)
+		} else {
+			b, n = p.remote.take(origin, b, ops)
+		}
+		if n == 0 && ops > 0 {
+			return b, ops // the next batch begins with it
+		}
+		p.turns.had(origin, len(b)-before)
+		ops += n
 	}
-	if len(b) != 0 {
-		return fmt.Errorf("%d bytes behind its %d commands", len(b), h.count)
-	}
-	return nil
 }

@@ -1,0 +1,139 @@
+package raftfsm
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bulkRun is a run of one command with a body of some size.
+func bulkRun(t *testing.T, server uint8, size int) []byte {
+	t.Helper()
+	c := Command{Kind: KindSync, Body: make([]byte, size)}
+	q := newIntake(server, 1)
+	q.wake = func() {}
+	if err := q.propose(&c, true); err != nil {
+		t.Fatal(err)
+	}
+	run, n := q.take(nil, 0)
+	if n != 1 {
+		t.Fatalf("%d commands", n)
+	}
+	return run
+}
+
+// TestFairTurns: a server that sends without end holds up no other one: all
+// get the same number of bytes, this server included, and one that sends now
+// and then has its turn at once.
+func TestFairTurns(t *testing.T) {
+	t.Parallel()
+	n := newReplica(t).node
+	n.remote.open(3)
+	large4 := bulkRun(t, 4, 100<<10)
+	large, small := bulkRun(t, 2, 100<<10), bulkRun(t, 3, 10<<10)
+	for range 3 * maxLaneBytes / len(large) / 4 {
+		if err := n.remote.add(3, 2, large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 * maxLaneBytes / len(small) / 4 {
+		if err := n.remote.add(3, 3, small); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body := make([]byte, 50<<10)
+	for range 3 * maxLaneBytes / len(body) / 4 {
+		if err := n.intake.propose(&Command{Kind: KindSync, Body: body, Waiter: true}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &proposer{incarnation: 3, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote}
+	got := map[uint8]int{}
+	count := func() (alone map[uint8]int) {
+		t.Helper()
+		alone = map[uint8]int{}
+		var h batchHeader
+		runs, err := h.decode(p.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(runs) > 0 {
+			var r runHeader
+			b, rest, err := r.decode(runs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone[r.server] += len(b)
+			got[r.server] += len(b)
+			runs = rest
+		}
+		return alone
+	}
+	for range 20 {
+		count()
+	}
+	// Runs are not cut: one of 250 KiB is the least that can be had at once.
+	if most, least := max(got[1], got[2], got[3]), min(got[1], got[2], got[3]); most-least > maxBatchBytes {
+		t.Errorf("of 20 batches the servers had %v bytes", got)
+	}
+	if err := n.remote.add(3, 4, bulkRun(t, 4, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := count(), count(); first[4]+second[4] == 0 {
+		t.Errorf("a server that comes late waits behind the others: %v, %v", first, second)
+	}
+	// It has had far less than the others by now, and gets no more for that.
+	for range 10 {
+		if err := n.remote.add(3, 4, large4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second, third := count(), count(), count()
+	for server := uint8(1); server <= 3; server++ {
+		if first[server]+second[server]+third[server] == 0 {
+			t.Errorf("server %d waits behind one that comes late: %v, %v, %v", server, first, second, third)
+		}
+	}
+}
+
+// TestLanes: while too much of one server waits, that one is held up and no
+// other, until the proposer has had some of it.
+func TestLanes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		q := newRemoteRuns(func() {})
+		q.open(3)
+		run := bulkRun(t, 2, 1<<20)
+		added := 0
+		blocked := make(chan error)
+		go func() {
+			for {
+				if err := q.add(3, 2, run); err != nil {
+					blocked <- err
+					return
+				}
+				added++
+			}
+		}()
+		synctest.Wait()
+		if before := added; before*len(run) > maxLaneBytes+2*len(run) || before < 2 {
+			t.Fatalf("%d runs of %d bytes wait", before, len(run))
+		}
+		if err := q.add(3, 3, bulkRun(t, 3, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		before := added
+		for range 2 {
+			if _, n := q.take(2, nil, 0); n != 1 {
+				t.Fatal("nothing to take")
+			}
+		}
+		synctest.Wait()
+		if added != before+2 {
+			t.Fatalf("%d runs came in for 2 that went", added-before)
+		}
+		q.close()
+		if err := <-blocked; err != errNewLeader {
+			t.Fatal(err)
+		}
+	})
+}
