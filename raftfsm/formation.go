@@ -199,7 +199,9 @@ func (f *formation) describe() *probe {
 // answer is what this server says to a probe.
 func (f *formation) answer(p *probe, from peer.Identity) *probe {
 	mine := f.describe()
-	if p.Join && mine.Leading {
+	// A member that was removed may never have been told, so the leader does not
+	// wait for it to ask.
+	if mine.Leading && (p.Join || p.Phase == phaseMember) {
 		mine.Admitted, mine.Refusal = f.join(p, from)
 	}
 	mine.Join = false

@@ -98,8 +98,11 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 
 // join answers a server that wants to be let in, on the leader. It is told to
 // start its Raft when it belongs to the membership; the leader then adds it.
-func (e *ensemble) join(p *probe, _ peer.Identity) (*admission, string) {
+func (e *ensemble) join(p *probe, from peer.Identity) (*admission, string) {
 	cluster := e.hub.Identity().Cluster
+	if p.Phase == phaseMember && (from.Cluster != cluster || from.ServerID != string(p.As)) {
+		return nil, "it belongs to another ensemble"
+	}
 	if serverOf(p.As) != p.ID {
 		return nil, fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}

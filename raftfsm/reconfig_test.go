@@ -338,3 +338,29 @@ func leaderDies(t *testing.T, after time.Duration) {
 	}
 	c.settled()
 }
+
+// TestComesBackWithoutHavingLeft: a server that was removed while it could not
+// be told still takes itself for a member. When it is added again the leader
+// has to find it.
+func TestComesBackWithoutHavingLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		c.net.Partition([]string{hostOf(1)}, []string{hostOf(2), hostOf(3)})
+		r := c.rigs[2]
+		s := r.attach(time.Minute)
+		if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, "", "1", "", -1) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.awaitIDs("2,3 voting 2,3 others ")
+		c.net.Rejoin([]string{hostOf(1)}, []string{hostOf(2), hostOf(3)})
+		time.Sleep(10 * time.Second)
+		if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, serverLine(1), "", "", -1) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.awaitIDs("1,2,3 voting 1,2,3 others ")
+		c.rigs[1].awaitServed()
+		c.settled()
+	})
+}
