@@ -80,7 +80,7 @@ func (x *index) path(name string) *path {
 
 // see notes a point.
 func (x *index) see(name string, p point) {
-	if name == "" || p.zxid <= 0 {
+	if name == "" || p.zxid <= 0 || under(name, "/zookeeper") { // which the servers write themselves
 		return
 	}
 	at := x.path(name)

@@ -28,6 +28,8 @@ type access struct {
 	version int32      // that the answer shows
 	read    string
 	unknown bool // there was no answer
+	// executed says of one without an answer that somebody has seen its value.
+	executed bool
 	op      *history.Op
 }
 
@@ -128,7 +130,7 @@ func (x *index) accesses() map[string][]porcupine.Operation {
 			return
 		}
 		if a.unknown {
-			ret = x.latest(a.op)
+			ret = x.latest(a)
 		}
 		byPath[path] = append(byPath[path], porcupine.Operation{ClientId: a.op.Client, Input: a, Call: call, Return: ret})
 	}
@@ -157,7 +159,7 @@ func (x *index) accesses() map[string][]porcupine.Operation {
 // accessOf is a write as the search sees it; nil if it tells nothing, as the
 // parts of a multi that failed for another's sake.
 func accessOf(w *write) *access {
-	a := &access{kind: w.kind, value: w.value, expect: w.version, code: w.code, unknown: !w.op.Answered(), op: w.op}
+	a := &access{kind: w.kind, value: w.value, expect: w.version, code: w.code, unknown: !w.op.Answered(), executed: w.done(), op: w.op}
 	failed := w.op.Answered() && !w.op.Done()
 	if w.op.Op == proto.OpMulti && failed {
 		first := slices.IndexFunc(w.op.Parts, func(p history.Part) bool { return p.Code != proto.Ok })
@@ -176,12 +178,16 @@ func accessOf(w *write) *access {
 }
 
 // latest is the last moment at which a request without a reply can have been
-// executed: when its session was attached anew, or was known to be over. What an
-// abandoned connection left behind is refused from then on.
-func (x *index) latest(o *history.Op) history.Time {
-	for _, s := range x.life(o.Session).changes {
-		if s.Call > o.Call && s.Conn != o.Conn && (s.Change == history.Attached || s.Change == history.Expired) {
-			return s.At
+// executed. If somebody has seen what it wrote, that is when its session was
+// attached anew, or was known to be over: what an abandoned connection left
+// behind is refused from then on. If not, it may be behind everything, which is
+// as good as never.
+func (x *index) latest(a *access) history.Time {
+	if a.executed {
+		for _, s := range x.life(a.op.Session).changes {
+			if s.Call > a.op.Call && s.Conn != a.op.Conn && (s.Change == history.Attached || s.Change == history.Expired) {
+				return s.At
+			}
 		}
 	}
 	return math.MaxInt64
