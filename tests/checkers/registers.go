@@ -30,7 +30,7 @@ type access struct {
 	unknown bool // there was no answer
 	// executed says of one without an answer that somebody has seen its value.
 	executed bool
-	op      *history.Op
+	op       *history.Op
 }
 
 // registers searches, for every path that was written with setData, an order of
