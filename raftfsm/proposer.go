@@ -158,7 +158,8 @@ func (p *proposer) fill(b []byte) (_ []byte, ops int) {
 			return b, ops
 		}
 		origin := p.turns.next(p.waiting)
-		before, n := len(b), 0
+		before := len(b)
+		var n int
 		if origin == ownTurn {
 			b, n = p.local.take(b, ops)
 		} else {

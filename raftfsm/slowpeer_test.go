@@ -156,27 +156,22 @@ func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
 // TestRestoreFreesFirst: the old tree has gone before the new one is there. It
 // has the process to itself, since it looks at the heap.
 func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
-	r := start(t, memoryConfig())
-	defer r.close()
-	r.fillUp("large", 128)
-	m := r.machine
-	image, err := m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
+	r := newReplica(t)
+	l := newLeader(5, 0)
+	r.mustFeed(t, l.begin())
+	r.mustFeed(t, l.batch(attachCommand()))
+	data := make([]byte, 256<<10)
+	for i := range 128 {
+		r.mustFeed(t, l.batch(write(firstSession(), proto.OpCreate2,
+			&proto.CreateRequest{Path: fmt.Sprintf("/large%d", i), Data: data, ACL: proto.OpenACL()})))
 	}
-	m.fleeting = false
-	if image, err = m.Snapshot(); err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := image.(interface{ write(io.Writer) error }).write(&b); err != nil {
-		t.Fatal(err)
-	}
-	image.Release()
-	m.index-- // so that the snapshot is newer
+	b := r.snapshot(t)
+	r.index-- // so that the snapshot is newer
+	r.machine.index--
+	r.recorder.applied = nil // they hold what was written
 	before := heap()
-	end := &atTheEnd{Reader: bytes.NewReader(b.Bytes()), at: b.Len() - 100, then: heap}
-	if err := m.Restore(io.NopCloser(end)); err != nil {
+	end := &atTheEnd{Reader: bytes.NewReader(b), at: len(b) - 100, then: heap}
+	if err := r.machine.Restore(io.NopCloser(end)); err != nil {
 		t.Fatal(err)
 	}
 	if more := end.got - before; end.got == 0 || more > 8<<20 {
