@@ -28,13 +28,14 @@ func ephemerals(x *index, _ *Options, r *Result) {
 		for i, in := range p.lives {
 			if in.owner != 0 {
 				n++
-				x.owned(r, p, i, bounds)
+				owned(p, i, bounds)
 			}
 		}
 	}
 	for _, s := range x.h.States {
 		bounds.state(s)
 	}
+	x.owners(r)
 	ended := 0
 	for _, l := range x.sessions() {
 		b := bounds.at(l.id)
@@ -47,6 +48,23 @@ func ephemerals(x *index, _ *Options, r *Result) {
 	}
 	r.count(n, "ephemeral znodes")
 	r.count(ended, "ended sessions")
+}
+
+// owners: what was created as an ephemeral znode has an owner, and nothing else
+// has.
+func (x *index) owners(r *Result) {
+	for _, w := range x.writes {
+		if w.kind != proto.OpCreate2 || !w.done() || w.stat == nil {
+			continue
+		}
+		owner := int64(0)
+		if w.mode.Ephemeral() {
+			owner = w.op.Session
+		}
+		if w.stat.Owner != owner {
+			r.violation(x, []record{w.op}, "%s: created with mode %d by session %#x, and its owner is %#x", w.path, w.mode, w.op.Session, w.stat.Owner)
+		}
+	}
 }
 
 // bound is what is known of the zxid at which a session ended.
@@ -139,13 +157,10 @@ func (x *index) laterTransactions() func(history.Time) *history.Op {
 }
 
 // owned takes what one ephemeral znode says about its session.
-func (x *index) owned(r *Result, p *path, i int, all bounds) {
+func owned(p *path, i int, all bounds) {
 	in := p.lives[i]
 	b := all.at(in.owner)
 	b.lives(in.last, in.rec)
-	if o := x.ops[in.czxid]; o != nil && o.Session != in.owner {
-		r.violation(x, []record{o, in.rec}, "%s: session %#x has created it, and session %#x owns it", p.name, o.Session, in.owner)
-	}
 	gone, rec := int64(math.MaxInt64), record(nil)
 	if i+1 < len(p.lives) {
 		gone, rec = p.lives[i+1].czxid, p.lives[i+1].rec

@@ -20,6 +20,7 @@ type run struct {
 	seed    uint64
 	wrap    func(server int, nc net.Conn) net.Conn // between every client and its server; nil: nothing
 	trouble func(cl *zktest.Cluster)               // while the clients work
+	last    func(cl *zktest.Cluster)               // when the clients have ended
 	change  func(cfg *workload.Config)
 	alter   func(h *history.History) // before the check
 }
@@ -57,6 +58,9 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 		}
 		cl.WaitServing()
 		time.Sleep(10 * time.Second) // what was left behind expires, and followers catch up
+		if r.last != nil {
+			r.last(cl)
+		}
 		for _, s := range cl.Servers() {
 			rec.State(workload.Inspect(rec, s.ID(), s.Server().Node(), true))
 		}
