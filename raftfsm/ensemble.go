@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -360,7 +361,31 @@ func (e *ensemble) view() peer.View {
 		return peer.View{}
 	}
 	_, leader := r.LeaderWithID()
-	return peer.View{Leader: leader, Config: r.GetConfiguration().Configuration()}
+	v := peer.View{Leader: leader, Candidate: r.State() == raft.Candidate, Config: r.GetConfiguration().Configuration()}
+	v.LastIndex, v.LastTerm = lastEntry(r)
+	return v
+}
+
+// foundingIndex is the only entry of a log in which nobody has led yet: who leads
+// first is not for the servers to race for, see openingElection.
+const foundingIndex = 1
+
+// lastEntry returns index and term of the last entry that a server has, which
+// only a snapshot may hold. It waits for nothing.
+func lastEntry(r *raft.Raft) (index, term uint64) {
+	stats := r.Stats()
+	number := func(key string) uint64 {
+		n, err := strconv.ParseUint(stats[key], 10, 64)
+		if err != nil {
+			return 0 // Raft does not say: as if there were nothing
+		}
+		return n
+	}
+	index, term = number("last_log_index"), number("last_log_term")
+	if snapshot := number("last_snapshot_index"); snapshot > index {
+		return snapshot, number("last_snapshot_term")
+	}
+	return index, term
 }
 
 // leads says who leads, for other servers to be told.

@@ -121,6 +121,9 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	s, err := e.openForward(ctx, id, addr, t.incarnation)
 	if err != nil {
 		e.log.Debug("no stream of commands to the leader", "leader", t.server, "err", err)
+		if peer.Refused(err) {
+			e.transportNow().Suspect(id)
+		}
 		e.lookAround(ctx)
 		return
 	}
@@ -169,9 +172,12 @@ func (e *ensemble) ledBy(server uint64) bool {
 // lookAround is what a server without a leader does: it says so, and waits for
 // something to change.
 func (e *ensemble) lookAround(ctx context.Context) {
-	_, id := e.n.raftNow().LeaderWithID()
-	if id == "" {
+	r := e.n.raftNow()
+	if _, id := r.LeaderWithID(); id == "" {
 		e.n.do(func() { e.publishLooking("no leader is known") })
+		if r.LastIndex() > foundingIndex {
+			e.transportNow().Leaderless()
+		}
 	}
 	pauseFor(ctx, dialPause)
 }

@@ -100,7 +100,8 @@ func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, t
 			return View{}
 		}
 		_, leader := r.LeaderWithID()
-		return View{Leader: leader, Config: r.GetConfiguration().Configuration()}
+		return View{Leader: leader, Candidate: r.State() == raft.Candidate, LastIndex: r.LastIndex(), LastTerm: r.CurrentTerm(),
+			Config: r.GetConfiguration().Configuration()}
 	}
 	if tune != nil {
 		tune(cfg, &tc)

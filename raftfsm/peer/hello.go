@@ -20,10 +20,11 @@ const (
 	Forward                  // commands on their way to the leader
 	Liveness                 // which sessions were heard from
 	Probe                    // one question to a server that may not be a member yet
+	Canvass                  // how a voter stands, before an election
 	kinds
 )
 
-var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe"}
+var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe", Canvass: "canvass"}
 
 func (k Kind) String() string {
 	if k > 0 && k < kinds {

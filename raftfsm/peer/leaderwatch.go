@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,19 +10,23 @@ import (
 )
 
 const (
-	// recheck is the pause between the two looks at the leader's port.
+	// recheck is the pause between the two canvasses that have to agree.
 	recheck = 20 * time.Millisecond
-	// stagger keeps the followers from standing against each other: the next
-	// one in the order of ids stands when those before it had time to win.
-	stagger = 80 * time.Millisecond
-	// lookTimeout is for a port that neither opens nor refuses, which says
-	// nothing about the leader's process.
-	lookTimeout = time.Second
+	// patience is how long a server waits for answers that do not come and for
+	// others who could stand as well as itself.
+	patience = 250 * time.Millisecond
+	// standingPause is how long an election may take before the next canvass.
+	standingPause = 300 * time.Millisecond
+	// again and seldom are the pauses between canvasses, at first and after a
+	// while: whatever is missing then will not come soon.
+	again  = 10 * time.Millisecond
+	seldom = 500 * time.Millisecond
 )
 
-// leaderWatch notices that the leader's process is gone. Its kernel says so:
-// the leader's connections to us end and its port refuses new ones. Slowness
-// is never evidence; it is what the heartbeat timeout is for.
+// leaderWatch gets a server that has no leader another one, without waiting for
+// Raft's timers. The leader's process is gone, or does not lead any more: its
+// connections to us end, and its port refuses new ones or it says so itself.
+// Slowness is never evidence; it is what the heartbeat timeout is for.
 type leaderWatch struct {
 	mu     sync.Mutex
 	busy   bool
@@ -66,13 +69,24 @@ func (w *leaderWatch) stop() {
 }
 
 // Suspect says that a connection with a server ended. When that server leads
-// this one and its port refuses connections, twice, this server stands for
-// election without waiting for the heartbeats to time out.
+// this one and turns out to be gone, this server sees to it that another one
+// leads.
 func (t *Transport) Suspect(id raft.ServerID) {
-	if t.cfg.View == nil || t.closed() {
-		return
+	if t.cfg.View != nil && t.cfg.View().Leader == id {
+		t.lookForLeader()
 	}
-	if v := t.cfg.View(); v.Leader != id || rank(v, t.id) < 0 {
+}
+
+// Leaderless says that this server knows of no leader.
+func (t *Transport) Leaderless() {
+	if t.cfg.View != nil && t.cfg.View().Leader == "" {
+		t.lookForLeader()
+	}
+}
+
+// lookForLeader starts the watch, unless it is under way.
+func (t *Transport) lookForLeader() {
+	if t.closed() || !votes(t.cfg.View(), t.id) {
 		return
 	}
 	ctx := t.watch.begin()
@@ -81,60 +95,51 @@ func (t *Transport) Suspect(id raft.ServerID) {
 	}
 	go func() {
 		defer t.watch.end()
-		t.inspect(ctx, id)
+		t.untilLed(ctx, t.cfg.View().Leader)
 	}()
 }
 
-func (t *Transport) inspect(ctx context.Context, leader raft.ServerID) {
-	v := t.cfg.View()
-	if !t.gone(ctx, leader, v) || !pause(ctx, recheck) {
-		return
-	}
-	if !pause(ctx, time.Duration(rank(v, t.id))*stagger) {
-		return
-	}
-	if v = t.cfg.View(); v.Leader != "" && v.Leader != leader {
-		return // another one was elected in the meantime
-	}
-	// No leader: somebody before us in the order stood and lost, to a longer
-	// log perhaps.
-	v.Leader = leader
-	if rank(v, t.id) < 0 {
-		return
-	}
-	if t.gone(ctx, leader, v) {
-		t.Kick()
+// untilLed asks the other voters again and again, and stands when it is up to
+// this server to do so, until there is a leader that was not lost.
+func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
+	began, wait, agreed := time.Now(), again, false
+	for ctx.Err() == nil {
+		v := t.cfg.View()
+		if v.Leader != "" && v.Leader != lost || !votes(v, t.id) {
+			return
+		}
+		voices := t.canvass(ctx, v)
+		patient := time.Since(began) < patience
+		// A process that dies ends its connections before its port refuses new
+		// ones: silence counts when it lasts.
+		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
+			return
+		}
+		pauseFor := wait
+		switch stand := mayStand(t.id, v.standing(), voices, patient); {
+		case stand && !agreed:
+			agreed, pauseFor = true, recheck
+		case stand:
+			t.Kick()
+			agreed, pauseFor = false, standingPause
+		default:
+			agreed = false
+			wait = min(wait*3/2, seldom)
+		}
+		pause(ctx, pauseFor)
 	}
 }
 
-// gone reports that the server's port refuses connections.
-func (t *Transport) gone(ctx context.Context, id raft.ServerID, v View) bool {
+// votes says whether a server has a vote, and not the only one.
+func votes(v View, id raft.ServerID) bool {
+	self, others := false, false
 	for _, s := range v.Config.Servers {
-		if s.ID == id {
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-			defer cancel()
-			conn, err := t.cfg.Hub.network.Dial(ctx, string(s.Address))
-			if err != nil {
-				return Refused(err)
-			}
-			_ = conn.Close()
-			return false
+		if s.Suffrage == raft.Voter {
+			self = self || s.ID == id
+			others = others || s.ID != id
 		}
 	}
-	return false
-}
-
-// rank is the place of a voter among those that may follow the leader, the
-// highest id first; -1 when it may not.
-func rank(v View, id raft.ServerID) int {
-	var ids []raft.ServerID
-	for _, s := range v.Config.Servers {
-		if s.Suffrage == raft.Voter && s.ID != v.Leader {
-			ids = append(ids, s.ID)
-		}
-	}
-	slices.SortFunc(ids, func(a, b raft.ServerID) int { return CompareIDs(b, a) })
-	return slices.Index(ids, id)
+	return self && others
 }
 
 // CompareIDs orders ServerIDs as the numbers they are made of: "9" before

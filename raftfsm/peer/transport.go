@@ -34,16 +34,19 @@ type TransportConfig struct {
 	// Stalled reports that a write to this server's log has been hanging for
 	// longer than anybody should wait for. Nil: never.
 	Stalled func() bool
-	// View is what a follower needs to check on a leader that seems dead.
-	// It must not wait for anything that waits for Close. Nil: leave it to the
-	// heartbeat timeout.
+	// View is what a server needs to find another leader when it has lost its
+	// own. It must not wait for Close, for Raft's main loop or for the disk. Nil:
+	// leave it to the heartbeat timeout.
 	View func() View
 }
 
 // View is what a server knows of its ensemble at one moment.
 type View struct {
-	Leader raft.ServerID // empty: none, or this server
-	Config raft.Configuration
+	Leader    raft.ServerID // empty: none is known
+	Candidate bool          // it stands for election
+	LastIndex uint64        // of its last entry,
+	LastTerm  uint64        // and the term of that
+	Config    raft.Configuration
 }
 
 // ErrMuted is what a leader with a hanging disk gets for its heartbeats.
@@ -57,7 +60,8 @@ var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
 //   - lets a leader begin anywhere in what this server has applied,
 //   - stops the heartbeats of a leader whose disk hangs, so that another server
 //     gets to lead,
-//   - starts an election as soon as the leader's process is known to be gone.
+//   - starts an election as soon as the leader is known to be gone and this
+//     server is the one to follow it.
 //
 // A server is called by its ServerID in everything Raft sends and persists:
 // addresses change and may be taken over by another server.
@@ -95,6 +99,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 		consumer: make(chan raft.RPC), done: make(chan struct{})}
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
+	cfg.Hub.Handle(Canvass, t.answerCanvass)
 	t.net = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  t.streams,
 		MaxPool: 3, // replication, heartbeats, pushes
