@@ -58,7 +58,7 @@ func Connect(ctx context.Context, connectString string, opts ...Option) (*Client
 func (c *core) awaitFirst(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		change, state, final, losses, why := c.change, c.last.State, c.final, c.losses, c.why()
+		change, state, final, losses := c.change, c.last.State, c.final, c.losses
 		c.mu.Unlock()
 		switch {
 		case final != nil:
@@ -71,7 +71,9 @@ func (c *core) awaitFirst(ctx context.Context) error {
 		select {
 		case <-change:
 		case <-ctx.Done():
-			return fmt.Errorf("client: connect: no session (%w): %w", why, context.Cause(ctx))
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return fmt.Errorf("client: connect: no session (%w): %w", c.why(), context.Cause(ctx))
 		}
 	}
 }

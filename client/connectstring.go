@@ -22,6 +22,9 @@ func parseConnectString(s string) (addrs []string, chroot string, err error) {
 	hosts := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		hosts, chroot = s[:i], s[i:]
+		if strings.HasPrefix(chroot, "//") && strings.HasSuffix(hosts, ":") {
+			return fail("it begins with the scheme %q, and is no URL", hosts)
+		}
 		if chroot == "/" {
 			chroot = ""
 		} else if err := proto.ValidatePath(chroot); err != nil {

@@ -62,3 +62,25 @@ func await[T any](t testing.TB, ch <-chan T, what string) (v T, ok bool) {
 		return v, false
 	}
 }
+
+// splitAddr is net.SplitHostPort.
+func splitAddr(addr string) (host, port string, err error) { return net.SplitHostPort(addr) }
+
+// localhost is a look-up that needs no name server.
+func localhost(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
+
+// counting is localhost, and tells when it is called.
+func counting(ch chan<- struct{}) func(context.Context, string) ([]string, error) {
+	return func(ctx context.Context, host string) ([]string, error) {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+		return localhost(ctx, host)
+	}
+}
+
+func withTimeout(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
+}

@@ -182,14 +182,13 @@ func (l *link) reply(h *proto.ReplyHeader, r *proto.Reader) error {
 	}
 	k.zxid, k.code = h.Zxid, h.Err
 	if h.Err == 0 {
-		k.decode(r)
-		if r.Err() != nil {
-			k.err = &brokenError{code: ErrConnectionLoss, sent: true,
-				cause: fmt.Errorf("%w: the answer to %v: %w", ErrProtocol, k.op, r.Err())}
+		if k.decode(r); r.Err() != nil {
+			err = fmt.Errorf("%w: the answer to %v: %w", ErrProtocol, k.op, r.Err())
+			k.err = &brokenError{code: ErrConnectionLoss, sent: true, cause: err}
 		}
 	}
 	l.settle(k)
-	return r.Err()
+	return err
 }
 
 // match takes the oldest call, whose reply this has to be.

@@ -302,6 +302,10 @@ func TestNobodyMissesALoss(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testReadOnly)
+}
+
+func testReadOnly(t *testing.T) {
 	cl := zktest.RunCluster(t, 3, zktest.WithConfig(func(c *server.Config) { c.ReadOnlyMode = true }))
 	ctx := bounded(t)
 	cl.Leader().Set("/a", "1")
