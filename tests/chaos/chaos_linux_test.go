@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/checkers"
 	"github.com/zkgo/zkgo/tests/process"
 )
 
@@ -44,6 +45,11 @@ func TestChaos(t *testing.T) {
 	}
 	if report != nil {
 		t.Log(report)
+		v := checkers.Check(report.History, checkers.Options{})
+		t.Logf("\n%v", v)
+		if !v.OK() {
+			t.Error("a promise was broken")
+		}
 	}
 	if t.Failed() {
 		t.Logf("the servers' logs and data, the history and the trace are in %s", dir)

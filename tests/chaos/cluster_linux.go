@@ -47,6 +47,7 @@ type Cluster struct {
 
 	opt    Options
 	subnet string // 127.a.b, of this run alone
+	ports  struct{ quorum, election, client, admin int }
 	trace  *Trace
 
 	mu      sync.Mutex
@@ -66,11 +67,11 @@ func NewCluster(opt Options, trace *Trace) (*Cluster, error) {
 	for id := 1; id <= opt.Servers; id++ {
 		c.Members = append(c.Members, &Member{ID: id, c: c, dir: filepath.Join(opt.Dir, fmt.Sprintf("server%d", id))})
 	}
-	if err := c.takeSubnet(); err != nil {
+	if err := c.takeAddresses(); err != nil {
 		return nil, err
 	}
 	for _, m := range c.Members {
-		m.port = c.Net.Port(serverName(m.ID), net.JoinHostPort(m.dialled(), quorumPort), net.JoinHostPort(m.listens(), quorumPort), whoDials)
+		m.port = c.Net.Port(serverName(m.ID), addr(m.dialled(), c.ports.quorum), addr(m.listens(), c.ports.quorum), whoDials)
 		if err := m.configure(); err != nil {
 			return nil, err
 		}
@@ -83,18 +84,27 @@ func NewCluster(opt Options, trace *Trace) (*Cluster, error) {
 	return c, nil
 }
 
-// takeSubnet finds addresses that nobody else uses, and remembers them in the
-// file of the run.
-func (c *Cluster) takeSubnet() error {
+// takeAddresses finds addresses and ports that nobody else uses. Whoever
+// listens on a port everywhere has it on our addresses, too.
+func (c *Cluster) takeAddresses() error {
+	c.subnet = fmt.Sprintf("127.%d.%d", 64+rand.IntN(128), rand.IntN(256))
 	var err error
 	for range 20 {
-		c.subnet = fmt.Sprintf("127.%d.%d", 64+rand.IntN(128), rand.IntN(256))
-		var ln net.Listener
-		if ln, err = net.Listen("tcp", c.subnet+".1:"+quorumPort); err == nil {
-			return ln.Close()
+		port := 10000 + rand.IntN(20000)
+		c.ports.quorum, c.ports.election, c.ports.client, c.ports.admin = port, port+1, port+2, port+3
+		if err = errors.Join(free(port), free(port+1), free(port+2), free(port+3)); err == nil {
+			return nil
 		}
 	}
-	return fmt.Errorf("no free addresses on the loopback network: %w", err)
+	return fmt.Errorf("no free ports: %w", err)
+}
+
+func free(port int) error {
+	ln, err := net.Listen("tcp", addr("", port))
+	if err != nil {
+		return err
+	}
+	return ln.Close()
 }
 
 // Start starts every server and waits until all serve.
@@ -223,6 +233,13 @@ func (c *Cluster) Elections() int {
 
 // Await waits until f is true of what the servers say of themselves.
 func (c *Cluster) Await(what string, within time.Duration, f func([]Status) bool) error {
+	return c.await(what, within, f, nil)
+}
+
+// await is Await that ends early when giveUp, if there is one, returns an error.
+func (c *Cluster) await(what string, within time.Duration, f func([]Status) bool, giveUp func() error) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
 	timeout := time.After(within)
 	for {
 		c.mu.Lock()
@@ -233,6 +250,13 @@ func (c *Cluster) Await(what string, within time.Duration, f func([]Status) bool
 		}
 		select {
 		case <-changed:
+		case <-tick.C:
+			if giveUp == nil {
+				continue
+			}
+			if err := giveUp(); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
 		case <-timeout:
 			return fmt.Errorf("not seen within %v: %s; the servers are %+v", within, what, states)
 		}
@@ -260,11 +284,21 @@ func (c *Cluster) AwaitHealthy() error {
 		}
 		return leaders == 1
 	}
-	err := c.Await("all servers serve", patience, whole)
+	err := c.await("all servers serve", patience, whole, c.ended)
 	if err == nil {
-		err = c.Await("all servers have caught up", patience, whole)
+		err = c.await("all servers have caught up", patience, whole, c.ended)
 	}
 	return err
+}
+
+// ended says which server is gone, if one is.
+func (c *Cluster) ended() error {
+	for _, m := range c.Members {
+		if p := m.process(); p == nil || p.ended() {
+			return fmt.Errorf("server %d is gone; it said: %s", m.ID, last(m.Logged(0)))
+		}
+	}
+	return nil
 }
 
 // AwaitLeader returns the leader of the newest epoch, above one.

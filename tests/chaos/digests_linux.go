@@ -3,7 +3,6 @@ package chaos
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 
 	"github.com/zkgo/zkgo/tests/history"
@@ -36,7 +35,7 @@ func (r *run) noteDigests() {
 // Digests returns the digests that a server keeps, by zxid.
 func (m *Member) Digests() (map[int64]string, error) {
 	client := http.Client{Timeout: askTimeout}
-	resp, err := client.Get("http://" + net.JoinHostPort(m.listens(), adminPort) + "/commands/hash")
+	resp, err := client.Get("http://" + addr(m.listens(), m.c.ports.admin) + "/commands/hash")
 	if err != nil {
 		return nil, err
 	}

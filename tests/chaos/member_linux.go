@@ -17,13 +17,8 @@ import (
 	"github.com/zkgo/zkgo/tests/chaos/faultnet"
 )
 
-const (
-	quorumPort = "2888"
-	clientPort = "2181"
-	adminPort  = "8080"
-	// askTimeout is for a four-letter word to a server that may be stopped.
-	askTimeout = 2 * time.Second
-)
+// askTimeout is for a four-letter word to a server that may be stopped.
+const askTimeout = 2 * time.Second
 
 // Member is one server of the ensemble, running or not.
 type Member struct {
@@ -49,16 +44,18 @@ func (m *Member) dialled() string { return fmt.Sprintf("%s.%d", m.c.subnet, m.ID
 
 // line is the server's line of zoo.cfg, without its key.
 func (m *Member) line() string {
-	return fmt.Sprintf("%s:%s:3888:participant;%s:%s", m.dialled(), quorumPort, m.listens(), clientPort)
+	return fmt.Sprintf("%s:%d:%d:participant;%s:%d", m.dialled(), m.c.ports.quorum, m.c.ports.election, m.listens(), m.c.ports.client)
 }
 
 // ClientAddr is where the server listens for clients, without a proxy.
-func (m *Member) ClientAddr() string { return net.JoinHostPort(m.listens(), clientPort) }
+func (m *Member) ClientAddr() string { return addr(m.listens(), m.c.ports.client) }
+
+func addr(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 func (m *Member) configure() error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\n", m.Data())
-	fmt.Fprintf(&b, "quorumListenAddress=%s\nadmin.serverAddress=%s\nadmin.serverPort=%s\n", m.listens(), m.listens(), adminPort)
+	fmt.Fprintf(&b, "quorumListenAddress=%s\nadmin.serverAddress=%s\nadmin.serverPort=%d\n", m.listens(), m.listens(), m.c.ports.admin)
 	fmt.Fprintf(&b, "logStore=%s\nsnapCount=%d\nmaxClientCnxns=0\nreconfigEnabled=true\nDigestAuthenticationProvider.superDigest=%s\n",
 		m.c.opt.Store, m.c.opt.SnapCount, superDigest)
 	for _, o := range m.c.Members {
@@ -94,7 +91,7 @@ func (m *Member) open(p *proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !p.ended() {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(m.listens(), quorumPort), askTimeout)
+		conn, err := net.DialTimeout("tcp", addr(m.listens(), m.c.ports.quorum), askTimeout)
 		if err == nil {
 			_ = conn.Close()
 			m.mu.Lock()
