@@ -1,0 +1,59 @@
+package raftfsm
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/session"
+)
+
+// TestKilledEnsembleNeedsNoTimers kills all servers at once and starts them
+// again: nobody has to wait for Raft's timers, which take a second at least, and
+// the one that was not there for the last writes does not lead.
+func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		_, r := c.leader()
+		s := r.attach(time.Hour)
+		c.kill(3) // the highest id, who would be the first choice
+		c.sure(c.rigs[1], &s, func(s session.Session) Command { return create(s, "/late", 0) })
+		c.settled()
+		c.kill(1)
+		c.kill(2)
+		for id := uint64(1); id <= 3; id++ {
+			c.awaitClosed(id)
+		}
+		began := time.Now()
+		c.startAll()
+		if took := time.Since(began); took >= electionTimeout {
+			t.Errorf("the servers serve %v after they were started", took)
+		}
+		if id, r := c.leader(); id == 3 || !r.exists("/late") {
+			t.Errorf("server %d leads", id)
+		}
+	})
+}
+
+// TestKilledLeaderIsReplacedAtOnce kills one leader after the other. In fake
+// time neither disks nor processors take any: what is left is waiting.
+func TestKilledLeaderIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 5).onDisk()
+		c.startAll()
+		for range 20 {
+			id, _ := c.leader()
+			began := time.Now()
+			c.kill(id)
+			next, _ := c.leader()
+			if took := time.Since(began); took >= electionTimeout/4 {
+				t.Errorf("server %d leads %v after server %d was killed", next, took, id)
+			}
+			c.start(id).awaitServed()
+			c.settled()
+		}
+	})
+}
