@@ -45,6 +45,8 @@ type ensemble struct {
 	catchUp      atomic.Pointer[catchUp] // nil: nothing to wait for
 	following    atomic.Uint64           // incarnation published as followed, 0 none
 	installed    chan struct{}           // capacity 1: a snapshot was installed
+	progress     progress
+	inquiries    *inquiries
 
 	mu        sync.Mutex
 	transport *peer.Transport // of the Raft instance of the moment
@@ -63,6 +65,7 @@ type ensemble struct {
 // leading is one open leadership; ctx ends with it.
 type leading struct {
 	incarnation uint64
+	term        uint64 // contacts of another one prove nothing about this
 	since       time.Time
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -89,7 +92,7 @@ func (n *Node) startEnsemble() error {
 		return fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
 	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int), unacked: make(map[int64]struct{}),
-		installed: make(chan struct{}, 1)}
+		installed: make(chan struct{}, 1), inquiries: newInquiries()}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	n.others = e
 	if err := n.openState(); err != nil {
@@ -419,8 +422,8 @@ func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
 }
 
 // opened implements others.
-func (e *ensemble) opened(incarnation uint64) {
-	l := &leading{incarnation: incarnation, since: time.Now(), silent: make(map[raft.ServerID]bool)}
+func (e *ensemble) opened(incarnation, term uint64) {
+	l := &leading{incarnation: incarnation, term: term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.mu.Lock()
 	e.lead = l
@@ -429,6 +432,7 @@ func (e *ensemble) opened(incarnation uint64) {
 		e.attending()
 	}
 	e.mu.Unlock()
+	giveUp(e.inquiries.take()) // nobody will carry them to another leader
 	e.reconfigs.poke()
 }
 
@@ -457,6 +461,7 @@ func (e *ensemble) leadNow() *leading {
 // applied implements others.
 func (e *ensemble) applied(index uint64) {
 	e.appliedIndex.Store(index)
+	e.progress.news()
 	if e.catchUp.Load() != nil {
 		e.caughtUp()
 	}

@@ -17,6 +17,7 @@ import (
 // leaderStart: before that the machine may be far behind what was committed.
 type leadership struct {
 	incarnation uint64
+	term        uint64     // Raft's, at the beginning
 	refused     chan error // an error when the leaderStart was not accepted
 	proposer    *proposer  // nil until open
 	reaped      time.Time  // when the last search for znodes to reap began
@@ -119,7 +120,7 @@ func (n *Node) beginLead() {
 	if n.lead != nil || n.halted || r == nil || r.State() != raft.Leader {
 		return
 	}
-	l := &leadership{incarnation: rand.Uint64(), refused: make(chan error, 1)}
+	l := &leadership{incarnation: rand.Uint64(), term: r.CurrentTerm(), refused: make(chan error, 1)}
 	n.unfollow(errNewLeader)
 	n.lead = l
 	n.incarnation.Store(l.incarnation)
@@ -147,7 +148,7 @@ func (n *Node) openLead() {
 	}
 	n.lead.proposer.start(&n.background)
 	n.remote.open(n.lead.incarnation)
-	n.others.opened(n.lead.incarnation)
+	n.others.opened(n.lead.incarnation, n.lead.term)
 	n.schedule()
 	n.setStatus(n.statusNow(true, ""))
 }

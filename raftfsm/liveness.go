@@ -20,20 +20,23 @@ import (
 // A small connection of its own, so that no command can be in its way, carries
 // at least every half tick
 //
-//	report = seq:8 count:4 session:8*
+//	report = seq:8 flags:1 count:3 session:8*
 //	ack    = seq:8 index:8
 //
 // The leader touches the sessions when a report comes in. It acknowledges it
 // only once a quorum is known to have followed it at a time after that: then
 // nobody else can have expired them by what it knew. The index is what was
 // committed when the report came; a follower that has applied it shows nothing
-// older than its clients' first contact.
+// older than its clients' first contact. A report with the flag is waited for:
+// the leader asks for contacts at once. It need not name sessions.
 
 const (
 	// reportEvery bounds the time between two reports from above.
 	reportEvery = 500 * time.Millisecond
 	// maxReport bounds the sessions of one report.
-	maxReport = 1 << 22
+	maxReport = 1<<24 - 1
+	// reportUrgent is the flag, in the four bytes of flags and count.
+	reportUrgent = 1 << 31
 	// reportSize and ackSize are the fixed parts.
 	reportSize = 8 + 4
 	ackSize    = 8 + 8
@@ -102,13 +105,18 @@ func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string
 	}()
 	err = e.writeReports(ctx, conn, sent, t)
 	_ = conn.Close()
-	return errors.Join(err, <-received)
+	err = errors.Join(err, <-received)
+	for len(sent) > 0 {
+		giveUp((<-sent).inquiries)
+	}
+	return err
 }
 
 // sentReport is a report on its way.
 type sentReport struct {
-	seq uint64
-	at  time.Time
+	seq       uint64
+	at        time.Time
+	inquiries []*inquiry // to be answered with it
 }
 
 func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
@@ -117,28 +125,71 @@ func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- 
 	if _, err := conn.Write(first[:]); err != nil {
 		return err
 	}
-	var sessions []int64
-	var b []byte
-	for seq := uint64(1); ; seq++ {
-		now := time.Now()
-		sessions = e.heard(sessions)
-		b = binary.BigEndian.AppendUint64(b[:0], seq)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(sessions)))
-		for _, s := range sessions {
-			b = binary.BigEndian.AppendUint64(b, uint64(s))
-		}
-		select {
-		case sent <- sentReport{seq, now}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if _, err := conn.Write(b); err != nil {
+	r := reporter{e: e, conn: conn, sent: sent}
+	for urgent := false; ; {
+		if err := r.report(ctx, urgent); err != nil {
 			return err
 		}
-		pauseFor(ctx, e.reportInterval())
-		if ctx.Err() != nil {
-			return ctx.Err()
+		var err error
+		if urgent, err = r.pause(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// reporter writes the reports of one connection.
+type reporter struct {
+	e    *ensemble
+	conn net.Conn
+	sent chan<- sentReport
+
+	seq      uint64
+	full     time.Time // when the sessions were last reported
+	sessions []int64
+	b        []byte
+}
+
+// report writes one report: with the sessions when it is time, and with whatever
+// somebody wants to know.
+func (r *reporter) report(ctx context.Context, urgent bool) error {
+	r.sessions = r.sessions[:0]
+	if !urgent || time.Since(r.full) >= r.e.reportInterval() {
+		r.sessions = r.e.heard(r.sessions)
+		r.full = time.Now()
+	}
+	r.seq++
+	s := sentReport{seq: r.seq, inquiries: r.e.inquiries.take(), at: time.Now()}
+	count := uint32(len(r.sessions))
+	if len(s.inquiries) > 0 {
+		count |= reportUrgent
+	}
+	r.b = binary.BigEndian.AppendUint64(r.b[:0], r.seq)
+	r.b = binary.BigEndian.AppendUint32(r.b, count)
+	for _, id := range r.sessions {
+		r.b = binary.BigEndian.AppendUint64(r.b, uint64(id))
+	}
+	select {
+	case r.sent <- s:
+	case <-ctx.Done():
+		giveUp(s.inquiries)
+		return ctx.Err()
+	}
+	_, err := r.conn.Write(r.b)
+	return err
+}
+
+// pause waits for the next report to be due, and says whether somebody waits
+// for it.
+func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
+	t := time.NewTimer(time.Until(r.full.Add(r.e.reportInterval())))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return false, nil
+	case <-r.e.inquiries.poke:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
 }
 
@@ -159,8 +210,12 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 			}
 			if r.seq == seq {
 				e.acknowledged(r.at, index, t, len(sent) == 0)
+				for _, one := range r.inquiries {
+					one.answer <- index
+				}
 				break
 			}
+			giveUp(r.inquiries)
 		}
 	}
 }
@@ -276,7 +331,7 @@ func (e *ensemble) acceptLiveness(conn net.Conn, _ peer.Identity) {
 		defer cancel()
 		e.acknowledge(ctx, conn, acks)
 	}()
-	e.readReports(ctx, conn, acks)
+	e.readReports(ctx, conn, l, acks)
 	cancel()
 	<-acked
 }
@@ -284,10 +339,10 @@ func (e *ensemble) acceptLiveness(conn net.Conn, _ peer.Identity) {
 // pendingAck is a report to be acknowledged.
 type pendingAck struct {
 	seq, index uint64
-	at         time.Time // when it came in
+	came       moment // when it came in
 }
 
-func (e *ensemble) readReports(ctx context.Context, conn net.Conn, acks chan<- pendingAck) {
+func (e *ensemble) readReports(ctx context.Context, conn net.Conn, l *leading, acks chan<- pendingAck) {
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64
@@ -297,7 +352,8 @@ func (e *ensemble) readReports(ctx context.Context, conn net.Conn, acks chan<- p
 			return
 		}
 		count := binary.BigEndian.Uint32(head[8:])
-		if count > maxReport {
+		urgent := count&reportUrgent != 0
+		if count &^= reportUrgent; count > maxReport {
 			return
 		}
 		sessions = sessions[:0]
@@ -308,12 +364,12 @@ func (e *ensemble) readReports(ctx context.Context, conn net.Conn, acks chan<- p
 			}
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
-		if first {
-			// Heartbeats now, so that a server that comes need not wait.
+		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
+		if first || urgent {
+			// Heartbeats now: a server that comes need not wait, nor a client.
 			first = false
 			e.n.raftNow().VerifyLeader()
 		}
-		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), at: time.Now()}
 		if count > 0 {
 			e.n.touch(sessions)
 		}
@@ -335,7 +391,7 @@ func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan p
 		case <-ctx.Done():
 			return
 		}
-		if !e.awaitQuorum(ctx, a.at) {
+		if !e.awaitQuorum(ctx, a.came) {
 			return
 		}
 		b := binary.BigEndian.AppendUint64(nil, a.seq)
@@ -346,13 +402,26 @@ func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan p
 	}
 }
 
-// awaitQuorum waits until a quorum is known to have followed this server at a
-// time after t.
-func (e *ensemble) awaitQuorum(ctx context.Context, t time.Time) bool {
-	for {
-		trans := e.transportNow()
-		changed := trans.Changed()
-		if !e.quorumContact().Before(t) {
+// moment is a point in the order in which this server's contacts as leader of a
+// term begin.
+type moment struct {
+	trans *peer.Transport
+	term  uint64
+	mark  uint64
+}
+
+// asked is the moment at which somebody wants to know whether this server leads.
+func (e *ensemble) asked(l *leading) moment {
+	trans := e.transportNow()
+	return moment{trans, l.term, trans.Mark()}
+}
+
+// awaitQuorum waits until a quorum is known to have followed this server in
+// contacts that began after m. It fails when Raft was started anew.
+func (e *ensemble) awaitQuorum(ctx context.Context, m moment) bool {
+	for e.transportNow() == m.trans {
+		changed := m.trans.Changed()
+		if m.trans.ConfirmedSince(m.term, e.n.raftNow().GetConfiguration().Configuration(), m.mark) {
 			return true
 		}
 		select {
@@ -361,23 +430,22 @@ func (e *ensemble) awaitQuorum(ctx context.Context, t time.Time) bool {
 			return false
 		}
 	}
+	return false
 }
 
-// quorumContact is the newest time at which a quorum followed this server.
+// quorumContact is the newest time at which a quorum followed this server in an
+// open leadership; zero without one.
 func (e *ensemble) quorumContact() time.Time {
-	r, trans := e.n.raftNow(), e.transportNow()
-	if r == nil || trans == nil {
+	l, r, trans := e.leadNow(), e.n.raftNow(), e.transportNow()
+	if l == nil || r == nil || trans == nil {
 		return time.Time{}
 	}
-	return trans.Confirmed(r.CurrentTerm(), r.GetConfiguration().Configuration(), time.Now())
+	return trans.Confirmed(l.term, r.GetConfiguration().Configuration(), time.Now())
 }
 
 // confirmed implements others.
 func (e *ensemble) confirmed() time.Time {
-	var now time.Time
-	if e.leadNow() != nil {
-		now = e.quorumContact()
-	}
+	now := e.quorumContact()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now.After(e.contact) {

@@ -28,7 +28,7 @@ type others interface {
 	// leadership ends, whether it was opened or not. All three are called on the
 	// control goroutine.
 	leading(s *leaderStart)
-	opened(incarnation uint64)
+	opened(incarnation, term uint64)
 	closed(reason error)
 
 	// led is called on the control goroutine when the leaderStart of another
@@ -50,6 +50,10 @@ type others interface {
 	// confirmedRecently says whether this server, which leads, was in touch with
 	// a quorum so recently that nobody else can be leading.
 	confirmedRecently() bool
+
+	// barrier returns when this server has applied everything that was
+	// acknowledged anywhere before the call.
+	barrier(ctx context.Context) error
 
 	// live appends sessions that are alive although neither the Handler nor the
 	// intake knows.
@@ -81,7 +85,7 @@ type alone struct{ n *Node }
 var _ others = alone{}
 
 func (alone) leading(s *leaderStart)                { s.flags = flagStandalone }
-func (alone) opened(uint64)                         {}
+func (alone) opened(uint64, uint64)                 {}
 func (alone) closed(error)                          {}
 func (alone) led(uint8, uint64)                     {}
 func (alone) configured(uint64, raft.Configuration) {}

@@ -30,6 +30,13 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	if req.Decode(&r); r.Err() != nil {
 		return false
 	}
+	if req.Scheme == schemeOptions {
+		if !c.setOption(string(req.Auth)) {
+			return c.turnAway(w, h, proto.ErrAuthFailed)
+		}
+		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
+		return true
+	}
 	ids, ok := c.s.identify(&req)
 	if !ok {
 		c.s.stats.authFailed.Add(1)

@@ -73,6 +73,10 @@ type Config struct {
 	ContainerMaxPerMin                    int
 	ContainerMaxNeverUsed                 time.Duration
 
+	// LinearizableReads makes every client's reads linearizable. A client can ask
+	// for it by itself, see docs/reads.md.
+	LinearizableReads bool
+
 	FourLetterWords []string // which are answered besides srvr; "*" is all
 
 	DigestDisabled bool

@@ -32,6 +32,8 @@ type conn struct {
 	ended   bool           // closeSession or a fatal error was read: what follows is not looked at
 	sasl    *sasl.Exchange // nil before the first token
 	started int64          // clock: when the bytes being handled arrived
+	linear  bool           // reads are linearizable
+	current bool           // the server is up to date as of started
 
 	// ids are the client's identities: replaced, never changed, by the reader.
 	ids atomic.Pointer[[]proto.ID]
@@ -39,6 +41,8 @@ type conn struct {
 	heard atomic.Bool
 	// last is the clock at which the client last sent something.
 	last atomic.Int64
+	// barred says that the reader waits in barrier.
+	barred atomic.Bool
 	// waiting counts the queue below. Only the reader adds to it: once it has
 	// seen 0, 0 it stays.
 	waiting atomic.Int32

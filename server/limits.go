@@ -87,7 +87,7 @@ func (s *Server) credit(now int64) {
 func (s *Server) check(c *conn, now int64) {
 	c.mu.Lock()
 	timeout, sid := time.Duration(c.timeout)*time.Millisecond, c.sid
-	waits, gated := c.head != nil, s.gated && !c.local && c.sid != 0
+	waits, gated := c.head != nil || c.barred.Load(), s.gated && !c.local && c.sid != 0
 	c.mu.Unlock()
 	limit := timeout
 	switch {

@@ -64,7 +64,7 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}
 	}
-	c := &conn{s: s, nc: nc, host: host, secure: port != nil && !port.optional, born: s.clock()}
+	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock()}
 	c.last.Store(c.born)
 	if sc, ok := nc.(syscall.Conn); ok && rawSockets {
 		if raw, err := sc.SyscallConn(); err == nil {

@@ -15,7 +15,7 @@ const (
 // handle looks at everything that has arrived. It reports false when the
 // connection ends.
 func (c *conn) handle() bool {
-	c.started = c.s.clock()
+	c.started, c.current = c.s.clock(), false
 	c.last.Store(c.started)
 	if !c.heard.Load() {
 		c.heard.Store(true)
@@ -81,6 +81,9 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 // flight, else when its turn comes.
 // refuse is the answer if it is not Ok.
 func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
+	if c.linear && !c.current && h.Op.Kind() == proto.Read && !c.barrier(w) {
+		return false
+	}
 	if c.waiting.Load() != 0 {
 		c.settle(w)
 		if queued, ok := c.queueRead(h, body, refuse); queued || !ok {

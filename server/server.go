@@ -31,6 +31,7 @@ type Server struct {
 
 	fsm       fsm
 	flushers  flushers
+	barriers  barriers
 	modes     modes
 	stats     stats
 	bufs      buffers
@@ -106,6 +107,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.flushers.start(s)
 	s.spawn(s.tend)
 	s.keepDynamic()
+	s.spawn(s.passBarriers)
 	if err := errors.Join(s.openListeners(), s.openAdmin(), s.openMetrics()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -117,7 +119,8 @@ func newServer(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(), fsm: newFSM(), epoch: time.Now(),
 		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), done: make(chan struct{}),
-		conns: make(map[*conn]struct{}), perHost: make(map[string]int),
+		barriers: barriers{poke: make(chan struct{}, 1)},
+		conns:    make(map[*conn]struct{}), perHost: make(map[string]int),
 		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
 		traceMask: defaultTraceMask,
 	}

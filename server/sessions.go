@@ -127,7 +127,7 @@ func (s *Server) sessionClosed(sid int64, p *pending) {
 func (h handler) Live(dst []int64) []int64 {
 	h.s.mu.Lock()
 	for sid, c := range h.s.sessions {
-		if c.heard.Swap(false) || c.waiting.Load() != 0 {
+		if c.heard.Swap(false) || c.waits() {
 			dst = append(dst, sid)
 		}
 	}

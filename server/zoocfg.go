@@ -26,6 +26,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 		SnapCount: z.SnapCount, SnapBytes: z.SnapSizeLimitKB << 10, SnapRetain: z.AutopurgeRetain,
 		SkipACL: z.SkipACL, ExtendedTypes: z.ExtendedTypes, Emulate353TTL: z.Emulate353TTL,
 		EnforceQuota: z.EnforceQuota, ReconfigEnabled: z.ReconfigEnabled, ReadOnlyMode: z.ReadOnlyMode,
+		LinearizableReads: z.LinearizableReads,
 		ContainerInterval: z.ContainerCheckInterval, ContainerMaxPerMin: z.ContainerMaxPerMinute,
 		ContainerMaxNeverUsed: z.ContainerMaxNeverUsed,
 		FourLetterWords:       z.FourLetterWhitelist,

@@ -170,7 +170,7 @@ func (t *Transport) send(id raft.ServerID, addr raft.ServerAddress, args *raft.A
 	if t.cfg.Stalled != nil && t.cfg.Stalled() {
 		return ErrMuted
 	}
-	start := time.Now()
+	start := t.contacts.begin()
 	if err := t.net.AppendEntries(id, target(id, addr), args, resp); err != nil {
 		return err
 	}

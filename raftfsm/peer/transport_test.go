@@ -40,6 +40,7 @@ func TestConfirmedCountsStartsOfThisTermOnly(t *testing.T) {
 	conf := raft.Configuration{Servers: []raft.Server{{ID: "1"}, {ID: "2"}, {ID: "3"}, {ID: "4", Suffrage: raft.Nonvoter}}}
 	base := time.Now()
 	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
+	from := func(s int) contact { return contact{at(s), uint64(s)} }
 	check := func(term uint64, want time.Time) {
 		t.Helper()
 		if got := tr.Confirmed(term, conf, at(100)); !got.Equal(want) {
@@ -48,19 +49,22 @@ func TestConfirmedCountsStartsOfThisTermOnly(t *testing.T) {
 	}
 	check(5, time.Time{})
 	changed := tr.Changed()
-	tr.contacts.record(5, "4", at(50))
+	tr.contacts.record(5, "4", from(50))
 	<-changed
 	check(5, time.Time{}) // not a voter
-	tr.contacts.record(5, "2", at(10))
+	tr.contacts.record(5, "2", from(10))
 	check(5, at(10))
-	tr.contacts.record(5, "2", at(9)) // an answer that overtook
-	tr.contacts.record(5, "3", at(20))
+	tr.contacts.record(5, "2", from(9)) // an answer that overtook
+	tr.contacts.record(5, "3", from(20))
 	check(5, at(20))
-	tr.contacts.record(4, "2", at(90)) // an older term
+	tr.contacts.record(4, "2", from(90)) // an older term
 	check(5, at(20))
 	check(6, time.Time{})
 	conf.Servers = append(conf.Servers, raft.Server{ID: "5"}, raft.Server{ID: "6"})
 	check(5, at(10)) // three of five
+	if !tr.ConfirmedSince(5, conf, 9) || tr.ConfirmedSince(5, conf, 10) || tr.ConfirmedSince(6, conf, 0) {
+		t.Error("the order of the numbers does not count")
+	}
 }
 
 func TestContactIsTheStartOfTheRequest(t *testing.T) {

@@ -58,6 +58,7 @@ type Config struct {
 	LocalSessionsUpgradingEnabled      bool
 	LeaderServes                       bool
 	ReadOnlyMode                       bool
+	LinearizableReads                  bool // of ours
 
 	SnapCount         int
 	SnapSizeLimitKB   int64

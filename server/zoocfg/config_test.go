@@ -199,7 +199,7 @@ func TestEverySettingHasItsField(t *testing.T) {
 		"metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "metricsProvider.httpPort=7070",
 		"ssl.keyStore.location=/k.pem", "ssl.keyStore.type=pem", "ssl.quorum.trustStore.password=x=y", "ssl.clientAuth=WANT",
 		"ssl.enabledProtocols=TLSv1.2, TLSv1.3", "client.certReload=true", "sslQuorumReloadCertFiles=true",
-		"znode.container.checkIntervalMs=100", "znode.container.maxNeverUsedIntervalMs=5", "readonlymode.enabled=true",
+		"znode.container.checkIntervalMs=100", "znode.container.maxNeverUsedIntervalMs=5", "readonlymode.enabled=true", "linearizableReads=true",
 		"enforce.auth.enabled=true", "enforce.auth.schemes=sasl,digest", "autopurge.purgeInterval=24",
 		"DigestAuthenticationProvider.superDigest=super:abc=", "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
 		"ensembleAuthName=a,b", "logStore=WAL", "java.security.auth.login.config=/jaas.conf",

@@ -79,6 +79,7 @@ func ensembleKeys() []key {
 		{name: "localSessionsUpgradingEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsUpgradingEnabled })},
 		{name: "leaderServes", set: onUnlessNo(func(c *Config) *bool { return &c.LeaderServes })},
 		{name: "readonlymode.enabled", set: boolean(func(c *Config) *bool { return &c.ReadOnlyMode })},
+		{name: "linearizableReads", set: boolean(func(c *Config) *bool { return &c.LinearizableReads })},
 		{name: "sslQuorum", set: boolean(func(c *Config) *bool { return &c.SSLQuorum })},
 		{name: "portUnification", set: boolean(func(c *Config) *bool { return &c.QuorumPortUnification })},
 		{name: "sslQuorumReloadCertFiles", set: boolean(func(c *Config) *bool { return &c.QuorumTLS.CertReload })},
