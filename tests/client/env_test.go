@@ -1,0 +1,172 @@
+package client
+
+import (
+	"context"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/oracle"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what has to happen.
+const patience = 90 * time.Second
+
+// timeout of sessions: long enough that no slow machine ends one, but where that
+// is what a test waits for. The least that servers grant is short.
+const (
+	timeout = 40 * time.Second
+	short   = 4 * time.Second
+)
+
+// forEach runs a test against every kind of server.
+func forEach(t *testing.T, test func(t *testing.T, addr string)) {
+	t.Parallel()
+	t.Run("zkgo", func(t *testing.T) { test(t, zktest.Run(t).Addrs()[0]) })
+	t.Run("apache", func(t *testing.T) { test(t, apache(t)) })
+}
+
+// apache starts a real ZooKeeper and returns its address.
+func apache(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("ZKGO_LIVE") != "1" && os.Getenv(oracle.RequireEnv) != "1" {
+		t.Skip("set ZKGO_LIVE=1 to run this against Apache ZooKeeper")
+	}
+	s := oracle.Start(t, oracle.Options{Config: []string{"tickTime=2000"}, JVM: []string{"-Dzookeeper.extendedTypesEnabled=true"}})
+	return s.Addr()
+}
+
+// bounded returns a context for a test's operations.
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wire is what lies between a client and its server.
+type wire struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	deaf  bool // answers are swallowed
+	block bool // there are no new connections
+}
+
+// deafConn is one connection.
+type deafConn struct {
+	net.Conn
+	w *wire
+}
+
+// Read swallows what comes while the wire is deaf.
+func (c deafConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		c.w.mu.Lock()
+		deaf := c.w.deaf
+		c.w.mu.Unlock()
+		if !deaf || err != nil {
+			return n, err
+		}
+	}
+}
+
+// dial is for client.WithDialer.
+func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.block {
+		return nil, net.ErrClosed
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if w.conns == nil {
+		w.conns = map[net.Conn]struct{}{}
+	}
+	w.conns[conn] = struct{}{}
+	return deafConn{conn, w}, nil
+}
+
+// cut closes all connections.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf = false
+	for c := range w.conns {
+		c.Close()
+	}
+	clear(w.conns)
+}
+
+// set changes what happens to connections.
+func (w *wire) set(deaf, block bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf, w.block = deaf, block
+}
+
+// connect opens a client over a wire.
+func connect(t testing.TB, addr string, opts ...client.Option) (*client.Client, *wire) {
+	t.Helper()
+	w := new(wire)
+	opts = append([]client.Option{client.WithDialer(w.dial), client.WithSessionTimeout(timeout)}, opts...)
+	c, err := client.Connect(bounded(t), addr, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, w
+}
+
+// until reads states up to one.
+func until(t testing.TB, s *client.StateSubscription, want client.State) {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case got, ok := <-s.C():
+			if !ok {
+				t.Fatalf("the states ended without %v", want)
+			}
+			if got.State == want {
+				return
+			}
+		case <-timer.C:
+			t.Fatalf("no %v within %v", want, patience)
+		}
+	}
+}
+
+// expect reads an event.
+func expect(t testing.TB, w *client.Watch, typ client.EventType, path string) {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case e := <-w.Events():
+		if e.Type != typ || e.Path != path {
+			t.Fatalf("%+v came, not %v of %s", e, typ, path)
+		}
+	case <-timer.C:
+		t.Fatalf("no %v of %s within %v", typ, path, patience)
+	}
+}
