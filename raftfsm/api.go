@@ -38,6 +38,7 @@ type Config struct {
 	SnapDir    string        // snapshots
 	FS         disk.FS       // what the directories are on; default disk.OS
 	Store      logstore.Kind // default logstore.WAL
+	LogSegment int           // bytes in a file of the log of kind logstore.WAL; default 32 MiB
 	Network    peer.Network  // default peer.TCP
 	TLS        *peer.TLS     // between the servers; nil: plaintext. Its Hosts is set here
 	ListenAll  bool          // quorumListenOnAllIPs

@@ -110,7 +110,7 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 	c.HeartbeatTimeout = electionTimeout
 	c.ElectionTimeout = electionTimeout
 	c.LeaderLeaseTimeout = electionTimeout
-	c.CommitTimeout = 10 * time.Millisecond
+	c.CommitTimeout = 50 * time.Millisecond // followers are told at once, see peer.Transport.Committed
 	if n.cfg.standalone() {
 		c.CommitTimeout = time.Second // nobody is to be told of a commit
 	}

@@ -269,7 +269,6 @@ func (e *ensemble) recycle() error {
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
 	}
-	e.n.machine.frozen = false // no goroutine of Raft is left
 	return e.startRaft(raft.Configuration{})
 }
 

@@ -44,6 +44,7 @@ type Node struct {
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft] // see raftNow
 	identity  identity
+	restored  uint64 // index of the snapshot that the machine began with, or was given
 
 	ready     chan struct{}
 	errs      chan error

@@ -73,6 +73,9 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 			return fmt.Errorf("first configuration: %w", err)
 		}
 	}
+	if err := n.align(); err != nil {
+		return err
+	}
 	type outcome struct {
 		raft *raft.Raft
 		err  error

@@ -34,7 +34,7 @@ func openLogstore(c Config) (stores, error) {
 		return logstore.Memory(c.Logger), nil
 	}
 	s, err := logstore.Open(logstore.Options{
-		FS: c.FS, Kind: c.Store, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
+		FS: c.FS, Kind: c.Store, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
 	})
 	if err != nil {
 		return nil, err // not s: a nil *logstore.Store is no nil stores
@@ -62,7 +62,45 @@ func (n *Node) restoreNewest() error {
 	if n.machine.index > list[0].Index {
 		return fmt.Errorf("snapshot %s in %s: holds the state of entry %d", list[0].ID, n.cfg.SnapDir, n.machine.index)
 	}
+	n.restored = list[0].Index
 	return nil
+}
+
+// align brings machine and log in line with the newest snapshot, before a Raft
+// instance starts that will take it for applied. Whatever stopped the one before
+// may have come between the snapshot of a leader and the machine, which would
+// miss for ever what lies between the two, or between the snapshot and the log,
+// whose end before the snapshot nothing can be appended to.
+func (n *Node) align() error {
+	list, err := n.stores.Snapshots().List()
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	newest := list[0]
+	if newest.Index > max(n.machine.index, n.restored) {
+		n.log.Info("taking over a snapshot that was left behind", "snapshot", newest.ID, "applied", n.machine.index)
+		_, r, err := n.stores.Snapshots().Open(newest.ID)
+		if err != nil {
+			return err
+		}
+		if err := n.machine.Restore(r); err != nil {
+			return err
+		}
+	}
+	n.restored = newest.Index
+	n.machine.frozen = false // no goroutine of Raft is left
+	n.machine.freezeNext.Store(false)
+	logs := n.stores.Logs()
+	first, err := logs.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := logs.LastIndex()
+	if err != nil || last == 0 || last >= newest.Index {
+		return err
+	}
+	n.log.Info("removing a log that ends before the newest snapshot", "first", first, "last", last, "snapshot", newest.ID)
+	return logs.DeleteRange(first, last)
 }
 
 const (

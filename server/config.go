@@ -64,6 +64,7 @@ type Config struct {
 	SnapCount    int
 	SnapBytes    int64
 	SnapRetain   int
+	LogSegment   int // bytes in a file of the log; default 32 MiB
 	SnapTrailing int // entries of the log that stay behind a snapshot; default: by their size
 
 	SkipACL, ExtendedTypes, Emulate353TTL bool

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -60,8 +61,9 @@ type half struct {
 	link     linkState
 	segments []segment
 	size     int
-	eof      bool  // the writer closed
-	err      error // broken: both sides see it at once
+	newest   time.Time // due of the last segment
+	eof      bool      // the writer closed
+	err      error     // broken: both sides see it at once
 	readBy   time.Time
 	writeBy  time.Time
 	changed  chan struct{} // closed and replaced at every change
@@ -157,7 +159,7 @@ func (h *half) write(p []byte) (int, error) {
 		case expired(h.writeBy, now):
 			err = os.ErrDeadlineExceeded
 		case h.size == 0 || h.size+len(p) <= window:
-			h.segments = append(h.segments, segment{append([]byte(nil), p...), now.Add(h.link.delay)})
+			h.segments = append(h.segments, segment{append([]byte(nil), p...), h.due(now)})
 			h.size += len(p)
 			done = true
 		}
@@ -173,6 +175,19 @@ func (h *half) write(p []byte) (int, error) {
 		}
 		sleep(changed, wait)
 	}
+}
+
+// due is when what is sent now arrives.
+func (h *half) due(now time.Time) time.Time {
+	at := now.Add(h.link.delay)
+	if h.link.jitter > 0 {
+		at = at.Add(rand.N(h.link.jitter))
+	}
+	if at.Before(h.newest) {
+		at = h.newest
+	}
+	h.newest = at
+	return at
 }
 
 func expired(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }

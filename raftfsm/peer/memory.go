@@ -26,8 +26,9 @@ type linkKey struct{ from, to string }
 
 // linkState is what is wrong with a directed link.
 type linkState struct {
-	held  bool
-	delay time.Duration
+	held   bool
+	delay  time.Duration
+	jitter time.Duration
 }
 
 // NewMemory returns a network without hosts and faults.
@@ -49,7 +50,14 @@ func (m *Memory) Host(name string) Network { return memHost{m: m, name: name} }
 // cannot be made while either direction is held.
 func (m *Memory) Hold(from, to string) { m.change(from, to, func(l *linkState) { l.held = true }) }
 
-// Heal ends Hold and Delay of a directed link.
+// Jitter makes what is sent from one host to another later by a time of its own,
+// up to d. Connections overtake one another; what one of them carries stays in
+// order.
+func (m *Memory) Jitter(from, to string, d time.Duration) {
+	m.change(from, to, func(l *linkState) { l.jitter = d })
+}
+
+// Heal ends Hold, Delay and Jitter of a directed link.
 func (m *Memory) Heal(from, to string) {
 	m.change(from, to, func(l *linkState) { *l = linkState{} })
 }

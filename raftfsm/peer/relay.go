@@ -14,27 +14,40 @@ func (t *Transport) relay() {
 	for {
 		select {
 		case rpc := <-t.net.Consumer():
-			req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)
-			if snapshot && t.outdated(req) {
-				// As if it had been installed: everything in it is here.
-				_, _ = io.Copy(io.Discard, rpc.Reader)
-				rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
-				continue
-			}
-			if snapshot && t.cfg.Installing != nil {
-				t.cfg.Installing()
-			}
-			r, ok := t.deliver(rpc)
-			if !ok {
+			if !t.replays.arrived(t, rpc) {
 				return
 			}
-			if done, ok := r.Response.(*raft.InstallSnapshotResponse); ok && done.Success && t.cfg.Installed != nil {
-				t.cfg.Installed()
+		case c := <-t.replays.due:
+			if !t.pass(c.rpc, c.unfiltered) {
+				return
 			}
 		case <-t.done:
 			return
 		}
 	}
+}
+
+// pass hands an RPC to Raft, false when that was the last one for it.
+func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
+	req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)
+	if snapshot && !unfiltered && t.outdated(req) {
+		// As if it had been installed: everything in it is here.
+		_, _ = io.Copy(io.Discard, rpc.Reader)
+		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
+		return true
+	}
+	if snapshot && t.cfg.Installing != nil {
+		t.cfg.Installing()
+	}
+	r, ok := t.deliver(rpc)
+	if !ok {
+		return false
+	}
+	if done, ok := r.Response.(*raft.InstallSnapshotResponse); ok && done.Success && t.cfg.Installed != nil {
+		t.cfg.Installed()
+		return false // this Raft instance is about to be replaced
+	}
+	return true
 }
 
 // outdated reports that a snapshot holds nothing this server does not have.

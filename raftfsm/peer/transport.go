@@ -75,6 +75,7 @@ type Transport struct {
 	contacts contacts
 	pusher   pusher
 	watch    leaderWatch
+	replays  replays
 
 	done chan struct{}
 	once sync.Once
@@ -97,6 +98,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), done: make(chan struct{})}
+	t.replays = newReplays(cfg.Hub)
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
 	cfg.Hub.Handle(Canvass, t.answerCanvass)

@@ -1,0 +1,84 @@
+package raftfsm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestStoppedBehindAnInstalledSnapshot: a follower was stopped when the leader's
+// snapshot was on its disk and nothing else had been done about it. Its log ends
+// before the snapshot, and has to go before anything can be appended.
+func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		short := func(cfg *Config) { cfg.SnapTrailing = 1 } // or the leader could send what is missing
+		for _, m := range c.list {
+			c.start(m.ID, short)
+		}
+		for _, r := range c.rigs {
+			r.awaitServed()
+		}
+		lead, l := c.leader()
+		id, _ := c.follower()
+		c.stop(id)
+		s := l.attach(time.Minute)
+		for i := range 20 {
+			if o := l.do(create(s, fmt.Sprintf("/n-%d", i), 0)); o.code != proto.Ok {
+				t.Fatalf("%+v", o)
+			}
+		}
+		if err := l.Node.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		from := filepath.Join(c.dir(lead), "snap", "snapshots")
+		if err := os.CopyFS(filepath.Join(c.dir(id), "snap", "snapshots"), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		r := c.start(id, short)
+		r.awaitServed()
+		s = r.attach(time.Minute)
+		if o := r.do(create(s, "/after", 0)); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.settled()
+	})
+}
+
+// TestSecondSnapshotDuringTheFirst: a follower gets two snapshots in a row, and
+// the Raft instance that took the first is shut down between writing the second
+// and telling the machine. The next instance takes the newest snapshot for applied.
+func TestSecondSnapshotDuringTheFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		lead, l := c.leader()
+		id, r := c.follower()
+		c.net.Partition([]string{hostOf(id)}, []string{"s1", "s2", "s3"})
+		s := l.attach(time.Minute)
+		for i := range 20 {
+			if o := l.do(create(s, fmt.Sprintf("/n-%d", i), 0)); o.code != proto.Ok {
+				t.Fatalf("%+v", o)
+			}
+		}
+		if err := l.Node.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		from := filepath.Join(c.dir(lead), "snap", "snapshots")
+		if err := os.CopyFS(filepath.Join(c.dir(id), "snap", "snapshots"), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		r.others.(*ensemble).installed <- struct{}{} // as by the first snapshot
+		c.net.Rejoin([]string{hostOf(id)}, []string{"s1", "s2", "s3"})
+		c.eventually("what only the snapshot holds", func() bool { return r.exists("/n-19") })
+		r.awaitServed()
+		c.settled()
+	})
+}
