@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fuzz bench interop golden failover ci
+.PHONY: help build test race lint fuzz bench chaos interop golden failover ci
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ fuzz: ## fuzz every target; FUZZTIME=1m for longer
 
 bench: ## run the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
+
+chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt FAULTS=kill-leader,wipe
+	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -faults=$(FAULTS)
 
 interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for some
 	tests/interop/run.sh $(SUITES)

@@ -39,8 +39,19 @@ type Report struct {
 	History   *history.History
 }
 
+// add adds what another run has shown.
+func (r *Report) add(o *Report) {
+	r.Took += o.Took
+	r.Elections += o.Elections
+	r.Answered += o.Answered
+	r.Unknown += o.Unknown
+	for name, n := range o.Faults {
+		r.Faults[name] += n
+	}
+}
+
 // Rate is operations a second.
-func (r *Report) Rate() float64 { return float64(r.Answered) / r.Took.Seconds() }
+func (r *Report) Rate() float64 { return float64(r.Answered) / max(r.Took.Seconds(), 1) }
 
 // String is the report in a line.
 func (r *Report) String() string {
@@ -78,12 +89,10 @@ type run struct {
 // ran at all.
 func Run(cfg Config) (*Report, error) {
 	cfg.Rate = cmp.Or(cfg.Rate, 200)
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, err
-	}
+	report := &Report{Faults: map[string]int{}, History: &history.History{}}
 	file, err := os.Create(filepath.Join(cfg.Dir, "history.jsonl"))
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	defer file.Close()
 	out := bufio.NewWriter(file)
@@ -95,10 +104,10 @@ func Run(cfg Config) (*Report, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	defer trace.Close()
-	r := &run{cfg: cfg, trace: trace, rec: rec, report: &Report{Faults: map[string]int{}}, digests: map[digestKey]bool{}}
+	r := &run{cfg: cfg, trace: trace, rec: rec, report: report, digests: map[digestKey]bool{}}
 	err = r.run()
 	err = errors.Join(err, rec.Flush(), out.Flush())
 	r.report.History = rec.History()
