@@ -69,6 +69,7 @@ func (x *index) owners(r *Result) {
 
 // bound is what is known of the zxid at which a session ended.
 type bound struct {
+	born               int64 // the lowest zxid at which it is known to live; 0: none
 	alive, ended       int64 // alive in the state of the one, not in that of the other
 	aliveRec, endedRec record
 }
@@ -86,6 +87,9 @@ func (b bounds) at(id int64) *bound {
 }
 
 func (b *bound) lives(zxid int64, rec record) {
+	if b.born == 0 || zxid < b.born {
+		b.born = zxid
+	}
 	if zxid > b.alive {
 		b.alive, b.aliveRec = zxid, rec
 	}
@@ -160,6 +164,7 @@ func (x *index) laterTransactions() func(history.Time) *history.Op {
 func owned(p *path, i int, all bounds) {
 	in := p.lives[i]
 	b := all.at(in.owner)
+	b.lives(in.czxid, in.rec)
 	b.lives(in.last, in.rec)
 	gone, rec := int64(math.MaxInt64), record(nil)
 	if i+1 < len(p.lives) {
@@ -190,7 +195,7 @@ func (b bounds) state(s *history.State) {
 		b.at(id).lives(s.Zxid, s)
 	}
 	for id, one := range b {
-		if !live[id] && one.alive > 0 && one.alive < s.Zxid {
+		if !live[id] && one.born > 0 && one.born <= s.Zxid {
 			one.ends(s.Zxid, s)
 		}
 	}

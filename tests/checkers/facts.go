@@ -18,7 +18,7 @@ func facts(x *index, _ *Options, r *Result) {
 		nodes += len(p.lives)
 		f := &factCheck{x: x, r: r, p: p}
 		f.existence()
-		f.extend()
+		f.odd()
 		f.origins()
 		f.ends()
 		for _, in := range p.lives {
@@ -57,31 +57,19 @@ func (f *factCheck) existence() {
 	}
 }
 
-// extend fits in what is only known to exist: it has to be an incarnation that
-// is known, or one that a request without a reply may have made.
-func (f *factCheck) extend() {
-	for _, pt := range f.p.present {
-		in := f.p.before(pt.zxid)
+// odd: what is only known to exist has to be an incarnation that is known, or one
+// that a request without a reply may have made.
+func (f *factCheck) odd() {
+	for _, pt := range f.p.odd {
 		after := int64(0)
-		if in != nil {
+		if in := f.p.before(pt.zxid); in != nil {
 			after = in.last
-			if pt.zxid <= after {
-				continue
-			}
 		}
-		gone := f.p.absentIn(after, pt.zxid)
-		switch {
-		case gone == nil && in != nil:
-			in.extend(pt.zxid, pt.rec)
-		case gone == nil || f.openCreates() > 0 || f.nobodyKnows(pt.zxid):
-		default:
+		if gone := f.p.absentIn(after, pt.zxid); gone != nil && f.openCreates() == 0 && pt.zxid >= f.x.first {
 			f.violation("it is there at zxid %#x, though there was none at %#x and nobody has created it since", gone.rec, pt.rec, pt.zxid, gone.zxid)
 		}
 	}
 }
-
-// nobodyKnows reports whether a zxid is before the first of the history.
-func (f *factCheck) nobodyKnows(zxid int64) bool { return zxid < f.x.first }
 
 // openCreates counts the creates of this path of which nobody knows whether they
 // were executed.
@@ -186,6 +174,9 @@ func (f *factCheck) versions(in *incarnation) {
 		if w.done() && w.stat != nil {
 			missing -= f.twice(w, in)
 		}
+		if v := spanOver(in.data, w.zxid); v != nil && w.done() && w.stat == nil {
+			f.violation("mzxid %#x is still seen at zxid %#x, though it was written at %#x", v.rec, w.op, v.from, v.last, w.zxid)
+		}
 	}
 	if missing > open {
 		f.violation("the versions of the znode of czxid %#x count %d writes that nobody has made (%d are without a reply)", in.rec, in.data[0].rec, in.czxid, missing, open)
@@ -264,21 +255,17 @@ func spanOver(list []*version, zxid int64) *version {
 // listings: a list of children shows every child that is known to exist at its
 // zxid. That it shows none that does not is among the statements.
 func listings(x *index, r *Result) {
-	kids := make(map[string][]string)
-	for _, name := range x.names {
-		kids[proto.Parent(name)] = append(kids[proto.Parent(name)], name)
-	}
 	n := 0
 	for _, name := range x.names {
-		for _, l := range x.paths[name].listings {
-			n++
-			listed := make(map[string]bool, len(l.names))
-			for _, child := range l.names {
-				listed[child] = true
-			}
-			for _, child := range kids[name] {
-				if in := x.paths[child].alive(l.zxid); in != nil && !listed[proto.Base(child)] {
-					r.violation(x, []record{l.rec, in.rec}, "%s: the list of its children at zxid %#x lacks %s, which is there from %#x to %#x", name, l.zxid, proto.Base(child), in.czxid, in.last)
+		p, dir := x.paths[name], x.paths[proto.Parent(name)]
+		n += len(p.listings)
+		if dir == nil {
+			continue
+		}
+		for _, in := range p.lives {
+			for _, l := range dir.listings[dir.listingsBefore(in.czxid):dir.listingsBefore(in.last+1)] {
+				if !l.has(proto.Base(name)) {
+					r.violation(x, []record{l.rec, in.rec}, "%s: the list of its children at zxid %#x lacks %s, which is there from %#x to %#x", dir.name, l.zxid, proto.Base(name), in.czxid, in.last)
 				}
 			}
 		}

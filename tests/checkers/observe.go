@@ -19,6 +19,7 @@ type path struct {
 	lives   []*incarnation // by czxid
 	absent  []point        // by zxid: there was no znode
 	present []point        // by zxid: there was one, and no more is known
+	odd     []point        // of present, those that no incarnation explains
 	creates []*write
 	sets    []*write
 	deletes []*write
@@ -36,8 +37,14 @@ type point struct {
 // listing is the children of a path in the state of one zxid.
 type listing struct {
 	zxid  int64
-	names []string
+	names []string // sorted
 	rec   record
+}
+
+// has reports whether a child is on the list.
+func (l *listing) has(name string) bool {
+	_, found := slices.BinarySearch(l.names, name)
+	return found
 }
 
 // incarnation is a znode from a creation to its deletion.
@@ -127,6 +134,7 @@ func (x *index) observe() {
 	for _, p := range x.paths {
 		p.arrange()
 	}
+	x.unlisted()
 }
 
 // whole reports whether a State is of one zxid.
@@ -172,7 +180,7 @@ func (x *index) observeOp(o *history.Op) {
 // list notes the children that a reply shows.
 func (x *index) list(o *history.Op) {
 	p := x.path(o.Path)
-	p.listings = append(p.listings, listing{zxid: o.Zxid, names: o.Children, rec: o})
+	p.listings = append(p.listings, listing{zxid: o.Zxid, names: slices.Sorted(slices.Values(o.Children)), rec: o})
 	for _, name := range o.Children {
 		x.see(strings.TrimSuffix(o.Path, "/")+"/"+name, point{zxid: o.Zxid, exists: true, rec: o})
 	}
@@ -263,6 +271,43 @@ func (p *path) arrange() {
 		sortVersions(in.data)
 		sortVersions(in.kids)
 	}
+	for _, pt := range p.present {
+		in := p.before(pt.zxid)
+		switch {
+		case in != nil && pt.zxid <= in.last:
+		case in != nil && p.absentIn(in.last, pt.zxid) == nil:
+			in.extend(pt.zxid, pt.rec)
+		default:
+			p.odd = append(p.odd, pt)
+		}
+	}
+	slices.SortFunc(p.listings, func(a, b listing) int { return cmp.Compare(a.zxid, b.zxid) })
+}
+
+// unlisted notes for every incarnation the first list of children that lacks it
+// after it was last seen: it is gone by then.
+func (x *index) unlisted() {
+	for name, p := range x.paths {
+		dir := x.paths[proto.Parent(name)]
+		if dir == nil || len(dir.listings) == 0 {
+			continue
+		}
+		base := proto.Base(name)
+		for i, in := range p.lives {
+			k := dir.listingsBefore(in.last + 1)
+			if k == len(dir.listings) || dir.listings[k].has(base) || i+1 < len(p.lives) && dir.listings[k].zxid >= p.lives[i+1].czxid {
+				continue
+			}
+			p.absent = append(p.absent, point{zxid: dir.listings[k].zxid, rec: dir.listings[k].rec})
+		}
+		slices.SortStableFunc(p.absent, func(a, b point) int { return cmp.Compare(a.zxid, b.zxid) })
+	}
+}
+
+// listingsBefore counts the lists of children of states before zxid.
+func (p *path) listingsBefore(zxid int64) int {
+	i, _ := slices.BinarySearchFunc(p.listings, zxid, func(l listing, z int64) int { return cmp.Compare(l.zxid, z) })
+	return i
 }
 
 func sortVersions(list []*version) {

@@ -2,14 +2,18 @@ package checkers_test
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/checkers"
 	"github.com/zkgo/zkgo/tests/history"
 	"github.com/zkgo/zkgo/tests/workload"
 	"github.com/zkgo/zkgo/tree"
@@ -60,6 +64,24 @@ func plantedReplies() []plant {
 	return []plant{
 		{name: "a read is answered from an old state", seen: []string{"facts"}, bug: staleReads(false)},
 		{name: "a read behind a sync is answered from an old state", seen: []string{"facts", "registers"}, bug: staleReads(true)},
+		{name: "a sync is answered without asking the leader", seen: []string{"realtime"}, bug: &bug{
+			up: func(p *proxy, h proto.RequestHeader, q request, frame []byte) [][]byte {
+				if q.op != proto.OpSync || !p.bug.happens(1) {
+					return [][]byte{frame}
+				}
+				path := q.path
+				return p.instead(h.Xid, proto.OpExists, &proto.ExistsRequest{Path: "/"}, func(h proto.ReplyHeader, _ []byte) []byte {
+					return frameFor(&h, proto.AppendString(nil, path))
+				})
+			}}, run: run{trouble: func(cl *zktest.Cluster) {
+			for range 4 { // a follower lags behind, and does not know it yet
+				time.Sleep(time.Second)
+				cl.Partition([]int{cl.Follower().ID()})
+				time.Sleep(time.Second)
+				cl.Heal()
+				cl.WaitServing()
+			}
+		}}},
 		{name: "the zxid of a reply goes back", seen: []string{"sessions"}, bug: &bug{
 			reply: func(p *proxy, h *proto.ReplyHeader, q request, body []byte) [][]byte {
 				if q.op == proto.OpExists && p.bug.happens(20) {
@@ -319,13 +341,35 @@ func plantedInside() []plant {
 				t.Unlock()
 			}
 		}}},
-		{name: "the clock of the writes and their order differ", seen: []string{"realtime"}, run: run{alter: func(h *history.History) {
-			o := h.Ops[len(h.Ops)/2]
-			for _, q := range h.Ops {
-				if q.Op == proto.OpSetData && q.Done() && q.Call < o.Call {
-					q.Call, q.Return = o.Return+1e9, o.Return+2e9
-				}
-			}
-		}}},
 	}
+}
+
+// deaf is a server that forgets to report which sessions it hears.
+type deaf struct{}
+
+func (deaf) Accept(nc net.Conn) net.Conn           { return nc }
+func (deaf) Request(server.Request) server.Verdict { return server.Verdict{} }
+func (deaf) Live([]int64) []int64                  { return nil }
+
+// TestPlantedDeafness: sessions expire under clients that ping.
+func TestPlantedDeafness(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := server.Start(t.Context(), server.Config{Memory: true, TickTime: 500 * time.Millisecond, Interceptor: deaf{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		rec := history.NewRecorder(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err = workload.Run(ctx, workload.Config{Servers: []int{1}, Recorder: rec, Think: 200 * time.Millisecond, Calm: true,
+			Dial: func(context.Context, int) (net.Conn, error) { return s.Dial() }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := checkers.Check(rec.History(), checkers.Options{}); !slices.Contains(v.Violated(), "expiry") {
+			t.Errorf("not seen:\n%s", v)
+		}
+	})
 }

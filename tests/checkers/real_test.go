@@ -1,7 +1,9 @@
 package checkers_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -18,11 +20,11 @@ import (
 type run struct {
 	seconds int // default 10
 	seed    uint64
+	file    io.Writer
 	wrap    func(server int, nc net.Conn) net.Conn // between every client and its server; nil: nothing
 	trouble func(cl *zktest.Cluster)               // while the clients work
 	last    func(cl *zktest.Cluster)               // when the clients have ended
 	change  func(cfg *workload.Config)
-	alter   func(h *history.History) // before the check
 }
 
 // verdict runs it and checks what was recorded.
@@ -34,7 +36,7 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 	var v *checkers.Verdict
 	synctest.Test(t, func(t *testing.T) {
 		cl := zktest.RunCluster(t, 3, zktest.WithConfig(func(c *server.Config) { c.ContainerInterval = time.Second; c.MinSessionTimeout = time.Second }))
-		rec := history.NewRecorder(nil)
+		rec := history.NewRecorder(r.file)
 		cfg := workload.Config{Seed: r.seed, Servers: []int{1, 2, 3}, Recorder: rec, Timeout: 4 * time.Second, Think: 60 * time.Millisecond,
 			Dial: func(_ context.Context, id int) (net.Conn, error) {
 				nc, err := cl.Server(id).Dial()
@@ -64,20 +66,34 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 		for _, s := range cl.Servers() {
 			rec.State(workload.Inspect(rec, s.ID(), s.Server().Node(), true))
 		}
-		h := rec.History()
-		if r.alter != nil {
-			r.alter(h)
+		v = checkers.Check(rec.History(), checkers.Options{})
+		if err := rec.Flush(); err != nil {
+			t.Fatal(err)
 		}
-		v = checkers.Check(h, checkers.Options{})
 	})
 	return v
 }
 
 func TestNothingWrong(t *testing.T) {
 	t.Parallel()
-	v := run{seconds: 20}.verdict(t)
+	var file bytes.Buffer
+	v := run{seconds: 10, file: &file}.verdict(t)
 	t.Logf("\n%s", v)
 	if !v.OK() {
 		t.Fail()
+	}
+	for _, r := range v.Results {
+		for _, c := range r.Counts {
+			if c.N == 0 && r.Checker != "expiry" {
+				t.Errorf("%s: 0 %s: nothing was checked", r.Checker, c.What)
+			}
+		}
+	}
+	h, err := history.Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := checkers.Check(h, checkers.Options{}); again.String() != v.String() {
+		t.Errorf("from the file:\n%s", again)
 	}
 }

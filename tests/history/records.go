@@ -102,7 +102,7 @@ type State struct {
 	Final  bool   `json:"final,omitempty"`  // taken after the clients had ended and the servers had caught up
 	Nodes  []Node `json:"nodes,omitempty"`  // sorted by path; nil: not looked at
 	// Live are the sessions of the table; nil: not looked at.
-	Live []int64 `json:"live,omitempty"`
+	Live []int64 `json:"live"`
 }
 
 // Node is one znode of a State.
