@@ -48,18 +48,21 @@ type ensemble struct {
 	progress     progress
 	inquiries    *inquiries
 
-	mu        sync.Mutex
-	transport *peer.Transport // of the Raft instance of the moment
-	lead      *leading        // while this server's leadership is open
-	target    target          // whom the log says to follow
-	unnamed   bool            // the log says so in a snapshot, without the server: Raft says which
-	attending context.CancelFunc
-	contact   time.Time          // newest confirmed contact with a leader
-	due       uint64             // index that has to be applied,
-	dueSince  time.Time          // since then
-	unacked   map[int64]struct{} // sessions reported since a leader acknowledged one
-	reporting map[int64]int      // sessions that wait in a reconfig
-	mismatch  string             // the reconfig that would make the membership what the file lists
+	mu            sync.Mutex
+	transport     *peer.Transport // of the Raft instance of the moment
+	lead          *leading        // while this server's leadership is open
+	target        target          // whom the log says to follow
+	unnamed       bool            // the log says so in a snapshot, without the server: Raft says which
+	attending     context.CancelFunc
+	contact       time.Time          // newest confirmed contact with a leader
+	due           uint64             // index that has to be applied,
+	dueSince      time.Time          // since then
+	unacked       map[int64]struct{} // sessions reported since a leader acknowledged one
+	reporting     map[int64]int      // sessions that wait in a reconfig
+	written       *membership        // what the configuration file was told to list since the start; nil: Config.Members
+	mismatch      string             // the reconfig that would make the membership what the file lists,
+	told          string             // as the operator knows it
+	mismatchSince time.Time
 }
 
 // leading is one open leadership; ctx ends with it.

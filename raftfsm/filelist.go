@@ -30,7 +30,30 @@ import (
 //     the membership with it.
 
 // fileList is the list of servers of this server's configuration file.
-func (c *Config) fileList() *membership { return newMembership(c.Members) }
+func (e *ensemble) fileList() *membership {
+	e.mu.Lock()
+	written := e.written
+	e.mu.Unlock()
+	if written != nil {
+		return written
+	}
+	return newMembership(e.n.cfg.Members)
+}
+
+// FileWritten says that the configuration file lists the members of a text of
+// Membership by now.
+func (n *Node) FileWritten(text []byte) error {
+	m, err := parseMembership(text)
+	if err != nil {
+		return err
+	}
+	if e, ok := n.others.(*ensemble); ok {
+		e.mu.Lock()
+		e.written = m
+		e.mu.Unlock()
+	}
+	return nil
+}
 
 // differences are the members in which a list differs from another, as a
 // reconfig from the one to the other would have them.
@@ -101,14 +124,19 @@ func (m *Member) reconfigLine(clientPort int) string {
 // compareFile notes how this server's configuration file and the membership
 // differ, and tells the operator when that is news.
 func (e *ensemble) compareFile(m *membership) {
-	file := e.n.cfg.fileList()
+	file := e.fileList()
 	line := ""
 	if !m.equal(file) {
 		line = m.reconfigLine(file, e.n.cfg.ClientPort)
 	}
 	e.mu.Lock()
-	news := line != e.mismatch
-	e.mismatch = line
+	if line != e.mismatch {
+		e.mismatch, e.mismatchSince = line, time.Now()
+	}
+	news := line != e.told && time.Since(e.mismatchSince) >= tellAfter
+	if news {
+		e.told = line
+	}
 	e.mu.Unlock()
 	switch {
 	case !news:
@@ -148,7 +176,7 @@ func (e *ensemble) followFiles(l *leading, now *membership) {
 		e.proposeMembership(l, now, moved)
 		return
 	}
-	file := e.n.cfg.fileList()
+	file := e.fileList()
 	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 || now.equal(file) {
 		return
 	}
@@ -219,6 +247,9 @@ func (e *ensemble) agreed(now, file *membership) bool {
 const (
 	// filesEvery is how often a leader whose file differs asks for the others'.
 	filesEvery = time.Second
+	// tellAfter is how long file and membership differ before the operator is
+	// told: a file that is kept in step is written in less.
+	tellAfter = time.Second
 	// filesFresh is how long an answer counts.
 	filesFresh = 5 * time.Second
 	// proposalFresh is how long a change of the membership may take to be
@@ -250,7 +281,7 @@ func (j *joins) noteList(p *probe) {
 // listOf is the list in a server's file, nil when it has not said so lately.
 func (e *ensemble) listOf(server uint64) *membership {
 	if server == e.self.ID {
-		return e.n.cfg.fileList()
+		return e.fileList()
 	}
 	e.joins.mu.Lock()
 	defer e.joins.mu.Unlock()

@@ -85,7 +85,6 @@ type alone struct{ n *Node }
 var _ others = alone{}
 
 func (alone) leading(s *leaderStart)                { s.flags = flagStandalone }
-func (alone) opened(uint64, uint64)                 {}
 func (alone) closed(error)                          {}
 func (alone) led(uint8, uint64)                     {}
 func (alone) configured(uint64, raft.Configuration) {}
@@ -97,6 +96,23 @@ func (alone) transfer(context.Context) error        { return nil }
 func (alone) settle()                               {}
 func (alone) silence()                              {}
 func (alone) close()                                {}
+
+// opened implements others: whoever followed the last member of an ensemble
+// follows nobody any more.
+func (a alone) opened(uint64, uint64) {
+	r := a.n.raftNow()
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.ID == a.n.identity.RaftID {
+			continue
+		}
+		a.n.background.Go(func() {
+			if err := r.RemoveServer(s.ID, 0, changeTimeout).Error(); err != nil {
+				a.n.log.Debug("a former member could not be removed", "server", string(s.ID), "err", err)
+			}
+		})
+	}
+}
+
 func (a alone) status(s *Status, leads bool) {
 	if leads {
 		s.Role = Standalone

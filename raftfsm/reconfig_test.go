@@ -1,9 +1,12 @@
 package raftfsm
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,17 +284,26 @@ func TestLeaderDiesWhileItDrives(t *testing.T) {
 	for _, after := range []time.Duration{0, 1, 5, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 400} {
 		t.Run(fmt.Sprint(after*time.Millisecond), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { leaderDies(t, after*time.Millisecond) })
+			synctest.Test(t, func(t *testing.T) {
+				leaderDies(t, func(<-chan outcome) (outcome, bool) { time.Sleep(after * time.Millisecond); return outcome{}, false })
+			})
 		})
 	}
 }
 
-func leaderDies(t *testing.T, after time.Duration) {
+// leaderDies kills the leader when wait returns, which is given the answer to
+// come and returns it if it came before.
+func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ...func(*Config)) {
 	c := newCluster(t, 3)
-	c.startAll()
+	for id := uint64(1); id <= 3; id++ {
+		c.start(id, tune...)
+	}
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
 	s := c.rigs[1].attach(time.Hour)
 	for id := uint64(4); id <= 5; id++ {
-		c.start(id, func(cfg *Config) { cfg.Members = append(slices.Clone(c.list), memberAt(id)) })
+		c.start(id, append(slices.Clone(tune), func(cfg *Config) { cfg.Members = append(slices.Clone(c.list), memberAt(id)) })...)
 	}
 	time.Sleep(time.Second) // until the leader knows of them
 	lead, _ := c.leader()
@@ -305,13 +317,14 @@ func leaderDies(t *testing.T, after time.Duration) {
 		cmd.Waiter = answer
 		_ = r.Propose(&cmd)
 	}()
-	time.Sleep(after)
+	o, answered := wait(answer)
 	c.kill(lead)
-	var o outcome
-	select {
-	case o = <-answer:
-	case <-time.After(2 * time.Minute):
-		t.Log("the reconfig was given up")
+	if !answered {
+		select {
+		case o = <-answer:
+		case <-time.After(2 * time.Minute):
+			t.Log("the reconfig was given up")
+		}
 	}
 	if o.zxid != 0 && o.code == proto.Ok {
 		c.awaitIDs("1,4,5 voting 1,4,5 others ")
@@ -363,4 +376,48 @@ func TestComesBackWithoutHavingLeft(t *testing.T) {
 		c.rigs[1].awaitServed()
 		c.settled()
 	})
+}
+
+// steps is a log that counts the changes of Raft's configuration.
+type steps struct {
+	after   int // reached is closed at this one
+	reached chan struct{}
+	mu      sync.Mutex
+	seen    int
+}
+
+func (s *steps) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("Raft's configuration changed")) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.seen++; s.seen == s.after {
+			close(s.reached)
+		}
+	}
+	return len(line), nil
+}
+
+// TestLeaderDiesAfterEachStep kills the leader right after the first, the
+// second, … change of Raft's configuration that one reconfig takes. Either the
+// reconfig is carried out or nothing of it remains, and the answer fits.
+func TestLeaderDiesAfterEachStep(t *testing.T) {
+	for after := 1; after <= 8; after++ {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { leaderDiesAfterStep(t, after) })
+		})
+	}
+}
+
+func leaderDiesAfterStep(t *testing.T, after int) {
+	log := &steps{after: after, reached: make(chan struct{})}
+	leaderDies(t, func(answer <-chan outcome) (outcome, bool) {
+		select {
+		case <-log.reached:
+			return outcome{}, false
+		case o := <-answer:
+			t.Logf("the reconfig takes fewer than %d steps", after)
+			return o, true
+		}
+	}, func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 }

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/raft"
 )
@@ -127,14 +128,16 @@ func (n *Node) finishBootstrap(bootstrap raft.Configuration) error {
 // member would depose a healthy leader.
 func (n *Node) leadAlone() error {
 	servers := n.raftNow().GetConfiguration().Configuration().Servers
-	if len(servers) != 1 || servers[0].ID != n.identity.RaftID || servers[0].Suffrage != raft.Voter {
+	voters := slices.Clone(servers)
+	voters = slices.DeleteFunc(voters, func(s raft.Server) bool { return s.Suffrage != raft.Voter })
+	if len(voters) != 1 || voters[0].ID != n.identity.RaftID {
 		err := fmt.Errorf("%s belongs to a member of an ensemble of %d servers (%v), but the configuration names this server alone",
 			n.cfg.LogDir, len(servers), servers)
 		return errors.Join(err, n.raftNow().Shutdown().Error())
 	}
 	var resp raft.TimeoutNowResponse
-	err := n.transport.TimeoutNow(servers[0].ID, n.transport.LocalAddr(), &raft.TimeoutNowRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(servers[0].ID), Addr: []byte(n.transport.LocalAddr())},
+	err := n.transport.TimeoutNow(voters[0].ID, n.transport.LocalAddr(), &raft.TimeoutNowRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(voters[0].ID), Addr: []byte(n.transport.LocalAddr())},
 	}, &resp)
 	if err != nil { // no harm: the election timeout does it as well
 		n.log.Warn("could not take the lead at once", "err", err)

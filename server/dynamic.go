@@ -55,6 +55,9 @@ func (s *Server) keepDynamic() {
 				continue
 			}
 			file, err := writeMembership(path, text, written, s.cfg.ID)
+			if err == nil && file != "" {
+				err = s.node.FileWritten(text)
+			}
 			switch {
 			case err != nil:
 				s.log.Warn("the membership could not be written into the configuration file: the list there is out of date", "file", path, "err", err)

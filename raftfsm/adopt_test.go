@@ -1,0 +1,135 @@
+package raftfsm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+)
+
+// TestStandaloneJoinsUnderAnotherID starts what a server that stood alone has
+// left as member 3 of an ensemble, also when that was interrupted, and lets the
+// last member of the ensemble stand alone again.
+func TestStandaloneJoinsUnderAnotherID(t *testing.T) {
+	t.Parallel()
+	for _, interrupted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { joinsUnderAnotherID(t, interrupted) })
+	}
+}
+
+func joinsUnderAnotherID(t *testing.T, interrupted bool) {
+	c := newCluster(t, 3).onDisk()
+	alone := func(cfg *Config) {
+		cfg.ID, cfg.Members = 1, nil
+		cfg.LogDir, cfg.SnapDir = c.dir(3)+"/log", c.dir(3)+"/snap"
+	}
+	r := c.start(3, alone)
+	r.awaitServed()
+	s := r.attach(time.Hour)
+	r.do(create(s, "/old", 0))
+	c.stop(3)
+	name := filepath.Join(c.dir(3), "log", identityFile)
+	before, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if interrupted { // between the entry and the identity
+		n := newNode(testConfig(t, c.configOf(3)))
+		n.others = &ensemble{n: n}
+		if err := n.openState(); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.closeStores(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.startAll()
+	c.awaitIDs("1,2,3 voting 1,2,3 others ")
+	for id, r := range c.rigs {
+		if !r.exists("/old") {
+			t.Errorf("server %d does not have what the first one had", id)
+		}
+	}
+	if o := c.rigs[2].reattach(s); o.code != proto.Ok {
+		t.Errorf("the session did not survive: %+v", o)
+	}
+	c.settled()
+
+	// A member of three cannot be taken for a server that stands alone, nor for
+	// another member.
+	c.stop(3)
+	for name, tune := range map[string]func(*Config){
+		"belongs to a member of an ensemble of 3 servers": alone,
+		"holds the state of server 3, not of server 2":    func(cfg *Config) { cfg.ID = 2 },
+	} {
+		cfg := c.configOf(3)
+		tune(&cfg)
+		n, err := Start(cfg)
+		if err == nil {
+			n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("started, or refused with %v, want %q", err, name)
+		}
+	}
+	if lead, _ := c.leader(); lead == 3 {
+		t.Error("a server that is not there leads")
+	}
+	c.start(3).awaitServed()
+	c.settled()
+}
+
+// configOf is a configuration of a server on its disk.
+func (c *cluster) configOf(id uint64) Config {
+	return Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: newRecorder(),
+		TickTime: 200 * time.Millisecond, LogDir: c.dir(id) + "/log", SnapDir: c.dir(id) + "/snap"}
+}
+
+// TestJoinerCatchesUpBySnapshot adds a server to an ensemble whose log no longer
+// begins at the beginning.
+func TestJoinerCatchesUpBySnapshot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testJoinerCatchesUpBySnapshot)
+}
+
+func testJoinerCatchesUpBySnapshot(t *testing.T) {
+	c := newCluster(t, 3)
+	for id := uint64(1); id <= 3; id++ {
+		c.start(id, func(cfg *Config) { cfg.SnapTrailing = 1 })
+	}
+	_, r := c.leader()
+	s := r.attach(time.Hour)
+	for _, path := range []string{"/a", "/b", "/c"} {
+		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+	}
+	for _, r := range c.rigs {
+		if err := r.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	joiner := c.start(4, func(cfg *Config) { cfg.Members = append(c.list[:3:3], memberAt(4)) })
+	time.Sleep(time.Second)
+	r.reconfigureOK(t, serverLine(4), "")
+	joiner.awaitServed()
+	if joiner.jumps() == 0 {
+		t.Error("it did not begin with a snapshot")
+	}
+	c.awaitIDs("1,2,3,4 voting 1,2,3,4 others ")
+	c.settled()
+}
+
+func (r *rig) jumps() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.jumped
+}

@@ -1,0 +1,141 @@
+package raftfsm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash/crc64"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
+
+var recordLog = flag.Bool("record-log", false, "record testdata/level<n>.log.gz for the newest behaviour level")
+
+// everyKind is a log with every kind of entry and of command.
+func everyKind() [][]byte {
+	log := randomLog(rand.New(rand.NewPCG(7, 7)), 200)
+	l := newLeader(99, flagConfig)
+	l.start.policy = tree.ReconfigEnabled
+	l.start.config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
+	super := []proto.ID{{Scheme: "super", ID: ""}, {Scheme: "ip", ID: "10.0.0.1"}}
+	s := firstSession()
+	s.ID += 1 << 20 // of none of the random log's sessions
+	attach := attachCommand()
+	log = append(log, l.begin(), l.batch(attach))
+	r := newReplica(nopTB{})
+	for _, e := range log {
+		if err := r.feed(e); err != nil {
+			panic(err)
+		}
+	}
+	for row := range r.sessions.All {
+		s = row // the newest
+	}
+	was := r.config
+	acl := write(s, proto.OpSetACL, &proto.SetACLRequest{Path: "/g", ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}, Version: -1})
+	multi := write(s, proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
+		{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: "/g/m", ACL: proto.OpenACL()}},
+		{Op: proto.OpCheck, Req: &proto.CheckVersionRequest{Path: "/g/m", Version: 0}},
+		{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: "/g/m", Version: 9}},
+	}})
+	reconfig := reconfigure(s, "server.3=c:1:2:observer;3", "", "", -1)
+	reconfig.IDs = super
+	refused := Command{Kind: KindReconfigRefused, Session: s.ID, Gen: s.Gen, Op: proto.OpReconfig, Body: []byte{0xff, 0xff, 0xff, 0xf3}}
+	moved := proto.AppendBuffer(proto.AppendBuffer(nil, was), []byte("server.1=x:1:2:participant\nserver.2=b:1:2:participant\nversion=0"))
+	return append(log, l.batch(create(s, "/g", 0), acl, multi), l.batch(Command{Kind: KindSync}, Command{Kind: KindRaise, Body: binary.BigEndian.AppendUint32(nil, 1)},
+		refused, Command{Kind: KindMembership, Body: moved}, reconfig, create(s, "/g/c", flagContainer), create(s, "/g/s", flagSequential)))
+}
+
+// nopTB is a testing.TB for helpers that only use it to fail.
+type nopTB struct{ testing.TB }
+
+func (nopTB) Helper()        {}
+func (nopTB) Cleanup(func()) {}
+
+// TestGoldenLogs replays what earlier versions wrote: the state is the one that
+// they came to. A change of behaviour has to ask for the level.
+func TestGoldenLogs(t *testing.T) {
+	t.Parallel()
+	name := fmt.Sprintf("testdata/level%d.log.gz", level)
+	if *recordLog {
+		if _, err := os.Stat(name); err == nil {
+			t.Fatalf("%s is what a version wrote: it is never recorded anew", name)
+		}
+		writeLog(t, name, everyKind())
+	}
+	files, err := filepath.Glob("testdata/level*.log.gz")
+	if err != nil || len(files) < level {
+		t.Fatalf("%d logs for %d levels: %v", len(files), level, err)
+	}
+	for _, file := range files {
+		want, err := os.ReadFile(strings.TrimSuffix(file, ".log.gz") + ".digest")
+		if err != nil && !*recordLog {
+			t.Fatal(err)
+		}
+		r := newReplica(t)
+		for _, e := range readLog(t, file) {
+			r.mustFeed(t, e)
+		}
+		got := fmt.Sprintf("digest %x state %x zxid %x level %d\n", r.lastCheck().digest,
+			crc64.Checksum([]byte(r.dump(t)), crc64.MakeTable(crc64.ECMA)), r.tree.LastZxid(), r.machine.level)
+		if *recordLog && len(want) == 0 {
+			if err := os.WriteFile(strings.TrimSuffix(file, ".log.gz")+".digest", []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if got != string(want) {
+			t.Errorf("%s: %s, recorded %s", file, got, want)
+		}
+	}
+}
+
+func writeLog(t *testing.T, name string, entries [][]byte) {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for _, e := range entries {
+		if _, err := z.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(e))), e...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readLog(t *testing.T, name string) (entries [][]byte) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(all) > 0 {
+		n := binary.BigEndian.Uint32(all)
+		entries = append(entries, all[4:4+n])
+		all = all[4+n:]
+	}
+	return entries
+}

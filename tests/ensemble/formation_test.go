@@ -1,0 +1,107 @@
+package ensemble
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// quiet is for how long a test sees that nobody leads. The servers would have
+// elected somebody many times over.
+const quiet = 3 * time.Second
+
+// neverLed checks for a while that no server serves.
+func (c *cluster) neverLed(ids ...int) {
+	c.t.Helper()
+	c.never(quiet, "a server serves that should not", func() bool {
+		for _, id := range ids {
+			if c.mode(id) != "" {
+				c.t.Logf("server %d: %s", id, c.mode(id))
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Servers whose files differ do not found an ensemble, and each says with whom
+// it differs.
+func TestDifferingLists(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4)
+	c.write(1, c.lines(1, 2, 3)...)
+	c.write(2, c.lines(1, 2, 4)...)
+	c.write(3, c.lines(1, 2, 3)...)
+	c.start(2, 3)
+	c.says(3, "has a different list of servers in its configuration (ours: server 3", "theirs: server 2")
+	c.says(2, "has a different list of servers in its configuration")
+	c.neverLed(2, 3)
+	c.start(1) // now a majority agrees, but one that answers does not
+	c.neverLed(1, 2, 3)
+	c.stop(2)
+	c.write(2, c.lines(1, 2, 3)...)
+	c.start(2)
+	c.await(1, 2, 3)
+}
+
+// Two of three lost their disks: they do not begin anew beside the one that has
+// the data, and are let in when the data's majority is back.
+func TestTwoOfThreeWiped(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.form(1, 2, 3)
+	w := c.connect("w", 1, 2, 3)
+	w.more(c, 20)
+	w.halt()
+	c.kill(1, 2, 3)
+	c.wipe(2)
+	c.wipe(3)
+	c.start(1, 2, 3)
+	c.neverLed(1, 2, 3)
+}
+
+// A member of another ensemble, on the ports of one of ours, is refused by name.
+func TestStranger(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newCluster(t, 3), newCluster(t, 3)
+	ours.form(1, 2, 3)
+	theirs.form(1, 2, 3)
+	ours.stop(3)
+	theirs.kill(1, 2, 3)
+	// Server 3 of theirs comes up as ours.
+	theirs.nodes[3].quorum, theirs.nodes[3].election = ours.nodes[3].quorum, ours.nodes[3].election
+	theirs.nodes[3].client = ours.nodes[3].client
+	theirs.write(3, ours.lines(1, 2, 3)...)
+	theirs.start(3)
+	theirs.says(3, "belongs to another ensemble (ours: server 3, ensemble ", "theirs: server ")
+	theirs.neverLed(3)
+	ours.await(1, 2)
+	ours.says(ours.leader(), "belongs to another ensemble")
+	theirs.kill(3)
+	ours.start(3)
+	ours.await(3)
+}
+
+// What an ensemble cannot do is refused at the start, with the reason.
+func TestRefusedAtStart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	for line, want := range map[string]string{
+		"localSessionsEnabled=true":                            "localSessionsEnabled is not supported: every session here is known to all servers",
+		"group.1=1:2\ngroup.2=3":                               "hierarchical quorums are not supported: 2 groups are configured",
+		"group.1=1:2:3\nweight.1=2\nweight.2=1\nweight.3=1":    "every voter counts the same here",
+		"quorum.auth.enableSasl=true":                          "quorum.auth",
+		"quorum.auth.enableSasl=false\nserver.2=a:1:2|b:1:2":   "multiAddress.enabled=true",
+		"dynamicConfigFile=/no/such/file\nquorumListen=x":      "must be in a separate dynamic config file",
+		"standaloneEnabled=false\nlocalSessionsEnabled=yes\na": "localSessionsEnabled",
+	} {
+		c.write(1, append(c.lines(1, 2, 3), strings.Split(line, "\n")...)...)
+		if err := c.try(1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+	// Equal weights in one group are a majority, and what means nothing is named.
+	c.write(1, append(c.lines(1, 2, 3), "group.1=1:2:3", "weight.1=1", "observerMasterPort=1234", "localSessionsUpgradingEnabled=true")...)
+	c.start(1)
+	c.says(1, "settings without effect here", "observerMasterPort")
+}
