@@ -202,6 +202,41 @@ func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 	})
 }
 
+// TestRequestForAVoteGoesFirst: while Raft is kept from it by a slow disk, this
+// server does not stand against the one that asks.
+func TestRequestForAVoteGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		v := startVoters(t, m, 3)
+		v[0].set("", 10)
+		v[1].set("", 10)
+		m.Kill("s3")
+		asked := make(chan error, 1)
+		go func() {
+			var resp raft.RequestVoteResponse
+			asked <- v[1].trans.RequestVote("1", "s1:1", &raft.RequestVoteRequest{Term: 2}, &resp)
+		}()
+		time.Sleep(10 * time.Millisecond)
+		v[0].trans.Leaderless()
+		time.Sleep(2 * time.Second) // the disk
+		rpc := <-v[0].trans.Consumer()
+		if _, ok := rpc.Command.(*raft.RequestVoteRequest); !ok {
+			t.Fatalf("%T overtakes a request for a vote", rpc.Command)
+		}
+		if v[0].stands(2 * time.Second) {
+			t.Fatal("a server stands while its disk decides on a vote")
+		}
+		rpc.Respond(&raft.RequestVoteResponse{Term: 2}, nil)
+		if err := <-asked; err != nil {
+			t.Fatal(err)
+		}
+		if !v[0].stands(2 * time.Second) {
+			t.Fatal("nobody stands when the vote was not enough")
+		}
+		v[0].set("1", 11)
+	})
+}
+
 // TestLeaderThatAnswersIsLeftAlone: an ended connection proves nothing.
 func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -119,8 +119,7 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 		switch stand := mayStand(t.id, v.standing(), voices, patient); {
 		case stand && !agreed:
 			agreed, pauseFor = true, recheck
-		case stand:
-			t.Kick()
+		case stand && t.stand():
 			agreed, pauseFor = false, standingPause
 		default:
 			agreed = false

@@ -2,9 +2,13 @@ package peer
 
 import (
 	"io"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
+
+// relayLimit is how soon the relay takes notice when it has nothing to do.
+const relayLimit = 5 * time.Millisecond
 
 // relay passes the RPCs of other servers to Raft, one at a time. Raft handles
 // them one at a time anyway; waiting for each here makes Applied mean what it
@@ -20,6 +24,16 @@ func (t *Transport) relay() {
 		case c := <-t.replays.due:
 			if !t.pass(c.rpc, c.unfiltered) {
 				return
+			}
+		case stood := <-t.stands:
+			select {
+			case rpc := <-t.net.Consumer(): // it goes first: it may be for a vote
+				stood <- false
+				if !t.replays.arrived(t, rpc) {
+					return
+				}
+			default:
+				stood <- t.Kick()
 			}
 		case <-t.done:
 			return
@@ -48,6 +62,28 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 		return false // this Raft instance is about to be replaced
 	}
 	return true
+}
+
+// stand is Kick unless an RPC is on its way to Raft: while the disk keeps Raft
+// from looking at it, it may well be another server's request for a vote, and
+// standing then would split the votes.
+func (t *Transport) stand() bool {
+	timer := time.NewTimer(relayLimit)
+	defer timer.Stop()
+	stood := make(chan bool, 1)
+	select {
+	case t.stands <- stood:
+	case <-timer.C:
+		return false
+	case <-t.done:
+		return false
+	}
+	select {
+	case ok := <-stood:
+		return ok
+	case <-t.done:
+		return false
+	}
 }
 
 // outdated reports that a snapshot holds nothing this server does not have.

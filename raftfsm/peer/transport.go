@@ -72,6 +72,7 @@ type Transport struct {
 	net      *raft.NetworkTransport
 	streams  *streams
 	consumer chan raft.RPC
+	stands   chan chan<- bool // asks the relay to let this server stand
 	contacts contacts
 	pusher   pusher
 	watch    leaderWatch
@@ -97,7 +98,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 		cfg.Timeout = 10 * time.Second
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
-		consumer: make(chan raft.RPC), done: make(chan struct{})}
+		consumer: make(chan raft.RPC), stands: make(chan chan<- bool), done: make(chan struct{})}
 	t.replays = newReplays(cfg.Hub)
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
