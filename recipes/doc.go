@@ -1,6 +1,21 @@
-// Package recipes will hold locks, elections, barriers, queues and caches on top
-// of a small interface that a client satisfies. Nothing of it is written yet.
+// Package recipes says what the recipes in its subfolders ask of a ZooKeeper
+// client: [Conn] and [Session], a dozen plain operations. [On] makes them from
+// our client, package recipes/gozk from a *zk.Conn of go-zookeeper, so that
+// whoever uses that one can use the recipes without changing clients.
 //
-// It may import the client's interface, and neither the wire protocol nor the
-// server.
+//	conn := recipes.On(c) // c is a *client.Client
+//	mutex := lock.NewMutex(conn, "/locks/stock")
+//
+// The recipes themselves:
+//
+//	recipes/lock   mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
+//
+// # Rules
+//
+// It imports client and nothing else of this module: recipes see a client, never
+// the wire and never the server. Everything is written against these invariants
+// of a [Session]: its operations happen in that one session or not at all, in the
+// order in which they were asked for; reads are repeated until they are answered;
+// a write is tried once, and if it may or may not have been done the error says
+// so ([client.ErrUnknownOutcome]) and the recipe has to find out.
 package recipes

@@ -22,6 +22,7 @@ var rules = []rule{
 	{"watch", []string{"proto"}, "watches know neither the tree nor sockets"},
 	{"client", []string{"proto"}, "the client must work against any ZooKeeper: nothing of our server"},
 	{"recipes", []string{"client"}, "recipes see a client's interface, not the wire"},
+	{"recipes/lock", []string{"client", "recipes"}, "a recipe sees a client's interface, not the wire"},
 	{"raftfsm/disk", nil, "a file system knows nothing of what lies on it"},
 	{"raftfsm/logstore", []string{"raftfsm/disk"}, "stores keep bytes and do not know what they mean"},
 	{"raftfsm/peer", nil, "the peer network carries streams and does not know what they mean"},

@@ -1,0 +1,189 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// patience is how long an Acquire that has failed waits for its znode to be
+// deleted before it leaves that to the background.
+const patience = 500 * time.Millisecond
+
+// retryRemoval is the wait between two tries to delete.
+const retryRemoval = 100 * time.Millisecond
+
+// contender is one place in a line: one znode, in one session.
+type contender struct {
+	session recipes.Session
+	dir     string
+	mark    string // begins the znode's name, and no other's
+	name    string // of the znode; "" as long as it is not known to exist
+	// search finds the znode after an answer was lost; nil: by mark.
+	search func(ctx context.Context) (name string, err error)
+}
+
+func (c *contender) path() string { return recipes.Join(c.dir, c.name) }
+
+// enter takes a place at the end of a line. If it fails, there is no znode, or it
+// is being removed.
+func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *config) (*contender, error) {
+	s, err := conn.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &contender{session: s, dir: dir, mark: cfg.layout.mark()}
+	for {
+		created, err := s.Create(ctx, recipes.Join(dir, c.mark+infix), cfg.data, recipes.EphemeralSequential, cfg.acl)
+		switch {
+		case err == nil:
+			c.name = nameOf(created)
+			return c, nil
+		case errors.Is(err, client.ErrNoNode):
+			if err := recipes.EnsureContainers(ctx, s, dir); err != nil {
+				return nil, err
+			}
+		case !errors.Is(err, client.ErrUnknownOutcome):
+			if !recipes.Again(ctx, err) {
+				return nil, err
+			}
+		default:
+			// It may be there. If this has to be given up, somebody must clean up.
+			found, lost := c.find(ctx)
+			if errors.Is(lost, client.ErrSessionExpired) {
+				return nil, lost // and so has the znode
+			}
+			if lost != nil {
+				c.remove()
+				return nil, err
+			}
+			if found {
+				return c, nil
+			}
+		}
+	}
+}
+
+// enterBeside takes a place with a number of its holder's, who is known by the
+// znode at holder, provided that it is there at that moment: behind it the place
+// would be another's already.
+func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix string, cfg *config) (*contender, error) {
+	c := &contender{session: s, dir: dir, mark: cfg.layout.mark()}
+	for {
+		err := s.Multi(ctx,
+			recipes.Op{Kind: recipes.OpCheck, Path: holder, Version: client.AnyVersion},
+			recipes.Op{Kind: recipes.OpCreate, Path: recipes.Join(dir, c.mark+infix), Data: cfg.data, Mode: recipes.Ephemeral, ACL: cfg.acl})
+		switch {
+		case err == nil:
+			c.name = c.mark + infix
+			return c, nil
+		case errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil:
+			found, lost := c.find(ctx)
+			if found {
+				return c, nil
+			}
+			if lost != nil {
+				c.remove()
+				return nil, lost
+			}
+		default:
+			c.remove()
+			return nil, err
+		}
+	}
+}
+
+// find looks for the znode by its mark. Sync makes the server know whatever was
+// done on the connection before.
+func (c *contender) find(ctx context.Context) (bool, error) {
+	if err := c.session.Sync(ctx, c.dir); err != nil {
+		return false, err
+	}
+	search := c.search
+	if search == nil {
+		search = c.byMark
+	}
+	var err error
+	c.name, err = search(ctx)
+	return c.name != "", err
+}
+
+func (c *contender) byMark(ctx context.Context) (string, error) {
+	names, _, err := c.session.Children(ctx, c.dir)
+	if err != nil && !errors.Is(err, client.ErrNoNode) {
+		return "", err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, c.mark) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// delete tries to remove the znode once.
+func (c *contender) delete(ctx context.Context) error {
+	if c.name == "" {
+		if found, err := c.find(ctx); err != nil || !found {
+			return err
+		}
+	}
+	err := c.session.Delete(ctx, c.path(), client.AnyVersion)
+	if gone(err) {
+		return nil
+	}
+	// Perhaps it was deleted. Before the next try it has to be found again: the
+	// name may be another's by then, if it is not unique.
+	c.name = ""
+	return err
+}
+
+// gone reports whether a znode is not there after a delete.
+func gone(err error) bool {
+	return err == nil || errors.Is(err, client.ErrNoNode) ||
+		errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed) // it goes with the session
+}
+
+// remove deletes the znode in the background, however long that takes: until it
+// is gone, its session has ended, the client is closed, or the server refuses. It
+// waits for that a little.
+func (c *contender) remove() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			err := c.delete(context.Background())
+			if err == nil || !unanswered(err) {
+				return
+			}
+			time.Sleep(retryRemoval)
+		}
+	}()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// unanswered reports whether an operation got no answer, so that asking again is
+// of use.
+func unanswered(err error) bool {
+	if errors.Is(err, client.ErrClosed) {
+		return false
+	}
+	for _, again := range []error{client.ErrConnectionLoss, client.ErrUnknownOutcome, client.ErrThrottledOp, client.ErrNotReadOnly} {
+		if errors.Is(err, again) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameOf returns the last part of a path.
+func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

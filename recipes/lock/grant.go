@@ -1,0 +1,116 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// grant is a lock that is held, for one or, reentrantly, several leases.
+type grant struct {
+	path  string // of the znode that stands for it
+	token Token
+
+	session  func(ctx context.Context) (recipes.Session, error) // to write in
+	valid    func() error                                       // nil as long as the lock is certainly held
+	deadline func() time.Time
+	finish   func(ctx context.Context) error // deletes the znode, or sees to it that it will be
+
+	free   func()        // ends the owner's hold; nil without an owner
+	revoke chan struct{} // closed when somebody asks for the lock
+	stop   chan struct{} // closed to end the guard
+	ended  chan struct{} // closed when the guard has ended
+
+	mu     sync.Mutex
+	leases int
+	done   chan struct{}
+	err    error
+}
+
+func newGrant(path string, token Token) *grant {
+	return &grant{
+		path: path, token: token, leases: 1,
+		revoke: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// state returns why the grant has ended, nil if it has not.
+func (g *grant) state() error {
+	if err := g.valid(); err != nil {
+		g.lose(err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+func (g *grant) lose(cause error) { g.end(fmt.Errorf("%w: %s: %w", ErrLost, g.path, cause)) }
+
+// end closes done. Only the first reason counts.
+func (g *grant) end(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = err
+		close(g.done)
+	}
+}
+
+// askedToRevoke tells the holder that somebody wants the lock.
+func (g *grant) askedToRevoke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.revoke:
+	default:
+		close(g.revoke)
+	}
+}
+
+// again adds a lease to a grant that is still held. Both results are nil if it is
+// just being released.
+func (g *grant) again() (*Lease, error) {
+	if err := g.state(); err != nil && g.released() {
+		return nil, nil //nolint:nilnil // as said
+	} else if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leases == 0 {
+		return nil, nil //nolint:nilnil // as said
+	}
+	g.leases++
+	return &Lease{g: g}, nil
+}
+
+func (g *grant) released() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leases == 0
+}
+
+// release takes one lease away, and with the last one frees the lock.
+func (g *grant) release(ctx context.Context) error {
+	lost := g.state()
+	g.mu.Lock()
+	g.leases--
+	last := g.leases == 0
+	g.mu.Unlock()
+	if !last {
+		return lost
+	}
+	if g.free != nil {
+		g.free()
+	}
+	g.end(ErrReleased)
+	close(g.stop)
+	<-g.ended
+	if err := g.finish(ctx); err != nil {
+		return fmt.Errorf("lock %s: released, but its znode is still to be deleted: %w", g.path, err)
+	}
+	return lost
+}

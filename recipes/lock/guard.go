@@ -1,0 +1,108 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// guard watches over a grant that rests on an ephemeral znode: it ends the grant
+// when the session can no longer be relied on, and when the znode goes.
+type guard struct {
+	*grant
+	c    *contender
+	hold recipes.Hold
+}
+
+// grantTo makes sure that a contender who is first in line holds the lock: its
+// znode is there and belongs to the session, and after that the leader confirmed
+// the session.
+func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
+	_, stat, w, err := c.session.GetW(ctx, c.path())
+	switch {
+	case errors.Is(err, client.ErrNoNode):
+		return nil, errVanished
+	case err != nil:
+		return nil, err
+	case stat.EphemeralOwner != c.session.ID():
+		drop(ctx, w)
+		return nil, fmt.Errorf("the znode %s belongs to session 0x%x: %w", c.path(), stat.EphemeralOwner, errVanished)
+	}
+	hold, err := c.session.Hold(ctx, cfg.policy)
+	if err != nil {
+		drop(ctx, w)
+		return nil, err
+	}
+	g := &guard{grant: newGrant(c.path(), Token(stat.Czxid)), c: c, hold: hold}
+	g.grant.session = func(context.Context) (recipes.Session, error) { return c.session, nil }
+	g.valid, g.deadline, g.finish = hold.Err, hold.Deadline, g.leave
+	go g.run(w)
+	return g.grant, nil
+}
+
+// leave deletes the znode, in the background if it must be.
+func (g *guard) leave(ctx context.Context) error {
+	g.hold.Release()
+	err := g.c.delete(ctx)
+	if err != nil {
+		go g.c.remove()
+	}
+	return err
+}
+
+// run ends with the grant.
+func (g *guard) run(w recipes.Watch) {
+	defer close(g.ended)
+	for w != nil {
+		select {
+		case <-g.hold.Done():
+			g.lose(g.hold.Err())
+			drop(context.Background(), w)
+			return
+		case <-g.stop:
+			return // the watch goes with the znode
+		case _, ok := <-w.Events():
+			if !ok {
+				g.lose(client.ErrSessionExpired)
+				return
+			}
+		}
+		w = g.look()
+	}
+}
+
+// look reads the znode after its watch has fired, and sets the next one.
+func (g *guard) look() recipes.Watch {
+	ctx, cancel := g.whileHeld()
+	defer cancel()
+	data, _, w, err := g.c.session.GetW(ctx, g.path)
+	switch {
+	case errors.Is(err, client.ErrNoNode):
+		g.lose(errVanished)
+		return nil
+	case err != nil:
+		g.lose(err) // which means nothing if it was released
+		return nil
+	}
+	if string(data) == revoked {
+		g.askedToRevoke()
+	}
+	return w
+}
+
+// whileHeld returns a context that ends with the grant.
+func (g *guard) whileHeld() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		select {
+		case <-g.stop:
+		case <-g.hold.Done():
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

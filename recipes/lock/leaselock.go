@@ -1,0 +1,320 @@
+package lock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// DefaultLease is how long a [LeaseLock] lasts from one renewal to the next.
+const DefaultLease = 30 * time.Second
+
+// LeaseLock is a lock that lasts for a time, as Redisson's: it outlives the
+// session and the connection of its holder, and ends at a known time if the
+// holder is no more. It is fair, and reentrant for an [Owner]. All methods are
+// safe for concurrent use.
+//
+// Without [WithLease] it is a lease of [DefaultLease] that is renewed every third
+// of it for as long as the process lives and reaches a server; if it does not, the
+// Lease ends before anybody else can have the lock. With WithLease it is never
+// renewed.
+//
+// # What it rests on
+//
+// The holder is a persistent znode. Who waits does not look at a clock of another
+// machine: he measures, with his own monotonic clock, how long the znode has been
+// there without a renewal since he first saw it, and may delete it after the time
+// that it names. The holder counts from before the sending of the request that
+// created or renewed it, so he is always the first to see it end, and he stops a
+// twentieth earlier, for clocks that run at different speed. No znode with a time
+// to live is needed, and no agreement about the time of day.
+//
+// It costs that after the death of a holder whoever comes then waits a whole
+// lease; a [Mutex] is free when the session has ended.
+type LeaseLock struct {
+	line   line // who waits
+	holder line // who holds: one at most
+	lease  time.Duration
+	renew  bool
+	owners owners
+}
+
+// holderInfix names the znode of the holder.
+const holderInfix = "holder-"
+
+// record is what stands in the holder's znode.
+type record struct {
+	LeaseMillis int64  `json:"leaseMillis"`
+	Data        []byte `json:"data,omitempty"`
+}
+
+// LeaseOption changes a [LeaseLock].
+type LeaseOption func(*LeaseLock)
+
+// WithLease sets how long the lock lasts, from its acquisition to its end: it is
+// not renewed.
+func WithLease(d time.Duration) LeaseOption {
+	return func(l *LeaseLock) { l.lease, l.renew = d, false }
+}
+
+// WithWatchdog sets how long the lock lasts from one renewal to the next; it is
+// renewed every third of that.
+func WithWatchdog(d time.Duration) LeaseOption {
+	return func(l *LeaseLock) { l.lease, l.renew = d, true }
+}
+
+// WithOptions sets what is common to all locks. There is no loss policy: it is the
+// lease that counts, not the session.
+func WithOptions(opts ...Option) LeaseOption {
+	return func(l *LeaseLock) { l.line.cfg = newConfig(opts) }
+}
+
+// NewLeaseLock returns the lease lock at path, which is a directory for its
+// znodes. It need not exist.
+func NewLeaseLock(conn recipes.Conn, path string, opts ...LeaseOption) *LeaseLock {
+	l := &LeaseLock{
+		line:   line{conn: conn, dir: recipes.Join(path, "waiters"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: newConfig(nil)},
+		holder: line{conn: conn, dir: recipes.Join(path, "holder"), infixes: infixes{leases: holderInfix}},
+		lease:  DefaultLease, renew: true,
+	}
+	for _, o := range opts {
+		o(l)
+	}
+	l.holder.cfg = l.line.cfg
+	l.line.cfg.data = nil
+	return l
+}
+
+// HeldError says that a [LeaseLock] is held. It matches [ErrNotAcquired].
+type HeldError struct {
+	// Left is how long it may be held at most unless it is renewed.
+	Left time.Duration
+	// Data is what the holder said with WithData.
+	Data []byte
+}
+
+// Error names the time left.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%v; it may be held for %v more", ErrNotAcquired, e.Left)
+}
+
+// Unwrap returns [ErrNotAcquired].
+func (e *HeldError) Unwrap() error { return ErrNotAcquired }
+
+// Acquire waits until the lock is held, as [Mutex.Acquire] does.
+func (l *LeaseLock) Acquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
+
+// TryAcquire is Acquire without waiting for others. The error is a [*HeldError] if
+// somebody holds the lock, and [ErrNotAcquired] if others wait for it already.
+func (l *LeaseLock) TryAcquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
+
+func (l *LeaseLock) acquireHeld(ctx context.Context, try bool) (Held, error) {
+	return held(l.acquire(ctx, try))
+}
+
+func (l *LeaseLock) acquire(ctx context.Context, try bool) (*Lease, error) {
+	if l.lease < time.Millisecond {
+		return nil, l.line.failure(fmt.Errorf("a lease of %v", l.lease))
+	}
+	return l.owners.acquire(ctx, func() (*grant, error) {
+		began := time.Now()
+		for failed := 1; ; failed++ {
+			g, err := l.attempt(ctx, try)
+			if err == nil {
+				return g, nil
+			}
+			if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
+				return nil, err
+			}
+			pause, again := l.line.cfg.retry.Retry(failed, time.Since(began))
+			if !again {
+				return nil, err
+			}
+			if err := sleep(ctx, pause); err != nil {
+				return nil, l.line.failure(err)
+			}
+		}
+	})
+}
+
+// attempt waits to be first in line, then for the holder.
+func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
+	turn, err := l.line.acquire(ctx, wish{kind: exclusive, rank: first, try: try})
+	if err != nil {
+		return nil, err
+	}
+	session, err := turn.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := l.succeed(ctx, session, turn, try)
+	// When the lock has been taken the place in line went in the same transaction.
+	_ = turn.release(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, l.line.failure(err)
+	}
+	return g, nil
+}
+
+// succeed waits for the holder's end and takes the lock, while turn holds the
+// first place.
+func (l *LeaseLock) succeed(ctx context.Context, s recipes.Session, turn *grant, try bool) (*grant, error) {
+	for {
+		if err := turn.state(); err != nil {
+			return nil, fmt.Errorf("%w: %w", errVanished, err)
+		}
+		name, err := l.current(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			if err := l.outlast(ctx, s, name, turn, try); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		g, err := l.take(ctx, s, turn)
+		if g != nil || err != nil {
+			return g, err
+		}
+	}
+}
+
+// current returns the name of the holder's znode.
+func (l *LeaseLock) current(ctx context.Context, s recipes.Session) (string, error) {
+	names, _, err := s.Children(ctx, l.holder.dir)
+	if errors.Is(err, client.ErrNoNode) {
+		return "", recipes.EnsureContainers(ctx, s, l.holder.dir)
+	}
+	if places := l.holder.infixes.line(names); len(places) > 0 {
+		return places[0].name, err
+	}
+	return "", err
+}
+
+// outlast waits until the holder's znode has gone, and deletes it when it was seen
+// to be there for a lease without a renewal.
+func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string, turn *grant, try bool) error {
+	path := recipes.Join(l.holder.dir, name)
+	seen, since := int32(-1), time.Time{}
+	for {
+		data, stat, w, err := s.GetW(ctx, path)
+		if errors.Is(err, client.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if stat.Version != seen {
+			seen, since = stat.Version, time.Now() // not before the answer came: it was renewed before that
+		}
+		var rec record
+		if err := json.Unmarshal(data, &rec); err != nil {
+			drop(ctx, w)
+			return fmt.Errorf("the holder's znode %s: %w", path, err)
+		}
+		left := time.Duration(rec.LeaseMillis)*time.Millisecond - time.Since(since)
+		switch {
+		case left <= 0:
+			drop(ctx, w)
+			err := s.Multi(ctx, recipes.Op{Kind: recipes.OpCheck, Path: turn.path, Version: client.AnyVersion},
+				recipes.Op{Kind: recipes.OpDelete, Path: path, Version: seen})
+			if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
+				return err
+			}
+			if there, err := l.stillFirst(ctx, s, turn); err != nil || !there {
+				return errors.Join(errVanished, err)
+			}
+		case try:
+			drop(ctx, w)
+			return &HeldError{Left: left, Data: rec.Data}
+		default:
+			if err := l.awaitChange(ctx, w, turn, left); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (l *LeaseLock) stillFirst(ctx context.Context, s recipes.Session, turn *grant) (bool, error) {
+	_, there, err := s.Exists(ctx, turn.path)
+	return there, err
+}
+
+// awaitChange waits for the holder's znode to change, or for the lease to run out.
+func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *grant, left time.Duration) error {
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case _, ok := <-w.Events():
+		if !ok {
+			return client.ErrSessionExpired
+		}
+		return nil
+	case <-t.C:
+		drop(ctx, w)
+		return nil
+	case <-turn.done:
+		drop(ctx, w)
+		return errVanished
+	case <-ctx.Done():
+		drop(ctx, w)
+		return context.Cause(ctx)
+	}
+}
+
+// take makes the first in line the holder: its place goes and its znode comes in
+// one transaction, so nobody can be holder who was not first. Without error and
+// without a grant somebody else was faster, or it is not known.
+func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*grant, error) {
+	mark := uuid() + "-"
+	rec, err := json.Marshal(record{LeaseMillis: l.lease.Milliseconds(), Data: l.holder.cfg.data})
+	if err != nil {
+		return nil, err
+	}
+	sent := time.Now()
+	err = s.Multi(ctx,
+		recipes.Op{Kind: recipes.OpDelete, Path: turn.path, Version: client.AnyVersion},
+		recipes.Op{
+			Kind: recipes.OpCreate, Path: recipes.Join(l.holder.dir, mark+holderInfix), Data: rec,
+			Mode: recipes.PersistentSequential, ACL: l.holder.cfg.acl,
+		})
+	switch {
+	case err == nil, errors.Is(err, client.ErrUnknownOutcome):
+	case errors.Is(err, client.ErrNoNode):
+		if there, eerr := l.stillFirst(ctx, s, turn); eerr != nil || !there {
+			return nil, errors.Join(errVanished, eerr)
+		}
+		return nil, nil //nolint:nilnil // the directory has gone: create it again
+	default:
+		return nil, err
+	}
+	t := &tenancy{conn: l.line.conn, dir: l.holder.dir, mark: mark, lease: l.lease, renew: l.renew, rec: rec}
+	if err != nil && ctx.Err() != nil {
+		go t.remove()
+		return nil, err
+	}
+	return t.begin(ctx, sent)
+}
+
+// Participants returns the holder, if any, and then those who wait.
+func (l *LeaseLock) Participants(ctx context.Context) ([]Participant, error) {
+	holders, err := l.holder.participants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range holders {
+		var rec record
+		if json.Unmarshal(holders[i].Data, &rec) == nil {
+			holders[i].Data = rec.Data
+		}
+	}
+	waiters, err := l.line.participants(ctx)
+	return slices.Concat(holders, waiters), err
+}

@@ -1,0 +1,170 @@
+package lock_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("me")))).Acquire(ctx))
+		time.Sleep(10 * time.Minute)
+		if l.Err() != nil {
+			t.Fatalf("after ten minutes: %v", l.Err())
+		}
+		_, err := lock.NewLeaseLock(other, "/l").TryAcquire(ctx)
+		var held *lock.HeldError
+		if !errors.As(err, &held) || !errors.Is(err, lock.ErrNotAcquired) {
+			t.Fatalf("another: %v", err)
+		}
+		if held.Left <= 0 || held.Left > lock.DefaultLease || string(held.Data) != "me" {
+			t.Errorf("%v left, data %q", held.Left, held.Data)
+		}
+		// It is not the session that holds it.
+		zs.ExpireSession(c.Session().ID)
+		time.Sleep(10 * time.Minute)
+		if l.Err() != nil {
+			t.Errorf("after the session's end: %v", l.Err())
+		}
+		must(t, l.Release(ctx))
+		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
+		if next.Token() <= l.Token() {
+			t.Errorf("token %d after %d", next.Token(), l.Token())
+		}
+		must(t, next.Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+func TestExplicitLeaseIsNotRenewed(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))
+		began := time.Now()
+		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
+		if waited := time.Since(began); waited < 10*time.Second || waited > 11*time.Second {
+			t.Errorf("the lease of 10 s was waited for %v", waited)
+		}
+		if !closed(l.Done()) || !errors.Is(l.Err(), lock.ErrLost) {
+			t.Errorf("another holds it, and the first was told %v", l.Err())
+		}
+		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release of what is another's: %v", err)
+		}
+		if err := l.Set(ctx, "/data", nil, client.AnyVersion); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("write: %v", err)
+		}
+		if next.Err() != nil {
+			t.Errorf("the second holder: %v", next.Err())
+		}
+		must(t, next.Release(ctx))
+	})
+}
+
+// A holder that cannot reach a server any more must know before another can have
+// the lock.
+func TestSeveredHolderIsToldFirst(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, cut := severed(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		got := make(chan *lock.Lease)
+		go func() {
+			next, err := lock.NewLeaseLock(other, "/l").Acquire(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			if l.Err() == nil {
+				t.Error("two hold the lock")
+			}
+			got <- next
+		}()
+		time.Sleep(95 * time.Second)
+		resume := cut()
+		<-l.Done()
+		select {
+		case <-got:
+			t.Error("another was faster")
+		default:
+		}
+		next := <-got
+		resume()
+		time.Sleep(2 * time.Minute)
+		if next.Err() != nil {
+			t.Errorf("the old holder came back and took it: %v", next.Err())
+		}
+		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+		if next.Err() != nil || len(children(zs, "/l/holder")) != 1 {
+			t.Errorf("the old holder released what is another's: %v", next.Err())
+		}
+		must(t, next.Release(ctx))
+	})
+}
+
+func TestLeaseLockIsReentrant(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := lock.WithOwner(within(t))
+		conn, _ := on(t, zs)
+		m := lock.NewLeaseLock(conn, "/l")
+		a, b := get(t)(m.Acquire(ctx)), get(t)(m.Acquire(ctx))
+		must(t, a.Release(ctx))
+		if b.Err() != nil {
+			t.Error(b.Err())
+		}
+		zs.Set("/data", "0")
+		must(t, b.Set(ctx, "/data", []byte("1"), client.AnyVersion))
+		must(t, b.Release(ctx))
+		synctest.Wait()
+		if n := children(zs, "/l/holder"); len(n) != 0 {
+			t.Errorf("left: %v", n)
+		}
+	})
+}
+
+func TestLeaseLockAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		other := lock.NewLeaseLock(otherConn(e), "/l")
+		holder, err := other.Acquire(e.Bounded())
+		if err != nil {
+			e.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			_ = holder.Release(e.Bounded())
+		}()
+		l, err := lock.NewLeaseLock(e.Conn, "/l").Acquire(e.Ctx)
+		switch {
+		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
+			e.Error("two hold the lock")
+		case err == nil:
+			_ = l.Release(e.Ctx)
+		case !e.Canceled():
+			e.Errorf("acquire: %v", err)
+		}
+		next, err := other.Acquire(e.Bounded())
+		if err != nil {
+			e.Fatalf("nobody can have the lock afterwards: %v", err)
+		}
+		_ = next.Release(e.Bounded())
+		free(e, "/l/waiters")
+		if left := children(e.Server, "/l/holder"); len(left) != 0 {
+			e.Errorf("left behind: %v", left)
+		}
+	})
+}

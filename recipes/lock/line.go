@@ -1,0 +1,142 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// ranker says whom the place at index self has to wait for; "" if for nobody.
+type ranker func(line []entry, self int) (ahead string)
+
+// first waits for the place just before.
+func first(line []entry, self int) string {
+	if self == 0 {
+		return ""
+	}
+	return line[self-1].name
+}
+
+// line is a directory in which contenders of some kinds stand.
+type line struct {
+	conn    recipes.Conn
+	dir     string
+	infixes infixes
+	cfg     config
+}
+
+// wish is what somebody wants of a line.
+type wish struct {
+	kind kind
+	rank ranker
+	try  bool // do not wait
+}
+
+// acquire takes a place and waits until rank says that it is its turn.
+func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
+	began := time.Now()
+	for failed := 1; ; failed++ {
+		c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
+		if err == nil {
+			var g *grant
+			if g, err = l.wait(ctx, c, want); err == nil {
+				return g, nil
+			}
+			if !errors.Is(err, errVanished) {
+				c.remove()
+			}
+		}
+		if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
+			return nil, l.failure(err)
+		}
+		pause, again := l.cfg.retry.Retry(failed, time.Since(began))
+		if !again {
+			return nil, l.failure(err)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, l.failure(err)
+		}
+	}
+}
+
+func (l *line) failure(err error) error { return fmt.Errorf("lock %s: %w", l.dir, err) }
+
+// wait waits for a contender's turn.
+func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error) {
+	for {
+		names, _, err := c.session.Children(ctx, l.dir)
+		if errors.Is(err, client.ErrNoNode) {
+			return nil, errVanished
+		}
+		if err != nil {
+			return nil, err
+		}
+		places := l.infixes.line(names)
+		self := slices.IndexFunc(places, func(e entry) bool { return e.name == c.name })
+		if self < 0 {
+			return nil, errVanished
+		}
+		ahead := want.rank(places, self)
+		switch {
+		case ahead == "":
+			return grantTo(ctx, c, &l.cfg)
+		case want.try:
+			return nil, ErrNotAcquired
+		}
+		if err := waitGone(ctx, c.session, recipes.Join(l.dir, ahead)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waitGone waits for a change of a znode. It watches by reading, which leaves no
+// watch on a znode that is not there.
+func waitGone(ctx context.Context, s recipes.Session, path string) error {
+	_, _, w, err := s.GetW(ctx, path)
+	if errors.Is(err, client.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return await(ctx, w)
+}
+
+// await waits for a watch's event, and takes the watch away if ctx ends before.
+// When the watch ended without one, the session is over.
+func await(ctx context.Context, w recipes.Watch) error {
+	select {
+	case _, ok := <-w.Events():
+		if !ok {
+			return client.ErrSessionExpired
+		}
+		return nil
+	case <-ctx.Done():
+		drop(ctx, w)
+		return context.Cause(ctx)
+	}
+}
+
+// drop takes a watch away, though ctx has ended.
+func drop(ctx context.Context, w recipes.Watch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	w.Remove(ctx)
+}
+
+// sleep waits unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,188 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Held is what all kinds of lease have in common: see [Lease].
+type Held interface {
+	Done() <-chan struct{}
+	Err() error
+	Deadline() time.Time
+	Release(ctx context.Context) error
+}
+
+// Locker is a lock that can be part of a [Multi] or a [Quorum]: a *Mutex, a
+// *SemaphoreMutex, a *Semaphore, a *LeaseLock, a *Simple, a *Multi, a *Quorum, or one side of
+// an *RWMutex.
+type Locker interface {
+	acquireHeld(ctx context.Context, try bool) (Held, error)
+}
+
+func held(l *Lease, err error) (Held, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (m *Mutex) acquireHeld(ctx context.Context, try bool) (Held, error) {
+	return held(m.acquire(ctx, try))
+}
+
+func (s *Semaphore) acquireHeld(ctx context.Context, try bool) (Held, error) {
+	return held(one(s.acquire(ctx, 1, try)))
+}
+
+func (s *Simple) acquireHeld(ctx context.Context, try bool) (Held, error) {
+	return held(s.acquire(ctx, try))
+}
+
+// side is one side of a read-write lock.
+type side func(ctx context.Context, try bool) (*Lease, error)
+
+func (s side) acquireHeld(ctx context.Context, try bool) (Held, error) { return held(s(ctx, try)) }
+
+// Reader returns the side of the readers as a part for a [Multi] or a [Quorum].
+func (m *RWMutex) Reader() Locker { return side(m.read) }
+
+// Writer returns the side of the writers as a part for a [Multi] or a [Quorum].
+func (m *RWMutex) Writer() Locker { return side(m.write) }
+
+// Multi is several locks, possibly of several ensembles, that are held together
+// or not at all. It is what Curator calls InterProcessMultiLock.
+//
+// They are acquired one after another, so two Multis that share locks must name
+// them in the same order, or each may wait for the other.
+type Multi struct{ locks []Locker }
+
+// NewMulti returns all locks as one. There must be at least one.
+func NewMulti(locks ...Locker) *Multi { return &Multi{locks} }
+
+// Acquire waits until all locks are held. If one fails, or ctx ends, those that
+// were held already are released.
+func (m *Multi) Acquire(ctx context.Context) (*Bundle, error) { return m.acquire(ctx, false) }
+
+// TryAcquire is Acquire without waiting for others: [ErrNotAcquired].
+func (m *Multi) TryAcquire(ctx context.Context) (*Bundle, error) { return m.acquire(ctx, true) }
+
+func (m *Multi) acquireHeld(ctx context.Context, try bool) (Held, error) {
+	b, err := m.acquire(ctx, try)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (m *Multi) acquire(ctx context.Context, try bool) (*Bundle, error) {
+	var got []Held
+	for _, l := range m.locks {
+		h, err := l.acquireHeld(ctx, try)
+		if err != nil {
+			return nil, errors.Join(err, releaseAll(context.WithoutCancel(ctx), got))
+		}
+		got = append(got, h)
+	}
+	return newBundle(got, len(got)), nil
+}
+
+// releaseAll releases in the opposite order.
+func releaseAll(ctx context.Context, list []Held) error {
+	var errs []error
+	for i := len(list) - 1; i >= 0; i-- {
+		if err := list[i].Release(ctx); err != nil && !errors.Is(err, ErrLost) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Bundle is the lease of a [Multi] or a [Quorum]. It is held as long as enough of
+// its parts are: all of a Multi, a majority of a Quorum. Methods are as those of a
+// [Lease], and safe for concurrent use. Fencing tokens are those of its parts.
+type Bundle struct {
+	parts  []Held
+	enough int
+	stop   chan struct{}
+	once   sync.Once
+
+	mu   sync.Mutex
+	done chan struct{}
+	err  error
+}
+
+// newBundle watches over leases, of which enough must hold.
+func newBundle(parts []Held, enough int) *Bundle {
+	b := &Bundle{parts: parts, enough: enough, stop: make(chan struct{}), done: make(chan struct{})}
+	for _, p := range parts {
+		go func() {
+			select {
+			case <-p.Done():
+				_ = b.Err()
+			case <-b.stop:
+			}
+		}()
+	}
+	return b
+}
+
+// Done returns a channel that is closed when too few parts are held.
+func (b *Bundle) Done() <-chan struct{} { return b.done }
+
+// Err returns nil while enough parts are held, and the reasons of those that are
+// not otherwise.
+func (b *Bundle) Err() error {
+	var lost []error
+	for _, p := range b.parts {
+		if err := p.Err(); err != nil {
+			lost = append(lost, err)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil && len(b.parts)-len(lost) < b.enough {
+		b.end(errors.Join(append(lost, fmt.Errorf("%w: %d of %d parts are needed", ErrLost, b.enough, len(b.parts)))...))
+	}
+	return b.err
+}
+
+// end closes done; b.mu is held.
+func (b *Bundle) end(err error) {
+	b.err = err
+	close(b.done)
+}
+
+// Deadline returns when too few parts will be held unless servers answer before.
+func (b *Bundle) Deadline() time.Time {
+	deadlines := make([]time.Time, 0, len(b.parts))
+	for _, p := range b.parts {
+		if p.Err() == nil {
+			deadlines = append(deadlines, p.Deadline())
+		}
+	}
+	return nthLatest(deadlines, b.enough)
+}
+
+// Parts returns the leases of the parts.
+func (b *Bundle) Parts() []Held { return b.parts }
+
+// Release releases all parts. It returns nil if enough were held until then, and
+// all could be released.
+func (b *Bundle) Release(ctx context.Context) error {
+	err := error(ErrReleased)
+	b.once.Do(func() {
+		lost := b.Err()
+		b.mu.Lock()
+		if b.err == nil {
+			b.end(ErrReleased)
+		}
+		b.mu.Unlock()
+		close(b.stop)
+		err = errors.Join(lost, releaseAll(ctx, b.parts))
+	})
+	return err
+}

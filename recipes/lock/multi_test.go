@@ -1,0 +1,136 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+func TestMultiIsAllOrNothing(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		a, b := lock.NewMutex(conn, "/a"), lock.NewRWMutex(conn, "/b")
+		both := lock.NewMulti(a, b.Writer())
+		taken := get(t)(b.Read(ctx))
+		if _, err := both.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("while one is held: %v", err)
+		}
+		if n := children(zs, "/a"); len(n) != 0 {
+			t.Errorf("the other is held: %v", n)
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if _, err := both.Acquire(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a time-out: %v", err)
+		}
+		must(t, taken.Release(ctx))
+		bundle, err := both.Acquire(ctx)
+		must(t, err)
+		if bundle.Err() != nil || len(bundle.Parts()) != 2 || bundle.Deadline().IsZero() {
+			t.Errorf("%v, %v", bundle.Err(), bundle.Deadline())
+		}
+		zs.Delete("/b/" + children(zs, "/b")[0])
+		<-bundle.Done()
+		if !errors.Is(bundle.Err(), lock.ErrLost) {
+			t.Errorf("one part is lost: %v", bundle.Err())
+		}
+		if err := bundle.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+		noWatches(t, zs)
+		if n := children(zs, "/a"); len(n) != 0 {
+			t.Errorf("left: %v", n)
+		}
+	})
+}
+
+func TestQuorum(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := within(t)
+		var servers []*zktest.Server
+		members := make([][]lock.Locker, 2)
+		for range 5 {
+			zs := zktest.Run(t)
+			servers = append(servers, zs)
+			for i := range members {
+				conn, _ := on(t, zs)
+				members[i] = append(members[i], lock.NewMutex(conn, "/q"))
+			}
+		}
+		a := lock.NewQuorum(time.Second, 50*time.Millisecond, members[0]...)
+		b := lock.NewQuorum(time.Second, 50*time.Millisecond, members[1]...)
+		held, err := a.Acquire(ctx)
+		must(t, err)
+		if left := time.Until(held.Deadline()); left <= 0 {
+			t.Errorf("%v left", left)
+		}
+		if _, err := b.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("a second holder: %v", err)
+		}
+		for _, zs := range servers {
+			if n := children(zs, "/q"); len(n) != 1 {
+				t.Errorf("a try that failed left %v", n)
+			}
+		}
+		// A minority may fail.
+		for _, zs := range servers[:2] {
+			for _, s := range zs.Sessions() {
+				zs.ExpireSession(s.ID)
+			}
+		}
+		synctest.Wait()
+		if held.Err() != nil {
+			t.Errorf("without two of five: %v", held.Err())
+		}
+		for _, s := range servers[2].Sessions() {
+			servers[2].ExpireSession(s.ID)
+		}
+		<-held.Done()
+		if !errors.Is(held.Err(), lock.ErrLost) {
+			t.Errorf("without three of five: %v", held.Err())
+		}
+		_ = held.Release(ctx)
+		next, err := b.Acquire(ctx)
+		must(t, err)
+		must(t, next.Release(ctx))
+		for _, zs := range servers {
+			noWatches(t, zs)
+		}
+	})
+}
+
+// Members that do not answer are as good as members that refuse.
+func TestQuorumWithSilentMembers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := within(t)
+		var members []lock.Locker
+		var resume []func()
+		for i := range 5 {
+			zs := zktest.Run(t)
+			conn, cut := severed(t, zs)
+			members = append(members, lock.NewMutex(conn, "/q"))
+			if i < 2 {
+				resume = append(resume, cut())
+			}
+		}
+		began := time.Now()
+		held, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
+		must(t, err)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		must(t, held.Release(ctx))
+		for _, r := range resume {
+			r()
+		}
+		time.Sleep(time.Minute)
+	})
+}

@@ -1,0 +1,313 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestMutexExcludesInOrder(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		var inside atomic.Int32
+		order := make(chan int, 10)
+		for i := range 10 {
+			conn, _ := on(t, zs)
+			m := lock.NewMutex(conn, "/locks/a")
+			go func() {
+				l, err := m.Acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two hold the mutex")
+				}
+				time.Sleep(time.Second)
+				inside.Add(-1)
+				order <- i
+				if err := l.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait() // so that they queue in this order
+		}
+		for want := range 10 {
+			if got := <-order; got != want {
+				t.Errorf("%d got the mutex as number %d", got, want)
+			}
+		}
+		synctest.Wait()
+		noWatches(t, zs)
+		if c := children(zs, "/locks/a"); len(c) != 0 {
+			t.Errorf("left behind: %v", c)
+		}
+	})
+}
+
+func TestMutexLayoutIsCurators(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		conn, _ := on(t, zs)
+		l := get(t)(lock.NewMutex(conn, "/locks/a", lock.WithData([]byte("me"))).Acquire(within(t)))
+		names := children(zs, "/locks/a")
+		form := regexp.MustCompile(`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-0000000000$`)
+		if len(names) != 1 || !form.MatchString(names[0]) || zs.Get("/locks/a/"+names[0]) != "me" {
+			t.Errorf("znodes %v", names)
+		}
+		must(t, l.Release(within(t)))
+	})
+}
+
+func TestReleaseWakesOnlyTheNext(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		first := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		const waiters = 50
+		stop, cancel := context.WithCancel(ctx)
+		for range waiters {
+			conn, _ := on(t, zs)
+			go func() {
+				if l, err := lock.NewMutex(conn, "/l").Acquire(stop); err == nil {
+					<-stop.Done()
+					_ = l.Release(ctx)
+				}
+			}()
+		}
+		synctest.Wait()
+		if n := len(zs.Watches()); n != waiters+1 {
+			t.Errorf("%d watches for %d waiters and the holder", n, waiters)
+		}
+		zs.ForgetRequests()
+		must(t, first.Release(ctx))
+		synctest.Wait()
+		// One looks at the line, and then at its own znode.
+		if n := zs.Requests(zktest.Match{Op: proto.OpGetChildren}); n != 1 {
+			t.Errorf("%d lists were asked for after one release", n)
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		noWatches(t, zs)
+	})
+}
+
+func TestMutexIsReentrantForAnOwner(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		conn, _ := on(t, zs)
+		m := lock.NewMutex(conn, "/l")
+		ctx := lock.WithOwner(within(t))
+		outer, inner := get(t)(m.Acquire(ctx)), get(t)(m.Acquire(ctx))
+		if outer.Token() != inner.Token() || len(children(zs, "/l")) != 1 {
+			t.Error("the second lease is another lock")
+		}
+		if _, err := m.TryAcquire(lock.WithOwner(within(t))); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("another owner: %v", err)
+		}
+		if _, err := m.TryAcquire(within(t)); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("without an owner: %v", err)
+		}
+		must(t, outer.Release(ctx))
+		if err := outer.Release(ctx); !errors.Is(err, lock.ErrReleased) {
+			t.Errorf("second release: %v", err)
+		}
+		if inner.Err() != nil || len(children(zs, "/l")) != 1 {
+			t.Error("the lock went with the first release")
+		}
+		must(t, inner.Release(ctx))
+		if err := inner.Err(); !errors.Is(err, lock.ErrReleased) || len(children(zs, "/l")) != 0 {
+			t.Errorf("after the last release: %v, %v", err, children(zs, "/l"))
+		}
+		again := get(t)(m.Acquire(ctx))
+		if again.Token() <= outer.Token() {
+			t.Errorf("token %d after %d", again.Token(), outer.Token())
+		}
+		must(t, again.Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+// What is held must be told to be lost before the server lets another have it.
+func TestLeaseEndsBeforeTheSession(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, cut := severed(t, zs)
+		other, _ := on(t, zs)
+		held := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		resume := cut()
+		second := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		if !closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
+			t.Errorf("another holds the lock, and the first was told %v", held.Err())
+		}
+		if second.Token() <= held.Token() {
+			t.Errorf("token %d after %d", second.Token(), held.Token())
+		}
+		resume()
+		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release of a lost lock: %v", err)
+		}
+		must(t, second.Release(ctx))
+	})
+}
+
+func TestGuardedWrite(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		zs.Set("/data", "0")
+		l := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		must(t, l.Set(ctx, "/data", []byte("1"), client.AnyVersion))
+		if err := l.Set(ctx, "/none", nil, client.AnyVersion); !errors.Is(err, client.ErrNoNode) || errors.Is(err, lock.ErrLost) {
+			t.Errorf("write to a znode that is not there: %v", err)
+		}
+		zs.Delete(l.Path()) // somebody thinks he knows better
+		synctest.Wait()
+		if err := l.Set(ctx, "/data", []byte("2"), client.AnyVersion); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("write without the lock: %v", err)
+		}
+		if zs.Get("/data") != "1" {
+			t.Errorf("data %q", zs.Get("/data"))
+		}
+		if !closed(l.Done()) {
+			t.Error("the holder was not told that his znode has gone")
+		}
+		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+		noWatches(t, zs)
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		m := lock.NewMutex(conn, "/l", lock.WithData([]byte("a")))
+		l := get(t)(m.Acquire(ctx))
+		list, err := lock.NewMutex(other, "/l").Participants(ctx)
+		must(t, err)
+		if len(list) != 1 || string(list[0].Data) != "a" || list[0].Token != l.Token() || list[0].Path != l.Path() {
+			t.Fatalf("participants: %+v", list)
+		}
+		must(t, lock.Revoke(ctx, other, list[0].Path))
+		<-l.RevokeRequested()
+		if l.Err() != nil {
+			t.Errorf("it is lost, instead of asked for: %v", l.Err())
+		}
+		must(t, lock.Revoke(ctx, other, list[0].Path)) // again
+		synctest.Wait()
+		must(t, l.Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		got := make(chan *lock.Lease)
+		go func() {
+			l, err := lock.NewMutex(other, "/l").Acquire(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		synctest.Wait()
+		for _, name := range children(zs, "/l") {
+			if "/l/"+name != l.Path() {
+				zs.Delete("/l/" + name)
+			}
+		}
+		must(t, l.Release(ctx))
+		second := <-got
+		if second.Err() != nil || len(children(zs, "/l")) != 1 {
+			t.Errorf("%v, %v", second.Err(), children(zs, "/l"))
+		}
+		must(t, second.Release(ctx))
+	})
+}
+
+func TestClosedClient(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		m := lock.NewMutex(conn, "/l")
+		l := get(t)(m.Acquire(ctx))
+		waiting := make(chan error)
+		go func() { _, err := m.Acquire(ctx); waiting <- err }()
+		synctest.Wait()
+		must(t, c.Close())
+		if err := <-waiting; !errors.Is(err, client.ErrClosed) {
+			t.Errorf("waiting: %v", err)
+		}
+		<-l.Done()
+		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("holding: %v", err)
+		}
+		if _, err := m.Acquire(ctx); !errors.Is(err, client.ErrClosed) {
+			t.Errorf("later: %v", err)
+		}
+	})
+}
+
+// Whatever happens at whichever step: either the lock is held, or it is free for
+// others, and nothing is left behind.
+func TestMutexAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		m := lock.NewMutex(e.Conn, "/l")
+		l, err := m.Acquire(e.Ctx)
+		if err != nil && !e.Canceled() {
+			e.Errorf("acquire: %v", err)
+		}
+		if err == nil && l.Err() == nil {
+			if n := len(children(e.Server, "/l")); n != 1 {
+				e.Errorf("%d znodes while the lock is held", n)
+			}
+		}
+		if err == nil {
+			_ = l.Release(e.Ctx)
+		}
+		free(e, "/l")
+	})
+}
+
+// A waiter is disturbed while another holds the lock.
+func TestWaiterAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		holder, err := lock.NewMutex(otherConn(e), "/l").Acquire(e.Bounded())
+		if err != nil {
+			e.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			_ = holder.Release(e.Bounded())
+		}()
+		l, err := lock.NewMutex(e.Conn, "/l").Acquire(e.Ctx)
+		switch {
+		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
+			e.Error("two hold the lock")
+		case err == nil:
+			_ = l.Release(e.Ctx)
+		case !e.Canceled():
+			e.Errorf("acquire: %v", err)
+		}
+		<-holder.Done()
+		free(e, "/l")
+	})
+}

@@ -1,0 +1,102 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Quorum is one lock made of several, each on an ensemble of its own: it is held
+// as long as a majority of them is, so it survives the loss of a minority of the
+// ensembles. It follows the steps of Redlock: try all at the same time, each with
+// a time-out; count; if there is a majority, and its leases have not run out
+// meanwhile, the lock is held; if not, release everywhere and try again after a
+// random pause.
+//
+// One ensemble of several servers is safer and simpler: it survives the loss of a
+// minority too, and is fair. Quorum is for ensembles in places that fail apart.
+// Waiting is not fair.
+type Quorum struct {
+	locks   []Locker
+	timeout time.Duration
+	pause   time.Duration
+}
+
+// NewQuorum returns a lock of the given ones. A member that does not answer within
+// timeout counts as refused. pause is how long an Acquire without success waits at
+// least before it tries again; at most twice that.
+func NewQuorum(timeout, pause time.Duration, locks ...Locker) *Quorum {
+	return &Quorum{locks: locks, timeout: timeout, pause: pause}
+}
+
+// Acquire tries until a majority is held, or ctx ends.
+func (q *Quorum) Acquire(ctx context.Context) (*Bundle, error) {
+	for {
+		b, err := q.TryAcquire(ctx)
+		if err == nil || ctx.Err() != nil {
+			return b, err
+		}
+		if ended := sleep(ctx, q.pause+rand.N(q.pause+1)); ended != nil {
+			return nil, fmt.Errorf("%w; the last try: %w", ended, err)
+		}
+	}
+}
+
+// TryAcquire tries once: [ErrNotAcquired], joined with what the members said,
+// without a majority.
+func (q *Quorum) TryAcquire(ctx context.Context) (*Bundle, error) {
+	type answer struct {
+		h   Held
+		err error
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	answers := make(chan answer, len(q.locks))
+	for _, l := range q.locks {
+		go func() {
+			h, err := l.acquireHeld(ctx, true)
+			answers <- answer{h, err}
+		}()
+	}
+	var got []Held
+	errs := []error{ErrNotAcquired}
+	for range q.locks {
+		if a := <-answers; a.err == nil {
+			got = append(got, a.h)
+		} else {
+			errs = append(errs, a.err)
+		}
+	}
+	b := newBundle(got, len(q.locks)/2+1)
+	if err := b.Err(); err != nil || len(got) < b.enough {
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.timeout)
+		defer cancel()
+		_ = b.Release(release) // what fails goes on in the background
+		return nil, errors.Join(append(errs, err)...)
+	}
+	return b, nil
+}
+
+func (q *Quorum) acquireHeld(ctx context.Context, try bool) (Held, error) {
+	b, err := q.TryAcquire(ctx)
+	if err != nil && !try {
+		b, err = q.Acquire(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// nthLatest returns the time until which n of the deadlines have not passed: the
+// zero Time if there are fewer.
+func nthLatest(list []time.Time, n int) time.Time {
+	if len(list) < n || n < 1 {
+		return time.Time{}
+	}
+	slices.SortFunc(list, func(a, b time.Time) int { return b.Compare(a) })
+	return list[n-1]
+}

@@ -1,0 +1,134 @@
+package lock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// RWMutex is a lock that many readers or one writer can hold, in the order in
+// which they came: a reader does not overtake a writer who waits, so nobody
+// starves. It is what Curator calls InterProcessReadWriteLock, and its znodes are
+// the same. All methods are safe for concurrent use.
+//
+// A reader waits for the nearest writer before it, a writer for whoever is just
+// before it; so the release of a writer admits all readers up to the next writer,
+// and wakes nobody else.
+//
+// It is reentrant for an [Owner], who may also read while he writes. Who holds
+// the write lock and wants to go on reading only acquires the read lock and
+// releases the write lock, see [RWMutex.Downgrade]. The other way round would be a
+// deadlock as soon as two tried it, and is refused with [ErrUpgrade].
+type RWMutex struct {
+	line    line
+	readers owners
+	writers owners
+}
+
+// NewRWMutex returns the read-write lock at path, which is a directory for its
+// znodes. It need not exist.
+func NewRWMutex(conn recipes.Conn, path string, opts ...Option) *RWMutex {
+	cfg := newConfig(opts)
+	return &RWMutex{line: line{
+		conn: conn, dir: path, cfg: cfg,
+		infixes: infixes{exclusive: cfg.layout.write, shared: cfg.layout.read},
+	}}
+}
+
+// Read waits until the read lock is held, as [Mutex.Acquire] does.
+func (m *RWMutex) Read(ctx context.Context) (*Lease, error) { return m.read(ctx, false) }
+
+// TryRead is Read without waiting for writers: [ErrNotAcquired].
+func (m *RWMutex) TryRead(ctx context.Context) (*Lease, error) { return m.read(ctx, true) }
+
+// Write waits until the write lock is held, as [Mutex.Acquire] does.
+func (m *RWMutex) Write(ctx context.Context) (*Lease, error) { return m.write(ctx, false) }
+
+// TryWrite is Write without waiting for others: [ErrNotAcquired].
+func (m *RWMutex) TryWrite(ctx context.Context) (*Lease, error) { return m.write(ctx, true) }
+
+func (m *RWMutex) read(ctx context.Context, try bool) (*Lease, error) {
+	var own *grant
+	if owner := OwnerOf(ctx); owner != nil {
+		own = m.writers.of(owner)
+	}
+	return m.readBehind(ctx, own, try)
+}
+
+// readBehind acquires the read lock for whoever holds the write lock own, which
+// may be nil. His place among the readers has the number of the one among the
+// writers: so whoever waits for him as a writer waits for him as a reader, too.
+func (m *RWMutex) readBehind(ctx context.Context, own *grant, try bool) (*Lease, error) {
+	return m.readers.acquire(ctx, func() (*grant, error) {
+		if own == nil {
+			return m.line.acquire(ctx, wish{kind: shared, rank: behindWriter(""), try: try})
+		}
+		g, err := m.beside(ctx, own)
+		if err != nil {
+			err = m.line.failure(err)
+		}
+		return g, err
+	})
+}
+
+func (m *RWMutex) beside(ctx context.Context, own *grant) (*grant, error) {
+	s, err := own.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := nameOf(own.path)
+	infix := m.line.infixes[shared] + m.line.infixes.number(name, exclusive)
+	c, err := enterBeside(ctx, s, own.path, m.line.dir, infix, &m.line.cfg)
+	if err != nil {
+		return nil, errors.Join(err, own.state())
+	}
+	g, err := m.line.wait(ctx, c, wish{kind: shared, rank: behindWriter(name)})
+	if err != nil {
+		c.remove()
+		return nil, errors.Join(err, own.state())
+	}
+	return g, nil
+}
+
+func (m *RWMutex) write(ctx context.Context, try bool) (*Lease, error) {
+	if owner := OwnerOf(ctx); owner != nil && m.readers.of(owner) != nil && m.writers.of(owner) == nil {
+		return nil, m.line.failure(ErrUpgrade)
+	}
+	return m.writers.acquire(ctx, func() (*grant, error) {
+		return m.line.acquire(ctx, wish{kind: exclusive, rank: first, try: try})
+	})
+}
+
+// Downgrade turns the write lock into a read lock: no writer comes between. The
+// write lease is released, unless there is no read lease; then it is still held.
+// It needs no owner.
+func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
+	if err := write.Err(); err != nil {
+		return nil, err
+	}
+	read, err := m.readBehind(ctx, write.g, false)
+	if err != nil {
+		return nil, err
+	}
+	return read, write.Release(ctx)
+}
+
+// behindWriter ranks readers: they wait for the nearest writer before them, unless
+// that is themselves.
+func behindWriter(own string) ranker {
+	return func(line []entry, self int) string {
+		for i := self - 1; i >= 0; i-- {
+			if line[i].kind == exclusive && line[i].name != own {
+				return line[i].name
+			}
+		}
+		return ""
+	}
+}
+
+// Participants returns readers and writers, holders first, in the order in which
+// they came.
+func (m *RWMutex) Participants(ctx context.Context) ([]Participant, error) {
+	return m.line.participants(ctx)
+}

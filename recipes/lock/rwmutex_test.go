@@ -1,0 +1,190 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestReadersShareWritersDoNot(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		var log []string
+		begin := func(name string, acquire func(context.Context) (*lock.Lease, error), hold time.Duration) {
+			go func() {
+				l, err := acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				log = append(log, name)
+				time.Sleep(hold)
+				log = append(log, strings.ToUpper(name))
+				if err := l.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for _, who := range []struct {
+			name  string
+			write bool
+			hold  time.Duration
+		}{{"a", false, 10}, {"b", false, 20}, {"w", true, 10}, {"c", false, 10}, {"d", false, 15}, {"x", true, 10}} {
+			conn, _ := on(t, zs)
+			m := lock.NewRWMutex(conn, "/rw")
+			acquire := m.Read
+			if who.write {
+				acquire = m.Write
+			}
+			begin(who.name, acquire, who.hold*time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		got := strings.Join(log, "")
+		// c and d are let in by one release, in either order.
+		if !slices.Contains([]string{"abABwWcdCDxX", "abABwWdcCDxX"}, got) {
+			t.Errorf("order %s", got)
+		}
+		noWatches(t, zs)
+	})
+}
+
+// The release of a writer admits all readers up to the next writer, and wakes no
+// one else.
+func TestOneReleaseAdmitsAllReaders(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		w, err := lock.NewRWMutex(conn, "/rw").Write(ctx)
+		must(t, err)
+		var in atomic.Int32
+		stop, cancel := context.WithCancel(ctx)
+		for i := range 20 {
+			conn, _ := on(t, zs)
+			m := lock.NewRWMutex(conn, "/rw")
+			acquire := m.Read
+			if i == 10 {
+				acquire = m.Write
+			}
+			go func() {
+				if l, err := acquire(stop); err == nil {
+					in.Add(1)
+					<-stop.Done()
+					_ = l.Release(ctx)
+				}
+			}()
+			synctest.Wait()
+		}
+		zs.ForgetRequests()
+		must(t, w.Release(ctx))
+		synctest.Wait()
+		if n := in.Load(); n != 10 {
+			t.Errorf("%d readers are in", n)
+		}
+		if n := zs.Requests(zktest.Match{Op: proto.OpGetChildren}); n != 10 {
+			t.Errorf("%d were woken", n)
+		}
+		cancel()
+		time.Sleep(time.Second)
+		noWatches(t, zs)
+	})
+}
+
+func TestOwnersOfReadWriteLocks(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		conn, _ := on(t, zs)
+		m := lock.NewRWMutex(conn, "/rw")
+		ctx := lock.WithOwner(within(t))
+		r := get(t)(m.Read(ctx))
+		if _, err := m.Write(ctx); !errors.Is(err, lock.ErrUpgrade) {
+			t.Errorf("upgrade: %v", err)
+		}
+		must(t, r.Release(ctx))
+		w := get(t)(m.Write(ctx))
+		w2 := get(t)(m.Write(ctx))
+		r = get(t)(m.Read(ctx))
+		w3 := get(t)(m.Write(ctx)) // still the writer
+		must(t, w2.Release(ctx))
+		must(t, w3.Release(ctx))
+		if _, err := m.TryRead(within(t)); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("another reads while there is a writer: %v", err)
+		}
+		must(t, w.Release(ctx))
+		other := get(t)(m.TryRead(within(t)))
+		must(t, other.Release(ctx))
+		must(t, r.Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+func TestDowngrade(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		m := lock.NewRWMutex(conn, "/rw")
+		w := get(t)(m.Write(ctx))
+		writer := make(chan *lock.Lease)
+		go func() {
+			l, err := m.Write(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			writer <- l
+		}()
+		synctest.Wait()
+		r := get(t)(m.Downgrade(ctx, w))
+		if !errors.Is(w.Err(), lock.ErrReleased) {
+			t.Errorf("the write lock: %v", w.Err())
+		}
+		synctest.Wait()
+		select {
+		case <-writer:
+			t.Fatal("a writer holds the lock beside the reader")
+		default:
+		}
+		must(t, r.Release(ctx))
+		next := <-writer
+		must(t, next.Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+func TestReadWriteAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		other := lock.NewRWMutex(otherConn(e), "/l")
+		holder, err := other.Write(e.Bounded())
+		if err != nil {
+			e.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			_ = holder.Release(e.Bounded())
+		}()
+		l, err := lock.NewRWMutex(e.Conn, "/l").Read(e.Ctx)
+		switch {
+		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
+			e.Error("read beside a writer")
+		case err == nil:
+			_ = l.Release(e.Ctx)
+		case !e.Canceled():
+			e.Errorf("read: %v", err)
+		}
+		w, err := other.Write(e.Bounded())
+		if err != nil {
+			e.Fatalf("nobody can write afterwards: %v", err)
+		}
+		_ = w.Release(e.Bounded())
+		free(e, "/l")
+	})
+}

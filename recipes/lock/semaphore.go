@@ -1,0 +1,224 @@
+package lock
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// Semaphore lets a number of leases be held at a time, given in the order in
+// which they were asked for. It is what Curator calls InterProcessSemaphoreV2, and
+// its znodes are the same: a mutex below "locks", whose holder alone takes a place
+// below "leases" and waits there. All methods are safe for concurrent use. It is
+// not reentrant.
+type Semaphore struct {
+	inner line // the mutex
+	line  line // the leases
+	limit func(ctx context.Context, s recipes.Session) (int, recipes.Watch, error)
+}
+
+// NewSemaphore returns the semaphore at path with n leases. All who use it have to
+// agree about n, which is not checked.
+func NewSemaphore(conn recipes.Conn, path string, n int, opts ...Option) *Semaphore {
+	s := newSemaphore(conn, path, opts)
+	s.limit = func(context.Context, recipes.Session) (int, recipes.Watch, error) { return n, nil, nil }
+	return s
+}
+
+// NewSharedSemaphore returns the semaphore at path with as many leases as the
+// znode at count says, which has four bytes, the highest first, as Curator's
+// SharedCount writes them. When it changes, those who wait go by the new number;
+// leases that are held are not taken away.
+func NewSharedSemaphore(conn recipes.Conn, path, count string, opts ...Option) *Semaphore {
+	s := newSemaphore(conn, path, opts)
+	s.limit = func(ctx context.Context, s recipes.Session) (int, recipes.Watch, error) {
+		data, _, w, err := s.GetW(ctx, count)
+		if err != nil {
+			return 0, nil, fmt.Errorf("the number of leases: %w", err)
+		}
+		if len(data) != 4 {
+			drop(ctx, w)
+			return 0, nil, fmt.Errorf("the number of leases at %s: %d bytes instead of 4", count, len(data))
+		}
+		return int(int32(binary.BigEndian.Uint32(data))), w, nil //nolint:gosec // two's complement, as Java writes it
+	}
+	return s
+}
+
+func newSemaphore(conn recipes.Conn, path string, opts []Option) *Semaphore {
+	cfg := newConfig(opts)
+	mutex := cfg
+	mutex.data = nil
+	return &Semaphore{
+		inner: line{conn: conn, dir: recipes.Join(path, "locks"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: mutex},
+		line:  line{conn: conn, dir: recipes.Join(path, "leases"), infixes: infixes{leases: curatorLayout.leases}, cfg: cfg},
+	}
+}
+
+// Acquire waits for one lease, as [Mutex.Acquire] does.
+func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
+	return one(s.acquire(ctx, 1, false))
+}
+
+// TryAcquire is Acquire without waiting for others: [ErrNotAcquired] if all leases
+// are held, or somebody else is about to get one.
+func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
+	return one(s.acquire(ctx, 1, true))
+}
+
+// AcquireN waits for n leases, and gets all or none. Whoever comes later waits
+// until it has them, so two who want all cannot each hold half.
+func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
+	return s.acquire(ctx, n, false)
+}
+
+func one(list []*Lease, err error) (*Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+func (s *Semaphore) acquire(ctx context.Context, n int, try bool) ([]*Lease, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("semaphore %s: %d leases wanted", s.line.dir, n)
+	}
+	began := time.Now()
+	for failed := 1; ; failed++ {
+		list, err := s.attempt(ctx, n, try)
+		if err == nil {
+			return list, nil
+		}
+		if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
+			return nil, s.line.failure(err)
+		}
+		pause, again := s.line.cfg.retry.Retry(failed, time.Since(began))
+		if !again {
+			return nil, s.line.failure(err)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, s.line.failure(err)
+		}
+	}
+}
+
+// attempt gets n leases while it holds the mutex.
+func (s *Semaphore) attempt(ctx context.Context, n int, try bool) (list []*Lease, err error) {
+	turn, err := s.inner.acquire(ctx, wish{kind: exclusive, rank: first, try: try})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		// The leases are held whether or not the mutex could be deleted at once.
+		_ = turn.release(context.WithoutCancel(ctx))
+		if err != nil {
+			for _, l := range list {
+				_ = l.Release(context.WithoutCancel(ctx))
+			}
+			list = nil
+		}
+	}()
+	for range n {
+		g, err := s.take(ctx, turn, try)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, &Lease{g: g})
+	}
+	return list, nil
+}
+
+// take gets one lease while turn, the mutex, is held.
+func (s *Semaphore) take(ctx context.Context, turn *grant, try bool) (*grant, error) {
+	c, err := enter(ctx, s.line.conn, s.line.dir, s.line.infixes[leases], &s.line.cfg)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.wait(ctx, c, turn, try)
+	if err != nil && !errors.Is(err, errVanished) {
+		c.remove()
+	}
+	return g, err
+}
+
+func (s *Semaphore) wait(ctx context.Context, c *contender, turn *grant, try bool) (*grant, error) {
+	for {
+		limit, change, err := s.limit(ctx, c.session)
+		if err != nil {
+			return nil, err
+		}
+		names, _, w, err := c.session.ChildrenW(ctx, s.line.dir)
+		if err != nil {
+			dropAll(ctx, change)
+			return nil, err
+		}
+		places := s.line.infixes.line(names)
+		self := slices.IndexFunc(places, func(e entry) bool { return e.name == c.name })
+		switch {
+		case self < 0:
+			err = errVanished
+		case self < limit:
+			dropAll(ctx, change, w)
+			return grantTo(ctx, c, &s.line.cfg)
+		case try:
+			err = ErrNotAcquired
+		default:
+			err = awaitAny(ctx, turn, change, w)
+		}
+		dropAll(ctx, change, w)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitAny waits for one of two watches, of which the first may be nil.
+func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
+	var changes <-chan client.Event
+	if change != nil {
+		changes = change.Events()
+	}
+	ok := false
+	select {
+	case _, ok = <-w.Events():
+	case _, ok = <-changes:
+	case <-turn.done:
+		return errVanished // somebody else may have the mutex: begin anew
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !ok {
+		return client.ErrSessionExpired
+	}
+	return nil
+}
+
+// dropAll takes watches away, of which some may be nil or have fired.
+func dropAll(ctx context.Context, watches ...recipes.Watch) {
+	for _, w := range watches {
+		if w != nil {
+			drop(ctx, w)
+		}
+	}
+}
+
+// Participants returns who holds a lease.
+func (s *Semaphore) Participants(ctx context.Context) ([]Participant, error) {
+	return s.line.participants(ctx)
+}
+
+// SemaphoreMutex is a mutex that is not reentrant for anybody: a semaphore with
+// one lease. It is what Curator calls InterProcessSemaphoreMutex, and its znodes
+// are the same.
+type SemaphoreMutex struct{ *Semaphore }
+
+// NewSemaphoreMutex returns the mutex at path.
+func NewSemaphoreMutex(conn recipes.Conn, path string, opts ...Option) *SemaphoreMutex {
+	return &SemaphoreMutex{NewSemaphore(conn, path, 1, opts...)}
+}

@@ -1,0 +1,142 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// retryReads is how long a read waits after a lost connection; it waits for the
+// next one anyway.
+const retryReads = 20 * time.Millisecond
+
+// On returns c as recipes see it. Paths are as c, which may be a view, sees them.
+func On(c *client.Client) Conn { return onClient{c} }
+
+type onClient struct{ c *client.Client }
+
+// Session asks for the root, which waits for a session and knows when there will
+// be none.
+func (o onClient) Session(ctx context.Context) (Session, error) {
+	for {
+		if s := o.current(); s != nil {
+			return s, nil
+		}
+		_, _, err := o.c.Exists(ctx, "/")
+		if err != nil && !Again(ctx, err) {
+			return nil, err
+		}
+	}
+}
+
+func (o onClient) current() Session {
+	id := o.c.Session().ID
+	if id == 0 {
+		return nil
+	}
+	v := o.c.InSession(id)
+	return &session{id: id, reads: v.Retrying(client.RetryForever(retryReads)), writes: v.Retrying(client.NoRetry())}
+}
+
+type session struct {
+	id            int64
+	reads, writes *client.Client // views that repeat, and do not
+}
+
+func (s *session) ID() int64 { return s.id }
+
+func (s *session) Create(ctx context.Context, path string, data []byte, mode Mode, acl []client.ACL) (string, error) {
+	created, err := s.writes.Create(ctx, path, data, createOptions(mode, acl)...)
+	if mode == Container && errors.Is(err, client.ErrUnimplemented) {
+		return s.writes.Create(ctx, path, data, createOptions(Persistent, acl)...)
+	}
+	return created, err
+}
+
+func createOptions(mode Mode, acl []client.ACL) []client.CreateOption {
+	opts := []client.CreateOption{mode.flags()}
+	if acl != nil {
+		opts = append(opts, client.WithACL(acl...))
+	}
+	return opts
+}
+
+func (m Mode) flags() client.CreateFlag {
+	switch m {
+	case PersistentSequential:
+		return client.Sequential
+	case Ephemeral:
+		return client.Ephemeral
+	case EphemeralSequential:
+		return client.Ephemeral | client.Sequential
+	case Container:
+		return client.Container
+	}
+	return 0
+}
+
+func (s *session) Delete(ctx context.Context, path string, version int32) error {
+	return s.writes.Delete(ctx, path, version)
+}
+
+func (s *session) Set(ctx context.Context, path string, data []byte, version int32) (client.Stat, error) {
+	return s.writes.Set(ctx, path, data, version)
+}
+
+func (s *session) Multi(ctx context.Context, ops ...Op) error {
+	list := make([]client.Op, len(ops))
+	for i, op := range ops {
+		switch op.Kind {
+		case OpCreate:
+			list[i] = client.CreateOp(op.Path, op.Data, createOptions(op.Mode, op.ACL)...)
+		case OpSet:
+			list[i] = client.SetOp(op.Path, op.Data, op.Version)
+		case OpDelete:
+			list[i] = client.DeleteOp(op.Path, op.Version)
+		default:
+			list[i] = client.CheckOp(op.Path, op.Version)
+		}
+	}
+	_, err := s.writes.Multi(ctx, list...)
+	return err
+}
+
+func (s *session) Exists(ctx context.Context, path string) (client.Stat, bool, error) {
+	return s.reads.Exists(ctx, path)
+}
+
+func (s *session) Get(ctx context.Context, path string) ([]byte, client.Stat, error) {
+	return s.reads.Get(ctx, path)
+}
+
+func (s *session) Children(ctx context.Context, path string) ([]string, client.Stat, error) {
+	return s.reads.Children(ctx, path)
+}
+
+func (s *session) ExistsW(ctx context.Context, path string) (client.Stat, bool, Watch, error) {
+	stat, ok, w, err := s.reads.ExistsW(ctx, path)
+	return stat, ok, watch{w}, err
+}
+
+func (s *session) GetW(ctx context.Context, path string) ([]byte, client.Stat, Watch, error) {
+	data, stat, w, err := s.reads.GetW(ctx, path)
+	return data, stat, watch{w}, err
+}
+
+func (s *session) ChildrenW(ctx context.Context, path string) ([]string, client.Stat, Watch, error) {
+	names, stat, w, err := s.reads.ChildrenW(ctx, path)
+	return names, stat, watch{w}, err
+}
+
+func (s *session) Sync(ctx context.Context, path string) error { return s.reads.Sync(ctx, path) }
+
+// watch is a client's watch.
+type watch struct{ w *client.Watch }
+
+func (w watch) Events() <-chan client.Event { return w.w.Events() }
+
+// Remove asks the server too; whether that worked makes no difference here, since
+// a watch without a connection has gone with it.
+func (w watch) Remove(ctx context.Context) { _ = w.w.Remove(ctx) }

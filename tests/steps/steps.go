@@ -1,0 +1,152 @@
+// Package steps runs a piece of work with a ZooKeeper client again and again,
+// and lets something go wrong at each of its requests in turn: the request is
+// lost with its connection, the reply is, the session expires, the caller's
+// context ends. So no step of a recipe remains untried. Time is fake.
+//
+// It imports client, recipes and server/zktest, and is imported by tests only.
+package steps
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// Fault is what goes wrong.
+type Fault int
+
+// The faults.
+const (
+	None        Fault = iota
+	LostRequest       // the connection breaks, the request is not done
+	LostReply         // the request is done, then the connection breaks
+	Expiry            // the session expires just before the request
+	Cancel            // the context ends while the request is under way
+	CancelLost        // the context ends, and the request is done though its reply is lost
+	faults
+)
+
+// String returns the fault's name.
+func (f Fault) String() string {
+	return [...]string{"none", "lost request", "lost reply", "expiry", "cancel", "cancel and lost reply"}[f]
+}
+
+// Env is one run.
+type Env struct {
+	*testing.T
+	Server *zktest.Server
+	// Client is whose requests are disturbed, Conn the same for recipes.
+	Client *client.Client
+	Conn   recipes.Conn
+	// Other is a client whose requests are not.
+	Other *client.Client
+	// Ctx is for the disturbed work. It ends when the fault says so.
+	Ctx context.Context
+	// Fault is what goes wrong at which request, counted from 1.
+	Fault Fault
+	Nth   int
+}
+
+// Canceled reports whether this run's context ends.
+func (e *Env) Canceled() bool { return e.Fault == Cancel || e.Fault == CancelLost }
+
+// Bounded returns a context for what has to work in the end.
+func (e *Env) Bounded() context.Context {
+	e.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	e.Cleanup(cancel)
+	return ctx
+}
+
+// Each runs work once undisturbed, counts the requests, and then once for every
+// fault at every request. Work has to fail the test when a promise is broken.
+// before, which may be nil, prepares the state and is not disturbed.
+func Each(t *testing.T, before, work func(e *Env)) {
+	t.Helper()
+	steps := run(t, None, 0, before, work)
+	if steps == 0 {
+		t.Fatal("no request was made: nothing is tested")
+	}
+	runs := 1
+	for f := LostRequest; f < faults; f++ {
+		for n := 1; n <= steps; n++ {
+			run(t, f, n, before, work)
+			runs++
+		}
+	}
+	t.Logf("%d requests, %d runs with a fault at each of them", steps, runs)
+}
+
+// run is one run; it returns how many requests the client made.
+func run(t *testing.T, f Fault, n int, before, work func(e *Env)) (steps int) {
+	t.Helper()
+	name := "undisturbed"
+	if f != None {
+		name = fmt.Sprintf("%v at %d", f, n)
+	}
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			zs := zktest.Run(t)
+			e := &Env{T: t, Server: zs, Client: zs.Client(t), Other: zs.Client(t), Fault: f, Nth: n}
+			e.Conn = recipes.On(e.Client)
+			if before != nil {
+				before(e)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			e.Ctx = ctx
+			session := e.Client.Session().ID
+			zs.ForgetRequests()
+			planned := e.plan(zktest.Match{Session: session, Nth: n}, cancel)
+			work(e)
+			steps = zs.Requests(zktest.Match{Session: session})
+			if planned != nil {
+				planned.Cancel()
+			}
+			synctest.Wait()
+		})
+	})
+	return steps
+}
+
+// plan sets the fault up.
+func (e *Env) plan(m zktest.Match, cancel context.CancelFunc) *zktest.Fault {
+	const moment = 10 * time.Millisecond
+	switch e.Fault {
+	case LostRequest:
+		return e.Server.LoseNext(m)
+	case LostReply:
+		return e.Server.LoseReply(m)
+	case Expiry:
+		f := e.Server.DelayNext(m, moment)
+		go e.when(f, func() { e.Server.ExpireSession(m.Session) })
+		return f
+	case Cancel:
+		f := e.Server.DelayNext(m, moment)
+		go e.when(f, cancel)
+		return f
+	case CancelLost:
+		f := e.Server.LoseReply(m)
+		go e.when(f, cancel)
+		return f
+	}
+	return nil
+}
+
+// when does something as soon as the fault has begun to happen, if it does.
+func (e *Env) when(f *zktest.Fault, do func()) {
+	for !f.Happened() {
+		select {
+		case <-e.Context().Done():
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	do()
+}
