@@ -20,6 +20,7 @@ type file struct {
 	test     bool
 	doc      bool // has a package comment
 	synctest bool // runs in fake time, where sleeping costs nothing
+	bubble   bool // has a helper that runs tests in fake time
 	lines    int
 	imports  []string
 	funcs    map[string]int      // lines of each function
@@ -85,21 +86,22 @@ func read(t *testing.T, name, rel string) file {
 			continue
 		}
 		f.funcs[fn.Name.Name] = set.Position(fn.End()).Line - set.Position(fn.Pos()).Line
-		if sleeps(fn) {
+		if calls(fn, "time", "Sleep") {
 			f.sleeps[fn.Name.Name] = struct{}{}
 		}
+		f.bubble = f.bubble || !strings.HasPrefix(fn.Name.Name, "Test") && calls(fn, "synctest", "Test")
 	}
 	return f
 }
 
-// sleeps reports whether fn calls time.Sleep.
-func sleeps(fn *ast.FuncDecl) bool {
+// calls reports whether fn mentions a function of another package.
+func calls(fn *ast.FuncDecl, pkg, name string) bool {
 	found := false
 	ast.Inspect(fn, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
-		if ok && sel.Sel.Name == "Sleep" {
+		if ok && sel.Sel.Name == name {
 			x, ok := sel.X.(*ast.Ident)
-			found = found || ok && x.Name == "time"
+			found = found || ok && x.Name == pkg
 		}
 		return !found
 	})

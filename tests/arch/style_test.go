@@ -38,10 +38,17 @@ func TestNoInitFunctions(t *testing.T) {
 
 // TestNoSleepingTests: a test that sleeps is slow on a fast machine and wrong
 // on a slow one. Waiting for a condition belongs into a helper named eventually.
+// In fake time sleeping is how time passes: files that make a bubble, and packages
+// with a helper that makes one, may.
 func TestNoSleepingTests(t *testing.T) {
 	t.Parallel()
-	for _, f := range sources(t) {
-		if !f.test || f.synctest {
+	files := sources(t)
+	bubbles := map[string]bool{}
+	for _, f := range files {
+		bubbles[f.pkg] = bubbles[f.pkg] || f.test && f.bubble
+	}
+	for _, f := range files {
+		if !f.test || f.synctest || bubbles[f.pkg] {
 			continue
 		}
 		for name := range f.sleeps {
