@@ -84,7 +84,7 @@ type Hold interface {
 type LossPolicy uint8
 
 const (
-	// LostBeforeExpiry, the default, is a margin before the server can have ended
+	// LostBeforeExpiry is the default: a margin before the server can have ended
 	// the session, as [client.LeasePolicy] says. A connection that breaks and
 	// comes back in time loses nothing.
 	LostBeforeExpiry LossPolicy = iota

@@ -103,7 +103,7 @@ func (l *Lease) Set(ctx context.Context, path string, data []byte, version int32
 // the connection breaks, the error says so, and the znode is deleted in the
 // background. A reentrant lock is free when its last lease is released.
 func (l *Lease) Release(ctx context.Context) error {
-	err := error(ErrReleased)
+	err := ErrReleased
 	l.once.Do(func() { err = l.g.release(ctx) })
 	return err
 }

@@ -173,7 +173,7 @@ func (b *Bundle) Parts() []Held { return b.parts }
 // Release releases all parts. It returns nil if enough were held until then, and
 // all could be released.
 func (b *Bundle) Release(ctx context.Context) error {
-	err := error(ErrReleased)
+	err := ErrReleased
 	b.once.Do(func() {
 		lost := b.Err()
 		b.mu.Lock()

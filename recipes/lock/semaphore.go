@@ -184,7 +184,7 @@ func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 	if change != nil {
 		changes = change.Events()
 	}
-	ok := false
+	var ok bool
 	select {
 	case _, ok = <-w.Events():
 	case _, ok = <-changes:
