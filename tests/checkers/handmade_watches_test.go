@@ -49,6 +49,9 @@ func madeWatches() []handmade {
 		{"a recursive watch", stays(proto.AddWatchPersistentRecursive).event(2, changed, "/a", 11).event(2, created, "/a/b", 12).on(2, exists("/a/b", 12, stat(12, 12, 0))), nil},
 		{"what changed meanwhile", moved(data).event(2, changed, "/a", -1).on(2, again(11, data), after), nil},
 		{"nothing changed meanwhile", moved(data).on(2, again(11, history.Watches{Relative: 11, Data: []string{"/a"}}), after).on(1, remove("/a", 12)).event(2, deleted, "/a", 12).on(2, exists("/a", 12, nil)), nil},
+		{"a multi without a reply wrote twice", newMade().on(1, create("/a", "1.1", 10)).on(2, addWatch("/a", proto.AddWatchPersistent, 10)).
+			on(1, lost(history.Op{Op: proto.OpMulti, Parts: []history.Part{{Op: proto.OpSetData, Path: "/a", Value: "1.2", Version: -1}, {Op: proto.OpSetData, Path: "/a", Value: "1.3", Version: -1}}})).
+			event(2, changed, "/a", 11).event(2, changed, "/a", 11).on(3, setTo("/a", "3.1", 10, 12, 3)), nil},
 
 		{"an event is lost", armed().on(2, after), only},
 		{"an event comes behind the reply", armed().on(2, after).event(2, changed, "/a", 11), only},

@@ -257,9 +257,10 @@ func (w *watcher) match(e *history.Event) (matched bool, early *armed) {
 }
 
 // mayRepeat reports whether one transaction can have caused an event more than
-// once: a multi that wrote a znode twice, several children that went at once.
+// once: a multi that wrote a znode twice, perhaps one without a reply, or several
+// children that went at once.
 func (w *watcher) mayRepeat(e *history.Event) bool {
-	if e.Type == proto.EventNodeChildrenChanged {
+	if e.Type == proto.EventNodeChildrenChanged || e.Type == proto.EventNodeDataChanged && len(w.x.byZxid[e.Zxid]) == 0 {
 		return true
 	}
 	n := 0

@@ -187,9 +187,6 @@ func (m *mixed) onRegister() {
 // multi writes two registers, or none.
 func (m *mixed) multi(path string) {
 	other := m.w.register(m.rnd.IntN(m.w.Registers))
-	for other == path && m.w.Registers > 1 { // two writes of one znode look like one that counts twice
-		other = m.w.register(m.rnd.IntN(m.w.Registers))
-	}
 	parts := []history.Part{
 		{Op: proto.OpSetData, Path: path, Value: m.value(), Version: -1},
 		{Op: proto.OpSetData, Path: other, Value: m.value(), Version: -1},
