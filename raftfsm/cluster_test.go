@@ -170,7 +170,12 @@ func (c *cluster) eventually(what string, ok func() bool) {
 // lost on the way come back, too. It re-attaches the session.
 func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) Command) outcome {
 	c.t.Helper()
-	deadline := time.After(2 * patience)
+	return c.sureWithin(r, s, 2*patience, cmd)
+}
+
+func (c *cluster) sureWithin(r *rig, s *session.Session, limit time.Duration, cmd func(session.Session) Command) outcome {
+	c.t.Helper()
+	deadline := time.After(limit)
 	for {
 		lost := r.lostCount() // before the command, which may be lost at once
 		ch := r.send(cmd(*s))

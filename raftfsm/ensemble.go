@@ -241,7 +241,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := peer.NewTransport(peer.TransportConfig{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log),
-		Applied: e.handedOver, FirstIndex: e.firstIndex, Stalled: e.stalled, View: e.view, Elsewhere: e.addresses,
+		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
 		Installing: func() { e.n.machine.freezeNext.Store(true) },
 		Installed: func() {
 			select {
@@ -353,10 +353,12 @@ func (e *ensemble) firstIndex() uint64 {
 	return first
 }
 
-// stalled says whether the log's disk hangs.
-func (e *ensemble) stalled() bool {
-	s, ok := e.n.stores.(interface{ Stalled() bool })
-	return ok && s.Stalled()
+// hanging says for how long the log's disk has kept a write waiting.
+func (e *ensemble) hanging() time.Duration {
+	if s, ok := e.n.stores.(interface{ Hanging() time.Duration }); ok {
+		return s.Hanging()
+	}
+	return 0
 }
 
 // view is what the transport needs to look for a dead leader.

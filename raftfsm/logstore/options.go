@@ -46,7 +46,7 @@ type Options struct {
 	Retain int
 	// CacheBytes bounds the newest entries kept in memory: default 64 MiB.
 	CacheBytes int64
-	// StallLimit is the age at which a running write counts as stalled: default 5 s.
+	// StallLimit is how long Close waits for a running write: default 5 s.
 	StallLimit time.Duration
 	// SegmentBytes is the size at which the log of kind WAL starts a new file:
 	// default 32 MiB. Compaction frees whole files.

@@ -262,9 +262,10 @@ func (s *Store) Snapshots() raft.SnapshotStore { return s.snapshots }
 // Failed gets the first I/O error. The server has to stop then.
 func (s *Store) Failed() <-chan error { return s.health.failed }
 
-// Stalled says whether a write has been running for longer than StallLimit.
-// A leader in this state must not send heartbeats, or nobody replaces it.
-func (s *Store) Stalled() bool { return s.health.oldest() > s.opts.StallLimit }
+// Hanging returns for how long the oldest write to the log or of the vote has
+// been under way, 0 without one. A leader for which that is too long must not
+// send heartbeats, or nobody replaces it.
+func (s *Store) Hanging() time.Duration { return s.health.oldest() }
 
 // MeanEntryBytes returns the mean size of the newest entries, for turning a
 // bound in bytes into one in entries.

@@ -274,7 +274,7 @@ func TestConcurrentUse(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				s.Stalled()
+				s.Hanging()
 			})
 		}
 		run(func() {

@@ -31,9 +31,9 @@ type TransportConfig struct {
 	// one in Raft's configuration does not lead to it. The handshake tells
 	// whether it is that server. Nil: there are none.
 	Elsewhere func(id raft.ServerID) []string
-	// Stalled reports that a write to this server's log has been hanging for
-	// longer than anybody should wait for. Nil: never.
-	Stalled func() bool
+	// Hanging returns for how long the oldest write to this server's log has
+	// been under way, 0 without one. Nil: nobody knows.
+	Hanging func() time.Duration
 	// View is what a server needs to find another leader when it has lost its
 	// own. It must not wait for Close, for Raft's main loop or for the disk. Nil:
 	// leave it to the heartbeat timeout.
@@ -77,6 +77,7 @@ type Transport struct {
 	pusher   pusher
 	watch    leaderWatch
 	replays  replays
+	muting   muting
 
 	done chan struct{}
 	once sync.Once
@@ -170,7 +171,7 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 }
 
 func (t *Transport) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if t.cfg.Stalled != nil && t.cfg.Stalled() {
+	if t.cfg.Hanging != nil && t.muting.silent(args.Term, t.cfg.Hanging(), time.Now()) {
 		return ErrMuted
 	}
 	start := t.contacts.begin()

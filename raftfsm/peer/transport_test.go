@@ -161,11 +161,14 @@ func TestMutedWhileStalled(t *testing.T) {
 		nodes := startRaft(t, NewMemory(), 3, func(_ *raft.Config, tc *TransportConfig) {
 			self := new(atomic.Bool)
 			id := tc.ID
-			tc.Stalled = func() bool {
+			tc.Hanging = func() time.Duration {
 				if s := stalled.Load(); s != nil && s.id == id {
 					self.Store(true)
 				}
-				return self.Load()
+				if self.Load() {
+					return time.Hour
+				}
+				return 0
 			}
 		})
 		leader := leaderOf(t, nodes)
@@ -179,6 +182,34 @@ func TestMutedWhileStalled(t *testing.T) {
 			return false
 		})
 	})
+}
+
+// TestPatienceWithSlowDisks: a leader falls silent later in each further term,
+// and as at first when nothing hung for a while.
+func TestPatienceWithSlowDisks(t *testing.T) {
+	t.Parallel()
+	var m muting
+	now := time.Now()
+	for _, step := range []struct {
+		term   uint64
+		age    time.Duration
+		later  time.Duration // than the step before
+		silent bool
+	}{
+		{1, 0, 0, false}, {1, 4 * time.Second, 0, false}, {1, 6 * time.Second, 0, true}, {1, 7 * time.Second, 0, true},
+		{1, 0, time.Second, false}, {1, 6 * time.Second, 10 * time.Second, true}, // the same leadership
+		{3, 9 * time.Second, time.Second, false}, {3, 11 * time.Second, 0, true}, {3, 12 * time.Second, time.Second, true},
+		{5, 19 * time.Second, 10 * time.Second, false}, {5, 21 * time.Second, 0, true},
+		{6, 39 * time.Second, 0, false}, {6, 41 * time.Second, 0, true},
+		{7, 81 * time.Second, 0, true}, {8, 79 * time.Second, 0, false}, {8, 81 * time.Second, 0, true}, // no longer than that
+		{9, 0, 30 * time.Second, false}, {9, 6 * time.Second, 0, false}, // it has not been calm
+		{9, 0, 61 * time.Second, false}, {9, 6 * time.Second, 0, true},
+	} {
+		now = now.Add(step.later)
+		if got := m.silent(step.term, step.age, now); got != step.silent {
+			t.Errorf("%+v: silent %t", step, got)
+		}
+	}
 }
 
 func TestDeadLeaderIsReplacedBeforeItsHeartbeatsTimeOut(t *testing.T) {

@@ -1,0 +1,206 @@
+package raftfsm
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/session"
+)
+
+// stalling is a file system on which nothing gets durable for a while, or
+// nothing does at once.
+type stalling struct {
+	disk.FS
+	mu    sync.Mutex
+	gate  chan struct{} // what is to be durable waits for it
+	pause time.Duration // and segments of the log this long
+}
+
+func (s *stalling) stall() (release func()) {
+	gate := make(chan struct{})
+	s.mu.Lock()
+	s.gate = gate
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.gate = nil
+		s.mu.Unlock()
+		close(gate)
+	}
+}
+
+func (s *stalling) slow(pause time.Duration) {
+	s.mu.Lock()
+	s.pause = pause
+	s.mu.Unlock()
+}
+
+func (s *stalling) wait(name string) {
+	s.mu.Lock()
+	gate, pause := s.gate, s.pause
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	if pause > 0 && strings.HasSuffix(name, ".seg") {
+		time.Sleep(pause)
+	}
+}
+
+func (s *stalling) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+	f, err := s.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return stallingFile{f, s, name}, nil
+}
+
+func (s *stalling) SyncDir(name string) error {
+	s.wait(name)
+	return s.FS.SyncDir(name)
+}
+
+func (s *stalling) Commit(name string, f func() error) error {
+	s.wait(name)
+	return s.FS.Commit(name, f)
+}
+
+type stallingFile struct {
+	disk.File
+	s    *stalling
+	name string
+}
+
+func (f stallingFile) Sync() error {
+	f.s.wait(f.name)
+	return f.File.Sync()
+}
+
+func (f stallingFile) Datasync() error {
+	f.s.wait(f.name)
+	return f.File.Datasync()
+}
+
+// stallingCluster is an ensemble on stalling disks.
+func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
+	t.Helper()
+	c := newCluster(t, n).onDisk()
+	disks := make(map[uint64]*stalling)
+	for _, m := range c.list {
+		disks[m.ID] = &stalling{FS: disk.OS{}}
+		c.start(m.ID, func(cfg *Config) { cfg.FS = disks[m.ID] })
+	}
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
+	c.settled()
+	return c, disks
+}
+
+// TestStalledDisks holds the leader's disk, or all disks at once, while clients
+// write. A leader with a short stall keeps its lead. One with a long stall
+// loses it to a server whose disk works; where no disk does there is nothing to
+// win, and no server is elected over and over. The service is back soon after.
+func TestStalledDisks(t *testing.T) {
+	t.Parallel()
+	for _, all := range []bool{false, true} {
+		for _, tt := range []struct {
+			stall       time.Duration
+			least, most uint64 // terms that are begun
+		}{{time.Second, 0, 0}, {4 * time.Second, 0, 0}, {8 * time.Second, 1, 2}, {20 * time.Second, 1, 3}} {
+			t.Run(fmt.Sprintf("all=%t/%v", all, tt.stall), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					c, disks := stallingCluster(t, 3)
+					lead, l := c.leader()
+					_, f := c.follower()
+					s := f.attach(time.Hour)
+					term := l.raftNow().CurrentTerm()
+					var release []func()
+					for id, d := range disks {
+						if all || id == lead {
+							release = append(release, d.stall())
+						}
+					}
+					begin := time.Now()
+					written := make(chan time.Duration, 1)
+					go func() {
+						c.sure(f, &s, func(s session.Session) Command { return create(s, "/during", 0) })
+						written <- time.Since(begin)
+					}()
+					time.Sleep(tt.stall)
+					for _, f := range release {
+						f()
+					}
+					took := <-written
+					switch {
+					case took > tt.stall+2*time.Second:
+						t.Errorf("the service was away for %v", took)
+					case !all && tt.stall > 8*time.Second && took > 8*time.Second:
+						t.Errorf("nobody else led for %v", took)
+					}
+					time.Sleep(5 * time.Second)
+					_, now := c.leader()
+					if terms := now.raftNow().CurrentTerm() - term; terms < tt.least || terms > tt.most {
+						t.Errorf("%d terms were begun, want %d to %d", terms, tt.least, tt.most)
+					}
+					c.settled()
+				})
+			})
+		}
+	}
+}
+
+// TestSlowDisksSettle has every disk take six seconds to write to the log, more
+// than a leader may, though a vote takes no time: after a few elections a leader is left alone for longer.
+func TestSlowDisksSettle(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c, disks := stallingCluster(t, 3)
+		_, f := c.follower()
+		s := f.attach(time.Hour)
+		for _, d := range disks {
+			d.slow(6 * time.Second)
+		}
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		done := 0
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				path := fmt.Sprintf("/slow%d", done)
+				o := c.sureWithin(f, &s, time.Hour, func(s session.Session) Command { return create(s, path, 0) })
+				if o.code != proto.Ok && o.code != proto.ErrNodeExists {
+					t.Errorf("%s: %+v", path, o)
+					return
+				}
+				done++
+			}
+		})
+		time.Sleep(5 * time.Minute)
+		term := f.raftNow().CurrentTerm()
+		t.Logf("after 5 minutes: term %d, %d writes", term, done)
+		before := done
+		time.Sleep(5 * time.Minute)
+		if now := f.raftNow().CurrentTerm(); now != term {
+			t.Errorf("%d more elections in the next 5 minutes", now-term)
+		}
+		if done-before < 10 {
+			t.Errorf("%d writes in 5 minutes", done-before)
+		}
+		for _, d := range disks {
+			d.slow(0)
+		}
+		close(stop)
+		wg.Wait()
+		c.settled()
+	})
+}
