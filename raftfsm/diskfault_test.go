@@ -1,0 +1,224 @@
+package raftfsm
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/session"
+)
+
+// failing is a file system that fails from a moment on: with the error of a
+// bad disk when something is to be durable, or as one without space.
+type failing struct {
+	disk.FS
+	mu  sync.Mutex
+	err error
+}
+
+func (f *failing) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *failing) sync() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if errors.Is(f.err, syscall.ENOSPC) {
+		return nil // it is the write that fails
+	}
+	return f.err
+}
+
+func (f *failing) write() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if errors.Is(f.err, syscall.ENOSPC) {
+		return f.err
+	}
+	return nil
+}
+
+func (f *failing) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+	file, err := f.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return failingFile{file, f}, nil
+}
+
+func (f *failing) SyncDir(name string) error { return errors.Join(f.sync(), f.FS.SyncDir(name)) }
+
+func (f *failing) Commit(name string, run func() error) error {
+	return errors.Join(f.FS.Commit(name, run), f.sync())
+}
+
+type failingFile struct {
+	disk.File
+	f *failing
+}
+
+func (f failingFile) Write(b []byte) (int, error) {
+	if err := f.f.write(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(b)
+}
+
+func (f failingFile) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.f.write(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, at)
+}
+
+func (f failingFile) Sync() error     { return errors.Join(f.f.sync(), f.File.Sync()) }
+func (f failingFile) Datasync() error { return errors.Join(f.f.sync(), f.File.Datasync()) }
+
+// TestLeaderLosesItsDisk: the leader's disk fails or is full. It acknowledges
+// nothing from then on, says so, and another server leads; with its disk in
+// order it starts and has everything.
+func TestLeaderLosesItsDisk(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{"fsync": syscall.EIO, "full": syscall.ENOSPC} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				c := newCluster(t, 3).onDisk()
+				disks := make(map[uint64]*failing)
+				for _, m := range c.list {
+					disks[m.ID] = &failing{FS: disk.OS{}}
+					c.start(m.ID, func(cfg *Config) { cfg.FS = disks[m.ID] })
+				}
+				for _, r := range c.rigs {
+					r.awaitServed()
+				}
+				lead, l := c.leader()
+				ls := l.attach(time.Hour)
+				_, f := c.follower()
+				fs := f.attach(time.Hour)
+				c.settled()
+				disks[lead].set(fault)
+				refused := make(chan outcome, 1)
+				cmd := create(ls, "/refused", 0)
+				cmd.Waiter = refused
+				_ = l.Propose(&cmd)
+				select {
+				case err := <-l.Err():
+					if !errors.Is(err, fault) {
+						t.Errorf("the server reports %v", err)
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("the server says nothing of its disk")
+				}
+				disks[lead].set(nil) // a retry would succeed
+				if st := l.Status(); st.Serving || st.Role == Leader {
+					t.Errorf("without a disk it is %+v", st)
+				}
+				before := time.Now()
+				if o := c.sure(f, &fs, func(s session.Session) Command { return create(s, "/after", 0) }); o.code != proto.Ok {
+					t.Fatalf("%+v", o)
+				}
+				if d := time.Since(before); d > 10*time.Second {
+					t.Errorf("the others needed %v", d)
+				}
+				if l.exists("/after") || len(refused) > 0 {
+					t.Error("a server goes on after its disk has failed")
+				}
+				c.kill(lead)
+				r := c.start(lead)
+				r.awaitServed()
+				c.settled()
+				if !r.exists("/after") {
+					t.Error("it has not caught up")
+				}
+			})
+		})
+	}
+}
+
+// TestDamagedMember flips bits in the log of one stopped member while the
+// others go on. It starts with what it had or not at all, and nobody else gets
+// to see the damage.
+func TestDamagedMember(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		const victim = 1
+		_, r := c.leader()
+		s := r.attach(time.Hour)
+		for range 50 {
+			r.do(create(s, "/n-", flagSequential))
+		}
+		c.settled()
+		c.stop(victim)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		intact := filepath.Join(c.disks, "intact")
+		if err := os.CopyFS(intact, os.DirFS(c.dir(victim))); err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for range 20 {
+			if err := os.RemoveAll(c.dir(victim)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(c.dir(victim), os.DirFS(intact)); err != nil {
+				t.Fatal(err)
+			}
+			flipOne(t, rnd, filepath.Join(c.dir(victim), "log"))
+			rec := newRecorder()
+			n, err := Start(Config{ID: victim, Members: c.list, Network: c.net.Host(hostOf(victim)), Handler: rec,
+				TickTime: 200 * time.Millisecond, LogDir: c.dir(victim) + "/log", SnapDir: c.dir(victim) + "/snap"})
+			if err != nil {
+				refused++
+				continue
+			}
+			started := &rig{Node: n, recorder: rec, t: t}
+			started.awaitServed()
+			c.rigs[victim] = started
+			c.settled()
+			c.stop(victim)
+		}
+		if refused == 0 {
+			t.Error("no damage was noticed")
+		}
+		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/end", 0) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.settled()
+	})
+}
+
+// flipOne flips a bit in the used part of a file of the log.
+func flipOne(t *testing.T, rnd *rand.Rand, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	var segments []string
+	for _, f := range files {
+		if strings.HasSuffix(f, ".seg") {
+			segments = append(segments, f)
+		}
+	}
+	path := segments[rnd.IntN(len(segments))]
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[rnd.IntN(len(bytes.TrimRight(b, "\x00")))] ^= 1 << rnd.IntN(8)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
