@@ -180,6 +180,17 @@ Written by ` + "`make failover`" + ` (tests/failover): do not edit, run it again
 Worst is the highest, of reads answered and connections kept the lowest.
 
 %s
+## The rules behind the figures
+
+- A killed process is noticed by its connections and its port, within milliseconds; the other servers ask one another who leads and
+  how long their logs are, and the best one stands for election. No timeout is involved.
+- A leader that is silent is given up when it has sent nothing for a random time between one and two seconds, by a majority. It
+  stops committing and answering by the same rule: one that a majority does not follow any more steps down within a second.
+- A server that has lost its leader goes on serving a session's reads until two thirds of that session's timeout, or
+  syncLimit × tickTime (10 s) if that is less, have passed since a leader that a majority followed has last acknowledged to have
+  heard of its sessions. Then it closes the connection, while the session has a third of its timeout left to be taken elsewhere: nobody
+  is told that he holds what another may hold already.
+
 ## How it was measured
 
 - Three servers on one machine with ZooKeeper's sample settings (tickTime 2000, initLimit 10, syncLimit 5), data on the same disk;

@@ -13,7 +13,7 @@ func Plan(program string, small bool) []Scenario {
 		return []Scenario{Idle(2000), KillLeader(60), VanishLeader(10), StopLeader(30), RollingRestart(3), RestartAll(10),
 			Starve(time.Minute), StallDisks(time.Minute)}
 	}
-	return []Scenario{Idle(2000), KillLeader(15), VanishLeader(3), StopLeader(8), RollingRestart(2), RestartAll(4),
+	return []Scenario{Idle(2000), KillLeader(20), VanishLeader(3), StopLeader(10), RollingRestart(2), RestartAll(4),
 		Starve(30 * time.Second), StallDisks(30 * time.Second)}
 }
 
