@@ -222,6 +222,15 @@ func (c *Config) checkEnsemble() error {
 		path := filepath.Join(c.DataDir, "myid")
 		return &Error{File: path, Msg: errNoMyID.Error() + ": expected the number of this server's server.N line", Err: errNoMyID}
 	}
+	for key, why := range map[string]string{
+		"localSessionsUpgradingEnabled":           "there are no local sessions here",
+		"multiAddress.reachabilityCheckEnabled":   "an address is checked by dialling it",
+		"multiAddress.reachabilityCheckTimeoutMs": "an address is checked by dialling it",
+	} {
+		if c.isSet(key) {
+			c.warn(key, "", "has no effect: %s", why)
+		}
+	}
 	if _, ok := c.Self(); !ok {
 		c.warn("", "", "My id %d not in the peer list", c.MyID)
 	}

@@ -87,13 +87,12 @@ func TestRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	for line, want := range map[string]string{
-		"localSessionsEnabled=true":                            "localSessionsEnabled is not supported: every session here is known to all servers",
-		"group.1=1:2\ngroup.2=3":                               "hierarchical quorums are not supported: 2 groups are configured",
-		"group.1=1:2:3\nweight.1=2\nweight.2=1\nweight.3=1":    "every voter counts the same here",
-		"quorum.auth.enableSasl=true":                          "quorum.auth",
-		"quorum.auth.enableSasl=false\nserver.2=a:1:2|b:1:2":   "multiAddress.enabled=true",
-		"dynamicConfigFile=/no/such/file\nquorumListen=x":      "must be in a separate dynamic config file",
-		"standaloneEnabled=false\nlocalSessionsEnabled=yes\na": "localSessionsEnabled",
+		"localSessionsEnabled=true":                         "localSessionsEnabled is not supported: every session here is known to all servers",
+		"group.1=1:2\ngroup.2=3":                            "hierarchical quorums are not supported: 2 groups are configured",
+		"group.1=1:2:3\nweight.1=2\nweight.2=1\nweight.3=1": "every voter counts the same here",
+		"quorum.auth.enableSasl=true":                       "quorum.auth",
+		"server.2=a:1:2|b:1:2":                              "multiAddress.enabled=true",
+		"dynamicConfigFile=/no/such/file":                   "must be in a separate dynamic config file",
 	} {
 		c.write(1, append(c.lines(1, 2, 3), strings.Split(line, "\n")...)...)
 		if err := c.try(1); err == nil || !strings.Contains(err.Error(), want) {
@@ -103,5 +102,5 @@ func TestRefusedAtStart(t *testing.T) {
 	// Equal weights in one group are a majority, and what means nothing is named.
 	c.write(1, append(c.lines(1, 2, 3), "group.1=1:2:3", "weight.1=1", "observerMasterPort=1234", "localSessionsUpgradingEnabled=true")...)
 	c.start(1)
-	c.says(1, "settings without effect here", "observerMasterPort")
+	c.says(1, "settings without effect here", "observerMasterPort", "localSessionsUpgradingEnabled: has no effect")
 }
