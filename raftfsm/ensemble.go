@@ -58,6 +58,7 @@ type ensemble struct {
 	due           uint64             // index that has to be applied,
 	dueSince      time.Time          // since then
 	unacked       map[int64]struct{} // sessions reported since a leader acknowledged one
+	touchedAt     time.Time          // when sessions were last put there by a leader
 	reporting     map[int64]int      // sessions that wait in a reconfig
 	written       *membership        // what the configuration file was told to list since the start; nil: Config.Members
 	mismatch      string             // the reconfig that would make the membership what the file lists,

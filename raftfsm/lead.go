@@ -292,6 +292,7 @@ func (n *Node) expire() {
 	for _, id := range n.live {
 		n.deadlines.touched(id, now)
 	}
+	n.others.touched(n.live)
 	n.intake.sessions(func(id int64) { n.deadlines.touched(id, now) })
 	rows := n.deadlines.expired()
 	if len(rows) == 0 {

@@ -63,6 +63,21 @@ func (e *ensemble) heard(buf []int64) []int64 {
 	return buf
 }
 
+// touched implements others. What a quorum has followed this server after needs
+// no telling.
+func (e *ensemble) touched(ids []int64) {
+	contact := e.quorumContact()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if contact.After(e.touchedAt) {
+		clear(e.unacked)
+	}
+	for _, id := range ids {
+		e.unacked[id] = struct{}{}
+	}
+	e.touchedAt = time.Now()
+}
+
 // live implements others.
 func (e *ensemble) live(dst []int64) []int64 {
 	e.mu.Lock()

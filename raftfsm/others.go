@@ -59,6 +59,11 @@ type others interface {
 	// intake knows.
 	live(dst []int64) []int64
 
+	// touched is called on the server that leads with the sessions that it has
+	// taken note of as alive: should it turn out not to lead any more, the next
+	// leader has to be told of them.
+	touched(ids []int64)
+
 	// status fills in the Role and what else depends on the ensemble, for a
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
@@ -93,6 +98,7 @@ func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
 func (alone) confirmedRecently() bool               { return true }
 func (alone) live(dst []int64) []int64              { return dst }
 func (alone) transfer(context.Context) error        { return nil }
+func (alone) touched([]int64)                       {}
 func (alone) settle()                               {}
 func (alone) silence()                              {}
 func (alone) close()                                {}

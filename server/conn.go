@@ -41,6 +41,9 @@ type conn struct {
 	heard atomic.Bool
 	// last is the clock at which the client last sent something.
 	last atomic.Int64
+	// reported is the clock at which Live last named the session, known the newest
+	// such time that the ensemble is known to have heard of.
+	reported, known atomic.Int64
 	// barred says that the reader waits in barrier.
 	barred atomic.Bool
 	// waiting counts the queue below. Only the reader adds to it: once it has

@@ -98,7 +98,7 @@ func (s *Server) check(c *conn, now int64) {
 	case waits:
 		limit = 0 // it waits for us
 	}
-	if limit > 0 && now-c.last.Load() > int64(limit) || gated && !s.knows(timeout) {
+	if limit > 0 && now-c.last.Load() > int64(limit) || gated && !c.alive() {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
 		s.stats.expired.Add(1)
 		c.kill()

@@ -78,6 +78,8 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
 		c.mu.Lock()
 		c.sid, c.gen, c.timeout = at.ID, at.Gen, p.connect.timeout
+		c.known.Store(p.arrived) // by every leader that gets this far in the log
+		c.reported.Store(p.arrived)
 		c.counters.last.op = proto.OpCreateSession
 		closed := c.closed
 		c.mu.Unlock()
@@ -125,9 +127,12 @@ func (s *Server) sessionClosed(sid int64, p *pending) {
 // Live implements raftfsm.Handler. A client that we do not read from, or that
 // waits for an answer, is alive as far as we can tell.
 func (h handler) Live(dst []int64) []int64 {
+	touch := h.s.lookAt()
+	now := h.s.clock()
 	h.s.mu.Lock()
 	for sid, c := range h.s.sessions {
 		if c.heard.Swap(false) || c.waits() {
+			c.report(now, touch)
 			dst = append(dst, sid)
 		}
 	}

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// pinging sends pings at a steady pace and returns the last time at which one was
+// answered, once the connection is closed.
+func (w *wire) pinging(every time.Duration) time.Time {
+	w.t.Helper()
+	go func() {
+		for {
+			if _, err := w.nc.Write(appendRequest(nil, proto.XidPing, proto.OpPing, nil)); err != nil {
+				return
+			}
+			time.Sleep(every)
+		}
+	}()
+	var last time.Time
+	for {
+		if _, err := w.frame(); err != nil {
+			return last
+		}
+		last = time.Now()
+	}
+}
+
+// short opens a session that ends soon.
+func short(t *testing.T, s *Server, timeout time.Duration) *wire {
+	t.Helper()
+	w := dial(t, s)
+	w.handshake(proto.ConnectRequest{TimeOut: int32(timeout / time.Millisecond)})
+	return w
+}
+
+// awaitNode waits until a server sees a znode, or no more, and returns when that
+// was.
+func awaitNode(t *testing.T, s *Server, path string, there bool) time.Time {
+	t.Helper()
+	eventually(t, path, func() bool {
+		s.tree.RLock()
+		defer s.tree.RUnlock()
+		return (s.tree.Get(path) != nil) == there
+	})
+	return time.Now()
+}
+
+// The holder of a lock is never told that he lives, by a server that has been
+// cut off, when another has been told that he does not.
+func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
+	const timeout = 6 * time.Second
+	for _, tc := range []struct {
+		name   string
+		leader bool          // the lock is held at the leader that is cut off
+		silent time.Duration // the client says nothing for so long, around the cut
+	}{
+		{"a follower is cut off", false, 0},
+		{"the leader is cut off", true, 0},
+		{"a client that is silent for a while at a follower", false, timeout * 95 / 100},
+		{"a client that is silent for a while at the leader", true, timeout * 95 / 100},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				leader, others := e.leader()
+				s, rest := others[0], []*Server{leader, others[1]}
+				if tc.leader {
+					s, rest = leader, others
+				}
+				holder := short(t, s, timeout)
+				holder.create("/lock", nil, proto.ModeEphemeral)
+				awaitNode(t, rest[1], "/lock", true)
+				time.Sleep(tc.silent * 6 / 10)
+				e.net.Partition(hosts(s), hosts(rest...))
+				defer e.net.Rejoin(hosts(s), hosts(rest...))
+				time.Sleep(tc.silent * 4 / 10)
+				told := make(chan time.Time)
+				go func() { told <- holder.pinging(timeout / 20) }()
+				free := awaitNode(t, rest[1], "/lock", false)
+				last := <-told
+				t.Logf("told to live %v before the lock was free", free.Sub(last))
+				if !last.Before(free) {
+					t.Errorf("the old holder is told so %v after the lock was free", last.Sub(free))
+				}
+				if !last.IsZero() && free.Sub(last) > timeout {
+					t.Error("and it was closed sooner than it had to be")
+				}
+			}, func(c *Config) {
+				c.TickTime = 500 * time.Millisecond
+				c.SyncLimit = 60
+				c.MinSessionTimeout = time.Second
+			})
+		})
+	}
+}
+
+// A client that is slow to say something, but says it in time, is heard.
+func TestASlowClientKeepsItsSession(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		const timeout = 6 * time.Second
+		for _, s := range e.servers {
+			w := short(t, s, timeout)
+			for range 10 {
+				time.Sleep(timeout * 8 / 10)
+				w.must(proto.OpPing, nil)
+			}
+		}
+	}, func(c *Config) { c.TickTime = 500 * time.Millisecond })
+}
+
+// How out of date a read may be: the time that syncLimit ticks take, and two
+// thirds of the session's timeout, whichever is less.
+func TestStalenessIsBounded(t *testing.T) {
+	for name, limit := range map[string]struct{ timeout, bound time.Duration }{
+		"by the session": {3 * time.Second, 2 * time.Second},
+		"by syncLimit":   {30 * time.Second, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				_, others := e.leader()
+				s := others[0]
+				w := short(t, s, limit.timeout)
+				time.Sleep(time.Second)
+				var rest []*Server
+				for _, o := range e.servers {
+					if o != s {
+						rest = append(rest, o)
+					}
+				}
+				cut := time.Now()
+				e.net.Partition(hosts(s), hosts(rest...))
+				defer e.net.Rejoin(hosts(s), hosts(rest...))
+				served := w.pinging(50 * time.Millisecond).Sub(cut)
+				if served > limit.bound || served < limit.bound-time.Second {
+					t.Errorf("served for %v after the cut, want up to %v", served, limit.bound)
+				}
+			}, func(c *Config) { c.TickTime = time.Second })
+		})
+	}
+}
