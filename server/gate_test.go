@@ -2,6 +2,7 @@ package server
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -11,7 +12,9 @@ import (
 // answered, once the connection is closed.
 func (w *wire) pinging(every time.Duration) time.Time {
 	w.t.Helper()
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		for {
 			if _, err := w.nc.Write(appendRequest(nil, proto.XidPing, proto.OpPing, nil)); err != nil {
 				return
@@ -22,6 +25,7 @@ func (w *wire) pinging(every time.Duration) time.Time {
 	var last time.Time
 	for {
 		if _, err := w.frame(); err != nil {
+			<-ended
 			return last
 		}
 		last = time.Now()
@@ -75,6 +79,7 @@ func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
 				time.Sleep(tc.silent * 6 / 10)
 				e.net.Partition(hosts(s), hosts(rest...))
 				defer e.net.Rejoin(hosts(s), hosts(rest...))
+				synctest.Wait()
 				time.Sleep(tc.silent * 4 / 10)
 				told := make(chan time.Time)
 				go func() { told <- holder.pinging(timeout / 20) }()
