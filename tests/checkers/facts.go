@@ -155,7 +155,7 @@ func (f *factCheck) versions(in *incarnation) {
 	for i, v := range in.data {
 		f.author(in, v)
 		if i == 0 {
-			missing += int(v.number)
+			missing += max(0, int(v.number)-1) // version 0 is the create, which may have had no reply
 			continue
 		}
 		old := in.data[i-1]
