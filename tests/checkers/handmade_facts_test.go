@@ -17,7 +17,7 @@ func madeFacts() []handmade {
 		{"a write without a reply was replaced", base().on(1, lost(setTo("/a", "1.3", 0, 0, 0))).on(2, setTo("/a", "2.1", 10, 13, 3)), nil},
 		{"a delete without a reply was executed", base().on(1, lost(remove("/a", 0))).on(2, exists("/a", 13, nil)), nil},
 		{"a create without a reply was executed", base().on(1, remove("/a", 12), lost(create("/a", "1.3", 0))).on(2, exists("/a", 14, stat(13, 13, 0))), nil},
-		{"a create without a reply was executed and written over", newMade().on(1, lost(create("/a", "1.1", 0)), setTo("/a", "1.2", 10, 11, 1), setTo("/a", "1.3", 10, 12, 2)), nil},
+		{"a create without a reply was executed and written over", newMade().on(1, lost(create("/a", "1.1", 0))).on(2, setTo("/a", "2.1", 10, 11, 1), setTo("/a", "2.2", 10, 12, 2)), nil},
 		{"a multi without a reply was executed", base().on(1, create("/b", "1.3", 12), lost(history.Op{Op: proto.OpMulti, Parts: []history.Part{
 			{Op: proto.OpSetData, Path: "/a", Value: "1.4", Version: -1}, {Op: proto.OpSetData, Path: "/b", Value: "1.5", Version: -1}}})).
 			on(2, read("/a", "1.4", 13, 10, 13, 2), read("/b", "1.5", 13, 12, 13, 1)), nil},
