@@ -47,6 +47,9 @@ type client struct {
 	answered []time.Time // every successful request of its task
 	errs     map[string]int
 	lost     int // sessions
+	starved  int // sessions whose client got no time on the processor to keep them
+	tried    time.Time
+	late     time.Time // when it last got to work so late that its session may be gone
 	wrong    []string
 
 	// Of a writer: the version that was acknowledged last, and how many writes
@@ -71,6 +74,7 @@ func newClient(t task, home int, addrs []string, name string) *client {
 // run works until ctx ends.
 func (c *client) run(ctx context.Context) {
 	for next := c.home; ctx.Err() == nil; {
+		c.awake(time.Now())
 		if !c.session.connected() {
 			if !c.connect(next) {
 				next = (next + 1) % len(c.addrs)
@@ -86,13 +90,27 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
+// awake notes whether the client itself was too late: it waits for a silent
+// server for two thirds of the timeout, never longer. A session that it did not
+// keep is not one that the servers lost.
+func (c *client) awake(now time.Time) {
+	if !c.tried.IsZero() && now.Sub(c.tried) > sessionTimeout*3/4 {
+		c.late = now
+	}
+	c.tried = now
+}
+
 // connect tries one server.
 func (c *client) connect(server int) bool {
 	err := c.session.connect(c.addrs[server])
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if errors.Is(err, errExpired) {
-		c.lost++
+		if time.Since(c.late) < 2*sessionTimeout {
+			c.starved++
+		} else {
+			c.lost++
+		}
 		c.session.id, c.session.password, c.made = 0, nil, false
 	}
 	if err != nil {

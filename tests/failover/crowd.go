@@ -28,6 +28,7 @@ type Outcome struct {
 	Writes, Reads  int
 	Connections    int            // opened in all
 	SessionsLost   int            // expired while their clients did what clients do
+	Starved        int            // expired because their clients were kept from doing so
 	EphemeralsLost int            // gone, or not their session's
 	Errors         map[string]int // by name
 	Wrong          []string       // acknowledged writes lost, writes done twice
@@ -185,6 +186,7 @@ func (c *crowd) finish() (Outcome, error) {
 func (c *client) tally(s *session, o *Outcome) error {
 	o.Connections += c.opened
 	o.SessionsLost += c.lost
+	o.Starved += c.starved
 	o.Wrong = append(o.Wrong, c.wrong...)
 	for name, n := range c.errs {
 		o.Errors[name] += n

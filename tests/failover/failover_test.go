@@ -99,6 +99,27 @@ func TestVersionsTell(t *testing.T) {
 	}
 }
 
+// TestWhoLostASession tells a session that the servers lost from one that its
+// client did not keep.
+func TestWhoLostASession(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		pause time.Duration
+		late  bool
+	}{
+		{"a client that waited for a silent server", sessionTimeout * 2 / 3, false},
+		{"a client that got no time", sessionTimeout, true},
+	} {
+		m, now := newClient(hold, 0, nil, c.name), time.Now()
+		m.awake(now.Add(-c.pause))
+		m.awake(now)
+		if got := !m.late.IsZero(); got != c.late {
+			t.Errorf("%s: late: %v", c.name, got)
+		}
+	}
+}
+
 // TestFaultsAreSeen: what must not be shows in a report, and ZooKeeper's does
 // not count against zkgo.
 func TestFaultsAreSeen(t *testing.T) {
