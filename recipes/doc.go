@@ -8,7 +8,8 @@
 //
 // The recipes themselves:
 //
-//	recipes/lock   mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
+//	recipes/election  leader election: campaign, latch, observe
+//	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
 //
 // # Rules
 //

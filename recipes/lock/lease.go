@@ -95,6 +95,12 @@ func (l *Lease) Set(ctx context.Context, path string, data []byte, version int32
 	return l.Multi(ctx, recipes.Op{Kind: recipes.OpSet, Path: path, Data: data, Version: version})
 }
 
+// SetData replaces what WithData put into the lock's own znode, provided that it
+// is there.
+func (l *Lease) SetData(ctx context.Context, data []byte) error {
+	return l.Set(ctx, l.Path(), data, client.AnyVersion)
+}
+
 // Release gives the lock up. It returns nil if the lock was held until then;
 // [ErrReleased] if this lease was released before; an error that matches [ErrLost]
 // if the lock had been lost.

@@ -305,7 +305,7 @@ func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*
 
 // Participants returns the holder, if any, and then those who wait.
 func (l *LeaseLock) Participants(ctx context.Context) ([]Participant, error) {
-	holders, err := l.holder.participants(ctx)
+	holders, err := l.holder.participants(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -315,6 +315,6 @@ func (l *LeaseLock) Participants(ctx context.Context) ([]Participant, error) {
 			holders[i].Data = rec.Data
 		}
 	}
-	waiters, err := l.line.participants(ctx)
+	waiters, err := l.line.participants(ctx, 0)
 	return slices.Concat(holders, waiters), err
 }

@@ -43,5 +43,14 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 
 // Participants returns who holds the lock, first, and who waits for it, in order.
 func (m *Mutex) Participants(ctx context.Context) ([]Participant, error) {
-	return m.line.participants(ctx)
+	return m.line.participants(ctx, 0)
+}
+
+// Holder returns who holds the lock, or is about to; false if nobody does.
+func (m *Mutex) Holder(ctx context.Context) (Participant, bool, error) {
+	list, err := m.line.participants(ctx, 1)
+	if err != nil || len(list) == 0 {
+		return Participant{}, false, err
+	}
+	return list[0], true, nil
 }

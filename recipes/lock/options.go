@@ -37,6 +37,11 @@ func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry =
 // in the same line, and Curator's do not: see docs/locks.md.
 func WithKazooLayout() Option { return func(c *config) { c.layout = kazooLayout } }
 
+// WithName sets what stands between the mark and the number in the names of a
+// [Mutex]'s znodes, "lock-" by default: programs with different names in one
+// directory do not see each other. Curator's LeaderLatch has "latch-".
+func WithName(name string) Option { return func(c *config) { c.layout.mutex = name } }
+
 func newConfig(opts []Option) config {
 	c := config{
 		retry:  client.RetryExponential(50*time.Millisecond, 5*time.Second, 0),

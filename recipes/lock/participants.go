@@ -21,17 +21,31 @@ type Participant struct {
 	Shared bool
 }
 
-func (l *line) participants(ctx context.Context) ([]Participant, error) {
-	s, err := l.conn.Session(ctx)
-	if err != nil {
-		return nil, l.failure(err)
+// participants returns the first most of the line, or all if most is 0.
+func (l *line) participants(ctx context.Context, most int) ([]Participant, error) {
+	for {
+		s, err := l.conn.Session(ctx)
+		if err != nil {
+			return nil, l.failure(err)
+		}
+		list, err := l.look(ctx, s, most)
+		if err == nil {
+			return list, nil
+		}
+		// Looking needs no particular session.
+		if !errors.Is(err, client.ErrSessionExpired) || ctx.Err() != nil {
+			return nil, l.failure(err)
+		}
 	}
+}
+
+func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Participant, error) {
 	names, _, err := s.Children(ctx, l.dir)
 	if errors.Is(err, client.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, l.failure(err)
+		return nil, err
 	}
 	var list []Participant
 	for _, e := range l.infixes.line(names) {
@@ -41,11 +55,14 @@ func (l *line) participants(ctx context.Context) ([]Participant, error) {
 			continue
 		}
 		if err != nil {
-			return nil, l.failure(err)
+			return nil, err
 		}
 		list = append(list, Participant{
 			Path: path, Data: data, Session: stat.EphemeralOwner, Token: Token(stat.Czxid), Shared: e.kind == shared,
 		})
+		if len(list) == most {
+			break
+		}
 	}
 	return list, nil
 }

@@ -130,5 +130,5 @@ func behindWriter(own string) ranker {
 // Participants returns readers and writers, holders first, in the order in which
 // they came.
 func (m *RWMutex) Participants(ctx context.Context) ([]Participant, error) {
-	return m.line.participants(ctx)
+	return m.line.participants(ctx, 0)
 }

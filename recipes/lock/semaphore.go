@@ -210,7 +210,7 @@ func dropAll(ctx context.Context, watches ...recipes.Watch) {
 
 // Participants returns who holds a lease.
 func (s *Semaphore) Participants(ctx context.Context) ([]Participant, error) {
-	return s.line.participants(ctx)
+	return s.line.participants(ctx, 0)
 }
 
 // SemaphoreMutex is a mutex that is not reentrant for anybody: a semaphore with

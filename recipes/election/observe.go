@@ -1,0 +1,107 @@
+package election
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// Observe yields who leads, now and whenever that or what he has proclaimed
+// changes; a Leader without a Path while nobody does. Changes that follow one
+// another fast may be seen as one. It ends when ctx ends, and after an error that
+// will not go away: it yields that last. A session that ends is no such error.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		var last *Leader
+		for {
+			now, err := e.next(ctx, last)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case errors.Is(err, client.ErrSessionExpired):
+				continue
+			case err != nil:
+				yield(Leader{}, err)
+				return
+			}
+			if !yield(*now, nil) {
+				return
+			}
+			last = now
+		}
+	}
+}
+
+// next waits until the leader is another than last.
+func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
+	for {
+		s, err := e.conn.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		now, w, err := e.watch(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if last == nil || now.Path != last.Path || !bytes.Equal(now.Data, last.Data) {
+			remove(ctx, w)
+			return now, nil
+		}
+		select {
+		case _, ok := <-w.Events():
+			if !ok {
+				return nil, client.ErrSessionExpired
+			}
+		case <-ctx.Done():
+			remove(ctx, w)
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// watch returns the leader and a watch that fires when he goes or changes; if
+// there is none, when the line changes.
+func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recipes.Watch, error) {
+	for {
+		leader, err := e.Leader(ctx)
+		if err == nil {
+			var w recipes.Watch
+			leader.Data, _, w, err = s.GetW(ctx, leader.Path)
+			if errors.Is(err, client.ErrNoNode) {
+				continue
+			}
+			return &leader, w, err
+		}
+		if !errors.Is(err, ErrNoLeader) {
+			return nil, nil, err
+		}
+		names, _, w, err := s.ChildrenW(ctx, e.path)
+		if errors.Is(err, client.ErrNoNode) {
+			there := false
+			if _, there, w, err = s.ExistsW(ctx, e.path); err == nil && there {
+				remove(ctx, w)
+				continue
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(names) > 0 {
+			remove(ctx, w)
+			continue // somebody came between
+		}
+		return &Leader{}, w, nil
+	}
+}
+
+// remove takes a watch away, though ctx may have ended.
+func remove(ctx context.Context, w recipes.Watch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
+	defer cancel()
+	w.Remove(ctx)
+}
