@@ -44,6 +44,8 @@ func madeFacts() []handmade {
 		{"a write in spite of its version", base().on(2, func() history.Op { o := setTo("/a", "2.1", 10, 12, 2); o.Version = 5; return o }()), both},
 		{"its mzxid is of another write", base().on(1, create("/b", "1.3", 12)).on(2, exists("/a", 13, stat(10, 12, 2))), only},
 		{"a list lacks a child", newMade().on(1, create("/p", "1.1", 10), create("/p/a", "1.2", 11), create("/p/b", "1.3", 12)).on(2, list("/p", 12, parent(10, 12, 2), "b")), only},
+		{"a list lacks a child that is seen later", newMade().on(1, create("/p", "1.1", 10), create("/p/a", "1.2", 11), create("/p/b", "1.3", 12)).
+			on(2, list("/p", 12, parent(10, 12, 2), "b"), exists("/p/a", 13, stat(11, 11, 0))).on(1, lost(remove("/p/a", 0))), only},
 		{"a list has what is not there", newMade().on(1, create("/p", "1.1", 10), create("/p/a", "1.2", 11), remove("/p/a", 12)).on(2, list("/p", 12, parent(10, 12, 2), "a")), only},
 		{"the children changed and the pzxid did not", newMade().on(1, create("/p", "1.1", 10), create("/p/a", "1.2", 11)).on(2, exists("/p", 12, parent(10, 10, 0))), only},
 	}
