@@ -201,7 +201,7 @@ func (m *mixed) multi(path string) {
 func (m *mixed) onSequence() {
 	dir := m.w.sequence(m.rnd.IntN(sequences))
 	switch n := m.rnd.IntN(100); {
-	case n < 45:
+	case n < 45 && len(m.made) < 8: // lists of children stay short
 		mode := proto.ModePersistentSequential
 		if m.rnd.IntN(2) == 0 {
 			mode = proto.ModeEphemeralSequential
