@@ -211,6 +211,14 @@ func TestReadOnlyMode(t *testing.T) {
 		if got := s.Status().Server(); got.Mode != "read-only" || got.LocalSessions != 1 {
 			t.Errorf("%+v", got)
 		}
+		over := dial(t, s)
+		over.handshake(proto.ConnectRequest{TimeOut: 30000, ReadOnly: true, HasReadOnly: true})
+		over.must(proto.OpCloseSession, nil)
+		over.wantClosed()
+		again := dial(t, s)
+		closed := proto.ConnectRequest{TimeOut: 30000, ReadOnly: true, HasReadOnly: true, SessionID: over.resp.SessionID, Passwd: over.resp.Passwd}
+		again.write(proto.AppendFrame(nil, closed.Append(nil)))
+		again.wantClosed() // for its session has ended
 		e.net.Rejoin([]string{cut}, rest)
 		ro.wantClosed()
 		eventually(t, "the server is back", func() bool { m, _ := s.modes.get(); return m == serving })

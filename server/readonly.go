@@ -76,3 +76,10 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	w.done++
 	return true
 }
+
+// endLocal ends a session of read-only mode, as its client asks for.
+func (s *Server) endLocal(sid int64) {
+	s.mu.Lock()
+	delete(s.locals, sid)
+	s.mu.Unlock()
+}

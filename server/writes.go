@@ -11,6 +11,7 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	switch {
 	case c.local && h.Op == proto.OpCloseSession:
 		c.ended = true
+		c.s.endLocal(c.sid)
 		return c.read(w, h, nil, proto.Ok)
 	case c.local:
 		return c.read(w, h, nil, proto.ErrNotReadOnly)
