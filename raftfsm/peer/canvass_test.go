@@ -257,3 +257,39 @@ func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 		v[1].set("2", 11)
 	})
 }
+
+// TestVoteIsAskedOfTheNewProcess: connections with a server that was started
+// again are dead, and that shows only when they are used.
+func TestVoteIsAskedOfTheNewProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		v := startVoters(t, m, 2)
+		ask := func() error {
+			var resp raft.RequestVoteResponse
+			return v[0].trans.RequestVote("2", "s2:1", &raft.RequestVoteRequest{Term: 2}, &resp)
+		}
+		// As many at once as connections are kept.
+		asked := make(chan error, maxPool)
+		for range maxPool {
+			go func() { asked <- ask() }()
+		}
+		synctest.Wait()
+		answer := func(to *Transport) {
+			rpc := <-to.Consumer()
+			rpc.Respond(&raft.RequestVoteResponse{Term: 2}, nil)
+		}
+		for range maxPool {
+			answer(v[1].trans)
+			if err := <-asked; err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Kill("s2")
+		next := NewTransport(TransportConfig{Hub: newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard), ID: "2", Addr: "s2:1"})
+		defer next.Close()
+		go answer(next)
+		if err := ask(); err != nil {
+			t.Fatalf("the new process is not asked: %v", err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -48,6 +49,10 @@ type View struct {
 	LastTerm  uint64        // and the term of that
 	Config    raft.Configuration
 }
+
+// maxPool is the number of connections with a server that are kept: for
+// replication, heartbeats and pushes.
+const maxPool = 3
 
 // ErrMuted is what a leader with a hanging disk gets for its heartbeats.
 var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
@@ -106,7 +111,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 	cfg.Hub.Handle(Canvass, t.answerCanvass)
 	t.net = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  t.streams,
-		MaxPool: 3, // replication, heartbeats, pushes
+		MaxPool: maxPool,
 		// Pipelining never recovers from a follower's first error.
 		MaxRPCsInFlight: 1,
 		Timeout:         cfg.Timeout,
@@ -191,14 +196,30 @@ func (t *Transport) Committed(index uint64) { t.pusher.committed(index) }
 // Deposed ends the duties of a leader.
 func (t *Transport) Deposed() { t.pusher.stop() }
 
+// again repeats a request for a vote over every connection that is kept. They
+// may all be left over from a process that has been replaced since, which shows
+// only when they are used, and Raft asks once in an election. Asking twice is
+// harmless: the answer is the same.
+func (t *Transport) again(request func() error) error {
+	var err error
+	for range maxPool + 1 {
+		err = request()
+		var slow net.Error
+		if err == nil || Refused(err) || errors.As(err, &slow) && slow.Timeout() || t.closed() {
+			break
+		}
+	}
+	return err
+}
+
 // RequestVote asks for a vote.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	return t.net.RequestVote(id, target(id, addr), args, resp)
+	return t.again(func() error { return t.net.RequestVote(id, target(id, addr), args, resp) })
 }
 
 // RequestPreVote asks whether a vote would be given.
 func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	return t.net.RequestPreVote(id, target(id, addr), args, resp)
+	return t.again(func() error { return t.net.RequestPreVote(id, target(id, addr), args, resp) })
 }
 
 // InstallSnapshot sends a snapshot.
