@@ -208,8 +208,9 @@ func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //
 		select {
 		case <-k.ready:
 		case <-ctx.Done():
-			if sent, ok := c.abandon(k); ok {
-				return &Error{Op: k.op.String(), Path: k.path, Unknown: sent && isWrite(k.op), Err: context.Cause(ctx)}, true
+			op, path := k.op, k.path // once abandoned it is the reader's
+			if c.abandon(k) {
+				return &Error{Op: op.String(), Path: path, Unknown: isWrite(op), Err: context.Cause(ctx)}, true
 			}
 			<-k.ready // the answer came first
 		}
@@ -223,14 +224,14 @@ func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //
 
 // abandon leaves a call to the reader. It reports false if its answer is here.
 // What is in the output buffer will be sent, so it counts as sent.
-func (c *core) abandon(k *call) (sent, ok bool) {
+func (c *core) abandon(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.taken {
-		return false, false
+		return false
 	}
 	k.abandoned = true
-	return true, true
+	return true
 }
 
 // submit hands a call to the connection, and waits for one if there is none. It

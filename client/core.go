@@ -317,7 +317,7 @@ func (c *core) awaitEnd(k *call, wait time.Duration) error {
 	select {
 	case <-k.ready:
 	case <-timer.C:
-		if _, ok := c.abandon(k); ok {
+		if c.abandon(k) {
 			return errors.New("client: close: no answer in time, the session is left to its timeout")
 		}
 		<-k.ready

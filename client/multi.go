@@ -43,7 +43,8 @@ func CheckOp(path string, version int32) Op {
 type Result struct {
 	// Path of what was created.
 	Path string
-	// Stat of what was created or set.
+	// Stat of what was created or set; the zero Stat for what was created by a
+	// server before ZooKeeper 3.8.2.
 	Stat Stat
 	// Err is why the operation failed, or [ErrRuntimeInconsistency] because one
 	// before it did.

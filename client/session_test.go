@@ -3,7 +3,9 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,11 +234,21 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 func TestResume(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := bounded(t)
-		first := connect(t, zs, client.WithSessionTimeout(timeout))
-		_, err := first.Create(ctx, "/e", nil, client.Ephemeral)
+		// Two clients with one session throw each other out: one keeps away.
+		var away atomic.Bool
+		first, err := client.Connect(ctx, "zk", client.WithSessionTimeout(timeout),
+			client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+				if away.Load() {
+					return nil, net.ErrClosed
+				}
+				return zs.Dial()
+			}))
+		must(t, err)
+		defer first.Close()
+		_, err = first.Create(ctx, "/e", nil, client.Ephemeral)
 		must(t, err)
 		s := first.Session()
-		zs.RefuseConnections()() // nothing hangs on it
+		away.Store(true)
 		second := connect(t, zs, client.WithSession(s), client.WithSessionTimeout(timeout))
 		if second.Session().ID != s.ID {
 			t.Fatalf("session 0x%x, want 0x%x", second.Session().ID, s.ID)
@@ -247,6 +259,7 @@ func TestResume(t *testing.T) {
 		}
 		states := first.Subscribe()
 		defer states.Close()
+		away.Store(false)
 		until(t, states, client.StateLost)
 
 		_, err = client.Connect(ctx, "zk", dialer(zs), client.WithSession(s))

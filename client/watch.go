@@ -79,8 +79,8 @@ func (w *Watch) Remove(ctx context.Context) error {
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
-		if _, ok := c.abandon(k); ok {
-			return &Error{Op: k.op.String(), Path: w.Path(), Err: context.Cause(ctx)}
+		if c.abandon(k) {
+			return &Error{Op: proto.OpRemoveWatches.String(), Path: w.Path(), Err: context.Cause(ctx)}
 		}
 		<-k.ready
 	}

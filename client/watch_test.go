@@ -129,7 +129,7 @@ func TestCancelLeavesNoWatch(t *testing.T) {
 		go func() { _, _, _, err := c.GetW(ctx, "/a"); done <- err }()
 		delay.Wait()
 		cancel()
-		<-done
+		_ = <-done
 		_, _, w, err := c.GetW(bounded(t), "/a")
 		must(t, err)
 		time.Sleep(time.Minute)

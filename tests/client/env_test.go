@@ -2,9 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +35,10 @@ func forEach(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Parallel()
 	t.Run("zkgo", func(t *testing.T) { test(t, zktest.Run(t).Addrs()[0]) })
 	t.Run("apache", func(t *testing.T) { test(t, apache(t)) })
+	if addr := os.Getenv("ZKGO_CLIENT_ADDR"); addr != "" {
+		root := fmt.Sprintf("/suite-%d", time.Now().UnixNano())
+		t.Run(addr, func(t *testing.T) { test(t, addr+root) })
+	}
 }
 
 // apache starts a real ZooKeeper and returns its address.
@@ -63,25 +70,21 @@ func must(t testing.TB, err error) {
 // wire is what lies between a client and its server.
 type wire struct {
 	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-	deaf  bool // answers are swallowed
+	conns []*deafConn
 	block bool // there are no new connections
 }
 
 // deafConn is one connection.
 type deafConn struct {
 	net.Conn
-	w *wire
+	deaf atomic.Bool // for good: answers are swallowed
 }
 
-// Read swallows what comes while the wire is deaf.
-func (c deafConn) Read(b []byte) (int, error) {
+// Read swallows what comes while the connection is deaf.
+func (c *deafConn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
-		c.w.mu.Lock()
-		deaf := c.w.deaf
-		c.w.mu.Unlock()
-		if !deaf || err != nil {
+		if !c.deaf.Load() || err != nil {
 			return n, err
 		}
 	}
@@ -98,29 +101,45 @@ func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	if w.conns == nil {
-		w.conns = map[net.Conn]struct{}{}
-	}
-	w.conns[conn] = struct{}{}
-	return deafConn{conn, w}, nil
+	c := &deafConn{Conn: conn}
+	w.conns = append(w.conns, c)
+	return c, nil
 }
 
 // cut closes all connections.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deaf = false
-	for c := range w.conns {
+	for _, c := range w.conns {
 		c.Close()
 	}
-	clear(w.conns)
+	w.conns = nil
 }
 
-// set changes what happens to connections.
-func (w *wire) set(deaf, block bool) {
+// deafen swallows all answers to the connections that there are.
+func (w *wire) deafen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deaf, w.block = deaf, block
+	for _, c := range w.conns {
+		c.deaf.Store(true)
+	}
+}
+
+// refuse says whether new connections are refused.
+func (w *wire) refuse(yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.block = yes
+}
+
+// old reports, and logs, that a server is too old for something.
+func old(t testing.TB, err error) bool {
+	t.Helper()
+	if os.Getenv("ZKGO_CLIENT_ADDR") == "" || !errors.Is(err, client.ErrUnimplemented) {
+		return false
+	}
+	t.Logf("the server does not have that: %v", err)
+	return true
 }
 
 // connect opens a client over a wire.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -58,10 +59,10 @@ func operations(t *testing.T, addr string) {
 	if len(names) != 1 || "/a/"+names[0] != eph || stat.NumChildren != 1 {
 		t.Errorf("children %q %+v", names, stat)
 	}
-	if n, err := c.ChildrenCount(ctx, "/"); n != 2 || err != nil {
+	if n, err := c.ChildrenCount(ctx, "/"); !old(t, err) && (n != 2 || err != nil) {
 		t.Errorf("count %d, %v", n, err)
 	}
-	if list, err := c.Ephemerals(ctx, "/a"); !slices.Equal(list, []string{eph}) || err != nil {
+	if list, err := c.Ephemerals(ctx, "/a"); !old(t, err) && (!slices.Equal(list, []string{eph}) || err != nil) {
 		t.Errorf("ephemerals %q, %v", list, err)
 	}
 	if _, found, err := c.Exists(ctx, "/none"); found || err != nil {
@@ -73,7 +74,7 @@ func operations(t *testing.T, addr string) {
 	if _, err := c.Create(ctx, eph+"/x", nil); !errors.Is(err, client.ErrNoChildrenForEphemerals) {
 		t.Errorf("child of an ephemeral: %v", err)
 	}
-	if ids, err := c.WhoAmI(ctx); err != nil || len(ids) == 0 || ids[0].Scheme != "ip" {
+	if ids, err := c.WhoAmI(ctx); !old(t, err) && (err != nil || len(ids) == 0 || ids[0].Scheme != "ip") {
 		t.Errorf("who am I: %v, %v", ids, err)
 	}
 	if cfg, err := c.Config(ctx); err != nil {
@@ -93,7 +94,7 @@ func transactions(t *testing.T, addr string) {
 	r, err := c.Txn().Create("/a", []byte("1")).Create("/b-", nil, client.Sequential, client.Ephemeral).Check("/a", 0).
 		Set("/a", []byte("2"), 0).Create("/c", nil, client.Container).Delete("/c", 0).Commit(ctx)
 	must(t, err)
-	if r[0].Path != "/a" || r[1].Path != "/b-0000000001" || r[1].Stat.EphemeralOwner != c.Session().ID || r[3].Stat.Version != 1 {
+	if r[0].Path != "/a" || r[1].Path != "/b-0000000001" || r[1].Stat != (client.Stat{}) && r[1].Stat.EphemeralOwner != c.Session().ID || r[3].Stat.Version != 1 {
 		t.Errorf("results %+v", r)
 	}
 	_, err = c.Multi(ctx, client.DeleteOp("/a", 1), client.CheckOp("/a", 1))
@@ -102,6 +103,9 @@ func transactions(t *testing.T, addr string) {
 		t.Errorf("failing: %v", err)
 	}
 	reads, err := c.MultiRead(ctx, client.GetOp("/a"), client.GetOp("/x"), client.ChildrenOp("/"))
+	if old(t, err) {
+		return
+	}
 	must(t, err)
 	if string(reads[0].Data) != "2" || !errors.Is(reads[1].Err, client.ErrNoNode) || len(reads[2].Children) != 2 {
 		t.Errorf("reads %+v", reads)
@@ -139,6 +143,9 @@ func watches(t *testing.T, addr string) {
 	_, _, none, err := c.ExistsW(ctx, "/a/b")
 	must(t, err)
 	rec, err := c.WatchRecursive(ctx, "/")
+	if old(t, err) {
+		return
+	}
 	must(t, err)
 	per, err := c.WatchPersistent(ctx, "/a")
 	must(t, err)
@@ -182,19 +189,27 @@ func removal(t *testing.T, addr string) {
 		func() (*client.Watch, error) { return c.WatchRecursive(ctx, "/a") },
 	} {
 		w, err := set()
+		if old(t, err) {
+			continue
+		}
 		must(t, err)
 		all = append(all, w)
 	}
+	// Before 3.9 a server cannot tell of a persistent watch.
+	there := func(w *client.Watch) bool {
+		ok, err := w.Check(ctx)
+		return ok && err == nil || os.Getenv("ZKGO_CLIENT_ADDR") != "" && errors.Is(err, client.ErrMarshalling)
+	}
 	for i, w := range all {
-		if ok, err := w.Check(ctx); !ok || err != nil {
-			t.Errorf("watch %d is not at the server: %v", i, err)
+		if !there(w) {
+			t.Errorf("watch %d is not at the server", i)
 		}
 	}
 	for i, w := range all {
 		must(t, w.Remove(ctx))
 		for j, other := range all[i+1:] {
-			if ok, err := other.Check(ctx); !ok || err != nil {
-				t.Errorf("with watch %d went %d: %v", i, i+1+j, err)
+			if !there(other) {
+				t.Errorf("with watch %d went %d", i, i+1+j)
 			}
 		}
 	}
@@ -220,21 +235,26 @@ func reconnect(t *testing.T, addr string) {
 	_, _, created, err := c.ExistsW(ctx, "/created")
 	must(t, err)
 	rec, err := c.WatchRecursive(ctx, "/same")
-	must(t, err)
+	persistent := !old(t, err)
+	if persistent {
+		must(t, err)
+	}
 	states := c.Subscribe()
 	defer states.Close()
-	w.set(false, true)
+	w.refuse(true)
 	w.cut()
 	until(t, states, client.StateSuspended)
 	_, err = other.Set(ctx, "/changed", nil, client.AnyVersion)
 	must(t, err)
 	_, err = other.Create(ctx, "/created", nil)
 	must(t, err)
-	w.set(false, false)
+	w.refuse(false)
 	until(t, states, client.StateReconnected)
 	expect(t, changed, client.EventNodeDataChanged, "/changed")
 	expect(t, created, client.EventNodeCreated, "/created")
-	expect(t, rec, client.EventResync, "/same")
+	if persistent {
+		expect(t, rec, client.EventResync, "/same")
+	}
 	must(t, c.Sync(ctx, "/"))
 	if len(same.Events()) != 0 {
 		t.Error("an event for what did not happen")
@@ -242,7 +262,9 @@ func reconnect(t *testing.T, addr string) {
 	_, err = other.Set(ctx, "/same", nil, client.AnyVersion)
 	must(t, err)
 	expect(t, same, client.EventNodeDataChanged, "/same")
-	expect(t, rec, client.EventNodeDataChanged, "/same")
+	if persistent {
+		expect(t, rec, client.EventNodeDataChanged, "/same")
+	}
 	if stat, found, err := c.Exists(ctx, "/e"); !found || err != nil || stat.EphemeralOwner != id || c.Session().ID != id {
 		t.Errorf("the session did not go on: %+v, %v", stat, err)
 	}
@@ -255,7 +277,7 @@ func whenSent(t *testing.T, addr, path string, w *wire, write func() error) erro
 	ctx := bounded(t)
 	_, _, seen, err := other.ChildrenW(ctx, path)
 	must(t, err)
-	w.set(true, false)
+	w.deafen()
 	done := make(chan error, 1)
 	go func() { done <- write() }()
 	expect(t, seen, client.EventNodeChildrenChanged, path)
@@ -317,11 +339,11 @@ func expiry(t *testing.T, addr string) {
 	states := c.Subscribe()
 	defer states.Close()
 	old := c.Session()
-	w.set(false, true)
+	w.refuse(true)
 	w.cut()
 	until(t, states, client.StateSuspended)
 	end(t, addr, old)
-	w.set(false, false)
+	w.refuse(false)
 	until(t, states, client.StateLost)
 	<-l.Done()
 	<-watch.Events()
@@ -345,7 +367,7 @@ func lostInTheDark(t *testing.T, addr string) {
 	must(t, err)
 	states := c.Subscribe()
 	defer states.Close()
-	w.set(false, true)
+	w.refuse(true)
 	w.cut()
 	until(t, states, client.StateLost)
 	select {
@@ -353,7 +375,7 @@ func lostInTheDark(t *testing.T, addr string) {
 	default:
 		t.Error("the lease outlives the session")
 	}
-	w.set(false, false)
+	w.refuse(false)
 	until(t, states, client.StateConnected)
 }
 
@@ -376,13 +398,16 @@ func lease(t *testing.T, addr string) {
 }
 
 func resume(t *testing.T, addr string) {
-	c, _ := connect(t, addr+"/resume", client.WithoutNewSession())
+	c, w := connect(t, addr+"/resume", client.WithoutNewSession())
 	ctx := bounded(t)
 	must(t, c.EnsurePath(ctx, "/"))
 	_, err := c.Create(ctx, "/e", nil, client.Ephemeral)
 	must(t, err)
 	s := c.Session()
+	w.refuse(true) // two clients with one session throw each other out
+	w.cut()
 	end(t, addr, s)
+	w.refuse(false)
 	if _, err := client.Connect(ctx, addr, client.WithSession(s)); !errors.Is(err, client.ErrSessionExpired) {
 		t.Errorf("resumed what has ended: %v", err)
 	}
