@@ -35,6 +35,9 @@ interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for som
 golden: ## record the conformance transcripts anew, from the real ZooKeeper
 	ZKGO_REQUIRE=1 go test -count=1 ./tests/conformance -record
 
+sim: ## break simulated ensembles: SEEDS=n runs of 10 minutes each, from SEED on
+	go test -count=1 -timeout 0 -v ./tests/sim -run TestSeeds -sim.seeds=$(or $(SEEDS),100) -sim.seed=$(or $(SEED),1)
+
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md
 

@@ -56,7 +56,8 @@ type Config struct {
 	ContainerMaxPerMin   int
 	ContainerMaxNeverUse time.Duration
 
-	Now     func() time.Time // wall clock stamped into transactions; default time.Now
+	Now     func() time.Time // the clock that sessions live by, and what Wall is by default; default time.Now
+	Wall    func() time.Time // stamped into transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 

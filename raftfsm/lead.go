@@ -125,7 +125,7 @@ func (n *Node) beginLead() {
 	n.lead = l
 	n.incarnation.Store(l.incarnation)
 	s := leaderStart{
-		server: uint8(n.cfg.ID), incarnation: l.incarnation, time: n.cfg.Now().UnixMilli(),
+		server: uint8(n.cfg.ID), incarnation: l.incarnation, time: n.cfg.Wall().UnixMilli(),
 		policy: n.cfg.Policy, level: n.startLevel(), cluster: n.identity.clusterID(),
 	}
 	n.others.leading(&s)
@@ -143,7 +143,7 @@ func (n *Node) openLead() {
 	n.deadlines.reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
-		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Now, sizes: &n.proposed, claim: n.machine.lastCheck,
+		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
 		local: n.intake, remote: n.remote, wake: n.wake,
 	}
 	n.lead.proposer.start(&n.background)
@@ -279,7 +279,7 @@ func (n *Node) duties() {
 	}
 	if now := n.cfg.Now(); now.Sub(l.reaped) >= n.cfg.ContainerInterval || now.Before(l.reaped) {
 		l.reaped = now
-		n.reap(now)
+		n.reap(n.cfg.Wall())
 	}
 	n.schedule()
 }

@@ -98,7 +98,8 @@ type Config struct {
 
 	Interceptor Interceptor // between the clients and the server, for tests; nil: nobody
 
-	Now    func() time.Time // wall clock of transactions; default time.Now
+	Now    func() time.Time // the clock that sessions live by, and what Wall is by default; default time.Now
+	Wall   func() time.Time // of transactions; it may jump
 	Logger *slog.Logger     // default: discard
 }
 

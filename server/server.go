@@ -143,7 +143,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,
 		Policy: c.policy(), ContainerInterval: c.ContainerInterval,
 		ContainerMaxPerMin: c.ContainerMaxPerMin, ContainerMaxNeverUse: c.ContainerMaxNeverUsed,
-		Now: c.Now, Logger: c.Logger, Handler: handler{s},
+		Now: c.Now, Wall: c.Wall, Logger: c.Logger, Handler: handler{s},
 	}
 }
 

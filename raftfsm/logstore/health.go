@@ -113,8 +113,9 @@ func (h *health) fail(err error) {
 	h.failed <- h.err
 }
 
-// close lets blocked calls go and waits, up to limit, for running ones.
-func (h *health) close(limit time.Duration) error {
+// close lets blocked calls go and waits, up to limit, for running ones. If that
+// was too short, late is closed when the last of them has returned.
+func (h *health) close(limit time.Duration) (late <-chan struct{}, err error) {
 	h.mu.Lock()
 	h.closing = true
 	var idle chan struct{}
@@ -125,15 +126,15 @@ func (h *health) close(limit time.Duration) error {
 	h.mu.Unlock()
 	close(h.closed)
 	if idle == nil {
-		return nil
+		return nil, nil
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-idle:
-		return nil
+		return nil, nil
 	case <-timer.C:
-		return fmt.Errorf("log store: a call has been running for more than %v, its files stay open", limit)
+		return idle, fmt.Errorf("log store: a call has been running for more than %v, its files are closed when it returns", limit)
 	}
 }
 

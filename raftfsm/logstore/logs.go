@@ -224,7 +224,11 @@ func (s *logs) remove(lo, hi uint64) (refused, err error) {
 		}
 	}
 	if hi == last {
-		if err := s.stable.lowerFloor(lo); err != nil {
+		floor := lo
+		if lo == first {
+			floor = 1 // also when the log once ended before what is left of it
+		}
+		if err := s.stable.lowerFloor(floor); err != nil {
 			return nil, fmt.Errorf("%s: removing entries from log index %d: %w", s.engine.Where(lo), lo, err)
 		}
 	}

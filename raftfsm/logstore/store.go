@@ -290,23 +290,33 @@ func (s *Store) SetObserver(f func(d time.Duration)) {
 
 // Close ends the store; shut Raft down first. Calls that were blocked by an
 // error return it, save those that would make Raft panic. If a call is stuck in
-// the disk for longer than StallLimit, its files stay open.
+// the disk for longer than StallLimit, Close does not wait for it any more; its
+// files are closed when it returns.
 func (s *Store) Close() error {
 	s.closing.Do(func() { s.err = s.shut() })
 	return s.err
 }
 
 func (s *Store) shut() error {
-	if err := s.health.close(s.opts.StallLimit); err != nil {
+	if late, err := s.health.close(s.opts.StallLimit); err != nil {
+		go func() {
+			<-late
+			_ = s.shutEngine() // nobody is there to hear of it
+		}()
 		return err
 	}
 	var errs []error
 	if s.health.healthy() && s.kind != memory {
 		errs = append(errs, s.stable.raiseFloor(s.logs.last))
 	}
-	errs = append(errs, s.engine.Close())
+	return errors.Join(append(errs, s.shutEngine())...)
+}
+
+// shutEngine closes the files.
+func (s *Store) shutEngine() error {
+	err := s.engine.Close()
 	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
+		err = errors.Join(err, s.lock.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }

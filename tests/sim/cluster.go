@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/server"
+)
+
+// Layout is what a cluster is made of.
+type Layout struct {
+	Voters, Observers int
+	Store             logstore.Kind
+}
+
+// Cluster is a whole ensemble in one process and in fake time: real servers on a
+// network and disks in memory.
+type Cluster struct {
+	layout    Layout
+	dir       string
+	trace     *trace
+	net       *peer.Memory
+	hosts     []*host // by id − 1
+	members   []raftfsm.Member
+	processes sync.WaitGroup
+	dials     atomic.Int64
+
+	mu         sync.Mutex
+	replays    func(host string, message any) []peer.Replay
+	counts     map[string]int // what was seen to happen
+	violations []string
+}
+
+// host is a machine with a server: its disk and its clock outlive the processes.
+type host struct {
+	c     *Cluster
+	id    int
+	name  string
+	drive *drive
+	clock wallClock
+
+	mu       sync.Mutex
+	proc     *process // nil: none runs
+	expected bool     // that the server stops by itself, for its disk is broken
+}
+
+const (
+	tickTime  = 500 * time.Millisecond
+	syncLimit = 5
+)
+
+// NewCluster describes a cluster without starting it. Databases get their files
+// below dir.
+func NewCluster(dir string, seed uint64, l Layout) *Cluster {
+	c := &Cluster{layout: l, dir: dir, trace: newTrace(), net: peer.NewMemory(), counts: make(map[string]int)}
+	for id := 1; id <= l.Voters+l.Observers; id++ {
+		name := fmt.Sprintf("s%d", id)
+		c.members = append(c.members, raftfsm.Member{ID: uint64(id), QuorumAddr: name + ":2888", ElectionAddr: name + ":3888",
+			ClientAddr: "0.0.0.0:2181", Observer: id > l.Voters})
+		c.hosts = append(c.hosts, &host{c: c, id: id, name: name, drive: newDrive(filepath.Join(dir, name), seed, uint64(id))})
+	}
+	return c
+}
+
+// config is how a process of the host runs: small limits, so that what happens
+// in days elsewhere happens in minutes.
+func (h *host) config(p *process) server.Config {
+	l := h.c.layout
+	return server.Config{
+		ID: uint64(h.id), Members: h.c.members, FS: p.vol, DataDir: "/data", LogDir: "/log", Store: l.Store, Network: p.net,
+		TickTime: tickTime, SyncLimit: syncLimit, LogSegment: 16 << 10, SnapCount: 60, SnapTrailing: 10,
+		ReconfigEnabled: true, SkipACL: true, ExtendedTypes: true, FourLetterWords: []string{"*"}, MaxClientCnxns: -1,
+		Wall: h.clock.now, Logger: h.c.trace.logger(h.id),
+	}
+}
+
+// up returns the process that runs, nil if none does.
+func (h *host) up() *process {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.proc
+}
+
+// node returns the replica of the server, nil while none runs.
+func (h *host) node() *raftfsm.Node {
+	p := h.up()
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.started:
+	default:
+		return nil
+	}
+	if p.srv == nil {
+		return nil
+	}
+	return p.srv.Node()
+}
+
+func (h *host) status() raftfsm.Status {
+	if n := h.node(); n != nil {
+		return n.Status()
+	}
+	return raftfsm.Status{}
+}
+
+// startAll starts every server that does not run. A server must start whatever
+// was done to it: what a disk with an error kept is enough.
+func (c *Cluster) startAll() {
+	for _, h := range c.hosts {
+		if h.up() == nil {
+			c.startHost(h)
+		}
+	}
+}
+
+func (c *Cluster) startHost(h *host) {
+	h.mu.Lock()
+	h.expected = false
+	h.mu.Unlock()
+	if err := h.start(); err != nil {
+		c.violate("%v", err)
+	}
+}
+
+// stoppedItself is told of a server that has given up.
+func (c *Cluster) stoppedItself(p *process, err error) {
+	p.h.mu.Lock()
+	expected := p.h.expected
+	p.h.mu.Unlock()
+	c.trace.say("server %d stops by itself: %v", p.h.id, err)
+	c.note("server stopped by itself")
+	if !expected {
+		c.violate("server %d stops by itself, and its disk is whole: %v", p.h.id, err)
+	}
+}
+
+// violate notes a broken promise.
+func (c *Cluster) violate(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.trace.say("VIOLATION: %s", text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.violations = append(c.violations, text)
+}
+
+// note counts something that was seen to happen.
+func (c *Cluster) note(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what]++
+}
+
+// leader returns the server that leads by the newest epoch, nil for none.
+func (c *Cluster) leader() *host {
+	var lead *host
+	var epoch uint32
+	for _, h := range c.hosts {
+		if s := h.status(); s.Role == raftfsm.Leader && s.Serving && (lead == nil || s.Epoch > epoch) {
+			lead, epoch = h, s.Epoch
+		}
+	}
+	return lead
+}
+
+// epoch is the newest that any server knows.
+func (c *Cluster) epoch() uint32 {
+	var epoch uint32
+	for _, h := range c.hosts {
+		epoch = max(epoch, h.status().Epoch)
+	}
+	return epoch
+}
+
+// await waits in fake time.
+func (c *Cluster) await(limit time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(limit); !ok(); {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
+
+// whole reports whether every server serves under one leader and has the vote
+// that its place on the list gives it.
+func (c *Cluster) whole() bool {
+	lead := c.leader()
+	if lead == nil || lead.node() == nil || len(lead.node().Voters()) != c.layout.Voters {
+		return false
+	}
+	for _, h := range c.hosts {
+		if s := h.status(); !s.Serving || s.Leader != uint64(lead.id) || s.Epoch != lead.status().Epoch {
+			return false
+		}
+	}
+	return true
+}
+
+// clientHost is where a client's connections come from; there are a few, so that
+// a cut can concern some of the clients.
+func clientHost(i int64) string { return fmt.Sprintf("c%d", i%3) }
+
+// dial connects a client to a server.
+func (c *Cluster) dial(ctx context.Context, id int) (net.Conn, error) {
+	return c.net.Host(clientHost(c.dials.Add(1))).Dial(ctx, c.hosts[id-1].name+":2181")
+}
+
+// close ends every server and waits until nothing is left.
+func (c *Cluster) close() {
+	for _, h := range c.hosts {
+		if p := h.up(); p != nil {
+			p.end(false)
+		}
+	}
+	c.processes.Wait()
+}
+
+// tempDir makes a directory for the databases of a run, in memory if possible.
+func tempDir() (string, error) {
+	dir, err := os.MkdirTemp("/dev/shm", "zkgo-sim-")
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return os.MkdirTemp("", "zkgo-sim-")
+	}
+	return dir, err
+}
+
+// rnd returns a source for one purpose of a run.
+func rnd(seed uint64, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }

@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
+)
+
+const (
+	dbPage = 4096
+	dbMeta = 2 // bbolt's first pages are the two meta pages
+)
+
+// databases are the files of a volume that bbolt maps into memory. bbolt works
+// on a real file; after each of its commits, what has changed there is written to
+// the volume in the order in which bbolt would have synced it: first the pages of
+// the tree, then, when they are durable, the meta page that makes them valid. The
+// power may go at any moment of that.
+type databases struct {
+	dir  string
+	turn chan struct{} // one commit at a time, as bbolt does
+
+	mu    sync.Mutex
+	paths map[lossyfs.ID]string
+	ever  int
+}
+
+func newDatabases(dir string) *databases {
+	return &databases{dir: dir, turn: make(chan struct{}, 1), paths: make(map[lossyfs.ID]string)}
+}
+
+// path returns the real file of a database, which gets its content when it is
+// asked for first.
+func (b *databases) path(v *volume, id lossyfs.ID) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p, ok := b.paths[id]; ok {
+		return p, nil
+	}
+	b.ever++
+	p := filepath.Join(b.dir, fmt.Sprint(b.ever))
+	if size := v.mem.Size(id); size > 0 {
+		data := make([]byte, size)
+		v.mem.ReadAt(id, data, 0)
+		if err := os.WriteFile(p, data, 0o600); err != nil {
+			return "", err
+		}
+	}
+	b.paths[id] = p
+	return p, nil
+}
+
+// known returns the real file of a database, "" of anything else.
+func (b *databases) known(id lossyfs.ID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.paths[id]
+}
+
+// commit carries out a transaction.
+func (b *databases) commit(v *volume, id lossyfs.ID, name string, f func() error) error {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	if errno := v.d.full(v); errno != 0 {
+		return pathError("write", name, errno)
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	before, after, err := b.content(v, id)
+	if err != nil {
+		return err
+	}
+	meta := min(len(after), dbMeta*dbPage)
+	for _, part := range [][2]int{{meta, len(after)}, {0, meta}} {
+		b.write(v, id, before, after, part[0], part[1])
+		if errno := v.sync(lossyfs.Op{Kind: lossyfs.Fsync, Node: id}, true); errno != 0 {
+			return pathError("fsync", name, errno)
+		}
+	}
+	return nil
+}
+
+// pull brings what bbolt has written without a commit, as when it made the file,
+// to the volume.
+func (b *databases) pull(v *volume, id lossyfs.ID) error {
+	if b.known(id) == "" {
+		return nil
+	}
+	before, after, err := b.content(v, id)
+	if err != nil {
+		return err
+	}
+	b.write(v, id, before, after, 0, len(after))
+	return nil
+}
+
+// content returns what is on the volume and what is in the real file.
+func (b *databases) content(v *volume, id lossyfs.ID) (before, after []byte, err error) {
+	after, err = os.ReadFile(b.known(id))
+	if os.IsNotExist(err) {
+		err = nil // bbolt has not opened it yet
+	}
+	before = make([]byte, v.mem.Size(id))
+	v.mem.ReadAt(id, before, 0)
+	return before, after, err
+}
+
+// write writes the pages from byte lo to byte hi that differ.
+func (b *databases) write(v *volume, id lossyfs.ID, before, after []byte, lo, hi int) syscall.Errno {
+	for at := lo; at < hi; at += dbPage {
+		end := min(at+dbPage, hi)
+		if end <= len(before) && bytes.Equal(before[at:end], after[at:end]) {
+			continue
+		}
+		op := lossyfs.Op{Kind: lossyfs.Write, Node: id, Off: int64(at), Data: after[at:end]}
+		v.d.moment(v)
+		if _, errno := v.mem.Do(op); errno != 0 {
+			return errno
+		}
+	}
+	v.d.moment(v)
+	return 0
+}

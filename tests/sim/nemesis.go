@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// nemesis breaks a cluster, never more than it has to survive, and mends it.
+type nemesis struct {
+	c   *Cluster
+	rnd *rand.Rand
+
+	undo     []func()       // what mends the faults that are there
+	done     map[string]int // faults that took effect, by kind
+	promised []promise      // faults whose effect shows later
+	wiped    *host          // has lost its disk and has no vote yet
+}
+
+// promise is a fault that has to be seen to have happened.
+type promise struct {
+	what string
+	kept func() bool
+}
+
+// fault is one kind of trouble. do returns false when it cannot be made now; the
+// nemesis then takes another one.
+type fault struct {
+	name string
+	do   func(n *nemesis) bool
+}
+
+func newNemesis(c *Cluster, seed uint64) *nemesis {
+	return &nemesis{c: c, rnd: rnd(seed, 77), done: make(map[string]int)}
+}
+
+// torment breaks and mends until the time is over, and then mends everything.
+func (n *nemesis) torment(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		n.sleep(200*time.Millisecond, 4*time.Second)
+		for range 1 + n.rnd.IntN(2) {
+			n.inject()
+			n.sleep(0, 300*time.Millisecond)
+		}
+		n.sleep(300*time.Millisecond, 7*time.Second)
+		if n.rnd.IntN(4) > 0 {
+			n.mend()
+		}
+	}
+	n.mend()
+}
+
+// inject makes one fault.
+func (n *nemesis) inject() {
+	for range 20 {
+		f := faults[n.rnd.IntN(len(faults))]
+		if f.do(n) {
+			n.done[f.name]++
+			return
+		}
+	}
+}
+
+// mend ends every fault and starts the servers that do not run.
+func (n *nemesis) mend() {
+	for _, f := range n.undo {
+		f()
+	}
+	n.undo = nil
+	n.healLinks()
+	for _, h := range n.c.hosts {
+		h.drive.set(func() { h.drive.fullUp, h.drive.broken, h.drive.trap = false, 0, 0 })
+		h.drive.release()
+	}
+	n.c.startAll()
+}
+
+func (n *nemesis) healLinks() {
+	all := n.everybody()
+	n.c.net.Rejoin(all, all)
+}
+
+// everybody is every name in the network, the clients among them.
+func (n *nemesis) everybody() []string {
+	var all []string
+	for _, h := range n.c.hosts {
+		all = append(all, h.name)
+	}
+	for i := range int64(3) {
+		all = append(all, clientHost(i))
+	}
+	return all
+}
+
+// promise notes that kept has to be true by the end of the run.
+func (n *nemesis) promise(what string, kept func() bool) {
+	n.promised = append(n.promised, promise{what, kept})
+}
+
+func (n *nemesis) sleep(least, most time.Duration) { time.Sleep(least + n.up(most-least)) }
+
+// up returns a time up to d.
+func (n *nemesis) up(d time.Duration) time.Duration { return time.Duration(n.rnd.Int64N(int64(d) + 1)) }
+
+// say writes into the trace.
+func (n *nemesis) say(format string, args ...any) {
+	n.c.trace.say("-- %s", fmt.Sprintf(format, args...))
+}
+
+// victim is any server, the leader half of the time.
+func (n *nemesis) victim() *host {
+	if lead := n.c.leader(); lead != nil && n.rnd.IntN(2) == 0 {
+		return lead
+	}
+	return n.c.hosts[n.rnd.IntN(len(n.c.hosts))]
+}
+
+// running is a victim that runs, nil if it does not.
+func (n *nemesis) running() *host {
+	if h := n.victim(); h.node() != nil {
+		return h
+	}
+	return nil
+}
+
+// follower is a server that runs and does not lead.
+func (n *nemesis) follower() *host {
+	h := n.c.hosts[n.rnd.IntN(len(n.c.hosts))]
+	if s := h.status(); h.node() == nil || s.Role == raftfsm.Leader {
+		return nil
+	}
+	return h
+}
+
+// others are the names of all servers but h.
+func (n *nemesis) others(h *host) []string {
+	var list []string
+	for _, o := range n.c.hosts {
+		if o != h {
+			list = append(list, o.name)
+		}
+	}
+	n.rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}

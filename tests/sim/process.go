@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/server"
+)
+
+// process is one run of a server, from its start to its end. Goroutines cannot
+// be killed: a process that dies is cut off from network, clients and disk at one
+// stroke, and then closed in the void where nobody sees it.
+type process struct {
+	h       *host
+	vol     *volume
+	net     *wire
+	srv     *server.Server
+	started chan struct{} // closed when Start has returned
+	gone    chan struct{} // closed when it has died or was stopped
+	ended   chan struct{} // closed when nothing of it is left
+	died    sync.Once
+}
+
+// start runs a server. The error is one of its start; a process that dies during
+// its start has none.
+func (h *host) start() error {
+	vol, err := h.drive.mount()
+	if err != nil {
+		return err
+	}
+	p := &process{h: h, vol: vol, started: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{})}
+	p.net = &wire{Network: h.c.net.Host(h.name), c: h.c, host: h.name, gone: p.gone}
+	h.mu.Lock()
+	h.proc = p
+	h.mu.Unlock()
+	h.c.trace.say("server %d starts", h.id)
+	h.c.processes.Add(1)
+	srv, err := server.Start(context.Background(), h.config(p))
+	p.srv = srv
+	close(p.started)
+	if err != nil {
+		dead := p.isGone()
+		p.end(false)
+		close(p.ended)
+		h.c.processes.Done()
+		if dead {
+			return nil
+		}
+		return fmt.Errorf("server %d does not start: %w", h.id, err)
+	}
+	go func() {
+		defer h.c.processes.Done()
+		defer close(p.ended)
+		p.run()
+	}()
+	return nil
+}
+
+func (p *process) isGone() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// run serves clients until the end of the process, and then closes what is left.
+func (p *process) run() {
+	var wg sync.WaitGroup
+	if l, err := p.net.Listen(p.h.name + ":2181"); err == nil {
+		wg.Go(func() { p.accept(l) })
+		wg.Go(func() {
+			<-p.gone
+			_ = l.Close()
+		})
+	}
+	select {
+	case err := <-p.srv.Err():
+		p.h.c.stoppedItself(p, err)
+		p.end(true)
+	case <-p.gone:
+	}
+	_ = p.srv.Close() // in the void; what it says there matters to nobody
+	wg.Wait()
+}
+
+func (p *process) accept(l net.Listener) {
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.srv.ServeConn(nc)
+	}
+}
+
+// end ends the process at once, as kill -9 does or a power cut. It may be called
+// from inside the process, too. The network goes first: whatever was acknowledged
+// before it went is on the disk already.
+func (p *process) end(powerCut bool) {
+	p.died.Do(func() {
+		close(p.gone)
+		p.h.c.net.Kill(p.h.name)
+		p.h.drive.detach(powerCut)
+		p.h.mu.Lock()
+		if p.h.proc == p {
+			p.h.proc = nil
+		}
+		p.h.mu.Unlock()
+	})
+}
+
+// stop ends the process as an operator does, who kills it when it takes too long:
+// its disk may hang. The data that it left unsynced stays in the kernel's cache.
+func (p *process) stop() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = p.srv.Close()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	p.end(false)
+	<-p.ended
+}
+
+// wire is the network between the servers as one process sees it.
+type wire struct {
+	peer.Network
+	c    *Cluster
+	host string
+	gone chan struct{}
+}
+
+var _ peer.Replayer = (*wire)(nil)
+
+// Listen implements peer.Network.
+func (w *wire) Listen(addr string) (net.Listener, error) {
+	select {
+	case <-w.gone:
+		return nil, net.ErrClosed
+	default:
+		return w.Network.Listen(addr)
+	}
+}
+
+// Dial implements peer.Network. A dead process reaches nobody.
+func (w *wire) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-w.gone:
+			cancel()
+		case <-stop:
+		}
+	}()
+	conn, err := w.Network.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-w.gone:
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	default:
+		return conn, nil
+	}
+}
+
+// Replays implements peer.Replayer.
+func (w *wire) Replays(message any) []peer.Replay {
+	w.c.mu.Lock()
+	f := w.c.replays
+	w.c.mu.Unlock()
+	if _, ok := message.(*raft.InstallSnapshotRequest); ok {
+		w.c.note("InstallSnapshot")
+	}
+	if f == nil {
+		return nil
+	}
+	return f(w.host, message)
+}
+
+// wallClock is the clock of a host, which may be wrong.
+type wallClock struct{ ahead atomic.Int64 }
+
+func (c *wallClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }

@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/checkers"
+	"github.com/zkgo/zkgo/tests/history"
+	"github.com/zkgo/zkgo/tests/workload"
+)
+
+// Options says what a run is. Everything but Seed, Minutes and Out follows from
+// the seed where it is not set.
+type Options struct {
+	Seed    uint64
+	Minutes int // of torment, in fake time
+	Layout  Layout
+	Out     string // directory for what a failed run leaves behind
+
+	Live io.Writer // gets the trace as it is made; nil: nobody
+}
+
+// Result is what came of a run.
+type Result struct {
+	Violations []string
+	Void       []string // why the run shows nothing, though it broke no promise
+	Faults     map[string]int
+	Seen       map[string]int // what was seen to happen
+	Ops        int            // requests that were answered
+	Elections  int
+	Simulated  time.Duration
+	History    *history.History
+	Trace      string // file with the trace of a run that failed
+	Verdict    *checkers.Verdict
+
+	c *Cluster
+	n *nemesis
+	o Options
+}
+
+// leastOps per minute: a run with fewer shows nothing.
+const leastOps = 100
+
+// Run carries a run out. It has to be called in a bubble of testing/synctest, and
+// Judge after it, outside: checking takes real time.
+func Run(o Options) *Result {
+	dir, err := tempDir()
+	if err != nil {
+		return &Result{Violations: []string{err.Error()}}
+	}
+	defer os.RemoveAll(dir)
+	c := NewCluster(dir, o.Seed, o.Layout)
+	c.trace.live = o.Live
+	n := newNemesis(c, o.Seed)
+	rec := history.NewRecorder(nil)
+	r := &Result{Faults: n.done, c: c, n: n, o: o}
+	c.startAll()
+	if !c.await(2*time.Minute, c.whole) {
+		r.Void = append(r.Void, "the ensemble was not formed")
+	} else {
+		c.workAndTorment(n, rec, o)
+	}
+	r.Elections = int(c.epoch()) - 1
+	c.close()
+	r.Simulated = time.Since(c.trace.start)
+	r.History = rec.History()
+	return r
+}
+
+// Judge checks the history, and whether the run shows anything. A run that broke
+// a promise leaves its trace and its history behind.
+func (r *Result) Judge() {
+	if r.c == nil {
+		return
+	}
+	r.c.judge(r.n, r, r.o)
+	if len(r.Violations) > 0 {
+		r.Trace = r.c.leave(r, r.o)
+	}
+}
+
+// workAndTorment lets clients work while the nemesis does its worst, and looks
+// at what the servers hold in the end.
+func (c *Cluster) workAndTorment(n *nemesis, rec *history.Recorder, o Options) {
+	var ids []int
+	for _, h := range c.hosts {
+		ids = append(ids, h.id)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		cfg := workload.Config{Seed: o.Seed, Servers: ids, Dial: c.dial, Recorder: rec, Clients: 4, Lockers: 2,
+			Timeout: 4 * time.Second, Think: 2 * time.Second}
+		if err := workload.Run(ctx, cfg); err != nil {
+			c.violate("no client could begin its work: %v", err)
+		}
+	})
+	wg.Go(func() { c.compareDigests(ctx) })
+	n.torment(time.Duration(o.Minutes) * time.Minute)
+	n.say("all is mended")
+	healed := c.await(3*time.Minute, c.whole)
+	if !healed {
+		c.violate("three minutes after all was mended not every server serves and votes")
+	}
+	for _, p := range n.promised {
+		if !p.kept() {
+			n.say("not seen: %s", p.what)
+			c.note("not seen: " + p.what)
+		}
+	}
+	time.Sleep(5 * time.Second)
+	stop()
+	wg.Wait()
+	if healed {
+		c.final(rec)
+	}
+}
+
+// final records what every server holds when nothing happens any more.
+func (c *Cluster) final(rec *history.Recorder) {
+	same := func() bool {
+		var zxid int64
+		for i, h := range c.hosts {
+			n := h.node()
+			if n == nil {
+				return false
+			}
+			n.Tree().RLock()
+			z := n.Tree().LastZxid()
+			n.Tree().RUnlock()
+			if i > 0 && z != zxid {
+				return false
+			}
+			zxid = z
+		}
+		return true
+	}
+	time.Sleep(30 * time.Second) // sessions that nobody keeps alive expire
+	if !c.await(time.Minute, same) {
+		c.violate("the servers do not come to hold the same")
+	}
+	for _, h := range c.hosts {
+		if n := h.node(); n != nil {
+			rec.State(workload.Inspect(rec, h.id, n, true))
+		}
+	}
+}
+
+// compareDigests compares the servers' trees all the time: two that are at the
+// same zxid have to be the same.
+func (c *Cluster) compareDigests(ctx context.Context) {
+	at := make(map[int64]uint64)
+	for ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		for _, h := range c.hosts {
+			n := h.node()
+			if n == nil {
+				continue
+			}
+			t := n.Tree()
+			t.RLock()
+			zxid, digest := t.LastZxid(), t.FullDigest()
+			t.RUnlock()
+			if was, ok := at[zxid]; ok && was != digest {
+				c.violate("server %d has another tree at zxid %#x than there was before", h.id, zxid)
+				return
+			}
+			at[zxid] = digest
+		}
+	}
+}
+
+// judge checks the history, and whether the run shows anything.
+func (c *Cluster) judge(n *nemesis, r *Result, o Options) {
+	c.mu.Lock()
+	r.Seen = maps.Clone(c.counts)
+	r.Violations = append(r.Violations, c.violations...)
+	c.mu.Unlock()
+	for _, h := range c.hosts {
+		for what, times := range h.drive.seen {
+			r.Seen[what] += times
+		}
+	}
+	for _, op := range r.History.Ops {
+		if op.Answered() && op.Op != proto.OpPing {
+			r.Ops++
+		}
+	}
+	// Clients and servers may be cut off at once: nobody can tell a client then.
+	r.Verdict = checkers.Check(r.History, checkers.Options{OnlyTold: true})
+	for _, x := range r.Verdict.Results {
+		for _, v := range x.Violations {
+			r.Violations = append(r.Violations, x.Checker+": "+v.What+"\n"+strings.Join(v.Around, "\n"))
+		}
+	}
+	for _, p := range n.promised {
+		if r.Seen["not seen: "+p.what] > 0 {
+			r.Void = append(r.Void, "not seen: "+p.what)
+		}
+	}
+	if r.Elections < o.Minutes/2+1 {
+		r.Void = append(r.Void, fmt.Sprintf("%d elections", r.Elections))
+	}
+	if r.Ops < leastOps*o.Minutes {
+		r.Void = append(r.Void, fmt.Sprintf("%d operations", r.Ops))
+	}
+}
+
+// leave writes what a failed run leaves behind, and returns the name of the
+// trace.
+func (c *Cluster) leave(r *Result, o Options) string {
+	out := o.Out
+	if out == "" {
+		out = filepath.Join(os.TempDir(), "zkgo-sim")
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err.Error()
+	}
+	name := filepath.Join(out, fmt.Sprintf("seed-%d", o.Seed))
+	f, err := os.Create(name + ".trace")
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if err := c.trace.writeTo(f); err != nil {
+		return err.Error()
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintf(f, "\n%s\n", v)
+	}
+	if err := writeHistory(name+".history", r.History); err != nil {
+		return err.Error()
+	}
+	return f.Name()
+}
+
+func writeHistory(name string, h *history.History) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rec := history.NewRecorder(f)
+	for _, x := range h.Sessions {
+		rec.Session(x)
+	}
+	for _, x := range h.Ops {
+		rec.Op(x)
+	}
+	for _, x := range h.Events {
+		rec.Event(x)
+	}
+	for _, x := range h.Holds {
+		rec.Hold(x)
+	}
+	for _, x := range h.States {
+		rec.State(x)
+	}
+	return rec.Flush()
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+var ( //nolint:gochecknoglobals // flags
+	seeds   = flag.Int("sim.seeds", 20, "how many seeds to run, from sim.seed on")
+	seed    = flag.Uint64("sim.seed", 1, "the first seed")
+	minutes = flag.Int("sim.minutes", 10, "simulated minutes of each run")
+	repeat  = flag.Int("sim.repeat", 1, "how often to run each seed")
+	live    = flag.Bool("sim.live", false, "write the traces to the standard error while they are made")
+	out     = flag.String("sim.out", "", "where failed runs leave their traces")
+)
+
+// layoutOf is what the cluster of a seed is made of.
+func layoutOf(seed uint64) Layout {
+	r := rnd(seed, 5)
+	l := Layout{Voters: 3, Store: logstore.WAL}
+	if r.IntN(5) == 0 {
+		l.Voters = 5
+	}
+	if r.IntN(3) == 0 {
+		l.Observers = 1
+	}
+	if r.IntN(5) == 0 {
+		l.Store = logstore.Bolt
+	}
+	return l
+}
+
+// simulate carries out one run and judges it.
+func simulate(t *testing.T, o Options) (r *Result) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { r = Run(o) })
+	r.Judge()
+	return r
+}
+
+// total sums up what many runs showed.
+type total struct {
+	runs, void, ops, elections int
+	simulated                  time.Duration
+	faults, seen               map[string]int
+	checked                    map[string]int
+}
+
+func (s *total) add(r *Result) {
+	s.runs++
+	if len(r.Void) > 0 {
+		s.void++
+		return
+	}
+	s.ops += r.Ops
+	s.elections += r.Elections
+	s.simulated += r.Simulated
+	for k, n := range r.Faults {
+		s.faults[k] += n
+	}
+	for k, n := range r.Seen {
+		s.seen[k] += n
+	}
+	for _, x := range r.Verdict.Results {
+		for _, c := range x.Counts {
+			s.checked[x.Checker+": "+c.What] += c.N
+		}
+	}
+}
+
+// TestSeeds breaks ensembles in every way, each as its seed says.
+func TestSeeds(t *testing.T) {
+	n := *seeds
+	if testing.Short() {
+		n = min(n, 2)
+	}
+	sum := &total{faults: map[string]int{}, seen: map[string]int{}, checked: map[string]int{}}
+	for i := range n {
+		for again := range *repeat {
+			s := *seed + uint64(i)
+			t.Run(fmt.Sprintf("%d-%d", s, again), func(t *testing.T) {
+				o := Options{Seed: s, Minutes: *minutes, Layout: layoutOf(s), Out: *out}
+				if *live {
+					o.Live = os.Stderr
+				}
+				r := simulate(t, o)
+				sum.add(r)
+				t.Logf("%+v: %v simulated, %d operations, %d elections, void: %v", o.Layout, r.Simulated.Round(time.Second), r.Ops, r.Elections, r.Void)
+				for _, v := range r.Violations {
+					t.Errorf("%s", v)
+				}
+				if len(r.Violations) > 0 {
+					t.Logf("trace: %s; again: go test ./tests/sim -run TestSeeds -sim.seed=%d -sim.seeds=1 -sim.repeat=20", r.Trace, s)
+				}
+			})
+		}
+	}
+	t.Logf("%d runs, %d of them void; %v simulated in the others, %d operations, %d elections", sum.runs, sum.void, sum.simulated.Round(time.Minute), sum.ops, sum.elections)
+	for _, m := range []map[string]int{sum.faults, sum.seen, sum.checked} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			t.Logf("%8d %s", m[k], k)
+		}
+	}
+	if sum.runs > 4 && sum.void > sum.runs/4 {
+		t.Errorf("%d of %d runs show nothing", sum.void, sum.runs)
+	}
+}
