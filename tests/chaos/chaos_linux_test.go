@@ -58,7 +58,7 @@ func oneRun(t *testing.T, d time.Duration) *Report {
 	if err != nil {
 		t.Error(err)
 	}
-	v := checkers.Check(report.History, checkers.Options{})
+	v := checkers.Check(report.History, checkers.Options{Search: time.Minute})
 	t.Logf("%v\n%v", report, v)
 	if !v.OK() {
 		t.Error("a promise was broken")

@@ -189,8 +189,12 @@ func TestPauseExpiresNobody(t *testing.T) {
 			t.Errorf("the ephemeral of the client at server %d: %v", p.m.ID, err)
 		}
 	}
-	if _, _, err := live[0].c.Get("/gone"); !errors.Is(err, proto.ErrNoNode) {
-		t.Errorf("the ephemeral of a client that is gone: %v", err)
+	ended := every(100*time.Millisecond, patience, func() error {
+		_, _, err := live[0].c.Get("/gone")
+		return err
+	})
+	if !errors.Is(ended, proto.ErrNoNode) {
+		t.Errorf("the ephemeral of a client that is gone: %v", ended)
 	}
 }
 
