@@ -41,6 +41,6 @@
 // It imports proto and the standard library, and nothing of the server, so that
 // it works against any ZooKeeper and adds nothing to a program.
 //
-// It uses goroutines: one that keeps the session, and two for each connection.
+// It uses goroutines: two that keep the session, and two for each connection.
 // Close waits for them.
 package client

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -199,6 +200,64 @@ func TestSilentHandshake(t *testing.T) {
 		}))
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("connect: %v", err)
+		}
+	})
+}
+
+// TestUnsentIsSentOnTheNextConnection: what waits behind a write that does not
+// get through was never sent, so nothing is unknown of it.
+func TestUnsentIsSentOnTheNextConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var first net.Conn
+		second := make(chan []byte, 1)
+		dial := client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			if first == nil {
+				first = far
+				go greet(far) // and reads nothing more
+				return near, nil
+			}
+			go func() {
+				defer far.Close()
+				greet(far)
+				for xid := int32(1); ; xid++ {
+					b, err := frame(far)
+					if err != nil {
+						return
+					}
+					select {
+					case second <- b:
+					default:
+					}
+					if _, err := far.Write(reply(xid, proto.ErrNodeExists)); err != nil {
+						return
+					}
+				}
+			}()
+			return near, nil
+		})
+		c, err := client.Connect(t.Context(), "zk", dial)
+		must(t, err)
+		defer c.Close()
+		results := make(chan error, 2)
+		create := func(path string) {
+			_, err := c.Create(t.Context(), path, nil)
+			results <- err
+		}
+		go create("/sent")
+		synctest.Wait()
+		go create("/waits")
+		synctest.Wait()
+		first.Close()
+		if err := <-results; !errors.Is(err, client.ErrUnknownOutcome) || !errors.Is(err, client.ErrConnectionLoss) {
+			t.Errorf("what was being written: %v", err)
+		}
+		if err := <-results; !errors.Is(err, client.ErrNodeExists) {
+			t.Errorf("what waited behind it: %v", err)
+		}
+		if b := <-second; !bytes.Contains(b, []byte("/waits")) {
+			t.Errorf("the second connection begins with %q", b)
 		}
 	})
 }

@@ -176,10 +176,10 @@ func TestLeaseIsNotRenewedByPings(t *testing.T) {
 		must(t, err)
 		// A server that has lost its leader answers pings and reads, not syncs.
 		for range 5 {
-			zs.DelayNext(zktest.Match{Op: proto.OpSync}, time.Hour)
+			zs.FailNext(zktest.Match{Op: proto.OpSync}, proto.ErrNotReadOnly)
 		}
 		began := time.Now()
-		<-l.Done()
+		await(t, l.Done(), "the lease's end")
 		if after := time.Since(began); after > timeout*2/3 {
 			t.Errorf("the lease ended after %v", after)
 		}

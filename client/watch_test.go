@@ -129,7 +129,9 @@ func TestCancelLeavesNoWatch(t *testing.T) {
 		go func() { _, _, _, err := c.GetW(ctx, "/a"); done <- err }()
 		delay.Wait()
 		cancel()
-		_ = <-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
 		_, _, w, err := c.GetW(bounded(t), "/a")
 		must(t, err)
 		time.Sleep(time.Minute)
