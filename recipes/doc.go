@@ -8,6 +8,7 @@
 //
 // The recipes themselves:
 //
+//	recipes/barrier   barrier, double barrier, count-down latch
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
 //

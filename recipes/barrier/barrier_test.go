@@ -1,0 +1,221 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/barrier"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func fake(t *testing.T, test func(t *testing.T, ctx context.Context, zs *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		test(t, ctx, zktest.Run(t))
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func noWatches(t *testing.T, zs *zktest.Server) {
+	t.Helper()
+	synctest.Wait()
+	if w := zs.Watches(); len(w) != 0 {
+		t.Errorf("watches are left: %v", w)
+	}
+}
+
+func TestBarrier(t *testing.T) {
+	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+		b := barrier.New(recipes.On(zs.Client(t)), "/gates/a")
+		must(t, b.Wait(ctx)) // open
+		must(t, b.Close(ctx))
+		must(t, b.Close(ctx))
+		var through atomic.Int32
+		for range 5 {
+			go func() {
+				if err := barrier.New(recipes.On(zs.Client(t)), "/gates/a").Wait(ctx); err != nil {
+					t.Error(err)
+				}
+				through.Add(1)
+			}()
+		}
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if err := b.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a closed gate: %v", err)
+		}
+		if through.Load() != 0 {
+			t.Error("somebody went through a closed gate")
+		}
+		must(t, b.Open(ctx))
+		must(t, b.Open(ctx))
+		synctest.Wait()
+		if through.Load() != 5 {
+			t.Errorf("%d went through the open gate", through.Load())
+		}
+		noWatches(t, zs)
+	})
+}
+
+func TestCountDownLatch(t *testing.T) {
+	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+		open := make(chan error)
+		go func() { open <- barrier.NewCountDownLatch(recipes.On(zs.Client(t)), "/l", 3).Wait(ctx) }()
+		l := barrier.NewCountDownLatch(recipes.On(zs.Client(t)), "/l", 3)
+		for left := 3; left > 0; left-- {
+			synctest.Wait()
+			select {
+			case err := <-open:
+				t.Fatalf("open with %d missing: %v", left, err)
+			default:
+			}
+			if n, err := l.Left(ctx); n != left || err != nil {
+				t.Errorf("%d left, %v", n, err)
+			}
+			must(t, l.CountDown(ctx))
+		}
+		must(t, <-open)
+		must(t, l.Wait(ctx))
+		noWatches(t, zs)
+	})
+}
+
+func TestDoubleBarrier(t *testing.T) {
+	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+		const members = 5
+		var entered, inside atomic.Int32
+		done := make(chan struct{})
+		for i := range members {
+			d := barrier.NewDouble(recipes.On(zs.Client(t)), "/d", members)
+			go func() {
+				defer func() { done <- struct{}{} }()
+				time.Sleep(time.Duration(i) * time.Second)
+				entered.Add(1)
+				if err := d.Enter(ctx); err != nil {
+					t.Error(err)
+				}
+				if entered.Load() != members {
+					t.Errorf("entered when %d had come", entered.Load())
+				}
+				inside.Add(1)
+				time.Sleep(time.Duration(i) * time.Minute)
+				inside.Add(-1)
+				if err := d.Leave(ctx); err != nil {
+					t.Error(err)
+				}
+				if inside.Load() != 0 {
+					t.Errorf("left when %d were inside", inside.Load())
+				}
+			}()
+		}
+		for range members {
+			<-done
+		}
+		if n := zs.Children("/d"); len(n) != 0 {
+			t.Errorf("left behind: %v", n)
+		}
+		noWatches(t, zs)
+	})
+}
+
+// Who gives up must not count as entered.
+func TestDoubleBarrierGivenUp(t *testing.T) {
+	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		d := barrier.NewDouble(recipes.On(zs.Client(t)), "/d", 2)
+		if err := d.Leave(ctx); err == nil {
+			t.Error("left without entering")
+		}
+		if err := d.Enter(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("enter: %v", err)
+		}
+		if n := zs.Children("/d"); len(n) != 0 {
+			t.Errorf("left behind: %v", n)
+		}
+		noWatches(t, zs)
+	})
+}
+
+func TestBarrierAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		b := barrier.New(e.Conn, "/b")
+		for _, step := range []func(context.Context) error{b.Close, b.Open, b.Wait} {
+			if err := step(e.Ctx); err != nil && !e.Canceled() {
+				e.Error(err)
+			}
+		}
+		other := barrier.New(recipes.On(e.Other), "/b")
+		if err := errors.Join(other.Open(e.Bounded()), other.Wait(e.Bounded())); err != nil {
+			e.Error(err)
+		}
+		noWatches(e.T, e.Server)
+	})
+}
+
+func TestCountDownAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		err := barrier.NewCountDownLatch(e.Conn, "/l", 1).CountDown(e.Ctx)
+		if err != nil && !e.Canceled() {
+			e.Error(err)
+		}
+		time.Sleep(time.Minute)
+		n := 0
+		if e.Server.Exists("/l") {
+			n = len(e.Server.Children("/l"))
+		}
+		if n > 1 || err == nil && n != 1 {
+			e.Errorf("counted %d times, %v", n, err)
+		}
+	})
+}
+
+func TestDoubleBarrierAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		other := barrier.NewDouble(recipes.On(e.Other), "/d", 2)
+		ctx, cancel := context.WithTimeout(e.Bounded(), 5*time.Minute)
+		defer cancel()
+		done := make(chan error)
+		go func() { done <- errors.Join(other.Enter(ctx), other.Leave(ctx)) }()
+		d := barrier.NewDouble(e.Conn, "/d", 2)
+		err := d.Enter(e.Ctx)
+		if err == nil {
+			err = d.Leave(e.Ctx)
+		}
+		expired := e.Fault == steps.Expiry && errors.Is(err, client.ErrSessionExpired)
+		if err != nil && !e.Canceled() && !expired {
+			e.Error(err)
+		}
+		if err := <-done; err != nil && !e.Canceled() && e.Fault != steps.Expiry {
+			e.Errorf("the other: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if e.Server.Exists("/d") && len(e.Server.Children("/d")) != 0 {
+			e.Errorf("left behind: %v", e.Server.Children("/d"))
+		}
+		noWatches(e.T, e.Server)
+	})
+}
