@@ -12,7 +12,9 @@ import (
 func TestLogRemovedBeyondItsFloor(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
-		entry := func(i uint64) *raft.Log { return &raft.Log{Index: i, Term: 1, Type: raft.LogCommand, Data: []byte("x")} }
+		entry := func(i uint64) *raft.Log {
+			return &raft.Log{Index: i, Term: 1, Type: raft.LogCommand, Data: []byte("x")}
+		}
 		s := mustOpen(t, o)
 		if err := s.Logs().StoreLogs([]*raft.Log{entry(1), entry(2)}); err != nil {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		}
 		names, _, w, err := s.ChildrenW(ctx, e.path)
 		if errors.Is(err, client.ErrNoNode) {
-			there := false
+			var there bool
 			if _, there, w, err = s.ExistsW(ctx, e.path); err == nil && there {
 				remove(ctx, w)
 				continue
