@@ -181,7 +181,7 @@ func TestCountDownAtEveryStep(t *testing.T) {
 		if err != nil && !e.Canceled() {
 			e.Error(err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(50 * time.Second)
 		n := 0
 		if e.Server.Exists("/l") {
 			n = len(e.Server.Children("/l"))
@@ -212,7 +212,7 @@ func TestDoubleBarrierAtEveryStep(t *testing.T) {
 		if err := <-done; err != nil && !e.Canceled() && e.Fault != steps.Expiry {
 			e.Errorf("the other: %v", err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(50 * time.Second) // not the minute after which empty containers go
 		if e.Server.Exists("/d") && len(e.Server.Children("/d")) != 0 {
 			e.Errorf("left behind: %v", e.Server.Children("/d"))
 		}
