@@ -215,7 +215,13 @@ type snapCounter struct {
 	limitBytes int64
 }
 
+// reset starts counting anew, behind a snapshot. Whatever was applied between
+// the last trigger and this has asked again for the same snapshot.
 func (c *snapCounter) reset() {
+	select {
+	case <-c.trigger:
+	default:
+	}
 	c.ops, c.bytes = 0, 0
 	c.limitOps = c.maxOps - rand.IntN(c.maxOps/2+1)
 	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)

@@ -1,0 +1,27 @@
+package raftfsm
+
+import "testing"
+
+// What is applied while a snapshot that is due has not been begun asks for it
+// again: that does not call for another one right behind it.
+func TestOneSnapshotWhenOneIsDue(t *testing.T) {
+	t.Parallel()
+	c := snapCounter{maxOps: 10, maxBytes: 1 << 20, trigger: make(chan struct{}, 1)}
+	c.reset()
+	for range 2 {
+		c.ops += c.limitOps
+		c.poke()
+		select {
+		case <-c.trigger:
+		default:
+			t.Fatal("no snapshot is due after so many transactions")
+		}
+		c.poke()
+		c.reset()
+		select {
+		case <-c.trigger:
+			t.Fatal("a snapshot is due right behind the one before")
+		default:
+		}
+	}
+}
