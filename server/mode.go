@@ -41,7 +41,7 @@ func (h handler) StateChanged(st raftfsm.Status) {
 func (s *Server) changeMode(change func(*modes)) {
 	m := &s.modes
 	m.mu.Lock()
-	was := m.now
+	was, before := m.now, m.status
 	change(m)
 	mute := s.cfg.LeaderNoClients && m.status.Role == raftfsm.Leader
 	switch {
@@ -63,11 +63,11 @@ func (s *Server) changeMode(change func(*modes)) {
 	if now == serving {
 		s.membersChanged() // perhaps while this server was down
 	}
-	if was == now {
+	if was == now && (now != serving || before.Role == st.Role && before.Leader == st.Leader && before.Epoch == st.Epoch) {
 		return
 	}
 	s.log.Info("server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
-	if was == readOnly {
+	if was == readOnly && now != readOnly {
 		s.eachConn(func(c *conn) {
 			if c.isLocal() {
 				c.kill()

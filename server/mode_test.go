@@ -1,0 +1,44 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// The log says what a server becomes, also when its clients do not notice.
+func TestEveryChangeOfRoleIsLogged(t *testing.T) {
+	var log logBuffer
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		leader, _ := e.leader()
+		e.net.Kill(host(int(leader.cfg.ID)))
+		if err := leader.Close(); err != nil {
+			t.Error(err)
+		}
+		var next raftfsm.Status
+		eventually(t, "the others serve under another leader", func() bool {
+			for _, s := range e.servers {
+				if st := s.Node().Status(); s != leader && (!st.Serving || st.Leader == leader.cfg.ID) {
+					return false
+				} else if s != leader {
+					next = st
+				}
+			}
+			return true
+		})
+		for _, s := range e.servers {
+			if s == leader {
+				continue
+			}
+			role := "follower"
+			if s.cfg.ID == next.Leader {
+				role = "leader"
+			}
+			want := fmt.Sprintf("self=%d serving=true role=%s leader=%d epoch=%d ", s.cfg.ID, role, next.Leader, next.Epoch)
+			eventually(t, want, func() bool { return strings.Contains(log.String(), want) })
+		}
+	}, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)).With("self", c.ID) })
+}
