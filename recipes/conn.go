@@ -66,6 +66,16 @@ type Watch interface {
 	Remove(ctx context.Context)
 }
 
+// RecursiveWatcher is a [Session] that has persistent recursive watches.
+type RecursiveWatcher interface {
+	// WatchRecursive leaves a watch for the znode at path, which need not exist, and
+	// for all below it, until it is removed. Its channel gets any number of events,
+	// among them [client.EventResync] when some may be missing; a reader who is slow
+	// gets that too. It fails with [client.ErrUnimplemented] where the server has no
+	// such watches.
+	WatchRecursive(ctx context.Context, path string) (Watch, error)
+}
+
 // Hold tells when a session can no longer be relied on.
 type Hold interface {
 	// Done is closed when the session may have ended.

@@ -9,6 +9,7 @@
 // The recipes themselves:
 //
 //	recipes/barrier   barrier, double barrier, count-down latch
+//	recipes/cache     node, children and tree cache
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
 //

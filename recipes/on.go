@@ -130,6 +130,15 @@ func (s *session) ChildrenW(ctx context.Context, path string) ([]string, client.
 	return names, stat, watch{w}, err
 }
 
+// WatchRecursive makes it a [RecursiveWatcher].
+func (s *session) WatchRecursive(ctx context.Context, path string) (Watch, error) {
+	w, err := s.reads.WatchRecursive(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return watch{w}, nil
+}
+
 func (s *session) Sync(ctx context.Context, path string) error { return s.reads.Sync(ctx, path) }
 
 // watch is a client's watch.

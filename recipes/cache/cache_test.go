@@ -1,0 +1,251 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/cache"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+// kinds are the ways to watch.
+var kinds = map[string][]cache.Option{
+	"one-shot":  nil,
+	"recursive": {cache.WithRecursiveWatch()},
+}
+
+func TestNodeComesChangesAndGoes(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c := cache.NewNode(recipes.On(zs.Client(t)), "/app/config")
+		must(t, c.Wait(ctx))
+		if _, there := c.Get("/app/config"); there {
+			t.Error("it is there before it is created")
+		}
+		for _, value := range []string{"1", "2", "3"} {
+			zs.Set("/app/config", value)
+			zs.Set("/app/config/below", "not in it")
+			_, err := c.WaitFor(ctx, "/app/config", func(n cache.Node, there bool) bool { return there && string(n.Data) == value })
+			must(t, err)
+			if c.Len() != 1 {
+				t.Errorf("it holds %v", held(c))
+			}
+			if value == "2" {
+				zs.Delete("/app")
+				_, err := c.WaitFor(ctx, "/app/config", func(_ cache.Node, there bool) bool { return !there })
+				must(t, err)
+			}
+		}
+		c.Close()
+		noWatches(t, zs)
+		if !errors.Is(c.Err(), cache.ErrCacheClosed) {
+			t.Errorf("closed: %v", c.Err())
+		}
+	})
+}
+
+func TestChildrenAndChanges(t *testing.T) {
+	for name, opts := range kinds {
+		t.Run(name, func(t *testing.T) {
+			fake(t, func(t *testing.T, zs *zktest.Server) {
+				ctx, stop := context.WithCancel(within(t))
+				defer stop()
+				zs.Seed(map[string]string{"/m": "", "/m/b": "1", "/m/a": "2", "/m/a/x": "3"})
+				c := cache.NewChildren(recipes.On(zs.Client(t)), "/m", opts...)
+				must(t, c.Wait(ctx))
+				var names []string
+				for n := range c.Children("/m") {
+					names = append(names, n.Name())
+				}
+				if !slices.Equal(names, []string{"a", "b"}) || c.Len() != 3 {
+					t.Errorf("children %v of %v", names, held(c))
+				}
+				var got []string
+				go func() {
+					for change, err := range c.Changes(ctx) {
+						if err != nil {
+							return // the cache was closed
+						}
+						got = append(got, fmt.Sprintf("%v %s=%s", change.Kind, change.Node.Path, change.Node.Data))
+					}
+				}()
+				for _, do := range []func(){
+					func() { zs.Set("/m/c", "4") },
+					func() { zs.Set("/m/b", "5") },
+					func() { zs.Set("/m/c/y", "6") },
+					func() { zs.Delete("/m/a") },
+				} {
+					do()
+					synctest.Wait()
+				}
+				want := []string{"Resync =", "Completed =", "Added /m/c=4", "Updated /m/b=5", "Removed /m/a=2"}
+				// Set creates without data first.
+				got = slices.DeleteFunc(got, func(s string) bool { return s == "Added /m/c=" || s == "Updated /m/c=4" })
+				want = slices.DeleteFunc(want, func(s string) bool { return s == "Added /m/c=4" && !slices.Contains(got, s) })
+				if !slices.Equal(got, want) {
+					t.Errorf("changes %q, not %q", got, want)
+				}
+				c.Close()
+				noWatches(t, zs)
+			})
+		})
+	}
+}
+
+func TestFilterDepthAndWithoutData(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		zs.Seed(map[string]string{"/r": "r", "/r/a": "a", "/r/a/b": "b", "/r/a/b/c": "c", "/r/secret": "s", "/r/secret/x": "x"})
+		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithDepth(2), cache.WithoutData(),
+			cache.WithFilter(func(path string) bool { return path != "/r/secret" }))
+		defer c.Close()
+		must(t, c.Wait(within(t)))
+		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "", "/r/a/b": ""})
+	})
+}
+
+// A znode that may not be read comes as soon as it may.
+func TestUnreadableComesLater(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		zs.Seed(map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
+		admin := zs.Client(t)
+		_, err := admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion)
+		must(t, err)
+		c := cache.NewTree(recipes.On(zs.Client(t)), "/r")
+		defer c.Close()
+		must(t, c.Wait(ctx))
+		same(t, "cache", held(c), map[string]string{"/r": "", "/r/b": "b"})
+		_, err = admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAll), client.AnyVersion)
+		must(t, err)
+		time.Sleep(time.Minute)
+		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
+	})
+}
+
+func TestReadsUnderWayAreBounded(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		tree := map[string]string{"/r": ""}
+		for i := range 300 {
+			tree[fmt.Sprintf("/r/%d", i)] = "x"
+		}
+		zs.Seed(tree)
+		conn := &counting{Conn: recipes.On(zs.Client(t))}
+		c := cache.NewTree(conn, "/r", cache.WithInFlight(7))
+		must(t, c.Wait(within(t)))
+		if c.Len() != 301 || conn.most.Load() != 7 {
+			t.Errorf("%d znodes, %d reads at a time", c.Len(), conn.most.Load())
+		}
+		c.Close()
+		noWatches(t, zs)
+	})
+}
+
+// A large tree costs one watch.
+func TestRecursiveSetsOneWatch(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		zs.Seed(map[string]string{"/r": "", "/r/a": "", "/r/b": ""})
+		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithRecursiveWatch())
+		defer c.Close()
+		must(t, c.Wait(within(t)))
+		if w := zs.Watches(); len(w) != 1 {
+			t.Errorf("watches %v", w)
+		}
+	})
+}
+
+// A server without recursive watches is no obstacle.
+func TestRecursiveFallsBack(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		zs.Seed(map[string]string{"/r": "", "/r/a": ""})
+		zs.FailNext(zktest.Match{Op: proto.OpAddWatch}, proto.ErrUnimplemented)
+		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithRecursiveWatch())
+		must(t, c.Wait(within(t)))
+		zs.Set("/r/a", "1")
+		synctest.Wait()
+		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "1"})
+		c.Close()
+		noWatches(t, zs)
+	})
+}
+
+// A slow reader stops nobody, and is told that he has missed something.
+func TestSlowReaderGetsAResync(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(within(t))
+		defer stop()
+		zs.Set("/r", "")
+		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithBuffer(4))
+		must(t, c.Wait(ctx))
+		slow, quick := follow(ctx, c, time.Minute), follow(ctx, c, 0)
+		for i := range 40 {
+			zs.Set("/r/a", fmt.Sprint(i))
+			synctest.Wait()
+		}
+		if nodes, kinds := quick.state(); nodes["/r/a"] != "39" || kinds[cache.Resync] != 1 {
+			t.Errorf("the quick reader has seen %v: %v", kinds, nodes)
+		}
+		time.Sleep(time.Hour / 2)
+		if nodes, kinds := slow.state(); nodes["/r/a"] != "39" || kinds[cache.Resync] < 2 {
+			t.Errorf("the slow reader has seen %v: %v", kinds, nodes)
+		}
+		c.Close()
+	})
+}
+
+func TestClientClosedEndsTheCache(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		zs.Set("/r", "kept")
+		cl := zs.Client(t)
+		c := cache.NewNode(recipes.On(cl), "/r")
+		must(t, c.Wait(within(t)))
+		_ = cl.Close()
+		var last error
+		for _, err := range c.Changes(within(t)) {
+			last = err
+		}
+		if !errors.Is(last, client.ErrClosed) || !errors.Is(c.Err(), client.ErrClosed) {
+			t.Errorf("ended by %v", last)
+		}
+		same(t, "cache", held(c), map[string]string{"/r": "kept"})
+		c.Close()
+	})
+}
+
+func TestCacheAtEveryStep(t *testing.T) {
+	for name, opts := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := func(e *steps.Env) {
+				e.Server.Seed(map[string]string{"/r": "r", "/r/a": "a", "/r/a/x": "x", "/r/b": "b"})
+			}
+			steps.Each(t, before, func(e *steps.Env) {
+				c := cache.NewTree(e.Conn, "/r", opts...)
+				if err := c.Wait(e.Ctx); err != nil && !e.Canceled() {
+					e.Errorf("wait: %v", err)
+				}
+				e.Server.Set("/r/b", "b2")
+				synctest.Wait()
+				e.Server.Delete("/r/a")
+				e.Server.Set("/r/a/y", "y")
+				synctest.Wait()
+				e.Server.Delete("/r/b")
+				time.Sleep(time.Minute)
+				if err := c.Wait(e.Bounded()); err != nil {
+					e.Errorf("it is not complete in the end: %v", err)
+				}
+				same(e.T, "cache", held(c), below(e.Server, "/r", 9))
+				c.Close()
+				noWatches(e.T, e.Server)
+			})
+		})
+	}
+}

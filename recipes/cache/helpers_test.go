@@ -1,0 +1,173 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/cache"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake runs a test with a server in fake time.
+func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noWatches fails if a watch is left at the server.
+func noWatches(t *testing.T, zs *zktest.Server) {
+	t.Helper()
+	synctest.Wait()
+	if w := zs.Watches(); len(w) != 0 {
+		t.Errorf("watches are left: %v", w)
+	}
+}
+
+// held returns what a cache holds, as path -> data.
+func held(c *cache.Cache) map[string]string {
+	m := map[string]string{}
+	for n := range c.All() {
+		m[n.Path] = string(n.Data)
+	}
+	return m
+}
+
+// below returns what the server holds at path and below.
+func below(zs *zktest.Server, path string, depth int) map[string]string {
+	m := map[string]string{}
+	if !zs.Exists(path) {
+		return m
+	}
+	m[path] = zs.Get(path)
+	if depth > 0 {
+		for _, name := range zs.Children(path) {
+			maps.Copy(m, below(zs, recipes.Join(path, name), depth-1))
+		}
+	}
+	return m
+}
+
+// same fails if two trees differ.
+func same(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	paths := slices.Collect(maps.Keys(want))
+	paths = slices.AppendSeq(paths, maps.Keys(got))
+	slices.Sort(paths)
+	for _, p := range slices.Compact(paths) {
+		g, isHeld := got[p]
+		w, exists := want[p]
+		if g != w || isHeld != exists {
+			t.Errorf("%s: %s is %q (%v), not %q (%v)", what, p, g, isHeld, w, exists)
+		}
+	}
+}
+
+// replica follows the changes of a cache as a reader would.
+type replica struct {
+	mu    sync.Mutex
+	nodes map[string]string
+	kinds map[cache.Kind]int
+	bad   []string
+}
+
+func follow(ctx context.Context, c *cache.Cache, pause time.Duration) *replica {
+	r := &replica{nodes: map[string]string{}, kinds: map[cache.Kind]int{}}
+	go func() {
+		for change, err := range c.Changes(ctx) {
+			if err != nil {
+				return
+			}
+			r.apply(c, change)
+			time.Sleep(pause)
+		}
+	}()
+	return r
+}
+
+func (r *replica) apply(c *cache.Cache, change cache.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kinds[change.Kind]++
+	path := change.Node.Path
+	switch change.Kind {
+	case cache.Resync:
+		r.nodes = held(c)
+	case cache.Added, cache.Updated:
+		r.nodes[path] = string(change.Node.Data)
+		if r.kinds[cache.Resync] == 1 && change.Kind == cache.Updated && change.Node.Stat.Mzxid <= change.Old.Stat.Mzxid {
+			r.bad = append(r.bad, fmt.Sprintf("%s went back in time", path))
+		}
+	case cache.Removed:
+		delete(r.nodes, path)
+	}
+}
+
+func (r *replica) state() (map[string]string, map[cache.Kind]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.nodes), maps.Clone(r.kinds)
+}
+
+// counting is a Conn that counts the reads under way.
+type counting struct {
+	recipes.Conn
+	now, most atomic.Int64
+}
+
+func (c *counting) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := c.Conn.Session(ctx)
+	return countingSession{s, c}, err
+}
+
+type countingSession struct {
+	recipes.Session
+	c *counting
+}
+
+func (s countingSession) enter() func() {
+	n := s.c.now.Add(1)
+	for most := s.c.most.Load(); n > most && !s.c.most.CompareAndSwap(most, n); most = s.c.most.Load() {
+		continue
+	}
+	return func() { s.c.now.Add(-1) }
+}
+
+func (s countingSession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
+	defer s.enter()()
+	return s.Session.GetW(ctx, path)
+}
+
+func (s countingSession) ChildrenW(ctx context.Context, path string) ([]string, client.Stat, recipes.Watch, error) {
+	defer s.enter()()
+	return s.Session.ChildrenW(ctx, path)
+}

@@ -1,0 +1,126 @@
+package cache
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// take brings an answer into the cache; mu is held. epoch is what the cache's was
+// when the reading began.
+func (l *load) take(path string, n need, epoch uint64, r answer) {
+	switch {
+	case r.err == nil:
+		l.store(path, n, epoch, r)
+	case errors.Is(r.err, client.ErrNoNode):
+		l.c.drop(path)
+	case l.ctx.Err() != nil:
+	case errors.Is(r.err, client.ErrSessionExpired), errors.Is(r.err, client.ErrClosed):
+		l.end(r.err)
+	default:
+		if errors.Is(r.err, client.ErrNoAuth) {
+			l.c.drop(path) // what it has become may not be known
+		}
+		l.later(path)
+	}
+}
+
+// store puts a znode into the cache; mu is held.
+func (l *load) store(path string, n need, epoch uint64, r answer) {
+	c := l.c
+	if c.entries[path] == nil && n != needAll {
+		l.mark(path, needAll) // it is new, or has come back
+		return
+	}
+	if path != c.root {
+		parent := c.entries[recipes.Parent(path)]
+		if parent == nil {
+			// It comes again with its parent, which has been read too early or is gone.
+			l.mark(recipes.Parent(path), needAll)
+			return
+		}
+		parent.names[lastName(path)] = struct{}{}
+	}
+	if n&needData != 0 {
+		c.set(path, r)
+	}
+	e := c.entries[path]
+	if n == needAll {
+		e.epoch = epoch
+	}
+	if n&needNames != 0 {
+		l.compare(path, e, r.names)
+	}
+}
+
+// set puts data and metadata into the cache; mu is held.
+func (c *Cache) set(path string, r answer) {
+	if c.cfg.noData {
+		r.data = nil
+	}
+	now := Node{Path: path, Data: r.data, Stat: r.stat}
+	e := c.entries[path]
+	if e == nil {
+		c.entries[path] = &entry{node: now, names: map[string]struct{}{}}
+		c.publish(Change{Kind: Added, Node: now})
+		return
+	}
+	old := e.node
+	e.node = now
+	switch {
+	case old.Stat.Czxid != now.Stat.Czxid:
+		c.publish(Change{Kind: Removed, Node: old})
+		c.publish(Change{Kind: Added, Node: now})
+	case old.Stat.Mzxid != now.Stat.Mzxid:
+		c.publish(Change{Kind: Updated, Node: now, Old: old})
+	}
+}
+
+// compare marks the children that have to be read after a parent's were listed; mu
+// is held. Those that are being read at the moment are marked, too: that answer may
+// be older than the list. So are those that the list has not: it may be older than
+// what is known of them.
+func (l *load) compare(path string, e *entry, names []string) {
+	listed := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		listed[name] = struct{}{}
+		child := recipes.Join(path, name)
+		known, t := l.c.entries[child], l.tasks[child]
+		switch {
+		case known == nil || known.epoch != l.c.epoch:
+			l.mark(child, needAll)
+		case t != nil && t.busy:
+			l.mark(child, needData)
+		}
+	}
+	var missing []string
+	for name := range e.names {
+		if _, there := listed[name]; !there {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	for _, name := range missing {
+		l.mark(recipes.Join(path, name), needData)
+	}
+}
+
+// drop takes a znode and all below it out of the cache; mu is held.
+func (c *Cache) drop(path string) {
+	e := c.entries[path]
+	if e == nil {
+		return
+	}
+	for name := range e.names {
+		c.drop(recipes.Join(path, name))
+	}
+	delete(c.entries, path)
+	if parent := c.entries[recipes.Parent(path)]; parent != nil && path != c.root {
+		delete(parent.names, lastName(path))
+	}
+	c.publish(Change{Kind: Removed, Node: e.node})
+}
+
+func lastName(path string) string { return Node{Path: path}.Name() }
