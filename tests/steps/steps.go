@@ -41,7 +41,8 @@ func (f Fault) String() string {
 type Env struct {
 	*testing.T
 	Server *zktest.Server
-	// Client is whose requests are disturbed, Conn the same for recipes.
+	// Client is whose requests are disturbed, Conn the same for recipes. There is
+	// no Client if the work runs over another one: see EachOver.
 	Client *client.Client
 	Conn   recipes.Conn
 	// Other is a client whose requests are not.
@@ -69,14 +70,24 @@ func (e *Env) Bounded() context.Context {
 // before, which may be nil, prepares the state and is not disturbed.
 func Each(t *testing.T, before, work func(e *Env)) {
 	t.Helper()
-	steps := run(t, None, 0, before, work)
+	EachOver(t, func(e *Env) (recipes.Conn, int64) {
+		e.Client = e.Server.Client(e.T)
+		return recipes.On(e.Client), e.Client.Session().ID
+	}, before, work)
+}
+
+// EachOver is Each for another client, which open connects. It returns what the
+// recipes see of it, and its session.
+func EachOver(t *testing.T, open func(e *Env) (recipes.Conn, int64), before, work func(e *Env)) {
+	t.Helper()
+	steps := run(t, None, 0, open, before, work)
 	if steps == 0 {
 		t.Fatal("no request was made: nothing is tested")
 	}
 	runs := 1
 	for f := LostRequest; f < faults; f++ {
 		for n := 1; n <= steps; n++ {
-			run(t, f, n, before, work)
+			run(t, f, n, open, before, work)
 			runs++
 		}
 	}
@@ -84,7 +95,7 @@ func Each(t *testing.T, before, work func(e *Env)) {
 }
 
 // run is one run; it returns how many requests the client made.
-func run(t *testing.T, f Fault, n int, before, work func(e *Env)) (steps int) {
+func run(t *testing.T, f Fault, n int, open func(e *Env) (recipes.Conn, int64), before, work func(e *Env)) (steps int) {
 	t.Helper()
 	name := "undisturbed"
 	if f != None {
@@ -93,15 +104,15 @@ func run(t *testing.T, f Fault, n int, before, work func(e *Env)) (steps int) {
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			zs := zktest.Run(t)
-			e := &Env{T: t, Server: zs, Client: zs.Client(t), Other: zs.Client(t), Fault: f, Nth: n}
-			e.Conn = recipes.On(e.Client)
+			e := &Env{T: t, Server: zs, Other: zs.Client(t), Fault: f, Nth: n}
+			var session int64
+			e.Conn, session = open(e)
 			if before != nil {
 				before(e)
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			e.Ctx = ctx
-			session := e.Client.Session().ID
 			zs.ForgetRequests()
 			planned := e.plan(zktest.Match{Session: session, Nth: n}, cancel)
 			work(e)

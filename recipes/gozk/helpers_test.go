@@ -1,0 +1,179 @@
+package gozk_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/gozk"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const sessionTimeout = 10 * time.Second
+
+// fake runs a test with a server in fake time.
+func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quiet is a logger that says nothing.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// peer is a connection for recipes, with what a test does to it.
+type peer struct {
+	recipes.Conn
+	zk  *zk.Conn // nil of our own client
+	net *network
+}
+
+// session returns the id of its session.
+func (p *peer) session(t *testing.T) int64 {
+	t.Helper()
+	s, err := p.Session(within(t))
+	must(t, err)
+	return s.ID()
+}
+
+// servers are one to the dialer. A *zk.Conn that has tried all of them in turn
+// forgets the requests that it could not write, so there are some.
+var servers = []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
+
+// open connects a *zk.Conn.
+func open(t *testing.T, zs *zktest.Server) *peer {
+	t.Helper()
+	n := &network{dial: zs.Dialer()}
+	d := gozk.NewDialer(n.Dial)
+	c, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer(d.Dial))
+	must(t, err)
+	t.Cleanup(c.Close)
+	p := &peer{Conn: gozk.On(c, events, d), zk: c, net: n}
+	p.session(t)
+	return p
+}
+
+// ours connects our own client.
+func ours(t *testing.T, zs *zktest.Server) *peer {
+	t.Helper()
+	return &peer{Conn: recipes.On(zs.Client(t))}
+}
+
+// clients are those that the same must be true of.
+var clients = map[string]func(*testing.T, *zktest.Server) *peer{"client": ours, "go-zookeeper": open}
+
+// each runs a test over every client.
+func each(t *testing.T, test func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer)) {
+	t.Helper()
+	t.Parallel()
+	for name, open := range clients {
+		t.Run(name, func(t *testing.T) {
+			fake(t, func(t *testing.T, zs *zktest.Server) { test(t, zs, open) })
+		})
+	}
+}
+
+// overGozk opens the disturbed client of a run of package steps.
+func overGozk(e *steps.Env) (recipes.Conn, int64) {
+	p := open(e.T, e.Server)
+	return p, p.session(e.T)
+}
+
+// network can be made to stand still.
+type network struct {
+	dial zk.Dialer
+
+	mu    sync.Mutex
+	still chan struct{} // writes wait until it is closed, then they fail
+}
+
+func (n *network) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	c, err := n.dial(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{Conn: c, n: n}, nil
+}
+
+// hold makes writes wait; with go they fail and things go on.
+func (n *network) hold() (release func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	still := make(chan struct{})
+	n.still = still
+	return func() {
+		n.mu.Lock()
+		n.still = nil
+		n.mu.Unlock()
+		close(still)
+	}
+}
+
+type wire struct {
+	net.Conn
+	n *network
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.n.mu.Lock()
+	still := w.n.still
+	w.n.mu.Unlock()
+	if still != nil {
+		<-still
+		_ = w.Close()
+		return 0, net.ErrClosed
+	}
+	return w.Conn.Write(p)
+}
+
+// children returns the names below a path, none if there is no such znode.
+func children(zs *zktest.Server, path string) []string {
+	if !zs.Exists(path) {
+		return nil
+	}
+	return zs.Children(path)
+}
+
+func closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// get returns a function that passes a result on if there is no error.
+func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
+	return func(l *lock.Lease, err error) *lock.Lease {
+		t.Helper()
+		must(t, err)
+		return l
+	}
+}

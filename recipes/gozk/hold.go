@@ -1,0 +1,184 @@
+package gozk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// beats is how many syncs are sent per session timeout, and its part that a Hold
+// ends before.
+const beats = 3
+
+// Hold counts from the last sync that was answered, which it waits for.
+func (s *session) Hold(ctx context.Context, policy recipes.LossPolicy) (recipes.Hold, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, request{op: "hold"}.unsent(err)
+	}
+	timeout, ok := s.a.d.granted(s.id)
+	if !ok {
+		return nil, fmt.Errorf("hold: the timeout of session 0x%x is not known: was the connection made with zk.WithDialer of this Dialer?", s.id)
+	}
+	h := &hold{s: s, policy: policy, timeout: timeout, breaks: s.a.d.broken(), done: make(chan struct{})}
+	if policy != recipes.LostOnExpiry {
+		for !time.Now().Before(h.end()) {
+			if _, err := s.confirm(ctx); err != nil {
+				return nil, err
+			}
+		}
+		s.keepConfirmed(timeout / beats)
+	}
+	go h.follow()
+	return h, nil
+}
+
+// confirm has the leader say that the session lives, and returns since when that
+// is known.
+func (s *session) confirm(ctx context.Context) (time.Time, error) {
+	sent, err := call(ctx, s, request{op: "sync", path: "/"}, func() (time.Time, error) {
+		sent := time.Now()
+		_, err := s.a.zk.Sync("/")
+		return sent, err
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sent.After(s.confirmed) {
+		s.confirmed = sent
+	}
+	return sent, nil
+}
+
+// keepConfirmed has confirm be called as long as there are holds.
+func (s *session) keepConfirmed(every time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds++
+	if s.holds > 1 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.quiet = cancel
+	since := s.confirmed
+	go func() {
+		for sleep(ctx, time.Until(since.Add(every))) == nil {
+			sent, err := s.confirm(ctx)
+			if err != nil && s.over() != nil {
+				return
+			}
+			since = time.Now()
+			if err == nil {
+				since = sent
+			}
+		}
+	}()
+}
+
+func (s *session) noHold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holds--; s.holds == 0 {
+		s.quiet()
+	}
+}
+
+// hold is a Hold on a session.
+type hold struct {
+	s       *session
+	policy  recipes.LossPolicy
+	timeout time.Duration
+	breaks  int // connections that had ended when it began
+
+	mu   sync.Mutex
+	done chan struct{}
+	err  error
+}
+
+// end is when it ends if nothing more is heard.
+func (h *hold) end() time.Time {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	return h.s.confirmed.Add(h.timeout - h.timeout/beats)
+}
+
+// follow closes done in time.
+func (h *hold) follow() {
+	for {
+		change := h.s.a.d.change()
+		if h.Err() != nil {
+			return
+		}
+		var clock <-chan time.Time
+		var t *time.Timer
+		if h.policy != recipes.LostOnExpiry {
+			t = time.NewTimer(time.Until(h.end()))
+			clock = t.C
+		}
+		select {
+		case <-change:
+		case <-clock:
+		case <-h.s.a.closed:
+		case <-h.done:
+		}
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+func (h *hold) Done() <-chan struct{} { return h.done }
+
+func (h *hold) Err() error {
+	if err := h.lost(); err != nil {
+		h.finish(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// lost returns why it has to end, nil if it has not to.
+func (h *hold) lost() error {
+	if err := h.s.over(); err != nil {
+		return err
+	}
+	switch {
+	case h.policy == recipes.LostOnExpiry:
+		return nil
+	case h.policy == recipes.LostOnDisconnect && h.s.a.d.broken() != h.breaks:
+		return errors.Join(client.ErrSessionExpired, client.ErrConnectionLoss)
+	case !time.Now().Before(h.end()):
+		return client.ErrSessionExpired
+	}
+	return nil
+}
+
+// finish ends it. Only the first reason counts.
+func (h *hold) finish(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return
+	}
+	h.err = err
+	close(h.done)
+	if h.policy != recipes.LostOnExpiry {
+		h.s.noHold()
+	}
+}
+
+func (h *hold) Deadline() time.Time {
+	if h.policy == recipes.LostOnExpiry {
+		return time.Time{}
+	}
+	return h.end()
+}
+
+func (h *hold) Release() { h.finish(context.Canceled) }

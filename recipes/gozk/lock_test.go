@@ -1,0 +1,243 @@
+package gozk_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+// Those of both clients stand in one line.
+func TestMutexBetweenClients(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		var inside atomic.Int32
+		order := make(chan int, 8)
+		for i := range 8 {
+			p := []func(*testing.T, *zktest.Server) *peer{ours, open}[i%2](t, zs)
+			go func() {
+				l, err := lock.NewMutex(p, "/l").Acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two hold the mutex")
+				}
+				time.Sleep(time.Minute) // several sessions long
+				inside.Add(-1)
+				order <- i
+				if err := l.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for want := range 8 {
+			if got := <-order; got != want {
+				t.Errorf("%d got the mutex as number %d", got, want)
+			}
+		}
+		synctest.Wait()
+		if c := children(zs, "/l"); len(c) != 0 {
+			t.Errorf("left behind: %v", c)
+		}
+		if w := zs.Watches(); len(w) != 0 {
+			t.Errorf("watches are left: %v", w)
+		}
+	})
+}
+
+func TestReadersAndWriters(t *testing.T) {
+	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
+		ctx := within(t)
+		m := lock.NewRWMutex(open(t, zs), "/rw")
+		other := lock.NewRWMutex(open(t, zs), "/rw")
+		a, b := get(t)(m.Read(ctx)), get(t)(other.Read(ctx))
+		if _, err := other.TryWrite(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("written beside readers: %v", err)
+		}
+		written := make(chan *lock.Lease)
+		go func() { written <- get(t)(other.Write(ctx)) }()
+		must(t, a.Release(ctx))
+		must(t, b.Release(ctx))
+		w := <-written
+		r := get(t)(other.Downgrade(ctx, w))
+		c := get(t)(m.Read(ctx))
+		must(t, r.Release(ctx))
+		must(t, c.Release(ctx))
+	})
+}
+
+func TestSemaphore(t *testing.T) {
+	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
+		ctx := within(t)
+		var inside, most atomic.Int32
+		done := make(chan struct{})
+		for range 8 {
+			p := open(t, zs)
+			go func() {
+				defer func() { done <- struct{}{} }()
+				l, err := lock.NewSemaphore(p, "/s", 3).Acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				most.Store(max(most.Load(), inside.Add(1)))
+				time.Sleep(time.Second)
+				inside.Add(-1)
+				if err := l.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		for range 8 {
+			<-done
+		}
+		if most.Load() != 3 {
+			t.Errorf("%d leases were held at a time", most.Load())
+		}
+	})
+}
+
+func TestExpiryEndsALock(t *testing.T) {
+	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
+		ctx := within(t)
+		p := open(t, zs)
+		m := lock.NewMutex(p, "/l")
+		l := get(t)(m.Acquire(ctx))
+		zs.ExpireSession(p.session(t))
+		<-l.Done()
+		if !errors.Is(l.Err(), lock.ErrLost) {
+			t.Errorf("the lease ended with %v", l.Err())
+		}
+		again := get(t)(m.Acquire(ctx)) // in a new session
+		if again.Token() <= l.Token() {
+			t.Errorf("token %d after %d", again.Token(), l.Token())
+		}
+		must(t, again.Release(ctx))
+		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release of a lost lock: %v", err)
+		}
+	})
+}
+
+// A waiter whose session expires queues again, in the next one.
+func TestExpiryOfAWaiter(t *testing.T) {
+	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
+		ctx := within(t)
+		holder := get(t)(lock.NewMutex(open(t, zs), "/l").Acquire(ctx))
+		p := open(t, zs)
+		waiting := make(chan *lock.Lease)
+		go func() { waiting <- get(t)(lock.NewMutex(p, "/l").Acquire(ctx)) }()
+		synctest.Wait()
+		zs.ExpireSession(p.session(t))
+		time.Sleep(time.Minute)
+		if n := len(children(zs, "/l")); n != 2 {
+			t.Errorf("%d in line", n)
+		}
+		must(t, holder.Release(ctx))
+		must(t, (<-waiting).Release(ctx))
+	})
+}
+
+func TestDisconnect(t *testing.T) {
+	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
+		ctx := within(t)
+		for _, policy := range []recipes.LossPolicy{recipes.LostBeforeExpiry, recipes.LostOnDisconnect, recipes.LostOnExpiry} {
+			p := open(t, zs)
+			l := get(t)(lock.NewMutex(p, "/l", lock.WithLossPolicy(policy)).Acquire(ctx))
+			zs.DropConnection(p.session(t))
+			time.Sleep(time.Minute)
+			if lost := l.Err() != nil; lost != (policy == recipes.LostOnDisconnect) || closed(l.Done()) != lost {
+				t.Errorf("policy %d: %v", policy, l.Err())
+			}
+			if l.Err() != nil {
+				_ = l.Release(ctx)
+				continue
+			}
+			must(t, l.Release(ctx))
+		}
+	})
+}
+
+// What is held must be told to be lost before the server lets another have it.
+func TestLeaseEndsBeforeTheSession(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		p := open(t, zs)
+		held := get(t)(lock.NewMutex(p, "/l").Acquire(ctx))
+		if left := time.Until(held.Deadline()); left < sessionTimeout/3 || left > sessionTimeout*2/3+time.Second {
+			t.Errorf("%v left of %v", left, sessionTimeout)
+		}
+		release := p.net.hold()
+		second := get(t)(lock.NewMutex(ours(t, zs), "/l").Acquire(ctx))
+		if !closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
+			t.Errorf("another holds the lock, and the first was told %v", held.Err())
+		}
+		release()
+		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release of a lost lock: %v", err)
+		}
+		must(t, second.Release(ctx))
+	})
+}
+
+func TestLocksAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for name, acquire := range map[string]func(recipes.Conn) func(context.Context) (*lock.Lease, error){
+		"mutex": func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewMutex(c, "/l").Acquire },
+		"write": func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewRWMutex(c, "/l").Write },
+		"semaphore": func(c recipes.Conn) func(context.Context) (*lock.Lease, error) {
+			return lock.NewSemaphore(c, "/l", 1).Acquire
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps.EachOver(t, overGozk, nil, func(e *steps.Env) { atStep(e, acquire) })
+		})
+	}
+}
+
+// atStep has a disturbed contender wait for another, and fails unless others can
+// go on afterwards.
+func atStep(e *steps.Env, acquire func(recipes.Conn) func(context.Context) (*lock.Lease, error)) {
+	other := acquire(recipes.On(e.Other))
+	holder, err := other(e.Bounded())
+	if err != nil {
+		e.Fatal(err)
+	}
+	go func() {
+		time.Sleep(time.Second)
+		_ = holder.Release(e.Bounded())
+	}()
+	l, err := acquire(e.Conn)(e.Ctx)
+	switch {
+	case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
+		e.Error("two hold the lock")
+	case err == nil:
+		_ = l.Release(e.Ctx)
+	case !e.Canceled():
+		e.Errorf("acquire: %v", err)
+	}
+	<-holder.Done()
+	next, err := other(e.Bounded())
+	if err != nil {
+		e.Fatalf("nobody can have the lock afterwards: %v", err)
+	}
+	if err := next.Release(e.Bounded()); err != nil {
+		e.Error(err)
+	}
+	time.Sleep(5 * time.Second) // for what is done in the background
+	synctest.Wait()
+	if left := e.Server.Ephemerals(); len(left) != 0 {
+		e.Errorf("left behind: %v", left)
+	}
+}
