@@ -176,10 +176,8 @@ func owned(p *path, i int, all bounds) {
 	if rec == nil {
 		return
 	}
-	for _, w := range p.deletes {
-		if w.open() || w.zxid > in.last && w.zxid <= gone {
-			return
-		}
+	if p.openDeletes() > 0 || p.deletedIn(in.last, gone) {
+		return
 	}
 	b.ends(gone, rec)
 }

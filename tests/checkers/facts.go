@@ -1,9 +1,9 @@
 package checkers
 
 import (
+	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -11,23 +11,23 @@ import (
 // facts holds all statements about every path against each other: there has to
 // be one history of each znode that explains every reply of every server.
 func facts(x *index, _ *Options, r *Result) {
-	points, nodes := 0, 0
+	nodes := 0
 	for _, name := range x.names {
 		p := x.paths[name]
-		points += len(p.points)
 		nodes += len(p.lives)
 		f := &factCheck{x: x, r: r, p: p}
 		f.existence()
 		f.odd()
 		f.origins()
 		f.ends()
+		f.blind()
 		for _, in := range p.lives {
 			f.versions(in)
 			f.children(in)
 		}
 	}
 	listings(x, r)
-	r.count(points, "statements")
+	r.count(x.statements, "statements")
 	r.count(nodes, "znodes")
 	r.count(len(x.names), "paths")
 }
@@ -74,11 +74,10 @@ func (f *factCheck) odd() {
 // openCreates counts the creates of this path of which nobody knows whether they
 // were executed.
 func (f *factCheck) openCreates() int {
-	n := 0
-	for _, w := range f.x.openCreates {
-		if w.path == f.p.name || w.seq && strings.HasPrefix(f.p.name, w.path) {
-			n++
-		}
+	const digits = 10 // of the number at the end of a sequential znode's name
+	n := f.x.openCreates[f.p.name]
+	if l := len(f.p.name) - digits; l > 0 {
+		n += f.x.openCreates[f.p.name[:l]]
 	}
 	return n
 }
@@ -113,12 +112,7 @@ func (f *factCheck) wrote(zxid int64, kind proto.Op) bool {
 // ends: what was there and is not any more, somebody has deleted. Ephemerals go
 // with their sessions and containers when they are empty.
 func (f *factCheck) ends() {
-	open := 0
-	for _, w := range f.p.deletes {
-		if w.open() {
-			open++
-		}
-	}
+	open := f.p.openDeletes()
 	for i, in := range f.p.lives {
 		next := int64(math.MaxInt64)
 		var rec record
@@ -128,7 +122,7 @@ func (f *factCheck) ends() {
 		if a := f.p.absentIn(in.last, next); a != nil {
 			next, rec = a.zxid, a.rec
 		}
-		if rec == nil || in.owner != 0 || f.p.container || f.deletedIn(in.last, next) {
+		if rec == nil || in.owner != 0 || f.p.container || f.p.deletedIn(in.last, next) {
 			continue
 		}
 		if open--; open < 0 {
@@ -138,20 +132,10 @@ func (f *factCheck) ends() {
 	}
 }
 
-// deletedIn reports whether a delete is known in (after, upTo].
-func (f *factCheck) deletedIn(after, upTo int64) bool {
-	return slices.ContainsFunc(f.p.deletes, func(w *write) bool { return w.zxid > after && w.zxid <= upTo })
-}
-
 // versions: the data of a znode change with the writes that are known, and with
 // no others; the version counts them.
 func (f *factCheck) versions(in *incarnation) {
-	open, missing := 0, 0
-	for _, w := range f.p.sets {
-		if w.open() || w.stat == nil {
-			open++
-		}
-	}
+	missing := 0
 	for i, v := range in.data {
 		f.author(in, v)
 		if i == 0 {
@@ -167,30 +151,38 @@ func (f *factCheck) versions(in *incarnation) {
 		}
 		missing += int(v.number-old.number) - 1
 	}
-	for _, w := range f.p.sets {
-		if w.done() && w.stat != nil && w.version >= 0 && w.stat.Version != w.version+1 && w.stat.Czxid == in.czxid {
+	for _, w := range f.p.sets[in.czxid] {
+		if w.version >= 0 && w.stat.Version != w.version+1 {
 			f.violation("a setData that expected version %d made version %d", w.op, in.rec, w.version, w.stat.Version)
 		}
-		if w.done() && w.stat != nil {
-			missing -= f.twice(w, in)
-		}
-		if v := spanOver(in.data, w.zxid); v != nil && w.done() && w.stat == nil {
-			f.violation("mzxid %#x is still seen at zxid %#x, though it was written at %#x", v.rec, w.op, v.from, v.last, w.zxid)
-		}
+		missing -= twice(w, in)
 	}
-	if missing > open {
-		f.violation("the versions of the znode of czxid %#x count %d writes that nobody has made (%d are without a reply)", in.rec, in.data[0].rec, in.czxid, missing, open)
+	if missing > f.p.opens {
+		f.violation("the versions of the znode of czxid %#x count %d writes that nobody has made (%d are without a reply)", in.rec, in.data[0].rec, in.czxid, missing, f.p.opens)
+	}
+}
+
+// blind: data are not seen any more when a request without a reply, which is
+// known to have been executed, has replaced them.
+func (f *factCheck) blind() {
+	for _, w := range f.p.blind {
+		if in := f.p.before(w.zxid - 1); in != nil {
+			if v := spanOver(in.data, w.zxid); v != nil {
+				f.violation("mzxid %#x is still seen at zxid %#x, though it was written at %#x", v.rec, w.op, v.from, v.last, w.zxid)
+			}
+		}
 	}
 }
 
 // twice is 1 for a write that another of the same multi has replaced at once:
 // its version is in no state.
-func (f *factCheck) twice(w *write, in *incarnation) int {
-	if w.stat.Czxid != in.czxid {
-		return 0
-	}
-	for _, v := range in.data {
-		if v.from == w.zxid && v.number == w.stat.Version {
+func twice(w *write, in *incarnation) int {
+	first, _ := slices.BinarySearchFunc(in.data, w.zxid, func(v *version, z int64) int { return cmp.Compare(v.from, z) })
+	for _, v := range in.data[first:] {
+		if v.from != w.zxid {
+			break
+		}
+		if v.number == w.stat.Version {
 			return 0
 		}
 	}
@@ -234,22 +226,31 @@ func (f *factCheck) children(in *incarnation) {
 			}
 		}
 	}
-	for _, z := range f.x.kidChanges[f.p.name] {
+	for _, z := range writesIn(f.x.kidChanges[f.p.name], in.czxid, in.last) {
 		if v := spanOver(in.kids, z.zxid); v != nil {
 			f.violation("pzxid %#x is still seen at zxid %#x, though its children changed at %#x", v.rec, z.op, v.from, v.last, z.zxid)
 		}
 	}
 }
 
-// spanOver returns the version that is said to have lasted through zxid, which
-// began before and did not end there.
-func spanOver(list []*version, zxid int64) *version {
-	for _, v := range list {
-		if v.from < zxid && zxid <= v.last {
-			return v
-		}
+// writesIn returns those of a list, which is sorted by zxid, in (after, upTo].
+func writesIn(list []*write, after, upTo int64) []*write {
+	at := func(z int64) int {
+		i, _ := slices.BinarySearchFunc(list, z+1, func(w *write, z int64) int { return cmp.Compare(w.zxid, z) })
+		return i
 	}
-	return nil
+	return list[at(after):max(at(after), at(upTo))]
+}
+
+// spanOver returns the version that is said to have lasted through zxid, which
+// began before and did not end there. Versions that overlap are reported for
+// that: it looks at the latest alone.
+func spanOver(list []*version, zxid int64) *version {
+	i, _ := slices.BinarySearchFunc(list, zxid, func(v *version, z int64) int { return cmp.Compare(v.from, z) })
+	if i == 0 || list[i-1].last < zxid {
+		return nil
+	}
+	return list[i-1]
 }
 
 // listings: a list of children shows every child that is known to exist at its
@@ -281,14 +282,17 @@ func (x *index) conclude() {
 			x.first = min(x.first, o.Zxid)
 		}
 	}
-	x.kidChanges = make(map[string][]*write)
+	x.kidChanges, x.openCreates = make(map[string][]*write), make(map[string]int)
 	for _, w := range x.writes {
 		if w.kind == proto.OpCreate2 && w.open() {
-			x.openCreates = append(x.openCreates, w)
+			x.openCreates[w.path]++
 		}
 		if w.done() && w.kind != proto.OpSetData {
 			parent := proto.Parent(w.path)
 			x.kidChanges[parent] = append(x.kidChanges[parent], w)
 		}
+	}
+	for _, list := range x.kidChanges {
+		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.zxid, b.zxid) })
 	}
 }

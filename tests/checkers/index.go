@@ -11,7 +11,7 @@ import (
 )
 
 // index is a history arranged for the checkers. It is built once, and only read
-// afterwards.
+// afterwards, but for what a life arranges when it is first asked.
 type index struct {
 	h           *history.History
 	conns       []*connection   // by number
@@ -22,10 +22,11 @@ type index struct {
 	byZxid      map[int64][]*write    // those whose transaction is known
 	ops         map[int64]*history.Op // by the zxid of the transaction, refused ones too
 	paths       map[string]*path
-	names       []string // of paths, sorted
-	first       int64    // the lowest zxid of a reply: what is older, others did
-	openCreates []*write
-	kidChanges  map[string][]*write // known to have changed the children of a path
+	names       []string            // of paths, sorted
+	first       int64               // the lowest zxid of a reply: what is older, others did
+	statements  int                 // about paths
+	openCreates map[string]int      // by path, those of sequential znodes by the beginning of it
+	kidChanges  map[string][]*write // known to have changed the children of a path, by zxid
 }
 
 // connection is what happened on one connection.
@@ -51,7 +52,9 @@ type life struct {
 	timeout history.Time
 	conns   []*connection // as attached
 	changes []*history.Session
-	closed  *history.Op // the request that closed it, nil if there was none
+	closed  *history.Op             // the first request to close it, nil if there was none
+	answers []answer                // that show that it lived, by Call; made when first asked for
+	deletes map[string]history.Time // when it first asked to delete a znode; made with them
 }
 
 func newIndex(h *history.History) *index {
@@ -109,7 +112,7 @@ func (x *index) connect() {
 		l := x.life(c.session)
 		l.conns = append(l.conns, c)
 		for _, o := range c.ops {
-			if o.Op == proto.OpCloseSession {
+			if o.Op == proto.OpCloseSession && (l.closed == nil || o.Call < l.closed.Call) {
 				l.closed = o
 			}
 		}

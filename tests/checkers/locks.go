@@ -73,31 +73,55 @@ func (x *index) told(lock string, holds []*history.Hold, r *Result) {
 	}
 }
 
-// givesBack is when the holder began to give the lock back.
-func (x *index) givesBack(h *history.Hold) history.Time {
-	at := history.Time(math.MaxInt64)
-	for _, c := range x.life(h.Session).conns {
+// answer is a request that was answered as those of a session that lives.
+type answer struct {
+	call history.Time
+	rec  record
+}
+
+// index arranges what a life's holds are compared with.
+func (l *life) index() {
+	if l.deletes != nil {
+		return
+	}
+	l.deletes = make(map[string]history.Time)
+	for _, c := range l.conns {
+		if a := c.attach; a != nil && a.Change == history.Attached {
+			l.answers = append(l.answers, answer{a.Call, a})
+		}
 		for _, o := range c.ops {
-			if o.Op == proto.OpCloseSession || o.Op == proto.OpDelete && o.Path == h.Node {
-				at = min(at, o.Call)
+			if o.Answered() && o.Code != proto.ErrSessionExpired {
+				l.answers = append(l.answers, answer{o.Call, o})
+			}
+			if at, known := l.deletes[o.Path]; o.Op == proto.OpDelete && (!known || o.Call < at) {
+				l.deletes[o.Path] = o.Call
 			}
 		}
+	}
+	slices.SortStableFunc(l.answers, func(a, b answer) int { return cmp.Compare(a.call, b.call) })
+}
+
+// givesBack is when the holder began to give the lock back.
+func (x *index) givesBack(h *history.Hold) history.Time {
+	l := x.life(h.Session)
+	l.index()
+	at := history.Time(math.MaxInt64)
+	if l.closed != nil {
+		at = l.closed.Call
+	}
+	if deleted, ok := l.deletes[h.Node]; ok {
+		at = min(at, deleted)
 	}
 	return at
 }
 
-// answeredIn returns a request that was sent from one time on and before another,
-// and answered as those of a session that lives.
+// answeredIn returns the first request that was sent from one time on and before
+// another, and answered as those of a session that lives.
 func (l *life) answeredIn(from, before history.Time) record {
-	for _, c := range l.conns {
-		if a := c.attach; a != nil && a.Change == history.Attached && a.Call >= from && a.Call < before {
-			return a
-		}
-		for _, o := range c.ops {
-			if o.Answered() && o.Code != proto.ErrSessionExpired && o.Call >= from && o.Call < before {
-				return o
-			}
-		}
+	l.index()
+	i, _ := slices.BinarySearchFunc(l.answers, from, func(a answer, t history.Time) int { return cmp.Compare(a.call, t) })
+	if i == len(l.answers) || l.answers[i].call >= before {
+		return nil
 	}
-	return nil
+	return l.answers[i].rec
 }

@@ -12,17 +12,19 @@ import (
 // path is everything that was said about a path.
 type path struct {
 	name      string
-	container bool // somebody asked for a container there
-	points    []point
-	listings  []listing // of its children
+	container bool             // somebody asked for a container there
+	points    []point          // until they are arranged; those of lists of children are not among them
+	listings  []listing        // of its children, by zxid
+	children  map[string]*path // those that are on some list, by their last name
 
 	lives   []*incarnation // by czxid
 	absent  []point        // by zxid: there was no znode
-	present []point        // by zxid: there was one, and no more is known
-	odd     []point        // of present, those that no incarnation explains
+	odd     []point        // there was one, no more is known, and no incarnation explains it
 	creates []*write
-	sets    []*write
-	deletes []*write
+	sets    map[int64][]*write // those whose answer has a stat, by its czxid
+	blind   []*write           // other sets that are known
+	opens   int                // sets of which nobody knows whether they were executed
+	deletes []*write           // those that are known first, by zxid, then those that are open
 }
 
 // point is what one reply says about a path in the state of one zxid.
@@ -92,6 +94,7 @@ func (x *index) see(name string, p point) {
 	}
 	at := x.path(name)
 	at.points = append(at.points, p)
+	x.statements++
 	if p.data != nil && p.stat != nil {
 		x.seen(name, *p.data, p.stat.Mzxid)
 	}
@@ -123,7 +126,7 @@ func (x *index) observe() {
 			p.creates = append(p.creates, w)
 			p.container = p.container || w.mode == proto.ModeContainer
 		case proto.OpSetData:
-			p.sets = append(p.sets, w)
+			p.takeSet(w)
 		case proto.OpDelete:
 			p.deletes = append(p.deletes, w)
 		}
@@ -134,7 +137,24 @@ func (x *index) observe() {
 	for _, p := range x.paths {
 		p.arrange()
 	}
+	x.listed()
 	x.unlisted()
+}
+
+// takeSet notes a setData that was executed or may have been.
+func (p *path) takeSet(w *write) {
+	switch {
+	case w.open():
+		p.opens++
+	case w.stat == nil:
+		p.opens++
+		p.blind = append(p.blind, w)
+	default:
+		if p.sets == nil {
+			p.sets = make(map[int64][]*write)
+		}
+		p.sets[w.stat.Czxid] = append(p.sets[w.stat.Czxid], w)
+	}
 }
 
 // whole reports whether a State is of one zxid.
@@ -179,10 +199,36 @@ func (x *index) observeOp(o *history.Op) {
 
 // list notes the children that a reply shows.
 func (x *index) list(o *history.Op) {
+	if under(o.Path, "/zookeeper") || o.Zxid <= 0 {
+		return
+	}
+	names := o.Children
+	if !slices.IsSorted(names) {
+		names = slices.Sorted(slices.Values(names))
+	}
 	p := x.path(o.Path)
-	p.listings = append(p.listings, listing{zxid: o.Zxid, names: slices.Sorted(slices.Values(o.Children)), rec: o})
-	for _, name := range o.Children {
-		x.see(strings.TrimSuffix(o.Path, "/")+"/"+name, point{zxid: o.Zxid, exists: true, rec: o})
+	p.listings = append(p.listings, listing{zxid: o.Zxid, names: names, rec: o})
+	if p.children == nil {
+		p.children = make(map[string]*path)
+	}
+	for _, name := range names {
+		if p.children[name] == nil {
+			p.children[name] = x.path(strings.TrimSuffix(o.Path, "/") + "/" + name)
+		}
+	}
+}
+
+// listed takes from every list of children that they exist. Lists are most of
+// what a long history says, so what they say is not kept as points: it goes into
+// the incarnations at once.
+func (x *index) listed() {
+	for _, dir := range x.paths {
+		for _, l := range dir.listings {
+			x.statements += len(l.names)
+			for _, name := range l.names {
+				dir.children[name].there(point{zxid: l.zxid, exists: true, rec: l.rec})
+			}
+		}
 	}
 }
 
@@ -245,12 +291,14 @@ func (x *index) observeWrite(o *history.Op, p *history.Part) {
 // arrange sorts the points into incarnations and absences.
 func (p *path) arrange() {
 	byCzxid := make(map[int64]*incarnation)
+	data, kids := make(versions), make(versions)
+	var present []point
 	for _, pt := range p.points {
 		switch {
 		case !pt.exists:
 			p.absent = append(p.absent, pt)
 		case pt.stat == nil:
-			p.present = append(p.present, pt)
+			present = append(present, pt)
 		default:
 			in := byCzxid[pt.stat.Czxid]
 			if in == nil {
@@ -259,29 +307,36 @@ func (p *path) arrange() {
 				p.lives = append(p.lives, in)
 			}
 			in.extend(pt.zxid, pt.rec)
-			in.data = addVersion(in.data, pt.stat.Mzxid, pt.stat.Version, pt)
-			in.kids = addVersion(in.kids, pt.stat.Pzxid, pt.stat.Cversion, pt)
+			in.data = data.add(in.data, in, pt.stat.Mzxid, pt.stat.Version, pt)
+			in.kids = kids.add(in.kids, in, pt.stat.Pzxid, pt.stat.Cversion, pt)
 		}
 	}
-	byZxid := func(a, b point) int { return cmp.Compare(a.zxid, b.zxid) }
-	slices.SortStableFunc(p.absent, byZxid)
-	slices.SortStableFunc(p.present, byZxid)
+	p.points = nil
+	slices.SortStableFunc(p.absent, func(a, b point) int { return cmp.Compare(a.zxid, b.zxid) })
 	slices.SortFunc(p.lives, func(a, b *incarnation) int { return cmp.Compare(a.czxid, b.czxid) })
 	for _, in := range p.lives {
 		sortVersions(in.data)
 		sortVersions(in.kids)
 	}
-	for _, pt := range p.present {
-		in := p.before(pt.zxid)
-		switch {
-		case in != nil && pt.zxid <= in.last:
-		case in != nil && p.absentIn(in.last, pt.zxid) == nil:
-			in.extend(pt.zxid, pt.rec)
-		default:
-			p.odd = append(p.odd, pt)
-		}
+	for _, pt := range present {
+		p.there(pt)
 	}
 	slices.SortFunc(p.listings, func(a, b listing) int { return cmp.Compare(a.zxid, b.zxid) })
+	slices.SortStableFunc(p.deletes, func(a, b *write) int { return cmp.Compare(a.order(), b.order()) })
+}
+
+// there takes a statement that there was a znode, and no more: that of the
+// incarnation before it has lasted until then, if nothing is between. It does
+// not matter in which order such statements are taken.
+func (p *path) there(pt point) {
+	in := p.before(pt.zxid)
+	switch {
+	case in != nil && pt.zxid <= in.last:
+	case in != nil && p.absentIn(in.last, pt.zxid) == nil:
+		in.extend(pt.zxid, pt.rec)
+	default:
+		p.odd = append(p.odd, pt)
+	}
 }
 
 // unlisted notes for every incarnation the first list of children that lacks it
@@ -316,17 +371,24 @@ func sortVersions(list []*version) {
 	})
 }
 
-// addVersion notes that a point shows the version of a zxid. Two numbers for one
-// zxid stay two versions, which contradict each other.
-func addVersion(list []*version, zxid int64, number int32, pt point) []*version {
-	var v *version
-	for i := len(list) - 1; i >= 0 && v == nil; i-- {
-		if list[i].from == zxid && list[i].number == number {
-			v = list[i]
-		}
-	}
+// versionKey is what makes a version one: two numbers for one zxid stay two
+// versions, which contradict each other.
+type versionKey struct {
+	in     *incarnation
+	zxid   int64
+	number int32
+}
+
+// versions finds those that are known while points are arranged.
+type versions map[versionKey]*version
+
+// add notes that a point shows the version of a zxid.
+func (vs versions) add(list []*version, in *incarnation, zxid int64, number int32, pt point) []*version {
+	key := versionKey{in, zxid, number}
+	v := vs[key]
 	if v == nil {
 		v = &version{span: span{from: zxid}, number: number}
+		vs[key] = v
 		list = append(list, v)
 	}
 	v.extend(pt.zxid, pt.rec)
@@ -364,4 +426,19 @@ func (p *path) absentIn(after, upTo int64) *point {
 		return &p.absent[i]
 	}
 	return nil
+}
+
+// deletedIn reports whether a delete is known in (after, upTo].
+func (p *path) deletedIn(after, upTo int64) bool {
+	i, _ := slices.BinarySearchFunc(p.deletes, after+1, func(w *write, z int64) int { return cmp.Compare(w.order(), z) })
+	return i < len(p.deletes) && p.deletes[i].done() && p.deletes[i].zxid <= upTo
+}
+
+// openDeletes counts those of which nobody knows whether they were executed.
+func (p *path) openDeletes() int {
+	n := 0
+	for i := len(p.deletes) - 1; i >= 0 && !p.deletes[i].done(); i-- {
+		n++
+	}
+	return n
 }

@@ -78,17 +78,20 @@ func (c *connection) skipped(x *index, r *Result, sent int, o *history.Op) {
 // leftBehind checks that a request without a reply that turned out to be
 // executed was so before the session had its next reply elsewhere.
 func (l *life) leftBehind(x *index, r *Result) {
-	for i, c := range l.conns {
+	var later *connection // of those behind, the one that began with the lowest zxid
+	var first *history.Op // the reply that showed it
+	for i := len(l.conns) - 1; i >= 0; i-- {
+		c := l.conns[i]
 		for _, o := range c.ops {
-			if o.Answered() || len(x.byOp[o]) == 0 || !x.byOp[o][0].done() {
+			if o.Answered() || first == nil || len(x.byOp[o]) == 0 || !x.byOp[o][0].done() {
 				continue
 			}
-			for _, later := range l.conns[i+1:] {
-				if f := later.firstReply(); f != nil && f.Zxid < x.byOp[o][0].zxid {
-					r.violation(x, []record{o, later.attach, f}, "session %#x: a request of connection %d was executed as zxid %#x, after connection %d had shown zxid %#x", l.id, c.id, x.byOp[o][0].zxid, later.id, f.Zxid)
-					break
-				}
+			if zxid := x.byOp[o][0].zxid; first.Zxid < zxid {
+				r.violation(x, []record{o, later.attach, first}, "session %#x: a request of connection %d was executed as zxid %#x, after connection %d had shown zxid %#x", l.id, c.id, zxid, later.id, first.Zxid)
 			}
+		}
+		if f := c.firstReply(); f != nil && (first == nil || f.Zxid < first.Zxid) {
+			later, first = c, f
 		}
 	}
 }

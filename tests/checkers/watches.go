@@ -1,7 +1,9 @@
 package checkers
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/history"
@@ -360,12 +362,14 @@ func (p *path) unchanged(from, to int64, of func(*incarnation) []*version) recor
 	if p == nil {
 		return nil
 	}
-	for _, in := range p.lives {
-		for _, v := range of(in) {
-			if v.from <= from && v.last >= to {
-				return v.rec
-			}
-		}
+	in := p.before(from)
+	if in == nil {
+		return nil
 	}
-	return nil
+	list := of(in)
+	i, _ := slices.BinarySearchFunc(list, from+1, func(v *version, z int64) int { return cmp.Compare(v.from, z) })
+	if i == 0 || list[i-1].last < to {
+		return nil
+	}
+	return list[i-1].rec
 }

@@ -1,6 +1,7 @@
 package checkers
 
 import (
+	"math"
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
@@ -27,6 +28,14 @@ func (w *write) done() bool { return w.zxid != 0 }
 
 // open reports whether nobody knows whether it was executed.
 func (w *write) open() bool { return w.zxid == 0 && !w.op.Answered() }
+
+// order is the zxid, and behind all of them if none is known.
+func (w *write) order() int64 {
+	if !w.done() {
+		return math.MaxInt64
+	}
+	return w.zxid
+}
 
 // takeWrites takes all writes out of the requests.
 func (x *index) takeWrites() {

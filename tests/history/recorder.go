@@ -164,6 +164,7 @@ func (r *Recorder) Flush() error {
 // of a program that was killed, is left out.
 func Read(r io.Reader) (*History, error) {
 	h := &History{}
+	names := make(map[string]string) // a name is on thousands of lists of children
 	dec := json.NewDecoder(bufio.NewReaderSize(r, 1<<20))
 	for n := 1; ; n++ {
 		var l line
@@ -175,6 +176,19 @@ func Read(r io.Reader) (*History, error) {
 			return nil, fmt.Errorf("history: record %d: %w", n, err)
 		case !h.add(&l):
 			return nil, fmt.Errorf("history: record %d is of no known kind", n)
+		case l.Op != nil:
+			share(l.Op.Children, names)
+		}
+	}
+}
+
+// share replaces strings by equal ones that are known already.
+func share(list []string, known map[string]string) {
+	for i, s := range list {
+		if k, ok := known[s]; ok {
+			list[i] = k
+		} else {
+			known[s] = s
 		}
 	}
 }

@@ -1,0 +1,51 @@
+package checkers_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/checkers"
+	"github.com/zkgo/zkgo/tests/history"
+)
+
+// Everything that a checker goes through grows in a long run: the versions of a
+// znode, the lives of a name, the turns in a queue, the changes of a list of
+// children. A checker that looks at one list for every record of another is
+// done here in minutes, and not in a second or two.
+func TestALongHistory(t *testing.T) {
+	t.Parallel()
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 2_000
+	}
+	m := newMade()
+	zxid := int64(1)
+	next := func() int64 { zxid++; return zxid }
+	// An ephemeral znode, so that the search for an order leaves it alone: that is
+	// not for one register with as many accesses.
+	born := next()
+	m.on(1, ephemeral("/r", "1.0", born, 1))
+	for i := range rounds {
+		client := 1 + i%2
+		at := next()
+		st := owned(stat(born, at, int32(i+1)), 1)
+		m.on(client, history.Op{Op: proto.OpSetData, Path: "/r", Value: fmt.Sprintf("%d.%d", client, i+1), Version: int32(i), Zxid: at, Stat: st})
+		began := next()
+		name := fmt.Sprintf("n-%010d", i)
+		o := sequential("/l/n-", "/l/"+name, began)
+		o.Mode, o.Stat = proto.ModeEphemeralSequential, owned(o.Stat, int64(client))
+		m.on(client, o)
+		m.on(3, history.Op{Op: proto.OpGetChildren2, Path: "/l", Children: []string{name}, Zxid: began, Stat: parent(1, began, int32(2*i+1))})
+		from := m.now
+		m.on(client, history.Op{Op: proto.OpGetData, Path: "/r", Data: fmt.Sprintf("%d.%d", client, i+1), Zxid: began, Stat: st})
+		m.h.Holds = append(m.h.Holds, &history.Hold{Client: client, Conn: client, Session: int64(client), Lock: "/l", Node: "/l/" + name, Czxid: began, From: from, To: m.now})
+		m.on(client, history.Op{Op: proto.OpDelete, Path: "/l/" + name, Version: -1, Zxid: next()})
+		m.on(3, create("/e", fmt.Sprintf("3.%d", i), next()))
+		m.on(3, history.Op{Op: proto.OpDelete, Path: "/e", Version: -1, Zxid: next()})
+	}
+	v := checkers.Check(&m.h, checkers.Options{})
+	if !v.OK() || v.Count("locks", "holds") != rounds || v.Count("facts", "znodes") < 2*rounds {
+		t.Error(v)
+	}
+}
