@@ -3,6 +3,7 @@ package checkers_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/checkers"
@@ -47,5 +48,27 @@ func TestALongHistory(t *testing.T) {
 	v := checkers.Check(&m.h, checkers.Options{})
 	if !v.OK() || v.Count("locks", "holds") != rounds || v.Count("facts", "znodes") < 2*rounds {
 		t.Error(v)
+	}
+}
+
+// TestAHardRegister: one register whose order takes for ever to find does not
+// take the time of those behind it.
+func TestAHardRegister(t *testing.T) {
+	t.Parallel()
+	m := newMade()
+	m.on(1, create("/a", "1.0", 10))
+	for i := range 40 { // any order of these
+		m.on(2+i, lost(setTo("/a", fmt.Sprintf("%d.1", 2+i), 10, 0, 0)))
+	}
+	for i := range 12 { // shows none of them
+		at := int64(20 + 2*i)
+		m.on(1, syncTo(at), read("/a", fmt.Sprintf("nobody.%d", i), at, 10, at, int32(20+i)))
+	}
+	m.on(1, create("/b", "1.1", 90), setTo("/b", "1.2", 90, 91, 1), setTo("/b", "1.3", 90, 92, 3))
+	v := checkers.Check(&m.h, checkers.Options{Search: 2 * time.Second})
+	for _, r := range v.Results {
+		if r.Checker == "registers" && (len(r.Undecided) != 1 || len(r.Violations) != 1) {
+			t.Errorf("a violation in /b, and no time for /a:\n%s", v)
+		}
 	}
 }
