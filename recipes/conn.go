@@ -76,6 +76,14 @@ type RecursiveWatcher interface {
 	WatchRecursive(ctx context.Context, path string) (Watch, error)
 }
 
+// TTLCreator is a [Session] that can create znodes with a time to live.
+type TTLCreator interface {
+	// CreateTTL creates a persistent znode that a server deletes when it has no
+	// children and was not written for ttl, a positive whole number of milliseconds.
+	// It fails with [client.ErrUnimplemented] where the server has none.
+	CreateTTL(ctx context.Context, path string, data []byte, ttl time.Duration, acl []client.ACL) (string, error)
+}
+
 // Hold tells when a session can no longer be relied on.
 type Hold interface {
 	// Done is closed when the session may have ended.

@@ -12,6 +12,7 @@
 //	recipes/cache     node, children and tree cache
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
+//	recipes/node      znodes that are kept in existence, groups and their members
 //
 // # Rules
 //

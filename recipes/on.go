@@ -55,6 +55,11 @@ func (s *session) Create(ctx context.Context, path string, data []byte, mode Mod
 	return created, err
 }
 
+// CreateTTL makes it a [TTLCreator].
+func (s *session) CreateTTL(ctx context.Context, path string, data []byte, ttl time.Duration, acl []client.ACL) (string, error) {
+	return s.writes.Create(ctx, path, data, append(createOptions(Persistent, acl), client.WithTTL(ttl))...)
+}
+
 func createOptions(mode Mode, acl []client.ACL) []client.CreateOption {
 	opts := []client.CreateOption{mode.flags()}
 	if acl != nil {

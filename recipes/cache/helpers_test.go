@@ -171,3 +171,49 @@ func (s countingSession) ChildrenW(ctx context.Context, path string) ([]string, 
 	defer s.enter()()
 	return s.Session.ChildrenW(ctx, path)
 }
+
+// tardy is a Conn whose answers reach the caller late and out of order, as they may
+// when goroutines are not run at once.
+type tardy struct {
+	recipes.Conn
+	pause func()
+}
+
+func (c tardy) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := c.Conn.Session(ctx)
+	return tardySession{s, c.pause}, err
+}
+
+type tardySession struct {
+	recipes.Session
+	pause func()
+}
+
+func (s tardySession) WatchRecursive(ctx context.Context, path string) (recipes.Watch, error) {
+	return s.Session.(recipes.RecursiveWatcher).WatchRecursive(ctx, path)
+}
+
+func (s tardySession) Get(ctx context.Context, path string) ([]byte, client.Stat, error) {
+	defer s.pause()
+	return s.Session.Get(ctx, path)
+}
+
+func (s tardySession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
+	defer s.pause()
+	return s.Session.GetW(ctx, path)
+}
+
+func (s tardySession) Children(ctx context.Context, path string) ([]string, client.Stat, error) {
+	defer s.pause()
+	return s.Session.Children(ctx, path)
+}
+
+func (s tardySession) ChildrenW(ctx context.Context, path string) ([]string, client.Stat, recipes.Watch, error) {
+	defer s.pause()
+	return s.Session.ChildrenW(ctx, path)
+}
+
+func (s tardySession) ExistsW(ctx context.Context, path string) (client.Stat, bool, recipes.Watch, error) {
+	defer s.pause()
+	return s.Session.ExistsW(ctx, path)
+}

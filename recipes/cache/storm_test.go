@@ -38,7 +38,8 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 	}
 	cl, writer := zs.Client(t), zs.Client(t)
 	// Little in flight lets reads and events overtake one another.
-	c := cache.NewTree(recipes.On(cl), "/r", append(opts, cache.WithDepth(depth), cache.WithInFlight(1+random.IntN(4)), cache.WithBuffer(20))...)
+	conn := tardy{recipes.On(cl), func() { time.Sleep(time.Duration(rand.IntN(4)*rand.IntN(20)) * time.Millisecond) }}
+	c := cache.NewTree(conn, "/r", append(opts, cache.WithDepth(depth), cache.WithInFlight(1+random.IntN(6)), cache.WithBuffer(20))...)
 	defer c.Close()
 	quick, slow := follow(ctx, c, 0), follow(ctx, c, 50*time.Millisecond)
 	for round := range 3 {

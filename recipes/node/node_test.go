@@ -1,0 +1,267 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/node"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake runs a test with a server in fake time.
+func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func noWatches(t *testing.T, zs *zktest.Server) {
+	t.Helper()
+	synctest.Wait()
+	if w := zs.Watches(); len(w) != 0 {
+		t.Errorf("watches are left: %v", w)
+	}
+}
+
+// kept fails unless a client's session keeps a znode with these data.
+func kept(t *testing.T, zs *zktest.Server, c *client.Client, path, data string) {
+	t.Helper()
+	if !zs.Exists(path) {
+		t.Fatalf("%s is not there", path)
+	}
+	if owner := zs.Ephemerals()[path]; owner != c.Session().ID || zs.Get(path) != data {
+		t.Errorf("%s is %q of session %#x, not %q of %#x", path, zs.Get(path), owner, data, c.Session().ID)
+	}
+}
+
+func TestNodeComesBack(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c := zs.Client(t)
+		n := node.Keep(recipes.On(c), "/a/b/n", []byte("1"))
+		must(t, n.Wait(ctx))
+		kept(t, zs, c, "/a/b/n", "1")
+		zs.Delete("/a")
+		synctest.Wait()
+		kept(t, zs, c, "/a/b/n", "1")
+		n.SetData([]byte("2"))
+		must(t, n.Wait(ctx))
+		kept(t, zs, c, "/a/b/n", "2")
+		zs.ExpireSession(c.Session().ID)
+		time.Sleep(time.Minute)
+		must(t, n.Wait(ctx))
+		kept(t, zs, c, "/a/b/n", "2")
+		zs.DropConnections()
+		n.SetData([]byte("3"))
+		must(t, n.Wait(ctx))
+		kept(t, zs, c, "/a/b/n", "3")
+		n.Close()
+		if zs.Exists("/a/b/n") || n.Exists() || !errors.Is(n.Err(), node.ErrNodeClosed) {
+			t.Errorf("closed: %v, %v", zs.Dump(), n.Err())
+		}
+		noWatches(t, zs)
+	})
+}
+
+// Two of one name: the second waits until the first is gone, and touches nothing.
+func TestSecondWaits(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c1, c2 := zs.Client(t), zs.Client(t)
+		first := node.Keep(recipes.On(c1), "/n", []byte("1"))
+		must(t, first.Wait(ctx))
+		second := node.Keep(recipes.On(c2), "/n", []byte("2"))
+		time.Sleep(time.Minute)
+		kept(t, zs, c1, "/n", "1")
+		if second.Exists() {
+			t.Error("both keep it")
+		}
+		second.SetData([]byte("3"))
+		time.Sleep(time.Minute)
+		kept(t, zs, c1, "/n", "1")
+		first.Close()
+		must(t, second.Wait(ctx))
+		kept(t, zs, c2, "/n", "3")
+		third := node.Keep(recipes.On(c1), "/n", []byte("4"))
+		time.Sleep(time.Minute)
+		third.Close() // must not delete what is another's
+		kept(t, zs, c2, "/n", "3")
+		second.Close()
+		noWatches(t, zs)
+	})
+}
+
+func TestTakeover(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		before, after := zs.Client(t), zs.Client(t)
+		_, err := before.Create(ctx, "/n", []byte("old"), client.Ephemeral)
+		must(t, err)
+		n := node.Keep(recipes.On(after), "/n", []byte("new"), node.WithTakeover())
+		must(t, n.Wait(ctx))
+		kept(t, zs, after, "/n", "new")
+		n.Close()
+	})
+}
+
+func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		zs.Set("/n", "of before")
+		n := node.Keep(recipes.On(zs.Client(t)), "/n", []byte("1"), node.WithMode(recipes.Persistent))
+		must(t, n.Wait(ctx))
+		if zs.Get("/n") != "1" {
+			t.Errorf("it holds %q", zs.Get("/n"))
+		}
+		n.Close()
+		if zs.Exists("/n") {
+			t.Error("it is left")
+		}
+	})
+}
+
+// What the server refuses is tried again, and told to who waits.
+func TestRefusalIsToldAndTriedAgain(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		c := zs.Client(t)
+		zs.FailNext(zktest.Match{Op: proto.OpCreate}, proto.ErrNoAuth)
+		n := node.Keep(recipes.On(c), "/n", nil)
+		short, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := n.Wait(short); !errors.Is(err, client.ErrNoAuth) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("wait: %v", err)
+		}
+		must(t, n.Wait(within(t)))
+		n.Close()
+	})
+}
+
+func TestTTLNode(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		n := node.KeepTTL(recipes.On(zs.Client(t)), "/ttl", []byte("1"), 10*time.Second)
+		must(t, n.Wait(ctx))
+		for range 5 {
+			time.Sleep(9 * time.Second)
+			if !zs.Exists("/ttl/touch") || zs.Get("/ttl") != "1" {
+				t.Fatal("it has gone though it is kept")
+			}
+		}
+		zs.Delete("/ttl")
+		time.Sleep(10 * time.Second)
+		if !zs.Exists("/ttl/touch") {
+			t.Error("it does not come back")
+		}
+		n.Close()
+		if !zs.Exists("/ttl") {
+			t.Error("it has gone at once")
+		}
+		zs.Advance(3 * time.Minute)
+		zs.Advance(3 * time.Minute)
+		if zs.Exists("/ttl") {
+			t.Errorf("it is left:\n%s", zs.Dump())
+		}
+	})
+}
+
+func TestGroup(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(within(t))
+		defer stop()
+		c1, c2 := zs.Client(t), zs.Client(t)
+		g1, g2 := node.NewGroup(recipes.On(c1), "/g"), node.NewGroup(recipes.On(c2), "/g")
+		must(t, g1.Wait(ctx))
+		seen := make(chan string, 20)
+		go func() {
+			for members, err := range g1.Watch(ctx) {
+				if err != nil {
+					break
+				}
+				var list []string
+				for _, id := range slices.Sorted(maps.Keys(members)) {
+					list = append(list, id+"="+string(members[id]))
+				}
+				seen <- strings.Join(list, " ")
+			}
+			close(seen)
+		}()
+		expect := func(want string) {
+			t.Helper()
+			if got := <-seen; got != want {
+				t.Errorf("members %q, not %q", got, want)
+			}
+		}
+		expect("")
+		a := g1.Join("a", []byte("1"))
+		expect("a=1")
+		b := g2.Join("b", []byte("2"))
+		expect("a=1 b=2")
+		b.SetData([]byte("3"))
+		expect("a=1 b=3")
+		a.Close()
+		expect("b=3")
+		b.Close()
+		expect("")
+		g1.Close()
+		for range seen {
+			t.Error("more was seen")
+		}
+		g2.Close()
+		noWatches(t, zs)
+		if name := node.PartyName(); len(name) != 41 || !strings.HasSuffix(name, "__party__") {
+			t.Errorf("party name %q", name)
+		}
+	})
+}
+
+func TestNodeAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		n := node.Keep(e.Conn, "/dir/n", []byte("1"))
+		if err := n.Wait(e.Ctx); err != nil && !e.Canceled() {
+			e.Errorf("wait: %v", err)
+		}
+		synctest.Wait()
+		e.Server.Delete("/dir/n")
+		time.Sleep(time.Minute)
+		n.SetData([]byte("2"))
+		if err := n.Wait(e.Bounded()); err != nil {
+			e.Fatalf("it does not come back: %v", err)
+		}
+		time.Sleep(time.Minute)
+		kept(e.T, e.Server, e.Client, "/dir/n", "2")
+		n.Close()
+		time.Sleep(time.Minute)
+		if e.Server.Exists("/dir/n") {
+			e.Error("it is left")
+		}
+		noWatches(e.T, e.Server)
+	})
+}

@@ -1,0 +1,132 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// touchName is the child whose time to live tells that the keeper is gone.
+const touchName = "touch"
+
+// TTLNode is a znode that outlives its keeper by a time to live: long enough to
+// survive a restart, which an ephemeral znode does not. It is what Curator calls
+// PersistentTtlNode: a container, and in it a child that is written every half of
+// that time. When nobody does so any more the server deletes the child, and then the
+// container. All methods are safe for concurrent use.
+type TTLNode struct {
+	node   *Node
+	conn   recipes.Conn
+	ttl    time.Duration
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	touched time.Time
+	err     error
+}
+
+// KeepTTL returns a TTLNode that keeps the znode at path from now on. ttl is a whole
+// number of milliseconds. It needs a server and a client with such znodes: see
+// [recipes.TTLCreator], and extendedTypesEnabled in the configuration of Apache
+// ZooKeeper.
+func KeepTTL(conn recipes.Conn, path string, data []byte, ttl time.Duration) *TTLNode {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &TTLNode{node: Keep(conn, path, data, WithMode(recipes.Container)), conn: conn, ttl: ttl, cancel: cancel}
+	t.done.Go(func() { t.run(ctx) })
+	return t
+}
+
+// Wait waits until the znode exists, holds the newest data, and its time runs.
+func (t *TTLNode) Wait(ctx context.Context) error {
+	for {
+		if err := t.node.Wait(ctx); err != nil {
+			return err
+		}
+		t.mu.Lock()
+		touched, refused := !t.touched.IsZero(), t.err
+		t.mu.Unlock()
+		if touched {
+			return nil
+		}
+		wait(ctx, nil, pause)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), refused)
+		}
+	}
+}
+
+// SetData replaces the data, as [Node.SetData] does.
+func (t *TTLNode) SetData(data []byte) { t.node.SetData(data) }
+
+// Touched returns when the time to live began to run anew for the last time.
+func (t *TTLNode) Touched() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.touched
+}
+
+// Close ends the keeping and leaves the znode to its time to live.
+func (t *TTLNode) Close() {
+	t.cancel()
+	t.done.Wait()
+	t.node.abandon()
+}
+
+// abandon ends the keeping without a delete.
+func (n *Node) abandon() {
+	n.mu.Lock()
+	n.abandoned = true
+	n.mu.Unlock()
+	n.Close()
+}
+
+// run writes the child in time.
+func (t *TTLNode) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		next := t.ttl / 2
+		err := t.touch(ctx)
+		if err != nil {
+			next = min(next, retryRefused)
+		}
+		t.mu.Lock()
+		if t.err = err; err == nil {
+			t.touched = time.Now()
+		}
+		t.mu.Unlock()
+		if errors.Is(err, client.ErrClosed) {
+			return
+		}
+		wait(ctx, nil, next)
+	}
+}
+
+// touch writes the child once.
+func (t *TTLNode) touch(ctx context.Context) error {
+	path := recipes.Join(t.node.path, touchName)
+	for {
+		if err := t.node.Wait(ctx); err != nil {
+			return err
+		}
+		s, err := t.conn.Session(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.Set(ctx, path, nil, client.AnyVersion)
+		if errors.Is(err, client.ErrNoNode) {
+			creator, can := s.(recipes.TTLCreator)
+			if !can {
+				return client.ErrUnimplemented
+			}
+			_, err = creator.CreateTTL(ctx, path, nil, t.ttl, nil)
+		}
+		if err == nil || !recipes.Again(ctx, err) && !raced(err) && !errors.Is(err, client.ErrSessionExpired) {
+			return err
+		}
+		wait(ctx, nil, pause)
+	}
+}
