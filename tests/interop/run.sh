@@ -4,6 +4,7 @@
 #
 #   run.sh [suite…]     suites: gozk kazoo zkcli cclient curator reattach; none named: all
 #   run.sh --list       the suites and what they need
+#   run.sh --install    only installs Java, Curator and Kazoo, and says where they are
 #
 # The environment:
 #   ZKGO_INTEROP_TARGET   zkgo (default) or zookeeper

@@ -28,6 +28,9 @@ def main(arguments):
         for suite in SUITES.values():
             say(f"{suite.NAME:10} {suite.NEEDS:24} {suite.__doc__.splitlines()[0]}")
         return 0
+    if arguments == ["--install"]:
+        with environment("zkgo") as env:
+            return tools(env)
     unknown = [name for name in arguments if name not in SUITES]
     target = os.environ.get("ZKGO_INTEROP_TARGET", "zkgo")
     if unknown or target not in ("zkgo", "zookeeper"):
@@ -35,6 +38,18 @@ def main(arguments):
         return 2
     with environment(target) as env:
         return run(env, [SUITES[name] for name in arguments] or list(SUITES.values()))
+
+
+def tools(env):
+    """Installs Java, Curator and Kazoo, and says where they are."""
+    try:
+        install.java(env)
+        for name, path in (("java", env.java), ("curator", install.curator(env)), ("python", install.venv(env))):
+            say(f"{name}={path}")
+    except CannotRun as err:
+        say(f"interop: cannot run: {err}")
+        return 1
+    return 0
 
 
 @contextlib.contextmanager

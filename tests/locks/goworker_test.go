@@ -1,0 +1,167 @@
+package locks
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/lock"
+)
+
+// session is how long sessions last without a word: the other workers say so too.
+const session = 3 * time.Second
+
+// goWorker is a process that takes locks with package recipes/lock. Its arguments:
+// careful or careless, CONNECT, REGISTER, KIND:PATH:THREADS...
+func goWorker(args []string) error {
+	ctx := context.Background()
+	c, err := client.Connect(ctx, args[1], client.WithSessionTimeout(session), client.WithLazy())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	lang := "go"
+	if args[0] == "careless" {
+		lang = "go-careless"
+	}
+	var all sync.WaitGroup
+	for _, job := range args[3:] {
+		parts := strings.Split(job, ":")
+		threads, err := strconv.Atoi(parts[2])
+		if err != nil {
+			return err
+		}
+		for range threads {
+			w := &worker{lang: lang, kind: parts[0], path: parts[1], conn: recipes.On(c)}
+			if err := w.dial(args[2]); err != nil {
+				return err
+			}
+			all.Go(func() {
+				for w.turn(ctx) {
+				}
+			})
+		}
+	}
+	all.Wait()
+	return nil
+}
+
+// worker is one thread.
+type worker struct {
+	lang, kind, path string
+	conn             recipes.Conn
+	tcp              net.Conn
+	in               *bufio.Scanner
+	turns            int
+}
+
+func (w *worker) dial(addr string) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	w.tcp, w.in = conn, bufio.NewScanner(conn)
+	w.ask("hello", w.lang, os.Getpid(), w.path)
+	return nil
+}
+
+// ask asks the register.
+func (w *worker) ask(words ...any) []string {
+	if _, err := fmt.Fprintln(w.tcp, words...); err != nil || !w.in.Scan() {
+		os.Exit(0) // the test is over
+	}
+	return strings.Fields(w.in.Text())
+}
+
+// acquire waits for the lock of the next turn.
+func (w *worker) acquire(ctx context.Context) (*lock.Lease, string, error) {
+	w.turns++
+	var options []lock.Option
+	if strings.HasPrefix(w.kind, "kazoo") {
+		options = append(options, lock.WithKazooLayout())
+	}
+	switch w.kind {
+	case "rw", "kazoo-rw":
+		m := lock.NewRWMutex(w.conn, w.path, options...)
+		if w.turns%4 == 0 {
+			l, err := m.Write(ctx)
+			return l, "write", err
+		}
+		l, err := m.Read(ctx)
+		return l, "read", err
+	case "semaphore":
+		l, err := lock.NewSemaphore(w.conn, w.path, leases).Acquire(ctx)
+		return l, "lease", err
+	}
+	l, err := lock.NewMutex(w.conn, w.path, options...).Acquire(ctx)
+	return l, "write", err
+}
+
+// turn takes the lock once.
+func (w *worker) turn(ctx context.Context) bool {
+	lease, mode, err := w.acquire(ctx)
+	if err != nil {
+		w.ask("fail", err)
+		return true
+	}
+	values := w.ask("enter", mode, int64(lease.Token()), lease.Path())
+	switch {
+	case w.lang == "go" && lease.Err() != nil:
+		w.ask("lost", "noticed")
+	case mode == "write":
+		plain, _ := strconv.Atoi(values[0])
+		fenced, _ := strconv.Atoi(values[1]) // 0 if refused
+		w.ask("plain", plain+1)
+		w.ask("fenced", fenced+1)
+		w.ask("znode", w.guarded(ctx, lease))
+	}
+	state := "held"
+	if lease.Err() != nil {
+		state = "lost"
+	}
+	on := w.ask("exit", state)[0] == "go"
+	if err := lease.Release(ctx); err != nil && !errors.Is(err, lock.ErrLost) {
+		w.ask("fail", err)
+	}
+	return on
+}
+
+// guarded adds one to the protected znode, provided that the lock's znode is there.
+func (w *worker) guarded(ctx context.Context, lease *lock.Lease) string {
+	s, err := w.conn.Session(ctx)
+	if err != nil {
+		return "unknown"
+	}
+	b, _, err := s.Get(ctx, "/data"+w.path)
+	if err != nil {
+		return "unknown"
+	}
+	value, err := strconv.Atoi(string(b))
+	if err != nil {
+		return "unknown"
+	}
+	data := strconv.AppendInt(nil, int64(value+1), 10)
+	if w.lang == "go" {
+		err = lease.Set(ctx, "/data"+w.path, data, client.AnyVersion)
+	} else {
+		// Straight to the server, without a question to the lease.
+		err = s.Multi(ctx, recipes.Op{Kind: recipes.OpCheck, Path: lease.Path(), Version: client.AnyVersion},
+			recipes.Op{Kind: recipes.OpSet, Path: "/data" + w.path, Data: data, Version: client.AnyVersion})
+	}
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, client.ErrUnknownOutcome):
+		return "unknown"
+	}
+	return "refused"
+}

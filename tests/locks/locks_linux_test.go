@@ -1,0 +1,115 @@
+package locks
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/oracle"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+var (
+	wanted = flag.Int("acquisitions", 10000, "how many locks are to be acquired of the ensemble")
+	rounds = flag.Int("rounds", 1, "how often everything is killed and stopped meanwhile")
+	real   = flag.Bool("real", false, "do it with Apache ZooKeeper too")
+	limit  = flag.Duration("limit", 15*time.Minute, "after which a run is given up")
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if err := goWorker(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	process.Cleanup()
+	os.Exit(code)
+}
+
+// mutex is the lock for which all languages contend.
+const mutex = "/mutex"
+
+// everybody is who contends for it.
+var everybody = []string{"go", "go-careless", "java", "python"}
+
+// TestMutex has all languages contend for one lock while everything is killed and
+// stopped.
+func TestMutex(t *testing.T) {
+	t.Parallel()
+	k := findTools(t)
+	t.Run("ensemble", func(t *testing.T) {
+		t.Parallel()
+		contend(t, newRun(t, k, 3, false, mutex), *wanted, everybody)
+	})
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		contend(t, newRun(t, k, 1, false, mutex), *wanted/10, []string{"go", "java"})
+	})
+	if *real {
+		t.Run("ZooKeeper", func(t *testing.T) {
+			oracle.Need(t)
+			contend(t, newRun(t, k, 3, true, mutex), *wanted/10, everybody)
+		})
+	}
+}
+
+// contend kills and stops, in each round, a worker of each of some languages, and
+// as many servers.
+func contend(t *testing.T, r *run, want int, languages []string) {
+	t.Helper()
+	for _, lang := range everybody {
+		r.start(lang, "mutex:"+mutex+":2")
+	}
+	faults := 0
+	for range *rounds {
+		for _, lang := range languages {
+			r.pause(mutex, lang)
+			r.crash(faults%2 == 0)
+			r.end(mutex, lang, "write")
+			faults++
+			// Something is to be done in peace, too.
+			r.acquisitions(want * faults / (*rounds*len(languages) + 1))
+		}
+	}
+	r.finish(want, want/20)
+	if n := r.register.lines[mutex].lost; n == 0 {
+		t.Error("void: no late write has destroyed anything in the plain register")
+	}
+	if n, least := r.register.stale["fenced refused"], *rounds*(len(languages)-1); n < least {
+		t.Errorf("void: the fenced register has refused %d late writes, less than %d", n, least)
+	}
+}
+
+// TestOtherLocks has Go and Java share a read-write lock and a semaphore in
+// Curator's layout, and Go and Python a lock and a read-write lock in Kazoo's own.
+func TestOtherLocks(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, findTools(t), 3, false, "/rw", "/kazoo", "/kazoo-rw")
+	curator := []string{"rw:/rw:3", "semaphore:/semaphore:3"}
+	kazoo := []string{"kazoo:/kazoo:2", "kazoo-rw:/kazoo-rw:3"}
+	r.start("go", append(curator, kazoo...)...)
+	r.start("go-careless", append(curator, kazoo...)...)
+	r.start("java", curator...)
+	r.start("python", kazoo...)
+	for range *rounds {
+		r.pause("/rw", "java")
+		r.end("/rw", "go", "read")
+		r.end("/semaphore", "java", "lease")
+		r.crash(true)
+		r.pause("/kazoo", "python")
+		r.pause("/kazoo-rw", "go-careless")
+		r.end("/kazoo-rw", "python", "read")
+		r.end("/rw", "go-careless", "write")
+	}
+	r.finish(*wanted/5, *wanted/200)
+	for _, path := range []string{"/rw", "/semaphore", "/kazoo-rw"} {
+		if n := r.register.lines[path].most; n < 2 {
+			t.Errorf("void: never had two %s at a time", path)
+		}
+	}
+}

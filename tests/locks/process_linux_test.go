@@ -1,0 +1,142 @@
+package locks
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// proc is a process that ends with this one at the latest.
+type proc struct {
+	name string
+	args []string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// launch starts a command; what it prints goes to a file of its own.
+func launch(dir, name string, args ...string) (*proc, error) {
+	p := &proc{name: name, args: args, log: filepath.Join(dir, name+".log"), cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // the child has its own
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = out, out, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel ends the child with the thread that started it: keep that.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.done)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is in its log
+		}
+	}()
+	return p, <-started
+}
+
+func (p *proc) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *proc) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone
+	<-p.done
+}
+
+// freeze stops the process and returns when it has stopped.
+func (p *proc) freeze() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		if err != nil {
+			return err
+		}
+		if _, state, ok := strings.Cut(string(b), ") "); ok && strings.HasPrefix(state, "T") {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("%s does not stop", p.name)
+}
+
+func (p *proc) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// tail is the end of what the process has printed.
+func (p *proc) tail() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s:\n%s", p.name, b[max(0, len(b)-3000):])
+}
+
+// tools are what the workers in other languages need.
+type tools struct{ java, jars, classes, python string }
+
+// findTools installs what is not there yet, and skips the test where that is not
+// asked for.
+func findTools(t *testing.T) tools {
+	t.Helper()
+	if os.Getenv("ZKGO_LIVE") != "1" && os.Getenv("ZKGO_REQUIRE") != "1" {
+		t.Skip("needs Java, Maven, Python and the package registries: set ZKGO_LIVE=1")
+	}
+	out, err := exec.Command("../interop/run.sh", "--install").Output()
+	if err != nil {
+		t.Fatalf("run.sh --install: %v\n%s", err, out)
+	}
+	found := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			found[key] = value
+		}
+	}
+	k := tools{java: found["java"], jars: found["curator"], python: found["python"], classes: t.TempDir()}
+	if k.java == "" || k.jars == "" || k.python == "" {
+		t.Fatalf("run.sh --install names not everything: %s", out)
+	}
+	out, err = exec.Command("javac", "-nowarn", "-d", k.classes, "-cp", k.jars+"/*", "workers/Locks.java").CombinedOutput()
+	if err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	return k
+}
+
+// command is what starts a worker; the jobs follow.
+func (k tools) command(t *testing.T, lang string) []string {
+	t.Helper()
+	switch lang {
+	case "java":
+		return []string{k.java, "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+			"-cp", k.classes + string(os.PathListSeparator) + k.jars + "/*", "Locks"}
+	case "python":
+		return []string{k.python, "-B", "workers/locks.py"}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := "careful"
+	if lang == "go-careless" {
+		kind = "careless"
+	}
+	return []string{self, "worker", kind}
+}

@@ -1,0 +1,326 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// run is workers, servers and what is done to them.
+type run struct {
+	t        *testing.T
+	ctx      context.Context
+	tools    tools
+	servers  *servers
+	client   *client.Client // of the test itself
+	register *register
+	dir      string
+	began    time.Time
+
+	mu      sync.Mutex
+	workers map[int]*team
+	started int
+	done    map[string]int // what was done, and had its effect
+}
+
+// team is one worker process with what it takes to start it again.
+type team struct {
+	*proc
+	lang string
+	jobs []string
+}
+
+// newRun starts servers and registers for the locks at paths.
+func newRun(t *testing.T, k tools, n int, real bool, paths ...string) *run {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), *limit, fmt.Errorf("the run takes longer than %v", *limit))
+	t.Cleanup(cancel)
+	r := &run{t: t, ctx: ctx, tools: k, dir: t.TempDir(), began: time.Now(), workers: make(map[int]*team), done: make(map[string]int)}
+	r.servers = start(t, n, real)
+	c, err := client.Connect(ctx, r.servers.connect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.client = c
+	t.Cleanup(func() { c.Close() })
+	if _, err := c.Create(ctx, "/data", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if _, err := c.Create(ctx, "/data"+path, []byte("0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.register, err = newRegister(r.there); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.register.stop)
+	return r
+}
+
+// there tells whether a znode is there, once a server has answered.
+func (r *run) there(ctx context.Context, path string) bool {
+	for ctx.Err() == nil {
+		if r.client.Sync(ctx, path) != nil {
+			continue
+		}
+		if _, there, err := r.client.Exists(ctx, path); err == nil {
+			return there
+		}
+	}
+	return false
+}
+
+// start starts a worker process; jobs are KIND:PATH:THREADS.
+func (r *run) start(lang string, jobs ...string) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.started++
+	args := append(r.tools.command(r.t, lang), r.servers.connect(), r.register.addr())
+	p, err := launch(r.dir, fmt.Sprint(lang, r.started), append(args, jobs...)...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.workers[p.cmd.Process.Pid] = &team{p, lang, jobs}
+	r.t.Cleanup(func() {
+		p.kill()
+		if r.t.Failed() {
+			r.t.Log(p.tail())
+		}
+	})
+}
+
+func (r *run) worker(pid int) (*team, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.workers[pid]; w != nil {
+		return w, nil
+	}
+	return nil, fmt.Errorf("there is no worker %d", pid)
+}
+
+// acquisitions waits until so many locks were acquired.
+func (r *run) acquisitions(n int) {
+	r.t.Helper()
+	if err := r.register.until(r.ctx, func() bool { return r.register.total >= n }); err != nil {
+		r.fatal("%d acquisitions: %v", n, err)
+	}
+}
+
+// more waits for some more acquisitions.
+func (r *run) more(n int) {
+	r.t.Helper()
+	r.register.mu.Lock()
+	have := r.register.total
+	r.register.mu.Unlock()
+	r.acquisitions(have + n)
+}
+
+// fatal ends a run that cannot go on, with what is known.
+func (r *run) fatal(format string, args ...any) {
+	r.t.Helper()
+	r.report()
+	r.t.Fatalf("void: "+format, args...)
+}
+
+// catch waits until a worker of a language has the lock, and keeps him waiting
+// for the answer until his trap is released.
+func (r *run) catch(path, lang, mode string) (*trap, *holder, *team) {
+	r.t.Helper()
+	trap := r.register.set(path, lang, mode)
+	select {
+	case h := <-trap.got:
+		w, err := r.worker(h.pid)
+		if err != nil {
+			r.fatal("%v", err)
+		}
+		return trap, h, w
+	case <-r.ctx.Done():
+		r.fatal("no %s worker gets %s to %s: %v", lang, path, mode, context.Cause(r.ctx))
+		return nil, nil, nil
+	}
+}
+
+// follow waits until somebody who came later has been in and is out again.
+func (r *run) follow(path string, h *holder) {
+	r.t.Helper()
+	from := 0
+	err := r.register.until(r.ctx, func() bool {
+		for ; from < len(r.register.events); from++ {
+			if e := r.register.events[from]; e.line == path && e.kind == left && e.who.token > h.token {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		r.fatal("nobody gets %s after %v: %v", path, h, err)
+	}
+}
+
+// pause stops a holder before he writes, lets him go on when another has been in,
+// and checks what becomes of his writes.
+func (r *run) pause(path, lang string) {
+	r.t.Helper()
+	trap, h, w := r.catch(path, lang, "write")
+	if err := w.freeze(); err != nil {
+		r.fatal("stop %v: %v", h, err)
+	}
+	close(trap.on)
+	r.follow(path, h)
+	r.register.mu.Lock()
+	before := len(r.register.events)
+	r.register.mu.Unlock()
+	if err := w.thaw(); err != nil {
+		r.fatal("go on, %v: %v", h, err)
+	}
+	if err := r.register.until(r.ctx, func() bool { return h.out }); err != nil {
+		r.fatal("%v, who was stopped: %v", h, err)
+	}
+	r.register.mu.Lock()
+	defer r.register.mu.Unlock()
+	wrote, refused := false, false
+	for _, e := range r.register.events[before:] {
+		wrote = wrote || e.who == h && e.kind == plainly
+		refused = refused || e.who == h && e.kind == fenced && !e.taken
+	}
+	switch {
+	case h.znode == "ok":
+		r.t.Errorf("%v: his late multi was done, though the lock's znode had gone", h)
+	case lang == "go" && (wrote || refused):
+		r.t.Errorf("%v wrote, though he asks his lease before", h)
+	case lang != "go" && !(wrote && refused):
+		r.t.Errorf("%v: the plain register took his late write: %v; the fenced one refused it: %v", h, wrote, refused)
+	default:
+		r.done["stop "+lang]++
+	}
+}
+
+// end kills a holder before he writes, and starts another in his place when his
+// lock has gone to the next.
+func (r *run) end(path, lang, mode string) {
+	r.t.Helper()
+	trap, h, w := r.catch(path, lang, mode)
+	w.kill()
+	close(trap.on)
+	r.follow(path, h)
+	r.start(w.lang, w.jobs...)
+	r.done["kill "+lang]++
+}
+
+// crash kills a server, the leader or another, and starts it again when locks were
+// acquired without it, if they can be.
+func (r *run) crash(leader bool) {
+	r.t.Helper()
+	i, err := r.servers.leader()
+	if err != nil {
+		r.fatal("%v", err)
+	}
+	what := "kill leader"
+	if !leader {
+		i, what = (i+1)%len(r.servers.all), "kill follower"
+	}
+	r.servers.kill(i)
+	if len(r.servers.all) > 1 {
+		r.more(50)
+	} else {
+		what = "kill server"
+	}
+	if err := r.servers.launch(i); err != nil {
+		r.fatal("%v", err)
+	}
+	if err := r.servers.await(); err != nil {
+		r.fatal("%v", err)
+	}
+	r.more(10)
+	r.done[what]++
+}
+
+// finish lets the workers end, and judges. Every language has to have had each of
+// its locks so many times.
+func (r *run) finish(want, least int) {
+	r.t.Helper()
+	r.acquisitions(want)
+	r.register.mu.Lock()
+	r.register.over = true
+	r.register.mu.Unlock()
+	for _, w := range r.workers {
+		select {
+		case <-w.done:
+		case <-r.ctx.Done():
+			r.fatal("%s does not end: %v", w.name, context.Cause(r.ctx))
+		}
+	}
+	r.register.checks.Wait()
+	r.report()
+	for _, text := range r.judge() {
+		r.t.Error(text)
+	}
+	for _, w := range r.workers {
+		for _, job := range w.jobs {
+			path := strings.Split(job, ":")[1]
+			if n := r.register.workers[path][w.lang]; n < least {
+				r.t.Errorf("void: %s acquired %s %d times, less than %d", w.lang, path, n, least)
+			}
+		}
+	}
+}
+
+// judge is what went wrong, by the registers' book and by the znodes.
+func (r *run) judge() []string {
+	wrong := judge(r.register.events)
+	for path, l := range r.register.lines {
+		b, stat, err := r.client.Get(r.ctx, "/data"+path)
+		if errors.Is(err, client.ErrNoNode) {
+			continue
+		}
+		value, verr := strconv.Atoi(string(b))
+		if err := errors.Join(err, verr); err != nil {
+			wrong = append(wrong, fmt.Sprintf("the znode of %s: %v", path, err))
+		} else if value != int(stat.Version) {
+			wrong = append(wrong, fmt.Sprintf("the znode of %s has %d after %d writes: a write is lost", path, value, stat.Version))
+		}
+		if l.writer == 0 {
+			continue // a semaphore
+		}
+		if l.fenced == 0 {
+			wrong = append(wrong, "void: nobody has written to the fenced register of "+path)
+		}
+		if stat.Version == 0 {
+			wrong = append(wrong, "void: nobody has written to the znode of "+path)
+		}
+	}
+	return wrong
+}
+
+// report prints the numbers.
+func (r *run) report() {
+	r.t.Helper()
+	g := r.register
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d acquisitions in %.0f s\n", g.total, time.Since(r.began).Seconds())
+	for _, path := range slices.Sorted(maps.Keys(g.lines)) {
+		l := g.lines[path]
+		fmt.Fprintf(&b, "  %s: %v; at most %d at a time; fenced register %d, plain register %d (%d writes destroyed)\n",
+			path, g.workers[path], l.most, l.fenced, l.plain, l.lost)
+	}
+	fmt.Fprintf(&b, "done: %v\nlate writes: %v\nznodes looked for: %d\nfailures of workers: %d\n", r.done, g.stale, g.looked, len(g.fails))
+	for i, text := range g.fails {
+		if i < 20 {
+			fmt.Fprintln(&b, "  ", text)
+		}
+	}
+	r.t.Log(b.String())
+}

@@ -1,0 +1,175 @@
+package locks
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/oracle"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// patience bounds every wait for something that should take seconds at most.
+const patience = 2 * time.Minute
+
+// servers are a standalone server or an ensemble, of zkgo or of ZooKeeper.
+type servers struct {
+	t    *testing.T
+	all  []*server
+	real bool
+}
+
+// server is one of them.
+type server struct {
+	dir  string
+	port int
+	cmd  *proc
+	java *oracle.Server
+}
+
+// start starts n servers on free ports, and others if one was taken meanwhile.
+func start(t *testing.T, n int, real bool) *servers {
+	t.Helper()
+	var err error
+	for range 3 {
+		s := lay(t, n, real)
+		for i := range s.all {
+			if err = s.launch(i); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			err = s.await()
+		}
+		if err == nil {
+			return s
+		}
+		for i := range s.all {
+			s.kill(i)
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+// lay writes the configurations.
+func lay(t *testing.T, n int, real bool) *servers {
+	t.Helper()
+	ports, err := oracle.FreePorts(3 * n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list strings.Builder
+	for i := range n {
+		if n > 1 {
+			fmt.Fprintf(&list, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[n+2*i], ports[n+2*i+1])
+		}
+	}
+	s := &servers{t: t, real: real}
+	for i := range n {
+		one := &server{dir: filepath.Join(t.TempDir(), fmt.Sprint("server", i+1)), port: ports[i]}
+		data := filepath.Join(one.dir, "data")
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("tickTime=1000\ninitLimit=40\nsyncLimit=10\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
+			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n%s", data, one.port, list.String())
+		for name, content := range map[string]string{"data/myid": fmt.Sprintln(i + 1), "zoo.cfg": text} {
+			if err := os.WriteFile(filepath.Join(one.dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.all = append(s.all, one)
+	}
+	t.Cleanup(func() {
+		for i, one := range s.all {
+			s.kill(i)
+			if t.Failed() && one.cmd != nil {
+				t.Log(one.cmd.tail())
+			}
+		}
+	})
+	return s
+}
+
+// connect is the connect string.
+func (s *servers) connect() string {
+	var all []string
+	for _, one := range s.all {
+		all = append(all, one.addr())
+	}
+	return strings.Join(all, ",")
+}
+
+func (one *server) addr() string { return fmt.Sprintf("127.0.0.1:%d", one.port) }
+
+func (s *servers) launch(i int) error {
+	one := s.all[i]
+	if s.real {
+		one.java = oracle.At(one.dir, i+1, one.port)
+		return one.java.Launch()
+	}
+	var err error
+	one.cmd, err = launch(one.dir, fmt.Sprint("server", i+1), process.Binary(s.t), "server", filepath.Join(one.dir, "zoo.cfg"))
+	return err
+}
+
+// kill ends a server as kill -9 does.
+func (s *servers) kill(i int) {
+	if one := s.all[i]; one.java != nil {
+		one.java.Stop()
+	} else if one.cmd != nil {
+		one.cmd.kill()
+	}
+}
+
+// await waits until all serve.
+func (s *servers) await() error {
+	deadline := time.Now().Add(patience)
+	for i, one := range s.all {
+		for one.mode() == "" {
+			if one.cmd != nil && !one.cmd.running() {
+				return fmt.Errorf("server %d has ended:\n%s", i+1, one.cmd.tail())
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("server %d does not serve after %v", i+1, patience)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// leader is the number of the one that leads, or stands alone.
+func (s *servers) leader() (int, error) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for i, one := range s.all {
+			if mode := one.mode(); mode == "leader" || mode == "standalone" {
+				return i, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("nobody leads after %v", patience)
+}
+
+// mode is what srvr calls the server, empty when it does not serve.
+func (one *server) mode() string {
+	conn, err := net.DialTimeout("tcp", one.addr(), time.Second)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return ""
+	}
+	b, _ := io.ReadAll(conn)
+	_, rest, _ := strings.Cut(string(b), "Mode: ")
+	mode, _, _ := strings.Cut(rest, "\n")
+	return mode
+}
