@@ -64,21 +64,27 @@ func (p *proc) freeze() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
+	return eventually(func() (bool, error) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-		if err != nil {
-			return err
-		}
-		if _, state, ok := strings.Cut(string(b), ") "); ok && strings.HasPrefix(state, "T") {
-			return nil
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return fmt.Errorf("%s does not stop", p.name)
+		_, state, _ := strings.Cut(string(b), ") ")
+		return strings.HasPrefix(state, "T"), err
+	})
 }
 
 func (p *proc) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// patience bounds every wait for something that should take seconds at most.
+const patience = 2 * time.Minute
+
+// eventually waits for a condition of the world outside, or an error.
+func eventually(what func() (bool, error)) error {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if there, err := what(); there || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("not within %v", patience)
+}
 
 // tail is the end of what the process has printed.
 func (p *proc) tail() string {

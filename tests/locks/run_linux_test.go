@@ -218,6 +218,16 @@ func (r *run) end(path, lang, mode string) {
 	r.done["kill "+lang]++
 }
 
+// together keeps a worker of each of some languages in a semaphore until all are
+// in.
+func (r *run) together(path string, languages ...string) {
+	r.t.Helper()
+	for _, lang := range languages {
+		trap, _, _ := r.catch(path, lang, "lease")
+		defer close(trap.on)
+	}
+}
+
 // crash kills a server, the leader or another, and starts it again when locks were
 // acquired without it, if they can be.
 func (r *run) crash(leader bool) {
@@ -319,7 +329,7 @@ func (r *run) report() {
 	fmt.Fprintf(&b, "done: %v\nlate writes: %v\nznodes looked for: %d\nfailures of workers: %d\n", r.done, g.stale, g.looked, len(g.fails))
 	for i, text := range g.fails {
 		if i < 20 {
-			fmt.Fprintln(&b, "  ", text)
+			fmt.Fprintln(&b, "  ", text[:min(len(text), 200)])
 		}
 	}
 	r.t.Log(b.String())

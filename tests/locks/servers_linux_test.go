@@ -14,9 +14,6 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// patience bounds every wait for something that should take seconds at most.
-const patience = 2 * time.Minute
-
 // servers are a standalone server or an ensemble, of zkgo or of ZooKeeper.
 type servers struct {
 	t    *testing.T
@@ -130,31 +127,35 @@ func (s *servers) kill(i int) {
 
 // await waits until all serve.
 func (s *servers) await() error {
-	deadline := time.Now().Add(patience)
 	for i, one := range s.all {
-		for one.mode() == "" {
+		err := eventually(func() (bool, error) {
 			if one.cmd != nil && !one.cmd.running() {
-				return fmt.Errorf("server %d has ended:\n%s", i+1, one.cmd.tail())
+				return false, fmt.Errorf("it has ended:\n%s", one.cmd.tail())
 			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("server %d does not serve after %v", i+1, patience)
-			}
-			time.Sleep(20 * time.Millisecond)
+			return one.mode() != "", nil
+		})
+		if err != nil {
+			return fmt.Errorf("server %d does not serve: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
 // leader is the number of the one that leads, or stands alone.
-func (s *servers) leader() (int, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+func (s *servers) leader() (leader int, err error) {
+	err = eventually(func() (bool, error) {
 		for i, one := range s.all {
 			if mode := one.mode(); mode == "leader" || mode == "standalone" {
-				return i, nil
+				leader = i
+				return true, nil
 			}
 		}
+		return false, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("nobody leads: %w", err)
 	}
-	return 0, fmt.Errorf("nobody leads after %v", patience)
+	return leader, nil
 }
 
 // mode is what srvr calls the server, empty when it does not serve.
