@@ -2,10 +2,10 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fuzz bench chaos interop golden failover ci
+.PHONY: help build test race lint fuzz bench chaos chaos-planted interop golden failover ci
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 build: ## build ./zkgo
 	go build -o zkgo ./cmd/zkgo
@@ -28,6 +28,9 @@ bench: ## run the benchmarks of the packages
 
 chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt FAULTS=kill-leader,wipe
 	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -faults=$(FAULTS)
+
+chaos-planted: ## see that chaos finds servers broken on purpose; DURATION=1m for each
+	go test -count=1 -timeout 0 -v ./tests/chaos/planted -args -duration=$(or $(DURATION),1m) -seed=$(or $(SEED),1)
 
 interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for some
 	tests/interop/run.sh $(SUITES)

@@ -7,6 +7,10 @@ import (
 	"github.com/zkgo/zkgo/tests/chaos/faultnet"
 )
 
+// passesOn is enough for the sessions of a server that was cut off to be ended
+// by the others, and for what they held to pass to their clients.
+const passesOn = 12 * time.Second
+
 func networkFaults() []fault {
 	return []fault{
 		{"isolate-leader", 3, isolateLeader},
@@ -51,7 +55,7 @@ func isolateLeader(s *scene) error {
 	if err := s.replaced(epoch); err != nil {
 		return err
 	}
-	s.hold(0, 8*time.Second)
+	s.hold(0, passesOn)
 	return s.healed()
 }
 
@@ -87,7 +91,7 @@ func minority(s *scene) error {
 			return err
 		}
 	}
-	s.hold(time.Second, 8*time.Second)
+	s.hold(time.Second, passesOn)
 	return s.healed()
 }
 

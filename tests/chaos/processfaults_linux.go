@@ -7,7 +7,7 @@ import (
 )
 
 // longPause is longer than the sessions of the clients may be silent.
-const longPause = 8 * time.Second
+const longPause = 10 * time.Second
 
 func processFaults() []fault {
 	return []fault{

@@ -155,6 +155,7 @@ func (r *run) load() workload.Config {
 	}
 	var conns atomic.Int64
 	return workload.Config{Seed: r.cfg.Seed, Servers: servers, Recorder: r.rec, Clients: 10, Think: 8 * time.Millisecond,
+		Lockers: 8, Locks: 4, LongHolds: 20,
 		Dial: func(ctx context.Context, server int) (net.Conn, error) {
 			return r.c.Dial(ctx, int(conns.Add(1))%places, server)
 		}}

@@ -86,6 +86,9 @@ func (c *Client) Send(reqs ...Request) error {
 	return err
 }
 
+// Xid numbers the request that was sent last; whoever sends may ask.
+func (c *Client) Xid() int32 { return c.xid }
+
 // Request is one request to Send.
 type Request struct {
 	Op     proto.Op

@@ -30,6 +30,11 @@ type Config struct {
 	Think   time.Duration // mean pause of a client between two steps; default 20 ms
 	Hold    time.Duration // mean time that a lock is held; default 200 ms
 
+	// LongHolds is how many of a hundred holds last longer than two sessions
+	// may be silent: who loses the ensemble holds a lock that passes on then,
+	// and those who wait do nothing but ping. Default 0.
+	LongHolds int
+
 	// Registers is how many registers are in use at a time, PerRegister after
 	// how many uses each is given up for a new one: the time to check the
 	// history of one grows faster than its length. Defaults 4 and 150.

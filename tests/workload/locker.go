@@ -173,7 +173,11 @@ func (l *locker) doubt(at history.Time, why string) {
 // that he still does, and begins the release. It returns a reason to leave the
 // connection.
 func (l *locker) critical(ctx context.Context) string {
-	end := time.Now().Add(l.about(l.w.Hold))
+	hold := l.about(l.w.Hold)
+	if l.w.LongHolds > 0 && l.rnd.IntN(100) < l.w.LongHolds {
+		hold += 2 * l.w.Timeout
+	}
+	end := time.Now().Add(hold)
 	for time.Now().Before(end) {
 		if !pause(ctx, l.w.Hold/4, l.c.quit) {
 			return "no reply"
@@ -185,7 +189,7 @@ func (l *locker) critical(ctx context.Context) string {
 		if o.Code == proto.ErrNoNode { // the checkers will have something to say
 			break
 		}
-		if !l.w.Calm && l.chance(10) {
+		if !l.w.Calm && hold < l.w.Timeout && l.chance(10) {
 			return l.leave()
 		}
 	}

@@ -1,0 +1,64 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+)
+
+// TestKilledLeaderLeavesConnections: clients of the servers that are left, with
+// nothing in flight and short sessions, do not notice that the leader has died.
+//
+// When no leader is found in time their servers have to let them go, so only a
+// quick election shows anything; on a busy machine it takes some tries to see one.
+func TestKilledLeaderLeavesConnections(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	const timeout, quick = 4 * time.Second, time.Second
+	for try := range 8 {
+		election, dropped := killUnderIdle(t, c, timeout)
+		t.Logf("try %d: another leader after %v, %d connections closed", try, election, dropped)
+		switch {
+		case dropped == 0:
+			return
+		case election < quick && try >= 4:
+			t.Errorf("%d connections were closed although another leader was there after %v", dropped, election)
+			return
+		}
+	}
+	t.Log("this machine was too busy to tell")
+}
+
+// killUnderIdle kills the leader under clients of the other servers that only
+// ping. It returns how long it took at most until another led and how many lost
+// their connections, and leaves a whole ensemble.
+func killUnderIdle(t *testing.T, c *Cluster, timeout time.Duration) (election time.Duration, dropped int) {
+	t.Helper()
+	leader, epoch, err := c.Leader()
+	check(t, err)
+	var idle []*pinger
+	for _, m := range c.Others(leader) {
+		for range 5 {
+			idle = append(idle, &pinger{c: m.connect(t, timeout), m: m})
+		}
+	}
+	pings := make(chan error, len(idle))
+	for _, p := range idle {
+		go func() { pings <- every(200*time.Millisecond, 2*timeout, p.ping) }()
+	}
+	began := time.Now()
+	leader.Kill()
+	_, _, err = c.AwaitLeader(epoch)
+	check(t, err)
+	election = time.Since(began)
+	for range idle {
+		if err := <-pings; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range idle {
+		dropped += p.dropped
+		p.c.Close() //nolint:errcheck // its session may expire
+	}
+	check(t, (&scene{Cluster: c}).revive(leader))
+	return election, dropped
+}
