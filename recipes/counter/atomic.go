@@ -1,0 +1,228 @@
+package counter
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/lock"
+)
+
+// Number is what an [Atomic] counts in.
+type Number interface{ int32 | int64 }
+
+// Long is Curator's DistributedAtomicLong: eight bytes.
+type Long = Atomic[int64]
+
+// Int is Curator's DistributedAtomicInteger: four bytes.
+type Int = Atomic[int32]
+
+// Atomic is a number that many change at a time. A znode that is not there, or is
+// empty, is zero. Sums wrap as Go's do. All methods are safe for concurrent use.
+//
+// A lost connection or a session that ends is waited out. A change of which it can
+// no longer be known whether it was done is an error that matches
+// [client.ErrUnknownOutcome]; it was done once at most. If ctx ends, that is the
+// error, and it matches ErrUnknownOutcome too if a change may have been under way.
+type Atomic[T Number] struct {
+	cell  cell
+	retry client.RetryPolicy
+	mutex *lock.Mutex // to take when others are always faster; may be nil
+}
+
+// Option changes a counter or a shared value.
+type Option func(*config)
+
+type config struct {
+	acl   []client.ACL
+	retry client.RetryPolicy
+	lock  string
+	opts  []lock.Option
+}
+
+// WithACL sets the ACL that the znode is created with.
+func WithACL(acl ...client.ACL) Option { return func(c *config) { c.acl = acl } }
+
+// WithRetry says how often a change is tried while others are faster. Then the
+// lock of WithLock is taken, if there is one, otherwise the [Result] says that it
+// did not succeed. Without it a change is tried until ctx ends; with a lock,
+// three times.
+func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
+
+// WithLock names the directory of a mutex which those take in turn whose tries
+// WithRetry has ended: what Curator calls promotion. Under the lock a change is tried
+// until ctx ends.
+func WithLock(path string, opts ...lock.Option) Option {
+	return func(c *config) { c.lock, c.opts = path, opts }
+}
+
+// The wait between tries.
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// NewLong returns the number at path.
+func NewLong(conn recipes.Conn, path string, opts ...Option) *Long {
+	return newAtomic[int64](conn, path, opts)
+}
+
+// NewInt returns the number at path.
+func NewInt(conn recipes.Conn, path string, opts ...Option) *Int {
+	return newAtomic[int32](conn, path, opts)
+}
+
+func newAtomic[T Number](conn recipes.Conn, path string, opts []Option) *Atomic[T] {
+	var cfg config
+	for _, o := range opts {
+		o(&cfg)
+	}
+	a := &Atomic[T]{cell: cell{conn, path, cfg.acl}, retry: cfg.retry}
+	if cfg.lock != "" {
+		a.mutex = lock.NewMutex(conn, cfg.lock, cfg.opts...)
+		if a.retry == nil {
+			a.retry = client.RetryExponential(firstPause, lastPause, 3)
+		}
+	}
+	if a.retry == nil {
+		a.retry = client.RetryExponential(firstPause, lastPause, 0)
+	}
+	return a
+}
+
+// Result says what came of a change.
+type Result[T Number] struct {
+	// Succeeded is whether it was done.
+	Succeeded bool
+	// Pre is the number before, or what it was if nothing was done.
+	Pre T
+	// Post is the number afterwards, if it was.
+	Post T
+	// Tries counts how often others could have been faster, with and without the
+	// lock.
+	Tries int
+	// Locked is whether the lock was taken.
+	Locked bool
+}
+
+// Get returns the number, as it was at some moment during the call.
+func (a *Atomic[T]) Get(ctx context.Context) (T, error) {
+	now, err := a.cell.read(ctx)
+	if err != nil {
+		return 0, a.cell.failure(err)
+	}
+	return a.decode(now.data)
+}
+
+// Add adds delta, which may be negative.
+func (a *Atomic[T]) Add(ctx context.Context, delta T) (Result[T], error) {
+	return a.change(ctx, func(pre T, _ bool) (T, bool) { return pre + delta, true })
+}
+
+// Set replaces the number, and tells which one.
+func (a *Atomic[T]) Set(ctx context.Context, n T) (Result[T], error) {
+	return a.change(ctx, func(T, bool) (T, bool) { return n, true })
+}
+
+// CompareAndSet replaces the number if it is expected; otherwise the Result has
+// not succeeded. As in Curator a znode that is not there equals nothing: see
+// Initialize.
+func (a *Atomic[T]) CompareAndSet(ctx context.Context, expected, n T) (Result[T], error) {
+	return a.change(ctx, func(pre T, there bool) (T, bool) { return n, there && pre == expected })
+}
+
+// Initialize sets the number if there is no znode yet, and reports whether it did.
+func (a *Atomic[T]) Initialize(ctx context.Context, n T) (bool, error) {
+	r, err := a.change(ctx, func(_ T, there bool) (T, bool) { return n, !there })
+	return r.Succeeded, err
+}
+
+// change tries without the lock, then with it.
+func (a *Atomic[T]) change(ctx context.Context, f func(pre T, there bool) (post T, ok bool)) (Result[T], error) {
+	var r Result[T]
+	over, err := a.tries(ctx, f, &r, a.retry)
+	if err != nil || over || a.mutex == nil {
+		return r, err
+	}
+	l, err := a.mutex.Acquire(ctx)
+	if err != nil {
+		return r, a.cell.failure(err)
+	}
+	r.Locked = true
+	_, err = a.tries(ctx, f, &r, client.RetryExponential(firstPause, lastPause, 0))
+	// What is not deleted at once is deleted in the background.
+	_ = l.Release(context.WithoutCancel(ctx))
+	return r, err
+}
+
+// tries reports whether it has come to an end, before policy gives up.
+func (a *Atomic[T]) tries(ctx context.Context, f func(T, bool) (T, bool), r *Result[T], policy client.RetryPolicy) (bool, error) {
+	began := time.Now()
+	for failed := 1; ; failed++ {
+		over, err := a.try(ctx, f, r)
+		if err != nil {
+			return false, a.cell.failure(err)
+		}
+		if over {
+			return true, nil
+		}
+		pause, again := policy.Retry(failed, time.Since(began))
+		if !again {
+			return false, nil
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return false, a.cell.failure(err)
+		}
+	}
+}
+
+func (a *Atomic[T]) try(ctx context.Context, f func(T, bool) (T, bool), r *Result[T]) (over bool, err error) {
+	r.Tries++
+	now, err := a.cell.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if r.Pre, err = a.decode(now.data); err != nil {
+		return false, err
+	}
+	post, ok := f(r.Pre, now.there)
+	if !ok {
+		return true, nil
+	}
+	_, done, err := a.cell.replace(ctx, now, encode(post))
+	if done {
+		r.Succeeded, r.Post = true, post
+	}
+	return done, err
+}
+
+// errForm says that a znode holds something else than a number.
+var errForm = errors.New("not a number of this size")
+
+func (a *Atomic[T]) decode(data []byte) (T, error) {
+	n, err := decode[T](data)
+	if err != nil {
+		return 0, a.cell.failure(err)
+	}
+	return n, nil
+}
+
+func decode[T Number](data []byte) (T, error) {
+	var n T
+	if len(data) == 0 {
+		return 0, nil
+	}
+	if used, err := binary.Decode(data, binary.BigEndian, &n); err != nil || used != len(data) {
+		return 0, fmt.Errorf("%w: %d bytes", errForm, len(data))
+	}
+	return n, nil
+}
+
+func encode[T Number](n T) []byte {
+	data, _ := binary.Append(nil, binary.BigEndian, n) // numbers of a fixed size never fail
+	return data
+}

@@ -1,0 +1,117 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// cell is the znode that holds a value.
+type cell struct {
+	conn recipes.Conn
+	path string
+	acl  []client.ACL
+}
+
+// content is what a cell held when it was read.
+type content struct {
+	session recipes.Session // it was read in
+	there   bool
+	data    []byte
+	stat    client.Stat
+}
+
+func (c cell) failure(err error) error { return fmt.Errorf("value %s: %w", c.path, err) }
+
+// read returns what every write that was answered before has left.
+func (c cell) read(ctx context.Context) (content, error) {
+	for {
+		s, err := c.conn.Session(ctx)
+		if err != nil {
+			return content{}, err
+		}
+		if err = s.Sync(ctx, c.path); err == nil {
+			var now content
+			if now, err = c.look(ctx, s); err == nil {
+				return now, nil
+			}
+		}
+		if !errors.Is(err, client.ErrSessionExpired) {
+			return content{}, err
+		}
+	}
+}
+
+// look reads without sync.
+func (c cell) look(ctx context.Context, s recipes.Session) (content, error) {
+	data, stat, err := s.Get(ctx, c.path)
+	if errors.Is(err, client.ErrNoNode) {
+		return content{session: s}, nil
+	}
+	return content{session: s, there: true, data: data, stat: stat}, err
+}
+
+// replace writes instead of what was read, once. It reports false if it did not
+// come to that: somebody else was faster, or the request was lost.
+func (c cell) replace(ctx context.Context, old content, data []byte) (client.Stat, bool, error) {
+	var stat client.Stat
+	var err error
+	if old.there {
+		stat, err = old.session.Set(ctx, c.path, data, old.stat.Version)
+	} else {
+		_, err = old.session.Create(ctx, c.path, data, recipes.Persistent, c.acl)
+		if errors.Is(err, client.ErrNoNode) {
+			err = recipes.EnsureContainers(ctx, old.session, recipes.Parent(c.path))
+			if err == nil || errors.Is(err, client.ErrSessionExpired) {
+				return stat, false, nil
+			}
+			return stat, false, err
+		}
+	}
+	switch {
+	case err == nil:
+		return stat, true, nil
+	case errors.Is(err, client.ErrUnknownOutcome):
+		return stat, false, c.settle(ctx, old, err)
+	case errors.Is(err, client.ErrBadVersion), errors.Is(err, client.ErrNoNode), errors.Is(err, client.ErrNodeExists),
+		errors.Is(err, client.ErrSessionExpired), recipes.Again(ctx, err):
+		return stat, false, nil
+	}
+	return stat, false, err
+}
+
+// settle returns nil if a write was certainly not done and never will be: behind a
+// sync the znode is as it was.
+func (c cell) settle(ctx context.Context, old content, unknown error) error {
+	now, err := c.read(ctx)
+	if err != nil {
+		return unknown
+	}
+	if now.there == old.there && now.stat.Mzxid == old.stat.Mzxid {
+		return nil
+	}
+	return unknown
+}
+
+// remove takes a watch away, though ctx may have ended.
+func remove(ctx context.Context, w recipes.Watch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
+	defer cancel()
+	w.Remove(ctx)
+}
+
+// sleep waits unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,57 @@
+package counter
+
+import (
+	"context"
+	"iter"
+
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// SharedCount is a [SharedValue] that is a number of four bytes: Curator's
+// SharedCount, and what a semaphore of package lock can take its size from.
+type SharedCount struct{ value *SharedValue }
+
+// NewSharedCount returns the count at path, which is seed as long as nobody has
+// set it.
+func NewSharedCount(conn recipes.Conn, path string, seed int32, opts ...Option) *SharedCount {
+	return &SharedCount{NewSharedValue(conn, path, encode(seed), opts...)}
+}
+
+// Get is as that of [SharedValue].
+func (c *SharedCount) Get(ctx context.Context) (Versioned[int32], error) {
+	return c.number(c.value.Get(ctx))
+}
+
+// Set replaces whatever the count is.
+func (c *SharedCount) Set(ctx context.Context, n int32) error { return c.value.Set(ctx, encode(n)) }
+
+// TrySet replaces the count if it is still the one that was read as old, and
+// reports false if it is not. The count that there is now is returned in both
+// cases.
+func (c *SharedCount) TrySet(ctx context.Context, old Versioned[int32], n int32) (Versioned[int32], bool, error) {
+	now, ok, err := c.value.TrySet(ctx, Versioned[[]byte]{encode(old.Value), old.Version, old.Zxid}, encode(n))
+	count, err := c.number(now, err)
+	return count, ok, err
+}
+
+// Changes is as that of [SharedValue].
+func (c *SharedCount) Changes(ctx context.Context) iter.Seq2[Versioned[int32], error] {
+	return func(yield func(Versioned[int32], error) bool) {
+		for now, err := range c.value.Changes(ctx) {
+			if !yield(c.number(now, err)) {
+				return
+			}
+		}
+	}
+}
+
+func (c *SharedCount) number(now Versioned[[]byte], err error) (Versioned[int32], error) {
+	if err != nil {
+		return Versioned[int32]{}, err
+	}
+	n, err := decode[int32](now.Value)
+	if err != nil {
+		err = c.value.cell.failure(err)
+	}
+	return Versioned[int32]{n, now.Version, now.Zxid}, err
+}

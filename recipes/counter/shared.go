@@ -1,0 +1,165 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// Versioned is a value as it was read.
+type Versioned[T any] struct {
+	Value   T
+	Version int32 // of the znode
+	Zxid    int64 // that wrote it: it grows with every change
+}
+
+// SharedValue is a value that all see and any can change. It is Curator's
+// SharedValue. All methods are safe for concurrent use.
+//
+// A lost connection or a session that ends is waited out, as by [Atomic].
+type SharedValue struct {
+	cell cell
+	seed []byte
+}
+
+// NewSharedValue returns the value at path, which is seed as long as nobody has
+// set it.
+func NewSharedValue(conn recipes.Conn, path string, seed []byte, opts ...Option) *SharedValue {
+	var cfg config
+	for _, o := range opts {
+		o(&cfg)
+	}
+	return &SharedValue{cell: cell{conn, path, cfg.acl}, seed: seed}
+}
+
+// ErrVersion refuses a TrySet of a version that ZooKeeper takes for any.
+var ErrVersion = errors.New("version -1 stands for every version")
+
+// Get returns the value. It creates the znode if it is not there.
+func (v *SharedValue) Get(ctx context.Context) (Versioned[[]byte], error) {
+	for {
+		now, err := v.cell.read(ctx)
+		if err == nil && now.there {
+			return now.versioned(), nil
+		}
+		if err == nil {
+			_, _, err = v.cell.replace(ctx, now, v.seed)
+		}
+		// Whoever has created it: it will be read.
+		if err != nil && (!errors.Is(err, client.ErrUnknownOutcome) || ctx.Err() != nil) {
+			return Versioned[[]byte]{}, v.cell.failure(err)
+		}
+	}
+}
+
+func (c content) versioned() Versioned[[]byte] {
+	return Versioned[[]byte]{Value: c.data, Version: c.stat.Version, Zxid: c.stat.Mzxid}
+}
+
+// Set replaces whatever the value is.
+func (v *SharedValue) Set(ctx context.Context, value []byte) error {
+	for {
+		now, err := v.Get(ctx)
+		if err != nil {
+			return err
+		}
+		if _, ok, err := v.TrySet(ctx, now, value); err != nil || ok {
+			return err
+		}
+	}
+}
+
+// TrySet replaces the value if it is still the one that was read as old, and
+// reports false if it is not. The value that there is now is returned in both
+// cases.
+func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value []byte) (Versioned[[]byte], bool, error) {
+	if old.Version == client.AnyVersion {
+		return old, false, v.cell.failure(ErrVersion)
+	}
+	for {
+		now, err := v.Get(ctx)
+		if err != nil {
+			return old, false, err
+		}
+		if now.Zxid != old.Zxid {
+			return now, false, nil
+		}
+		s, err := v.cell.conn.Session(ctx)
+		if err != nil {
+			return old, false, v.cell.failure(err)
+		}
+		before := content{session: s, there: true, data: now.Value, stat: client.Stat{Version: old.Version, Mzxid: old.Zxid}}
+		stat, done, err := v.cell.replace(ctx, before, value)
+		if err != nil {
+			return old, false, v.cell.failure(err)
+		}
+		if done {
+			return Versioned[[]byte]{Value: value, Version: stat.Version, Zxid: stat.Mzxid}, true, nil
+		}
+	}
+}
+
+// Changes yields the value now, and whenever it has changed. Changes that follow
+// one another fast may be seen as one. It ends when ctx ends, and after an error
+// that will not go away: it yields that last. While the znode is not there it
+// waits.
+func (v *SharedValue) Changes(ctx context.Context) iter.Seq2[Versioned[[]byte], error] {
+	return func(yield func(Versioned[[]byte], error) bool) {
+		var last int64
+		for {
+			now, err := v.next(ctx, last)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case errors.Is(err, client.ErrSessionExpired):
+				continue
+			case err != nil:
+				yield(now, v.cell.failure(err))
+				return
+			}
+			if !yield(now, nil) {
+				return
+			}
+			last = now.Zxid
+		}
+	}
+}
+
+// next waits for a value that was written by another zxid than last.
+func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], error) {
+	var none Versioned[[]byte]
+	for {
+		s, err := v.cell.conn.Session(ctx)
+		if err != nil {
+			return none, err
+		}
+		data, stat, w, err := s.GetW(ctx, v.cell.path)
+		if errors.Is(err, client.ErrNoNode) {
+			var there bool
+			if _, there, w, err = s.ExistsW(ctx, v.cell.path); err == nil && there {
+				remove(ctx, w)
+				continue
+			}
+			stat.Mzxid = last
+		}
+		if err != nil {
+			return none, err
+		}
+		if stat.Mzxid != last {
+			remove(ctx, w)
+			return Versioned[[]byte]{Value: data, Version: stat.Version, Zxid: stat.Mzxid}, nil
+		}
+		select {
+		case _, ok := <-w.Events():
+			if !ok {
+				return none, client.ErrSessionExpired
+			}
+		case <-ctx.Done():
+			remove(ctx, w)
+			return none, context.Cause(ctx)
+		}
+	}
+}
