@@ -233,7 +233,7 @@ func (c *core) tick(now time.Time) time.Duration {
 	if l := c.link; l != nil {
 		if at(l.lastRecv.Add(timeout * 2 / 3)) {
 			l.fail(fmt.Errorf("the server %s is silent for %v", l.addr, now.Sub(l.lastRecv).Round(time.Millisecond)))
-			return time.Hour
+			return next.Sub(now) // the session's end is still to be told
 		}
 		c.liveness(l, now, at)
 	}

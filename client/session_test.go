@@ -269,6 +269,25 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// A server that says nothing is as bad as one that cannot be reached: the session's
+// end is told when it comes.
+func TestExpiryIsToldBehindASilentServer(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+		c := connect(t, zs, client.WithSessionTimeout(timeout))
+		states := c.Subscribe()
+		defer states.Close()
+		deadline := c.SessionDeadline()
+		accept := zs.RefuseConnections()
+		defer accept()
+		zs.HangConnection(c.Session().ID)
+		until(t, states, client.StateSuspended)
+		until(t, states, client.StateLost)
+		if late := time.Since(deadline); late < 0 || late > timeout {
+			t.Errorf("Lost came %v after the deadline", late)
+		}
+	})
+}
+
 func TestWithoutNewSession(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithoutNewSession())
