@@ -48,9 +48,14 @@ type session struct {
 func (s *session) ID() int64 { return s.id }
 
 func (s *session) Create(ctx context.Context, path string, data []byte, mode Mode, acl []client.ACL) (string, error) {
-	created, err := s.writes.Create(ctx, path, data, createOptions(mode, acl)...)
-	if mode == Container && errors.Is(err, client.ErrUnimplemented) {
-		return s.writes.Create(ctx, path, data, createOptions(Persistent, acl)...)
+	opts := createOptions(mode, acl)
+	if mode != Container {
+		return s.writes.Create(ctx, path, data, opts...)
+	}
+	// The znodes of a chroot cannot be named in it: only the client can create them.
+	created, err := s.writes.Create(ctx, path, data, append(opts, client.CreateParentContainers)...)
+	if errors.Is(err, client.ErrUnimplemented) {
+		return s.writes.Create(ctx, path, data, append(createOptions(Persistent, acl), client.CreateParents)...)
 	}
 	return created, err
 }

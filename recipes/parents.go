@@ -19,7 +19,7 @@ func EnsureContainers(ctx context.Context, s Session, path string) error {
 		switch {
 		case err == nil, errors.Is(err, client.ErrNodeExists):
 			return nil
-		case errors.Is(err, client.ErrNoNode):
+		case errors.Is(err, client.ErrNoNode) && Parent(path) != "/":
 			err = EnsureContainers(ctx, s, Parent(path))
 		}
 		if err != nil && !Again(ctx, err) {
