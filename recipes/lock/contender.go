@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -23,8 +24,30 @@ type contender struct {
 	dir     string
 	mark    string // begins the znode's name, and no other's
 	name    string // of the znode; "" as long as it is not known to exist
-	// search finds the znode after an answer was lost; nil: by mark.
-	search func(ctx context.Context) (name string, err error)
+	// fixed is the znode's name if all contenders have the same: then mark begins
+	// its data, and once the lock is held born tells it from others'.
+	fixed string
+	born  int64 // the zxid that created the znode; 0 until the lock is held
+}
+
+// ours reports whether a znode with the contender's name is the contender's.
+func (c *contender) ours(data []byte, stat client.Stat) bool {
+	switch {
+	case c.fixed == "":
+		return true
+	case stat.EphemeralOwner != c.session.ID():
+		return false
+	case c.born != 0: // by then the data may have been replaced
+		return stat.Czxid == c.born
+	}
+	return bytes.HasPrefix(data, []byte(c.mark))
+}
+
+// forget makes the next delete look whose the znode is, if its name does not say.
+func (c *contender) forget() {
+	if c.fixed != "" {
+		c.name = ""
+	}
 }
 
 func (c *contender) path() string { return recipes.Join(c.dir, c.name) }
@@ -103,13 +126,24 @@ func (c *contender) find(ctx context.Context) (bool, error) {
 	if err := c.session.Sync(ctx, c.dir); err != nil {
 		return false, err
 	}
-	search := c.search
-	if search == nil {
-		search = c.byMark
+	search := c.byMark
+	if c.fixed != "" {
+		search = c.byData
 	}
 	var err error
 	c.name, err = search(ctx)
 	return c.name != "", err
+}
+
+func (c *contender) byData(ctx context.Context) (string, error) {
+	data, stat, err := c.session.Get(ctx, recipes.Join(c.dir, c.fixed))
+	switch {
+	case err == nil && c.ours(data, stat):
+		return c.fixed, nil
+	case errors.Is(err, client.ErrNoNode):
+		err = nil
+	}
+	return "", err
 }
 
 func (c *contender) byMark(ctx context.Context) (string, error) {

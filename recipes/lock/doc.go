@@ -24,7 +24,8 @@
 // The package imports recipes and client. Invariants:
 //
 //   - A lock is granted only after its znode was seen to be first in line and to
-//     belong to the current session, and a leader has confirmed that session since.
+//     belong to the current session, and while a leader's last word about that session
+//     is recent enough to rule out that it has ended.
 //   - Whatever ends an Acquire without a Lease (an error, the context, a lost reply)
 //     leaves no znode behind that could block a successor: what cannot be deleted at
 //     once is deleted in the background, or ends with the session.

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -85,6 +86,13 @@ func (g *grant) again() (*Lease, error) {
 	}
 	g.leases++
 	return &Lease{g: g}, nil
+}
+
+// lost reports whether the grant ended before it was released.
+func (g *grant) lost() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return errors.Is(g.err, ErrLost)
 }
 
 func (g *grant) released() bool {

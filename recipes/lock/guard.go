@@ -21,16 +21,17 @@ type guard struct {
 // znode is there and belongs to the session, and after that the leader confirmed
 // the session.
 func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
-	_, stat, w, err := c.session.GetW(ctx, c.path())
+	data, stat, w, err := c.session.GetW(ctx, c.path())
 	switch {
 	case errors.Is(err, client.ErrNoNode):
 		return nil, errVanished
 	case err != nil:
 		return nil, err
-	case stat.EphemeralOwner != c.session.ID():
+	case stat.EphemeralOwner != c.session.ID(), !c.ours(data, stat):
 		drop(ctx, w)
-		return nil, fmt.Errorf("the znode %s belongs to session 0x%x: %w", c.path(), stat.EphemeralOwner, errVanished)
+		return nil, fmt.Errorf("the znode %s is another's, of session 0x%x: %w", c.path(), stat.EphemeralOwner, errVanished)
 	}
+	c.born = stat.Czxid
 	hold, err := c.session.Hold(ctx, cfg.policy)
 	if err != nil {
 		drop(ctx, w)
@@ -46,6 +47,9 @@ func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 // leave deletes the znode, in the background if it must be.
 func (g *guard) leave(ctx context.Context) error {
 	g.hold.Release()
+	if g.lost() {
+		g.c.forget()
+	}
 	err := g.c.delete(ctx)
 	if err != nil {
 		go g.c.remove()
@@ -84,6 +88,9 @@ func (g *guard) look() recipes.Watch {
 		g.lose(errVanished)
 		return nil
 	case err != nil:
+		if held := g.hold.Err(); held != nil {
+			err = held
+		}
 		g.lose(err) // which means nothing if it was released
 		return nil
 	}

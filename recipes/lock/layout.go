@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +59,13 @@ type entry struct {
 	name string
 	kind kind
 	seq  int32
+	born int64 // the zxid that created it; 0 as long as nobody needs to know
 }
+
+// worn reports whether numbers may repeat: from the largest one on, ZooKeeper up
+// to 3.5 counts on with negative ones, and later versions, as zkgo does, give the
+// largest one again and again.
+func (e entry) worn() bool { return e.seq < 0 || e.seq == math.MaxInt32 }
 
 // parse finds a place in a line by its name. Names of another form are none of
 // ours.
@@ -74,7 +81,7 @@ func (in *infixes) parse(name string) (entry, bool) {
 		// Behind 2³¹−1 the server goes on with negative numbers.
 		seq, err := strconv.ParseInt(name[i+len(infix):], 10, 32)
 		if err == nil {
-			return entry{name, kind(k), int32(seq)}, true
+			return entry{name: name, kind: kind(k), seq: int32(seq)}, true
 		}
 	}
 	return entry{}, false
@@ -85,7 +92,8 @@ func (in *infixes) number(name string, k kind) string {
 	return name[strings.LastIndex(name, in[k])+len(in[k]):]
 }
 
-// line returns the places among names in their order.
+// line returns the places among names in their order, provided that the numbers
+// of no two are worn.
 func (in *infixes) line(names []string) []entry {
 	list := make([]entry, 0, len(names))
 	for _, name := range names {
@@ -93,7 +101,16 @@ func (in *infixes) line(names []string) []entry {
 			list = append(list, e)
 		}
 	}
+	arrange(list)
+	return list
+}
+
+// arrange puts places in the order in which they were taken.
+func arrange(list []entry) {
 	slices.SortFunc(list, func(a, b entry) int {
+		if a.worn() && b.worn() && a.born != b.born {
+			return cmp.Compare(a.born, b.born)
+		}
 		// The difference of two numbers wraps as the numbers do, so the line keeps
 		// its order while they go from the largest to the smallest.
 		if d := a.seq - b.seq; d != 0 {
@@ -102,5 +119,4 @@ func (in *infixes) line(names []string) []entry {
 		// A writer who goes on reading has a place of each kind with one number.
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 	})
-	return list
 }

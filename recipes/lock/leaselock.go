@@ -2,10 +2,11 @@ package lock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
@@ -35,6 +36,8 @@ const DefaultLease = 30 * time.Second
 // twentieth earlier, for clocks that run at different speed. No znode with a time
 // to live is needed, and no agreement about the time of day.
 //
+// [Revoke] reaches a holder with his next renewal, so not one of WithLease.
+//
 // It costs that after the death of a holder whoever comes then waits a whole
 // lease; a [Mutex] is free when the session has ended.
 type LeaseLock struct {
@@ -45,13 +48,19 @@ type LeaseLock struct {
 	owners owners
 }
 
-// holderInfix names the znode of the holder.
-const holderInfix = "holder-"
+// holderInfix names the znode of the holder: a mark, how long its lease is in
+// milliseconds, this, and the number. The time is in the name because data can be
+// replaced, by SetData and by Revoke.
+const holderInfix = "ms-holder-"
 
-// record is what stands in the holder's znode.
-type record struct {
-	LeaseMillis int64  `json:"leaseMillis"`
-	Data        []byte `json:"data,omitempty"`
+// leaseOf returns how long the lease of a holder's znode is.
+func leaseOf(name string) (time.Duration, error) {
+	i := strings.LastIndex(name, holderInfix)
+	millis, err := strconv.ParseInt(name[strings.LastIndexByte(name[:i], '-')+1:i], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the holder's znode %s: %w", name, err)
+	}
+	return time.Duration(millis) * time.Millisecond, nil
 }
 
 // LeaseOption changes a [LeaseLock].
@@ -155,7 +164,7 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 	}
 	g, err := l.succeed(ctx, session, turn, try)
 	// When the lock has been taken the place in line went in the same transaction.
-	_ = turn.release(context.WithoutCancel(ctx))
+	tidy(ctx, turn)
 	if err != nil {
 		return nil, l.line.failure(err)
 	}
@@ -202,6 +211,10 @@ func (l *LeaseLock) current(ctx context.Context, s recipes.Session) (string, err
 // to be there for a lease without a renewal.
 func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string, turn *grant, try bool) error {
 	path := recipes.Join(l.holder.dir, name)
+	lease, err := leaseOf(name)
+	if err != nil {
+		return err
+	}
 	seen, since := int32(-1), time.Time{}
 	for {
 		data, stat, w, err := s.GetW(ctx, path)
@@ -214,12 +227,7 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		if stat.Version != seen {
 			seen, since = stat.Version, time.Now() // not before the answer came: it was renewed before that
 		}
-		var rec record
-		if err := json.Unmarshal(data, &rec); err != nil {
-			drop(ctx, w)
-			return fmt.Errorf("the holder's znode %s: %w", path, err)
-		}
-		left := time.Duration(rec.LeaseMillis)*time.Millisecond - time.Since(since)
+		left := lease - time.Since(since)
 		switch {
 		case left <= 0:
 			drop(ctx, w)
@@ -228,12 +236,16 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 			if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
 				return err
 			}
+			// The server may be behind the leader, who knows of a renewal.
+			if err := s.Sync(ctx, path); err != nil {
+				return err
+			}
 			if there, err := l.stillFirst(ctx, s, turn); err != nil || !there {
 				return errors.Join(errVanished, err)
 			}
 		case try:
 			drop(ctx, w)
-			return &HeldError{Left: left, Data: rec.Data}
+			return &HeldError{Left: left, Data: data}
 		default:
 			if err := l.awaitChange(ctx, w, turn, left); err != nil {
 				return err
@@ -274,15 +286,12 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 // without a grant somebody else was faster, or it is not known.
 func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*grant, error) {
 	mark := uuid() + "-"
-	rec, err := json.Marshal(record{LeaseMillis: l.lease.Milliseconds(), Data: l.holder.cfg.data})
-	if err != nil {
-		return nil, err
-	}
+	name := mark + strconv.FormatInt((l.lease+time.Millisecond-1).Milliseconds(), 10) + holderInfix
 	sent := time.Now()
-	err = s.Multi(ctx,
+	err := s.Multi(ctx,
 		recipes.Op{Kind: recipes.OpDelete, Path: turn.path, Version: client.AnyVersion},
 		recipes.Op{
-			Kind: recipes.OpCreate, Path: recipes.Join(l.holder.dir, mark+holderInfix), Data: rec,
+			Kind: recipes.OpCreate, Path: recipes.Join(l.holder.dir, name), Data: l.holder.cfg.data,
 			Mode: recipes.PersistentSequential, ACL: l.holder.cfg.acl,
 		})
 	switch {
@@ -295,7 +304,7 @@ func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*
 	default:
 		return nil, err
 	}
-	t := &tenancy{conn: l.line.conn, dir: l.holder.dir, mark: mark, lease: l.lease, renew: l.renew, rec: rec}
+	t := &tenancy{conn: l.line.conn, dir: l.holder.dir, mark: mark, lease: l.lease, renew: l.renew, data: l.holder.cfg.data}
 	if err != nil && ctx.Err() != nil {
 		go t.remove()
 		return nil, err
@@ -308,12 +317,6 @@ func (l *LeaseLock) Participants(ctx context.Context) ([]Participant, error) {
 	holders, err := l.holder.participants(ctx, 0)
 	if err != nil {
 		return nil, err
-	}
-	for i := range holders {
-		var rec record
-		if json.Unmarshal(holders[i].Data, &rec) == nil {
-			holders[i].Data = rec.Data
-		}
 	}
 	waiters, err := l.line.participants(ctx, 0)
 	return slices.Concat(holders, waiters), err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
@@ -40,6 +41,9 @@ type wish struct {
 // acquire takes a place and waits until rank says that it is its turn.
 func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	began := time.Now()
+	if infix := l.infixes[want.kind]; infix == "" || strings.Contains(infix, "/") {
+		return nil, l.failure(fmt.Errorf("%q cannot be part of a znode's name", infix))
+	}
 	for failed := 1; ; failed++ {
 		c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
 		if err == nil {
@@ -76,7 +80,10 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 		if err != nil {
 			return nil, err
 		}
-		places := l.infixes.line(names)
+		places, err := l.places(ctx, c.session, names)
+		if err != nil {
+			return nil, err
+		}
 		self := slices.IndexFunc(places, func(e entry) bool { return e.name == c.name })
 		if self < 0 {
 			return nil, errVanished
@@ -92,6 +99,37 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 			return nil, err
 		}
 	}
+}
+
+// places returns the places among names in their order. Where numbers may repeat
+// they say nothing, and the znodes have to be asked when they were created.
+func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([]entry, error) {
+	list := l.infixes.line(names)
+	var there []entry
+	worn := 0
+	for _, e := range list {
+		if e.worn() {
+			worn++
+		}
+	}
+	if worn < 2 {
+		return list, nil
+	}
+	for _, e := range list {
+		if e.worn() {
+			stat, found, err := s.Exists(ctx, recipes.Join(l.dir, e.name))
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				continue
+			}
+			e.born = stat.Czxid
+		}
+		there = append(there, e)
+	}
+	arrange(there)
+	return there, nil
 }
 
 // waitGone waits for a change of a znode. It watches by reading, which leaves no
@@ -124,9 +162,22 @@ func await(ctx context.Context, w recipes.Watch) error {
 
 // drop takes a watch away, though ctx has ended.
 func drop(ctx context.Context, w recipes.Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := briefly(ctx)
 	defer cancel()
 	w.Remove(ctx)
+}
+
+// briefly returns a context for tidying up, which goes on for a little while though
+// ctx has ended.
+func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
+}
+
+// tidy releases what an Acquire held on its way.
+func tidy(ctx context.Context, g *grant) {
+	ctx, cancel := briefly(ctx)
+	defer cancel()
+	_ = g.release(ctx) // what fails goes on in the background
 }
 
 // sleep waits unless ctx ends before.

@@ -79,11 +79,31 @@ func (m *Multi) acquireHeld(ctx context.Context, try bool) (Held, error) {
 }
 
 func (m *Multi) acquire(ctx context.Context, try bool) (*Bundle, error) {
+	if len(m.locks) == 0 {
+		return nil, errors.New("a Multi of no locks")
+	}
+	for {
+		b, err := m.all(ctx, try)
+		if err != nil || b.Err() == nil {
+			return b, err
+		}
+		// The first was lost while the last was waited for.
+		ended, cancel := briefly(ctx)
+		_ = b.Release(ended)
+		cancel()
+	}
+}
+
+// all acquires the locks once.
+func (m *Multi) all(ctx context.Context, try bool) (*Bundle, error) {
 	var got []Held
 	for _, l := range m.locks {
 		h, err := l.acquireHeld(ctx, try)
 		if err != nil {
-			return nil, errors.Join(err, releaseAll(context.WithoutCancel(ctx), got))
+			ended, cancel := briefly(ctx)
+			defer cancel()
+			_ = releaseAll(ended, got) // what fails goes on in the background
+			return nil, err
 		}
 		got = append(got, h)
 	}

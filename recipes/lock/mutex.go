@@ -25,7 +25,7 @@ func NewMutex(conn recipes.Conn, path string, opts ...Option) *Mutex {
 }
 
 // Acquire waits until the lock is held, or ctx ends; no lock is held then, and
-// after at most half a second it returns ctx's cause. A connection that breaks
+// after at most a second it returns ctx's cause. A connection that breaks
 // meanwhile is waited for, its place is kept; if the session ends, it begins anew
 // at the end of the line. Errors of another kind are the server's refusals, for
 // instance [client.ErrNoAuth], and [client.ErrClosed].

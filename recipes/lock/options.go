@@ -39,7 +39,8 @@ func WithKazooLayout() Option { return func(c *config) { c.layout = kazooLayout 
 
 // WithName sets what stands between the mark and the number in the names of a
 // [Mutex]'s znodes, "lock-" by default: programs with different names in one
-// directory do not see each other. Curator's LeaderLatch has "latch-".
+// directory do not see each other. Curator's LeaderLatch has "latch-". It must
+// have a character, and none that is a slash.
 func WithName(name string) Option { return func(c *config) { c.layout.mutex = name } }
 
 func newConfig(opts []Option) config {

@@ -48,7 +48,11 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 		return nil, err
 	}
 	var list []Participant
-	for _, e := range l.infixes.line(names) {
+	places, err := l.places(ctx, s, names)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range places {
 		path := recipes.Join(l.dir, e.name)
 		data, stat, err := s.Get(ctx, path)
 		if errors.Is(err, client.ErrNoNode) {

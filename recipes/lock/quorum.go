@@ -29,7 +29,7 @@ type Quorum struct {
 // timeout counts as refused. pause is how long an Acquire without success waits at
 // least before it tries again; at most twice that.
 func NewQuorum(timeout, pause time.Duration, locks ...Locker) *Quorum {
-	return &Quorum{locks: locks, timeout: timeout, pause: pause}
+	return &Quorum{locks: locks, timeout: timeout, pause: max(pause, time.Millisecond)}
 }
 
 // Acquire tries until a majority is held, or ctx ends.

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/zkgo/zkgo/recipes"
 )
@@ -78,6 +79,9 @@ func (m *RWMutex) beside(ctx context.Context, own *grant) (*grant, error) {
 		return nil, err
 	}
 	name := nameOf(own.path)
+	if e, ok := m.line.infixes.parse(name); !ok || e.worn() {
+		return nil, fmt.Errorf("the number of %s is none that another znode can share", own.path)
+	}
 	infix := m.line.infixes[shared] + m.line.infixes.number(name, exclusive)
 	c, err := enterBeside(ctx, s, own.path, m.line.dir, infix, &m.line.cfg)
 	if err != nil {
@@ -100,18 +104,26 @@ func (m *RWMutex) write(ctx context.Context, try bool) (*Lease, error) {
 	})
 }
 
-// Downgrade turns the write lock into a read lock: no writer comes between. The
-// write lease is released, unless there is no read lease; then it is still held.
-// It needs no owner.
+// Downgrade turns a write lease of this lock into a read lease: no writer comes
+// between. The write lease is released, unless there is an error; then it is as it
+// was, or lost, and there is no read lease. It needs no owner.
 func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
 	if err := write.Err(); err != nil {
 		return nil, err
+	}
+	e, ok := m.line.infixes.parse(nameOf(write.Path()))
+	if !ok || e.kind != exclusive || recipes.Parent(write.Path()) != m.line.dir {
+		return nil, m.line.failure(fmt.Errorf("%s is no write lease of it", write.Path()))
 	}
 	read, err := m.readBehind(ctx, write.g, false)
 	if err != nil {
 		return nil, err
 	}
-	return read, write.Release(ctx)
+	if err := write.Release(ctx); errors.Is(err, ErrLost) {
+		tidy(ctx, read.g)
+		return nil, err
+	}
+	return read, nil // a write znode that is still there will be deleted
 }
 
 // behindWriter ranks readers: they wait for the nearest writer before them, unless

@@ -116,10 +116,10 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) (list []*Lease
 	}
 	defer func() {
 		// The leases are held whether or not the mutex could be deleted at once.
-		_ = turn.release(context.WithoutCancel(ctx))
+		tidy(ctx, turn)
 		if err != nil {
 			for _, l := range list {
-				_ = l.Release(context.WithoutCancel(ctx))
+				tidy(ctx, l.g)
 			}
 			list = nil
 		}
@@ -141,7 +141,8 @@ func (s *Semaphore) take(ctx context.Context, turn *grant, try bool) (*grant, er
 		return nil, err
 	}
 	g, err := s.wait(ctx, c, turn, try)
-	if err != nil && !errors.Is(err, errVanished) {
+	if err != nil {
+		// Also when the mutex was lost: the session, and with it this place, may go on.
 		c.remove()
 	}
 	return g, err
@@ -158,9 +159,10 @@ func (s *Semaphore) wait(ctx context.Context, c *contender, turn *grant, try boo
 			dropAll(ctx, change)
 			return nil, err
 		}
-		places := s.line.infixes.line(names)
+		places, err := s.line.places(ctx, c.session, names)
 		self := slices.IndexFunc(places, func(e entry) bool { return e.name == c.name })
 		switch {
+		case err != nil:
 		case self < 0:
 			err = errVanished
 		case self < limit:
@@ -208,7 +210,9 @@ func dropAll(ctx context.Context, watches ...recipes.Watch) {
 	}
 }
 
-// Participants returns who holds a lease.
+// Participants returns who holds a lease, in the order in which they got it, and
+// then the one who is next, if there is one who waits. Those behind him are not
+// among them.
 func (s *Semaphore) Participants(ctx context.Context) ([]Participant, error) {
 	return s.line.participants(ctx, 0)
 }

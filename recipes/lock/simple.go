@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -60,8 +59,7 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contender{session: session, dir: s.dir, mark: s.cfg.layout.mark()}
-	c.search = func(ctx context.Context) (string, error) { return s.search(ctx, c) }
+	c := &contender{session: session, dir: s.dir, mark: s.cfg.layout.mark(), fixed: s.name}
 	for {
 		created, err := s.create(ctx, c)
 		if err == nil && !created {
@@ -72,6 +70,7 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 			g, err = grantTo(ctx, c, &s.cfg)
 		}
 		if err != nil {
+			c.forget()
 			c.remove() // if it is there
 			return nil, err
 		}
@@ -101,20 +100,6 @@ func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
 		return c.find(ctx)
 	}
 	return false, err
-}
-
-// search tells by the data whether the znode is ours.
-func (s *Simple) search(ctx context.Context, c *contender) (string, error) {
-	data, stat, err := c.session.Get(ctx, recipes.Join(s.dir, s.name))
-	switch {
-	case errors.Is(err, client.ErrNoNode):
-		return "", nil
-	case err != nil:
-		return "", err
-	case stat.EphemeralOwner == c.session.ID() && bytes.HasPrefix(data, []byte(c.mark)):
-		return s.name, nil
-	}
-	return "", nil
 }
 
 // wait waits until another's znode has gone.

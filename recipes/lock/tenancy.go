@@ -24,7 +24,7 @@ type tenancy struct {
 	mark  string
 	lease time.Duration
 	renew bool
-	rec   []byte
+	data  []byte // of the znode; of keep alone, once it runs
 	path  string
 
 	mu      sync.Mutex
@@ -140,16 +140,15 @@ func (t *tenancy) keep(g *grant) {
 		if !t.renew {
 			continue
 		}
-		if err := t.extendNow(ctx); errors.Is(err, errTaken) {
+		if err := t.extendNow(ctx, g); errors.Is(err, errTaken) {
 			g.lose(err)
 			return
 		}
 	}
 }
 
-// extendNow renews once, or until the lease is over. Whether a renewal that got no
-// answer was done shows in the version.
-func (t *tenancy) extendNow(ctx context.Context) error {
+// extendNow renews once, or until the lease is over.
+func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 	ctx, cancel := context.WithDeadline(ctx, t.deadline())
 	defer cancel()
 	for ctx.Err() == nil {
@@ -161,7 +160,7 @@ func (t *tenancy) extendNow(ctx context.Context) error {
 		t.mu.Lock()
 		version := t.version
 		t.mu.Unlock()
-		stat, err := s.Set(ctx, t.path, t.rec, version)
+		stat, err := s.Set(ctx, t.path, t.data, version)
 		switch {
 		case err == nil:
 			t.extend(sent, stat.Version)
@@ -169,16 +168,36 @@ func (t *tenancy) extendNow(ctx context.Context) error {
 		case errors.Is(err, client.ErrNoNode):
 			return errTaken
 		case errors.Is(err, client.ErrBadVersion):
-			// Only the holder writes, so this is an earlier try that got no answer.
-			// It counts from when that was sent at the latest, so not at all.
-			t.mu.Lock()
-			t.version++
-			t.mu.Unlock()
+			// By an earlier try that got no answer, which does not count, since nobody
+			// knows when it was done; by SetData; or by somebody's Revoke.
+			if err := t.catchUp(ctx, s, g); errors.Is(err, errTaken) {
+				return err
+			}
 		case !unanswered(err) && !errors.Is(err, client.ErrSessionExpired):
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// catchUp finds out what the znode is like now.
+func (t *tenancy) catchUp(ctx context.Context, s recipes.Session, g *grant) error {
+	data, stat, err := s.Get(ctx, t.path)
+	if errors.Is(err, client.ErrNoNode) {
+		return errTaken
+	}
+	if err != nil {
+		return err
+	}
+	if string(data) == revoked {
+		g.askedToRevoke()
+	} else {
+		t.data = data
+	}
+	t.mu.Lock()
+	t.version = stat.Version
+	t.mu.Unlock()
+	return nil
 }
 
 // leave deletes the znode, in the background if it must be.

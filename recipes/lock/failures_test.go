@@ -1,0 +1,294 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// Failures that users of other libraries have met, each reproduced here.
+
+// asynchronously calls f and returns a channel with what it returns.
+func asynchronously(ctx context.Context, f func(context.Context) (*lock.Lease, error)) <-chan outcome {
+	ch := make(chan outcome, 1)
+	go func() {
+		l, err := f(ctx)
+		ch <- outcome{l, err}
+	}()
+	return ch
+}
+
+type outcome struct {
+	l   *lock.Lease
+	err error
+}
+
+// next returns the lease that a channel gives.
+func next(t *testing.T, ch <-chan outcome) *lock.Lease {
+	t.Helper()
+	o := <-ch
+	must(t, o.err)
+	return o.l
+}
+
+// CURATOR-206, docker/libkv 156: a holder who was cut off until its session had
+// expired goes on believing that it holds the lock, while another does.
+func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, cut := severed(t, zs)
+		other, _ := on(t, zs)
+		held := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		work, cancel := held.Context(ctx)
+		defer cancel()
+		resume := cut()
+		second := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		if work.Err() == nil || !errors.Is(context.Cause(work), lock.ErrLost) {
+			t.Errorf("another holds the lock, and the first one's work goes on: %v", context.Cause(work))
+		}
+		if err := held.Set(ctx, "/", nil, client.AnyVersion); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("a write of the first: %v", err)
+		}
+		resume()
+		time.Sleep(time.Minute)
+		if held.Err() == nil || second.Err() != nil {
+			t.Errorf("after the connection came back: %v, %v", held.Err(), second.Err())
+		}
+		must(t, second.Release(ctx))
+		_ = held.Release(ctx)
+	})
+}
+
+// CURATOR-604: the lock is granted on a znode that is there, but belongs to
+// another session, whose end deletes it.
+func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		_, former := on(t, zs)
+		verify := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/l/*"}, time.Second)
+		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
+		verify.Wait()
+		name := "/l/" + children(zs, "/l")[0]
+		zs.Delete(name)
+		_, err := former.Create(ctx, name, nil, client.Ephemeral)
+		must(t, err)
+		time.Sleep(2 * time.Second)
+		select {
+		case o := <-got:
+			t.Fatalf("the lock was granted on another's znode: %v", o.err)
+		default:
+		}
+		must(t, former.Close())
+		l := next(t, got)
+		if l.Path() == name {
+			t.Error("that znode was taken for its own")
+		}
+		must(t, l.Release(ctx))
+	})
+}
+
+// CURATOR-79: whoever is interrupted while its znode is being created leaves it
+// behind, and blocks everybody.
+func TestInterruptedCreateLeavesNothing(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		ctx, interrupt := context.WithCancel(within(t))
+		lost := zs.LoseReply(zktest.Match{Op: proto.OpCreate, Path: "/l/*"})
+		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
+		lost.Wait()
+		interrupt()
+		if o := <-got; !errors.Is(o.err, context.Canceled) {
+			t.Fatalf("interrupted: %v", o.err)
+		}
+		short, cancel := context.WithTimeout(within(t), 5*time.Second) // much less than the session's time
+		defer cancel()
+		l := get(t)(lock.NewMutex(other, "/l").Acquire(short))
+		must(t, l.Release(short))
+		if left := children(zs, "/l"); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+// CURATOR-486, CURATOR-678: a release that fails with the connection leaves the
+// znode, and nobody, the one who released it included, gets the lock again.
+func TestReleaseDuringConnectionLoss(t *testing.T) {
+	for _, fault := range []struct {
+		name string
+		lose func(*zktest.Server, zktest.Match) *zktest.Fault
+	}{{"request", (*zktest.Server).LoseNext}, {"reply", (*zktest.Server).LoseReply}} {
+		t.Run(fault.name, func(t *testing.T) {
+			fake(t, func(t *testing.T, zs *zktest.Server) {
+				ctx := lock.WithOwner(within(t))
+				conn, _ := on(t, zs)
+				m := lock.NewMutex(conn, "/l")
+				l := get(t)(m.Acquire(ctx))
+				fault.lose(zs, zktest.Match{Op: proto.OpDelete, Path: "/l/*"})
+				if err := l.Release(ctx); !errors.Is(err, client.ErrConnectionLoss) {
+					t.Errorf("release: %v", err)
+				}
+				short, cancel := context.WithTimeout(ctx, 5*time.Second)
+				defer cancel()
+				l = get(t)(m.Acquire(short))
+				must(t, l.Release(short))
+				if left := children(zs, "/l"); len(left) != 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// python-zk/kazoo 732: a try that does not get the lock and loses its connection
+// while it takes its znode away leaves it, to hold the lock for nobody later.
+func TestFailedTryLeavesNothing(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		zs.LoseNext(zktest.Match{Op: proto.OpDelete, Path: "/l/*"})
+		if _, err := lock.NewMutex(conn, "/l").TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Fatalf("try: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		if left := children(zs, "/l"); len(left) != 1 {
+			t.Errorf("left: %v", left)
+		}
+		must(t, l.Release(ctx))
+	})
+}
+
+// CURATOR-527: the predecessor goes after the line was read and before it is
+// watched, and nobody ever wakes the waiter.
+func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		watch := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: l.Path(), Session: c.Session().ID}, time.Second)
+		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
+		watch.Wait()
+		must(t, l.Release(ctx))
+		must(t, next(t, got).Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+// CURATOR-335: a connection that breaks when the lease's znode is there and the
+// line is about to be read leaves the znode, until all leases are used up.
+func TestSemaphoreUnderNetworkStress(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		s := lock.NewSemaphore(conn, "/s", 1)
+		for i := range 6 {
+			m := zktest.Match{Op: proto.OpGetChildren, Path: "/s/leases"}
+			if i%2 == 0 {
+				zs.LoseNext(m)
+			} else {
+				zs.LoseReply(m)
+			}
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			must(t, get(t)(s.Acquire(short)).Release(short))
+			cancel()
+		}
+		if left := children(zs, "/s/leases"); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+		noWatches(t, zs)
+	})
+}
+
+// CURATOR-462: whoever is interrupted while it waits for a lease leaves its znode,
+// which becomes a lease that nobody holds.
+func TestInterruptedWaitForALease(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		held := get(t)(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))
+		waiting, interrupt := context.WithCancel(ctx)
+		got := asynchronously(waiting, lock.NewSemaphore(conn, "/s", 1).Acquire)
+		synctest.Wait()
+		if n := len(children(zs, "/s/leases")); n != 2 {
+			t.Fatalf("%d places", n)
+		}
+		interrupt()
+		if o := <-got; !errors.Is(o.err, context.Canceled) {
+			t.Fatal(o.err)
+		}
+		if left := children(zs, "/s/leases"); len(left) != 1 {
+			t.Errorf("places: %v", left)
+		}
+		must(t, held.Release(ctx))
+		must(t, get(t)(lock.NewSemaphore(other, "/s", 1).TryAcquire(ctx)).Release(ctx))
+	})
+}
+
+// The same without an interrupt: who waits for a lease loses the mutex in front of
+// the leases, but not its session.
+func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		held := get(t)(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))
+		got := asynchronously(ctx, lock.NewSemaphore(conn, "/s", 1).Acquire)
+		synctest.Wait()
+		zs.Delete("/s/locks/" + children(zs, "/s/locks")[0])
+		time.Sleep(10 * time.Second)
+		if places := children(zs, "/s/leases"); len(places) != 2 {
+			t.Errorf("places of one holder and one who waits: %v", places)
+		}
+		must(t, held.Release(ctx))
+		must(t, next(t, got).Release(ctx))
+		if left := children(zs, "/s/leases"); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+// Redisson 4698: renewals fail and nobody tells the holder.
+func TestFailingRenewalsAreTold(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		began := time.Now()
+		for range 100 {
+			zs.FailNext(zktest.Match{Op: proto.OpSetData, Path: "/l/holder/*"}, proto.ErrNoAuth)
+		}
+		<-l.Done()
+		if d := time.Since(began); d >= lock.DefaultLease || !errors.Is(l.Err(), lock.ErrLost) {
+			t.Errorf("told after %v: %v", d, l.Err())
+		}
+		_ = l.Release(ctx)
+	})
+}
+
+// The same when somebody has taken the lock away: the next renewal finds out.
+func TestRenewalOfWhatHasGone(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		zs.Delete(l.Path())
+		began := time.Now()
+		<-l.Done()
+		if d := time.Since(began); d > lock.DefaultLease/3+time.Second || !errors.Is(l.Err(), lock.ErrLost) {
+			t.Errorf("told after %v: %v", d, l.Err())
+		}
+		_ = l.Release(ctx)
+	})
+}

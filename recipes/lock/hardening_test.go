@@ -1,0 +1,287 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// The znodes of a chroot are created, too.
+func TestLockInAChrootThatIsNotThere(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c, err := client.Connect(ctx, "zk/apps/shop", client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return zs.Dial() }))
+		must(t, err)
+		defer c.Close()
+		l := get(t)(lock.NewMutex(recipes.On(c), "/locks/a").Acquire(ctx))
+		if n := len(children(zs, "/apps/shop/locks/a")); n != 1 {
+			t.Errorf("%d znodes", n)
+		}
+		must(t, l.Release(ctx))
+	})
+}
+
+// All simple locks have one znode name: who has lost it must not delete another's.
+func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		s := lock.NewSimple(conn, "/simple")
+		a := get(t)(s.Acquire(ctx))
+		zs.Delete("/simple")
+		synctest.Wait()
+		b := get(t)(s.Acquire(ctx)) // in the same session
+		if err := a.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+		if b.Err() != nil || !zs.Exists("/simple") {
+			t.Errorf("the second holder: %v", b.Err())
+		}
+		must(t, b.Release(ctx))
+	})
+}
+
+// Nor does whoever finds another's znode where its own was.
+func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		verify := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/simple", Session: c.Session().ID}, time.Second)
+		got := asynchronously(ctx, lock.NewSimple(conn, "/simple").Acquire)
+		verify.Wait()
+		zs.Delete("/simple")
+		other, _ := on(t, zs)
+		held := get(t)(lock.NewSimple(other, "/simple").Acquire(ctx))
+		time.Sleep(2 * time.Second)
+		if held.Err() != nil || !zs.Exists("/simple") {
+			t.Fatalf("its znode was deleted: %v", held.Err())
+		}
+		select {
+		case <-got:
+			t.Fatal("two hold the lock")
+		default:
+		}
+		must(t, held.Release(ctx))
+		must(t, next(t, got).Release(ctx))
+	})
+}
+
+// Data that were replaced do not make a simple lock forget which znode is its own.
+func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		l := get(t)(lock.NewSimple(conn, "/simple").Acquire(ctx))
+		must(t, l.SetData(ctx, []byte("busy")))
+		zs.LoseNext(zktest.Match{Op: proto.OpDelete, Path: "/simple"})
+		_ = l.Release(ctx)
+		time.Sleep(5 * time.Second)
+		if zs.Exists("/simple") {
+			t.Error("the znode is left")
+		}
+	})
+}
+
+// What stands in a lease lock's znode is the holder's to replace, and anybody's who
+// asks for it; nobody who waits is disturbed by it.
+func TestLeaseLockWithOtherData(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("a")))).Acquire(ctx))
+		got := asynchronously(ctx, lock.NewLeaseLock(other, "/l").Acquire)
+		must(t, l.SetData(ctx, []byte("b")))
+		time.Sleep(time.Minute)
+		list, err := lock.NewLeaseLock(other, "/l").Participants(ctx)
+		must(t, err)
+		if len(list) != 2 || string(list[0].Data) != "b" || l.Err() != nil {
+			t.Fatalf("participants %v, %v", list, l.Err())
+		}
+		must(t, lock.Revoke(ctx, other, list[0].Path))
+		<-l.RevokeRequested()
+		time.Sleep(time.Minute)
+		if l.Err() != nil || zs.Get(l.Path()) != "b" {
+			t.Errorf("after revoke: %v, %q", l.Err(), zs.Get(l.Path()))
+		}
+		must(t, l.Release(ctx))
+		must(t, next(t, got).Release(ctx))
+		noWatches(t, zs)
+	})
+}
+
+// One lock of several that is lost while the next is waited for is acquired again.
+func TestMultiIsHeldWhole(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		held := get(t)(lock.NewMutex(other, "/b").Acquire(ctx))
+		got := make(chan *lock.Bundle)
+		go func() {
+			b, err := lock.NewMulti(lock.NewMutex(conn, "/a"), lock.NewMutex(conn, "/b")).Acquire(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		synctest.Wait()
+		zs.Delete("/a/" + children(zs, "/a")[0])
+		synctest.Wait()
+		must(t, held.Release(ctx))
+		b := <-got
+		if b.Err() != nil || len(children(zs, "/a")) != 1 || len(children(zs, "/b")) != 1 {
+			t.Errorf("%v, %v, %v", b.Err(), children(zs, "/a"), children(zs, "/b"))
+		}
+		must(t, b.Release(ctx))
+		if _, err := lock.NewMulti().Acquire(ctx); err == nil {
+			t.Error("no locks at all are held")
+		}
+	})
+}
+
+func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		m := lock.NewRWMutex(conn, "/rw")
+		r := get(t)(m.Read(ctx))
+		if _, err := m.Downgrade(ctx, r); err == nil {
+			t.Error("a read lease")
+		}
+		must(t, r.Release(ctx))
+		w := get(t)(m.Write(ctx))
+		if _, err := lock.NewRWMutex(conn, "/other").Downgrade(ctx, w); err == nil {
+			t.Error("another's lease")
+		}
+		zs.Delete(w.Path())
+		synctest.Wait()
+		if _, err := m.Downgrade(ctx, w); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("a lost lease: %v", err)
+		}
+		_ = w.Release(ctx)
+	})
+}
+
+// A place beside a writer is taken only while the writer is there, which the server
+// has to check: the client may not know yet that he is not.
+func TestDowngradeChecksTheWriter(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		m := lock.NewRWMutex(conn, "/rw")
+		w := get(t)(m.Write(ctx))
+		multi := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID}, time.Second)
+		got := asynchronously(ctx, func(ctx context.Context) (*lock.Lease, error) { return m.Downgrade(ctx, w) })
+		multi.Wait()
+		zs.Delete(w.Path())
+		if o := <-got; o.err == nil || !errors.Is(o.err, lock.ErrLost) {
+			t.Errorf("downgrade of what has gone: %v", o.err)
+		}
+		_ = w.Release(ctx)
+		if left := children(zs, "/rw"); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestBadNames(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		conn, _ := on(t, zs)
+		for _, name := range []string{"", "a/b"} {
+			if _, err := lock.NewMutex(conn, "/l", lock.WithName(name)).Acquire(within(t)); err == nil {
+				t.Errorf("name %q", name)
+			}
+		}
+	})
+}
+
+// Whatever hangs, an Acquire ends soon after its context.
+func TestAcquireEndsWithItsContext(t *testing.T) {
+	type acquire = func(conn recipes.Conn) func(context.Context) (lock.Held, error)
+	of := func(f func(recipes.Conn) func(context.Context) (*lock.Lease, error)) acquire {
+		return func(c recipes.Conn) func(context.Context) (lock.Held, error) {
+			return func(ctx context.Context) (lock.Held, error) { return f(c)(ctx) }
+		}
+	}
+	for name, a := range map[string]acquire{
+		"mutex":     of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewMutex(c, "/l").Acquire }),
+		"semaphore": of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewSemaphore(c, "/l", 1).Acquire }),
+		"lease":     of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewLeaseLock(c, "/l").Acquire }),
+		"simple":    of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewSimple(c, "/l").Acquire }),
+		"multi": func(c recipes.Conn) func(context.Context) (lock.Held, error) {
+			m := lock.NewMulti(lock.NewMutex(c, "/a"), lock.NewSimple(c, "/l"))
+			return func(ctx context.Context) (lock.Held, error) { return m.Acquire(ctx) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake(t, func(t *testing.T, zs *zktest.Server) {
+				other, _ := on(t, zs)
+				conn, cut := severed(t, zs)
+				held, err := a(other)(within(t))
+				must(t, err)
+				if name == "multi" {
+					must(t, held.Release(within(t)))
+					held = get(t)(lock.NewSimple(other, "/l").Acquire(within(t)))
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				defer cancel()
+				began := time.Now()
+				var resume func()
+				time.AfterFunc(4*time.Second, func() { resume = cut() })
+				_, err = a(conn)(ctx)
+				if d := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || d > 7*time.Second {
+					t.Errorf("after %v: %v", d, err)
+				}
+				must(t, held.Release(within(t)))
+				resume()
+				time.Sleep(time.Minute) // what goes on in the background
+			})
+		})
+	}
+}
+
+// When a lease counts as lost is for the policy to say.
+func TestLossPolicies(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy                      recipes.LossPolicy
+		afterDrop, afterLongSilence bool // lost
+	}{
+		"before expiry": {recipes.LostBeforeExpiry, false, true},
+		"on disconnect": {recipes.LostOnDisconnect, true, true},
+		"on expiry":     {recipes.LostOnExpiry, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake(t, func(t *testing.T, zs *zktest.Server) {
+				ctx := within(t)
+				conn, cl := on(t, zs)
+				m := lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy))
+				l := get(t)(m.Acquire(ctx))
+				zs.DropConnection(cl.Session().ID)
+				time.Sleep(3 * time.Second)
+				if lost := l.Err() != nil; lost != c.afterDrop || closed(l.Done()) != lost {
+					t.Errorf("after a lost connection: %v", l.Err())
+				}
+				_ = l.Release(ctx)
+				conn, cut := severed(t, zs)
+				l = get(t)(lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy)).Acquire(ctx))
+				resume := cut()
+				time.Sleep(5 * time.Minute)
+				if lost := l.Err() != nil; lost != c.afterLongSilence || closed(l.Done()) != lost {
+					t.Errorf("after the session's end: %v", l.Err())
+				}
+				resume()
+				_ = l.Release(ctx)
+			})
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// wear makes the next number in a directory n, as if as many znodes had been
+// created there before. Nobody must be connected.
+func wear(t *testing.T, zs *zktest.Server, dir string, n int32) {
+	t.Helper()
+	tr := zs.Server().Node().Tree()
+	tr.Lock()
+	defer tr.Unlock()
+	zxid := tr.LastZxid()
+	err := tr.Import(zxid, 0, func(int64) bool { return false }, func(yield func(*tree.Stored, error) bool) {
+		_ = yield(&tree.Stored{ACL: proto.OpenACL()}, nil) &&
+			yield(&tree.Stored{Path: dir, ACL: proto.OpenACL(), Cversion: n, Czxid: 1, Mzxid: 1, Pzxid: 1}, nil)
+	})
+	must(t, err)
+}
+
+const number = "2147483647"
+
+// python-zk/kazoo 730: when 2³¹ znodes have been created in a directory, numbers do
+// not grow any more. Servers from 3.6 on give the largest one to everybody, so
+// whoever came last could think itself first.
+func TestNumbersRunOut(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		wear(t, zs, "/l", math.MaxInt32-3)
+		const all = 12
+		order := make(chan int, all)
+		for i := range all {
+			conn, _ := on(t, zs)
+			go func() {
+				l, err := lock.NewMutex(conn, "/l").Acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- i
+				time.Sleep(time.Second)
+				if l.Err() != nil {
+					t.Error(l.Err())
+				}
+				_ = l.Release(ctx)
+			}()
+			synctest.Wait()
+		}
+		alike := 0
+		for _, name := range children(zs, "/l") {
+			if strings.HasSuffix(name, number) {
+				alike++
+			}
+		}
+		if alike != all-3 {
+			t.Errorf("%d of these have the largest number: %v", alike, children(zs, "/l"))
+		}
+		for want := range all {
+			if got := <-order; got != want {
+				t.Errorf("%d holds the lock as number %d", got, want)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		noWatches(t, zs)
+	})
+}
+
+// Nobody gets in beside a holder because of a name that sorts before his.
+func TestNewcomersWithTheSameNumber(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		wear(t, zs, "/l", math.MaxInt32)
+		conn, _ := on(t, zs)
+		m := lock.NewRWMutex(conn, "/l")
+		w := get(t)(m.Write(ctx))
+		for range 20 {
+			if l, err := m.TryWrite(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+				t.Fatalf("two write: %v, %v", l, err)
+			}
+			if l, err := m.TryRead(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+				t.Fatalf("one reads what another writes: %v, %v", l, err)
+			}
+		}
+		// A place with the writer's number would be anybody's.
+		if _, err := m.Downgrade(ctx, w); err == nil || w.Err() != nil {
+			t.Errorf("downgrade: %v, %v", err, w.Err())
+		}
+		must(t, w.Release(ctx))
+		list, err := m.Participants(ctx)
+		if err != nil || len(list) != 0 {
+			t.Errorf("participants: %v, %v", list, err)
+		}
+	})
+}
+
+func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		wear(t, zs, "/leases", math.MaxInt32)
+		conn, _ := on(t, zs)
+		s := lock.NewSemaphore(conn, "/", 2)
+		a, b := get(t)(s.Acquire(ctx)), get(t)(s.Acquire(ctx))
+		for range 20 {
+			if _, err := s.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+				t.Fatalf("a third lease of two: %v", err)
+			}
+		}
+		if l, err := s.Participants(ctx); err != nil || len(l) != 2 || l[0].Path != a.Path() {
+			t.Errorf("participants %v, %v", fmt.Sprint(l), err)
+		}
+		must(t, a.Release(ctx))
+		must(t, b.Release(ctx))
+	})
+}
