@@ -214,10 +214,16 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		}
 	}
 	for name, a := range map[string]acquire{
-		"mutex":     of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewMutex(c, "/l").Acquire }),
-		"semaphore": of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewSemaphore(c, "/l", 1).Acquire }),
-		"lease":     of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewLeaseLock(c, "/l").Acquire }),
-		"simple":    of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewSimple(c, "/l").Acquire }),
+		"mutex": of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewMutex(c, "/l").Acquire }),
+		"semaphore": of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) {
+			return lock.NewSemaphore(c, "/l", 1).Acquire
+		}),
+		"lease": of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) {
+			return lock.NewLeaseLock(c, "/l").Acquire
+		}),
+		"simple": of(func(c recipes.Conn) func(context.Context) (*lock.Lease, error) {
+			return lock.NewSimple(c, "/l").Acquire
+		}),
 		"multi": func(c recipes.Conn) func(context.Context) (lock.Held, error) {
 			m := lock.NewMulti(lock.NewMutex(c, "/a"), lock.NewSimple(c, "/l"))
 			return func(ctx context.Context) (lock.Held, error) { return m.Acquire(ctx) }
