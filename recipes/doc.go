@@ -11,6 +11,7 @@
 //	recipes/barrier   barrier, double barrier, count-down latch
 //	recipes/cache     node, children and tree cache
 //	recipes/counter   atomic numbers, numbers in blocks, shared count and value
+//	recipes/discovery services that register, and those who look for them
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
 //	recipes/node      znodes that are kept in existence, groups and their members

@@ -172,7 +172,7 @@ func (s countingSession) ChildrenW(ctx context.Context, path string) ([]string, 
 	return s.Session.ChildrenW(ctx, path)
 }
 
-// tardy is a Conn whose answers reach the caller late and out of order, as they may
+// tardy is a Conn whose requests leave, and whose answers reach the caller, late and out of order, as they may
 // when goroutines are not run at once.
 type tardy struct {
 	recipes.Conn
@@ -194,26 +194,31 @@ func (s tardySession) WatchRecursive(ctx context.Context, path string) (recipes.
 }
 
 func (s tardySession) Get(ctx context.Context, path string) ([]byte, client.Stat, error) {
+	s.pause()
 	defer s.pause()
 	return s.Session.Get(ctx, path)
 }
 
 func (s tardySession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
+	s.pause()
 	defer s.pause()
 	return s.Session.GetW(ctx, path)
 }
 
 func (s tardySession) Children(ctx context.Context, path string) ([]string, client.Stat, error) {
+	s.pause()
 	defer s.pause()
 	return s.Session.Children(ctx, path)
 }
 
 func (s tardySession) ChildrenW(ctx context.Context, path string) ([]string, client.Stat, recipes.Watch, error) {
+	s.pause()
 	defer s.pause()
 	return s.Session.ChildrenW(ctx, path)
 }
 
 func (s tardySession) ExistsW(ctx context.Context, path string) (client.Stat, bool, recipes.Watch, error) {
+	s.pause()
 	defer s.pause()
 	return s.Session.ExistsW(ctx, path)
 }

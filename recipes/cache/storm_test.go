@@ -42,8 +42,8 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 	c := cache.NewTree(conn, "/r", append(opts, cache.WithDepth(depth), cache.WithInFlight(1+random.IntN(6)), cache.WithBuffer(20))...)
 	defer c.Close()
 	quick, slow := follow(ctx, c, 0), follow(ctx, c, 50*time.Millisecond)
-	for round := range 3 {
-		for range 120 {
+	for round := range 40 { // what goes wrong last is what remains wrong
+		for range 10 {
 			change(ctx, writer, random)
 			disturb(zs, cl, random)
 			switch random.IntN(8) {
@@ -53,9 +53,9 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 				time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 			}
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		must(t, c.Wait(ctx))
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Second)
 		what := fmt.Sprintf("round %d, depth %d", round, depth)
 		want := below(zs, "/r", depth)
 		same(t, what+": cache", held(c), want)

@@ -1,0 +1,181 @@
+package discovery
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/node"
+)
+
+var (
+	// ErrNotFound says that there is no such instance, or none that may be chosen.
+	ErrNotFound = errors.New("no instance")
+	// ErrBadInstance says that an instance cannot be registered as it is.
+	ErrBadInstance = errors.New("instance cannot be registered")
+)
+
+// Discovery is a register of services. All methods are safe for concurrent use.
+type Discovery[P any] struct {
+	conn recipes.Conn
+	base string
+}
+
+// New returns the register at base, a directory that need not exist.
+func New[P any](conn recipes.Conn, base string) *Discovery[P] {
+	return &Discovery[P]{conn: conn, base: base}
+}
+
+// Registration is an instance that is registered until Close.
+type Registration[P any] struct {
+	inst Instance[P]
+	node *node.Node
+}
+
+// Register registers an instance from now until the Registration is closed: also
+// after its session has ended or its znode was deleted. Wait waits until it is done.
+// An instance of the same name and id is replaced. It fails if the instance has no
+// name, or cannot be written in JSON.
+func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
+	if inst.ID == "" {
+		inst.ID = newID()
+	}
+	if inst.RegistrationTimeUTC == 0 {
+		inst.RegistrationTimeUTC = time.Now().UnixMilli()
+	}
+	if inst.Type == "" {
+		inst.Type = Dynamic
+	}
+	if inst.Name == "" || strings.Contains(inst.Name+inst.ID, "/") || inst.Type == DynamicSequential {
+		return nil, fmt.Errorf("discovery %s: %w: name %q, id %q, type %s", d.base, ErrBadInstance, inst.Name, inst.ID, inst.Type)
+	}
+	data, err := encode(inst)
+	if err != nil {
+		return nil, fmt.Errorf("discovery %s: %w: %w", d.base, ErrBadInstance, err)
+	}
+	opts := []node.Option{node.WithTakeover()}
+	if inst.Type != Dynamic {
+		opts = append(opts, node.WithMode(recipes.Persistent))
+	}
+	return &Registration[P]{inst: inst, node: node.Keep(d.conn, d.path(inst.Name, inst.ID), data, opts...)}, nil
+}
+
+// newID returns a random UUID.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Instance returns what is registered, with id and time.
+func (r *Registration[P]) Instance() Instance[P] { return r.inst }
+
+// Wait waits until the instance is registered, as [node.Node.Wait] does.
+func (r *Registration[P]) Wait(ctx context.Context) error { return r.node.Wait(ctx) }
+
+// Update changes what is told about the instance: name, id and type stay.
+func (r *Registration[P]) Update(inst Instance[P]) error {
+	inst.Name, inst.ID, inst.Type = r.inst.Name, r.inst.ID, r.inst.Type
+	if inst.RegistrationTimeUTC == 0 {
+		inst.RegistrationTimeUTC = r.inst.RegistrationTimeUTC
+	}
+	data, err := encode(inst)
+	if err != nil {
+		return fmt.Errorf("discovery: %w: %w", ErrBadInstance, err)
+	}
+	r.node.SetData(data)
+	return nil
+}
+
+// Close unregisters the instance, of whatever type.
+func (r *Registration[P]) Close() { r.node.Close() }
+
+func (d *Discovery[P]) path(parts ...string) string {
+	p := d.base
+	for _, part := range parts {
+		p = recipes.Join(p, part)
+	}
+	return p
+}
+
+// read does reads in a session, and in the next one if that ends.
+func (d *Discovery[P]) read(ctx context.Context, do func(s recipes.Session) error) error {
+	for {
+		s, err := d.conn.Session(ctx)
+		if err != nil {
+			return fmt.Errorf("discovery %s: %w", d.base, err)
+		}
+		err = do(s)
+		if errors.Is(err, client.ErrSessionExpired) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("discovery %s: %w", d.base, err)
+		}
+		return nil
+	}
+}
+
+// Names returns the names of all services that have, or had, an instance, sorted.
+func (d *Discovery[P]) Names(ctx context.Context) (names []string, err error) {
+	err = d.read(ctx, func(s recipes.Session) error {
+		names, _, err = s.Children(ctx, d.base)
+		if errors.Is(err, client.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// Instance asks the server for one instance; [ErrNotFound] if there is none.
+func (d *Discovery[P]) Instance(ctx context.Context, name, id string) (inst Instance[P], err error) {
+	err = d.read(ctx, func(s recipes.Session) error {
+		data, _, err := s.Get(ctx, d.path(name, id))
+		if errors.Is(err, client.ErrNoNode) {
+			return fmt.Errorf("%s/%s: %w", name, id, ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(data, &inst)
+	})
+	return inst, err
+}
+
+// Instances asks the server for all instances of a service, sorted by id. What is
+// no instance is left out. Who asks often should Watch instead.
+func (d *Discovery[P]) Instances(ctx context.Context, name string) (list []Instance[P], err error) {
+	err = d.read(ctx, func(s recipes.Session) error {
+		list = nil
+		ids, _, err := s.Children(ctx, d.path(name))
+		if err != nil && !errors.Is(err, client.ErrNoNode) {
+			return err
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			data, _, err := s.Get(ctx, d.path(name, id))
+			if errors.Is(err, client.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			var inst Instance[P]
+			if json.Unmarshal(data, &inst) == nil {
+				list = append(list, inst)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
