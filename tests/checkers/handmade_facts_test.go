@@ -18,6 +18,9 @@ func madeFacts() []handmade {
 		{"a delete without a reply was executed", base().on(1, lost(remove("/a", 0))).on(2, exists("/a", 13, nil)), nil},
 		{"a create without a reply was executed", base().on(1, remove("/a", 12), lost(create("/a", "1.3", 0))).on(2, exists("/a", 14, stat(13, 13, 0))), nil},
 		{"a create without a reply was executed and written over", newMade().on(1, lost(create("/a", "1.1", 0))).on(2, setTo("/a", "2.1", 10, 11, 1), setTo("/a", "2.2", 10, 12, 2)), nil},
+		{"lists alone show a child go and come back", newMade().on(1, create("/p", "1.1", 10), create("/p/a", "1.2", 11)).
+			on(2, list("/p", 12, parent(10, 11, 1), "a"), list("/p", 14, parent(10, 13, 2)), list("/p", 16, parent(10, 15, 3), "a")).
+			on(1, lost(remove("/p/a", 0)), lost(create("/p/a", "1.3", 0))), nil},
 		{"a multi without a reply was executed", base().on(1, create("/b", "1.3", 12), lost(history.Op{Op: proto.OpMulti, Parts: []history.Part{
 			{Op: proto.OpSetData, Path: "/a", Value: "1.4", Version: -1}, {Op: proto.OpSetData, Path: "/b", Value: "1.5", Version: -1}}})).
 			on(2, read("/a", "1.4", 13, 10, 13, 2), read("/b", "1.5", 13, 12, 13, 1)), nil},

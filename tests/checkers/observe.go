@@ -19,6 +19,7 @@ type path struct {
 
 	lives   []*incarnation // by czxid
 	absent  []point        // by zxid: there was no znode
+	present []point        // there was one, no more is known; until they are taken
 	odd     []point        // there was one, no more is known, and no incarnation explains it
 	creates []*write
 	sets    map[int64][]*write // those whose answer has a stat, by its czxid
@@ -137,8 +138,14 @@ func (x *index) observe() {
 	for _, p := range x.paths {
 		p.arrange()
 	}
-	x.listed()
 	x.unlisted()
+	for _, p := range x.paths {
+		for _, pt := range p.present {
+			p.there(pt)
+		}
+		p.present = nil
+	}
+	x.listed()
 }
 
 // takeSet notes a setData that was executed or may have been.
@@ -292,13 +299,12 @@ func (x *index) observeWrite(o *history.Op, p *history.Part) {
 func (p *path) arrange() {
 	byCzxid := make(map[int64]*incarnation)
 	data, kids := make(versions), make(versions)
-	var present []point
 	for _, pt := range p.points {
 		switch {
 		case !pt.exists:
 			p.absent = append(p.absent, pt)
 		case pt.stat == nil:
-			present = append(present, pt)
+			p.present = append(p.present, pt)
 		default:
 			in := byCzxid[pt.stat.Czxid]
 			if in == nil {
@@ -317,9 +323,6 @@ func (p *path) arrange() {
 	for _, in := range p.lives {
 		sortVersions(in.data)
 		sortVersions(in.kids)
-	}
-	for _, pt := range present {
-		p.there(pt)
 	}
 	slices.SortFunc(p.listings, func(a, b listing) int { return cmp.Compare(a.zxid, b.zxid) })
 	slices.SortStableFunc(p.deletes, func(a, b *write) int { return cmp.Compare(a.order(), b.order()) })
@@ -340,7 +343,8 @@ func (p *path) there(pt point) {
 }
 
 // unlisted notes for every incarnation the first list of children that lacks it
-// after it was last seen: it is gone by then.
+// after the last that tells it from others: it is gone by then, and what is said
+// to be there later is another.
 func (x *index) unlisted() {
 	for name, p := range x.paths {
 		dir := x.paths[proto.Parent(name)]
@@ -350,7 +354,10 @@ func (x *index) unlisted() {
 		base := proto.Base(name)
 		for i, in := range p.lives {
 			k := dir.listingsBefore(in.last + 1)
-			if k == len(dir.listings) || dir.listings[k].has(base) || i+1 < len(p.lives) && dir.listings[k].zxid >= p.lives[i+1].czxid {
+			for k < len(dir.listings) && dir.listings[k].has(base) {
+				k++
+			}
+			if k == len(dir.listings) || i+1 < len(p.lives) && dir.listings[k].zxid >= p.lives[i+1].czxid {
 				continue
 			}
 			p.absent = append(p.absent, point{zxid: dir.listings[k].zxid, rec: dir.listings[k].rec})
