@@ -28,6 +28,7 @@ const longest = 2 * time.Minute
 
 func TestChaos(t *testing.T) {
 	needed(t)
+	t.Parallel()
 	if *duration == 0 {
 		*duration = 20 * time.Second
 	}

@@ -16,7 +16,6 @@ type proc struct {
 }
 
 // launch starts a command that writes to the file at log, behind what is there.
-// It ends with this process at the latest.
 func launch(log, bin string, args ...string) (*proc, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
