@@ -3,12 +3,15 @@ package election_test
 import (
 	"context"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/recipes/lock"
@@ -222,5 +225,49 @@ func TestElectionAtEveryStep(t *testing.T) {
 		if n := e.Server.Children("/e"); len(n) != 0 {
 			e.Errorf("left: %v", n)
 		}
+	})
+}
+
+// CURATOR-696: a latch that was away for longer than its session lives finds its
+// old znode when it comes back, takes it for its own, and leads beside another.
+func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		var off atomic.Bool
+		ca := zs.Client(t, client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+			if off.Load() {
+				return nil, errors.New("cut off")
+			}
+			return zs.Dial()
+		}))
+		a := election.NewLatch(ctx, recipes.On(ca), "/latch", []byte("a"))
+		former, err := a.Await(ctx)
+		must(t, err)
+		b := election.NewLatch(ctx, recipes.On(zs.Client(t)), "/latch", []byte("b"))
+		off.Store(true)
+		resume := zs.HangConnection(ca.Session().ID)
+		_, err = b.Await(ctx)
+		must(t, err)
+		if a.HasLeadership() || former.Err() == nil {
+			t.Error("two lead while one is away")
+		}
+		off.Store(false)
+		resume()
+		for range 60 {
+			time.Sleep(time.Second)
+			if a.HasLeadership() || !b.HasLeadership() {
+				t.Fatalf("a leads: %v, b leads: %v", a.HasLeadership(), b.HasLeadership())
+			}
+		}
+		if n := len(zs.Children("/latch")); n != 2 {
+			t.Errorf("%d znodes of two latches", n)
+		}
+		b.Close()
+		again, err := a.Await(ctx)
+		must(t, err)
+		if again.Token() <= former.Token() {
+			t.Errorf("token %d after %d", again.Token(), former.Token())
+		}
+		a.Close()
 	})
 }
