@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// prefix begins the names of all items.
+const prefix = "queue-"
+
+// order says in which order items are taken, by their names.
+type order struct {
+	compare func(a, b string) int
+	due     func(name string) time.Time // nil: at once
+}
+
+// byName is Curator's order for everything but delays and ids.
+var byName = order{compare: cmp.Compare[string]}
+
+// priorityInfix sorts like the priorities, the lowest first.
+func priorityInfix(priority int32) string {
+	sign := 1
+	if priority < 0 {
+		sign = 0
+	}
+	return fmt.Sprintf("%d%08X", sign, uint32(priority)) //nolint:gosec // two's complement
+}
+
+func delayInfix(until time.Time) string { return fmt.Sprintf("|%08X|", until.UnixMilli()) }
+
+var byDelay = order{
+	compare: func(a, b string) int { return cmp.Or(dueAt(a).Compare(dueAt(b)), cmp.Compare(a, b)) },
+	due:     dueAt,
+}
+
+// dueAt returns when an item may be taken; what has no time may be taken at once.
+func dueAt(name string) time.Time {
+	_, infix, _ := cut(name)
+	ms, err := strconv.ParseInt(infix, 16, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// idInfix has to be free of what parts paths and ids, as Curator does it.
+func idInfix(id string) string { return "|" + cleanID(id) + "|" }
+
+func cleanID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
+
+var byID = order{compare: func(a, b string) int {
+	a0, _, a1 := cut(a)
+	b0, _, b1 := cut(b)
+	return cmp.Compare(a0+a1, b0+b1)
+}}
+
+// cut returns what stands between the bars of a name, and what around it.
+func cut(name string) (before, infix, after string) {
+	i := strings.IndexByte(name, '|')
+	j := strings.LastIndexByte(name, '|')
+	if i < 0 || i == j {
+		return name, "", ""
+	}
+	return name[:i], name[i+1 : j], name[j+1:]
+}

@@ -1,0 +1,347 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/queue"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func on(t *testing.T, zs *zktest.Server) recipes.Conn { return recipes.On(zs.Client(t)) }
+
+func noWatches(t *testing.T, zs *zktest.Server) {
+	t.Helper()
+	synctest.Wait()
+	if w := zs.Watches(); len(w) != 0 {
+		t.Errorf("watches are left: %v", w)
+	}
+}
+
+// taker is what all queues with claims can do.
+type taker interface {
+	Take(ctx context.Context) (*queue.Item, error)
+	TryTake(ctx context.Context) (*queue.Item, error)
+}
+
+// drain acknowledges all that can be taken, and returns it.
+func drain(t *testing.T, q taker) string {
+	t.Helper()
+	var all []string
+	for {
+		item, err := q.TryTake(within(t))
+		if errors.Is(err, queue.ErrEmpty) {
+			return strings.Join(all, " ")
+		}
+		must(t, err)
+		for _, v := range item.Values {
+			all = append(all, string(v))
+		}
+		must(t, item.Ack(within(t)))
+	}
+}
+
+func TestOrderAndLayout(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn := on(t, zs)
+		q := queue.New(conn, "/q/fifo")
+		for _, v := range []string{"a", "b", "c"} {
+			must(t, q.Put(ctx, []byte(v), []byte(v+v)))
+		}
+		// Java: writeInt(0x00010001), then 1, the length and the bytes of each, then 2.
+		if got := zs.Get("/q/fifo/queue-0000000000"); got != "\x00\x01\x00\x01\x01\x00\x00\x00\x01a\x01\x00\x00\x00\x02aa\x02" {
+			t.Errorf("data %q", got)
+		}
+		if got := drain(t, q); got != "a aa b bb c cc" {
+			t.Errorf("first in, first out: %s", got)
+		}
+		p := queue.NewPriority(conn, "/q/prio")
+		for v, n := range map[string]int32{"low": 7, "high": -7, "middle": 0} {
+			must(t, p.Put(ctx, n, []byte(v)))
+		}
+		names := zs.Children("/q/prio")
+		slices.Sort(names)
+		if !strings.HasPrefix(names[0], "queue-0FFFFFFF9") || !strings.HasPrefix(names[2], "queue-100000007") {
+			t.Errorf("names %v", names)
+		}
+		if got := drain(t, p); got != "high middle low" {
+			t.Errorf("by priority: %s", got)
+		}
+		noWatches(t, zs)
+		if len(zs.Ephemerals()) != 0 {
+			t.Errorf("claims are left: %v", zs.Ephemerals())
+		}
+	})
+}
+
+func TestDelay(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		q := queue.NewDelay(on(t, zs), "/q")
+		began := time.Now()
+		must(t, q.Put(ctx, began.Add(2*time.Minute), []byte("late")))
+		must(t, q.Put(ctx, began.Add(time.Minute), []byte("early")))
+		if _, err := q.TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
+			t.Errorf("before its time: %v", err)
+		}
+		for i, want := range []string{"early", "late"} {
+			item, err := q.Take(ctx)
+			must(t, err)
+			if at := time.Since(began).Round(time.Second); string(item.Values[0]) != want || at != time.Duration(i+1)*time.Minute {
+				t.Errorf("%s after %v", item.Values[0], at)
+			}
+			must(t, item.Ack(ctx))
+		}
+		noWatches(t, zs)
+	})
+}
+
+func TestIDs(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		q := queue.NewID(on(t, zs), "/q")
+		for _, id := range []string{"z", "a/b", "z", "c"} {
+			must(t, q.Put(ctx, id, []byte(id)))
+		}
+		if !zs.Exists("/q/queue-|a_b|0000000001") {
+			t.Errorf("names %v", zs.Children("/q"))
+		}
+		if n, err := q.Remove(ctx, "z"); n != 2 || err != nil {
+			t.Errorf("%d removed, %v", n, err)
+		}
+		if got := drain(t, q); got != "a/b c" {
+			t.Errorf("left: %s", got)
+		}
+		noWatches(t, zs)
+	})
+}
+
+// What a consumer does not finish comes back.
+func TestLostConsumer(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c := zs.Client(t)
+		a, b := queue.New(recipes.On(c), "/q"), queue.New(on(t, zs), "/q")
+		must(t, a.Put(ctx, []byte("x")))
+		item, err := a.Take(ctx)
+		must(t, err)
+		got := make(chan *queue.Item)
+		go func() {
+			item, err := b.Take(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- item
+		}()
+		synctest.Wait()
+		select {
+		case <-got:
+			t.Fatal("two have the item")
+		default:
+		}
+		zs.ExpireSession(c.Session().ID)
+		second := <-got
+		<-item.Done()
+		if err := item.Ack(ctx); !errors.Is(err, queue.ErrLost) || !zs.Exists(second.Path()) {
+			t.Errorf("ack of a lost item: %v", err)
+		}
+		must(t, second.Return(ctx))
+		third, err := a.Take(ctx)
+		must(t, err)
+		must(t, third.Requeue(ctx))
+		last, err := b.Take(ctx)
+		must(t, err)
+		if last.Path() != "/q/queue-0000000001" || string(last.Values[0]) != "x" {
+			t.Errorf("requeued: %s %q", last.Path(), last.Values)
+		}
+		must(t, last.Ack(ctx))
+		if n, err := a.Len(ctx); n != 0 || err != nil {
+			t.Errorf("%d left, %v", n, err)
+		}
+		noWatches(t, zs)
+	})
+}
+
+func TestConsumersShare(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(within(t))
+		const items = 30
+		seen := make(chan string, items)
+		for range 3 {
+			q := queue.New(on(t, zs), "/q")
+			go func() {
+				for item, err := range q.Items(ctx) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Second)
+					seen <- string(item.Values[0])
+					if err := item.Ack(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+		}
+		q := queue.New(on(t, zs), "/q", queue.WithMaxItems(5))
+		most := 0
+		for i := range items {
+			must(t, q.Put(ctx, []byte{byte(i)}))
+			most = max(most, len(zs.Children("/q")))
+		}
+		all := map[string]bool{}
+		for range items {
+			v := <-seen
+			if all[v] {
+				t.Errorf("%q twice", v)
+			}
+			all[v] = true
+		}
+		if most > 5 {
+			t.Errorf("%d items in a queue for 5", most)
+		}
+		time.Sleep(time.Second)
+		stop()
+		time.Sleep(time.Second)
+		noWatches(t, zs)
+	})
+}
+
+func TestForeignData(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		for _, data := range []string{"", "x", "\x00\x01\x00\x01", "\x00\x01\x00\x01\x01\xff\xff\xff\xffa\x02", "\x00\x01\x00\x01\x01\x00\x00\x00\x01a"} {
+			zs.Set("/q/queue-0000000000", data)
+			item, err := queue.New(on(t, zs), "/q").Take(within(t))
+			must(t, err)
+			if item.Values != nil || string(item.Data) != data {
+				t.Errorf("%q read as %q", data, item.Values)
+			}
+			must(t, item.Ack(within(t)))
+		}
+	})
+}
+
+func TestSimple(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		q := queue.NewSimple(on(t, zs), "/d/q")
+		if _, err := q.Poll(ctx); !errors.Is(err, queue.ErrEmpty) {
+			t.Errorf("poll: %v", err)
+		}
+		got := make(chan string)
+		go func() {
+			data, err := q.Take(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- string(data)
+		}()
+		synctest.Wait()
+		other := queue.NewSimple(on(t, zs), "/d/q")
+		must(t, other.Offer(ctx, []byte("a")))
+		if v := <-got; v != "a" {
+			t.Errorf("took %q", v)
+		}
+		must(t, other.Offer(ctx, []byte("b")))
+		if zs.Get("/d/q/qn-0000000001") != "b" {
+			t.Errorf("layout:\n%s", zs.Dump())
+		}
+		for _, f := range []func(context.Context) ([]byte, error){q.Peek, q.Poll} {
+			if data, err := f(ctx); err != nil || string(data) != "b" {
+				t.Errorf("%q %v", data, err)
+			}
+		}
+		noWatches(t, zs)
+	})
+}
+
+func TestQueueAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		q, other := queue.New(e.Conn, "/d/q"), queue.New(recipes.On(e.Other), "/d/q")
+		err := q.Put(e.Ctx, []byte("x"))
+		unknown := errors.Is(err, client.ErrUnknownOutcome)
+		if err != nil && !unknown && !e.Canceled() {
+			e.Fatalf("put: %v", err)
+		}
+		if err == nil {
+			consume(e, q)
+		}
+		if e.Canceled() || unknown {
+			time.Sleep(time.Minute)
+		}
+		// Whatever is left can be taken by another.
+		for {
+			item, err := other.TryTake(e.Bounded())
+			if errors.Is(err, queue.ErrEmpty) {
+				break
+			}
+			if err != nil {
+				e.Fatal(err)
+			}
+			if err := item.Ack(e.Bounded()); err != nil {
+				e.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(e.Server.Children("/d/q")); n != 0 || len(e.Server.Ephemerals()) != 0 || len(e.Server.Watches()) != 0 {
+			e.Errorf("left: %d items, claims %v, watches %v", n, e.Server.Ephemerals(), e.Server.Watches())
+		}
+	})
+}
+
+func consume(e *steps.Env, q *queue.Queue) {
+	item, err := q.Take(e.Ctx)
+	if err != nil {
+		if !e.Canceled() {
+			e.Errorf("take: %v", err)
+		}
+		return
+	}
+	err = item.Ack(e.Ctx)
+	lost, unknown := errors.Is(err, queue.ErrLost), errors.Is(err, client.ErrUnknownOutcome)
+	switch there := e.Server.Exists(item.Path()); {
+	case err == nil && there:
+		e.Error("acknowledged, but there")
+	case lost && !unknown && !there:
+		e.Error("lost, but gone")
+	case err != nil && !lost && !e.Canceled():
+		e.Errorf("ack: %v", err)
+	}
+	if err != nil && !lost {
+		_ = item.Return(e.Bounded())
+	}
+}

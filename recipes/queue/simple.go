@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+)
+
+// simplePrefix begins the names of a Simple queue's items.
+const simplePrefix = "qn-"
+
+// Simple is a queue of bare data whose items are removed when they are taken: who
+// fails while he works on one has lost it. It is Curator's SimpleDistributedQueue,
+// and that of ZooKeeper's own recipes. All methods are safe for concurrent use.
+type Simple struct{ line }
+
+// NewSimple returns the queue at path. Of the options it knows WithACL and
+// WithMaxItems.
+func NewSimple(conn recipes.Conn, path string, opts ...Option) *Simple {
+	return &Simple{newLine(conn, path, byName, opts)}
+}
+
+// Offer adds an item, as Put of [Queue] does.
+func (q *Simple) Offer(ctx context.Context, data []byte) error {
+	return q.add(ctx, simplePrefix, data)
+}
+
+// Peek returns the first item and leaves it there: [ErrEmpty] if there is none.
+func (q *Simple) Peek(ctx context.Context) ([]byte, error) { return q.head(ctx, false, false) }
+
+// Poll removes the first item and returns it: [ErrEmpty] if there is none. If it is
+// not known whether the item was removed by this call, it is returned with an error
+// that matches [client.ErrUnknownOutcome].
+func (q *Simple) Poll(ctx context.Context) ([]byte, error) { return q.head(ctx, true, false) }
+
+// Take is Poll that waits for an item.
+func (q *Simple) Take(ctx context.Context) ([]byte, error) { return q.head(ctx, true, true) }
+
+func (q *Simple) head(ctx context.Context, remove, wait bool) ([]byte, error) {
+	for {
+		data, ok, err := q.attempt(ctx, remove, wait)
+		switch {
+		case ok || err != nil && !errors.Is(err, client.ErrSessionExpired):
+			if err != nil {
+				err = q.failure(err)
+			}
+			return data, err
+		case err == nil && !wait:
+			return nil, q.failure(ErrEmpty)
+		}
+	}
+}
+
+// attempt reports false if there was no item.
+func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, ok bool, err error) {
+	s, err := q.conn.Session(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	var r rest
+	names, err := q.list(ctx, s, q.path, &r)
+	if err != nil {
+		return nil, false, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !strings.HasPrefix(name, simplePrefix) {
+			continue
+		}
+		data, ok, err = q.get(ctx, s, recipes.Join(q.path, name), remove)
+		if ok || err != nil {
+			drop(ctx, r.watches...)
+			return data, ok, err
+		}
+	}
+	if wait {
+		return nil, false, await(ctx, time.Time{}, r.watches...)
+	}
+	drop(ctx, r.watches...)
+	return nil, false, nil
+}
+
+// get reports false if somebody else was faster.
+func (q *Simple) get(ctx context.Context, s recipes.Session, path string, remove bool) ([]byte, bool, error) {
+	data, _, err := s.Get(ctx, path)
+	for err == nil && remove {
+		err = s.Delete(ctx, path, client.AnyVersion)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, client.ErrUnknownOutcome) {
+			// While it is still there behind a sync it was not removed.
+			there, serr := false, s.Sync(ctx, path)
+			if serr == nil {
+				_, there, serr = s.Exists(ctx, path)
+			}
+			if serr != nil || !there {
+				return data, true, fmt.Errorf("%s: %w", path, err)
+			}
+			err = nil
+		} else if recipes.Again(ctx, err) {
+			err = nil
+		}
+	}
+	if errors.Is(err, client.ErrNoNode) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
