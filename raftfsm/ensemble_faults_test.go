@@ -207,3 +207,30 @@ func testStandaloneGrows(t *testing.T) {
 	}
 	c.settled()
 }
+
+// TestStopsBesideASilentServer: a leader that stops does not wait for the answer
+// of a server that it cannot reach any more.
+func TestStopsBesideASilentServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		id, r := c.leader()
+		rest := []string{}
+		for other := range c.rigs {
+			if other != id {
+				rest = append(rest, hostOf(other))
+			}
+		}
+		c.net.Partition([]string{hostOf(id)}, rest)
+		begun := time.Now()
+		delete(c.rigs, id)
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		// Handing over the lead may take as long as an election.
+		if d := time.Since(begun); d > 3*electionTimeout {
+			t.Errorf("stopping took %v", d)
+		}
+	})
+}

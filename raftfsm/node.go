@@ -302,7 +302,7 @@ func (n *Node) close() error {
 		waitWithin(drainLimit, n.background.Wait)
 	}
 	n.others.settle()
-	if r := n.raftNow(); r != nil && !waitFor(func() { _ = r.Shutdown().Error() }) {
+	if r := n.raftNow(); r != nil && !waitFor(func() { shutDown(r, n.transport) }) {
 		errs = append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit))
 	}
 	n.others.close()
@@ -311,6 +311,17 @@ func (n *Node) close() error {
 		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))
 	}
 	return errors.Join(errs...)
+}
+
+// shutDown ends a Raft instance and waits until it has. Its connections end first:
+// a request to a server that does not answer would be waited for, as long as the
+// transport has patience.
+func shutDown(r *raft.Raft, trans raft.Transport) {
+	ended := r.Shutdown()
+	if c, ok := trans.(raft.WithClose); ok {
+		_ = c.Close()
+	}
+	_ = ended.Error() // always nil
 }
 
 // waitFor runs f and waits for it up to closeLimit.

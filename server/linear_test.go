@@ -3,6 +3,7 @@ package server
 import (
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -134,6 +135,9 @@ func TestALinearizableReadOutlivesTheLeader(t *testing.T) {
 		if got := w.recv(); got.Xid != xid || got.Err != proto.Ok {
 			t.Errorf("%+v", got.ReplyHeader)
 		}
+		// The answer and the news of who leads take different ways. Nobody can be
+		// elected while they arrive: no time passes here.
+		synctest.Wait()
 		if st := others[0].Node().Status(); st.Leader == leader.cfg.ID {
 			t.Errorf("answered under the leader that was cut off: %+v", st)
 		}
