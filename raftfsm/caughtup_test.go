@@ -1,0 +1,56 @@
+package raftfsm
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestServesNothingOldAfterARestart: a member that comes back has entries in its
+// log that it has not applied, and others that it never got, and learns of both
+// late. Whatever its clients know, it serves none of them before it has applied
+// everything that was acknowledged when it came.
+func TestServesNothingOldAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testServesNothingOldAfterARestart)
+}
+
+func testServesNothingOldAfterARestart(t *testing.T) {
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	lead, r := c.leader()
+	id, _ := c.follower()
+	s := r.attach(time.Hour)
+	write := func(from, to int) {
+		for i := from; i < to; i++ {
+			if o := r.do(create(s, fmt.Sprintf("/n%d", i), 0)); o.code != proto.Ok {
+				t.Fatalf("%+v", o)
+			}
+		}
+	}
+	write(0, 300)
+	c.settled()
+	c.kill(id)
+	write(300, 600)
+	c.net.Delay(hostOf(lead), hostOf(id), 50*time.Millisecond)
+	back := c.start(id)
+	// The entries of before its end are on its disk, and none of them applied.
+	if back.exists("/n0") {
+		t.Fatal("the server has applied its log: this test shows nothing")
+	}
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(time.Millisecond) {
+		// As a client that connects now: first the look at the status, then the read.
+		if back.Status().Serving {
+			if !back.exists("/n599") {
+				t.Error("a new client is served without what was acknowledged before it came")
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("never serves: %+v", back.Status())
+		}
+	}
+}
