@@ -22,7 +22,8 @@ import (
 // ensemble is the others of a member: everything that a server knows of, hears
 // from and tells the rest of its ensemble.
 //
-//   - formation.go: how a server finds its place, before it has any Raft state
+//   - formation.go, ballot.go: how a server finds its place, before it has any
+//     Raft state
 //   - forward.go: commands to the leader
 //   - liveness.go: which sessions live, and what a follower may rely on
 //   - members.go, reconcile.go, reconfig.go: who belongs to the ensemble
@@ -119,6 +120,7 @@ func (n *Node) startEnsemble() error {
 	if store.seat.Bound != nil {
 		e.formation.phase = phaseBound
 	}
+	e.formation.fixed = n.identity.RaftID != ""
 	e.hub.Handle(peer.Probe, e.acceptProbe)
 	e.hub.Handle(peer.Forward, e.acceptForward)
 	e.hub.Handle(peer.Liveness, e.acceptLiveness)
@@ -267,9 +269,7 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 // entries for ever.
 func (e *ensemble) recycle() error {
 	e.log.Info("starting Raft anew after a snapshot was installed")
-	if err := e.n.raftNow().Shutdown().Error(); err != nil {
-		return err
-	}
+	shutDown(e.n.raftNow(), e.n.transport)
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
 	}

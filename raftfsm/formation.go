@@ -18,14 +18,14 @@ import (
 // members of an ensemble whose third still holds acknowledged data.
 //
 //  1. Everybody asks everybody on its list. Once a majority of the listed
-//     voters, itself included, answered "empty, same list", and nobody
+//     voters, itself included, answered "no Raft state, same list", and nobody
 //     answered with another list or an ensemble, the highest id among them
-//     draws up a founding: a random cluster id, the list, and the disks that
+//     proposes a founding: a random cluster id, the list, and the disks that
 //     were seen to be empty.
-//  2. Whoever is named in a founding with its own disk, and not bound yet,
-//     binds itself to it, durably. When a majority of the listed voters is
-//     bound to the same founding it is carried out: everybody bound writes the
-//     same first entry into its log. So of two foundings one at most is.
+//  2. The voters agree on one founding (ballot.go): whatever they have accepted
+//     one by one, two foundings are never chosen, and none keeps a majority that
+//     reaches one another from choosing one. Whoever is named in it with its own
+//     disk carries it out: all write the same first entry into their logs.
 //  3. Everybody else, among them whoever comes too late and whoever lost its
 //     disk, asks the leader to let it in, as a server that never was there.
 //
@@ -54,6 +54,12 @@ type formation struct {
 	table   map[uint64]sighting
 	changed chan struct{} // capacity 1
 	asking  bool          // not in Raft's configuration: ask to be let in
+
+	// Ballots, see ballot.go.
+	fixed    bool          // has its place: promises and accepts nothing more
+	attempts int           // ballots begun
+	patience time.Time     // until then no other ballot is begun
+	hurried  chan struct{} // closed when the others should be asked at once
 }
 
 // sighting is the newest answer of one server on the list.
@@ -118,19 +124,41 @@ func (f *formation) askAll(ctx context.Context, wg *sync.WaitGroup) {
 
 func (f *formation) askOne(ctx context.Context, m Member) {
 	for {
-		delay := askEvery
+		delay, hurried := askEvery, f.hurriedNow()
 		if f.phaseNow() == phaseMember {
 			delay = askSlowly
 		}
 		if !f.askOnce(ctx, m.ID, m.QuorumAddr) {
 			delay = askSlowly
 		}
+		t := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():
+			t.Stop()
 			return
-		case <-time.After(delay):
+		case <-t.C:
+		case <-hurried:
+			t.Stop()
 		}
 	}
+}
+
+// hurry makes everybody be asked, and told, at once. f.mu is held.
+func (f *formation) hurry() {
+	if f.hurried != nil {
+		close(f.hurried)
+	}
+	f.hurried = make(chan struct{})
+}
+
+// hurriedNow returns what the next hurry closes.
+func (f *formation) hurriedNow() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hurried == nil {
+		f.hurried = make(chan struct{})
+	}
+	return f.hurried
 }
 
 // askOnce asks the server at addr, and the leader that it names.
@@ -188,7 +216,7 @@ func (f *formation) describe() *probe {
 	defer f.mu.Unlock()
 	p := &probe{ID: f.self.ID, Disk: f.store.seat.Disk, Addr: f.self.QuorumAddr, Observer: f.self.Observer,
 		List: string(newMembership(f.members).text()), ClientPort: f.clientPort, Level: f.level,
-		Phase: f.phase, Bound: f.store.seat.Bound, Leading: leading, Leader: leader, LeaderAddr: addr,
+		Phase: f.phase, Bound: f.store.seat.Bound, Ballot: f.store.seat.Ballot, Promised: f.store.seat.Promised, Leading: leading, Leader: leader, LeaderAddr: addr,
 		As: f.id, Join: f.asking}
 	if p.As == "" {
 		p.As = joinerID(f.self.ID, p.Disk)
@@ -196,8 +224,10 @@ func (f *formation) describe() *probe {
 	return p
 }
 
-// answer is what this server says to a probe.
+// answer is what this server says to a probe. It promises and accepts before, so
+// that who asked need not ask again.
 func (f *formation) answer(p *probe, from peer.Identity) *probe {
+	f.hear(p, from)
 	mine := f.describe()
 	// A member that was removed may never have been told, so the leader does not
 	// wait for it to ask.
@@ -206,6 +236,20 @@ func (f *formation) answer(p *probe, from peer.Identity) *probe {
 	}
 	mine.Join = false
 	return mine
+}
+
+// hear takes note of a server that asks, before either has Raft state.
+func (f *formation) hear(p *probe, from peer.Identity) {
+	listed := slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID && m.ID != f.self.ID })
+	if !listed || p.Phase == phaseMember || f.phaseNow() == phaseMember {
+		return
+	}
+	f.note(p.ID, sighting{probe: *p, Identity: from, at: time.Now()})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.react(time.Now()); err != nil {
+		f.log.Warn("a promise could not be written", "err", err)
+	}
 }
 
 // decide looks at what the others said. errWaiting: nothing follows from it
@@ -221,26 +265,37 @@ func (f *formation) decide(now time.Time) (founded bool, err error) {
 			return false, f.admitted(s.Admitted)
 		}
 	}
-	if err := f.bind(); err != nil {
+	if err := f.react(now); err != nil {
 		return false, err
 	}
-	if f.store.seat.Bound != nil {
-		return f.carryOut()
+	if err := f.propose(now); err != nil {
+		return false, err
+	}
+	if b, in := f.chosen(); b != nil {
+		return true, f.carryOut(b, in)
 	}
 	f.asking = f.memberSeen()
-	if plan := f.plan(now); plan != nil {
-		if err := f.promise(plan); err != nil {
-			return false, err
-		}
-		return f.carryOut()
-	}
 	return false, errWaiting
 }
 
 // admitted makes this server the one that the leader lets in.
 func (f *formation) admitted(a *admission) error {
 	f.log.Info("joining the ensemble", "as", string(a.ServerID), "ensemble", a.Cluster.String())
+	f.fixed = true
 	return f.settle(a.ServerID, a.Cluster)
+}
+
+// carryOut makes this server a member of the ensemble that b founds.
+func (f *formation) carryOut(b *founding, in ballot) error {
+	if in != f.store.seat.Ballot || f.store.seat.Bound == nil || f.store.seat.Bound.Cluster != b.Cluster {
+		next := f.store.seat
+		next.Ballot, next.Bound = in, b
+		if err := f.store.save(next); err != nil {
+			return err
+		}
+	}
+	f.fixed = true
+	return f.settle(founderID(f.self.ID), b.Cluster)
 }
 
 // memberSeen says whether somebody belongs to an ensemble that does not need
@@ -254,70 +309,6 @@ func (f *formation) memberSeen() bool {
 	return false
 }
 
-// bind promises this server to a founding that counts on it. One promise is
-// only given up for another when its founding cannot be carried out any more.
-func (f *formation) bind() error {
-	for _, s := range f.table {
-		b := s.Bound
-		if b == nil || b.List != listHash(f.members) || b.Disks[f.self.ID] != f.store.seat.Disk {
-			continue
-		}
-		if f.store.seat.Bound != nil && (f.store.seat.Bound.Cluster == b.Cluster || !f.lost(b.Cluster)) {
-			continue
-		}
-		return f.promise(b)
-	}
-	if f.store.seat.Bound == nil {
-		return nil
-	}
-	// The founding that won may not count on this server at all.
-	for _, s := range f.table {
-		if s.Bound != nil && s.Bound.Cluster != f.store.seat.Bound.Cluster && f.lost(s.Bound.Cluster) {
-			f.log.Warn("another founding of the ensemble was carried out", "ours", f.store.seat.Bound.Cluster.String(), "theirs", s.Bound.Cluster.String())
-			f.phase = phaseEmpty
-			return f.store.save(seat{Disk: f.store.seat.Disk})
-		}
-	}
-	return nil
-}
-
-// lost says that the founding this server is bound to has lost to another: a
-// majority is bound to that.
-func (f *formation) lost(other peer.ClusterID) bool { return f.votersBound(other) >= f.majority() }
-
-func (f *formation) promise(b *founding) error {
-	f.phase = phaseBound
-	f.log.Info("taking part in the founding of the ensemble", "ensemble", b.Cluster.String())
-	return f.store.save(seat{Disk: f.store.seat.Disk, Bound: b})
-}
-
-// carryOut makes this server a member when a majority is bound to its founding.
-func (f *formation) carryOut() (bool, error) {
-	b := f.store.seat.Bound
-	if f.votersBound(b.Cluster) < f.majority() {
-		return false, errWaiting
-	}
-	return true, f.settle(founderID(f.self.ID), b.Cluster)
-}
-
-// votersBound counts the listed voters bound to a founding, itself included.
-func (f *formation) votersBound(c peer.ClusterID) int {
-	n := 0
-	for _, m := range f.members {
-		if m.Observer {
-			continue
-		}
-		b := f.table[m.ID].Bound
-		if m.ID == f.self.ID {
-			b = f.store.seat.Bound
-		}
-		if b != nil && b.Cluster == c {
-			n++
-		}
-	}
-	return n
-}
-
 func (f *formation) majority() int {
 	n := 0
 	for _, m := range f.members {
@@ -326,44 +317,6 @@ func (f *formation) majority() int {
 		}
 	}
 	return n/2 + 1
-}
-
-// plan draws up a founding when it is up to this server to do so.
-func (f *formation) plan(now time.Time) *founding {
-	disks := map[uint64]uint64{f.self.ID: f.store.seat.Disk}
-	voters, highest := 0, uint64(0)
-	for _, m := range f.members {
-		s, seen := f.table[m.ID]
-		fresh := seen && now.Sub(s.at) < freshFor
-		switch {
-		case m.ID == f.self.ID:
-		case fresh && (s.wrong || s.Phase != phaseEmpty):
-			return nil
-		case fresh:
-			disks[m.ID] = s.Disk
-		default:
-			continue
-		}
-		if !m.Observer {
-			voters++
-			highest = max(highest, m.ID)
-		}
-	}
-	if voters < f.majority() || highest != f.self.ID {
-		f.since = time.Time{}
-		return nil
-	}
-	if f.since.IsZero() {
-		f.since = now
-	}
-	if len(disks) < len(f.members) && now.Sub(f.since) < grace {
-		return nil
-	}
-	b := &founding{List: listHash(f.members), Servers: founders(f.members), Disks: disks}
-	for i := range b.Cluster {
-		b.Cluster[i] = byte(randomUint64())
-	}
-	return b
 }
 
 // first says whether this server is to be the first leader of a new ensemble:

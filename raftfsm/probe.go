@@ -27,7 +27,7 @@ type phase string
 
 const (
 	phaseEmpty  phase = "empty"  // nothing on disk
-	phaseBound  phase = "bound"  // promised to a founding
+	phaseBound  phase = "bound"  // has accepted a founding
 	phaseMember phase = "member" // has Raft state
 )
 
@@ -40,10 +40,14 @@ type probe struct {
 	Observer bool   `json:"observer,omitempty"`
 	List     string `json:"list"` // of its configuration file, as /zookeeper/config has it
 	// ClientPort is what its own line in the list lacks; 0: nothing.
-	ClientPort int       `json:"clientPort,omitempty"`
-	Level      uint32    `json:"level"` // newest behaviour level that it knows
-	Phase      phase     `json:"phase"`
-	Bound      *founding `json:"bound,omitempty"`
+	ClientPort int    `json:"clientPort,omitempty"`
+	Level      uint32 `json:"level"` // newest behaviour level that it knows
+	Phase      phase  `json:"phase"`
+	// What it has accepted last, in which ballot, and which one it has promised
+	// itself to.
+	Bound    *founding `json:"bound,omitempty"`
+	Ballot   ballot    `json:"ballot,omitzero"`
+	Promised ballot    `json:"promised,omitzero"`
 
 	// Join: I am not in Raft's configuration as I am, please let me in.
 	Join bool          `json:"join,omitempty"`

@@ -25,8 +25,12 @@ const seatFile = "ensemble.json"
 // with another ServerID, and must never be counted as the one it was.
 type seat struct {
 	Disk  uint64    `json:"disk"`            // random: this data directory
-	Bound *founding `json:"bound,omitempty"` // the founding that this server has promised itself to
-	Taken bool      `json:"taken,omitempty"` // there is Raft state, and it must not be missing again
+	Bound *founding `json:"bound,omitempty"` // the founding that this server has accepted last
+	// Ballot is the one that Bound was accepted in, zero in a directory that is
+	// older than ballots; Promised is the one below which nothing is accepted.
+	Ballot   ballot `json:"ballot,omitzero"`
+	Promised ballot `json:"promised,omitzero"`
+	Taken    bool   `json:"taken,omitempty"` // there is Raft state, and it must not be missing again
 }
 
 // founding is the plan by which an ensemble begins.

@@ -64,7 +64,7 @@ func Run(o Options) *Result {
 	r := &Result{Faults: n.done, c: c, n: n, o: o}
 	c.startAll()
 	if !c.await(2*time.Minute, c.whole) {
-		r.Void = append(r.Void, "the ensemble was not formed")
+		r.Violations = append(r.Violations, "the ensemble was not formed within two minutes")
 	} else {
 		c.workAndTorment(n, rec, o)
 	}

@@ -1,0 +1,488 @@
+package raftfsm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// nursery holds servers that do nothing but form an ensemble. The first one that
+// has a place lets in those that were not named.
+type nursery struct {
+	t       *testing.T
+	net     *peer.Memory
+	members []Member
+	dir     string
+
+	mu      sync.Mutex
+	running map[uint64]*infant
+	places  map[uint64][]place // of every server, over its lives
+	crash   func(server uint64, written int, after bool) bool
+	writes  map[uint64]int
+}
+
+// place is what a server became.
+type place struct {
+	id      raft.ServerID
+	cluster peer.ClusterID
+}
+
+// infant is one life of a server.
+type infant struct {
+	f      *formation
+	hub    *peer.Hub
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func newNursery(t *testing.T, voters, observers int) *nursery {
+	n := &nursery{t: t, net: peer.NewMemory(), dir: t.TempDir(), running: make(map[uint64]*infant), places: make(map[uint64][]place), writes: make(map[uint64]int)}
+	for id := uint64(1); id <= uint64(voters+observers); id++ {
+		m := memberAt(id)
+		m.Observer = id > uint64(voters)
+		n.members = append(n.members, m)
+	}
+	return n
+}
+
+// crashing is a disk whose server dies before or after it is written to.
+type crashing struct {
+	disk.FS
+	n  *nursery
+	id uint64
+}
+
+var errCrash = errors.New("the server crashes")
+
+func (c crashing) Rename(from, to string) error {
+	c.n.mu.Lock()
+	c.n.writes[c.id]++
+	w, crash := c.n.writes[c.id], c.n.crash
+	c.n.mu.Unlock()
+	if crash != nil && crash(c.id, w, false) {
+		return errCrash
+	}
+	if err := c.FS.Rename(from, to); err != nil {
+		return err
+	}
+	if crash != nil && crash(c.id, w, true) {
+		return errCrash
+	}
+	return nil
+}
+
+// OpenFile and SyncDir leave out what takes time and shows nothing here.
+func (c crashing) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+	f, err := c.FS.OpenFile(name, flag, perm)
+	return unsynced{f}, err
+}
+
+func (c crashing) SyncDir(string) error { return nil }
+
+type unsynced struct{ disk.File }
+
+func (unsynced) Sync() error     { return nil }
+func (unsynced) Datasync() error { return nil }
+
+func (n *nursery) disk(id uint64) string { return filepath.Join(n.dir, fmt.Sprint(id)) }
+
+// seat writes what a server's directory holds before it starts.
+func (n *nursery) seat(id uint64, s seat) {
+	n.t.Helper()
+	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := (&seatStore{fs: crashing{disk.OS{}, n, id}, dir: n.disk(id)}).save(s); err != nil {
+		n.t.Fatal(err)
+	}
+	n.writes[id] = 0
+}
+
+// start begins a life of a server. One that has a place goes on as a member.
+func (n *nursery) start(id uint64) {
+	fsys := crashing{disk.OS{}, n, id}
+	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
+		n.t.Error(err)
+		return
+	}
+	store, err := openSeat(fsys, n.disk(id))
+	if err != nil {
+		if errors.Is(err, errCrash) {
+			go n.later(id)
+			return
+		}
+		n.t.Error(err)
+		return
+	}
+	log := slog.New(slog.DiscardHandler)
+	i := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == id })]
+	self := peer.Identity{ServerID: string(founderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
+	hub, err := peer.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, nil, log)
+	if err != nil {
+		n.t.Error(err)
+		return
+	}
+	in := &infant{hub: hub, done: make(chan struct{})}
+	f := &formation{self: i, members: n.members, hub: hub, store: store, log: log, phase: phaseEmpty,
+		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
+	in.f = f
+	if store.seat.Bound != nil {
+		f.phase = phaseBound
+	}
+	var became place
+	f.settle = func(as raft.ServerID, cluster peer.ClusterID) error {
+		became = place{as, cluster}
+		return nil
+	}
+	f.leads = func() (bool, uint64, string) {
+		in.f.mu.Lock()
+		defer in.f.mu.Unlock()
+		return f.phase == phaseMember, id, i.QuorumAddr
+	}
+	f.join = func(p *probe, _ peer.Identity) (*admission, string) {
+		if !p.Join {
+			return nil, ""
+		}
+		return &admission{hub.Identity().Cluster, p.As}, ""
+	}
+	hub.Handle(peer.Probe, func(conn net.Conn, from peer.Identity) {
+		respond(conn, from, func(q *question, from peer.Identity) *answer { return &answer{Probe: f.answer(q.Probe, from)} })
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	in.cancel = cancel
+	n.mu.Lock()
+	n.running[id] = in
+	n.mu.Unlock()
+	go func() {
+		defer close(in.done)
+		if was := n.places[id]; len(was) > 0 {
+			became, f.fixed = was[0], true
+		} else if _, err := f.run(ctx); err != nil {
+			if errors.Is(err, errCrash) {
+				_ = hub.Close()
+				go n.later(id)
+			}
+			return
+		}
+		n.mu.Lock()
+		n.places[id] = append(n.places[id], became)
+		n.mu.Unlock()
+		self.ServerID, self.Cluster = string(became.id), became.cluster
+		hub.SetIdentity(self)
+		f.member(became.id)
+	}()
+}
+
+// later starts a server that crashed again after some time.
+func (n *nursery) later(id uint64) {
+	time.Sleep(700 * time.Millisecond)
+	n.start(id)
+}
+
+// stop ends a life.
+func (n *nursery) stop(id uint64) {
+	n.mu.Lock()
+	in := n.running[id]
+	delete(n.running, id)
+	n.mu.Unlock()
+	if in != nil {
+		in.cancel()
+		_ = in.hub.Close()
+		<-in.done
+	}
+}
+
+func (n *nursery) stopAll() {
+	for _, m := range n.members {
+		n.stop(m.ID)
+	}
+}
+
+// clusters returns the ensembles that there are, and how many servers have a
+// place. It fails when a founder sits on two disks.
+func (n *nursery) clusters() (all []peer.ClusterID, placed int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.members {
+		for i, p := range n.places[m.ID] {
+			if i == 0 {
+				placed++
+			}
+			if !slices.Contains(all, p.cluster) {
+				all = append(all, p.cluster)
+			}
+		}
+	}
+	return all, placed
+}
+
+// await waits until some servers have their place, all in one ensemble.
+func (n *nursery) await(what string, servers int) peer.ClusterID {
+	n.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		all, placed := n.clusters()
+		if len(all) > 1 {
+			n.t.Fatalf("%s: %d ensembles: %v", what, len(all), n.places)
+		}
+		if placed >= servers {
+			return all[0]
+		}
+		if time.Now().After(end) {
+			for id, in := range n.running {
+				n.t.Logf("server %d: %+v", id, in.f.describe())
+			}
+			n.t.Fatalf("%s: after two minutes %d of %d servers have a place", what, placed, servers)
+		}
+	}
+}
+
+// disksOf are those of the servers that a test lays out itself.
+func (n *nursery) disksOf() map[uint64]uint64 {
+	all := make(map[uint64]uint64)
+	for _, m := range n.members {
+		all[m.ID] = 1000 + m.ID
+	}
+	return all
+}
+
+func (n *nursery) founding(mark int, disks map[uint64]uint64) *founding {
+	return &founding{Cluster: peer.ClusterID{byte(mark)}, List: listHash(n.members), Servers: founders(n.members), Disks: maps.Clone(disks)}
+}
+
+// partitions calls do with every way to spread n servers over foundings: for
+// each server 0, nothing accepted, or the number of its founding.
+func partitions(n int, do func(of []int)) {
+	of := make([]int, n)
+	var fill func(i, used int)
+	fill = func(i, used int) {
+		if i == n {
+			do(slices.Clone(of))
+			return
+		}
+		for x := 0; x <= used+1; x++ {
+			of[i] = x
+			fill(i+1, max(used, x))
+		}
+	}
+	fill(0, 0)
+}
+
+// rankOf orders foundings by how many accepted them.
+func rankOf(of []int, x int) int { return 10*counts(of)[x] + x }
+
+// counts returns how many servers accepted each founding.
+func counts(of []int) (n []int) {
+	n = make([]int, len(of)+1)
+	for _, x := range of {
+		n[x]++
+	}
+	return n
+}
+
+// TestEverySplitResolves lays out every way in which voters can have accepted
+// different foundings, in the way of old, all in ballot zero, and in ballots of
+// their own, and starts a bare majority of them, or all, and then the rest.
+func TestEverySplitResolves(t *testing.T) {
+	t.Parallel()
+	for _, voters := range []int{3, 5} {
+		partitions(voters, func(of []int) {
+			if voters > 3 && !slices.IsSortedFunc(of, func(a, b int) int { return cmp.Compare(rankOf(of, a), rankOf(of, b)) }) {
+				return // the same with other numbers for the servers
+			}
+			t.Run(fmt.Sprint(of), func(t *testing.T) {
+				t.Parallel()
+				for _, old := range []bool{true, false} {
+					for _, late := range [][]uint64{nil, {1}, {3}, {2, 3}} {
+						if (late == nil || (voters == 3) == (len(late) == 1)) && reachable(of, old) {
+							synctest.Test(t, func(t *testing.T) { testSplit(t, of, old, late) })
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// reachable says whether voters can have come to this: nothing else is accepted
+// in a ballot above that of a founding that was chosen.
+func reachable(of []int, old bool) bool {
+	n := counts(of)
+	for x := 1; x < len(n); x++ {
+		if !old && n[x] > len(of)/2 && slices.Max(of) > x {
+			return false
+		}
+	}
+	return true
+}
+
+func testSplit(t *testing.T, of []int, old bool, late []uint64) {
+	what := fmt.Sprintf("%v, old %t, without %v", of, old, late)
+	n := newNursery(t, len(of), 0)
+	defer n.stopAll()
+	chosen := 0
+	for i, x := range of {
+		id := uint64(i + 1)
+		s := seat{Disk: n.disksOf()[id]}
+		if x > 0 {
+			s.Bound = n.founding(x, n.disksOf())
+			if !old {
+				s.Ballot = ballot{uint64(x), uint64(x), n.disksOf()[uint64(x)]}
+				s.Promised = s.Ballot
+			}
+			if counts(of)[x] > len(of)/2 {
+				chosen = x
+			}
+		}
+		n.seat(id, s)
+	}
+	for i := range of {
+		if id := uint64(i + 1); !slices.Contains(late, id) {
+			n.start(id)
+		}
+	}
+	early := len(of) - len(late)
+	if ambiguous(of, old, late) {
+		time.Sleep(10 * time.Second)
+		if all, _ := n.clusters(); len(all) > 1 {
+			t.Fatalf("%s: %d ensembles", what, len(all))
+		}
+	} else {
+		n.await(what, early)
+	}
+	for _, id := range late {
+		n.start(id)
+	}
+	if c := n.await(what, len(of)); chosen > 0 && c[0] != byte(chosen) {
+		t.Errorf("%s: came to %v", what, c)
+	}
+}
+
+// ambiguous says whether the way of old leaves open which founding the servers
+// that are there have to take up.
+func ambiguous(of []int, old bool, late []uint64) bool {
+	if !old {
+		return false
+	}
+	here := make([]int, len(of)+1)
+	for i, x := range of {
+		if !slices.Contains(late, uint64(i+1)) {
+			here[x]++
+		}
+	}
+	possible := 0
+	for _, k := range here[1:] {
+		if k > 0 && k+len(late) > len(of)/2 {
+			possible++
+		}
+	}
+	return possible > 1
+}
+
+// TestFoundersCrashAtEveryWrite lets each voter die before and after each thing
+// it writes, alone and all of them at the same step, and come back.
+func TestFoundersCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	for _, voters := range []int{3, 5} {
+		for who := uint64(0); who <= uint64(voters); who++ { // 0: everybody
+			t.Run(fmt.Sprintf("%d of %d", who, voters), func(t *testing.T) {
+				t.Parallel()
+				for write := 1; write <= 6; write++ {
+					for _, after := range []bool{false, true} {
+						synctest.Test(t, func(t *testing.T) {
+							n := newNursery(t, voters, 1)
+							defer n.stopAll()
+							n.crash = func(server uint64, written int, then bool) bool {
+								return (who == 0 || server == who) && written == write && then == after
+							}
+							for _, m := range n.members {
+								n.start(m.ID)
+							}
+							n.await(fmt.Sprintf("write %d, after %t", write, after), voters+1)
+						})
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestFoundersInAnyWeather forms ensembles on links of any speed that are cut and
+// mended, with servers that come, go and come back at any time: however it goes,
+// there is one ensemble, and when all is well again everybody is in it.
+func TestFoundersInAnyWeather(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testWeather(t, seed) })
+		})
+	}
+}
+
+func testWeather(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	n := newNursery(t, 3+2*int(seed%2), r.IntN(2))
+	defer n.stopAll()
+	each := func(do func(a, b string)) {
+		for _, x := range n.members {
+			for _, y := range n.members {
+				if x.ID != y.ID {
+					do(hostOf(x.ID), hostOf(y.ID))
+				}
+			}
+		}
+	}
+	each(func(a, b string) { n.net.Jitter(a, b, time.Duration(r.IntN(400))*time.Millisecond) })
+	up := make(map[uint64]bool)
+	for range 60 {
+		id := uint64(1 + r.IntN(len(n.members)))
+		switch x := r.IntN(10); {
+		case x < 5 && !up[id]:
+			n.start(id)
+			up[id] = true
+		case x < 4 && up[id]:
+			n.stop(id)
+			up[id] = false
+		case x < 7:
+			a, b := hostOf(id), hostOf(uint64(1+r.IntN(len(n.members))))
+			if a != b {
+				n.net.Hold(a, b)
+			}
+		default:
+			each(func(a, b string) {
+				if r.IntN(2) == 0 {
+					n.net.Heal(a, b)
+				}
+			})
+		}
+		time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+		if all, _ := n.clusters(); len(all) > 1 {
+			t.Fatalf("%d ensembles: %v", len(all), n.places)
+		}
+	}
+	each(n.net.Heal)
+	for _, m := range n.members {
+		if !up[m.ID] {
+			n.start(m.ID)
+		}
+	}
+	n.await("in any weather", len(n.members))
+}
