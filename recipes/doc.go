@@ -10,11 +10,16 @@
 //
 //	recipes/barrier   barrier, double barrier, count-down latch
 //	recipes/cache     node, children and tree cache
+//	recipes/config    typed configuration that is followed, the last good value kept
 //	recipes/counter   atomic numbers, numbers in blocks, shared count and value
 //	recipes/discovery services that register, and those who look for them
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
+<<<<<<< HEAD
 //	recipes/queue     queues with claims: first in first out, priority, delay, by id, simple
+=======
+//	recipes/naming    unique numbers and names
+>>>>>>> aee6dcd (recipes: add configuration and naming)
 //	recipes/node      znodes that are kept in existence, groups and their members
 //
 // # Rules

@@ -1,0 +1,130 @@
+package config_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/config"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/steps"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type settings struct{ Limit int }
+
+func TestLastGoodValueIsKept(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c := config.Watch(recipes.On(zs.Client(t)), "/config", config.JSON[settings])
+		type seen struct {
+			limit int
+			err   error
+		}
+		all := make(chan seen, 20)
+		go func() {
+			for s, err := range c.Changes(ctx) {
+				all <- seen{s.Limit, err}
+			}
+			close(all)
+		}()
+		expect := func(limit int, want error) {
+			t.Helper()
+			got := <-all
+			if got.limit != limit || !errors.Is(got.err, want) {
+				t.Errorf("seen %d, %v; not %d, %v", got.limit, got.err, limit, want)
+			}
+			if s, _ := c.Get(); s.Limit != limit || !errors.Is(c.Err(), want) {
+				t.Errorf("get %d, %v; not %d, %v", s.Limit, c.Err(), limit, want)
+			}
+		}
+		expect(0, config.ErrMissing)
+		writer := zs.Client(t)
+		_, err := writer.Create(ctx, "/config", []byte(`{"Limit":1}`))
+		must(t, err)
+		expect(1, nil)
+		_, err = writer.Set(ctx, "/config", []byte(`{"Limit":`), client.AnyVersion)
+		must(t, err)
+		expect(1, config.ErrRefused)
+		_, err = writer.Set(ctx, "/config", []byte(`{"Limit":2}`), client.AnyVersion)
+		must(t, err)
+		expect(2, nil)
+		zs.Delete("/config")
+		expect(2, config.ErrMissing)
+		c.Close()
+		if last := <-all; last.limit != 2 || last.err == nil {
+			t.Errorf("last %v", last)
+		}
+		if s, there := c.Get(); !there || s.Limit != 2 {
+			t.Error("the last good value is gone")
+		}
+		synctest.Wait()
+		if w := zs.Watches(); len(w) != 0 {
+			t.Errorf("watches are left: %v", w)
+		}
+	})
+}
+
+func TestWaitSaysWhatThereWasInstead(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		zs.Set("/config", "junk")
+		c := config.Watch(recipes.On(zs.Client(t)), "/config", config.JSON[settings])
+		defer c.Close()
+		short, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := c.Wait(short); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, config.ErrRefused) {
+			t.Errorf("wait: %v", err)
+		}
+		zs.Set("/config", `{"Limit":3}`)
+		s, err := c.Wait(within(t))
+		must(t, err)
+		if s.Limit != 3 {
+			t.Errorf("limit %d", s.Limit)
+		}
+	})
+}
+
+func TestConfigAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, func(e *steps.Env) { e.Server.Set("/config", `{"Limit":1}`) }, func(e *steps.Env) {
+		c := config.Watch(e.Conn, "/config", config.JSON[settings])
+		if _, err := c.Wait(e.Ctx); err != nil && !e.Canceled() {
+			e.Errorf("wait: %v", err)
+		}
+		e.Server.Set("/config", `{"Limit":2}`)
+		time.Sleep(time.Minute)
+		if s, _ := c.Get(); s.Limit != 2 || c.Err() != nil {
+			e.Errorf("limit %d, %v", s.Limit, c.Err())
+		}
+		c.Close()
+		if w := e.Server.Watches(); len(w) != 0 {
+			e.Errorf("watches are left: %v", w)
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package config_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/config"
+	"github.com/zkgo/zkgo/server"
+)
+
+func Example() {
+	ctx := context.Background()
+	srv, err := server.Start(ctx, server.Config{Memory: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	<-srv.Ready()
+	dial := func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }
+	c, err := client.Connect(ctx, "embedded", client.WithDialer(dial))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	type settings struct{ Limit int }
+	_, _ = c.Create(ctx, "/config", []byte(`{"Limit": 10}`))
+	cfg := config.Watch(recipes.On(c), "/config", config.JSON[settings])
+	defer cfg.Close()
+	s, err := cfg.Wait(ctx)
+	fmt.Println(s.Limit, err)
+	_, _ = c.Set(ctx, "/config", []byte("oops"), client.AnyVersion)
+	for s, err := range cfg.Changes(ctx) {
+		if err != nil {
+			fmt.Println("still", s.Limit)
+			return
+		}
+	}
+	// Output:
+	// 10 <nil>
+	// still 10
+}
