@@ -15,11 +15,8 @@
 //	recipes/discovery services that register, and those who look for them
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
-<<<<<<< HEAD
 //	recipes/queue     queues with claims: first in first out, priority, delay, by id, simple
-=======
 //	recipes/naming    unique numbers and names
->>>>>>> aee6dcd (recipes: add configuration and naming)
 //	recipes/node      znodes that are kept in existence, groups and their members
 //
 // # Rules
