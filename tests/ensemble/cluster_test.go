@@ -46,8 +46,8 @@ type node struct {
 // newCluster chooses ports for n servers, with ids from 1 on.
 func newCluster(t *testing.T, n int, settings ...string) *cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("waits for elections; not with -short")
+	if !*record {
+		process.Needed(t)
 	}
 	c := &cluster{t: t, dir: t.TempDir(), settings: settings, nodes: make(map[int]*node)}
 	for id := 1; id <= n; id++ {

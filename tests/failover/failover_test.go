@@ -17,12 +17,7 @@ func TestMain(m *testing.M) {
 // TestScenarios runs every scenario against zkgo, as briefly as it can be. It
 // judges what is right and wrong, never how long it took.
 func TestScenarios(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts and kills servers for half a minute")
-	}
-	if os.Getenv("ZKGO_REQUIRE") != "1" && os.Getuid() != 0 {
-		t.Log("not root: the disks will not hang")
-	}
+	process.Needed(t)
 	t.Parallel()
 	results, err := Measure(Zkgo(process.Binary(t)), t.TempDir(), Plan("zkgo", true), func(r Result) { t.Log(r) })
 	if err != nil {
@@ -33,6 +28,9 @@ func TestScenarios(t *testing.T) {
 		t.Error(fault)
 	}
 	for _, r := range results {
+		if r.Skipped != "" {
+			t.Errorf("%s was not run: %s", r.Scenario, r.Skipped)
+		}
 		if r.Scenario != "idle" && r.Skipped == "" && (r.Outcome.Writes == 0 || r.Outcome.Reads == 0 || len(r.Incidents) == 0) {
 			t.Errorf("%s shows nothing: %v", r.Scenario, r)
 		}

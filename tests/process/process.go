@@ -51,6 +51,15 @@ func Binary(t testing.TB) string {
 	return built.path
 }
 
+// Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1
+// asks for it: "go test ./..." is to be quick, and .ci/run runs everything.
+func Needed(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ZKGO_REQUIRE") != "1" {
+		t.Skip("runs servers as processes for a while: ZKGO_REQUIRE=1")
+	}
+}
+
 // Cleanup removes what Binary built. Call it from TestMain.
 func Cleanup() {
 	if built.path != "" && os.Getenv("ZKGO_BINARY") == "" {

@@ -21,9 +21,7 @@ func TestThreeOfFiveAreLost(t *testing.T) { testLostMajority(t, 5) }
 // has been down and is behind: it must not be the one that is recovered.
 func testLostMajority(t *testing.T, n int) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts an ensemble of processes")
-	}
+	process.Needed(t)
 	e := newEnsemble(t, n)
 	var all, lost, left []int
 	for id := 1; id <= n; id++ {
