@@ -15,9 +15,9 @@
 //	recipes/discovery services that register, and those who look for them
 //	recipes/election  leader election: campaign, latch, observe
 //	recipes/lock      mutex, read-write lock, semaphore, multi-lock, quorum lock, lease lock
-//	recipes/queue     queues with claims: first in first out, priority, delay, by id, simple
 //	recipes/naming    unique numbers and names
 //	recipes/node      znodes that are kept in existence, groups and their members
+//	recipes/queue     queues with claims: first in first out, priority, delay, by id, simple
 //
 // # Rules
 //
