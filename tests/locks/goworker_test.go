@@ -113,6 +113,10 @@ func (w *worker) turn(ctx context.Context) bool {
 		w.ask("fail", err)
 		return true
 	}
+	before, err := w.value(ctx, mode)
+	if err != nil {
+		w.ask("fail", err)
+	}
 	values := w.ask("enter", mode, int64(lease.Token()), lease.Path())
 	switch {
 	case w.lang == "go" && lease.Err() != nil:
@@ -122,7 +126,7 @@ func (w *worker) turn(ctx context.Context) bool {
 		fenced, _ := strconv.Atoi(values[1]) // 0 if refused
 		w.ask("plain", plain+1)
 		w.ask("fenced", fenced+1)
-		w.ask("znode", w.guarded(ctx, lease))
+		w.ask("znode", w.guarded(ctx, lease, before+1))
 	}
 	state := "held"
 	if lease.Err() != nil {
@@ -135,27 +139,30 @@ func (w *worker) turn(ctx context.Context) bool {
 	return on
 }
 
-// guarded adds one to the protected znode, provided that the lock's znode is there.
-func (w *worker) guarded(ctx context.Context, lease *lock.Lease) string {
+// value reads the protected znode.
+func (w *worker) value(ctx context.Context, mode string) (int, error) {
+	if mode != "write" {
+		return 0, nil
+	}
 	s, err := w.conn.Session(ctx)
 	if err != nil {
-		return "unknown"
+		return 0, err
 	}
 	b, _, err := s.Get(ctx, "/data"+w.path)
 	if err != nil {
-		return "unknown"
+		return 0, err
 	}
-	value, err := strconv.Atoi(string(b))
-	if err != nil {
-		return "unknown"
-	}
-	data := strconv.AppendInt(nil, int64(value+1), 10)
+	return strconv.Atoi(string(b))
+}
+
+// guarded writes the protected znode, provided that the lock's znode is there.
+func (w *worker) guarded(ctx context.Context, lease *lock.Lease, value int) string {
+	data := strconv.AppendInt(nil, int64(value), 10)
+	var err error
 	if w.lang == "go" {
 		err = lease.Set(ctx, "/data"+w.path, data, client.AnyVersion)
 	} else {
-		// Straight to the server, without a question to the lease.
-		err = s.Multi(ctx, recipes.Op{Kind: recipes.OpCheck, Path: lease.Path(), Version: client.AnyVersion},
-			recipes.Op{Kind: recipes.OpSet, Path: "/data" + w.path, Data: data, Version: client.AnyVersion})
+		err = w.unasked(ctx, lease.Path(), data)
 	}
 	switch {
 	case err == nil:
@@ -164,4 +171,14 @@ func (w *worker) guarded(ctx context.Context, lease *lock.Lease) string {
 		return "unknown"
 	}
 	return "refused"
+}
+
+// unasked writes without a question to the lease, in the session that there is.
+func (w *worker) unasked(ctx context.Context, node string, data []byte) error {
+	s, err := w.conn.Session(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Multi(ctx, recipes.Op{Kind: recipes.OpCheck, Path: node, Version: client.AnyVersion},
+		recipes.Op{Kind: recipes.OpSet, Path: "/data" + w.path, Data: data, Version: client.AnyVersion})
 }

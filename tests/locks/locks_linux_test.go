@@ -83,6 +83,9 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 	if n, least := r.register.stale["fenced refused"], *rounds*(len(languages)-1); n < least {
 		t.Errorf("void: the fenced register has refused %d late writes, less than %d", n, least)
 	}
+	if r.register.stale["znode refused"] == 0 {
+		t.Error("void: no late multi was refused")
+	}
 }
 
 // TestOtherLocks has Go and Java share a read-write lock and a semaphore in

@@ -214,6 +214,9 @@ func (r *run) end(path, lang, mode string) {
 	w.kill()
 	close(trap.on)
 	r.follow(path, h)
+	if h.out {
+		r.fatal("%v, who was killed, has told that he is out", h)
+	}
 	r.start(w.lang, w.jobs...)
 	r.done["kill "+lang]++
 }
@@ -261,6 +264,10 @@ func (r *run) crash(leader bool) {
 func (r *run) finish(want, least int) {
 	r.t.Helper()
 	r.acquisitions(want)
+	// A machine may be slow to start a language.
+	if err := r.register.until(r.ctx, func() bool { return len(r.short(least)) == 0 }); err != nil {
+		r.fatal("not everybody has had each lock %d times: %v", least, err)
+	}
 	r.register.mu.Lock()
 	r.register.over = true
 	r.register.mu.Unlock()
@@ -276,14 +283,21 @@ func (r *run) finish(want, least int) {
 	for _, text := range r.judge() {
 		r.t.Error(text)
 	}
+}
+
+// short names who has acquired a lock less often. It is asked with the register
+// locked.
+func (r *run) short(least int) []string {
+	var names []string
 	for _, w := range r.workers {
 		for _, job := range w.jobs {
 			path := strings.Split(job, ":")[1]
 			if n := r.register.workers[path][w.lang]; n < least {
-				r.t.Errorf("void: %s acquired %s %d times, less than %d", w.lang, path, n, least)
+				names = append(names, fmt.Sprintf("%s has acquired %s %d times, less than %d", w.lang, path, n, least))
 			}
 		}
 	}
+	return names
 }
 
 // judge is what went wrong, by the registers' book and by the znodes.

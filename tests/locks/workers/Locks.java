@@ -147,26 +147,31 @@ public final class Locks {
                 turn.release().run();
                 return true;
             }
+            int before = turn.mode().equals("write") ? value(client) : 0;
             String[] values = register.ask("enter " + turn.mode() + " " + stat.getCzxid() + " " + turn.node());
             if (turn.mode().equals("write")) {
                 register.ask("plain " + (Integer.parseInt(values[0]) + 1));
                 register.ask("fenced " + (values[1].equals("refused") ? 0 : Integer.parseInt(values[1]) + 1));
-                register.ask("znode " + guarded(client, turn.node()));
+                register.ask("znode " + guarded(client, turn.node(), before + 1));
             }
             boolean on = register.ask("exit unaware")[0].equals("go");
             turn.release().run();
             return on;
         }
 
-        /** Adds one to the protected znode, provided that the lock's znode is there. */
-        private String guarded(CuratorFramework client, String node) throws Exception {
+        private int value(CuratorFramework client) throws Exception {
+            return Integer.parseInt(new String(client.getData().forPath("/data" + path), StandardCharsets.UTF_8));
+        }
+
+        /** Writes the protected znode, provided that the lock's znode is there. */
+        private String guarded(CuratorFramework client, String node, int value) throws Exception {
+            // Whoever was stopped writes in the session that he has now.
+            client.checkExists().forPath("/data");
+            byte[] data = Integer.toString(value).getBytes(StandardCharsets.UTF_8);
             try {
                 // Not through Curator, which would repeat it after a lost reply.
                 ZooKeeper zk = client.getZookeeperClient().getZooKeeper();
-                String data = "/data" + path;
-                int value = Integer.parseInt(new String(zk.getData(data, false, null), StandardCharsets.UTF_8));
-                byte[] next = Integer.toString(value + 1).getBytes(StandardCharsets.UTF_8);
-                zk.multi(List.of(Op.check(node, -1), Op.setData(data, next, -1)));
+                zk.multi(List.of(Op.check(node, -1), Op.setData("/data" + path, data, -1)));
                 return "ok";
             } catch (KeeperException.NoNodeException | KeeperException.SessionExpiredException err) {
                 return "refused";

@@ -93,23 +93,24 @@ class Thread(threading.Thread):
             lock.release()
             self.register.ask("fail", "lost before it was used")
             return True
+        before = int(zk.retry(zk.get, "/data" + self.path)[0])
         plain, fenced = self.register.ask("enter", mode, token, node)
         if mode == "write":
             self.register.ask("plain", int(plain) + 1)
             self.register.ask("fenced", 0 if fenced == "refused" else int(fenced) + 1)
-            self.register.ask("znode", self.guarded(zk, node))
+            self.register.ask("znode", self.guarded(zk, node, before + 1))
         on = self.register.ask("exit", "unaware")[0] == "go"
         lock.release()
         return on
 
-    def guarded(self, zk, node):
-        """Adds one to the protected znode, provided that the lock's znode is there."""
-        data = "/data" + self.path
+    def guarded(self, zk, node, value):
+        """Writes the protected znode, provided that the lock's znode is there."""
+        # Whoever was stopped writes in the session that he has now.
+        zk.retry(zk.exists, "/data")
         try:
-            value = int(zk.get(data)[0])
             multi = zk.transaction()
             multi.check(node, -1)
-            multi.set_data(data, str(value + 1).encode())
+            multi.set_data("/data" + self.path, str(value).encode())
             results = multi.commit()
         except SessionExpiredError:
             return "refused"
