@@ -9,23 +9,24 @@ import (
 // nothing in flight and short sessions, do not notice that the leader has died.
 //
 // When no leader is found in time their servers have to let them go, so only a
-// quick election shows anything; on a busy machine it takes some tries to see one.
+// quick election shows anything, and on a busy machine not every one does.
 func TestKilledLeaderLeavesConnections(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	const timeout, quick = 4 * time.Second, time.Second
-	for try := range 8 {
+	const tries = 3
+	for range tries {
 		election, dropped := killUnderIdle(t, c, timeout)
-		t.Logf("try %d: another leader after %v, %d connections closed", try, election, dropped)
-		switch {
-		case dropped == 0:
+		t.Logf("another leader after %v, %d connections closed", election, dropped)
+		if dropped == 0 {
 			return
-		case election < quick && try >= 4:
-			t.Errorf("%d connections were closed although another leader was there after %v", dropped, election)
+		}
+		if election > quick {
+			t.Log("this machine is too busy to tell")
 			return
 		}
 	}
-	t.Log("this machine was too busy to tell")
+	t.Error("connections were closed although another leader was there at once")
 }
 
 // killUnderIdle kills the leader under clients of the other servers that only
@@ -43,7 +44,7 @@ func killUnderIdle(t *testing.T, c *Cluster, timeout time.Duration) (election ti
 	}
 	pings := make(chan error, len(idle))
 	for _, p := range idle {
-		go func() { pings <- every(200*time.Millisecond, 2*timeout, p.ping) }()
+		go func() { pings <- every(200*time.Millisecond, timeout+time.Second, p.ping) }()
 	}
 	began := time.Now()
 	leader.Kill()
