@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"sync/atomic"
 
@@ -39,13 +40,14 @@ type machine struct {
 	claim       atomic.Pointer[check]
 	snapCounter snapCounter
 
-	handler Handler
-	intake  *intake // of this server: where the waiters are
-	own     func(incarnation uint64) bool
-	post    func([]event) // tells the control goroutine; does not block
-	fail    func(error)   // reports what stopped the machine
-	log     *slog.Logger
-	stopped bool // after fail: nothing is applied any more
+	handler  Handler
+	intake   *intake // of this server: where the waiters are
+	own      func(incarnation uint64) bool
+	post     func([]event)                            // tells the control goroutine; does not block
+	fail     func(error)                              // reports what stopped the machine
+	evidence func(write func(io.Writer) error) string // keeps what is written, and says where
+	log      *slog.Logger
+	stopped  bool // after fail: nothing is applied any more
 	// fleeting: neither this server nor another one will ever read a snapshot.
 	fleeting bool
 	// frozen: a snapshot was installed and the Raft instance that did it is
@@ -220,14 +222,16 @@ func (m *machine) applyBatch(data []byte) error {
 	if err != nil {
 		return err
 	}
+	// Also a batch that is skipped tells the truth about the entries before it, and
+	// it may be skipped only because this server is not where the others are.
+	if err := m.digests.compare(h.check); err != nil {
+		return m.diverged(err)
+	}
 	if h.incarnation != m.incarnation || h.seq != m.seq+1 {
 		m.log.Info("skipping a batch that a leader left behind", "incarnation", h.incarnation, "seq", h.seq, "want", m.seq+1)
 		return nil
 	}
 	m.seq = h.seq
-	if err := m.digests.compare(h.check); err != nil {
-		return err
-	}
 	m.tx = tree.Txn{Time: h.time, Policy: h.policy}
 	for len(runs) > 0 {
 		var r runHeader

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -257,6 +260,75 @@ func TestDivergence(t *testing.T) {
 		if (err != nil) != diverge {
 			t.Fatalf("diverged: %v; the server says %v", diverge, err)
 		}
+	}
+}
+
+// TestDivergenceThatSkips: a server that takes the leader's batches for those of
+// nobody finds that out, stops, and leaves its state behind.
+func TestDivergenceThatSkips(t *testing.T) {
+	t.Parallel()
+	lead, follow := newReplica(t), newReplica(t)
+	dir := t.TempDir()
+	cfg := Config{FS: disk.OS{}, SnapDir: dir}
+	follow.evidence = cfg.keepEvidence
+	l := newLeader(5, 0)
+	for _, e := range [][]byte{l.begin(), l.batch(attachCommand(), create(firstSession(), "/a", 0))} {
+		lead.mustFeed(t, e)
+		follow.mustFeed(t, e)
+	}
+	follow.seq++
+	skipped := l.batch(create(firstSession(), "/b", 0))
+	lead.mustFeed(t, skipped)
+	follow.mustFeed(t, skipped)
+	l.claim = lead.lastCheck()
+	err := follow.feed(l.batch(Command{Kind: KindSync}))
+	path := filepath.Join(dir, divergenceFile)
+	if err == nil || !strings.Contains(err.Error(), path) {
+		t.Fatalf("the server says %v", err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"/a" kind=`, "session=0x200000000000001", "entry=3 incarnation=0x5 seq=2"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%q is not in\n%s", want, b)
+		}
+	}
+	if strings.Contains(string(b), `"/b"`) {
+		t.Error("the file shows what the server skipped")
+	}
+}
+
+// TestEvidence: there is one file, and it has a bound.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	cfg := Config{FS: disk.OS{}, SnapDir: t.TempDir()}
+	path := filepath.Join(cfg.SnapDir, divergenceFile)
+	chunk := bytes.Repeat([]byte("x"), 1<<20)
+	endless := func(w io.Writer) error {
+		for {
+			if _, err := w.Write(chunk); err != nil {
+				return err
+			}
+		}
+	}
+	if said := cfg.keepEvidence(endless); said != "its state is in "+path {
+		t.Error(said)
+	}
+	if said := cfg.keepEvidence(endless); !strings.Contains(said, "first seen") || !strings.Contains(said, path) {
+		t.Error(said)
+	}
+	st, err := os.Stat(path)
+	if err != nil || st.Size() < maxDivergenceFile || st.Size() > maxDivergenceFile+100 || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
+	if said := (&Config{Memory: true}).keepEvidence(endless); !strings.Contains(said, "no directory") {
+		t.Error(said)
+	}
+	gone := Config{FS: disk.OS{}, SnapDir: filepath.Join(cfg.SnapDir, "gone")}
+	if said := gone.keepEvidence(endless); !strings.Contains(said, "could not") {
+		t.Error(said)
 	}
 }
 

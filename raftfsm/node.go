@@ -114,6 +114,7 @@ func newNode(cfg Config) *Node {
 		post:       n.mail.post,
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
 		applied:    func(index uint64) { n.others.applied(index) },
+		evidence:   cfg.keepEvidence,
 		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}
 	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}

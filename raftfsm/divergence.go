@@ -1,0 +1,85 @@
+package raftfsm
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// divergenceFile, in the directory of the snapshots, shows the state of a
+	// server that computed another one than its leader. There is one at most: the
+	// first is nearest to the cause, and a server that is started again and again
+	// must not fill the disk.
+	divergenceFile = "diverged.txt"
+	// maxDivergenceFile bounds it in bytes.
+	maxDivergenceFile = 64 << 20
+)
+
+// errCut is the end of a text that has become too long.
+var errCut = errors.New("too long")
+
+// diverged keeps this server's state for whoever looks for the cause, and
+// returns err with the place.
+func (m *machine) diverged(err error) error {
+	return fmt.Errorf("%w; %s", err, m.evidence(func(w io.Writer) error { return m.dump(w, err) }))
+}
+
+// dump writes the state as text, the same text for equal states.
+func (m *machine) dump(w io.Writer, why error) error {
+	m.tree.RLock()
+	defer m.tree.RUnlock()
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%v\nentry=%d incarnation=%#x seq=%d level=%d cluster=%x sessions=%d\n", why, m.index, m.incarnation, m.seq, m.level, m.cluster, m.sessions.Len())
+	fmt.Fprintf(b, "config=%q\n", m.config)
+	for row := range m.sessions.All {
+		fmt.Fprintf(b, "session=%#x gen=%d timeout=%d server=%d digest=%#x\n", uint64(row.ID), row.Gen, row.Timeout, row.Server, rowDigest(row))
+	}
+	if err := m.tree.Dump(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// keepEvidence writes divergenceFile and says in words where it is.
+func (c *Config) keepEvidence(write func(io.Writer) error) string {
+	if c.Memory {
+		return "its state is not kept: the server has no directory"
+	}
+	path := filepath.Join(c.SnapDir, divergenceFile)
+	f, err := c.FS.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return "its state when that was first seen is in " + path
+	}
+	if err == nil {
+		err = write(&cutter{w: f, left: maxDivergenceFile})
+		if errors.Is(err, errCut) {
+			_, err = f.Write([]byte("\n(the rest is left out)\n"))
+		}
+		err = errors.Join(err, f.Sync(), f.Close(), c.FS.SyncDir(filepath.Dir(path)))
+	}
+	if err != nil {
+		return fmt.Sprintf("its state could not be written to %s: %v", path, err)
+	}
+	return "its state is in " + path
+}
+
+// cutter lets only so much through.
+type cutter struct {
+	w    io.Writer
+	left int
+}
+
+func (c *cutter) Write(b []byte) (int, error) {
+	cut := min(len(b), c.left)
+	n, err := c.w.Write(b[:cut])
+	c.left -= n
+	if err == nil && cut < len(b) {
+		err = errCut
+	}
+	return n, err
+}
