@@ -516,9 +516,28 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err = r.LeadershipTransferToServer(s.ID, s.Address).Error(); err == nil {
+		r.LeadershipTransferToServer(s.ID, s.Address)
+		if err = follows(ctx, r, term, s.ID); err == nil {
 			return nil
 		}
 	}
 	return err
+}
+
+// follows waits until this server does not lead any more. Raft's own answer is
+// not waited for: there is none while its main loop waits for the disk, and never
+// one when it is shut down or deposed before it has looked at the request.
+func follows(ctx context.Context, r *raft.Raft, term uint64, id raft.ServerID) error {
+	ctx, cancel := context.WithTimeout(ctx, electionTimeout+electionTimeout/4) // Raft gives up after one
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for r.State() == raft.Leader && r.CurrentTerm() == term {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("server %s does not take the lead", id)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -154,6 +155,32 @@ func TestStalledDisks(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHandingOverHasALimit: a leader whose disk hangs in the middle of a write
+// cannot hand over the lead, and who asked it to hears that in time.
+func TestHandingOverHasALimit(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c, disks := stallingCluster(t, 3)
+		lead, l := c.leader()
+		release := disks[lead].stall()
+		l.send(Command{Kind: KindAttach, Timeout: 10_000})
+		time.Sleep(100 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- l.Transfer(ctx) }()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Error("it says that it has handed over")
+			}
+		case <-time.After(time.Minute):
+			t.Error("it is still at it after a minute")
+		}
+		release()
+		c.settled()
+	})
 }
 
 // TestSlowDisksSettle has every disk take six seconds to write to the log, more
