@@ -91,6 +91,9 @@ func (p paths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return first, nil
 }
 
+// Unwrap returns the network itself.
+func (p paths) Unwrap() peer.Network { return p.Network }
+
 // Listen implements peer.Network.
 func (p paths) Listen(addr string) (net.Listener, error) {
 	first, err := p.Network.Listen(addr)

@@ -38,6 +38,7 @@ type Hub struct {
 	wg      sync.WaitGroup
 	ctx     context.Context
 	cancel  context.CancelFunc
+	replays replays
 
 	mu        sync.Mutex
 	self      Identity
@@ -57,6 +58,7 @@ func Listen(network Network, addr string, self Identity, security *TLS, logger *
 	h := &Hub{network: network, tls: security, log: logger, ln: ln, self: self,
 		slots: make(chan struct{}, maxHandshakes),
 		conns: make(map[net.Conn]struct{}), refusals: make(map[string]time.Time)}
+	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.wg.Add(1)
 	go h.accept()

@@ -26,8 +26,11 @@ type Replay struct {
 	Unfiltered bool
 }
 
-// replays are the copies of what a Transport receives.
+// replays are the copies of what a server receives. They belong to its Hub: a
+// message that comes late may meet another Transport than the original, as when
+// a snapshot has been installed meanwhile.
 type replays struct {
+	hub *Hub
 	net Replayer // nil: there are none
 	due chan replayed
 }
@@ -38,8 +41,12 @@ type replayed struct {
 }
 
 func newReplays(h *Hub) replays {
-	net, _ := h.network.(Replayer)
-	return replays{net: net, due: make(chan replayed)}
+	under := h.network
+	if w, ok := under.(interface{ Unwrap() Network }); ok {
+		under = w.Unwrap()
+	}
+	net, _ := under.(Replayer)
+	return replays{hub: h, net: net, due: make(chan replayed)}
 }
 
 // arrived delivers an RPC and has its copies follow; false: the transport was
@@ -61,24 +68,30 @@ func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
 	}
 	for _, c := range list {
 		if c.After >= 0 {
-			r.later(t, c, c.rpc(rpc, data))
+			r.later(c, c.rpc(rpc, data))
 		}
 	}
 	return t.pass(rpc, false)
 }
 
-func (r *replays) later(t *Transport, c Replay, rpc raft.RPC) {
-	t.wg.Go(func() {
+// later has a copy delivered in time, to whichever Transport there is then.
+func (r *replays) later(c Replay, rpc raft.RPC) {
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	if r.hub.closed {
+		return // nothing is added to what Close waits for
+	}
+	r.hub.wg.Go(func() {
 		timer := time.NewTimer(c.After)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-t.done:
+		case <-r.hub.ctx.Done():
 			return
 		}
 		select {
 		case r.due <- replayed{rpc, c.Unfiltered}:
-		case <-t.done:
+		case <-r.hub.ctx.Done():
 		}
 	})
 }

@@ -81,7 +81,7 @@ type Transport struct {
 	contacts contacts
 	pusher   pusher
 	watch    leaderWatch
-	replays  replays
+	replays  *replays
 	muting   muting
 
 	done chan struct{}
@@ -105,7 +105,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), stands: make(chan chan<- bool), done: make(chan struct{})}
-	t.replays = newReplays(cfg.Hub)
+	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
 	cfg.Hub.Handle(Canvass, t.answerCanvass)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -314,6 +316,70 @@ func TestOutdatedSnapshotIsNotInstalled(t *testing.T) {
 				t.Errorf("the snapshot at %d was not installed over %d", step.index, step.applied)
 			}
 		}
+	}
+}
+
+// twice is a network that brings every message a second time.
+type twice struct {
+	Network
+	after time.Duration
+}
+
+func (n twice) Replays(any) []Replay { return []Replay{{After: n.after}} }
+
+// TestLateCopiesMeetTheNextTransport: a copy of a snapshot comes when the Raft
+// instance that has installed the original is gone, and is not installed again.
+func TestLateCopiesMeetTheNextTransport(t *testing.T) {
+	t.Parallel()
+	for _, filtered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			m := NewMemory()
+			var applied atomic.Uint64
+			hub2, err := Listen(twice{m.Host("s2"), time.Second}, "s2:1", Identity{ServerID: "2", Cluster: ClusterID{1}}, nil, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hub2.Close()
+			hub1 := newHub(t, m, Identity{ServerID: "1", Cluster: ClusterID{1}}, io.Discard)
+			leader := NewTransport(TransportConfig{Hub: hub1, ID: "1", Addr: "s1:1"})
+			defer leader.Close()
+			installed := make(chan uint64, 10)
+			start := func() *Transport {
+				cfg := TransportConfig{Hub: hub2, ID: "2", Addr: "s2:1", Installed: func() {}}
+				if filtered {
+					cfg.Applied = applied.Load
+				}
+				f := NewTransport(cfg)
+				go func() {
+					for {
+						select {
+						case rpc := <-f.Consumer():
+							_, _ = io.Copy(io.Discard, rpc.Reader)
+							index := rpc.Command.(*raft.InstallSnapshotRequest).LastLogIndex
+							applied.Store(index)
+							installed <- index
+							rpc.Respond(&raft.InstallSnapshotResponse{Term: 7, Success: true}, nil)
+						case <-f.done:
+							return
+						}
+					}
+				}()
+				return f
+			}
+			follower := start()
+			var resp raft.InstallSnapshotResponse
+			if err := leader.InstallSnapshot("2", "s2:1", &raft.InstallSnapshotRequest{Term: 7, LastLogIndex: 100, Size: 3}, &resp, strings.NewReader("abc")); err != nil || !resp.Success {
+				t.Fatalf("%+v, %v", resp, err)
+			}
+			_ = follower.Close()
+			follower = start()
+			defer follower.Close()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if want := map[bool]int{true: 1, false: 2}[filtered]; len(installed) != want {
+				t.Errorf("filtered: %v; installed %d times", filtered, len(installed))
+			}
+		})
 	}
 }
 
