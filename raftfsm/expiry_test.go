@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +210,38 @@ func TestReap(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if r.exists("/ttl") {
 			t.Fatal("the znode outlived its time")
+		}
+	})
+}
+
+// TestClockThatJumps: a leader whose clock is wrong by a year decides wrongly
+// about znodes with a time to live, whose time is on that clock, and about
+// nothing else: sessions live by another one.
+func TestClockThatJumps(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const year = 365 * 24 * time.Hour
+		var ahead atomic.Int64
+		cfg := memoryConfig()
+		cfg.ContainerInterval = 10 * time.Second
+		cfg.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		r := start(t, cfg)
+		defer r.close()
+		s := r.attach(30 * time.Second)
+		r.setLive(s.ID)
+		ttl := &proto.CreateTTLRequest{Path: "/ttl", ACL: proto.OpenACL(), Flags: 5, TTL: time.Hour.Milliseconds()}
+		r.do(write(s, proto.OpCreateTTL, ttl))
+		for _, step := range []struct {
+			ahead time.Duration
+			stays bool
+		}{{0, true}, {-year, true}, {0, true}, {year, false}} {
+			ahead.Store(int64(step.ahead))
+			time.Sleep(25 * time.Second)
+			if r.exists("/ttl") != step.stays {
+				t.Fatalf("the clock is wrong by %v; the znode is there: %v", step.ahead, !step.stays)
+			}
+			if o := r.do(Command{Kind: KindSync, Session: s.ID, Gen: s.Gen}); o.code != proto.Ok {
+				t.Fatalf("the clock is wrong by %v, and the session is gone: %+v", step.ahead, o)
+			}
 		}
 	})
 }
