@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -68,29 +69,46 @@ func inEnsemble(t *testing.T, n int, test func(t *testing.T, e *ensemble), chang
 	synctest.Test(t, func(t *testing.T) { test(t, startEnsemble(t, n, change...)) })
 }
 
+// TestReadsStandBetweenWritesOnEveryServer: a read sees what its session wrote
+// before it and nothing of what it writes behind it, though all of that may be
+// one entry of the log; on the leader, on a follower and on an observer.
 func TestReadsStandBetweenWritesOnEveryServer(t *testing.T) {
-	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+	observed := func(c *Config) {
+		c.Members = slices.Clone(c.Members)
+		c.Members[len(c.Members)-1].Observer = true
+	}
+	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
+		roles := make(map[raftfsm.Role]bool)
 		for i, s := range e.servers {
-			w := connect(t, s)
-			path := "/order" + strconv.Itoa(i)
-			w.create(path, nil, proto.ModePersistent)
-			const rounds = 300
-			var b []byte
-			for i := range int32(rounds) {
-				b = appendRequest(b, 2*i+1, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: strconv.AppendInt(nil, int64(i), 10), Version: -1})
-				b = appendRequest(b, 2*i+2, proto.OpGetData, &proto.GetDataRequest{Path: path})
-			}
-			go w.nc.Write(b)
-			for i := range int32(rounds) {
-				set, get := w.recv(), w.recv()
-				var resp proto.GetDataResponse
-				w.decode(get, &resp)
-				if set.Xid != 2*i+1 || string(resp.Data) != strconv.Itoa(int(i)) || get.Zxid < set.Zxid {
-					t.Fatalf("round %d: %+v, then %q %+v", i, set.ReplyHeader, resp.Data, get.ReplyHeader)
-				}
-			}
+			roles[s.Node().Status().Role] = true
+			readsStandBetweenWrites(t, connect(t, s), "/order"+strconv.Itoa(i))
 		}
-	})
+		if len(roles) != 3 {
+			t.Errorf("roles: %v", roles)
+		}
+	}, observed)
+}
+
+func readsStandBetweenWrites(t *testing.T, w *wire, path string) {
+	t.Helper()
+	w.create(path, nil, proto.ModePersistent)
+	const rounds = 1000
+	var b []byte
+	for i := range int32(rounds) {
+		b = appendRequest(b, 2*i+1, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: strconv.AppendInt(nil, int64(i), 10), Version: -1})
+		b = appendRequest(b, 2*i+2, proto.OpGetData, &proto.GetDataRequest{Path: path})
+	}
+	go w.nc.Write(b)
+	last := int64(0)
+	for i := range int32(rounds) {
+		set, get := w.recv(), w.recv()
+		var resp proto.GetDataResponse
+		w.decode(get, &resp)
+		if set.Xid != 2*i+1 || string(resp.Data) != strconv.Itoa(int(i)) || set.Zxid < last || get.Zxid < set.Zxid {
+			t.Fatalf("round %d after zxid %#x: %+v, then %q %+v", i, last, set.ReplyHeader, resp.Data, get.ReplyHeader)
+		}
+		last = get.Zxid
+	}
 }
 
 func TestASessionMovesBetweenServers(t *testing.T) {
