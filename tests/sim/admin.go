@@ -26,7 +26,7 @@ func reconfig(p *process, joining, leaving string) (proto.Code, error) {
 		return 0, err
 	}
 	h := proto.RequestHeader{Xid: 1, Op: proto.OpReconfig}
-	req := proto.ReconfigRequest{Joining: joining, Leaving: leaving, CurConfigID: -1}
+	req := proto.ReconfigRequest{Joining: orNull(joining), Leaving: orNull(leaving), NewMembers: proto.NullString, CurConfigID: -1}
 	body, err := exchange(nc, req.Append(h.Append(nil)))
 	if err != nil {
 		return 0, err
@@ -37,6 +37,14 @@ func reconfig(p *process, joining, leaving string) (proto.Code, error) {
 	bye := proto.RequestHeader{Xid: 2, Op: proto.OpCloseSession}
 	_, _ = exchange(nc, bye.Append(nil)) // the session would expire as well
 	return reply.Err, r.Err()
+}
+
+// orNull is null, which asks for nothing, instead of an empty list.
+func orNull(list string) string {
+	if list == "" {
+		return proto.NullString
+	}
+	return list
 }
 
 // exchange sends a frame and returns the next one that comes.

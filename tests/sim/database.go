@@ -2,7 +2,9 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,6 +30,8 @@ type databases struct {
 	mu    sync.Mutex
 	paths map[lossyfs.ID]string
 	ever  int
+
+	before, after []byte // room for content; who has the turn uses it
 }
 
 func newDatabases(dir string) *databases {
@@ -92,6 +96,8 @@ func (b *databases) pull(v *volume, id lossyfs.ID) error {
 	if b.known(id) == "" {
 		return nil
 	}
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
 	before, after, err := b.content(v, id)
 	if err != nil {
 		return err
@@ -100,15 +106,37 @@ func (b *databases) pull(v *volume, id lossyfs.ID) error {
 	return nil
 }
 
-// content returns what is on the volume and what is in the real file.
+// content returns what is on the volume and what is in the real file, until it
+// is called again.
 func (b *databases) content(v *volume, id lossyfs.ID) (before, after []byte, err error) {
-	after, err = os.ReadFile(b.known(id))
+	b.before = room(b.before, v.mem.Size(id))
+	v.mem.ReadAt(id, b.before, 0)
+	f, err := os.Open(b.known(id))
 	if os.IsNotExist(err) {
-		err = nil // bbolt has not opened it yet
+		return b.before, nil, nil // bbolt has not opened it yet
 	}
-	before = make([]byte, v.mem.Size(id))
-	v.mem.ReadAt(id, before, 0)
-	return before, after, err
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	b.after = room(b.after, st.Size())
+	n, err := io.ReadFull(f, b.after)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b.before, b.after[:n], err
+}
+
+// room returns b with n bytes, or a longer one.
+func room(b []byte, n int64) []byte {
+	if int64(cap(b)) < n {
+		return make([]byte, n, n+n/2)
+	}
+	return b[:n]
 }
 
 // write writes the pages from byte lo to byte hi that differ.

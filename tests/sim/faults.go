@@ -2,12 +2,10 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
@@ -204,7 +202,10 @@ var faults = []fault{
 		return true
 	}},
 	{"transfer of the lead", (*nemesis).transfer},
-	{"reconfig", (*nemesis).churn},
+	{"reconfig: a voter leaves", func(n *nemesis) bool { return n.churn(false, "") }},
+	{"reconfig: a voter observes", func(n *nemesis) bool { return n.churn(false, "observer") }},
+	{"reconfig: an observer leaves", func(n *nemesis) bool { return n.churn(true, "") }},
+	{"reconfig: an observer votes", func(n *nemesis) bool { return n.churn(true, "participant") }},
 	{"snapshot", func(n *nemesis) bool {
 		h := n.running()
 		if h == nil {
@@ -252,7 +253,7 @@ func (n *nemesis) trapped(h *host) {
 // one has a vote again.
 func (n *nemesis) wipe() bool {
 	h := n.running()
-	if h == nil || n.wiped != nil && !n.rejoined(n.wiped) {
+	if h == nil || len(n.moved) > 0 || n.wiped != nil && !n.rejoined(n.wiped) {
 		return false
 	}
 	was := n.wiped
@@ -313,45 +314,6 @@ func (n *nemesis) transfer() bool {
 	return true
 }
 
-// churn removes a voter from the ensemble, or brings one back.
-func (n *nemesis) churn() bool {
-	lead := n.c.leader()
-	h := n.follower()
-	if lead == nil || h == nil || h == lead || h.id > n.c.layout.Voters || n.wiped != nil && !n.rejoined(n.wiped) {
-		return false
-	}
-	p := lead.up()
-	if p == nil || lead.node() == nil || !n.c.whole() {
-		return false
-	}
-	n.say("%s is to leave the ensemble", h.name)
-	code, err := reconfig(p, "", fmt.Sprint(h.id))
-	n.say("reconfig: %v, %v", code, err)
-	left := err == nil && code == proto.Ok
-	n.undo = append(n.undo, func() { n.readmit(h) })
-	return left
-}
-
-// readmit brings a server back that was told to leave, once the others can.
-func (n *nemesis) readmit(h *host) {
-	line := fmt.Sprintf("server.%d=%s:2888:3888:participant;0.0.0.0:2181", h.id, h.name)
-	n.healLinks()
-	n.c.startAll()
-	for range 20 {
-		lead := n.c.leader()
-		if lead == nil || lead.up() == nil || lead.node() == nil {
-			time.Sleep(time.Second)
-			continue
-		}
-		code, err := reconfig(lead.up(), line, "")
-		n.say("%s is to come back: %v, %v", h.name, code, err)
-		if err == nil && code == proto.Ok {
-			return
-		}
-		time.Sleep(time.Second)
-	}
-}
-
 // duplicate brings messages of Raft twice, the second time late.
 func (n *nemesis) duplicate() bool {
 	n.say("messages of Raft come twice")
@@ -362,6 +324,9 @@ func (n *nemesis) duplicate() bool {
 		switch message.(type) {
 		case *raft.InstallSnapshotRequest:
 			n.c.note("InstallSnapshot twice")
+			n.c.mu.Lock()
+			defer n.c.mu.Unlock()
+			return []peer.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}} // there are few of them
 		case *raft.TimeoutNowRequest:
 			return nil
 		default:

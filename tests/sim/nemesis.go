@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
@@ -13,10 +14,13 @@ type nemesis struct {
 	c   *Cluster
 	rnd *rand.Rand
 
-	undo     []func()       // what mends the faults that are there
-	done     map[string]int // faults that took effect, by kind
-	promised []promise      // faults whose effect shows later
-	wiped    *host          // has lost its disk and has no vote yet
+	faults    []fault        // what it may do
+	undo      []func()       // what mends the faults that are there
+	done      map[string]int // faults that took effect, by kind
+	promised  []promise      // faults whose effect shows later
+	wiped     *host          // has lost its disk and has no vote yet
+	moved     []*host        // have another place in the ensemble than the layout says, or may get one
+	uncertain time.Time      // when a request to move one came to no end that was told
 }
 
 // promise is a fault that has to be seen to have happened.
@@ -33,7 +37,15 @@ type fault struct {
 }
 
 func newNemesis(c *Cluster, seed uint64) *nemesis {
-	return &nemesis{c: c, rnd: rnd(seed, 77), done: make(map[string]int)}
+	return &nemesis{c: c, rnd: rnd(seed, 77), faults: faults, done: make(map[string]int)}
+}
+
+// only restricts the nemesis to some kinds of fault.
+func (n *nemesis) only(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	n.faults = slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !slices.Contains(names, f.name) })
 }
 
 // torment breaks and mends until the time is over, and then mends everything.
@@ -50,12 +62,13 @@ func (n *nemesis) torment(d time.Duration) {
 		}
 	}
 	n.mend()
+	n.settleAll()
 }
 
 // inject makes one fault.
 func (n *nemesis) inject() {
 	for range 20 {
-		f := faults[n.rnd.IntN(len(faults))]
+		f := n.faults[n.rnd.IntN(len(n.faults))]
 		if f.do(n) {
 			n.done[f.name]++
 			return
@@ -75,6 +88,7 @@ func (n *nemesis) mend() {
 		h.drive.release()
 	}
 	n.c.startAll()
+	n.settle()
 }
 
 func (n *nemesis) healLinks() {

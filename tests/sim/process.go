@@ -26,6 +26,8 @@ type process struct {
 	gone    chan struct{} // closed when it has died or was stopped
 	ended   chan struct{} // closed when nothing of it is left
 	died    sync.Once
+	closing sync.Once
+	closed  chan struct{} // closed when srv.Close has returned
 }
 
 // start runs a server. The error is one of its start; a process that dies during
@@ -35,7 +37,7 @@ func (h *host) start() error {
 	if err != nil {
 		return err
 	}
-	p := &process{h: h, vol: vol, started: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{})}
+	p := &process{h: h, vol: vol, started: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{})}
 	p.net = &wire{Network: h.c.net.Host(h.name), c: h.c, host: h.name, gone: p.gone}
 	h.mu.Lock()
 	h.proc = p
@@ -88,7 +90,7 @@ func (p *process) run() {
 		p.end(true)
 	case <-p.gone:
 	}
-	_ = p.srv.Close() // in the void; what it says there matters to nobody
+	<-p.close() // in the void; what it says there matters to nobody
 	wg.Wait()
 }
 
@@ -118,18 +120,25 @@ func (p *process) end(powerCut bool) {
 	})
 }
 
+// close closes the server and returns what tells the end of that. Close must not
+// be called by two: the second would wait in a mutex, where time stands still.
+func (p *process) close() <-chan struct{} {
+	p.closing.Do(func() {
+		go func() {
+			defer close(p.closed)
+			_ = p.srv.Close()
+		}()
+	})
+	return p.closed
+}
+
 // stop ends the process as an operator does, who kills it when it takes too long:
 // its disk may hang. The data that it left unsynced stays in the kernel's cache.
 func (p *process) stop() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = p.srv.Close()
-	}()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-p.close():
 	case <-timer.C:
 	}
 	p.end(false)

@@ -23,7 +23,8 @@ type Options struct {
 	Seed    uint64
 	Minutes int // of torment, in fake time
 	Layout  Layout
-	Out     string // directory for what a failed run leaves behind
+	Faults  []string // kinds; nil: all
+	Out     string   // directory for what a failed run leaves behind
 
 	Live io.Writer // gets the trace as it is made; nil: nobody
 }
@@ -60,6 +61,7 @@ func Run(o Options) *Result {
 	c := NewCluster(dir, o.Seed, o.Layout)
 	c.trace.live = o.Live
 	n := newNemesis(c, o.Seed)
+	n.only(o.Faults)
 	rec := history.NewRecorder(nil)
 	r := &Result{Faults: n.done, c: c, n: n, o: o}
 	c.startAll()
@@ -98,7 +100,7 @@ func (c *Cluster) workAndTorment(n *nemesis, rec *history.Recorder, o Options) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		cfg := workload.Config{Seed: o.Seed, Servers: ids, Dial: c.dial, Recorder: rec, Clients: 4, Lockers: 2,
-			Timeout: 4 * time.Second, Think: 2 * time.Second}
+			Timeout: 4 * time.Second, Think: 4 * time.Second}
 		if err := workload.Run(ctx, cfg); err != nil {
 			c.violate("no client could begin its work: %v", err)
 		}
@@ -159,7 +161,7 @@ func (c *Cluster) final(rec *history.Recorder) {
 func (c *Cluster) compareDigests(ctx context.Context) {
 	at := make(map[int64]uint64)
 	for ctx.Err() == nil {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond)
 		for _, h := range c.hosts {
 			n := h.node()
 			if n == nil {

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// churn makes a server leave the ensemble, or gives it another role in it. That
+// takes a moment in which every server is there: a change that has to wait for
+// one of them shows nothing but the waiting.
+func (n *nemesis) churn(observer bool, role string) bool {
+	h := n.c.hosts[n.rnd.IntN(len(n.c.hosts))]
+	if len(n.moved) > 0 || observer != (h.id > n.c.layout.Voters) || !n.c.await(3*time.Second, n.c.whole) {
+		return false
+	}
+	n.moved = append(n.moved, h)
+	var code proto.Code
+	var err error
+	if role == "" {
+		n.say("%s is to leave the ensemble", h.name)
+		code, err = n.reconfig("", fmt.Sprint(h.id))
+	} else {
+		n.say("%s is to be a %s", h.name, role)
+		code, err = n.reconfig(line(h, role), "")
+	}
+	n.say("reconfig: %v, %v", code, err)
+	if err != nil || code != proto.Ok {
+		n.uncertain = time.Now()
+	}
+	return err == nil && code == proto.Ok
+}
+
+// settle brings back every server that was moved. Others are running and can be
+// reached by now. A request whose answer got lost may take effect later still,
+// so the list is looked at, and looked at again when the next faults are mended.
+func (n *nemesis) settle() {
+	var left []*host
+	for _, h := range n.moved {
+		role := "participant"
+		if h.id > n.c.layout.Voters {
+			role = "observer"
+		}
+		for try := 0; try < 30 && !n.listed(h, role); try++ {
+			code, err := n.reconfig(line(h, role), "")
+			n.say("%s is to be a %s again: %v, %v", h.name, role, code, err)
+			if err == nil && code == proto.Ok {
+				n.c.note("reconfig: back in its place")
+			} else {
+				n.uncertain = time.Now()
+				time.Sleep(time.Second)
+			}
+		}
+		if !n.listed(h, role) || time.Since(n.uncertain) < inDoubt {
+			left = append(left, h)
+		}
+	}
+	n.moved = left
+}
+
+// inDoubt is how long a request to change the ensemble may go on after its
+// client has heard the last of it.
+const inDoubt = 90 * time.Second
+
+// settleAll waits until no server can be moved any more.
+func (n *nemesis) settleAll() {
+	for range 40 {
+		if n.settle(); len(n.moved) == 0 {
+			return
+		}
+		time.Sleep(5 * time.Second)
+	}
+}
+
+// listed says whether the leader has a server in its list with that role.
+func (n *nemesis) listed(h *host, role string) bool {
+	lead := n.c.leader()
+	if lead == nil {
+		return false
+	}
+	node := lead.node()
+	return node != nil && strings.Contains(string(node.Membership()), line(h, role))
+}
+
+// line is how a server stands in the list.
+func line(h *host, role string) string {
+	return fmt.Sprintf("server.%d=%s:2888:3888:%s;0.0.0.0:2181", h.id, h.name, role)
+}
+
+// reconfig asks the leader, or who can be asked, to change the ensemble.
+func (n *nemesis) reconfig(joining, leaving string) (proto.Code, error) {
+	h := n.c.leader()
+	if h == nil {
+		return 0, fmt.Errorf("nobody leads")
+	}
+	p := h.up()
+	if p == nil || p.srv == nil {
+		return 0, fmt.Errorf("%s does not run", h.name)
+	}
+	code, err := reconfig(p, joining, leaving)
+	n.c.note(fmt.Sprintf("reconfig: answered %v", code))
+	return code, err
+}

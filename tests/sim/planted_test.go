@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bug is a mistake that the simulator has to find. It is planted into the source
+// that a second test binary is built from, so nothing of it is in the product.
+type bug struct {
+	name         string
+	file         string // from the root of the module
+	right, wrong string
+	faults       string // kinds that lead there; empty: all
+	seeds        int    // within which it has to be found
+	says         string // what the report has to name
+}
+
+var bugs = []bug{ //nolint:gochecknoglobals // a table
+	{name: "a follower is told of commits beyond what it acknowledged", file: "raftfsm/peer/pusher.go",
+		right:  "if c := min(p.commit.Load(), peer.last); c > peer.told {",
+		wrong:  "c := min(p.commit.Load(), peer.last)\n\tif PLANTED {\n\t\tc = p.commit.Load()\n\t}\n\tif c > peer.told {",
+		faults: "partition: one server,one way: deaf,one way: mute,one way: one link,reordering,delay,duplicates,transfer of the lead,kill -9", seeds: 12, says: "VIOLATION"},
+	{name: "the order of a map gets into the state", file: "tree/setdata.go",
+		right: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {",
+		wrong: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {\n\tif PLANTED {\n\t\tfor k := range map[int32]bool{0: true, 1: true} {\n\t\t\tversion += k\n\t\t\tbreak\n\t\t}\n\t}\n",
+		seeds: 2, says: "differs from the leader's after entry"},
+}
+
+// plantedVariable names the bug that is to show.
+const plantedVariable = "ZKGO_SIM_BUG"
+
+// TestPlantedBugs plants mistakes and looks for them with a few seeds each.
+func TestPlantedBugs(t *testing.T) {
+	if os.Getenv("ZKGO_REQUIRE") == "" {
+		t.Skip("builds a second simulator and runs it for a while: ZKGO_REQUIRE=1")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("there is no go command to build the simulator with the bugs")
+	}
+	dir := t.TempDir()
+	binary := build(t, dir)
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		if said, failed := search(t, binary, bug{faults: bugs[0].faults}, 1); failed {
+			t.Errorf("without a bug:\n%s", said)
+		}
+	})
+	for _, b := range bugs {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := 1; seed <= b.seeds; seed++ {
+				said, failed := search(t, binary, b, seed)
+				if failed && strings.Contains(said, b.says) {
+					t.Logf("found with seed %d", seed)
+					return
+				}
+				if failed {
+					t.Errorf("seed %d found something else:\n%s", seed, said)
+				}
+			}
+			t.Errorf("%d seeds have not found it", b.seeds)
+		})
+	}
+}
+
+// build makes a simulator with all bugs in it, each of which shows only when it
+// is asked for, and returns the path.
+func build(t *testing.T, dir string) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := make(map[string]string)
+	for i, b := range bugs {
+		path := filepath.Join(root, b.file)
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(source), b.right) != 1 {
+			t.Fatalf("%s has no single %q", b.file, b.right)
+		}
+		wrong := strings.ReplaceAll(b.wrong, "PLANTED", fmt.Sprintf("planted(%q)", b.name))
+		put(t, filepath.Join(dir, fmt.Sprint(i, ".go")), strings.Replace(string(source), b.right, wrong, 1))
+		replace[path] = filepath.Join(dir, fmt.Sprint(i, ".go"))
+		home := filepath.Dir(path)
+		helper := filepath.Join(dir, filepath.Base(home)+"_planted.go")
+		put(t, helper, fmt.Sprintf("package %s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n\nfunc planted(name string) bool { return name == plantedBug }\n",
+			filepath.Base(home), plantedVariable))
+		replace[filepath.Join(home, "planted_bugs.go")] = helper
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	binary := filepath.Join(dir, "planted.test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// search runs one seed in a simulator with a bug and reports whether that failed.
+func search(t *testing.T, binary string, b bug, seed int) (said string, failed bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "-test.run=^TestSeeds$", "-sim.seeds=1", fmt.Sprint("-sim.seed=", seed),
+		"-sim.minutes=5", "-sim.faults="+b.faults, "-sim.live", "-sim.out="+t.TempDir())
+	cmd.Env = append(os.Environ(), plantedVariable+"="+b.name)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return tail(string(out)), err != nil
+}
+
+// tail is what of a report is worth showing.
+func tail(s string) string {
+	var kept []string
+	for line := range strings.Lines(s) {
+		if strings.Contains(line, "VIOLATION") || strings.Contains(line, "panic") || strings.Contains(line, "void:") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
