@@ -82,7 +82,9 @@ func (b *databases) commit(v *volume, id lossyfs.ID, name string, f func() error
 	}
 	meta := min(len(after), dbMeta*dbPage)
 	for _, part := range [][2]int{{meta, len(after)}, {0, meta}} {
-		b.write(v, id, before, after, part[0], part[1])
+		if errno := b.write(v, id, before, after, part[0], part[1]); errno != 0 {
+			return pathError("write", name, errno)
+		}
 		if errno := v.sync(lossyfs.Op{Kind: lossyfs.Fsync, Node: id}, true); errno != 0 {
 			return pathError("fsync", name, errno)
 		}
@@ -102,8 +104,7 @@ func (b *databases) pull(v *volume, id lossyfs.ID) error {
 	if err != nil {
 		return err
 	}
-	b.write(v, id, before, after, 0, len(after))
-	return nil
+	return pathError("write", b.known(id), b.write(v, id, before, after, 0, len(after)))
 }
 
 // content returns what is on the volume and what is in the real file, until it

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // nemesis breaks a cluster, never more than it has to survive, and mends it.
@@ -137,15 +135,6 @@ func (n *nemesis) running() *host {
 		return h
 	}
 	return nil
-}
-
-// follower is a server that runs and does not lead.
-func (n *nemesis) follower() *host {
-	h := n.c.hosts[n.rnd.IntN(len(n.c.hosts))]
-	if s := h.status(); h.node() == nil || s.Role == raftfsm.Leader {
-		return nil
-	}
-	return h
 }
 
 // others are the names of all servers but h.

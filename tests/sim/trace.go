@@ -32,13 +32,6 @@ func (t *trace) say(format string, args ...any) {
 	}
 }
 
-// count returns how often something was said by a server.
-func (t *trace) count(msg string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.counts[msg]
-}
-
 // writeTo writes the trace for people.
 func (t *trace) writeTo(w io.Writer) error {
 	t.mu.Lock()
