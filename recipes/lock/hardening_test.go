@@ -174,18 +174,18 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 
 // A place beside a writer is taken only while the writer is there, which the server
 // has to check: the client may not know yet that he is not.
-func TestDowngradeChecksTheWriter(t *testing.T) {
+func TestReadingBesideAWriterChecksHim(t *testing.T) {
 	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+		ctx := lock.WithOwner(within(t))
 		conn, c := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
 		w := get(t)(m.Write(ctx))
 		multi := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID}, time.Second)
-		got := asynchronously(ctx, func(ctx context.Context) (*lock.Lease, error) { return m.Downgrade(ctx, w) })
+		got := asynchronously(ctx, m.Read)
 		multi.Wait()
 		zs.Delete(w.Path())
 		if o := <-got; o.err == nil || !errors.Is(o.err, lock.ErrLost) {
-			t.Errorf("downgrade of what has gone: %v", o.err)
+			t.Errorf("reads beside a writer who has gone: %v", o.err)
 		}
 		_ = w.Release(ctx)
 		if left := children(zs, "/rw"); len(left) != 0 {
