@@ -1,0 +1,73 @@
+package lock_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	_ "modernc.org/sqlite" // a database that needs nothing but Go
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/lock"
+)
+
+// The database refuses whoever has not noticed that the lock is another's by now:
+// a row remembers the greatest token, and check and write are one statement.
+func ExampleLease_Token() {
+	c, stop := embedded()
+	defer stop()
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection would have a database of its own in memory
+	_, err = db.ExecContext(ctx, `CREATE TABLE stock (item TEXT PRIMARY KEY, pieces INTEGER, token INTEGER);
+		INSERT INTO stock VALUES ('lamp', 3, 0)`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	write := func(pieces int, token lock.Token) string {
+		r, err := db.ExecContext(ctx, `UPDATE stock SET pieces = ?, token = ? WHERE item = 'lamp' AND token <= ?`,
+			pieces, int64(token), int64(token))
+		if err != nil {
+			return err.Error()
+		}
+		if n, _ := r.RowsAffected(); n == 0 {
+			return "refused: somebody else has had the lock since"
+		}
+		return "accepted"
+	}
+
+	m := lock.NewMutex(recipes.On(c), "/locks/lamp")
+	slow, err := m.Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the first holder:", write(2, slow.Token()))
+
+	// He stands still for so long that the servers give his lock to another.
+	_ = c.Delete(ctx, slow.Path(), client.AnyVersion)
+	next, err := m.Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the second:", write(1, next.Token()))
+	fmt.Println("the first again:", write(1, slow.Token()))
+	_, _ = slow.Release(ctx), next.Release(ctx)
+
+	var pieces int
+	err = db.QueryRowContext(ctx, `SELECT pieces FROM stock`).Scan(&pieces)
+	fmt.Println("pieces:", pieces, err)
+	// Output:
+	// the first holder: accepted
+	// the second: accepted
+	// the first again: refused: somebody else has had the lock since
+	// pieces: 1 <nil>
+}
