@@ -44,7 +44,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer lease.Release(ctx)
+	defer func() { _ = lease.Release(ctx) }()
 
 	work, cancel := lease.Context(ctx) // ends when the lock may be lost
 	defer cancel()
@@ -98,7 +98,7 @@ func ExampleMutex_oversell() {
 		if err != nil {
 			return // nothing is bought without the lock
 		}
-		defer lease.Release(ctx)
+		defer func() { _ = lease.Release(ctx) }()
 		buy()
 	}), "of 3 sold")
 	// Output:

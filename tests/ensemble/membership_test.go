@@ -161,18 +161,23 @@ func TestReplaceAll(t *testing.T) {
 	// lost though all was done, and asking it again would be in vain.
 	c.eventually("three other servers", func() bool {
 		err := c.reconfig(1, "", "", strings.Join(lines, ","))
-		for end := time.Now().Add(process.Patience / 2); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if c.replaced(4, 1) {
-				return true
-			}
-		}
-		return err == nil
+		return err == nil || c.eventuallyReplaced(4, 1)
 	})
 	c.kill(1, 2, 3)
 	c.await(4, 5, 6)
 	w.knows(c, 4, 5, 6)
 	w.more(c, 10)
 	c.verify([]*client{w}, 4, 5, 6)
+}
+
+// eventuallyReplaced waits for replaced, and says whether it came to be.
+func (c *cluster) eventuallyReplaced(id, other int) bool {
+	for end := time.Now().Add(process.Patience / 2); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if c.replaced(id, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // replaced reports whether a server answers, and has itself in the membership and
