@@ -47,7 +47,9 @@ func TestFarAway(t *testing.T) {
 		}
 		rate := float64(callers*rounds) / time.Since(start).Seconds()
 		t.Logf("one caller: %v a write; %d callers: %.0f writes a second", lone, callers, rate)
-		if lone > 3*oneWay || rate < callers/(5*oneWay.Seconds()) {
+		// How the callers fall into batches is the scheduler's choice: each waits for
+		// its own and for those in flight before, four ways there and back at most.
+		if lone > 3*oneWay || rate < callers/(8*oneWay.Seconds()) {
 			t.Errorf("one caller: %v a write; %d callers: %.0f writes a second", lone, callers, rate)
 		}
 	})
