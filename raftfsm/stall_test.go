@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,7 +196,7 @@ func TestSlowDisksSettle(t *testing.T) {
 		}
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
-		done := 0
+		var done atomic.Int32
 		wg.Go(func() {
 			for {
 				select {
@@ -203,25 +204,25 @@ func TestSlowDisksSettle(t *testing.T) {
 					return
 				default:
 				}
-				path := fmt.Sprintf("/slow%d", done)
+				path := fmt.Sprintf("/slow%d", done.Load())
 				o := c.sureWithin(f, &s, time.Hour, func(s session.Session) Command { return create(s, path, 0) })
 				if o.code != proto.Ok && o.code != proto.ErrNodeExists {
 					t.Errorf("%s: %+v", path, o)
 					return
 				}
-				done++
+				done.Add(1)
 			}
 		})
 		time.Sleep(5 * time.Minute)
 		term := f.raftNow().CurrentTerm()
-		t.Logf("after 5 minutes: term %d, %d writes", term, done)
-		before := done
+		t.Logf("after 5 minutes: term %d, %d writes", term, done.Load())
+		before := done.Load()
 		time.Sleep(5 * time.Minute)
 		if now := f.raftNow().CurrentTerm(); now != term {
 			t.Errorf("%d more elections in the next 5 minutes", now-term)
 		}
-		if done-before < 10 {
-			t.Errorf("%d writes in 5 minutes", done-before)
+		if done.Load()-before < 10 {
+			t.Errorf("%d writes in 5 minutes", done.Load()-before)
 		}
 		for _, d := range disks {
 			d.slow(0)

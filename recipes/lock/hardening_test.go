@@ -242,14 +242,14 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
-				var resume func()
-				time.AfterFunc(4*time.Second, func() { resume = cut() })
+				resumes := make(chan func(), 1)
+				time.AfterFunc(4*time.Second, func() { resumes <- cut() })
 				_, err = a(conn)(ctx)
 				if d := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || d > 7*time.Second {
 					t.Errorf("after %v: %v", d, err)
 				}
 				must(t, held.Release(within(t)))
-				resume()
+				(<-resumes)()
 				time.Sleep(time.Minute) // what goes on in the background
 			})
 		})

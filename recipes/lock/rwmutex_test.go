@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,13 @@ import (
 func TestReadersShareWritersDoNot(t *testing.T) {
 	fake(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := within(t)
+		var mu sync.Mutex
 		var log []string
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			log = append(log, what)
+		}
 		begin := func(name string, acquire func(context.Context) (*lock.Lease, error), hold time.Duration) {
 			go func() {
 				l, err := acquire(ctx)
@@ -27,9 +34,9 @@ func TestReadersShareWritersDoNot(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				log = append(log, name)
+				note(name)
 				time.Sleep(hold)
-				log = append(log, strings.ToUpper(name))
+				note(strings.ToUpper(name))
 				if err := l.Release(ctx); err != nil {
 					t.Error(err)
 				}
@@ -50,7 +57,9 @@ func TestReadersShareWritersDoNot(t *testing.T) {
 			begin(who.name, acquire, who.hold*time.Second)
 		}
 		time.Sleep(10 * time.Minute)
+		mu.Lock()
 		got := strings.Join(log, "")
+		mu.Unlock()
 		// c and d are let in by one release, in either order.
 		if !slices.Contains([]string{"abABwWcdCDxX", "abABwWdcCDxX"}, got) {
 			t.Errorf("order %s", got)
