@@ -75,6 +75,9 @@ func parseHost(h string) (string, error) {
 		if host == "" {
 			return "", fmt.Errorf("%q has no host", h)
 		}
+		if strings.ContainsAny(host, "[]") {
+			return "", fmt.Errorf("%q: a bracket in the host's name", h)
+		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", fmt.Errorf("%q: %q is no port", h, port)

@@ -39,6 +39,7 @@ func TestConnectStrings(t *testing.T) {
 		"a/x/":        "chroot at offset 1",
 		"a/x//y":      "chroot at offset 1",
 		"a b":         "white space",
+		"a]:1":        "a bracket",
 		"zk://a:2181": "is no URL",
 	} {
 		if _, _, err := parseConnectString(s); err == nil || !strings.Contains(err.Error(), says) {
