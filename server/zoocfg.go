@@ -73,9 +73,11 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 // stands alone has no use for any of it, and ZooKeeper ignores it there.
 func refuse(z *zoocfg.Config) error {
 	switch {
-	case z.LocalSessionsEnabled:
-		return fmt.Errorf("%s: localSessionsEnabled is not supported: every session here is known to all servers, which makes it "+
-			"movable and lets it own ephemeral znodes; remove the line, and applications that work with local sessions work as well", z.Path)
+	case z.LocalSessionsEnabled && !z.LocalSessionsUpgradingEnabled:
+		// With upgrading a session becomes global when it needs to be, which nobody
+		// can tell from one that always was. Without, ephemeral znodes are refused.
+		return fmt.Errorf("%s: localSessionsEnabled without localSessionsUpgradingEnabled is not supported: every session here is known to "+
+			"all servers, which makes it movable and lets it own ephemeral znodes; remove the line, or set localSessionsUpgradingEnabled=true", z.Path)
 	case z.HierarchicalQuorums != "":
 		return fmt.Errorf("%s: %s", z.Path, z.HierarchicalQuorums)
 	}

@@ -223,7 +223,8 @@ func (c *Config) checkEnsemble() error {
 		return &Error{File: path, Msg: errNoMyID.Error() + ": expected the number of this server's server.N line", Err: errNoMyID}
 	}
 	for key, why := range map[string]string{
-		"localSessionsUpgradingEnabled":           "there are no local sessions here",
+		"localSessionsEnabled":                    "every session is global from its beginning",
+		"localSessionsUpgradingEnabled":           "every session is global from its beginning",
 		"multiAddress.reachabilityCheckEnabled":   "an address is checked by dialling it",
 		"multiAddress.reachabilityCheckTimeoutMs": "an address is checked by dialling it",
 	} {

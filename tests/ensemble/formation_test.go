@@ -87,7 +87,7 @@ func TestRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	for line, want := range map[string]string{
-		"localSessionsEnabled=true":                         "localSessionsEnabled is not supported: every session here is known to all servers",
+		"localSessionsEnabled=true":                         "without localSessionsUpgradingEnabled is not supported: every session here is known to all servers",
 		"group.1=1:2\ngroup.2=3":                            "hierarchical quorums are not supported: 2 groups are configured",
 		"group.1=1:2:3\nweight.1=2\nweight.2=1\nweight.3=1": "every voter counts the same here",
 		"quorum.auth.enableSasl=true":                       "quorum.auth",
@@ -100,7 +100,8 @@ func TestRefusedAtStart(t *testing.T) {
 		}
 	}
 	// Equal weights in one group are a majority, and what means nothing is named.
-	c.write(1, append(c.lines(1, 2, 3), "group.1=1:2:3", "weight.1=1", "observerMasterPort=1234", "localSessionsUpgradingEnabled=true")...)
+	c.write(1, append(c.lines(1, 2, 3), "group.1=1:2:3", "weight.1=1", "observerMasterPort=1234",
+		"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true")...)
 	c.start(1)
-	c.says(1, "settings without effect here", "observerMasterPort", "localSessionsUpgradingEnabled: has no effect")
+	c.says(1, "settings without effect here", "observerMasterPort", "localSessionsEnabled: has no effect", "localSessionsUpgradingEnabled: has no effect")
 }
