@@ -173,8 +173,13 @@ func (n *nursery) start(id uint64) {
 	n.mu.Unlock()
 	go func() {
 		defer close(in.done)
-		if was := n.places[id]; len(was) > 0 {
+		n.mu.Lock()
+		was := slices.Clone(n.places[id])
+		n.mu.Unlock()
+		if len(was) > 0 {
+			f.mu.Lock()
 			became, f.fixed = was[0], true
+			f.mu.Unlock()
 		} else if _, err := f.run(ctx); err != nil {
 			if errors.Is(err, errCrash) {
 				_ = hub.Close()
@@ -344,12 +349,16 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 		if x > 0 {
 			s.Bound = n.founding(x, n.disksOf())
 			if !old {
-				s.Ballot = ballot{uint64(x), uint64(x), n.disksOf()[uint64(x)]}
-				s.Promised = s.Ballot
+				s.Ballot = n.ballotOf(of, x)
 			}
 			if counts(of)[x] > len(of)/2 {
 				chosen = x
 			}
+		}
+		if !old {
+			// The highest ballot had the promises of a majority before anything was
+			// accepted in it, so nothing is accepted in a lower one any more.
+			s.Promised = n.ballotOf(of, slices.Max(of))
 		}
 		n.seat(id, s)
 	}
@@ -373,6 +382,16 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 	if c := n.await(what, len(of)); chosen > 0 && c[0] != byte(chosen) {
 		t.Errorf("%s: came to %v", what, c)
 	}
+}
+
+// ballotOf is the ballot of a founding: of a server that has accepted it, since
+// whoever puts a founding to a ballot is the first to accept it.
+func (n *nursery) ballotOf(of []int, x int) ballot {
+	if x == 0 {
+		return ballot{}
+	}
+	id := uint64(slices.Index(of, x) + 1)
+	return ballot{uint64(x), id, n.disksOf()[id]}
 }
 
 // ambiguous says whether the way of old leaves open which founding the servers
