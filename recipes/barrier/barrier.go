@@ -64,7 +64,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := await(ctx, w); err != nil {
+			if err := recipes.Await(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -97,25 +97,5 @@ func inSession(ctx context.Context, conn recipes.Conn, do func(s recipes.Session
 	}
 }
 
-// await waits for a watch's event, and takes the watch away if ctx ends before.
-func await(ctx context.Context, w recipes.Watch) error {
-	select {
-	case _, ok := <-w.Events():
-		if !ok {
-			return client.ErrSessionExpired
-		}
-		return nil
-	case <-ctx.Done():
-		drop(ctx, w)
-		return context.Cause(ctx)
-	}
-}
-
 // patience is how long what has to be cleaned up waits for a server.
 const patience = 500 * time.Millisecond
-
-func drop(ctx context.Context, w recipes.Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	w.Remove(ctx)
-}

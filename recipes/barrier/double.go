@@ -63,7 +63,7 @@ func (d *DoubleBarrier) register(ctx context.Context) error {
 		case err == nil, errors.Is(err, client.ErrNodeExists) && d.mine(ctx):
 			return nil
 		case errors.Is(err, client.ErrNodeExists): // of our last session: it goes
-			if err := sleep(ctx, retryExisting); err != nil {
+			if err := recipes.Sleep(ctx, retryExisting); err != nil {
 				return err
 			}
 		case errors.Is(err, client.ErrNoNode):
@@ -91,21 +91,21 @@ func (d *DoubleBarrier) awaitReady(ctx context.Context) error {
 			return err
 		}
 		if there {
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 			return nil
 		}
 		names, _, err := d.session.Children(ctx, d.path)
 		if err != nil {
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 			return err
 		}
 		if len(others(names)) < d.members {
-			if err := await(ctx, w); err != nil {
+			if err := recipes.Await(ctx, w); err != nil {
 				return err
 			}
 			continue
 		}
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 		_, err = d.session.Create(ctx, d.ready(), nil, recipes.Ephemeral, nil)
 		if err != nil && !errors.Is(err, client.ErrNodeExists) && !recipes.Again(ctx, err) {
 			return err
@@ -155,10 +155,10 @@ func (d *DoubleBarrier) leave(ctx context.Context, s recipes.Session) error {
 			}
 			return erase(ctx, s, d.ready())
 		case self == 0:
-			err = awaitGone(ctx, s, recipes.Join(d.path, members[len(members)-1]))
+			err = recipes.AwaitChange(ctx, s, recipes.Join(d.path, members[len(members)-1]))
 		default:
 			if err = erase(ctx, s, d.own()); err == nil {
-				err = awaitGone(ctx, s, recipes.Join(d.path, members[0]))
+				err = recipes.AwaitChange(ctx, s, recipes.Join(d.path, members[0]))
 			}
 		}
 		if err != nil {
@@ -180,18 +180,6 @@ func erase(ctx context.Context, s recipes.Session, path string) error {
 	}
 }
 
-// awaitGone waits for one change of a znode.
-func awaitGone(ctx context.Context, s recipes.Session, path string) error {
-	_, _, w, err := s.GetW(ctx, path)
-	if errors.Is(err, client.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return await(ctx, w)
-}
-
 // withdraw deletes our znode in the background: it ends with its session at the
 // latest.
 func (d *DoubleBarrier) withdraw() {
@@ -210,16 +198,5 @@ func (d *DoubleBarrier) withdraw() {
 	select {
 	case <-done:
 	case <-t.C:
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -54,10 +54,10 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 				return err
 			}
 			if n >= l.count {
-				drop(ctx, w)
+				recipes.Drop(ctx, w)
 				return nil
 			}
-			if err := await(ctx, w); err != nil {
+			if err := recipes.Await(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -90,7 +90,7 @@ func (l *CountDownLatch) watch(ctx context.Context, s recipes.Session) (int, rec
 		if err != nil || !there {
 			return 0, w, err
 		}
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 	}
 }
 

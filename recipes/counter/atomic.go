@@ -174,7 +174,7 @@ func (a *Atomic[T]) tries(ctx context.Context, f func(T, bool) (T, bool), r *Res
 		if !again {
 			return false, nil
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := recipes.Sleep(ctx, pause); err != nil {
 			return false, a.cell.failure(err)
 		}
 	}

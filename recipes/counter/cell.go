@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
@@ -95,23 +94,4 @@ func (c cell) settle(ctx context.Context, old content, unknown error) error {
 		return nil
 	}
 	return unknown
-}
-
-// remove takes a watch away, though ctx may have ended.
-func remove(ctx context.Context, w recipes.Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
-	defer cancel()
-	w.Remove(ctx)
-}
-
-// sleep waits unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -140,7 +140,7 @@ func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], 
 		if errors.Is(err, client.ErrNoNode) {
 			var there bool
 			if _, there, w, err = s.ExistsW(ctx, v.cell.path); err == nil && there {
-				remove(ctx, w)
+				recipes.Drop(ctx, w)
 				continue
 			}
 			stat.Mzxid = last
@@ -149,7 +149,7 @@ func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], 
 			return none, err
 		}
 		if stat.Mzxid != last {
-			remove(ctx, w)
+			recipes.Drop(ctx, w)
 			return Versioned[[]byte]{Value: data, Version: stat.Version, Zxid: stat.Mzxid}, nil
 		}
 		select {
@@ -158,7 +158,7 @@ func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], 
 				return none, client.ErrSessionExpired
 			}
 		case <-ctx.Done():
-			remove(ctx, w)
+			recipes.Drop(ctx, w)
 			return none, context.Cause(ctx)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
@@ -49,7 +48,7 @@ func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
 			return nil, err
 		}
 		if last == nil || now.Path != last.Path || !bytes.Equal(now.Data, last.Data) {
-			remove(ctx, w)
+			recipes.Drop(ctx, w)
 			return now, nil
 		}
 		select {
@@ -58,7 +57,7 @@ func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
 				return nil, client.ErrSessionExpired
 			}
 		case <-ctx.Done():
-			remove(ctx, w)
+			recipes.Drop(ctx, w)
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -84,7 +83,7 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		if errors.Is(err, client.ErrNoNode) {
 			var there bool
 			if _, there, w, err = s.ExistsW(ctx, e.path); err == nil && there {
-				remove(ctx, w)
+				recipes.Drop(ctx, w)
 				continue
 			}
 		}
@@ -92,16 +91,9 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 			return nil, nil, err
 		}
 		if len(names) > 0 {
-			remove(ctx, w)
+			recipes.Drop(ctx, w)
 			continue // somebody came between
 		}
 		return &Leader{}, w, nil
 	}
-}
-
-// remove takes a watch away, though ctx may have ended.
-func remove(ctx context.Context, w recipes.Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
-	defer cancel()
-	w.Remove(ctx)
 }

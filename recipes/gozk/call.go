@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // request says what is asked for.
@@ -58,7 +59,7 @@ func call[T any](ctx context.Context, s *session, r request, f func() (T, error)
 		if r.write || err.Code != client.ErrConnectionLoss {
 			return none, err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := recipes.Sleep(ctx, pause); err != nil {
 			return none, r.unsent(err)
 		}
 	}

@@ -87,15 +87,3 @@ func (a *adapter) session(id int64) *session {
 
 // pause is the wait before a read is tried again.
 const pause = 20 * time.Millisecond
-
-// sleep waits unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

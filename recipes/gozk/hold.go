@@ -68,7 +68,7 @@ func (s *session) keepConfirmed(every time.Duration) {
 	s.quiet = cancel
 	since := s.confirmed
 	go func() {
-		for sleep(ctx, time.Until(since.Add(every))) == nil {
+		for recipes.Sleep(ctx, time.Until(since.Add(every))) == nil {
 			sent, err := s.confirm(ctx)
 			if err != nil && s.over() != nil {
 				return

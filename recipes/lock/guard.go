@@ -28,13 +28,13 @@ func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	case err != nil:
 		return nil, err
 	case stat.EphemeralOwner != c.session.ID(), !c.ours(data, stat):
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 		return nil, fmt.Errorf("the znode %s is another's, of session 0x%x: %w", c.path(), stat.EphemeralOwner, errVanished)
 	}
 	c.born = stat.Czxid
 	hold, err := c.session.Hold(ctx, cfg.policy)
 	if err != nil {
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 		return nil, err
 	}
 	g := &guard{grant: newGrant(c.path(), Token(stat.Czxid)), c: c, hold: hold}
@@ -64,7 +64,7 @@ func (g *guard) run(w recipes.Watch) {
 		select {
 		case <-g.hold.Done():
 			g.lose(g.hold.Err())
-			drop(context.Background(), w)
+			recipes.Drop(context.Background(), w)
 			return
 		case <-g.stop:
 			return // the watch goes with the znode

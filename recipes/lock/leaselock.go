@@ -145,7 +145,7 @@ func (l *LeaseLock) acquire(ctx context.Context, try bool) (*Lease, error) {
 			if !again {
 				return nil, err
 			}
-			if err := sleep(ctx, pause); err != nil {
+			if err := recipes.Sleep(ctx, pause); err != nil {
 				return nil, l.line.failure(err)
 			}
 		}
@@ -230,7 +230,7 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		left := lease - time.Since(since)
 		switch {
 		case left <= 0:
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 			err := s.Multi(ctx, recipes.Op{Kind: recipes.OpCheck, Path: turn.path, Version: client.AnyVersion},
 				recipes.Op{Kind: recipes.OpDelete, Path: path, Version: seen})
 			if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
@@ -244,7 +244,7 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 				return errors.Join(errVanished, err)
 			}
 		case try:
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 			return &HeldError{Left: left, Data: data}
 		default:
 			if err := l.awaitChange(ctx, w, turn, left); err != nil {
@@ -270,13 +270,13 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 		}
 		return nil
 	case <-t.C:
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 		return nil
 	case <-turn.done:
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 		return errVanished
 	case <-ctx.Done():
-		drop(ctx, w)
+		recipes.Drop(ctx, w)
 		return context.Cause(ctx)
 	}
 }

@@ -62,7 +62,7 @@ func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 		if !again {
 			return nil, l.failure(err)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := recipes.Sleep(ctx, pause); err != nil {
 			return nil, l.failure(err)
 		}
 	}
@@ -95,7 +95,7 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 		case want.try:
 			return nil, ErrNotAcquired
 		}
-		if err := waitGone(ctx, c.session, recipes.Join(l.dir, ahead)); err != nil {
+		if err := recipes.AwaitChange(ctx, c.session, recipes.Join(l.dir, ahead)); err != nil {
 			return nil, err
 		}
 	}
@@ -132,41 +132,6 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 	return there, nil
 }
 
-// waitGone waits for a change of a znode. It watches by reading, which leaves no
-// watch on a znode that is not there.
-func waitGone(ctx context.Context, s recipes.Session, path string) error {
-	_, _, w, err := s.GetW(ctx, path)
-	if errors.Is(err, client.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return await(ctx, w)
-}
-
-// await waits for a watch's event, and takes the watch away if ctx ends before.
-// When the watch ended without one, the session is over.
-func await(ctx context.Context, w recipes.Watch) error {
-	select {
-	case _, ok := <-w.Events():
-		if !ok {
-			return client.ErrSessionExpired
-		}
-		return nil
-	case <-ctx.Done():
-		drop(ctx, w)
-		return context.Cause(ctx)
-	}
-}
-
-// drop takes a watch away, though ctx has ended.
-func drop(ctx context.Context, w recipes.Watch) {
-	ctx, cancel := briefly(ctx)
-	defer cancel()
-	w.Remove(ctx)
-}
-
 // briefly returns a context for tidying up, which goes on for a little while though
 // ctx has ended.
 func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -178,16 +143,4 @@ func tidy(ctx context.Context, g *grant) {
 	ctx, cancel := briefly(ctx)
 	defer cancel()
 	_ = g.release(ctx) // what fails goes on in the background
-}
-
-// sleep waits unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

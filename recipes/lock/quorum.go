@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // Quorum is one lock made of several, each on an ensemble of its own: it is held
@@ -39,7 +41,7 @@ func (q *Quorum) Acquire(ctx context.Context) (*Bundle, error) {
 		if err == nil || ctx.Err() != nil {
 			return b, err
 		}
-		if ended := sleep(ctx, q.pause+rand.N(q.pause+1)); ended != nil {
+		if ended := recipes.Sleep(ctx, q.pause+rand.N(q.pause+1)); ended != nil {
 			return nil, fmt.Errorf("%w; the last try: %w", ended, err)
 		}
 	}

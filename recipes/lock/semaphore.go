@@ -43,7 +43,7 @@ func NewSharedSemaphore(conn recipes.Conn, path, count string, opts ...Option) *
 			return 0, nil, fmt.Errorf("the number of leases: %w", err)
 		}
 		if len(data) != 4 {
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 			return 0, nil, fmt.Errorf("the number of leases at %s: %d bytes instead of 4", count, len(data))
 		}
 		return int(int32(binary.BigEndian.Uint32(data))), w, nil //nolint:gosec // two's complement, as Java writes it
@@ -102,7 +102,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) ([]*Lease, err
 		if !again {
 			return nil, s.line.failure(err)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := recipes.Sleep(ctx, pause); err != nil {
 			return nil, s.line.failure(err)
 		}
 	}
@@ -205,7 +205,7 @@ func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 func dropAll(ctx context.Context, watches ...recipes.Watch) {
 	for _, w := range watches {
 		if w != nil {
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 		}
 	}
 }

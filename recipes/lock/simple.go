@@ -47,7 +47,7 @@ func (s *Simple) acquire(ctx context.Context, try bool) (*Lease, error) {
 		if !again {
 			return nil, err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := recipes.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -107,5 +107,5 @@ func (s *Simple) wait(ctx context.Context, session recipes.Session, try bool) er
 	if try {
 		return ErrNotAcquired
 	}
-	return waitGone(ctx, session, recipes.Join(s.dir, s.name))
+	return recipes.AwaitChange(ctx, session, recipes.Join(s.dir, s.name))
 }

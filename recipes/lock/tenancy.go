@@ -130,7 +130,7 @@ func (t *tenancy) keep(g *grant) {
 		if t.renew {
 			wait = min(wait, t.lease/3)
 		}
-		if sleep(ctx, wait) != nil {
+		if recipes.Sleep(ctx, wait) != nil {
 			return
 		}
 		if err := t.valid(); err != nil {
@@ -235,7 +235,7 @@ func (t *tenancy) remove() {
 		if err == nil || !unanswered(err) && !errors.Is(err, client.ErrSessionExpired) {
 			return
 		}
-		if sleep(ctx, retryRemoval) != nil {
+		if recipes.Sleep(ctx, retryRemoval) != nil {
 			return
 		}
 	}

@@ -107,7 +107,7 @@ func (q *ID) Remove(ctx context.Context, id string) (int, error) {
 	for {
 		item, r, err := q.scan(ctx, func(name string) bool { _, have, _ := cut(name); return have == cleanID(id) })
 		if err == nil && item == nil {
-			drop(ctx, r.watches...)
+			recipes.Drop(ctx, r.watches...)
 			return removed, nil
 		}
 		if err == nil {
@@ -162,7 +162,7 @@ func (l *line) room(ctx context.Context, s recipes.Session) error {
 			return err
 		}
 		if len(names) < l.limit {
-			drop(ctx, w)
+			recipes.Drop(ctx, w)
 			return nil
 		}
 		if err := await(ctx, time.Time{}, w); err != nil {

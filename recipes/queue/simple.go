@@ -75,14 +75,14 @@ func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, o
 		}
 		data, ok, err = q.get(ctx, s, recipes.Join(q.path, name), remove)
 		if ok || err != nil {
-			drop(ctx, r.watches...)
+			recipes.Drop(ctx, r.watches...)
 			return data, ok, err
 		}
 	}
 	if wait {
 		return nil, false, await(ctx, time.Time{}, r.watches...)
 	}
-	drop(ctx, r.watches...)
+	recipes.Drop(ctx, r.watches...)
 	return nil, false, nil
 }
 

@@ -41,7 +41,7 @@ func (l *line) TryTake(ctx context.Context) (*Item, error) {
 		case err == nil && item != nil:
 			return item, nil
 		case err == nil:
-			drop(ctx, rest.watches...)
+			recipes.Drop(ctx, rest.watches...)
 			return nil, l.failure(ErrEmpty)
 		case !errors.Is(err, client.ErrSessionExpired):
 			return nil, l.failure(err)
@@ -93,7 +93,7 @@ func (l *line) scan(ctx context.Context, wanted func(name string) bool) (*Item, 
 		item, r.due, err = l.first(ctx, s, names, claims)
 	}
 	if err != nil || item != nil {
-		drop(ctx, r.watches...)
+		recipes.Drop(ctx, r.watches...)
 		return item, rest{}, err
 	}
 	return nil, r, nil
@@ -185,7 +185,7 @@ func (i *Item) open(ctx context.Context) (*Item, error) {
 // await waits for one of some watches, until a time if that is not zero, and takes
 // the others away.
 func await(ctx context.Context, until time.Time, watches ...recipes.Watch) error {
-	defer drop(ctx, watches...)
+	defer recipes.Drop(ctx, watches...)
 	var clock <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -208,13 +208,4 @@ func await(ctx context.Context, until time.Time, watches ...recipes.Watch) error
 		return client.ErrSessionExpired
 	}
 	return nil
-}
-
-// drop takes watches away, though ctx may have ended.
-func drop(ctx context.Context, watches ...recipes.Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
-	defer cancel()
-	for _, w := range watches {
-		w.Remove(ctx)
-	}
 }
