@@ -132,23 +132,7 @@ func (l *LeaseLock) acquire(ctx context.Context, try bool) (*Lease, error) {
 		return nil, l.line.failure(fmt.Errorf("a lease of %v", l.lease))
 	}
 	return l.owners.acquire(ctx, func() (*grant, error) {
-		began := time.Now()
-		for failed := 1; ; failed++ {
-			g, err := l.attempt(ctx, try)
-			if err == nil {
-				return g, nil
-			}
-			if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
-				return nil, err
-			}
-			pause, again := l.line.cfg.retry.Retry(failed, time.Since(began))
-			if !again {
-				return nil, err
-			}
-			if err := recipes.Sleep(ctx, pause); err != nil {
-				return nil, l.line.failure(err)
-			}
-		}
+		return repeat(ctx, l.line.cfg.retry, l.line.failure, func() (*grant, error) { return l.attempt(ctx, try) })
 	})
 }
 

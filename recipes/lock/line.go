@@ -40,30 +40,47 @@ type wish struct {
 
 // acquire takes a place and waits until rank says that it is its turn.
 func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
-	began := time.Now()
 	if infix := l.infixes[want.kind]; infix == "" || strings.Contains(infix, "/") {
 		return nil, l.failure(fmt.Errorf("%q cannot be part of a znode's name", infix))
 	}
+	return repeat(ctx, l.cfg.retry, l.failure, func() (*grant, error) {
+		g, err := l.attempt(ctx, want)
+		if err != nil {
+			return nil, l.failure(err)
+		}
+		return g, nil
+	})
+}
+
+// attempt takes one place and waits with it.
+func (l *line) attempt(ctx context.Context, want wish) (*grant, error) {
+	c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
+	if err != nil {
+		return nil, err
+	}
+	g, err := l.wait(ctx, c, want)
+	if err != nil && !errors.Is(err, errVanished) {
+		c.remove()
+	}
+	return g, err
+}
+
+// repeat attempts again, as long as the policy wants it, when an attempt failed
+// because the waiter's znode or session had gone. failure says of what the wait
+// between was, when ctx ends in it.
+func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(error) error, attempt func() (T, error)) (T, error) {
+	began := time.Now()
 	for failed := 1; ; failed++ {
-		c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
-		if err == nil {
-			var g *grant
-			if g, err = l.wait(ctx, c, want); err == nil {
-				return g, nil
-			}
-			if !errors.Is(err, errVanished) {
-				c.remove()
-			}
+		got, err := attempt()
+		if err == nil || !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
+			return got, err
 		}
-		if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
-			return nil, l.failure(err)
-		}
-		pause, again := l.cfg.retry.Retry(failed, time.Since(began))
+		pause, again := policy.Retry(failed, time.Since(began))
 		if !again {
-			return nil, l.failure(err)
+			return got, err
 		}
 		if err := recipes.Sleep(ctx, pause); err != nil {
-			return nil, l.failure(err)
+			return got, failure(err)
 		}
 	}
 }

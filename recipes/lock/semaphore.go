@@ -3,11 +3,8 @@ package lock
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
-
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 )
@@ -89,23 +86,13 @@ func (s *Semaphore) acquire(ctx context.Context, n int, try bool) ([]*Lease, err
 	if n < 1 {
 		return nil, fmt.Errorf("semaphore %s: %d leases wanted", s.line.dir, n)
 	}
-	began := time.Now()
-	for failed := 1; ; failed++ {
+	return repeat(ctx, s.line.cfg.retry, s.line.failure, func() ([]*Lease, error) {
 		list, err := s.attempt(ctx, n, try)
-		if err == nil {
-			return list, nil
-		}
-		if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
+		if err != nil {
 			return nil, s.line.failure(err)
 		}
-		pause, again := s.line.cfg.retry.Retry(failed, time.Since(began))
-		if !again {
-			return nil, s.line.failure(err)
-		}
-		if err := recipes.Sleep(ctx, pause); err != nil {
-			return nil, s.line.failure(err)
-		}
-	}
+		return list, nil
+	})
 }
 
 // attempt gets n leases while it holds the mutex.

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
@@ -34,23 +33,14 @@ func (s *Simple) Acquire(ctx context.Context) (*Lease, error) { return s.acquire
 func (s *Simple) TryAcquire(ctx context.Context) (*Lease, error) { return s.acquire(ctx, true) }
 
 func (s *Simple) acquire(ctx context.Context, try bool) (*Lease, error) {
-	began := time.Now()
-	for failed := 1; ; failed++ {
+	asIs := func(err error) error { return err }
+	return repeat(ctx, s.cfg.retry, asIs, func() (*Lease, error) {
 		g, err := s.attempt(ctx, try)
-		if err == nil {
-			return &Lease{g: g}, nil
-		}
-		if !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
+		if err != nil {
 			return nil, err
 		}
-		pause, again := s.cfg.retry.Retry(failed, time.Since(began))
-		if !again {
-			return nil, err
-		}
-		if err := recipes.Sleep(ctx, pause); err != nil {
-			return nil, err
-		}
-	}
+		return &Lease{g: g}, nil
+	})
 }
 
 // attempt competes in one session.
