@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
+	"slices"
 )
 
 // Semaphore lets a number of leases be held at a time, given in the order in
