@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/zkgo/zkgo/client"
 )
@@ -14,7 +13,7 @@ import (
 // Client connects a client to the server, without a socket, and closes it when
 // the test t ends. It is in its first session. More than one, each with a session
 // of its own, are as many calls.
-func (s *Server) Client(t testing.TB, opts ...client.Option) *client.Client {
+func (s *Server) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()
 	dial := func(context.Context, string, string) (net.Conn, error) { return s.Dial() }
 	return connectClient(t, "127.0.0.1", append([]client.Option{client.WithDialer(dial)}, opts...))
@@ -22,7 +21,7 @@ func (s *Server) Client(t testing.TB, opts ...client.Option) *client.Client {
 
 // Client connects a client to one of the servers, without a socket, as
 // [Server.Client] does. It goes to another when that one fails.
-func (c *Cluster) Client(t testing.TB, opts ...client.Option) *client.Client {
+func (c *Cluster) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()
 	dial := func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) }
 	return connectClient(t, strings.Join(c.Hosts(), ","), append([]client.Option{client.WithDialer(dial)}, opts...))
@@ -41,7 +40,7 @@ func (c *Cluster) dial(address string) (net.Conn, error) {
 	return c.servers[id-1].Dial()
 }
 
-func connectClient(t testing.TB, hosts string, opts []client.Option) *client.Client {
+func connectClient(t TB, hosts string, opts []client.Option) *client.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
@@ -15,24 +14,27 @@ import (
 )
 
 // Cluster is an ensemble that a test runs: servers in this process, with a
-// network in memory between them. Its methods are for the test's goroutine.
+// network in memory between them. Its methods are for the test's goroutine, those
+// that only look and those that write also for others.
 type Cluster struct {
-	t       testing.TB
+	t       TB
 	opts    options
 	clock   *clock
 	logs    *logs
 	net     *peer.Memory
 	servers []*Server // by id − 1
 
-	group   []int        // which side of a partition each server is on
-	paused  []bool       // stand still
 	closing []chan error // of a killed server, until it has ended
 	over    sync.Once
+
+	mu     sync.Mutex
+	group  []int  // which side of a partition each server is on
+	paused []bool // stand still
 }
 
 // RunCluster starts n servers, 1 to 254, and returns when all of them serve and
 // have a vote: the ensemble can lose a minority of them from then on.
-func RunCluster(t testing.TB, n int, opts ...Option) *Cluster {
+func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
 	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: peer.NewMemory(),
@@ -157,7 +159,7 @@ func (c *Cluster) leads() *Server {
 	var leader *Server
 	var epoch uint32
 	for i, s := range c.servers {
-		if !s.isUp() || c.paused[i] {
+		if !s.isUp() || c.isPaused(i) {
 			continue
 		}
 		st := s.Server().Node().Status()
@@ -204,7 +206,7 @@ func (c *Cluster) follows(s, lead *Server) bool {
 	if s == lead {
 		return true
 	}
-	if !s.isUp() || c.paused[s.id-1] || c.group[s.id-1] != c.group[lead.id-1] {
+	if !s.isUp() || c.isPaused(s.id-1) || !c.together(s, lead) {
 		return false
 	}
 	st := s.Server().Node().Status()
@@ -221,7 +223,7 @@ func (c *Cluster) WaitServing() {
 			return false
 		}
 		for i, s := range c.servers {
-			able := s.isUp() && !c.paused[i] && c.group[i] == c.group[lead.id-1]
+			able := s.isUp() && !c.isPaused(i) && c.together(s, lead)
 			if able && !(c.follows(s, lead) && c.votes(s, lead)) {
 				return false
 			}

@@ -10,6 +10,8 @@ import (
 // links has the network between the servers be as the partition and the pauses
 // want it.
 func (c *Cluster) links() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i := range c.servers {
 		for j := range c.servers {
 			if i == j {
@@ -29,13 +31,14 @@ func (c *Cluster) links() {
 // Clients reach all of them. It replaces an earlier partition.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.t.Helper()
-	clear(c.group)
+	sides := make([]int, len(c.servers))
 	for i, ids := range groups {
 		for _, id := range ids {
 			c.Server(id)
-			c.group[id-1] = i + 1
+			sides[id-1] = i + 1
 		}
 	}
+	c.split(sides)
 	c.logs.say("the network is cut: %v reach only one another, and so do the others", groups)
 	c.links()
 }
@@ -43,9 +46,35 @@ func (c *Cluster) Partition(groups ...[]int) {
 // Heal ends a partition. What was underway arrives now.
 func (c *Cluster) Heal() {
 	c.t.Helper()
-	clear(c.group)
+	c.split(make([]int, len(c.servers)))
 	c.logs.say("the network is whole again")
 	c.links()
+}
+
+// split notes which side each server is on.
+func (c *Cluster) split(sides []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.group = sides
+}
+
+// together reports whether no partition is between a and b.
+func (c *Cluster) together(a, b *Server) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.group[a.id-1] == c.group[b.id-1]
+}
+
+func (c *Cluster) setPaused(id int, to bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused[id-1] = to
+}
+
+func (c *Cluster) isPaused(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused[i]
 }
 
 // Pause makes a server stand still, as SIGSTOP does as far as others can see:
@@ -54,7 +83,7 @@ func (c *Cluster) Pause(id int) {
 	c.t.Helper()
 	s := c.Server(id)
 	c.logs.say("%s stands still", s.name)
-	c.paused[id-1] = true
+	c.setPaused(id, true)
 	s.gate.set(&s.gate.paused, true)
 	for _, conn := range s.gate.ofSession(0) {
 		conn.hang()
@@ -67,7 +96,7 @@ func (c *Cluster) Resume(id int) {
 	c.t.Helper()
 	s := c.Server(id)
 	c.logs.say("%s goes on", s.name)
-	c.paused[id-1] = false
+	c.setPaused(id, false)
 	s.gate.set(&s.gate.paused, false)
 	for _, conn := range s.gate.ofSession(0) {
 		conn.release()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"sync"
-	"testing"
 )
 
 // keptLines is how much of the server's log is kept for a test that fails.
@@ -12,7 +11,7 @@ const keptLines = 1000
 
 // logs keeps the server's log until the test has failed, or hands it on.
 type logs struct {
-	t    testing.TB
+	t    TB
 	now  bool
 	mu   sync.Mutex
 	kept [][]byte

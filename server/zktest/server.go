@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
@@ -18,7 +17,7 @@ import (
 
 // Server is a server that a test runs, alone or as a member of a Cluster.
 type Server struct {
-	t       testing.TB
+	t       TB
 	opts    options
 	id      int // in its cluster; 1 alone
 	name    string
@@ -40,7 +39,7 @@ type Server struct {
 // Run starts a server for the length of a test, a subtest or a benchmark. It
 // listens nowhere until Addrs is called. When the test has failed, the znodes
 // and the server's log are written to the test's log.
-func Run(t testing.TB, opts ...Option) *Server {
+func Run(t TB, opts ...Option) *Server {
 	t.Helper()
 	o := newOptions(opts)
 	s := newServer(t, o, 1, "server", newClock(), &logs{t: t, now: o.logs})
@@ -60,7 +59,7 @@ func Run(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-func newServer(t testing.TB, o options, id int, name string, c *clock, l *logs) *Server {
+func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server {
 	s := &Server{t: t, opts: o, id: id, name: name, clock: c, logs: l}
 	s.gate = newGate(c, func(format string, args ...any) {
 		t.Helper()
