@@ -38,6 +38,7 @@ type cluster struct {
 type node struct {
 	id                       int
 	dir                      string
+	host                     string // where the others find it
 	quorum, election, client int
 	proc                     *process.Server // of zkgo
 	java                     *oracle.Server
@@ -62,7 +63,7 @@ func (c *cluster) newNode(id int) *node {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	n := &node{id: id, dir: filepath.Join(c.dir, fmt.Sprint(id)), quorum: ports[0], election: ports[1], client: ports[2]}
+	n := &node{id: id, dir: filepath.Join(c.dir, fmt.Sprint(id)), host: "127.0.0.1", quorum: ports[0], election: ports[1], client: ports[2]}
 	if err := os.MkdirAll(filepath.Join(n.dir, "data"), 0o700); err != nil {
 		c.t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func (n *node) cfg() string { return filepath.Join(n.dir, "zoo.cfg") }
 
 // spec is what stands behind server.N=, with the client's part or without.
 func (n *node) spec(role string, client bool) string {
-	s := fmt.Sprintf("127.0.0.1:%d:%d", n.quorum, n.election)
+	s := fmt.Sprintf("%s:%d:%d", n.host, n.quorum, n.election)
 	if role != "" {
 		s += ":" + role
 	}
