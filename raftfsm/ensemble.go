@@ -89,17 +89,20 @@ type target struct {
 
 var _ others = (*ensemble)(nil)
 
-// startEnsemble starts a member of an ensemble. It returns before the server
-// has found its place: that takes as long as it takes the others to come.
-func (n *Node) startEnsemble() error {
+// newEnsemble returns what n will be a member of.
+func newEnsemble(n *Node) (*ensemble, error) {
 	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
 	if i < 0 {
-		return fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
+		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
 	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int), unacked: make(map[int64]struct{}),
 		installed: make(chan struct{}, 1), inquiries: newInquiries()}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	n.others = e
+	return e, nil
+}
+
+func (e *ensemble) start() error {
+	n := e.n
 	if err := n.openState(); err != nil {
 		return err
 	}

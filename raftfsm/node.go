@@ -72,25 +72,45 @@ type Node struct {
 	live        []int64
 }
 
-// Start starts a server and returns as soon as it runs; Ready says when it
-// serves. It fails for a directory that is damaged or belongs to another server.
+// Start starts a server: New and then its Start, for who has no handler that needs
+// the Node.
 func Start(cfg Config) (*Node, error) {
+	n, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.Start(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// New returns a server that has touched no disk and no network yet. Its Handler is
+// called from within Start on, and may use the Node then.
+func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	n := newNode(cfg)
 	if cfg.standalone() {
-		err = n.startStandalone()
-	} else {
-		err = n.startEnsemble()
+		n.others = alone{n}
+	} else if n.others, err = newEnsemble(n); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, n.closeStores())
+	return n, nil
+}
+
+// Start returns as soon as the server runs; Ready says when it serves. It fails
+// for a directory that is damaged or belongs to another server, and must not be
+// called again then, nor Close.
+func (n *Node) Start() error {
+	if err := n.others.start(); err != nil {
+		return errors.Join(err, n.closeStores())
 	}
 	n.background.Go(n.snapshotLoop)
 	go n.control()
-	return n, nil
+	return nil
 }
 
 func newNode(cfg Config) *Node {

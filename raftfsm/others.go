@@ -23,6 +23,10 @@ import (
 //   - Node.touch reports sessions that another server heard of.
 //   - Node.setStatus, on the control goroutine, publishes what this server is.
 type others interface {
+	// start brings the server up. It returns before a member of an ensemble has
+	// found its place: that takes as long as it takes the others to come.
+	start() error
+
 	// leading completes the first entry of a leadership that begins: flags and
 	// config text. opened is called when it was applied, closed when that
 	// leadership ends, whether it was opened or not. All three are called on the

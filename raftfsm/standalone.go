@@ -11,12 +11,12 @@ import (
 // standaloneAddr is the Raft address of a server that nobody dials.
 const standaloneAddr raft.ServerAddress = "standalone"
 
-// startStandalone starts a server that is the only voter.
-func (n *Node) startStandalone() error {
+// start starts a server that is the only voter.
+func (a alone) start() error {
+	n := a.n
 	addr, transport := raft.NewInmemTransport(standaloneAddr)
 	transport.Connect(addr, transport)
 	n.transport = transport
-	n.others = alone{n}
 	if err := n.openState(); err != nil {
 		return err
 	}

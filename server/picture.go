@@ -289,11 +289,10 @@ type digestLog []status.Digest
 
 // noteDigest logs the digest after a transaction; the tree is locked.
 func (s *Server) noteDigest(zxid int64) {
-	tree := s.replayed.Load()
-	if zxid%digestEvery != 0 || zxid == 0 || tree == nil {
+	if zxid%digestEvery != 0 || zxid == 0 {
 		return
 	}
-	d := status.Digest{Zxid: zxid, Digest: tree.Digest()}
+	d := status.Digest{Zxid: zxid, Digest: s.tree.Digest()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.digests) == digestsKept {

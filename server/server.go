@@ -63,9 +63,6 @@ type Server struct {
 	dialed    int
 	traceMask uint64
 	digests   digestLog
-
-	// replayed is the tree once Start knows it. The log is being applied by then.
-	replayed atomic.Pointer[tree.Tree]
 }
 
 // Start starts a server. It returns when the listeners are open; Ready tells
@@ -97,13 +94,15 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		nodeConfig.TLS = security
 	}
-	node, err := raftfsm.Start(nodeConfig)
+	node, err := raftfsm.New(nodeConfig)
 	if err != nil {
 		return nil, err
 	}
 	s.node, s.tree = node, node.Tree()
-	s.replayed.Store(s.tree)
 	s.confirmed, s.gated = node.Confirmed, cfg.distributed()
+	if err := node.Start(); err != nil {
+		return nil, err
+	}
 	s.flushers.start(s)
 	s.spawn(s.tend)
 	s.keepDynamic()
