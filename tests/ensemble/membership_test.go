@@ -120,9 +120,7 @@ func TestFilesGrowAndShrink(t *testing.T) {
 	c.start(1)
 	c.says(1, "the configuration file does not list the members of the ensemble", fmt.Sprintf(
 		"reconfig -add server.4=127.0.0.1:%d:%d:participant;%d,server.5=", c.nodes[4].quorum, c.nodes[4].election, c.nodes[1].client))
-	if mntr := c.word(1, "mntr"); !strings.Contains(mntr, "zk_config_file_differs\t1") {
-		t.Errorf("mntr does not say that file and membership differ:\n%s", mntr)
-	}
+	c.eventually("mntr says that file and membership differ", func() bool { return strings.Contains(c.word(1, "mntr"), "zk_config_file_differs\t1") })
 	if got := c.config(1); strings.Count(got, "server.") != 3 {
 		t.Fatalf("one file of three has changed the membership: %q", got)
 	}
@@ -240,9 +238,10 @@ func TestObservers(t *testing.T) {
 		t.Fatalf("mode %q", mode)
 	}
 	lead := c.leader()
-	if mntr := c.word(lead, "mntr"); !strings.Contains(mntr, "zk_synced_observers\t2") || !strings.Contains(mntr, "zk_quorum_size\t3") {
-		t.Errorf("mntr of the leader:\n%s", mntr)
-	}
+	c.eventually("the leader counts two observers and three voters", func() bool {
+		mntr := c.word(lead, "mntr")
+		return strings.Contains(mntr, "zk_synced_observers\t2") && strings.Contains(mntr, "zk_quorum_size\t3")
+	})
 	c.kill(lead)
 	w.more(c, 10)
 	// Two observers are no help: one voter of three is no majority.
@@ -269,16 +268,25 @@ func TestLeaderServesNobody(t *testing.T) {
 		c.write(id, c.lines(1, 2, 3)...)
 	}
 	c.start(1, 2, 3)
-	c.await(1, 2) // the highest id leads
+	lead := 0
+	c.eventually("two servers serve, and one that leads does not", func() bool {
+		serving := 0
+		for id := 1; id <= 3; id++ {
+			switch words := c.word(id, "srvr"); {
+			case strings.Contains(words, "Mode: follower"):
+				serving++
+			case strings.Contains(words, "not currently serving requests"):
+				lead = id
+			}
+		}
+		return serving == 2 && lead != 0
+	})
 	w := c.connect("w", 3, 2, 1)
-	if words := c.word(3, "srvr"); !strings.Contains(words, "not currently serving requests") {
-		t.Errorf("the leader: %q", words)
-	}
-	c.stop(3)
+	c.stop(lead)
 	w.more(c, 10)
-	c.start(3)
-	c.await(3)
-	c.verify([]*client{w}, 3)
+	c.start(lead)
+	c.await(lead)
+	c.verify([]*client{w}, lead)
 }
 
 // TestMultiAddress reaches servers at the second of their addresses.
@@ -357,9 +365,7 @@ func TestDynamicFile(t *testing.T) {
 	c.stop(1)
 	c.start(1)
 	c.await(1)
-	if mntr := c.word(1, "mntr"); !strings.Contains(mntr, "zk_config_file_differs\t0") {
-		t.Errorf("mntr after a restart with the dynamic file:\n%s", mntr)
-	}
+	c.eventually("mntr is content with the dynamic file", func() bool { return strings.Contains(c.word(1, "mntr"), "zk_config_file_differs\t0") })
 	if files, _ := filepath.Glob(c.nodes[1].cfg() + "*"); len(files) != 4 {
 		t.Errorf("files %v", files)
 	}
