@@ -2,7 +2,10 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fuzz bench chaos chaos-planted interop golden failover ci
+# Where sim and chaos note what each run has shown.
+SUMMARY ?= runs.jsonl
+
+.PHONY: help build test race lint fuzz bench chaos chaos-planted interop golden sim figures failover ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -27,7 +30,7 @@ bench: ## run the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
 
 chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt FAULTS=kill-leader,wipe
-	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -faults=$(FAULTS)
+	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -faults=$(FAULTS) -summary=$(abspath $(SUMMARY))
 
 chaos-planted: ## see that chaos finds servers broken on purpose; DURATION=1m for each
 	go test -count=1 -timeout 0 -v ./tests/chaos/planted -args -duration=$(or $(DURATION),1m) -seed=$(or $(SEED),1)
@@ -39,7 +42,10 @@ golden: ## record the conformance transcripts anew, from the real ZooKeeper
 	ZKGO_REQUIRE=1 go test -count=1 ./tests/conformance -record
 
 sim: ## break simulated ensembles: SEEDS=n runs of 10 minutes each, from SEED on
-	go test -count=1 -timeout 0 -v ./tests/sim -run TestSeeds -sim.seeds=$(or $(SEEDS),100) -sim.seed=$(or $(SEED),1)
+	go test -count=1 -timeout 0 -v ./tests/sim -run TestSeeds -sim.seeds=$(or $(SEEDS),100) -sim.seed=$(or $(SEED),1) -sim.summary=$(abspath $(SUMMARY))
+
+figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Markdown
+	@go run ./tests/summary/total $(SUMMARY)
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/tests/checkers"
 	"github.com/zkgo/zkgo/tests/process"
+	"github.com/zkgo/zkgo/tests/summary"
 )
 
 // What `go test ./tests/chaos -args …` and make chaos can choose.
@@ -20,6 +22,7 @@ var ( //nolint:gochecknoglobals // flags
 	store    = flag.String("store", "wal", "log store: wal or bolt")
 	promise  = flag.String("faults", "", "faults that have to be seen in every run, separated by commas; empty for all")
 	place    = flag.String("dir", "", "where to keep the directory of a run that failed; empty for the system's temporary directory")
+	figures  = flag.String("summary", "", "file to which each run appends what it has shown, for tests/summary/total")
 	keep     = flag.Bool("keep", false, "keep the directory of a run without failure, too")
 )
 
@@ -35,16 +38,23 @@ func TestChaos(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano() / 1e6)
 	}
-	sum := Report{Faults: map[string]int{}}
-	for left := *duration; left > 0 && !t.Failed(); left -= longest {
-		t.Run(fmt.Sprintf("seed=%d", *seed), func(t *testing.T) { sum.add(oneRun(t, min(left, longest))) })
+	sum := summary.NewTotal()
+	for left := *duration; left > 0 && sum.Failed == 0; left -= longest {
+		t.Run(fmt.Sprintf("seed=%d", *seed), func(t *testing.T) {
+			run := oneRun(t, min(left, longest))
+			sum.Add(run)
+			if *figures != "" {
+				check(t, summary.Append(*figures, run))
+			}
+		})
 		*seed++
 	}
-	t.Logf("in all: %v", &sum)
+	t.Logf("in all: %d runs, %d void, %d failed; %v, %d requests answered, %d elections, %d faults, %d violations",
+		sum.Runs, sum.Void, sum.Failed, sum.Time.Round(time.Second), sum.Answered, sum.Elections, sum.AllFaults(), sum.Violations)
 }
 
 // oneRun runs an ensemble once and checks what the clients saw.
-func oneRun(t *testing.T, d time.Duration) *Report {
+func oneRun(t *testing.T, d time.Duration) *summary.Run {
 	t.Helper()
 	dir, err := os.MkdirTemp(*place, "zkgo-chaos-")
 	if err != nil {
@@ -70,5 +80,19 @@ func oneRun(t *testing.T, d time.Duration) *Report {
 	} else if !*keep {
 		os.RemoveAll(dir) //nolint:errcheck // a leftover in the temp dir
 	}
-	return report
+	return summed(report, err, v)
+}
+
+// summed is what a run has shown, as tests/summary keeps it.
+func summed(report *Report, err error, v *checkers.Verdict) *summary.Run {
+	run := &summary.Run{Suite: "chaos", Layout: fmt.Sprintf("%d servers, %s", *servers, *store), Seed: *seed, Ended: time.Now(), Seconds: report.Took.Seconds(),
+		Answered: report.Answered, Unanswered: report.Unknown, Elections: report.Elections, Faults: report.Faults}
+	run.Judge(v)
+	switch {
+	case errors.Is(err, ErrVoid):
+		run.Void = []string{err.Error()}
+	case err != nil:
+		run.DidNotHeal, _, _ = strings.Cut(err.Error(), "\n")
+	}
+	return run
 }

@@ -29,6 +29,9 @@ type Config struct {
 	Logf    func(format string, args ...any)
 }
 
+// ErrVoid says that a run has shown nothing, though nothing was wrong in it.
+var ErrVoid = errors.New("void")
+
 // Report is what a run has shown.
 type Report struct {
 	Took      time.Duration // during which clients worked
@@ -37,17 +40,6 @@ type Report struct {
 	Answered  int // requests with a reply
 	Unknown   int // and without
 	History   *history.History
-}
-
-// add adds what another run has shown.
-func (r *Report) add(o *Report) {
-	r.Took += o.Took
-	r.Elections += o.Elections
-	r.Answered += o.Answered
-	r.Unknown += o.Unknown
-	for name, n := range o.Faults {
-		r.Faults[name] += n
-	}
 }
 
 // Rate is operations a second.
@@ -236,10 +228,10 @@ func (r *run) count() {
 // enough says why the run shows nothing.
 func (r *run) enough() error {
 	if r.report.Rate() < r.cfg.Rate {
-		return fmt.Errorf("void: %.0f operations a second are fewer than %.0f", r.report.Rate(), r.cfg.Rate)
+		return fmt.Errorf("%w: %.0f operations a second are fewer than %.0f", ErrVoid, r.report.Rate(), r.cfg.Rate)
 	}
 	if r.report.Elections < 2 {
-		return errors.New("void: no leader was ever replaced")
+		return fmt.Errorf("%w: no leader was ever replaced", ErrVoid)
 	}
 	return nil
 }

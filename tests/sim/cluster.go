@@ -24,6 +24,14 @@ type Layout struct {
 	Store             logstore.Kind
 }
 
+// String says it in words.
+func (l Layout) String() string {
+	if l.Observers == 0 {
+		return fmt.Sprintf("%d voters, %s", l.Voters, l.Store)
+	}
+	return fmt.Sprintf("%d voters, %d observer, %s", l.Voters, l.Observers, l.Store)
+}
+
 // Cluster is a whole ensemble in one process and in fake time: real servers on a
 // network and disks in memory.
 type Cluster struct {

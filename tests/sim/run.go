@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/checkers"
 	"github.com/zkgo/zkgo/tests/history"
+	"github.com/zkgo/zkgo/tests/summary"
 	"github.com/zkgo/zkgo/tests/workload"
 )
 
@@ -36,15 +37,17 @@ type Result struct {
 	Faults     map[string]int
 	Seen       map[string]int // what was seen to happen
 	Ops        int            // requests that were answered
+	Unanswered int            // and those that never were
 	Elections  int
 	Simulated  time.Duration
 	History    *history.History
 	Trace      string // file with the trace of a run that failed
 	Verdict    *checkers.Verdict
 
-	c *Cluster
-	n *nemesis
-	o Options
+	c      *Cluster
+	n      *nemesis
+	o      Options
+	broken int // Violations that no checker found
 }
 
 // leastOps per minute: a run with fewer shows nothing.
@@ -192,12 +195,17 @@ func (c *Cluster) judge(n *nemesis, r *Result, o Options) {
 		}
 	}
 	for _, op := range r.History.Ops {
-		if op.Answered() && op.Op != proto.OpPing {
+		switch {
+		case op.Op == proto.OpPing:
+		case op.Answered():
 			r.Ops++
+		default:
+			r.Unanswered++
 		}
 	}
 	// Clients and servers may be cut off at once: nobody can tell a client then.
 	r.Verdict = checkers.Check(r.History, checkers.Options{OnlyTold: true})
+	r.broken = len(r.Violations)
 	for _, x := range r.Verdict.Results {
 		for _, v := range x.Violations {
 			r.Violations = append(r.Violations, x.Checker+": "+v.What+"\n"+strings.Join(v.Around, "\n"))
@@ -267,4 +275,19 @@ func writeHistory(name string, h *history.History) error {
 		rec.State(x)
 	}
 	return rec.Flush()
+}
+
+// summary is the result as tests/summary keeps it.
+func (r *Result) summary() *summary.Run {
+	run := &summary.Run{Suite: "simulation", Layout: r.o.Layout.String(), Seed: r.o.Seed, Ended: time.Now(), Seconds: r.Simulated.Seconds(),
+		Answered: r.Ops, Unanswered: r.Unanswered, Elections: r.Elections, Faults: r.Faults, Seen: r.Seen, Void: r.Void}
+	told := r.Violations
+	if r.Verdict != nil {
+		told = told[:r.broken]
+		run.Judge(r.Verdict)
+	}
+	for _, v := range told {
+		run.Violate(v)
+	}
+	return run
 }

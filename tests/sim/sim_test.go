@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/tests/summary"
 )
 
 var ( //nolint:gochecknoglobals // flags
@@ -24,6 +25,7 @@ var ( //nolint:gochecknoglobals // flags
 	only    = flag.String("sim.faults", "", "kinds of fault, separated by commas; empty: all")
 	live    = flag.Bool("sim.live", false, "write the traces to the standard error while they are made")
 	out     = flag.String("sim.out", "", "where failed runs leave their traces")
+	figures = flag.String("sim.summary", "", "file to which each run appends what it has shown, for tests/summary/total")
 )
 
 // layoutOf is what the cluster of a seed is made of.
@@ -53,34 +55,21 @@ func simulate(t *testing.T, o Options) (r *Result) {
 // total sums up what many runs showed.
 type total struct {
 	mu sync.Mutex
-
-	runs, void, ops, elections int
-	simulated                  time.Duration
-	faults, seen               map[string]int
-	checked                    map[string]int
+	*summary.Total
 }
 
-func (s *total) add(r *Result) {
+// add adds a run, also to the file that was asked for.
+func (s *total) add(t *testing.T, r *Result) {
+	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runs++
-	if len(r.Void) > 0 {
-		s.void++
+	run := r.summary()
+	s.Add(run)
+	if *figures == "" {
 		return
 	}
-	s.ops += r.Ops
-	s.elections += r.Elections
-	s.simulated += r.Simulated
-	for k, n := range r.Faults {
-		s.faults[k] += n
-	}
-	for k, n := range r.Seen {
-		s.seen[k] += n
-	}
-	for _, x := range r.Verdict.Results {
-		for _, c := range x.Counts {
-			s.checked[x.Checker+": "+c.What] += c.N
-		}
+	if err := summary.Append(*figures, run); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -96,7 +85,7 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() || raced {
 		n = min(n, 2)
 	}
-	sum := &total{faults: map[string]int{}, seen: map[string]int{}, checked: map[string]int{}}
+	sum := &total{Total: summary.NewTotal()}
 	t.Run("seed", func(t *testing.T) {
 		for i := range n {
 			for again := range *repeat {
@@ -108,14 +97,15 @@ func TestSeeds(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d runs, %d of them void; %v simulated in the others, %d operations, %d elections", sum.runs, sum.void, sum.simulated.Round(time.Minute), sum.ops, sum.elections)
-	for _, m := range []map[string]int{sum.faults, sum.seen, sum.checked} {
+	t.Logf("%d runs, %d of them void, %d failed; %v simulated in the others, %d operations, %d elections",
+		sum.Runs, sum.Void, sum.Failed, sum.Time.Round(time.Minute), sum.Answered, sum.Elections)
+	for _, m := range []map[string]int{sum.Faults, sum.Seen, sum.Checked} {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			t.Logf("%8d %s", m[k], k)
 		}
 	}
-	if sum.runs > 4 && sum.void > sum.runs/4 {
-		t.Errorf("%d of %d runs show nothing", sum.void, sum.runs)
+	if sum.Runs > 4 && sum.Void > sum.Runs/4 {
+		t.Errorf("%d of %d runs show nothing", sum.Void, sum.Runs)
 	}
 }
 
@@ -129,7 +119,7 @@ func (s *total) run(t *testing.T, seed uint64) {
 		o.Live = os.Stderr
 	}
 	r := simulate(t, o)
-	s.add(r)
+	s.add(t, r)
 	t.Logf("%+v: %v simulated, %d operations, %d elections, void: %v", o.Layout, r.Simulated.Round(time.Second), r.Ops, r.Elections, r.Void)
 	for _, v := range r.Violations {
 		t.Errorf("%s", v)

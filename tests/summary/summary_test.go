@@ -1,0 +1,98 @@
+package summary
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/checkers"
+)
+
+// TestAppendAndAddUp writes runs as many at a time do, reads them and adds up.
+func TestAppendAndAddUp(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "runs.jsonl")
+	const runs = 50
+	var wg sync.WaitGroup
+	for seed := range uint64(runs) {
+		wg.Go(func() {
+			r := &Run{Suite: "chaos", Layout: "3 servers, wal", Seed: seed, Ended: time.Unix(1e9, 0), Seconds: 120, Answered: 1000, Unanswered: 3,
+				Elections: 4, Faults: map[string]int{"kill-leader": 2, "wipe": 1}}
+			r.Judge(&checkers.Verdict{Results: []*checkers.Result{{Checker: "registers", Counts: []checkers.Count{{What: "accesses", N: 70}}}}})
+			if err := Append(name, r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got := read(t, name)
+	all := sum(got)
+	if len(got) != runs || all.Time != runs*2*time.Minute || all.Answered != runs*1000 || all.Unanswered != runs*3 || all.Elections != runs*4 ||
+		all.AllFaults() != runs*3 || all.Checked["registers: accesses"] != runs*70 || all.Violations != 0 {
+		t.Errorf("%d runs read, in all %+v", len(got), all)
+	}
+	page := text(t, got)
+	for _, want := range []string{"### chaos, 2001-09-09 01:46", "| in all | 50 | 0 | 0 | 1.7 h | 50,000 | 150 | 200 | 150 | 0 |",
+		"| faults | kill-leader 100, wipe 50 |", "| registers | accesses 3,500 |"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}
+
+// TestVoidAndFailedRuns: a void run adds nothing, one that broke a promise is
+// counted and told, void or not.
+func TestVoidAndFailedRuns(t *testing.T) {
+	t.Parallel()
+	void := &Run{Suite: "simulation", Seconds: 600, Answered: 9, Void: []string{"9 operations"}}
+	broke := &Run{Suite: "simulation", Seed: 7, Seconds: 600, Answered: 100, Void: []string{"1 elections"}}
+	broke.Judge(&checkers.Verdict{Results: []*checkers.Result{{Checker: "locks", Violations: []checkers.Violation{{What: "held twice\nby two"}}, More: 4,
+		Undecided: []string{"a lock"}}}})
+	ill := &Run{Suite: "simulation", Seconds: 60, DidNotHeal: "server 1 is gone"}
+	all := sum([]*Run{void, broke, ill})
+	if all.Runs != 3 || all.Void != 1 || all.Failed != 2 || all.Violations != 5 || all.Answered != 100 || all.Time != 11*time.Minute {
+		t.Errorf("in all %+v", all)
+	}
+	page := text(t, []*Run{void, broke, ill})
+	for _, want := range []string{"seed 7", "locks: held twice\n", "server 1 is gone", "Undecided", "locks: a lock"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}
+
+// TestReadRefusesGarbage: a line that was cut off is no run.
+func TestReadRefusesGarbage(t *testing.T) {
+	t.Parallel()
+	_, err := Read(strings.NewReader("{\"suite\":\"chaos\"}\n{\"sui"))
+	if err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("read: %v", err)
+	}
+}
+
+func read(t *testing.T, name string) []*Run {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	runs, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func text(t *testing.T, runs []*Run) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, runs); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,48 @@
+// Command total adds up the runs in files that tests/summary has written, or on
+// its standard input, and prints the sum as Markdown.
+//
+//	go run ./tests/summary/total runs.jsonl
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/zkgo/zkgo/tests/summary"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "total:", err)
+		os.Exit(1)
+	}
+}
+
+func run(names []string, in io.Reader, out io.Writer) error {
+	var runs []*summary.Run
+	if len(names) == 0 {
+		more, err := summary.Read(in)
+		if err != nil {
+			return err
+		}
+		runs = more
+	}
+	for _, name := range names {
+		more, err := readFile(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		runs = append(runs, more...)
+	}
+	return summary.Write(out, runs)
+}
+
+func readFile(name string) ([]*summary.Run, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return summary.Read(f)
+}
