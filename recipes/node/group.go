@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"iter"
 	"maps"
+	"strings"
 
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
@@ -80,8 +81,22 @@ func (g *Group) Close() { g.c.Close() }
 
 // PartyName returns an id as the members of Kazoo's Party have it. The member's data
 // are what Kazoo calls its identifier.
-func PartyName() string {
+func PartyName() string { return random() + "__party__" }
+
+// ShallowPartyName returns an id as the members of Kazoo's ShallowParty have it, for
+// what Kazoo calls the member's identifier.
+func ShallowPartyName(identifier string) string { return random() + "-" + identifier }
+
+// ShallowPartyID returns the identifier in a member's id; false if that is none of a
+// ShallowParty.
+func ShallowPartyID(id string) (identifier string, ok bool) {
+	_, identifier, ok = strings.Cut(id, "-")
+	return identifier, ok
+}
+
+// random returns 32 random hexadecimal digits.
+func random() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:]) + "__party__"
+	return hex.EncodeToString(b[:])
 }

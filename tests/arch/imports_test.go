@@ -28,6 +28,7 @@ var rules = []rule{
 	{"recipes/discovery", []string{"client", "recipes", "recipes/cache", "recipes/node"}, "services are kept znodes, and are found in a cache"},
 	{"recipes/naming", []string{"client", "recipes", "recipes/lock"}, "a claimed name is a lock"},
 	{"recipes/node", []string{"client", "recipes", "recipes/cache"}, "a recipe sees a client's interface, not the wire"},
+	{"recipes/partition", []string{"client", "recipes", "recipes/lock", "recipes/node"}, "a share is the locks of its items, a party a group of kept znodes"},
 	{"recipes/counter", []string{"client", "recipes", "recipes/lock"}, "a recipe sees a client's interface, not the wire"},
 	{"recipes/queue", []string{"client", "recipes"}, "a recipe sees a client's interface, not the wire"},
 	{"recipes/gozk", []string{"client", "recipes"}, "an adapter knows two clients, and no recipe"},
