@@ -71,6 +71,10 @@ type sighting struct {
 }
 
 const (
+	// askFirst is the pause between the first two questions to the same server;
+	// each one after doubles, up to the next two. Servers that are started
+	// together find one another in the time that they take to start.
+	askFirst = 2 * time.Millisecond
 	// askEvery is the pause between two questions to the same server.
 	askEvery = 40 * time.Millisecond
 	// askSlowly is the pause for a server that cannot be reached.
@@ -123,7 +127,7 @@ func (f *formation) askAll(ctx context.Context, wg *sync.WaitGroup) {
 }
 
 func (f *formation) askOne(ctx context.Context, m Member) {
-	for {
+	for pause := askFirst; ; pause = min(2*pause, askSlowly) {
 		delay, hurried := askEvery, f.hurriedNow()
 		if f.phaseNow() == phaseMember {
 			delay = askSlowly
@@ -131,7 +135,7 @@ func (f *formation) askOne(ctx context.Context, m Member) {
 		if !f.askOnce(ctx, m.ID, m.QuorumAddr) {
 			delay = askSlowly
 		}
-		t := time.NewTimer(delay)
+		t := time.NewTimer(min(pause, delay))
 		select {
 		case <-ctx.Done():
 			t.Stop()
