@@ -6,10 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/peers"
 )
 
 // proc is a process that ends with this one at the latest.
@@ -95,35 +98,15 @@ func (p *proc) tail() string {
 	return fmt.Sprintf("%s:\n%s", p.name, b[max(0, len(b)-3000):])
 }
 
-// tools are what the workers in other languages need.
-type tools struct{ java, jars, classes, python string }
+// tools start the workers in other languages.
+type tools struct{ java, python []string }
 
 // findTools installs what is not there yet, and skips the test where that is not
 // asked for.
 func findTools(t *testing.T) tools {
 	t.Helper()
-	if os.Getenv("ZKGO_LIVE") != "1" && os.Getenv("ZKGO_REQUIRE") != "1" {
-		t.Skip("needs Java, Maven, Python and the package registries: set ZKGO_LIVE=1")
-	}
-	out, err := exec.Command("../interop/run.sh", "--install").Output()
-	if err != nil {
-		t.Fatalf("run.sh --install: %v\n%s", err, out)
-	}
-	found := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			found[key] = value
-		}
-	}
-	k := tools{java: found["java"], jars: found["curator"], python: found["python"], classes: t.TempDir()}
-	if k.java == "" || k.jars == "" || k.python == "" {
-		t.Fatalf("run.sh --install names not everything: %s", out)
-	}
-	out, err = exec.Command("javac", "-nowarn", "-d", k.classes, "-cp", k.jars+"/*", "workers/Locks.java").CombinedOutput()
-	if err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
-	return k
+	found := peers.Find(t, "../interop")
+	return tools{java: found.Java(t, "workers/Locks.java"), python: []string{found.Python, "-B", "workers/locks.py"}}
 }
 
 // command is what starts a worker; the jobs follow.
@@ -131,10 +114,9 @@ func (k tools) command(t *testing.T, lang string) []string {
 	t.Helper()
 	switch lang {
 	case "java":
-		return []string{k.java, "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-			"-cp", k.classes + string(os.PathListSeparator) + k.jars + "/*", "Locks"}
+		return slices.Clone(k.java)
 	case "python":
-		return []string{k.python, "-B", "workers/locks.py"}
+		return slices.Clone(k.python)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -1,0 +1,167 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/partition"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// board says who works on what, and fails the test if two work on one item.
+type board struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	by      map[string]string
+	changed chan struct{} // closed and replaced at each change
+}
+
+func newBoard(t *testing.T) *board {
+	return &board{t: t, by: map[string]string{}, changed: make(chan struct{})}
+}
+
+func (b *board) got(id string, items []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, item := range items {
+		if other := b.by[item]; other != "" {
+			b.t.Errorf("%s and %s work on %s", other, id, item)
+		}
+		b.by[item] = id
+	}
+	b.tell()
+}
+
+func (b *board) drop(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for item, by := range b.by {
+		if by == id {
+			delete(b.by, item)
+		}
+	}
+	b.tell()
+}
+
+// tell wakes who waits; mu is held.
+func (b *board) tell() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+var items = []string{"s1", "s2", "s3", "s4", "s5", "s6"}
+
+// await waits until each item is with the member that want names.
+func (b *board) await(ctx context.Context, want string) {
+	b.t.Helper()
+	for {
+		b.mu.Lock()
+		got, changed := "", b.changed
+		for _, item := range items {
+			got += b.by[item]
+		}
+		b.mu.Unlock()
+		if got == want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			b.t.Fatalf("shares %s, not %s", got, want)
+		}
+	}
+}
+
+// quiet is short: how long a machine takes makes shares come later, not wrong.
+const quiet = time.Second
+
+// slowly is for how long a member keeps the first share that he has to give up: the
+// others come to wait for its locks, or to work on it if those do not keep them out.
+const slowly = 3 * time.Second
+
+// goMember runs a member in Go until leave is called.
+func (b *board) goMember(ctx context.Context, conn recipes.Conn, id string) (leave func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		first := slowly
+		err := partition.New(conn, "/shards", id, items, partition.WithQuietTime(quiet)).Run(ctx, func(ctx context.Context, share partition.Share) error {
+			b.got(id, share.Items)
+			<-ctx.Done()
+			time.Sleep(first)
+			first = 0
+			b.drop(id)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			b.t.Errorf("%s: %v", id, err)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// pyMember runs a member in Python until leave is called, or it is killed.
+func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id string) (leave, kill func()) {
+	command := append([]string{python, "-B", "workers/partition.py", zs.Addrs()[0], "/shards", id, "1"}, items...)
+	w := start(ctx, b.t, command...)
+	session := strings.Fields(w.ask(""))
+	number, err := strconv.ParseInt(session[len(session)-1], 10, 64)
+	must(b.t, err)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		first := slowly
+		for line, ok := w.hear(); ok; line, ok = w.hear() {
+			if share, got := strings.CutPrefix(line, "got"); got {
+				b.got(id, strings.Fields(share))
+			} else {
+				time.Sleep(first)
+				first = 0
+				b.drop(id)
+			}
+			w.say("ok")
+		}
+	}()
+	leave = func() { w.say("leave"); <-over }
+	kill = func() {
+		b.drop(id) // he may still hold it: until his session ends
+		w.kill()
+		<-over
+		zs.ExpireSession(number)
+	}
+	b.t.Cleanup(w.kill)
+	return leave, kill
+}
+
+// TestPartition has members in Go and in Python come, go and die.
+func TestPartition(t *testing.T) {
+	t.Parallel()
+	tools := Find(t, "../interop")
+	ctx := bounded(t)
+	zs := zktest.Run(t)
+	b := newBoard(t)
+	leaveA := b.goMember(ctx, recipes.On(zs.Client(t)), "a")
+	b.await(ctx, "aaaaaa")
+	_, kill := b.pyMember(ctx, zs, tools.Python, "b")
+	b.await(ctx, "ababab")
+	leaveC := b.goMember(ctx, recipes.On(zs.Client(t)), "c")
+	b.await(ctx, "abcabc")
+	kill()
+	b.await(ctx, "acacac")
+	leaveB, _ := b.pyMember(ctx, zs, tools.Python, "b")
+	b.await(ctx, "abcabc")
+	leaveA()
+	b.await(ctx, "bcbcbc")
+	leaveC()
+	b.await(ctx, "bbbbbb")
+	leaveB()
+	b.await(ctx, "")
+}
