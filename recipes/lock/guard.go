@@ -40,6 +40,9 @@ func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	g := &guard{grant: newGrant(c.path(), Token(stat.Czxid)), c: c, hold: hold}
 	g.grant.session = func(context.Context) (recipes.Session, error) { return c.session, nil }
 	g.valid, g.deadline, g.finish = hold.Err, hold.Deadline, g.leave
+	if string(data) == revoked { // while it waited
+		g.askedToRevoke()
+	}
 	go g.run(w)
 	return g.grant, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,4 +291,91 @@ func TestLossPolicies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stopped is a connection of a process that was stopped and has just gone on: the
+// time of its holds is over, and nobody could close Done yet.
+type stopped struct {
+	recipes.Conn
+	now *atomic.Bool
+}
+
+func (c stopped) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := c.Conn.Session(ctx)
+	return stoppedSession{s, c.now}, err
+}
+
+type stoppedSession struct {
+	recipes.Session
+	now *atomic.Bool
+}
+
+func (s stoppedSession) Hold(ctx context.Context, policy recipes.LossPolicy) (recipes.Hold, error) {
+	h, err := s.Session.Hold(ctx, policy)
+	return stoppedHold{h, s.now}, err
+}
+
+type stoppedHold struct {
+	recipes.Hold
+	now *atomic.Bool
+}
+
+func (h stoppedHold) Err() error {
+	if h.now.Load() {
+		return client.ErrSessionExpired
+	}
+	return h.Hold.Err()
+}
+
+// In the first instruction after a pause Err is right already, nothing is written,
+// and an owner does not get again what it has lost.
+func TestErrLooksAtTheClock(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := lock.WithOwner(within(t))
+		conn, _ := on(t, zs)
+		zs.Set("/data", "0")
+		var now atomic.Bool
+		m := lock.NewMutex(stopped{conn, &now}, "/l")
+		l := get(t)(m.Acquire(ctx))
+		now.Store(true)
+		if err := l.Set(ctx, "/data", []byte("1"), client.AnyVersion); !errors.Is(err, lock.ErrLost) || zs.Get("/data") != "0" {
+			t.Errorf("write: %v, %q", err, zs.Get("/data"))
+		}
+		if !errors.Is(l.Err(), lock.ErrLost) || !closed(l.Done()) {
+			t.Errorf("the lease: %v", l.Err())
+		}
+		if again, err := m.Acquire(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("again: %v, %v", again, err)
+		}
+		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+// Writing into the znode of somebody who waits makes his token no greater: whoever
+// is behind him could not follow him any more. He learns what he was asked for.
+func TestRevokeOfWhoWaits(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		m := lock.NewMutex(conn, "/l")
+		l := get(t)(m.Acquire(ctx))
+		second := asynchronously(ctx, m.Acquire)
+		synctest.Wait()
+		third := asynchronously(ctx, m.Acquire)
+		synctest.Wait()
+		list, err := m.Participants(ctx)
+		must(t, err)
+		must(t, lock.Revoke(ctx, conn, list[1].Path))
+		must(t, l.Release(ctx))
+		b := next(t, second)
+		<-b.RevokeRequested()
+		must(t, b.Release(ctx))
+		c := next(t, third)
+		if b.Token() <= l.Token() || c.Token() <= b.Token() || b.Token() != list[1].Token {
+			t.Errorf("tokens %d, %d, %d", l.Token(), b.Token(), c.Token())
+		}
+		must(t, c.Release(ctx))
+	})
 }

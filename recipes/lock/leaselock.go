@@ -215,8 +215,8 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		switch {
 		case left <= 0:
 			recipes.Drop(ctx, w)
-			err := s.Multi(ctx, recipes.Op{Kind: recipes.OpCheck, Path: turn.path, Version: client.AnyVersion},
-				recipes.Op{Kind: recipes.OpDelete, Path: path, Version: seen})
+			// Its time is over whoever says so: that needs no place in line.
+			err := s.Delete(ctx, path, seen)
 			if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
 				return err
 			}

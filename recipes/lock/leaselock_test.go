@@ -1,12 +1,16 @@
 package lock_test
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/steps"
@@ -166,5 +170,69 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 		if left := children(e.Server, "/l/holder"); len(left) != 0 {
 			e.Errorf("left behind: %v", left)
 		}
+	})
+}
+
+// stale is a connection to a server that has heard of nothing since the holder was
+// looked at first, until it is asked to sync.
+type stale struct {
+	recipes.Conn
+	seen *atomic.Pointer[client.Stat]
+}
+
+func (c stale) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := c.Conn.Session(ctx)
+	return staleSession{s, c.seen}, err
+}
+
+type staleSession struct {
+	recipes.Session
+	seen *atomic.Pointer[client.Stat]
+}
+
+func (s staleSession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
+	data, stat, w, err := s.Session.GetW(ctx, path)
+	if err != nil || !strings.Contains(path, "/holder/") {
+		return data, stat, w, err
+	}
+	if s.seen.CompareAndSwap(nil, &stat) {
+		w.Remove(ctx)
+		return data, stat, silent{}, nil
+	}
+	w.Remove(ctx)
+	return data, *s.seen.Load(), silent{}, nil
+}
+
+func (s staleSession) Sync(ctx context.Context, path string) error {
+	s.seen.Store(nil)
+	return s.Session.Sync(ctx, path)
+}
+
+// silent is a watch that never fires.
+type silent struct{ recipes.Watch }
+
+func (silent) Events() <-chan client.Event { return nil }
+func (silent) Remove(context.Context)      {}
+
+// A waiter who was told of no renewal does not take the lock from who has renewed
+// it: the leader knows better than the waiter's server.
+func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		got := asynchronously(ctx, lock.NewLeaseLock(stale{other, new(atomic.Pointer[client.Stat])}, "/l").Acquire)
+		time.Sleep(5 * time.Minute)
+		select {
+		case o := <-got:
+			t.Fatalf("two hold the lock: %v, %v", l.Err(), o.err)
+		default:
+		}
+		if l.Err() != nil || !zs.Exists(l.Path()) {
+			t.Fatalf("the holder: %v", l.Err())
+		}
+		must(t, l.Release(ctx))
+		must(t, next(t, got).Release(ctx))
 	})
 }

@@ -134,3 +134,59 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// Whoever gets a minority holds nothing.
+func TestQuorumReleasesAMinority(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := within(t)
+		var servers []*zktest.Server
+		var members []lock.Locker
+		for i := range 5 {
+			zs := zktest.Run(t)
+			servers = append(servers, zs)
+			conn, _ := on(t, zs)
+			members = append(members, lock.NewMutex(conn, "/q"))
+			if i < 3 {
+				get(t)(lock.NewMutex(conn, "/q").Acquire(ctx))
+			}
+		}
+		if _, err := lock.NewQuorum(time.Second, time.Millisecond, members...).TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("two of five: %v", err)
+		}
+		for i, zs := range servers {
+			if n := children(zs, "/q"); len(n) != map[bool]int{true: 1}[i < 3] {
+				t.Errorf("server %d: %v", i, n)
+			}
+		}
+	})
+}
+
+// A quorum is valid until the last moment at which a majority of its parts is:
+// those are valid for different times.
+func TestValidityOfAQuorum(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := within(t)
+		var members []lock.Locker
+		began := time.Now()
+		for _, lease := range []time.Duration{10, 50, 20, 40, 30} {
+			conn, _ := on(t, zktest.Run(t))
+			members = append(members, lock.NewLeaseLock(conn, "/q", lock.WithLease(lease*time.Second)))
+		}
+		b, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
+		must(t, err)
+		// The third longest, less a twentieth.
+		if valid := b.Deadline().Sub(began).Round(time.Second); valid != 29*time.Second {
+			t.Errorf("valid for %v", valid)
+		}
+		deadline := b.Deadline()
+		<-b.Done()
+		if now := time.Now(); now.Before(deadline) || now.Sub(deadline) > time.Second {
+			t.Errorf("ended %v after its deadline", now.Sub(deadline))
+		}
+		if err := b.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release: %v", err)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -122,5 +123,40 @@ func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
 		}
 		must(t, a.Release(ctx))
 		must(t, b.Release(ctx))
+	})
+}
+
+// Servers from 3.6 on give negative numbers to those who come while others are on
+// their way, and the largest one again to whoever comes alone then.
+func TestNegativeNumbers(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		wear(t, zs, "/l", math.MaxInt32-1)
+		conn, _ := on(t, zs)
+		other, c := on(t, zs)
+		m := lock.NewMutex(conn, "/l")
+		first := get(t)(m.Acquire(ctx)) // 2147483646
+		_, err := c.Create(ctx, "/l/_c_other-lock--2147483648", nil, client.Ephemeral)
+		must(t, err)
+		last := asynchronously(ctx, lock.NewMutex(other, "/l").Acquire) // 2147483647
+		synctest.Wait()
+		list, err := m.Participants(ctx)
+		must(t, err)
+		var order []string
+		for _, p := range list {
+			order = append(order, p.Path[strings.LastIndex(p.Path, "lock-")+5:])
+		}
+		if got := strings.Join(order, " "); got != "2147483646 -2147483648 2147483647" {
+			t.Errorf("order: %s", got)
+		}
+		must(t, first.Release(ctx))
+		synctest.Wait()
+		select {
+		case <-last:
+			t.Error("two hold the lock: the largest number came after the negative one")
+		default:
+		}
+		must(t, c.Delete(ctx, "/l/_c_other-lock--2147483648", client.AnyVersion))
+		must(t, next(t, last).Release(ctx))
 	})
 }

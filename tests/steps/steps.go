@@ -1,7 +1,8 @@
 // Package steps runs a piece of work with a ZooKeeper client again and again,
 // and lets something go wrong at each of its requests in turn: the request is
-// lost with its connection, the reply is, the session expires, the caller's
-// context ends. So no step of a recipe remains untried. Time is fake.
+// lost with its connection, the reply is, the server behind the next connection
+// does not know yet what was done, the session expires, the caller's context ends.
+// So no step of a recipe remains untried. Time is fake.
 //
 // It imports client, recipes and server/zktest, and is imported by tests only.
 package steps
@@ -29,12 +30,13 @@ const (
 	Expiry            // the session expires just before the request
 	Cancel            // the context ends while the request is under way
 	CancelLost        // the context ends, and the request is done though its reply is lost
+	LostBehind        // the reply is lost, and the next server is behind: it does not know what was done
 	faults
 )
 
 // String returns the fault's name.
 func (f Fault) String() string {
-	return [...]string{"none", "lost request", "lost reply", "expiry", "cancel", "cancel and lost reply"}[f]
+	return [...]string{"none", "lost request", "lost reply", "expiry", "cancel", "cancel and lost reply", "lost reply and a server behind"}[f]
 }
 
 // Env is one run.
@@ -107,6 +109,9 @@ func run(t *testing.T, f Fault, n int, open func(e *Env) (recipes.Conn, int64), 
 			e := &Env{T: t, Server: zs, Other: zs.Client(t), Fault: f, Nth: n}
 			var session int64
 			e.Conn, session = open(e)
+			if f == LostBehind {
+				e.Conn = &behind{Conn: e.Conn, ahead: e.Other}
+			}
 			if before != nil {
 				before(e)
 			}
@@ -120,6 +125,9 @@ func run(t *testing.T, f Fault, n int, open func(e *Env) (recipes.Conn, int64), 
 			if planned != nil {
 				planned.Cancel()
 			}
+			if f == LostBehind {
+				time.Sleep(lag)
+			}
 			synctest.Wait()
 		})
 	})
@@ -132,7 +140,7 @@ func (e *Env) plan(m zktest.Match, cancel context.CancelFunc) *zktest.Fault {
 	switch e.Fault {
 	case LostRequest:
 		return e.Server.LoseNext(m)
-	case LostReply:
+	case LostReply, LostBehind:
 		return e.Server.LoseReply(m)
 	case Expiry:
 		f := e.Server.DelayNext(m, moment)
