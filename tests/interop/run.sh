@@ -2,7 +2,7 @@
 # Runs other projects' clients and their own test suites against zkgo (or, with
 # ZKGO_INTEROP_TARGET=zookeeper, against Apache ZooKeeper 3.9.5).
 #
-#   run.sh [suite…]     suites: gozk kazoo zkcli cclient curator reattach; none named: all
+#   run.sh [suite…]     suites: gozk kazoo zkcli cclient curator moves reattach; none named: all
 #   run.sh --list       the suites and what they need
 #   run.sh --install    only installs Java, Curator and Kazoo, and says where they are
 #

@@ -15,11 +15,12 @@ import gozk
 import install
 import kazoo_tests
 import known
+import moves
 import reattach
 import zkcli
 from base import FAIL, INTEROP, PASS, SKIP, CannotRun, Env, say
 
-SUITES = {suite.NAME: suite for suite in (gozk, kazoo_tests, zkcli, cclient, curator, reattach)}
+SUITES = {suite.NAME: suite for suite in (gozk, kazoo_tests, zkcli, cclient, curator, moves, reattach)}
 
 
 def main(arguments):

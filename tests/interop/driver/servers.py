@@ -27,8 +27,9 @@ enforceQuota=true
 class Server:
     """One server process with a directory and a client port of its own."""
 
-    def __init__(self, env, target, directory, port, config):
+    def __init__(self, env, target, directory, port, config, properties=()):
         self.env, self.target, self.directory, self.port = env, target, pathlib.Path(directory), port
+        self.properties = properties
         self.process = None
         self.directory.mkdir(parents=True, exist_ok=True)
         self.config = self.directory / "zoo.cfg"
@@ -49,7 +50,7 @@ class Server:
         """Starts the process; serving() says when it serves."""
         with open(self.log, "ab") as out:
             self.process = subprocess.Popen(
-                [str(SHIM / "server.sh"), str(self.config)],
+                [str(SHIM / "server.sh"), str(self.config), *self.properties],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -114,8 +115,8 @@ def standalone(env, target, more=""):
 
 
 @contextlib.contextmanager
-def ensemble(env, target, size=3, more=""):
-    """An ensemble of which every server serves."""
+def ensemble(env, target, size=3, more="", properties=()):
+    """An ensemble of which every server serves; properties are Java's, -Dname=value."""
     for _ in range(3):
         directory = pathlib.Path(tempfile.mkdtemp(prefix=f"{target}-", dir=env.work))
         ports = free_ports(3 * size)
@@ -124,7 +125,7 @@ def ensemble(env, target, size=3, more=""):
             for i in range(size)
         )
         config = STANDALONE + "initLimit=20\nsyncLimit=10\nstandaloneEnabled=false\n" + members + more
-        servers = [Server(env, target, directory / f"s{i + 1}", ports[3 * i], config) for i in range(size)]
+        servers = [Server(env, target, directory / f"s{i + 1}", ports[3 * i], config, properties) for i in range(size)]
         for i, server in enumerate(servers):
             # In a dynamic configuration the client's address stands in the members' lines.
             text = server.config.read_text()
