@@ -1,0 +1,229 @@
+package ensemble
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/oracle"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// What is measured judges nothing, so no test runs it unless it is asked for.
+var (
+	measure  = flag.Bool("measure", false, "run the measurements, which print figures and judge nothing")
+	runs     = flag.Int("runs", 5, "how often each side of a measurement is measured")
+	runsFor  = flag.Duration("for", 4*time.Second, "how long each run of the TLS measurement takes")
+	idlesFor = flag.Duration("idle", time.Minute, "how long the measurement of lone writes takes")
+)
+
+func measuring(t *testing.T) {
+	t.Helper()
+	if !*measure {
+		t.Skip("measures: -measure")
+	}
+}
+
+// cpu is the processor time that the servers of a cluster have used.
+func (c *cluster) cpu() time.Duration {
+	c.t.Helper()
+	var sum time.Duration
+	for id, n := range c.nodes {
+		var pid int
+		if n.java != nil {
+			pid = n.java.PID()
+		} else {
+			pid = n.proc.Pid()
+		}
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			c.t.Fatalf("server %d: %v", id, err)
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		fields := strings.Fields(rest)
+		var user, system int64
+		if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+			c.t.Fatal(err)
+		}
+		sum += time.Duration(user+system) * time.Second / 100 // USER_HZ
+	}
+	return sum
+}
+
+// writer is one connection that sets its own znode.
+type writer struct {
+	*process.Client
+	set proto.SetDataRequest
+}
+
+func (c *cluster) writer(id int, name string) *writer {
+	c.t.Helper()
+	w := &writer{c.admin(id), proto.SetDataRequest{Path: "/" + name, Data: make([]byte, 100), Version: -1}}
+	if err := w.Create(w.set.Path, nil, proto.ModePersistent); err != nil {
+		c.t.Fatal(err)
+	}
+	return w
+}
+
+// write keeps so many writes under way until the end, and returns how long each
+// window of them took.
+func (w *writer) write(window int, end time.Time) (took []time.Duration, err error) {
+	batch := slices.Repeat([]process.Request{{Op: proto.OpSetData, Record: &w.set}}, window)
+	for begin := time.Now(); begin.Before(end); {
+		if err := w.Send(batch...); err != nil {
+			return took, err
+		}
+		for range batch {
+			r, err := w.Receive()
+			if err == nil {
+				err = r.Err.Err()
+			}
+			if err != nil {
+				return took, err
+			}
+		}
+		now := time.Now()
+		took = append(took, now.Sub(begin))
+		begin = now
+	}
+	return took, nil
+}
+
+// figures are what one run gives: the writes of a second, how long a window of
+// them took in the middle (ms), and what processor time the servers used for a
+// write (µs).
+type figures [3]float64
+
+// load is one run of all writers.
+func (c *cluster) load(writers []*writer, window int) figures {
+	c.t.Helper()
+	begin, cpu := time.Now(), c.cpu()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var all []time.Duration
+	for _, w := range writers {
+		wg.Go(func() {
+			took, err := w.write(window, begin.Add(*runsFor))
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, took...)
+			if err != nil {
+				c.t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	n := float64(len(all) * window)
+	return figures{n / time.Since(begin).Seconds(), ms(median(all)), float64((c.cpu() - cpu).Microseconds()) / n}
+}
+
+func column(all []figures, i int) (one []float64) {
+	for _, f := range all {
+		one = append(one, f[i])
+	}
+	return one
+}
+
+func median[T int | float64 | time.Duration](all []T) T {
+	s := slices.Clone(all)
+	slices.Sort(s)
+	return s[len(s)/2]
+}
+
+// TestMeasureTLS prints what sslQuorum costs: two ensembles, one with it, take
+// turns under the same load, so that whatever else the machine does meets both.
+func TestMeasureTLS(t *testing.T) {
+	measuring(t)
+	plain, secure := newCluster(t, 3, superDigest), newCluster(t, 3, superDigest, "sslQuorum=true")
+	secure.certified(newAuthority(t, "CA"), 1, 2, 3)
+	plain.form(1, 2, 3)
+	secure.formWith(map[int][]string{1: secure.nodes[1].stores(), 2: secure.nodes[2].stores(), 3: secure.nodes[3].stores()})
+	for _, kind := range []struct {
+		name            string
+		writers, window int // writers at each server
+	}{{"1 caller", 0, 1}, {"48 callers", 4, 4}, {"768 callers", 4, 64}} {
+		writers := make(map[*cluster][]*writer)
+		for _, c := range []*cluster{plain, secure} {
+			for id := 1; id <= 3; id++ {
+				for i := range kind.writers {
+					writers[c] = append(writers[c], c.writer(id, fmt.Sprintf("%s-%d-%d", kind.name, id, i)))
+				}
+			}
+			if kind.writers == 0 {
+				writers[c] = []*writer{c.writer(c.follower(), kind.name)}
+			}
+			c.load(writers[c], kind.window) // warms up
+		}
+		measured := make(map[*cluster][]figures)
+		for run := range *runs {
+			order := []*cluster{plain, secure}
+			if run%2 == 1 {
+				slices.Reverse(order)
+			}
+			for _, c := range order {
+				measured[c] = append(measured[c], c.load(writers[c], kind.window))
+			}
+		}
+		for i, what := range []string{"writes/s", "ms", "µs of CPU per write"} {
+			p, s := column(measured[plain], i), column(measured[secure], i)
+			t.Logf("%-11s %-20s plain %9.2f  TLS %9.2f  TLS/plain %.2f  %.2f %.2f", kind.name, what, median(p), median(s), median(s)/median(p), p, s)
+		}
+		for _, all := range writers {
+			for _, w := range all {
+				_ = w.Close()
+			}
+		}
+	}
+}
+
+// follower is a server that does not lead.
+func (c *cluster) follower() int {
+	c.t.Helper()
+	return c.leader()%3 + 1
+}
+
+// TestMeasureLoneWrites prints how long a lone write through a follower takes in
+// an ensemble that has nothing else to do, zkgo's beside ZooKeeper's at the same
+// time, and the processor time that the servers use meanwhile.
+func TestMeasureLoneWrites(t *testing.T) {
+	measuring(t)
+	oracle.Need(t)
+	ours, theirs := newCluster(t, 3, superDigest), newCluster(t, 3, superDigest)
+	theirs.real = true
+	clusters := []*cluster{ours, theirs}
+	var writers []*writer
+	for _, c := range clusters {
+		c.form(1, 2, 3)
+		w := c.writer(c.follower(), "lone")
+		if _, err := w.write(1, time.Now().Add(2*time.Second)); err != nil { // warms up
+			t.Fatal(err)
+		}
+		writers = append(writers, w)
+	}
+	cpu, took := []time.Duration{ours.cpu(), theirs.cpu()}, make([][]time.Duration, 2)
+	for begin := time.Now(); time.Since(begin) < *idlesFor; {
+		for i, w := range writers {
+			time.Sleep(time.Duration(500+rand.IntN(500)) * time.Millisecond) // 1 to 2 s for each
+			start := time.Now()
+			if _, err := w.Do(proto.OpSetData, &w.set); err != nil {
+				t.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(start))
+		}
+	}
+	for i, c := range clusters {
+		slices.Sort(took[i])
+		n := len(took[i])
+		t.Logf("%-9s %d writes: p50 %.2f ms, p90 %.2f ms, max %.2f ms; CPU of three servers in %v: %v", []string{"zkgo", "ZooKeeper"}[i], n,
+			ms(took[i][n/2]), ms(took[i][n*9/10]), ms(took[i][n-1]), *idlesFor, c.cpu()-cpu[i])
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
