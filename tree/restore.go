@@ -25,7 +25,7 @@ func (t *Tree) replace(load func() error) error {
 		t.snaps[0].drop(errReplaced)
 	}
 	t.reset()
-	t.result, t.undo, t.aclBuf = Result{}, journal{}, nil // they keep old nodes alive
+	t.result, t.undo, t.aclBuf, t.recalled = Result{}, journal{}, nil, nil // they keep old nodes alive
 	err := load()
 	if err != nil {
 		t.reset()

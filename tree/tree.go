@@ -32,6 +32,8 @@ type Tree struct {
 	snaps []*Snapshot // those that still need images
 	undo  journal     // of the multi that is running
 
+	recalled *recalled // what the last Recall has filled; nil before
+
 	result    Result
 	name      []byte      // scratch: a path with its sequence number
 	statsName []byte      // scratch: the path of a stats node

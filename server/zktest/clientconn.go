@@ -99,12 +99,17 @@ func (c *clientConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn. The client of a server that stands still hears of
+// it when that goes on.
 func (c *clientConn) Close() error {
+	later := false
 	c.once.Do(func() {
 		close(c.done)
-		c.gate.forget(c)
+		later = c.gate.forget(c)
 	})
+	if later || c.gate.closesLater(c) {
+		return nil
+	}
 	return c.Conn.Close()
 }
 

@@ -24,8 +24,7 @@ type Cluster struct {
 	net     *peer.Memory
 	servers []*Server // by id − 1
 
-	closing []chan error // of a killed server, until it has ended
-	over    sync.Once
+	over sync.Once
 
 	mu     sync.Mutex
 	group  []int  // which side of a partition each server is on
@@ -38,7 +37,7 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
 	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: peer.NewMemory(),
-		group: make([]int, n), paused: make([]bool, n), closing: make([]chan error, n)}
+		group: make([]int, n), paused: make([]bool, n)}
 	var members []raftfsm.Member
 	for id := 1; id <= n; id++ {
 		members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})
@@ -94,24 +93,11 @@ func (c *Cluster) Close() {
 			c.net.Kill(host(s.id))
 		}
 		var wg sync.WaitGroup
-		for i, s := range c.servers {
+		for _, s := range c.servers {
 			wg.Go(s.Close)
-			c.awaitKilled(i)
 		}
 		wg.Wait()
 	})
-}
-
-// awaitKilled waits until a killed server has ended, if there is one. How it
-// ended is told, but is no failure: it was cut off from the others.
-func (c *Cluster) awaitKilled(i int) {
-	if c.closing[i] == nil {
-		return
-	}
-	if err := <-c.closing[i]; err != nil {
-		c.logs.say("%s ended with: %v", c.servers[i].name, err)
-	}
-	c.closing[i] = nil
 }
 
 // Servers returns the members in the order of their ids, also those that do not

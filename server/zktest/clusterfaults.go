@@ -77,82 +77,35 @@ func (c *Cluster) isPaused(i int) bool {
 	return c.paused[i]
 }
 
-// Pause makes a server stand still, as SIGSTOP does as far as others can see:
-// no server and no client hears from it, and connections to it stay open.
+// Pause is [Server.Pause] of a member.
 func (c *Cluster) Pause(id int) {
 	c.t.Helper()
-	s := c.Server(id)
-	c.logs.say("%s stands still", s.name)
-	c.setPaused(id, true)
-	s.gate.set(&s.gate.paused, true)
-	for _, conn := range s.gate.ofSession(0) {
-		conn.hang()
-	}
-	c.links()
+	c.Server(id).Pause()
 }
 
 // Resume ends Pause.
 func (c *Cluster) Resume(id int) {
 	c.t.Helper()
-	s := c.Server(id)
-	c.logs.say("%s goes on", s.name)
-	c.setPaused(id, false)
-	s.gate.set(&s.gate.paused, false)
-	for _, conn := range s.gate.ofSession(0) {
-		conn.release()
-	}
-	c.links()
+	c.Server(id).Resume()
 }
 
-// Kill ends a server as kill -9 does: the others and its clients hear nothing
-// more, and its port refuses clients. Alone, it still executes what it has read.
+// Kill is [Server.Kill] of a member.
 func (c *Cluster) Kill(id int) {
 	c.t.Helper()
-	s := c.Server(id)
-	s.mu.Lock()
-	was := s.up
-	s.up = false
-	s.mu.Unlock()
-	if !was {
-		c.t.Fatalf("zktest: Kill: %s does not run", s.name)
-	}
-	c.logs.say("%s is killed", s.name)
-	c.net.Kill(host(id))
-	srv := s.Server()
-	list := s.gate.ofSession(0)
-	for _, conn := range list {
-		_ = conn.Close()
-	}
-	closed := make(chan error, 1)
-	c.closing[id-1] = closed
-	go func() { // it may wait for others that it cannot reach any more
-		closed <- srv.Close()
-		close(closed)
-	}()
+	c.Server(id).Kill()
 }
 
-// Restart starts a server that was killed, at the same address, and waits until
-// it serves and votes. With OnDisk it has its data; otherwise it comes as a server does
-// whose disk was replaced, which takes a majority of the others to let it in.
+// Restart is [Server.Restart] of a member: it waits until that one serves and
+// votes.
 func (c *Cluster) Restart(id int) {
 	c.t.Helper()
-	c.Start(id)
-	c.WaitServing()
+	c.Server(id).Restart()
 }
 
 // Start is Restart without the wait, for when the server cannot serve yet.
 func (c *Cluster) Start(id int) {
 	c.t.Helper()
-	s := c.Server(id)
-	if c.closing[id-1] == nil {
-		c.t.Fatalf("zktest: %s was not killed", s.name)
-	}
-	c.awaitKilled(id - 1)
-	c.logs.say("%s is started again", s.name)
-	if err := s.start(); err != nil {
-		c.t.Fatalf("zktest: restart of %s: %v", s.name, err)
-	}
-	c.links()
+	c.Server(id).Start()
 }
 
 // Advance moves the clock of all servers, as Server.Advance does. The clients of

@@ -20,7 +20,8 @@ type gate struct {
 	mu       sync.Mutex
 	conns    map[string]*clientConn // by the client's address
 	refusing bool                   // new connections are closed
-	paused   bool                   // new connections hang
+	paused   bool                   // the server stands still: new connections hang,
+	ended    map[*clientConn]bool   // and those that it has closed are still open
 	faults   []*Fault
 	counts   map[Request]int
 }
@@ -46,12 +47,46 @@ func (g *gate) Accept(nc net.Conn) net.Conn {
 	return c.asConn()
 }
 
-// forget is told of every connection that the server has closed.
-func (g *gate) forget(c *clientConn) {
+// forget is told of every connection that the server has closed, and reports
+// whether its client may not see that yet.
+func (g *gate) forget(c *clientConn) (later bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conns[c.key] == c {
 		delete(g.conns, c.key)
+	}
+	if g.paused {
+		g.ended[c] = true
+	}
+	return g.paused
+}
+
+// closesLater reports whether c is one that forget has put off.
+func (g *gate) closesLater(c *clientConn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended[c]
+}
+
+// pause has every connection hang, or go on.
+func (g *gate) pause(on bool) {
+	g.mu.Lock()
+	if on && g.paused {
+		g.mu.Unlock()
+		return
+	}
+	was := g.ended
+	g.paused, g.ended = on, make(map[*clientConn]bool)
+	g.mu.Unlock()
+	for c := range was {
+		_ = c.Conn.Close()
+	}
+	for _, c := range g.ofSession(0) {
+		if on {
+			c.hang()
+		} else {
+			c.release()
+		}
 	}
 }
 

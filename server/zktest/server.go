@@ -7,10 +7,12 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server"
 )
@@ -24,7 +26,9 @@ type Server struct {
 	clock   *clock
 	logs    *logs
 	gate    *gate
-	dir     string // "": in memory
+	dir     string                    // "": in memory
+	disk    *faultyDisk               // nil in memory
+	stopped atomic.Pointer[time.Time] // when the clock was stopped; nil: it goes
 	members []raftfsm.Member
 	network peer.Network // nil alone
 	cluster *Cluster     // nil alone
@@ -34,6 +38,7 @@ type Server struct {
 	over     bool // Close was called
 	listener net.Listener
 	wg       sync.WaitGroup // accept
+	closing  chan error     // of a server that was killed, until it has ended; the test's goroutine's
 }
 
 // Run starts a server for the length of a test, a subtest or a benchmark. It
@@ -66,7 +71,7 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 		l.say(name+": "+format, args...)
 	})
 	if o.onDisk {
-		s.dir = filepath.Join(t.TempDir(), name)
+		s.dir, s.disk = filepath.Join(t.TempDir(), name), &faultyDisk{FS: disk.OS{}}
 	}
 	return s
 }
@@ -79,7 +84,10 @@ func (s *Server) start() error {
 	}
 	cfg.ID, cfg.Members, cfg.Network = uint64(s.id), s.members, s.network
 	cfg.Memory, cfg.DataDir, cfg.LogDir = s.dir == "", s.dir, s.dir
-	cfg.Now, cfg.Logger, cfg.Interceptor = s.clock.now, s.logs.logger(s.name), s.gate
+	if s.disk != nil {
+		cfg.FS = s.disk
+	}
+	cfg.Now, cfg.Logger, cfg.Interceptor = s.now, s.logs.logger(s.name), s.gate
 	srv, err := server.Start(context.Background(), cfg)
 	if err != nil {
 		return err
@@ -180,8 +188,10 @@ func (s *Server) Close() {
 		_ = l.Close()
 	}
 	s.wg.Wait()
+	s.standStill(false) // who stands still cannot end
+	s.awaitKilled()
 	if srv := s.Server(); srv != nil && was {
-		if err := srv.Close(); err != nil {
+		if err := srv.Close(); err != nil && !s.disk.hasFailed() {
 			s.t.Errorf("zktest: close: %v", err)
 		}
 	}

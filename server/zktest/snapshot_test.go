@@ -50,6 +50,64 @@ func TestSnapshotAndReset(t *testing.T) {
 	}
 }
 
+// On disk what was gone back to outlives the server.
+func TestResetOnDisk(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t, zktest.OnDisk())
+	zs.Seed(map[string]string{"/a/b": "1", "/a/c": "2"})
+	snap := zs.Snapshot()
+	for range 2 {
+		zs.Delete("/a")
+		zs.Set("/new", "3")
+		zs.Reset(snap)
+		zs.Set("/after", "4")
+		zs.Kill()
+		zs.Restart()
+		if zs.Exists("/new") || zs.Get("/a/b") != "1" || zs.Get("/after") != "4" {
+			t.Fatalf("after a restart:\n%s", zs.Dump())
+		}
+	}
+}
+
+// In a cluster all members go back, also one that is away.
+func TestResetOfACluster(t *testing.T) {
+	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
+		zs := cl.Follower()
+		zs.Seed(map[string]string{"/a/b": "1", "/a/c": "2", "/q": ""})
+		zs.Set("/a", "top")
+		c := rawConnect(t, zs)
+		c.create("/mine", proto.ModeEphemeral)
+		before := zs.Stat("/a")
+		snap := zs.Snapshot()
+		for range 2 {
+			for range 5 {
+				c.create("/q/n-", proto.ModePersistentSequential)
+			}
+			zs.Set("/a/b", "other")
+			zs.Delete("/a/c")
+			zs.Set("/new/deep", "3")
+			away := cl.Follower()
+			cl.Partition([]int{away.ID()})
+			lead := cl.Leader()
+			lead.Reset(snap)
+			cl.Heal()
+			cl.WaitServing()
+			for _, s := range cl.Servers() {
+				s.WaitGone("/new")
+				st := s.Stat("/a")
+				if s.Get("/a/b") != "1" || s.Get("/a/c") != "2" || s.Exists("/mine") || len(s.Children("/q")) > 0 || st.Version != before.Version || s.Get("/a") != "top" {
+					t.Fatalf("server %d, %+v was %+v:\n%s", s.ID(), st, before, s.Dump())
+				}
+			}
+			c = rawConnect(t, cl.Leader())
+			c.create("/q/n-", proto.ModePersistentSequential)
+			if got := cl.Leader().Children("/q"); len(got) != 1 || got[0] != "n-0000000000" {
+				t.Errorf("the sequence goes on with %v", got)
+			}
+		}
+	})
+}
+
 func BenchmarkReset1000(b *testing.B) {
 	zs := zktest.Run(b)
 	nodes := make(map[string]string)

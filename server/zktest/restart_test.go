@@ -1,0 +1,94 @@
+package zktest_test
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// A server on disk comes back with its data, its sessions and its address.
+func TestKillAndRestartAlone(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t, zktest.OnDisk())
+	addr := zs.Addrs()[0]
+	c, events := dial(t, zs.Addrs(), net.DialTimeout)
+	create(t, c, "/mine", "1", zk.FlagEphemeral)
+	id := c.SessionID()
+	zs.Kill()
+	awaitState(t, events, zk.StateDisconnected)
+	if _, err := zs.Dial(); err == nil {
+		t.Error("a dead server takes clients")
+	}
+	zs.Restart()
+	awaitState(t, events, zk.StateHasSession)
+	if zs.Get("/mine") != "1" || c.SessionID() != id || zs.Addrs()[0] != addr {
+		t.Error("not what it was")
+	}
+}
+
+func TestRestartInMemoryIsEmpty(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	zs.Set("/a", "1")
+	zs.Kill()
+	zs.Restart()
+	if zs.Exists("/a") {
+		t.Error("where has it kept that?")
+	}
+	rawConnect(t, zs).create("/b", proto.ModePersistent)
+}
+
+// While a server stands still nothing is answered, nothing expires and nothing
+// is written; all of it waits.
+func TestPauseAlone(t *testing.T) {
+	for name, opts := range map[string][]zktest.Option{"memory": nil, "disk": {zktest.OnDisk()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				zs := zktest.Run(t, opts...)
+				c := rawConnect(t, zs)
+				c.create("/mine", proto.ModeEphemeral)
+				zs.Pause()
+				answered := make(chan error, 1)
+				go func() {
+					code, err := c.call(proto.OpCreate, &proto.CreateRequest{Path: "/late", ACL: proto.OpenACL()})
+					if err == nil {
+						err = code.Err()
+					}
+					answered <- err
+				}()
+				time.Sleep(10 * time.Minute)
+				if len(answered) > 0 || zs.Exists("/late") || !zs.Exists("/mine") {
+					t.Errorf("a server that stands still works:\n%s", zs.Dump())
+				}
+				zs.Resume()
+				if err := <-answered; err != nil {
+					t.Log("the session of a client that was not heard: ", err) // either may come first
+				}
+			})
+		})
+	}
+}
+
+// A member that stood still takes up where the others are.
+func TestPauseOnDisk(t *testing.T) {
+	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
+		old := cl.Leader()
+		cl.Pause(old.ID())
+		old.Wait("another leader", func() bool { return cl.Leader() != old })
+		cl.Leader().Set("/a", "1")
+		time.Sleep(time.Minute)
+		cl.Resume(old.ID())
+		cl.WaitServing()
+		old.WaitExists("/a")
+		cl.Pause(old.ID())
+		old.Kill() // also who stands still can die
+		old.Restart()
+	}, zktest.OnDisk())
+}
