@@ -1,6 +1,12 @@
 package raftfsm
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
 
 // TestCommandsOfAnEarlierStart: what this server sent before it was started
 // anew has numbers that are used again. Applying it answers nobody.
@@ -22,4 +28,69 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 			t.Errorf("a command of this start: %t; somebody is answered: %t", own, waited)
 		}
 	}
+}
+
+// TestKilledOriginAnswersNobody kills a server with a hundred commands on their
+// way and starts it anew, again and again. Its clients propose before it has
+// read its log, so that the commands of all its earlier lives, whose numbers are
+// used again, are executed while those wait: each of them gets its own answer.
+func TestKilledOriginAnswersNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		lead, _ := c.leader()
+		id := lead%3 + 1
+		s := c.rigs[id].attach(time.Hour)
+		answered, replayed := 0, 0
+		for round := range 20 {
+			r := c.rigs[id]
+			for i := range 100 {
+				r.send(create(s, fmt.Sprintf("/on-its-way-%d-%d", round, i), 0))
+			}
+			if round%2 == 0 { // some of it gets to the leader, or all
+				time.Sleep(time.Millisecond)
+			}
+			c.kill(id)
+			r = c.start(id)
+			lost := r.lostCount()
+			waiting := make(map[string]chan outcome)
+			for i := range 50 {
+				path := fmt.Sprintf("/new-%d-%d", round, i)
+				waiting[path] = r.send(create(s, path, 0))
+			}
+			r.awaitServed()
+			c.eventually("an answer to everything", func() bool {
+				if r.lostCount() != lost {
+					return true // the leader has changed: they are given up
+				}
+				for _, ch := range waiting {
+					if len(ch) == 0 {
+						return false
+					}
+				}
+				return true
+			})
+			for path, ch := range waiting {
+				if len(ch) == 0 {
+					continue
+				}
+				answered++
+				if o := <-ch; o.path != path || o.code != proto.Ok {
+					t.Fatalf("round %d: the answer to the create of %s is %v %s", round, path, o.code, o.path)
+				}
+			}
+			r.note(func() {
+				for _, o := range r.applied {
+					if o.session == s.ID && !o.waited {
+						replayed++
+					}
+				}
+			})
+		}
+		t.Logf("%d commands were answered; %d of earlier lives were executed beside them", answered, replayed)
+		if answered < 500 || replayed < 1000 {
+			t.Error("too little happened: this shows nothing")
+		}
+		c.settled()
+	})
 }

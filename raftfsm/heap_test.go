@@ -1,0 +1,115 @@
+package raftfsm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// forgetful is a recorder that keeps nothing.
+type forgetful struct{ *recorder }
+
+// Applied implements Handler.
+func (f forgetful) Applied(a *Applied) {
+	f.recorder.Applied(a)
+	f.recorder.note(func() { f.recorder.applied = nil })
+}
+
+// TestHeapIsBounded: what the log, its batches and its cache hold on the heap has
+// bounds, however large proposals are and however many come. What stays of an
+// entry is what the tree keeps of it. It has the process to itself, since it
+// looks at the heap.
+func TestHeapIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes some hundred megabytes; not with -short")
+	}
+	const mega = 1 << 20
+	begin := func(t *testing.T) (*rig, func(Command)) {
+		quiet := newRecorder()
+		cfg := diskConfig(t, "")
+		cfg.Handler = forgetful{quiet}
+		r := start(t, cfg)
+		r.recorder = quiet
+		return r, func(c Command) {
+			t.Helper()
+			if o := r.do(c); o.code != proto.Ok {
+				t.Fatalf("%v: %v", c.Op, o.code)
+			}
+		}
+	}
+	remove := func(path string) proto.Record { return &proto.DeleteRequest{Path: path, Version: -1} }
+	withData := func(path string, data []byte) proto.Record {
+		return &proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL()}
+	}
+	grown := func(t *testing.T, before, limit int, what string) {
+		t.Helper()
+		n := heap() - before
+		t.Logf("%s: %.1f MiB of %d", what, float64(n)/mega, limit/mega)
+		if n > limit {
+			t.Errorf("%s takes %d MiB of the heap, more than %d", what, n/mega, limit/mega)
+		}
+	}
+
+	t.Run("small beside large", func(t *testing.T) {
+		r, do := begin(t)
+		s := r.attach(1e13)
+		before := heap()
+		const rounds = 64
+		large := bytes.Repeat([]byte("x"), 400<<10)
+		for i := range rounds {
+			do(write(s, proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
+				{Op: proto.OpCreate, Req: withData(fmt.Sprintf("/large-%d", i), large)},
+				{Op: proto.OpCreate, Req: withData(fmt.Sprintf("/small-%d", i), []byte("x"))},
+			}}))
+			do(write(s, proto.OpDelete, remove(fmt.Sprintf("/large-%d", i))))
+		}
+		r.compact()
+		grown(t, before, 8*mega, fmt.Sprintf("what is left of %d entries of which a few bytes are kept", rounds))
+		r.close()
+	})
+
+	t.Run("full batches", func(t *testing.T) {
+		r, do := begin(t)
+		s := r.attach(1e13)
+		do(create(s, "/n", 0))
+		before := heap()
+		const creates = 100_000
+		for i := range creates {
+			cmd := create(s, fmt.Sprintf("/n/%d", i), 0)
+			if err := r.Propose(&cmd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(Command{Kind: KindSync})
+		r.compact()
+		grown(t, before, creates*500, fmt.Sprintf("%d znodes created in full batches", creates))
+		r.close()
+	})
+
+	t.Run("one enormous proposal", func(t *testing.T) {
+		r, do := begin(t)
+		s := r.attach(1e13)
+		before := heap()
+		do(write(s, proto.OpCreate2, withData("/a", make([]byte, 32*mega))))
+		do(write(s, proto.OpDelete, remove("/a")))
+		do(create(s, "/b", 0)) // room that is used again holds the newest of its kind
+		r.compact()
+		grown(t, before, 8*mega, "what is left of a proposal of 32 MiB")
+		r.close()
+	})
+
+	t.Run("many large proposals", func(t *testing.T) {
+		r, do := begin(t)
+		s := r.attach(1e13)
+		do(create(s, "/a", 0))
+		before := heap()
+		data := make([]byte, mega)
+		for range 128 {
+			do(set(s, "/a", data))
+		}
+		grown(t, before, 80*mega, "128 proposals of a megabyte in the log")
+		r.close()
+	})
+}
