@@ -44,6 +44,11 @@ const (
 	maxUnacked = 64
 )
 
+// syncLimit is how old the newest contact of a server that serves may be.
+func (e *ensemble) syncLimit() time.Duration {
+	return time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
+}
+
 func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
 
 // heard collects the sessions that this server heard from, those of earlier
@@ -244,8 +249,7 @@ func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest boo
 	if applied >= e.due {
 		e.due, e.dueSince = index, now
 	}
-	limit := time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
-	if at.After(e.contact) && now.Sub(e.dueSince) < limit {
+	if at.After(e.contact) && now.Sub(e.dueSince) < e.syncLimit() {
 		e.contact = at
 	}
 	if newest {
@@ -291,6 +295,8 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	e.following.Store(t.incarnation)
 	old := e.n.Status()
 	s := e.n.statusNow(false, "")
+	// What was acknowledged may be as old as the wire that brought it.
+	caughtUp = caughtUp && !e.outside() && time.Since(e.confirmed()) < e.syncLimit()
 	s.Role, s.Leader, s.Serving = Follower, t.server, caughtUp
 	if e.isObserver() {
 		s.Role = Observer
@@ -313,6 +319,34 @@ func (e *ensemble) publishLooking(reason string) {
 	e.n.setStatus(e.n.statusNow(false, reason))
 }
 
+// leaveOff publishes that this server follows nobody any more, which it may not
+// learn by the end of a connection: it is cut off from everybody, or it was
+// removed. It serves again when a report is acknowledged.
+func (e *ensemble) leaveOff() {
+	if e.adrift() == "" {
+		return
+	}
+	e.n.do(func() {
+		if reason := e.adrift(); reason != "" {
+			e.publishLooking(reason)
+		}
+	})
+}
+
+// adrift is why a server that takes itself for one that follows does not, empty
+// if it does.
+func (e *ensemble) adrift() string {
+	switch {
+	case e.leadNow() != nil || !e.n.Status().Serving:
+		return ""
+	case e.outside():
+		return "this server is no member of the ensemble any more"
+	case time.Since(e.confirmed()) >= e.syncLimit():
+		return fmt.Sprintf("no word from the leader for %v", e.syncLimit())
+	}
+	return ""
+}
+
 // isObserver says whether this server has no vote.
 func (e *ensemble) isObserver() bool {
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
@@ -324,7 +358,7 @@ func (e *ensemble) isObserver() bool {
 }
 
 // acceptLiveness takes the reports of a follower while this server leads.
-func (e *ensemble) acceptLiveness(conn net.Conn, _ peer.Identity) {
+func (e *ensemble) acceptLiveness(conn net.Conn, from peer.Identity) {
 	defer conn.Close()
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
@@ -346,7 +380,7 @@ func (e *ensemble) acceptLiveness(conn net.Conn, _ peer.Identity) {
 		defer cancel()
 		e.acknowledge(ctx, conn, acks)
 	}()
-	e.readReports(ctx, conn, l, acks)
+	e.readReports(ctx, conn, l, raft.ServerID(from.ServerID), acks)
 	cancel()
 	<-acked
 }
@@ -357,13 +391,18 @@ type pendingAck struct {
 	came       moment // when it came in
 }
 
-func (e *ensemble) readReports(ctx context.Context, conn net.Conn, l *leading, acks chan<- pendingAck) {
+// readReports reads reports until the connection ends, or the server that they
+// come from is no member any more: it is to notice that.
+func (e *ensemble) readReports(ctx context.Context, conn net.Conn, l *leading, from raft.ServerID, acks chan<- pendingAck) {
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64
 	first := true
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return
+		}
+		if !e.inRaft(from) {
 			return
 		}
 		count := binary.BigEndian.Uint32(head[8:])

@@ -179,13 +179,15 @@ func (e *ensemble) replicated() *membership {
 	return m
 }
 
-// reconcileLoop works while this server leads.
+// reconcileLoop works while this server leads; while it follows it sees whether
+// there is still somebody to follow.
 func (e *ensemble) reconcileLoop() {
 	var known uint64 // version of the membership at the last look
 	var since farewells
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
 	for {
+		e.leaveOff()
 		if m := e.replicated(); m != nil {
 			if m.version != known {
 				known = m.version
@@ -455,9 +457,12 @@ func (e *ensemble) lookoutLoop() {
 }
 
 // outside says whether Raft's configuration lacks this server.
-func (e *ensemble) outside() bool {
-	return !slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
-		func(s raft.Server) bool { return s.ID == e.n.identity.RaftID })
+func (e *ensemble) outside() bool { return !e.inRaft(e.n.identity.RaftID) }
+
+// inRaft says whether Raft's configuration has a server, with a vote or without.
+func (e *ensemble) inRaft(id raft.ServerID) bool {
+	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
+		func(s raft.Server) bool { return s.ID == id })
 }
 
 // configured implements others.

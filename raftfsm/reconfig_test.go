@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -376,6 +377,113 @@ func TestComesBackWithoutHavingLeft(t *testing.T) {
 		c.rigs[1].awaitServed()
 		c.settled()
 	})
+}
+
+// TestCutOffServerSaysSo: a server that is cut off without its connections ending
+// does not say that it serves for longer than syncLimit, whether it has been
+// removed meanwhile or not; one that is back says that it does.
+func TestCutOffServerSaysSo(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("removed=%t", removed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				c := newCluster(t, 3)
+				c.startAll()
+				cut := c.rigs[1]
+				others := []string{hostOf(2), hostOf(3)}
+				limit := time.Duration(cut.cfg.SyncLimit) * cut.cfg.TickTime
+				c.net.Partition([]string{hostOf(1)}, others)
+				time.Sleep(limit - cut.others.(*ensemble).reportInterval() - 100*time.Millisecond)
+				if s := cut.Status(); !s.Serving {
+					t.Errorf("it does not wait for its leader: %+v", s)
+				}
+				if removed {
+					r := c.rigs[2]
+					s := r.attach(time.Minute)
+					if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, "", "1", "", -1) }); o.code != proto.Ok {
+						t.Fatalf("%+v", o)
+					}
+					c.awaitIDs("2,3 voting 2,3 others ")
+				}
+				time.Sleep(limit)
+				for range 100 {
+					if s := cut.Status(); s.Serving || s.Role != Looking || s.Reason == "" {
+						t.Fatalf("cut off for more than %v: %+v", limit, s)
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				c.net.Rejoin([]string{hostOf(1)}, others)
+				if removed {
+					c.neverServed(1)
+					return
+				}
+				cut.awaitServed()
+				c.settled()
+			})
+		})
+	}
+}
+
+// TestReconfigHoldsUpNobodyElse: while a server that joins does not catch up, its
+// disk being stuck, a reconfig waits, and whoever asked for it, for as long as
+// the leader has patience. Everybody else goes on, on the same server too; another reconfig is
+// told at once that one is under way, and the server can be stopped.
+func TestReconfigHoldsUpNobodyElse(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stopped=%t", stop), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				c := newCluster(t, 3).onDisk()
+				c.startAll()
+				stuck := &stalling{FS: disk.OS{}}
+				c.start(4, func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })
+				time.Sleep(time.Second) // until the leader knows of it
+				const pause = 2 * time.Minute
+				stuck.slow(pause)
+				defer func() { // nor does it stop before
+					stuck.slow(0)
+					time.Sleep(pause)
+				}()
+				r := c.rigs[1]
+				s, other := r.attach(time.Hour), r.attach(time.Hour)
+				answer, returned := make(chan outcome, 1), make(chan error, 1)
+				begin := time.Now()
+				go func() {
+					cmd := reconfigure(s, serverLine(4), "", "", -1)
+					cmd.Waiter = answer
+					returned <- r.Propose(&cmd)
+				}()
+				time.Sleep(time.Second)
+				for i := range 10 {
+					asked := time.Now()
+					if o := r.do(create(other, fmt.Sprintf("/beside-%d", i), 0)); o.code != proto.Ok || time.Since(asked) > time.Second {
+						t.Errorf("a write beside it: %v after %v", o.code, time.Since(asked))
+					}
+				}
+				asked := time.Now()
+				if o := r.do(reconfigure(other, "", "2", "", -1)); o.code != proto.ErrReconfigInProgress || time.Since(asked) > time.Second {
+					t.Errorf("another reconfig: %v after %v", o.code, time.Since(asked))
+				}
+				if stop {
+					asked := time.Now()
+					c.stop(1)
+					if d := time.Since(asked); d > 3*time.Second {
+						t.Errorf("the server took %v to stop", d)
+					}
+					if err := <-returned; err == nil {
+						t.Error("a server that was stopped has proposed the reconfig")
+					}
+					return
+				}
+				o := r.get(answer)
+				if d := time.Since(begin); o.code != proto.ErrNewConfigNoQuorum || d > driveTimeout+time.Second {
+					t.Errorf("%v after %v", o.code, d)
+				}
+				if err := <-returned; err != nil {
+					t.Error(err)
+				}
+				c.awaitIDs("1,2,3 voting 1,2,3 others ")
+			})
+		})
+	}
 }
 
 // steps is a log that counts the changes of Raft's configuration.
