@@ -29,6 +29,8 @@
 //   - Nobody enters while the znode of one before him who excludes him, and has not
 //     told that he is out, is still there. So a holder who was killed keeps his lock for as long as
 //     his session lasts, and one who was stopped loses it then and not before.
+//   - Nobody of Go's enters by a znode that is not his session's, though it has the name
+//     of his: while he waits, his znode is replaced by another session's.
 //   - The fenced register takes no write from one whom another has followed, and
 //     every write that it takes adds one: no write is lost. The same goes for the
 //     znode, whose value has to be its version.
@@ -37,7 +39,7 @@
 //     writes to the plain register as if nothing had happened, and destroys what the
 //     other has written. That must be seen to happen.
 //
-// A run is void, and fails, if a promised kill or stop did not happen or had no
+// A run is void, and fails, if a promised kill, stop or theft did not happen or had no
 // effect, or if fewer locks than promised were acquired, in all or in one language.
 //
 // It imports the client and its recipes in the Go worker; the servers are processes.

@@ -85,7 +85,7 @@ func (w *worker) ask(words ...any) []string {
 // acquire waits for the lock of the next turn.
 func (w *worker) acquire(ctx context.Context) (*lock.Lease, string, error) {
 	w.turns++
-	var options []lock.Option
+	options := []lock.Option{lock.WithData([]byte(w.lang))}
 	if strings.HasPrefix(w.kind, "kazoo") {
 		options = append(options, lock.WithKazooLayout())
 	}
@@ -99,7 +99,7 @@ func (w *worker) acquire(ctx context.Context) (*lock.Lease, string, error) {
 		l, err := m.Read(ctx)
 		return l, "read", err
 	case "semaphore":
-		l, err := lock.NewSemaphore(w.conn, w.path, leases).Acquire(ctx)
+		l, err := lock.NewSemaphore(w.conn, w.path, leases, options...).Acquire(ctx)
 		return l, "lease", err
 	}
 	l, err := lock.NewMutex(w.conn, w.path, options...).Acquire(ctx)

@@ -67,6 +67,7 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 	}
 	faults := 0
 	for range *rounds {
+		r.steal(mutex)
 		for _, lang := range languages {
 			r.pause(mutex, lang)
 			r.crash(faults%2 == 0)
