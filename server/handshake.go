@@ -44,7 +44,7 @@ func (c *conn) handshake() bool {
 	if req.Decode(&r); r.Err() != nil {
 		return false
 	}
-	if !c.connect(&req) {
+	if !c.interceptConnect(&req, frame) {
 		return false
 	}
 	c.heard.Store(true)

@@ -14,9 +14,11 @@ type Interceptor interface {
 	// Accept is given every new connection and returns the one by which the
 	// server is to talk to that client; nil turns the client away.
 	Accept(nc net.Conn) net.Conn
-	// Request is called for every request of a session but the handshake, in
-	// the client's order and before anything is done about it. While it has not
-	// returned, nothing more of that client is read.
+	// Request is called for every request of a client, in its order and before
+	// anything is done about it. While it has not returned, nothing more of that
+	// client is read. The handshake comes as proto.OpCreateSession with the
+	// session that the client wants to go on with, 0 for none. It knows of one
+	// code only, ErrSessionExpired; with any other one the connection is closed.
 	Request(r Request) Verdict
 	// Live is given the sessions that the server is about to report as alive,
 	// and returns those that it shall report.
@@ -57,6 +59,30 @@ func (c *conn) intercept(w *work, h proto.RequestHeader, body []byte) bool {
 		return c.read(w, h, body, v.Code)
 	}
 	return c.execute(w, h, body)
+}
+
+// interceptConnect asks the Interceptor about a handshake and does as it says.
+func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
+	ic := c.s.cfg.Interceptor
+	if ic == nil {
+		return c.connect(req)
+	}
+	v := ic.Request(Request{Session: req.SessionID, Addr: c.nc.RemoteAddr(), Op: proto.OpCreateSession, Body: frame})
+	switch {
+	case v.Drop:
+		return false
+	case v.Lose:
+		c.mu.Lock()
+		c.writing = true // by nobody: the answer stays here
+		c.mu.Unlock()
+		c.connect(req)
+		return false
+	case v.Code == proto.ErrSessionExpired:
+		return c.sessionExpired(c.s.getWork(c), req.HasReadOnly)
+	case v.Code != proto.Ok:
+		return false
+	}
+	return c.connect(req)
 }
 
 // executeUnanswered executes a request and waits until that has been done, with

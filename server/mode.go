@@ -22,6 +22,7 @@ type modes struct {
 	now     mode
 	status  raftfsm.Status
 	touch   bool          // the ensemble has confirmed this server lately
+	forced  bool          // read-only mode, whatever the ensemble says
 	changed chan struct{} // closed by the next change
 	since   time.Time     // of notServing
 	role    time.Time     // since when status.Role
@@ -45,6 +46,8 @@ func (s *Server) changeMode(change func(*modes)) {
 	change(m)
 	mute := s.cfg.LeaderNoClients && m.status.Role == raftfsm.Leader
 	switch {
+	case m.forced:
+		m.set(readOnly)
 	case m.status.Serving && m.touch && !mute:
 		m.set(serving)
 	case m.now == serving:

@@ -27,9 +27,28 @@ func (s *Server) enterReadOnly() {
 			m.set(readOnly)
 		}
 	})
-	if !due {
-		return
+	if due {
+		s.leaveToOthers()
 	}
+}
+
+// ForceReadOnly puts the server into read-only mode as if it had lost its
+// ensemble, also one that stands alone, or ends that. It is for tests.
+func (s *Server) ForceReadOnly(on bool) {
+	s.changeMode(func(m *modes) {
+		if m.forced && !on {
+			m.since = s.cfg.Now()
+			m.set(notServing) // until what the ensemble says is looked at
+		}
+		m.forced = on
+	})
+	if on {
+		s.leaveToOthers()
+	}
+}
+
+// leaveToOthers sends the clients with a session of the ensemble away.
+func (s *Server) leaveToOthers() {
 	s.eachConn(func(c *conn) {
 		c.mu.Lock()
 		global := c.sid != 0 && !c.local

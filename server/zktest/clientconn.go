@@ -14,8 +14,11 @@ type clientConn struct {
 	done chan struct{}
 	once sync.Once
 
+	frames frames // what the server says
+
 	mu   sync.Mutex
 	hung chan struct{} // closed by release; nil: the connection works
+	slow slowness
 }
 
 // direct is what a connection inside the process can do besides.
@@ -88,11 +91,18 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	if hung := c.await(); hung != nil {
 		return 0, hung
 	}
+	if n > 0 && !c.dawdle(n) {
+		return 0, net.ErrClosed
+	}
 	return n, err
 }
 
 // Write implements net.Conn. While c hangs it waits, as on a full socket.
 func (c *clientConn) Write(b []byte) (int, error) {
+	c.gate.tape.said(c, b)
+	if !c.dawdle(len(b)) {
+		return 0, net.ErrClosed
+	}
 	if err := c.await(); err != nil {
 		return 0, err
 	}
@@ -105,6 +115,7 @@ func (c *clientConn) Close() error {
 	later := false
 	c.once.Do(func() {
 		close(c.done)
+		c.gate.tape.forget(c.key)
 		later = c.gate.forget(c)
 	})
 	if later || c.gate.closesLater(c) {
@@ -122,10 +133,13 @@ func (c directConn) WaitRead() error {
 	return err
 }
 
-// TryWrite writes what can be written without waiting: nothing while c hangs.
+// TryWrite writes what can be written without waiting: nothing while c hangs or
+// is slow.
 func (c directConn) TryWrite(b []byte) (int, error) {
-	if c.hanging() != nil {
+	if c.hanging() != nil || c.slowness() != (slowness{}) {
 		return 0, nil
 	}
-	return c.inner.TryWrite(b)
+	n, err := c.inner.TryWrite(b)
+	c.gate.tape.said(c.clientConn, b[:max(n, 0)])
+	return n, err
 }

@@ -29,6 +29,7 @@ type Cluster struct {
 	mu     sync.Mutex
 	group  []int  // which side of a partition each server is on
 	paused []bool // stand still
+	slow   map[link]time.Duration
 }
 
 // RunCluster starts n servers, 1 to 254, and returns when all of them serve and
@@ -37,7 +38,7 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
 	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: peer.NewMemory(),
-		group: make([]int, n), paused: make([]bool, n)}
+		group: make([]int, n), paused: make([]bool, n), slow: make(map[link]time.Duration)}
 	var members []raftfsm.Member
 	for id := 1; id <= n; id++ {
 		members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})
@@ -80,6 +81,7 @@ func (c *Cluster) show() {
 	for _, s := range c.servers {
 		if srv := s.Server(); srv != nil {
 			c.t.Logf("zktest: %s, running: %v, %+v, the znodes at the end:\n%s", s.name, s.isUp(), srv.Node().Status(), s.Dump())
+			s.showConversation()
 		}
 	}
 }

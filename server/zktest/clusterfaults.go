@@ -21,6 +21,7 @@ func (c *Cluster) links() {
 				c.net.Hold(host(i+1), host(j+1))
 			} else {
 				c.net.Heal(host(i+1), host(j+1))
+				c.net.Delay(host(i+1), host(j+1), c.slow[link{i + 1, j + 1}])
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -14,16 +15,25 @@ type Fault struct {
 	what    string
 	match   Match
 	left    int           // requests to let pass
+	always  bool          // it happens to all that follow, too
 	struck  chan struct{} // closed when it happened
 	delay   time.Duration
 	verdict server.Verdict
+	once    sync.Once
 }
 
 // FailNext refuses the next request that is meant, with a code of the protocol
-// such as proto.ErrNoAuth. It is not executed.
+// such as proto.ErrNoAuth. It is not executed. A handshake, which knows of no
+// other code, is told with proto.ErrSessionExpired that its session is no more.
 func (s *Server) FailNext(m Match, code proto.Code) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}})
+}
+
+// FailAll is FailNext for all requests that are meant, until Cancel.
+func (s *Server) FailAll(m Match, code proto.Code) *Fault {
+	s.t.Helper()
+	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}, always: true})
 }
 
 // DelayNext holds up the next request that is meant, and all that its client
@@ -100,7 +110,9 @@ func (g *gate) takeFault(r Request, paths []string) *Fault {
 			f.left--
 			continue
 		}
-		g.faults = slices.Delete(g.faults, i, i+1)
+		if !f.always {
+			g.faults = slices.Delete(g.faults, i, i+1)
+		}
 		return f
 	}
 	return nil
@@ -109,7 +121,7 @@ func (g *gate) takeFault(r Request, paths []string) *Fault {
 // strike lets the fault happen to the request r of c.
 func (f *Fault) strike(g *gate, r Request, c *clientConn) server.Verdict {
 	g.log("%v %s", r, f.what)
-	close(f.struck)
+	f.once.Do(func() { close(f.struck) })
 	if f.delay > 0 && !g.clock.sleep(f.delay, c.done) {
 		return server.Verdict{Drop: true}
 	}

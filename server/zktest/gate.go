@@ -16,12 +16,14 @@ type gate struct {
 	log   func(format string, args ...any)
 	srv   atomic.Pointer[server.Server] // nil until it has been started
 	alive atomic.Pointer[func() []int64]
+	tape  tape
 
 	mu       sync.Mutex
 	conns    map[string]*clientConn // by the client's address
 	refusing bool                   // new connections are closed
 	paused   bool                   // the server stands still: new connections hang,
 	ended    map[*clientConn]bool   // and those that it has closed are still open
+	slow     slowness               // of new connections
 	faults   []*Fault
 	counts   map[Request]int
 }
@@ -43,6 +45,7 @@ func (g *gate) Accept(nc net.Conn) net.Conn {
 	if g.paused {
 		c.hang()
 	}
+	c.slow = g.slow
 	g.conns[c.key] = c
 	return c.asConn()
 }

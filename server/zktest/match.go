@@ -17,7 +17,8 @@ type Request struct {
 
 // Match says which requests are meant. The zero value of a field means any, but
 // pings and what else a client library sends to keep its session (auth, sasl,
-// setWatches, closeSession) has to be named by Op.
+// setWatches, closeSession) has to be named by Op, and so has the handshake,
+// which is proto.OpCreateSession with the session that the client comes back to.
 type Match struct {
 	// Op also stands for its variants: proto.OpCreate for create2,
 	// createContainer and createTTL, proto.OpGetChildren for getChildren2,
@@ -88,7 +89,7 @@ func basic(op proto.Op) proto.Op {
 // upkeep reports whether client libraries send op by themselves.
 func upkeep(op proto.Op) bool {
 	switch op {
-	case proto.OpPing, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2, proto.OpCloseSession:
+	case proto.OpCreateSession, proto.OpPing, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2, proto.OpCloseSession:
 		return true
 	}
 	return false

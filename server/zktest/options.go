@@ -14,6 +14,7 @@ type options struct {
 	configure []func(*server.Config)
 	logs      bool // as they come, not on failure only
 	onDisk    bool
+	record    bool // the conversation, for the log of a test that fails
 	silent    bool // connected clients do not count as pinging
 }
 
@@ -52,3 +53,7 @@ func WithoutPings() Option { return func(o *options) { o.silent = true } }
 // a cluster has them again after Restart. Otherwise it comes back empty and
 // gets them from the others.
 func OnDisk() Option { return func(o *options) { o.onDisk = true } }
+
+// WithConversation writes what clients and server said to one another to the
+// log of a test that fails, as Server.Record shows it.
+func WithConversation() Option { return func(o *options) { o.record = true } }

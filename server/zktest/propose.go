@@ -26,7 +26,7 @@ type outcome struct {
 func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	done := make(chan outcome, 1)
 	cmd.Waiter = func(a *raftfsm.Applied) {
-		o := outcome{code: a.Code, session: a.Session}
+		o := outcome{code: refusal(a), session: a.Session}
 		if a.Attached != nil {
 			o.session, o.gen = a.Attached.ID, a.Attached.Gen
 		}
@@ -71,6 +71,19 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 			return outcome{}, err
 		}
 	}
+}
+
+// refusal is why a command was not executed. A multi as such succeeds also when
+// one of its operations is refused.
+func refusal(a *raftfsm.Applied) proto.Code {
+	if a.Code == proto.Ok && a.Result != nil {
+		for i := range a.Result.Multi {
+			if code := a.Result.Multi[i].Code; code != proto.Ok {
+				return code
+			}
+		}
+	}
+	return a.Code
 }
 
 // barrier waits until srv has applied everything that was committed before.

@@ -15,8 +15,13 @@ func (g *gate) Request(q server.Request) server.Verdict {
 	if q.Op != proto.OpMulti && q.Op != proto.OpMultiRead && len(paths) > 0 {
 		r.Path = paths[0]
 	}
+	if q.Op != proto.OpCreateSession {
+		g.tape.request(q, paths)
+	}
 	g.mu.Lock()
-	g.counts[r]++
+	if q.Op != proto.OpCreateSession {
+		g.counts[r]++
+	}
 	f := g.takeFault(r, paths)
 	c := g.conns[q.Addr.String()]
 	g.mu.Unlock()

@@ -33,6 +33,8 @@ type Server struct {
 	network peer.Network // nil alone
 	cluster *Cluster     // nil alone
 
+	conversation *Recording // nil without WithConversation
+
 	mu       sync.Mutex
 	up       bool
 	over     bool // Close was called
@@ -51,6 +53,7 @@ func Run(t TB, opts ...Option) *Server {
 	t.Cleanup(func() {
 		if t.Failed() && s.Server() != nil {
 			t.Logf("zktest: the znodes at the end:\n%s", s.Dump())
+			s.showConversation()
 		}
 		s.Close()
 		s.logs.end()
@@ -70,6 +73,9 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 		t.Helper()
 		l.say(name+": "+format, args...)
 	})
+	if o.record {
+		s.conversation = s.Record(Match{})
+	}
 	if o.onDisk {
 		s.dir, s.disk = filepath.Join(t.TempDir(), name), &faultyDisk{FS: disk.OS{}}
 	}

@@ -59,6 +59,7 @@ var libraries = map[string][]string{
 	"github.com/prometheus":            {"server/metrics"},
 	"github.com/pavlo-v-chernykh":      {"server/keystore"},
 	"software.sslmate.com/src":         {"server/keystore"},
+	"go.yaml.in/yaml":                  {"server/zktest"},
 }
 
 func TestImportDirection(t *testing.T) {

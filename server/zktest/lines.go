@@ -1,0 +1,144 @@
+package zktest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server"
+)
+
+// longestData is how much of a znode's data a line shows.
+const longestData = 40
+
+func quoted(data []byte) string {
+	if len(data) > longestData {
+		return strconv.Quote(string(data[:longestData])) + fmt.Sprintf("… (%d bytes)", len(data))
+	}
+	return strconv.Quote(string(data))
+}
+
+// requestLine is the line of a request.
+func requestLine(q server.Request, paths []string) string {
+	line := fmt.Sprintf("0x%x > %s %v", uint64(q.Session), number(q.Xid), q.Op)
+	if len(paths) > 0 {
+		line += " " + strings.Join(paths, " ")
+	}
+	return line + details(q.Op, q.Body)
+}
+
+// number is how a line names a request.
+func number(xid int32) string {
+	switch xid {
+	case proto.XidPing, proto.XidAuth, proto.XidSetWatches:
+		return "-"
+	}
+	return strconv.Itoa(int(xid))
+}
+
+// details is what a line says of a request besides op and path.
+func details(op proto.Op, body []byte) string {
+	r := proto.NewReader(body)
+	switch op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		var q proto.CreateRequest
+		if q.Decode(&r); r.Err() == nil {
+			return " " + quoted(q.Data) + modeWords(proto.CreateMode(q.Flags))
+		}
+	case proto.OpSetData:
+		var q proto.SetDataRequest
+		if q.Decode(&r); r.Err() == nil {
+			return " " + quoted(q.Data) + versionWords(q.Version)
+		}
+	case proto.OpDelete:
+		var q proto.DeleteRequest
+		if q.Decode(&r); r.Err() == nil {
+			return versionWords(q.Version)
+		}
+	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
+		var q proto.GetDataRequest // all of them are a path and whether to watch it
+		if q.Decode(&r); r.Err() == nil && q.Watch {
+			return " watch"
+		}
+	}
+	return ""
+}
+
+func modeWords(m proto.CreateMode) string {
+	words := ""
+	if m.Ephemeral() {
+		words += " ephemeral"
+	}
+	if m.Sequential() {
+		words += " sequential"
+	}
+	if m == proto.ModeContainer {
+		words += " container"
+	}
+	if m.TTL() {
+		words += " ttl"
+	}
+	return words
+}
+
+func versionWords(v int32) string {
+	if v == -1 {
+		return ""
+	}
+	return fmt.Sprintf(" version %d", v)
+}
+
+// replyLine is the line of a reply.
+func replyLine(h *proto.ReplyHeader, to said, body []byte) string {
+	op := "reply"
+	if to.request.Op != 0 {
+		op = to.request.Op.String()
+	}
+	line := fmt.Sprintf("0x%x < %s %s", uint64(to.request.Session), number(h.Xid), op)
+	if len(to.paths) > 0 {
+		line += " " + strings.Join(to.paths, " ")
+	}
+	line += fmt.Sprintf(": zxid 0x%x", uint64(h.Zxid))
+	if h.Err != proto.Ok {
+		return line + ", " + h.Err.String()
+	}
+	r := proto.NewReader(body)
+	switch to.request.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		if path := r.String(); r.Err() == nil && (len(to.paths) != 1 || path != to.paths[0]) {
+			line += ", " + path
+		}
+	case proto.OpGetData:
+		if data := r.Buffer(); r.Err() == nil {
+			line += ", " + quoted(data)
+		}
+	case proto.OpGetChildren, proto.OpGetChildren2:
+		if names := r.Strings(); r.Err() == nil {
+			line += fmt.Sprintf(", %d children", len(names))
+		}
+	}
+	return line
+}
+
+func connectLine(h *proto.ConnectResponse) string {
+	if h.SessionID == 0 {
+		return "0x0 < connect: the session has expired"
+	}
+	return fmt.Sprintf("0x%x < connect: timeout %d ms", uint64(h.SessionID), h.TimeOut)
+}
+
+func eventLine(session int64, e *proto.WatcherEvent) string {
+	what := strconv.Itoa(int(e.Type))
+	switch proto.EventType(e.Type) {
+	case proto.EventNodeCreated:
+		what = "NodeCreated"
+	case proto.EventNodeDeleted:
+		what = "NodeDeleted"
+	case proto.EventNodeDataChanged:
+		what = "NodeDataChanged"
+	case proto.EventNodeChildrenChanged:
+		what = "NodeChildrenChanged"
+	}
+	return fmt.Sprintf("0x%x < event %s %s", uint64(session), what, e.Path)
+}

@@ -1,0 +1,103 @@
+package zktest
+
+import "time"
+
+// slowness is what is slow about a connection.
+type slowness struct {
+	delay time.Duration
+	rate  int // bytes a second; 0: no limit
+}
+
+// of returns how long n bytes take.
+func (l slowness) of(n int) time.Duration {
+	d := l.delay
+	if l.rate > 0 {
+		d += time.Duration(float64(n) / float64(l.rate) * float64(time.Second))
+	}
+	return d
+}
+
+// SlowConnection makes everything later that goes between the server and a
+// client, either way, by the delay and by the time that it takes at so many
+// bytes a second, 0 for no limit, until restore is called. What is sent together
+// arrives together. Advance shortens the wait.
+func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSecond int) (restore func()) {
+	s.t.Helper()
+	list := s.gate.ofSession(session)
+	if session == 0 || len(list) == 0 {
+		s.fatalf("SlowConnection: session 0x%x is not connected here", session)
+	}
+	s.gate.log("the connection of session 0x%x is slow: %v, %d bytes a second", session, delay, bytesPerSecond)
+	for _, c := range list {
+		c.setSlow(slowness{delay, bytesPerSecond})
+	}
+	return func() {
+		s.gate.log("the connection of session 0x%x is fast again", session)
+		for _, c := range list {
+			c.setSlow(slowness{})
+		}
+	}
+}
+
+// SlowConnections is SlowConnection for all connections, also those that are
+// made later.
+func (s *Server) SlowConnections(delay time.Duration, bytesPerSecond int) (restore func()) {
+	s.t.Helper()
+	s.gate.log("all connections are slow: %v, %d bytes a second", delay, bytesPerSecond)
+	s.gate.setSlow(slowness{delay, bytesPerSecond})
+	return func() {
+		s.gate.log("all connections are fast again")
+		s.gate.setSlow(slowness{})
+	}
+}
+
+func (g *gate) setSlow(to slowness) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.slow = to
+	for _, c := range g.conns {
+		c.setSlow(to)
+	}
+}
+
+func (c *clientConn) setSlow(to slowness) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow = to
+}
+
+func (c *clientConn) slowness() slowness {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slow
+}
+
+// dawdle takes the time that n bytes take, and reports false when the connection
+// was closed meanwhile.
+func (c *clientConn) dawdle(n int) bool {
+	d := c.slowness().of(n)
+	return d == 0 || c.gate.clock.sleep(d, c.done)
+}
+
+// link is a directed link between two servers.
+type link struct{ from, to int }
+
+// SlowLink makes everything later that goes between two servers, either way,
+// until restore is called.
+func (c *Cluster) SlowLink(a, b int, delay time.Duration) (restore func()) {
+	c.t.Helper()
+	c.Server(a)
+	c.Server(b)
+	set := func(d time.Duration) {
+		c.mu.Lock()
+		c.slow[link{a, b}], c.slow[link{b, a}] = d, d
+		c.mu.Unlock()
+		c.links()
+	}
+	c.logs.say("the link between %s and %s is slow: %v", host(a), host(b), delay)
+	set(delay)
+	return func() {
+		c.logs.say("the link between %s and %s is fast again", host(a), host(b))
+		set(0)
+	}
+}
