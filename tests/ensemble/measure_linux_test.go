@@ -210,7 +210,7 @@ func TestMeasureLoneWrites(t *testing.T) {
 	cpu, took := []time.Duration{ours.cpu(), theirs.cpu()}, make([][]time.Duration, 2)
 	for begin := time.Now(); time.Since(begin) < *idlesFor; {
 		for i, w := range writers {
-			time.Sleep(time.Duration(500+rand.IntN(500)) * time.Millisecond) // 1 to 2 s for each
+			<-time.After(time.Duration(500+rand.IntN(500)) * time.Millisecond) // 1 to 2 s for each
 			start := time.Now()
 			if _, err := w.Do(proto.OpSetData, &w.set); err != nil {
 				t.Fatal(err)

@@ -96,7 +96,7 @@ func (b *board) goMember(ctx context.Context, conn recipes.Conn, id string) (lea
 		err := partition.New(conn, "/shards", id, items, partition.WithQuietTime(quiet)).Run(ctx, func(ctx context.Context, share partition.Share) error {
 			b.got(id, share.Items)
 			<-ctx.Done()
-			time.Sleep(first)
+			<-time.After(first)
 			first = 0
 			b.drop(id)
 			return nil
@@ -123,7 +123,7 @@ func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id stri
 			if share, got := strings.CutPrefix(line, "got"); got {
 				b.got(id, strings.Fields(share))
 			} else {
-				time.Sleep(first)
+				<-time.After(first)
 				first = 0
 				b.drop(id)
 			}

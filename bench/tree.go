@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// bulk is how many requests are in flight on a connection that loads or removes.
+const bulk = 256
+
+// load makes cfg.Nodes znodes below dir, all connections together, in about as many
+// directories as each has znodes, and keeps their paths.
+func (r *run) load(dir string) error {
+	dirs := int(math.Ceil(math.Sqrt(float64(r.cfg.Nodes))))
+	r.keys = make([]string, r.cfg.Nodes)
+	for i := range r.keys {
+		r.keys[i] = fmt.Sprintf("%s/k%d/%d", dir, i%dirs, i/dirs)
+	}
+	for d := range dirs {
+		if err := r.make(r.conns[0], fmt.Sprintf("%s/k%d", dir, d)); err != nil {
+			return err
+		}
+	}
+	return r.each(0, func(i int, c *conn) error {
+		create := proto.CreateRequest{Data: r.value, ACL: proto.OpenACL()}
+		next := i
+		_, err := c.timed(bulk, func() bool {
+			if next >= len(r.keys) {
+				return false
+			}
+			create.Path = r.keys[next]
+			next += len(r.conns)
+			c.request(proto.OpCreate, &create)
+			return true
+		}, func(code proto.Code, took time.Duration) error {
+			r.done(i, took)
+			return code.Err()
+		})
+		return err
+	})
+}
+
+// clean removes the run's znodes, or at least its own ones when another has put
+// something there.
+func (r *run) clean() error {
+	if r.cfg.Keep {
+		return nil
+	}
+	c, err := r.dial(0) // not one of the work's: a watch of it may fire, or it may be lost
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.call(proto.OpSync, &proto.SyncRequest{Path: r.root}, nil); err != nil {
+		return err
+	}
+	return r.remove(c, r.root)
+}
+
+// remove removes a znode and all below it.
+func (r *run) remove(c *conn, path string) error {
+	if err := r.empty(c, path); err != nil {
+		return err
+	}
+	err := c.call(proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1}, nil)
+	if errors.Is(err, proto.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// empty removes what is below a znode: what has no children in one go, and the
+// others one by one.
+func (r *run) empty(c *conn, path string) error {
+	var list proto.GetChildrenResponse
+	if err := c.call(proto.OpGetChildren, &proto.GetChildrenRequest{Path: path}, &list); err != nil {
+		if errors.Is(err, proto.ErrNoNode) {
+			return nil
+		}
+		return err
+	}
+	var full []string
+	asked, answered := 0, 0
+	del := proto.DeleteRequest{Version: -1}
+	err := c.window(bulk, func() bool {
+		if asked == len(list.Children) {
+			return false
+		}
+		del.Path = path + "/" + list.Children[asked]
+		asked++
+		c.request(proto.OpDelete, &del)
+		return true
+	}, func(got reply) error {
+		answered++
+		switch got.Err {
+		case proto.Ok, proto.ErrNoNode:
+		case proto.ErrNotEmpty:
+			full = append(full, path+"/"+list.Children[answered-1])
+		default:
+			return got.Err
+		}
+		return nil
+	})
+	for _, child := range full {
+		if err == nil {
+			err = r.remove(c, child)
+		}
+	}
+	return err
+}
+
+// own is the znode of one connection.
+func (r *run) own(i int) string { return r.root + "/c" + strconv.Itoa(i) }
+
+// makeOwn makes it.
+func (r *run) makeOwn(i int, c *conn) error { return r.make(c, r.own(i)) }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/proto"
+)
+
+// benchFlags are the flags of zkgo bench.
+type benchFlags struct {
+	bench.Config
+	runs   int
+	format string
+	quiet  bool
+	auth   []string
+
+	tls, insecure     bool
+	caFile            string
+	certFile, keyFile string
+}
+
+func benchCommand() *cobra.Command {
+	f := benchFlags{}
+	cmd := &cobra.Command{
+		Use:   "bench [work...]",
+		Short: "Measure a ZooKeeper server, this one or any other",
+		Long: `Put load on servers that speak the ZooKeeper protocol, and measure.
+
+Works, by default get, set, mixed and create:
+
+` + describeWorks() + `
+Each connection keeps --window requests in flight. With a large window latency is mostly
+waiting behind others; with a window of 1 it is the server's. What is
+made for a run is below a znode of its own and is removed afterwards. With --pid the
+servers' processor time for each operation and their memory are shown (Linux).`,
+		Example: `  zkgo bench
+  zkgo bench set -c 64 -w 64 --pid $(pidof zkgo)
+  zkgo bench mixed --writes 0.3 -c 64 -s host1:2181,host2:2181,host3:2181
+  zkgo bench lock-shared -c 8 --duration 30s --format json`,
+		ValidArgs: bench.Names(),
+		RunE: func(cmd *cobra.Command, works []string) error {
+			if len(works) == 0 {
+				works = []string{"get", "set", "mixed", "create"}
+			}
+			return runBench(cmd.Context(), &f, works, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&f.Servers, "server", "s", []string{"127.0.0.1:2181"}, "`host:port` of a server; may be repeated or a list")
+	flags.IntVarP(&f.Conns, "conns", "c", 1, "connections, spread over the servers")
+	flags.IntVarP(&f.Window, "window", "w", 1, "requests in flight on each connection")
+	flags.IntVar(&f.Size, "size", 100, "`bytes` of a value")
+	flags.IntVarP(&f.Nodes, "nodes", "n", 1000, "znodes to read and write")
+	flags.Float64Var(&f.Writes, "writes", 0.1, "the `part` of writes in mixed")
+	flags.IntVar(&f.Ops, "ops", 10, "operations in a multi")
+	flags.DurationVarP(&f.Duration, "duration", "d", 0, "how long to count (default 5s)")
+	flags.DurationVar(&f.Warmup, "warmup", 0, "how long to run before counting (default 500ms)")
+	flags.DurationVar(&f.SessionTimeout, "session-timeout", 0, "session timeout to ask for (default 30s)")
+	flags.StringVar(&f.Root, "root", "", "`path` below which the runs' znodes are made (default /zkgo-bench)")
+	flags.BoolVar(&f.Keep, "keep", false, "leave the runs' znodes there")
+	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the random choices")
+	flags.IntSliceVar(&f.PIDs, "pid", nil, "the servers' process `ids`")
+	flags.IntVar(&f.runs, "runs", 1, "how often to measure each work, in turns")
+	flags.StringVar(&f.format, "format", "text", "text, json or csv")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	flags.StringArrayVar(&f.auth, "auth", nil, "authenticate with `scheme:credentials`; may be repeated")
+	flags.BoolVar(&f.tls, "tls", false, "connect with TLS")
+	flags.StringVar(&f.caFile, "tls-ca", "", "PEM `file` of the authorities to trust, instead of the system's")
+	flags.StringVar(&f.certFile, "tls-cert", "", "PEM `file` of the client's certificate")
+	flags.StringVar(&f.keyFile, "tls-key", "", "PEM `file` of its key")
+	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify the servers' certificates")
+	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	return cmd
+}
+
+func describeWorks() string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, w := range bench.Works() {
+		fmt.Fprintf(table, "  %s\t%s\n", w.Name, w.About) //nolint:errcheck // into memory
+	}
+	table.Flush() //nolint:errcheck // into memory
+	return b.String()
+}
+
+func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr io.Writer) error {
+	if err := f.complete(); err != nil {
+		return err
+	}
+	var results []*bench.Result
+	for range f.runs {
+		for _, work := range works {
+			cfg := f.Config
+			cfg.Work = work
+			if !f.quiet {
+				cfg.Progress = func(s bench.Sample) {
+					fmt.Fprintf(stderr, "%s %4.0fs %10.0f ops/s %d errors\n", work, s.Elapsed.Seconds(), s.Rate, s.Errors) //nolint:errcheck // progress only
+				}
+			}
+			result, err := bench.Run(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			results = append(results, result)
+			if err := f.show(stdout, result, len(results) == 1); err != nil {
+				return err
+			}
+		}
+	}
+	if f.format == "csv" {
+		return bench.WriteCSV(stdout, results)
+	}
+	return nil
+}
+
+// show prints what is printed after each run.
+func (f *benchFlags) show(w io.Writer, result *bench.Result, first bool) error {
+	switch f.format {
+	case "json":
+		return json.NewEncoder(w).Encode(result)
+	case "text":
+		if first {
+			if err := bench.WriteTextHead(w); err != nil {
+				return err
+			}
+		}
+		return result.WriteText(w)
+	}
+	return nil
+}
+
+// complete checks the flags that are not the Config's, and adds what follows from them.
+func (f *benchFlags) complete() error {
+	switch f.format {
+	case "text", "json", "csv":
+	default:
+		return fmt.Errorf("--format %s: there are text, json and csv", f.format)
+	}
+	if f.runs < 1 {
+		return fmt.Errorf("--runs %d: there must be at least one", f.runs)
+	}
+	if f.Size == 0 {
+		f.Size = -1 // the Config's zero is its default
+	}
+	if f.Writes == 0 {
+		return errors.New("--writes 0: that is the work get")
+	}
+	for _, a := range f.auth {
+		scheme, credentials, ok := strings.Cut(a, ":")
+		if !ok {
+			return fmt.Errorf("--auth %s: there must be a scheme, a colon and credentials", scheme)
+		}
+		f.Auth = append(f.Auth, proto.AuthPacket{Scheme: scheme, Auth: []byte(credentials)})
+	}
+	if f.tls || f.caFile != "" || f.certFile != "" || f.insecure {
+		return f.completeTLS()
+	}
+	return nil
+}
+
+func (f *benchFlags) completeTLS() error {
+	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // asked for by name
+	if f.caFile != "" {
+		pem, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return err
+		}
+		f.TLS.RootCAs = x509.NewCertPool()
+		if !f.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("%s: there is no certificate in it", f.caFile)
+		}
+	}
+	if f.certFile != "" {
+		cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+		if err != nil {
+			return err
+		}
+		f.TLS.Certificates = []tls.Certificate{cert}
+	}
+	return nil
+}
