@@ -3,6 +3,7 @@ module github.com/zkgo/zkgo
 go 1.25.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.2.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/hanwen/go-fuse/v2 v2.12.1
@@ -16,6 +17,7 @@ require (
 	go.etcd.io/bbolt v1.4.3
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6
+	golang.org/x/sync v0.21.0
 	modernc.org/sqlite v1.38.2
 	software.sslmate.com/src/go-pkcs12 v0.7.0
 )

@@ -18,12 +18,13 @@ func newCommand() *cobra.Command {
 of ZooKeeper 3.4 to 3.9 can use it.`,
 		Example: `  zkgo server                      # a standalone server on port 2181, data in ./zkgo-data
   zkgo server /etc/zookeeper/zoo.cfg
+  zkgo bench set -c 64             # how fast it is
   zkgo version`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serverCommand(), recoverCommand(), versionCommand())
+	root.AddCommand(serverCommand(), recoverCommand(), benchCommand(), versionCommand())
 	return root
 }
 

@@ -45,7 +45,8 @@ var rules = []rule{
 	{"server/metrics", []string{"server/status"}, "numbers are read from a picture of the server"},
 	{"server", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/..."}, "the server stands on the replicated state, never on the client"},
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/...", "client"}, "the test server is the real one, and hands out the client that a test would open itself"},
-	{"cmd/zkgo", []string{"server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
+	{"bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
+	{"cmd/zkgo", []string{"bench", "server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
 }
 
 // libraries says which packages may import which library families.
@@ -56,6 +57,8 @@ var libraries = map[string][]string{
 	"github.com/go-zookeeper":          {"recipes/gozk"},
 	"go.etcd.io/bbolt":                 {"raftfsm/logstore"},
 	"github.com/spf13/cobra":           {"cmd/zkgo"},
+	"github.com/HdrHistogram":          {"bench"},
+	"golang.org/x/sync":                {"bench"},
 	"github.com/prometheus":            {"server/metrics"},
 	"github.com/pavlo-v-chernykh":      {"server/keystore"},
 	"software.sslmate.com/src":         {"server/keystore"},
