@@ -169,6 +169,9 @@ func (c *Cluster) Leader() (leader *Server) {
 	return leader
 }
 
+// LeaderNow returns the server that leads at this moment, nil if there is none.
+func (c *Cluster) LeaderNow() *Server { return c.leads() }
+
 // Follower returns a server that follows the leader, and waits until there is
 // one.
 func (c *Cluster) Follower() (follower *Server) {
@@ -205,19 +208,24 @@ func (c *Cluster) follows(s, lead *Server) bool {
 // and has a vote.
 func (c *Cluster) WaitServing() {
 	c.t.Helper()
-	c.wait("all servers serve", func() bool {
-		lead := c.leads()
-		if lead == nil {
+	c.wait("all servers serve", c.Serving)
+}
+
+// Serving reports whether every server that can be part of the ensemble, because
+// it runs, is not paused and is on the leader's side of a partition, serves and
+// has a vote.
+func (c *Cluster) Serving() bool {
+	lead := c.leads()
+	if lead == nil {
+		return false
+	}
+	for i, s := range c.servers {
+		able := s.isUp() && !c.isPaused(i) && c.together(s, lead)
+		if able && !(c.follows(s, lead) && c.votes(s, lead)) {
 			return false
 		}
-		for i, s := range c.servers {
-			able := s.isUp() && !c.isPaused(i) && c.together(s, lead)
-			if able && !(c.follows(s, lead) && c.votes(s, lead)) {
-				return false
-			}
-		}
-		return true
-	})
+	}
+	return true
 }
 
 // votes reports whether s has a vote as itself and lead both know: one that is

@@ -66,6 +66,9 @@ func (m Match) meets(r Request, paths []string) bool {
 	return m.Path == "" || slices.ContainsFunc(paths, m.meetsPath)
 }
 
+// Means reports whether a request is meant; Nth means nothing here.
+func (m Match) Means(r Request) bool { return m.meets(r, []string{r.Path}) }
+
 func (m Match) meetsPath(path string) bool {
 	if prefix, ok := strings.CutSuffix(m.Path, "*"); ok {
 		return strings.HasPrefix(path, prefix)

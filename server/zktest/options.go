@@ -16,6 +16,7 @@ type options struct {
 	onDisk    bool
 	record    bool // the conversation, for the log of a test that fails
 	silent    bool // connected clients do not count as pinging
+	port      int  // of the first server; 0: any that is free
 }
 
 func newOptions(opts []Option) options {
@@ -44,6 +45,11 @@ func WithTick(tick time.Duration) Option {
 // WithLogs writes the server's log to the test's as it comes. Without it the
 // log is shown only when the test fails.
 func WithLogs() Option { return func(o *options) { o.logs = true } }
+
+// WithPort has Addrs open a certain port, of the member of a cluster with the id
+// n the one n−1 above it, for clients whose address cannot be changed. Tests
+// with it cannot run at the same time.
+func WithPort(port int) Option { return func(o *options) { o.port = port } }
 
 // WithoutPings makes Advance count a client as alive only when it has said
 // something itself, as on a server that nobody tests.

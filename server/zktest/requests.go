@@ -38,7 +38,7 @@ func (s *Server) Requests(m Match) int {
 	defer s.gate.mu.Unlock()
 	n := 0
 	for r, count := range s.gate.counts {
-		if m.meets(r, []string{r.Path}) {
+		if m.Means(r) {
 			n += count
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -122,6 +123,16 @@ func (s *Server) Server() *server.Server { return s.gate.srv.Load() }
 // ID is the server's id in its cluster, 1 of a server alone.
 func (s *Server) ID() int { return s.id }
 
+// Running reports whether the server runs: it was neither closed nor killed.
+func (s *Server) Running() bool { return s.isUp() }
+
+// Paused reports whether the server stands still, by Cluster.Pause.
+func (s *Server) Paused() bool {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.paused
+}
+
 func (s *Server) isUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +140,7 @@ func (s *Server) isUp() bool {
 }
 
 // Addrs returns where clients find the server: one TCP address of this host, on
-// a free port that is opened by the first call. It stays the same when a member
+// a port that is opened by the first call, a free one unless WithPort was given. It stays the same when a member
 // of a cluster is killed and restarted.
 func (s *Server) Addrs() []string {
 	s.t.Helper()
@@ -139,7 +150,11 @@ func (s *Server) Addrs() []string {
 		if s.over {
 			s.t.Fatal("zktest: Addrs of a server that is closed")
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port := 0
+		if s.opts.port != 0 {
+			port = s.opts.port + s.id - 1
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			s.t.Fatalf("zktest: %v", err)
 		}
