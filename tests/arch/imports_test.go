@@ -45,6 +45,7 @@ var rules = []rule{
 	{"server/metrics", []string{"server/status"}, "numbers are read from a picture of the server"},
 	{"server", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/..."}, "the server stands on the replicated state, never on the client"},
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/...", "client"}, "the test server is the real one, and hands out the client that a test would open itself"},
+	{"server/zktest/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
 	{"bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
 	{"cmd/zkgo", []string{"bench", "server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
 }
@@ -92,6 +93,22 @@ func checkInternal(t *testing.T, f file, imp string) {
 	for _, r := range rules {
 		if f.pkg == r.pkg && !matches(r.allows, path) {
 			t.Errorf("%s imports %s: %s", f.path, path, r.why)
+		}
+	}
+}
+
+// TestOnlyTestsImportTesting: the test server is in the shipped program, too, and
+// what package testing is for is in nobody's hands there.
+func TestOnlyTestsImportTesting(t *testing.T) {
+	t.Parallel()
+	for _, f := range sources(t) {
+		if f.test || strings.HasPrefix(f.pkg, "tests/") {
+			continue
+		}
+		for _, imp := range f.imports {
+			if imp == "testing" || strings.HasPrefix(imp, "testing/") {
+				t.Errorf("%s imports %s", f.path, imp)
+			}
 		}
 	}
 }

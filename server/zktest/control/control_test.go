@@ -1,0 +1,383 @@
+package control_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/server/zktest/control"
+)
+
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	if r := b.Ready(); r.PID != os.Getpid() || r.ConnectString == "" || r.Control == "" {
+		t.Errorf("%+v", r)
+	}
+	if n := len(list(b.do("GET", "/v1", ""), "endpoints")); n != len(control.Endpoints()) {
+		t.Errorf("%d endpoints are listed, there are %d", n, len(control.Endpoints()))
+	}
+	b.want("GET", "/v1/leader", "", "leader", 1)
+	b.do("POST", "/v1/stop", "")
+	b.do("POST", "/v1/stop", "")
+	<-b.Stopped()
+}
+
+func TestZnodes(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	b.do("PUT", "/v1/node", `{"path": "/app/config", "data": "v1"}`)
+	b.want("GET", "/v1/node?path=/app/config", "", "data", "v1")
+	b.want("GET", "/v1/exists?path=/app/config", "", "exists", true)
+	b.want("GET", "/v1/exists?path=/nothing", "", "exists", false)
+	b.do("PUT", "/v1/node", `{"path": "/app/config", "base64": "/w=="}`)
+	b.want("GET", "/v1/node?path=/app/config", "", "base64", "/w==")
+	m := b.do("GET", "/v1/node?path=/app/config", "")
+	if st := m["stat"].(map[string]any); fmt.Sprintf("%v %v %v %v", st["version"], st["dataLength"], st["ephemeralOwner"], m["children"]) != "1 1 0x0 []" {
+		t.Errorf("%v", m)
+	}
+	b.do("POST", "/v1/seed", `{"nodes": {"/a/b": "1", "/a/c": {"base64": "/w=="}}}`)
+	b.want("GET", "/v1/children?path=/a", "", "children", "[b c]")
+	b.want("GET", "/v1/dump", "", "dump", "/\n  a\n    b = \"1\"\n    c = \"\\xff\"\n  app\n    config = \"\\xff\"\n")
+	b.do("DELETE", "/v1/node?path=/a", "")
+	b.want("GET", "/v1/exists?path=/a/b", "", "exists", false)
+}
+
+func TestSnapshots(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "before"}`)
+	id := b.do("POST", "/v1/snapshots", "")["id"].(string)
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "after"}`)
+	fault := b.do("POST", "/v1/faults", `{"action": "lose"}`)["id"].(string)
+	b.do("POST", "/v1/snapshots/"+id+"/reset", "")
+	b.want("GET", "/v1/node?path=/a", "", "data", "before")
+	if status, _ := b.ask("GET", "/v1/faults/"+fault, ""); status != http.StatusNotFound {
+		t.Errorf("the fault from before the reset is still there: %d", status)
+	}
+	b.do("DELETE", "/v1/snapshots/"+id, "")
+	if status, _ := b.ask("POST", "/v1/snapshots/"+id+"/reset", ""); status != http.StatusNotFound {
+		t.Errorf("back to a snapshot that was deleted: %d", status)
+	}
+}
+
+func TestSessionsAndTime(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	if _, err := c.Create(t.Context(), "/me", nil, client.Ephemeral); err != nil {
+		t.Fatal(err)
+	}
+	all := list(b.do("GET", "/v1/sessions", ""), "sessions")
+	if len(all) != 1 || all[0]["id"] != sid(c) || all[0]["connected"] != true || fmt.Sprint(all[0]["timeoutMs"]) != "10000" || all[0]["address"] == "" {
+		t.Errorf("sessions %v, want the one of %s", all, sid(c))
+	}
+	b.want("GET", "/v1/ephemerals", "", "ephemerals", fmt.Sprintf("map[/me:%s]", sid(c)))
+
+	b.do("POST", "/v1/advance", `{"duration": "1h"}`) // connected clients live on
+	b.want("GET", "/v1/exists?path=/me", "", "exists", true)
+	b.do("POST", "/v1/sessions/"+sid(c)+"/hang", "")
+	b.do("POST", "/v1/advance", `{"duration": 5000}`)
+	b.want("GET", "/v1/exists?path=/me", "", "exists", true)
+	b.do("POST", "/v1/sessions/"+sid(c)+"/resume", "")
+	b.do("POST", "/v1/sessions/"+sid(c)+"/hang", "")
+	b.do("POST", "/v1/advance", `{"duration": "13s"}`)
+	b.want("GET", "/v1/exists?path=/me", "", "exists", false)
+	b.do("POST", "/v1/wait", fmt.Sprintf(`{"expired": %q}`, sid(c)))
+}
+
+func TestExpireAndDrop(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	id := sid(c)
+	b.do("POST", "/v1/wait", fmt.Sprintf(`{"connected": %q}`, id))
+	b.do("POST", "/v1/connections/refuse", "")
+	b.do("POST", "/v1/sessions/"+id+"/drop", "")
+	b.do("POST", "/v1/wait", fmt.Sprintf(`{"disconnected": %d}`, c.Session().ID))
+	b.do("POST", "/v1/connections/accept", "")
+	b.do("POST", "/v1/wait", fmt.Sprintf(`{"connected": %q}`, id)) // it comes back
+	b.do("POST", "/v1/connections/refuse", "")
+	b.do("POST", "/v1/connections/drop", "")
+	b.want("GET", "/v1/sessions", "", "sessions", fmt.Sprintf("[map[connected:false id:%s timeoutMs:10000]]", id))
+	b.do("POST", "/v1/sessions/"+id+"/expire", "")
+	b.do("POST", "/v1/connections/accept", "")
+	b.do("POST", "/v1/wait", fmt.Sprintf(`{"expired": %q}`, id))
+}
+
+func TestWatchesAndWaits(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	done := make(chan string)
+	go func() {
+		status, m := b.ask("POST", "/v1/wait", `{"exists": "/a", "timeout": "60s"}`)
+		done <- fmt.Sprint(status, m)
+	}()
+	if _, err := c.Create(t.Context(), "/a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; got != "200 map[]" {
+		t.Errorf("the wait for /a ended with %s", got)
+	}
+	if _, _, _, err := c.GetW(t.Context(), "/a"); err != nil {
+		t.Fatal(err)
+	}
+	b.do("POST", "/v1/wait", `{"watch": "/a", "kinds": ["data", "child"]}`)
+	b.want("GET", "/v1/watches", "", "watches", fmt.Sprintf("[map[kind:data path:/a server:1 session:%s]]", sid(c)))
+	b.do("POST", "/v1/wait", `{"gone": "/b"}`)
+	b.do("POST", "/v1/wait", `{"serving": true}`)
+	status, m := b.ask("POST", "/v1/wait", `{"exists": "/b", "timeout": 20}`)
+	if status != http.StatusGatewayTimeout || m["kind"] != "timeout" || m["error"] != "not within 20ms: /b exists" {
+		t.Errorf("%d %v", status, m)
+	}
+}
+
+// A wait ends when the test server does.
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	ts, err := control.Start(control.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	begun, ended := make(chan struct{}), make(chan int, 1)
+	go func() {
+		body := &announced{Reader: strings.NewReader(`{"exists": "/never", "timeout": "10m"}`), read: begun}
+		resp, err := client.Post(ts.Ready().Control+"/v1/wait", "application/json", body)
+		if err != nil {
+			ended <- 0
+			return
+		}
+		resp.Body.Close()
+		ended <- resp.StatusCode
+	}()
+	<-begun
+	if err := ts.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := <-ended; got != http.StatusGatewayTimeout && got != 0 { // 0: closed before it was read
+		t.Errorf("the wait ended with %d", got)
+	}
+}
+
+// announced tells when somebody reads.
+type announced struct {
+	io.Reader
+	read chan struct{}
+}
+
+func (a *announced) Read(b []byte) (int, error) {
+	if a.read != nil {
+		close(a.read)
+		a.read = nil
+	}
+	return a.Reader.Read(b)
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	ctx := t.Context()
+	for _, name := range []string{`"NoAuth"`, `"NOAUTH"`, `"NoAuthError"`, "-102", `"-102"`} {
+		id := b.do("POST", "/v1/faults", `{"action": "fail", "op": "getData", "path": "/a*", "code": `+name+`}`)["id"].(string)
+		b.want("GET", "/v1/faults/"+id, "", "happened", false)
+		if _, _, err := c.Get(ctx, "/anything"); !errors.Is(err, proto.ErrNoAuth) {
+			t.Errorf("code %s: %v", name, err)
+		}
+		b.want("GET", "/v1/faults/"+id, "", "happened", true)
+	}
+	if !b.logged("planned: getData /a* fails with NoAuth") || !b.logged("getData /anything of session "+sid(c)+" fails with NoAuth") {
+		t.Errorf("the log does not tell of the faults: %q", b.log)
+	}
+	if n := len(list(b.do("GET", "/v1/faults", ""), "faults")); n != 5 {
+		t.Errorf("%d faults are listed, want 5", n)
+	}
+	b.do("DELETE", "/v1/faults", "")
+	b.want("GET", "/v1/faults", "", "faults", "[]")
+
+	b.do("POST", "/v1/faults", `{"action": "loseReply", "op": "create", "session": "`+sid(c)+`"}`)
+	if _, err := c.Create(ctx, "/job", nil); err == nil {
+		t.Error("the reply of create was not lost")
+	}
+	b.want("GET", "/v1/exists?path=/job", "", "exists", true)
+	b.do("POST", "/v1/faults", `{"action": "lose", "op": "create", "nth": 2}`)
+	_, first := c.Create(ctx, "/one", nil)
+	_, second := c.Create(ctx, "/two", nil)
+	if first != nil || second == nil {
+		t.Errorf("the first create: %v, the second: %v", first, second)
+	}
+	b.want("GET", "/v1/exists?path=/two", "", "exists", false)
+}
+
+func TestDelayAndCancel(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	id := b.do("POST", "/v1/faults", `{"action": "delay", "op": "exists", "delay": "3h"}`)["id"].(string)
+	done := make(chan error)
+	go func() {
+		_, _, err := c.Exists(t.Context(), "/a")
+		done <- err
+	}()
+	b.do("POST", "/v1/wait", `{"fault": "`+id+`"}`)
+	b.do("POST", "/v1/advance", `{"duration": "3h"}`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	id = b.do("POST", "/v1/faults", `{"action": "fail", "code": "SystemError"}`)["id"].(string)
+	b.do("DELETE", "/v1/faults/"+id, "")
+	if _, _, err := c.Exists(t.Context(), "/a"); err != nil {
+		t.Errorf("a fault that was called off: %v", err)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	for range 3 {
+		if _, _, err := c.Exists(t.Context(), "/a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do("POST", "/v1/wait", `{"requests": {"op": "exists", "path": "/a"}, "count": 3}`)
+	b.want("GET", "/v1/requests?op=exists&path=/*", "", "requests", fmt.Sprintf("[map[count:3 op:exists path:/a session:%s]]", sid(c)))
+	b.want("GET", "/v1/requests?op=getData", "", "count", 0)
+	b.want("GET", "/v1/requests?session="+sid(c), "", "count", 3)
+	b.do("DELETE", "/v1/requests", "")
+	b.want("GET", "/v1/requests", "", "count", 0)
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	b := start(t, 3)
+	if n := strings.Count(b.Ready().ConnectString, ","); n != 2 {
+		t.Errorf("connectString %q", b.Ready().ConnectString)
+	}
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "1"}`)
+	for id := 1; id <= 3; id++ {
+		b.want("GET", fmt.Sprintf("/v1/node?path=/a&server=%d", id), "", "data", "1")
+	}
+	old := fmt.Sprint(b.do("GET", "/v1/leader", "")["leader"])
+	lead := fmt.Sprint(b.do("POST", "/v1/leader", "")["leader"])
+	if old == lead {
+		t.Errorf("server %s still leads", lead)
+	}
+	follower := map[string]string{"1": "2", "2": "3", "3": "1"}[lead]
+	state := func(id, field string) string {
+		for _, s := range list(b.do("GET", "/v1/servers", ""), "servers") {
+			if fmt.Sprint(s["id"]) == id {
+				return fmt.Sprint(s[field])
+			}
+		}
+		return ""
+	}
+	if state(lead, "mode") != "leader" || state(follower, "running") != "true" {
+		t.Errorf("%v", b.do("GET", "/v1/servers", ""))
+	}
+
+	b.do("POST", "/v1/partition", "{\"groups\": [["+follower+"]]}")
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "2"}`)
+	b.want("GET", "/v1/node?path=/a&server="+follower, "", "data", "1")
+	b.do("POST", "/v1/heal", "")
+	b.do("POST", "/v1/wait", `{"serving": true, "timeout": "60s"}`)
+
+	b.do("POST", "/v1/servers/"+follower+"/pause", "")
+	if state(follower, "paused") != "true" {
+		t.Error("it is not paused")
+	}
+	b.do("POST", "/v1/servers/"+follower+"/resume", "")
+	b.do("POST", "/v1/servers/"+follower+"/kill", "")
+	if state(follower, "running") != "false" {
+		t.Error("it was not killed")
+	}
+	b.do("POST", "/v1/servers/"+follower+"/start", "")
+	b.do("POST", "/v1/wait", `{"serving": true, "timeout": "60s"}`)
+	b.do("POST", "/v1/servers/"+follower+"/kill", "")
+	b.do("POST", "/v1/servers/"+follower+"/restart", "")
+	b.want("GET", "/v1/node?path=/a&server="+follower, "", "data", "2")
+	if status, m := b.ask("POST", "/v1/servers/"+follower+"/start", ""); status != http.StatusConflict || m["kind"] != "failed" {
+		t.Errorf("the start of a server that runs: %d %v", status, m)
+	}
+}
+
+// In a cluster a client may be anywhere: what concerns one is done where it is.
+func TestClientsOfACluster(t *testing.T) {
+	t.Parallel()
+	b := start(t, 3)
+	for range 3 {
+		c := b.client()
+		b.do("POST", "/v1/faults", `{"action": "fail", "session": "`+sid(c)+`", "code": "NoAuth"}`)
+		if _, _, err := c.Exists(t.Context(), "/a"); !errors.Is(err, proto.ErrNoAuth) {
+			t.Errorf("%v", err)
+		}
+		b.do("POST", "/v1/sessions/"+sid(c)+"/drop", "")
+		b.do("POST", "/v1/wait", fmt.Sprintf(`{"connected": %q, "timeout": "60s"}`, sid(c)))
+		b.do("POST", "/v1/sessions/"+sid(c)+"/expire", "")
+	}
+	b.do("POST", "/v1/advance", `{"duration": "1h"}`)
+}
+
+// Two test servers cannot have one port, and the second says so.
+func TestStartFails(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	for what, cfg := range map[string]control.Config{
+		"the clients' port": {Options: []zktest.Option{zktest.WithPort(port)}},
+		"the control port":  {ControlPort: port},
+		"the configuration": {Options: []zktest.Option{zktest.WithConfig(func(c *server.Config) { c.TickTime = 1 })}},
+	} {
+		ts, err := control.Start(cfg)
+		if err == nil {
+			ts.Close()
+			t.Errorf("%s: no error", what)
+			continue
+		}
+		if what != "the configuration" && !strings.Contains(err.Error(), "in use") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A port of one's own choice, and on disk.
+func TestPortAndDisk(t *testing.T) {
+	t.Parallel()
+	for attempt := 0; ; attempt++ {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		ts, err := control.Start(control.Config{Options: []zktest.Option{zktest.WithPort(port), zktest.OnDisk()}})
+		if err != nil && attempt < 20 { // somebody else has it now
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("127.0.0.1:%d", port); ts.Ready().ConnectString != want {
+			t.Errorf("it listens at %s, not %s", ts.Ready().ConnectString, want)
+		}
+		if err := ts.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}

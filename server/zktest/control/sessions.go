@@ -1,0 +1,231 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// session is a session as it is shown.
+type session struct {
+	ID        sessionID `json:"id"`
+	Timeout   int64     `json:"timeoutMs"`
+	Connected bool      `json:"connected"`
+	Server    int       `json:"server,omitempty"`  // that it is connected with
+	Address   string    `json:"address,omitempty"` // of the client
+}
+
+// sessions are the sessions that one server knows, with the connections of all.
+func (c *call) sessions() ([]session, error) {
+	s, err := c.one()
+	if err != nil {
+		return nil, err
+	}
+	list := []session{}
+	for _, row := range s.Sessions() {
+		list = append(list, session{ID: sessionID(row.ID), Timeout: row.Timeout.Milliseconds()})
+	}
+	for _, other := range c.servers {
+		if !other.Running() {
+			continue
+		}
+		for _, row := range other.Sessions() {
+			i := slices.IndexFunc(list, func(s session) bool { return s.ID == sessionID(row.ID) })
+			if row.Connected && i >= 0 {
+				list[i].Connected, list[i].Server, list[i].Address = true, other.ID(), row.Addr
+			}
+		}
+	}
+	return list, nil
+}
+
+func getSessions(c *call) (any, error) {
+	list, err := c.sessions()
+	return map[string]any{"sessions": list}, err
+}
+
+// session is the session that the path names, which exists.
+func (c *call) session() (session, error) {
+	id, err := parseSession(c.r.PathValue("id"))
+	if err != nil {
+		return session{}, err
+	}
+	list, err := c.sessions()
+	if err != nil {
+		return session{}, err
+	}
+	for _, s := range list {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return session{}, missing("there is no session %v", id)
+}
+
+// connected is the session that the path names, and the server that it is
+// connected with.
+func (c *call) connected() (int64, *zktest.Server, error) {
+	s, err := c.session()
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case !s.Connected:
+		return 0, nil, &refusal{kind: failed, text: "session " + s.ID.String() + " is not connected"}
+	}
+	return int64(s.ID), c.servers[s.Server-1], nil
+}
+
+func postExpire(c *call) (any, error) {
+	s, err := c.session()
+	if err != nil {
+		return nil, err
+	}
+	on, err := c.one()
+	if err != nil {
+		return nil, err
+	}
+	on.ExpireSession(int64(s.ID))
+	return none{}, nil
+}
+
+func postDrop(c *call) (any, error) {
+	id, s, err := c.connected()
+	if err != nil {
+		return nil, err
+	}
+	s.DropConnection(id)
+	return none{}, nil
+}
+
+func postHang(c *call) (any, error) {
+	id, s, err := c.connected()
+	if err != nil {
+		return nil, err
+	}
+	resume := s.HangConnection(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hung[id] = append(c.hung[id], resume)
+	return none{}, nil
+}
+
+func postResume(c *call) (any, error) {
+	id, err := parseSession(c.r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	list := c.hung[int64(id)]
+	delete(c.hung, int64(id))
+	c.mu.Unlock()
+	if len(list) == 0 {
+		return nil, missing("no connection of session %v hangs", id)
+	}
+	for _, resume := range list {
+		resume()
+	}
+	return none{}, nil
+}
+
+func postDropAll(c *call) (any, error) {
+	list, err := c.some()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if s.Running() {
+			s.DropConnections()
+		}
+	}
+	return none{}, nil
+}
+
+func postRefuse(c *call) (any, error) {
+	list, err := c.some()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		accept := s.RefuseConnections()
+		c.mu.Lock()
+		c.refusing[s.ID()] = accept
+		c.mu.Unlock()
+	}
+	return none{}, nil
+}
+
+func postAccept(c *call) (any, error) {
+	list, err := c.some()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		c.mu.Lock()
+		accept := c.refusing[s.ID()]
+		delete(c.refusing, s.ID())
+		c.mu.Unlock()
+		if accept != nil {
+			accept()
+		}
+	}
+	return none{}, nil
+}
+
+func getEphemerals(c *call) (any, error) {
+	s, err := c.one()
+	if err != nil {
+		return nil, err
+	}
+	owners := make(map[string]sessionID)
+	for path, id := range s.Ephemerals() {
+		owners[path] = sessionID(id)
+	}
+	return map[string]any{"ephemerals": owners}, nil
+}
+
+// watch is a watch as it is shown.
+type watch struct {
+	Path    string           `json:"path"`
+	Kind    zktest.WatchKind `json:"kind"`
+	Session sessionID        `json:"session"`
+	Server  int              `json:"server"`
+}
+
+// watches are those of the clients of some servers.
+func (c *call) watches() ([]watch, error) {
+	servers, err := c.some()
+	list := []watch{}
+	for _, s := range servers {
+		if err != nil || !s.Running() {
+			continue
+		}
+		for _, w := range s.Watches() {
+			list = append(list, watch{w.Path, w.Kind, sessionID(w.Session), s.ID()})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b watch) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind)) })
+	return list, err
+}
+
+func getWatches(c *call) (any, error) {
+	list, err := c.watches()
+	return map[string]any{"watches": list}, err
+}
+
+func postAdvance(c *call) (any, error) {
+	var in struct {
+		Duration *duration `json:"duration"`
+	}
+	if err := c.body(&in); err != nil {
+		return nil, err
+	}
+	if in.Duration == nil {
+		return nil, bad(`duration is missing: a text such as "1.5s", or milliseconds`)
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.servers[0].Advance(time.Duration(*in.Duration))
+	return none{}, nil
+}
