@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type serverFlags struct {
 	clientPort          int
 	set                 []string
 	logFormat, logLevel string
+	options             []zoocfg.Option // besides, for reading the file
 }
 
 func serverCommand() *cobra.Command {
@@ -120,7 +122,7 @@ func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 		return nil, err
 	}
 	if f.config != "" {
-		var opts []zoocfg.Option
+		opts := slices.Clone(f.options)
 		for _, kv := range sets {
 			opts = append(opts, zoocfg.WithSet(kv[0], kv[1]))
 		}

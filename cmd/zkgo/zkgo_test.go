@@ -16,7 +16,12 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		play(role)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 60 * time.Second
 
@@ -32,7 +37,7 @@ func zkgo(t *testing.T, args ...string) (stdout, stderr string, err error) {
 
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range []string{"", "server", "version"} {
+	for _, cmd := range []string{"", "server", "testserver", "version"} {
 		out, _, err := zkgo(t, append(strings.Fields(cmd), "--help")...)
 		if err != nil || !strings.Contains(out, "Examples:\n  zkgo ") {
 			t.Errorf("zkgo %s --help: %v\n%s", cmd, err, out)

@@ -1,0 +1,23 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// goneFunc returns what tells whether a process has ended, the parent for 0.
+// A process whose parent has ended gets another one.
+func goneFunc(pid int) (func() bool, error) {
+	if pid == 0 {
+		parent := os.Getppid()
+		return func() bool { return os.Getppid() != parent }, nil
+	}
+	gone := func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+	if pid < 0 || gone() {
+		return nil, os.ErrProcessDone
+	}
+	return gone, nil
+}

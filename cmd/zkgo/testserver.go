@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/server/zktest/control"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// testFlags are the flags of zkgo testserver.
+type testFlags struct {
+	config            string
+	servers           int
+	port, controlPort int
+	tick              time.Duration
+	set               []string
+	onDisk, noPings   bool
+	quiet, stay       bool
+	parent            int
+}
+
+func testserverCommand() *cobra.Command {
+	var f testFlags
+	cmd := &cobra.Command{
+		Use:   "testserver [zoo.cfg]",
+		Short: "Run a server for a test, with its faults and its clock in the test's hands",
+		Long: `Run a server, or an ensemble of servers, in memory for the length of a test.
+
+One line of JSON on stdout says that it serves: where clients connect
+(connectString), where the HTTP endpoints for faults, time and state are
+(control), and the process (pid). The log is on stderr. docs/testserver.md
+describes the endpoints; GET /v1 lists them.
+
+It ends with the process that started it, however that ends: when its stdin, if
+that is a pipe, comes to its end, and when the parent process is gone. Whoever
+starts it in a pipe holds the other end open. It also ends by SIGINT, SIGTERM
+and POST /v1/stop.
+
+A zoo.cfg and --set say what the servers do; where they are and what belongs
+to a disk means nothing here. Without a file every four-letter word is answered,
+and connections are not limited.`,
+		Example: `  zkgo testserver
+  zkgo testserver --servers 3 --tick 500ms
+  zkgo testserver --port 2181 --set enforceQuota=true
+  zkgo testserver --stay /etc/zookeeper/zoo.cfg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.config = args[0]
+			}
+			return runTestserver(cmd.Context(), &f, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.servers, "servers", 1, "`number` of servers; more than one are an ensemble")
+	flags.IntVar(&f.port, "port", 0, "`port` for clients on 127.0.0.1, of the second server the next one, and so on; default: free ones")
+	flags.IntVar(&f.controlPort, "control-port", 0, "`port` of the endpoints on 127.0.0.1; default: a free one")
+	flags.DurationVar(&f.tick, "tick", 0, "tick: sessions last 2 to 20 of them (zoo.cfg: tickTime; default 2s)")
+	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	flags.BoolVar(&f.onDisk, "on-disk", false, "keep the data in a temporary directory, for servers that are killed and come back")
+	flags.BoolVar(&f.noPings, "without-pings", false, "clients that are connected but silent expire when the clock is moved")
+	flags.BoolVar(&f.quiet, "quiet", false, "leave the servers' own log out, not what the faults do")
+	flags.BoolVar(&f.stay, "stay", false, "stay when stdin ends and when the parent is gone")
+	flags.IntVar(&f.parent, "parent", 0, "end with the process of this `pid`; default: the parent")
+	return cmd
+}
+
+// runTestserver runs a test server until it is told to end, or its parent is gone.
+func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, stderr io.Writer) error {
+	opts, err := f.options()
+	if err != nil {
+		return err
+	}
+	log := &lineLog{w: stderr}
+	cfg := control.Config{ControlPort: f.controlPort, Options: opts, Log: log.line}
+	switch {
+	case f.servers < 1:
+		return fmt.Errorf("--servers %d: want 1 or more", f.servers)
+	case f.servers > 1:
+		cfg.Servers = f.servers
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !f.stay {
+		if err := watchParent(ctx, cancel, f.parent, stdin); err != nil {
+			return err
+		}
+	}
+	t, err := control.Start(cfg)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(t.Ready())
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%s\n", line)
+	}
+	if err == nil {
+		select {
+		case <-t.Stopped():
+			log.line("zkgo testserver: ends: POST /v1/stop")
+		case <-ctx.Done():
+			log.line("zkgo testserver: ends: " + context.Cause(ctx).Error())
+		}
+	}
+	return errors.Join(err, t.Close())
+}
+
+// options are the flags as the test server takes them.
+func (f *testFlags) options() ([]zktest.Option, error) {
+	cfg, port, err := f.serverConfig()
+	if err != nil {
+		return nil, err
+	}
+	opts := []zktest.Option{zktest.WithConfig(func(c *server.Config) { *c = cfg }), zktest.WithPort(port)}
+	for _, o := range []struct {
+		on  bool
+		opt zktest.Option
+	}{
+		{f.tick != 0, zktest.WithTick(f.tick)},
+		{f.onDisk, zktest.OnDisk()},
+		{f.noPings, zktest.WithoutPings()},
+		{!f.quiet, zktest.WithLogs()},
+	} {
+		if o.on {
+			opts = append(opts, o.opt)
+		}
+	}
+	return opts, nil
+}
+
+// forTests is what differs from a server's defaults when there is no zoo.cfg.
+func forTests() []string {
+	return []string{"maxClientCnxns=0", "4lw.commands.whitelist=*", "extendedTypesEnabled=true", "admin.enableServer=false"}
+}
+
+// serverConfig is the configuration by zoo.cfg and --set, and the port for
+// clients: the servers listen there themselves.
+func (f *testFlags) serverConfig() (cfg server.Config, port int, err error) {
+	sf := serverFlags{config: f.config, clientPort: unset, set: f.set,
+		dataDir: os.TempDir(),                        // there has to be one; nobody writes there
+		options: []zoocfg.Option{zoocfg.WithMyID(1)}} // nor is a myid read from there
+	if f.config == "" {
+		sf.set = append(forTests(), f.set...)
+	}
+	z, err := sf.zooCfg()
+	if err != nil {
+		return cfg, 0, err
+	}
+	if z.Distributed() {
+		return cfg, 0, fmt.Errorf("%s names servers: --servers says how many run here", f.config)
+	}
+	if cfg, err = server.FromZooCfg(z); err != nil {
+		return cfg, 0, err
+	}
+	port = f.port
+	if port == 0 && f.config != "" {
+		port = max(z.ClientPort, 0)
+	}
+	if !asksFor(f.set, "admin.") { // every zoo.cfg that does not say otherwise has it, on one port
+		cfg.Admin = nil
+	}
+	cfg.ClientAddr = ""
+	return cfg, port, nil
+}
+
+// asksFor reports whether --set was given for a key that begins so.
+func asksFor(sets []string, prefix string) bool {
+	for _, kv := range sets {
+		if strings.HasPrefix(kv, prefix) {
+			return true
+		}
+	}
+	return false
+}
