@@ -15,9 +15,9 @@ import (
 // recorded is where the real server's answers are.
 const recorded = "../../tests/conformance/testdata"
 
-// TestConformance plays the conformance scripts to what Run starts and compares
-// with what ZooKeeper answered: all that stands between client and server here
-// must not be seen.
+// TestConformance plays the conformance scripts to what Run and RunCluster start,
+// there by way of the leader and of a follower, and compares with what ZooKeeper
+// answered: all that stands between client and server here must not be seen.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	differences, err := conformance.ReadDifferences(filepath.Join(recorded, "differences.txt"))
@@ -33,33 +33,65 @@ func TestConformance(t *testing.T) {
 		if name == "differences" {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, err := conformance.ReadScript(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if testing.Short() && s.Slow() {
-				t.Skip("waits for the server's clock; not with -short")
-			}
-			golden, err := os.ReadFile(filepath.Join(recorded, name+".golden"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := conformance.Apply(differences, s.Name, string(golden))
-			if err != nil {
-				t.Fatal(err)
-			}
-			zs := zktest.Run(t, configured(t, s))
-			got, err := conformance.Run(s, zs.Addrs()[0])
-			if err != nil {
-				t.Error(err)
-			}
-			if d := conformance.Compare(want, got); d != "" {
-				t.Error(d)
-			}
-		})
+		s, err := conformance.ReadScript(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden, err := os.ReadFile(filepath.Join(recorded, name+".golden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := conformance.Apply(differences, s.Name, string(golden))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, start := range map[string]func(*testing.T, zktest.Option) *zktest.Server{
+			"alone":    func(t *testing.T, o zktest.Option) *zktest.Server { return zktest.Run(t, o) },
+			"leader":   func(t *testing.T, o zktest.Option) *zktest.Server { return zktest.RunCluster(t, 3, o).Leader() },
+			"follower": func(t *testing.T, o zktest.Option) *zktest.Server { return zktest.RunCluster(t, 3, o).Follower() },
+		} {
+			t.Run(name+"/"+where, func(t *testing.T) {
+				t.Parallel()
+				if testing.Short() && (s.Slow() || where != "alone") {
+					t.Skip("waits for the server's clock, or starts ensembles; not with -short")
+				}
+				if name == "reconfig" && where != "alone" {
+					t.Skip("is about a server without an ensemble; tests/ensemble has the scripts about one with")
+				}
+				got, err := conformance.Run(s, start(t, configured(t, s)).Addrs()[0])
+				if err != nil {
+					t.Error(err)
+				}
+				want := want
+				if where != "alone" {
+					want = withMembers(want, got)
+				}
+				if d := conformance.Compare(want, got); d != "" {
+					t.Error(d)
+				}
+			})
+		}
 	}
+}
+
+// withMembers returns want with the answers about /zookeeper/config replaced by
+// those in got. The transcripts are of a server that stands alone, for which it
+// is empty; an ensemble has the list of its servers there.
+func withMembers(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	if len(w) != len(g) {
+		return want
+	}
+	asked := ""
+	for i := range w {
+		switch {
+		case strings.HasPrefix(w[i], ">"):
+			asked = w[i]
+		case strings.Contains(asked, " /zookeeper/config"):
+			w[i] = g[i]
+		}
+	}
+	return strings.Join(w, "\n")
 }
 
 // configured gives the server the settings of a script.
