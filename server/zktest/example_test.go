@@ -2,6 +2,7 @@ package zktest_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -24,6 +25,16 @@ func (e *example) Cleanup(f func())        { e.cleanups = append(e.cleanups, f) 
 func (*example) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (*example) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 func (*example) Errorf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// TempDir lives until the end.
+func (e *example) TempDir() string {
+	dir, err := os.MkdirTemp("", "zktest")
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
 
 func (e *example) end() {
 	for i := len(e.cleanups) - 1; i >= 0; i-- {
