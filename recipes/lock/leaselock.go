@@ -224,9 +224,6 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 			if err := s.Sync(ctx, path); err != nil {
 				return err
 			}
-			if there, err := l.stillFirst(ctx, s, turn); err != nil || !there {
-				return errors.Join(errVanished, err)
-			}
 		case try:
 			recipes.Drop(ctx, w)
 			return &HeldError{Left: left, Data: data}

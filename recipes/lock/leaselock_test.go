@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -152,7 +153,11 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 			time.Sleep(time.Second)
 			_ = holder.Release(e.Bounded())
 		}()
+		began := time.Now()
 		l, err := lock.NewLeaseLock(e.Conn, "/l").Acquire(e.Ctx)
+		if d := time.Since(began); d >= lock.DefaultLease {
+			e.Errorf("it took %v: it has waited for itself", d)
+		}
 		switch {
 		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
 			e.Error("two hold the lock")
@@ -234,5 +239,47 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 		}
 		must(t, l.Release(ctx))
 		must(t, next(t, got).Release(ctx))
+	})
+}
+
+// A lease counts from before the request was sent, however long the answer takes.
+func TestLeaseCountsFromTheSending(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		slow := func(op proto.Op, path string) {
+			zs.DelayNext(zktest.Match{Op: op, Path: path, Session: c.Session().ID}, 5*time.Second)
+		}
+		const valid = lock.DefaultLease - lock.DefaultLease/20
+		slow(proto.OpMulti, "/l/holder/*")
+		began := time.Now()
+		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		if d := time.Since(began); d < 5*time.Second || !l.Deadline().Equal(began.Add(valid)) {
+			t.Errorf("acquired in %v, valid for %v", d, l.Deadline().Sub(began))
+		}
+		slow(proto.OpSetData, "/l/holder/*")
+		time.Sleep(lock.DefaultLease/3 + 6*time.Second)
+		sent := began.Add(5*time.Second + lock.DefaultLease/3)
+		if !l.Deadline().Equal(sent.Add(valid)) {
+			t.Errorf("valid for %v after the renewal was sent", l.Deadline().Sub(sent))
+		}
+		must(t, l.Release(ctx))
+	})
+}
+
+// What is over when the answer comes is not granted.
+func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, c := on(t, zs)
+		zs.DelayNext(zktest.Match{Op: proto.OpMulti, Path: "/l/holder/*", Session: c.Session().ID}, 5*time.Second)
+		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(4*time.Second)).Acquire(ctx))
+		if l.Err() != nil || time.Until(l.Deadline()) < 3*time.Second {
+			t.Errorf("%v, valid for %v", l.Err(), time.Until(l.Deadline()))
+		}
+		must(t, l.Release(ctx))
+		if left := children(zs, "/l/holder"); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
 	})
 }
