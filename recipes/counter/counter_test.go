@@ -149,8 +149,8 @@ func TestCachedNumbersAreUnique(t *testing.T) {
 			for range 25 {
 				n, err := c.Next(ctx)
 				must(t, err)
-				if seen[n] || n < 1 {
-					t.Errorf("%d for the second time", n)
+				if seen[n] || n < 1 || len(seen) == 0 && n != 1 {
+					t.Errorf("%d for the second time, or as the first number", n)
 				}
 				seen[n] = true
 			}
@@ -187,6 +187,11 @@ func TestSharedCount(t *testing.T) {
 			t.Errorf("%+v %v %v", second, ok, err)
 		}
 		synctest.Wait()
+		anyVersion := second
+		anyVersion.Version = client.AnyVersion // after 2³² writes
+		if _, ok, err := a.TrySet(ctx, anyVersion, 5); ok || !errors.Is(err, counter.ErrVersion) {
+			t.Errorf("a try with any version: %v %v", ok, err)
+		}
 		if now, ok, err := a.TrySet(ctx, first, 5); err != nil || ok || now != second {
 			t.Errorf("a try with an old version: %+v %v %v", now, ok, err)
 		}

@@ -161,6 +161,7 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 		}
 		must(t, r.Release(ctx))
 		w := get(t)(m.Write(ctx))
+		zs.Set("/other", "")
 		if _, err := lock.NewRWMutex(conn, "/other").Downgrade(ctx, w); err == nil {
 			t.Error("another's lease")
 		}

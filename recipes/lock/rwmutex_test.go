@@ -197,3 +197,44 @@ func TestReadWriteAtEveryStep(t *testing.T) {
 		free(e, "/l")
 	})
 }
+
+// Whatever happens while a writer becomes a reader: no writer comes between, and if
+// it fails he holds what he held, or nothing.
+func TestDowngradeAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		m, other := lock.NewRWMutex(e.Conn, "/l"), lock.NewRWMutex(otherConn(e), "/l")
+		w, err := m.Write(e.Ctx)
+		if err != nil {
+			if !e.Canceled() {
+				e.Errorf("write: %v", err)
+			}
+			free(e, "/l")
+			return
+		}
+		next := asynchronously(e.Bounded(), other.Write)
+		synctest.Wait()
+		r, err := m.Downgrade(e.Ctx, w)
+		synctest.Wait()
+		switch {
+		case err == nil:
+			if r.Err() == nil && len(next) > 0 && e.Fault != steps.Expiry { // nobody has told the client yet
+				e.Error("a writer came between")
+			}
+			_ = r.Release(e.Ctx)
+		case e.Fault == steps.LostRequest || e.Fault == steps.LostReply || e.Fault == steps.LostBehind:
+			e.Errorf("downgrade: %v", err)
+		default:
+			if w.Err() == nil && len(next) > 0 {
+				e.Error("a writer beside the one who could not downgrade")
+			}
+			_ = w.Release(e.Ctx)
+		}
+		o := <-next
+		if o.err != nil {
+			e.Fatalf("nobody can write afterwards: %v", o.err)
+		}
+		_ = o.l.Release(e.Bounded())
+		free(e, "/l")
+	})
+}

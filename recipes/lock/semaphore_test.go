@@ -70,6 +70,35 @@ func TestAllOrNone(t *testing.T) {
 	})
 }
 
+// Nor may they when the one who is in loses the mutex in front of the leases while
+// he has some of them.
+func TestAllOrNoneWithoutTheMutex(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn, _ := on(t, zs)
+		one := get(t)(lock.NewSemaphore(conn, "/s", 3).Acquire(ctx))
+		done := make(chan error)
+		all := func() {
+			conn, _ := on(t, zs)
+			list, err := lock.NewSemaphore(conn, "/s", 3).AcquireN(ctx, 3)
+			for _, l := range list {
+				time.Sleep(time.Second)
+				_ = l.Release(ctx)
+			}
+			done <- err
+		}
+		go all()
+		synctest.Wait()
+		zs.Delete("/s/locks/" + children(zs, "/s/locks")[0])
+		go all()
+		time.Sleep(time.Minute)
+		must(t, one.Release(ctx))
+		must(t, <-done)
+		must(t, <-done)
+		noWatches(t, zs)
+	})
+}
+
 func TestSharedSemaphoreFollowsItsCount(t *testing.T) {
 	fake(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := within(t)

@@ -195,19 +195,48 @@ func (n *Names) Free(ctx context.Context, name string, owner []byte) error {
 	if err != nil {
 		return err
 	}
+	turns, err := n.path("freeing", name)
+	if err != nil {
+		return err
+	}
+	tried := false // what is another's then has been free between
 	return n.each(ctx, path, func(s recipes.Session) (bool, error) {
-		data, stat, err := s.Get(ctx, path)
-		switch {
+		switch data, _, err := s.Get(ctx, path); {
 		case errors.Is(err, client.ErrNoNode):
 			return true, nil
 		case err != nil:
 			return false, err
+		case !bytes.Equal(data, owner) && tried:
+			return true, nil
 		case !bytes.Equal(data, owner):
 			return false, ErrTaken
 		}
-		err = s.Delete(ctx, path, stat.Version)
-		return err == nil, err
+		tried = true
+		return n.free(ctx, s, path, turns, owner)
 	})
+}
+
+// free deletes a reservation, if it is the owner's. Two who free in the same name do
+// so one after the other: between the look and the delete of one the other could
+// have freed it, and a third have reserved it, whose znode has the same version.
+func (n *Names) free(ctx context.Context, s recipes.Session, path, turns string, owner []byte) (bool, error) {
+	turn, err := lock.NewMutex(n.conn, turns).Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = turn.Release(context.WithoutCancel(ctx)) }() // what fails goes on in the background
+	if err := s.Sync(ctx, path); err != nil {
+		return false, err
+	}
+	data, stat, err := s.Get(ctx, path)
+	if err != nil || !bytes.Equal(data, owner) {
+		return false, err // look again
+	}
+	err = turn.Multi(ctx, recipes.Op{Kind: recipes.OpDelete, Path: path, Version: stat.Version})
+	if errors.Is(err, lock.ErrLost) {
+		err = nil // another turn
+	}
+	return false, err // look again, whatever became of it
 }
 
 // Reserved returns all reserved names, sorted.

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/naming"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -120,6 +121,28 @@ func TestReserve(t *testing.T) {
 		}
 		must(t, n.Free(ctx, "x", []byte("a")))
 		must(t, n.Reserve(ctx, "x", []byte("b")))
+	})
+}
+
+// Two free in one name, and the name is another's as soon as the first is done: the
+// second must not delete what he has seen before.
+func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		c := zs.Client(t)
+		first, second := naming.New(recipes.On(c), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
+		must(t, first.Reserve(ctx, "x", []byte("a")))
+		zs.DelayNext(zktest.Match{Op: proto.OpDelete, Path: "/names/reserved/x", Session: c.Session().ID}, 2*time.Second)
+		zs.DelayNext(zktest.Match{Op: proto.OpMulti, Path: "/names/reserved/x", Session: c.Session().ID}, time.Second)
+		freed := make(chan error)
+		go func() { freed <- first.Free(ctx, "x", []byte("a")) }()
+		synctest.Wait()
+		must(t, second.Free(ctx, "x", []byte("a")))
+		must(t, second.Reserve(ctx, "x", []byte("b")))
+		must(t, <-freed)
+		if !zs.Exists("/names/reserved/x") || zs.Get("/names/reserved/x") != "b" {
+			t.Error("the other's reservation was ended")
+		}
 	})
 }
 

@@ -345,3 +345,49 @@ func consume(e *steps.Env, q *queue.Queue) {
 		_ = item.Return(e.Bounded())
 	}
 }
+
+// outrun is a connection whose first claim is lost before it is done, and whose
+// session is another consumer's too, who claims the item meanwhile.
+type outrun struct {
+	recipes.Conn
+	meanwhile func()
+}
+
+func (o *outrun) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := o.Conn.Session(ctx)
+	return outrunSession{s, o}, err
+}
+
+type outrunSession struct {
+	recipes.Session
+	o *outrun
+}
+
+func (s outrunSession) Create(ctx context.Context, path string, data []byte, mode recipes.Mode, acl []client.ACL) (string, error) {
+	if do := s.o.meanwhile; do != nil && mode == recipes.Ephemeral {
+		s.o.meanwhile = nil
+		do()
+		return "", errors.Join(client.ErrConnectionLoss, client.ErrUnknownOutcome)
+	}
+	return s.Session.Create(ctx, path, data, mode, acl)
+}
+
+// Two consumers of one session do not take each other's claims for their own.
+func TestClaimOfAnotherInTheSameSession(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		conn := recipes.On(zs.Client(t))
+		must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
+		var other *queue.Item
+		slow := &outrun{Conn: conn}
+		slow.meanwhile = func() {
+			var err error
+			other, err = queue.New(conn, "/q").TryTake(ctx)
+			must(t, err)
+		}
+		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
+			t.Errorf("two have one item: %v, %v", item, err)
+		}
+		must(t, other.Ack(ctx))
+	})
+}
