@@ -1,0 +1,156 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Lock is one client's handle of one lock. It is used by one goroutine.
+type Lock interface {
+	// Acquire waits until the lock is held.
+	Acquire(ctx context.Context) error
+	Release(ctx context.Context) error
+}
+
+// Client is one client with connections of its own.
+type Client interface {
+	Lock(name string) Lock
+	Close() error
+}
+
+// Dial opens a client of the servers at addrs.
+type Dial func(ctx context.Context, addrs []string) (Client, error)
+
+// Shapes of work.
+const (
+	Own    = "own"    // every client has a lock of its own
+	Shared = "shared" // all want the same lock, again at once
+	Rested = "rested" // all want the same lock, and rest when they have had it
+)
+
+// rest is how long a client does not want the lock again, if it rests: where
+// nobody is told of a release, who asks again at once always wins.
+const rest = 20 * time.Millisecond
+
+// Job says what a program is to do.
+type Job struct {
+	Kind    string // of lock
+	Shape   string
+	Addrs   []string
+	Clients int
+	Warm    time.Duration // before anything is counted
+	For     time.Duration // how long is counted
+	Root    string        // begins the names of the locks
+}
+
+// Flags are a Job's command line; it is complete after flag.Parse.
+func Flags() func() Job {
+	kind := flag.String("kind", "", "kind of lock")
+	shape := flag.String("shape", Shared, "own, shared or rested")
+	addrs := flag.String("addrs", "", "servers, separated by commas")
+	clients := flag.Int("clients", 8, "clients")
+	warm := flag.Duration("warm", 300*time.Millisecond, "time before anything is counted")
+	length := flag.Duration("for", time.Second, "time that is counted")
+	root := flag.String("root", "lockbench", "begins the names of the locks")
+	return func() Job {
+		return Job{*kind, *shape, strings.Split(*addrs, ","), *clients, *warm, *length, *root}
+	}
+}
+
+// Work is what a job's shape stands for.
+type Work func(ctx context.Context, dial Dial, j Job) (Result, error)
+
+// Main is a program: it does the job of its command line with one of the kinds,
+// and prints the result as JSON. more are shapes that only this program has.
+func Main(kinds map[string]Dial, more map[string]Work) {
+	job := Flags()
+	flag.Parse()
+	result, err := func() (Result, error) {
+		j := job()
+		dial, ok := kinds[j.Kind]
+		if !ok {
+			return Result{}, fmt.Errorf("no kind of lock is called %q", j.Kind)
+		}
+		if work, ok := more[j.Shape]; ok {
+			return work(context.Background(), dial, j)
+		}
+		return Run(context.Background(), dial, j)
+	}()
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(result)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Run opens the clients, has them compete, and says what came of it.
+func Run(ctx context.Context, dial Dial, j Job) (Result, error) {
+	clients := make([]Client, j.Clients)
+	for i := range clients {
+		c, err := dial(ctx, j.Addrs)
+		if err != nil {
+			return Result{}, err
+		}
+		defer c.Close()
+		clients[i] = c
+	}
+	all := make([][]Holding, len(clients))
+	errs := make([]error, len(clients))
+	from := time.Now().Add(j.Warm)
+	until := from.Add(j.For)
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		name := j.Root + "-" + j.Shape
+		if j.Shape == Own {
+			name = fmt.Sprint(name, i)
+		}
+		wg.Go(func() { all[i], errs[i] = compete(ctx, c.Lock(name), i, j.Shape, until) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	return judge(all, j.Shape, from, until), nil
+}
+
+// Holding is one time that a client held the lock.
+type Holding struct {
+	Client   int
+	Asked    time.Time // when Acquire was called
+	Held     time.Time // when it had returned
+	Released time.Time // when Release was called
+}
+
+// compete acquires and releases until time is up. It works in no time while it
+// holds the lock: what is measured is the lock.
+func compete(ctx context.Context, l Lock, client int, shape string, until time.Time) ([]Holding, error) {
+	var list []Holding
+	for {
+		h := Holding{Client: client, Asked: time.Now()}
+		if h.Asked.After(until) {
+			return list, nil
+		}
+		if err := l.Acquire(ctx); err != nil {
+			return nil, fmt.Errorf("acquiring: %w", err)
+		}
+		h.Held = time.Now()
+		h.Released = time.Now()
+		list = append(list, h)
+		if err := l.Release(ctx); err != nil {
+			return nil, fmt.Errorf("releasing: %w", err)
+		}
+		if shape == Rested {
+			time.Sleep(rest)
+		}
+	}
+}

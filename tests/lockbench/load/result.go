@@ -1,0 +1,66 @@
+package load
+
+import (
+	"slices"
+	"time"
+)
+
+// Result is what one run measured. Times are in microseconds.
+type Result struct {
+	Acquisitions int
+	Seconds      float64
+	// HandOffs counts the acquisitions of a shared lock whose holder before was
+	// another client, and HandOff50 and HandOff99 are the times from his call of
+	// Release to the return of Acquire.
+	HandOffs             int
+	HandOff50, HandOff99 float64
+	// Wait50, Wait99 and WaitMax are how long Acquire took.
+	Wait50, Wait99, WaitMax float64
+	// Overlaps counts acquisitions that returned before the holder before had
+	// called Release: it has to be 0.
+	Overlaps int
+	// Packets is how many the server received and sent for one release, where that
+	// was counted.
+	Packets float64
+}
+
+// judge counts what happened between from and until.
+func judge(all [][]Holding, shape string, from, until time.Time) Result {
+	line := slices.Concat(all...)
+	slices.SortFunc(line, func(a, b Holding) int { return a.Held.Compare(b.Held) })
+	r := Result{Seconds: until.Sub(from).Seconds()}
+	var handOffs, waits []float64
+	for i, h := range line {
+		if h.Held.Before(from) || h.Held.After(until) {
+			continue
+		}
+		r.Acquisitions++
+		waits = append(waits, micros(h.Held.Sub(h.Asked)))
+		if shape == Own || i == 0 {
+			continue
+		}
+		before := line[i-1]
+		if before.Released.After(h.Held) {
+			r.Overlaps++
+		}
+		if before.Client != h.Client {
+			handOffs = append(handOffs, micros(h.Held.Sub(before.Released)))
+		}
+	}
+	r.HandOffs = len(handOffs)
+	r.HandOff50, r.HandOff99 = quantile(handOffs, 50), quantile(handOffs, 99)
+	r.Wait50, r.Wait99, r.WaitMax = quantile(waits, 50), quantile(waits, 99), quantile(waits, 100)
+	return r
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// quantile returns the value below which percent of the samples are; 0 without
+// samples.
+func quantile(samples []float64, percent int) float64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(samples))
+	return s[min(len(s)*percent/100, len(s)-1)]
+}

@@ -1,0 +1,172 @@
+package lockbench
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/tests/lockbench/load"
+)
+
+// Tables are the figures in Markdown.
+func (r *Report) Tables() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s UTC, %s, %d CPUs, %s, commit %s; load average before %s, after %s; %.1f minutes.\n\n",
+		r.Date.Format("2006-01-02 15:04"), r.Machine, r.CPUs, r.Go, r.Commit, r.LoadBefore, r.LoadAfter, r.Took/60)
+	if r.Small {
+		b.WriteString("**A brief run: it shows that this works and measures nothing.**\n\n")
+	}
+	for _, name := range sortedKeys(r.Skipped) {
+		fmt.Fprintf(&b, "Left out: %s (%s).\n\n", name, strings.Join(strings.Fields(r.Skipped[name]), " "))
+	}
+	r.competition(&b)
+	r.crowdTable(&b)
+	return b.String()
+}
+
+// competition is the table of eight clients.
+func (r *Report) competition(b *strings.Builder) {
+	b.WriteString("| servers | lock | an acquired lock is | own locks: acquisitions/s | one lock: acquisitions/s | of these handed to another | longest wait | hand-off p50 | p99 |\n" +
+		"|---|---|---|--:|--:|--:|--:|--:|--:|\n")
+	for _, row := range r.Rows {
+		handed := median(row.Shared, func(l load.Result) float64 { return 100 * float64(l.HandOffs) / float64(max(l.Acquisitions, 1)) })
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %.0f %% | %s | %s | %s |\n", servers(row.Service), row.Label, row.Durable,
+			count(median(row.Own, perSecond)), count(median(row.Shared, perSecond)), handed,
+			ms(median(row.Shared, waitMax)), ms(median(row.Rested, handOff50)), ms(median(row.Rested, handOff99)))
+	}
+	b.WriteString("\n")
+}
+
+func handOff50(l load.Result) float64 { return l.HandOff50 }
+func handOff99(l load.Result) float64 { return l.HandOff99 }
+func waitMax(l load.Result) float64   { return l.WaitMax }
+
+// crowdTable is the table of what wakes a crowd.
+func (r *Report) crowdTable(b *strings.Builder) {
+	if len(r.Crowds) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "One release while %s wait, counted by the server:\n\n| servers | they watch | packets received and sent | until the next one holds it |\n|---|---|--:|--:|\n",
+		count(float64(r.Crowds[0].Waiters)))
+	for _, c := range r.Crowds {
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", servers(c.Service), c.Label, count(c.Packets), ms(c.HandOff))
+	}
+	b.WriteString("\n")
+}
+
+// servers is a service's name for people: "zkgo-3" is "zkgo, 3 servers".
+func servers(service string) string {
+	parts := strings.Split(service, "-")
+	name := map[string]string{"zkgo": "zkgo", "zookeeper": "ZooKeeper", "etcd": "etcd", "redis": "Redis"}[parts[0]]
+	if parts[1] != "1" {
+		name += " × " + parts[1]
+	}
+	if len(parts) > 2 {
+		name += ", appendfsync " + parts[2]
+	}
+	return name
+}
+
+// count writes a number with its thousands apart.
+func count(v float64) string {
+	s := fmt.Sprintf("%.0f", v)
+	if len(s) > 3 {
+		s = s[:len(s)-3] + "," + s[len(s)-3:]
+	}
+	return s
+}
+
+// ms writes microseconds as milliseconds.
+func ms(micros float64) string {
+	switch v := micros / 1000; {
+	case v == 0:
+		return "–"
+	case v < 10:
+		return fmt.Sprintf("%.2f ms", v)
+	default:
+		return fmt.Sprintf("%.0f ms", v)
+	}
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// WriteInto puts the report into a page: its tables between the markers
+//
+//	<!-- lockbench:figures --> … <!-- lockbench:end -->
+//
+// the failovers behind <!-- lockbench:failover -->, and single figures into cells:
+//
+//	<!--own zkgo-3/mutex-->4,100<!--/-->
+//
+// "own" stands for own locks/s, "shared" for acquisitions/s of a shared
+// one, "p50" for its hand-off. What was not measured stays as it is.
+func (r *Report) WriteInto(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text, err := between(string(b), "<!-- lockbench:figures -->", "<!-- lockbench:end -->", "\n"+r.Tables())
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(r.Failovers) > 0 {
+		text, err = between(text, "<!-- lockbench:failover -->", "<!-- lockbench:end -->", "\n"+r.failovers())
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return os.WriteFile(path, []byte(r.cells(text)), 0o644)
+}
+
+// between replaces what stands between a marker and the end behind it.
+func between(text, from, to, with string) (string, error) {
+	head, rest, ok := strings.Cut(text, from)
+	_, tail, closed := strings.Cut(rest, to)
+	if !ok || !closed {
+		return "", fmt.Errorf("%s … %s is not there", from, to)
+	}
+	return head + from + "\n" + with + to + tail, nil
+}
+
+// cells fills in single figures.
+func (r *Report) cells(text string) string {
+	const begin, middle, end = "<!--", "-->", "<!--/-->"
+	parts := strings.Split(text, end)
+	for i := range parts[:len(parts)-1] {
+		at := strings.LastIndex(parts[i], begin)
+		if at < 0 {
+			continue
+		}
+		what, _, ok := strings.Cut(parts[i][at+len(begin):], middle)
+		name, key, _ := strings.Cut(what, " ")
+		if figure := r.figure(name, key); ok && figure != "" {
+			parts[i] = parts[i][:at] + begin + what + middle + figure
+		}
+	}
+	return strings.Join(parts, end)
+}
+
+// figure is one median; "" if it was not measured.
+func (r *Report) figure(name, key string) string {
+	row := r.find(key)
+	if row == nil {
+		return ""
+	}
+	switch name {
+	case "own":
+		return count(median(row.Own, perSecond))
+	case "shared":
+		return count(median(row.Shared, perSecond))
+	case "p50":
+		return ms(median(row.Rested, handOff50))
+	}
+	return ""
+}

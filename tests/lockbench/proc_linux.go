@@ -1,0 +1,13 @@
+package lockbench
+
+import (
+	"os"
+	"syscall"
+)
+
+// sysProcAttr makes the kernel kill a server with the thread that started it: a
+// run that is killed leaves no server behind.
+func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+func thaw(p *os.Process) error   { return p.Signal(syscall.SIGCONT) }

@@ -1,0 +1,120 @@
+// Package redis is as much of Redis's protocol (RESP) as its locks need. It
+// imports the standard library only.
+package redis
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNil is the answer that there is nothing: for SET NX, that the key is there.
+var ErrNil = errors.New("redis: nil")
+
+// Conn is a connection. It is used by one goroutine at a time.
+type Conn struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// Dial connects.
+func Dial(ctx context.Context, addr string) (*Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(c), nil
+}
+
+func newConn(c net.Conn) *Conn { return &Conn{c, bufio.NewReader(c)} }
+
+// Close closes the connection.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// Do sends a command and returns its answer as a text, the parts of an array
+// separated by line breaks; ErrNil if it is nil, and an error if Redis says so.
+// Behind another error the connection is of no more use.
+func (c *Conn) Do(ctx context.Context, args ...string) (string, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(time.Minute)
+	}
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := c.conn.Write(request(args)); err != nil {
+		return "", err
+	}
+	return c.answer()
+}
+
+// request is a command on the wire.
+func request(args []string) []byte {
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b
+}
+
+func (c *Conn) answer() (string, error) {
+	line, err := c.in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	if line == "" {
+		return "", errors.New("redis: an empty line for an answer")
+	}
+	kind, rest := line[0], line[1:]
+	switch kind {
+	case '+', ':':
+		return rest, nil
+	case '-':
+		return "", errors.New("redis: " + rest)
+	}
+	n, err := strconv.Atoi(rest)
+	switch {
+	case err != nil || kind != '$' && kind != '*':
+		return "", fmt.Errorf("redis: %q for an answer", line)
+	case n < 0:
+		return "", ErrNil
+	case kind == '$':
+		b := make([]byte, n+2)
+		_, err := io.ReadFull(c.in, b)
+		return string(b[:n]), err
+	}
+	parts := make([]string, n)
+	for i := range parts {
+		if parts[i], err = c.answer(); err != nil && !errors.Is(err, ErrNil) {
+			return "", err
+		}
+	}
+	return strings.Join(parts, "\n"), nil
+}
+
+// release deletes a key if its value is still the caller's own.
+const release = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
+
+// TryLock sets a key to a value that is nobody else's, unless it is there, and
+// reports whether it was not.
+func (c *Conn) TryLock(ctx context.Context, key, value string, length time.Duration) (bool, error) {
+	_, err := c.Do(ctx, "SET", key, value, "NX", "PX", strconv.FormatInt(length.Milliseconds(), 10))
+	if errors.Is(err, ErrNil) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unlock deletes the key if it still has the value, and reports whether it had.
+func (c *Conn) Unlock(ctx context.Context, key, value string) (bool, error) {
+	n, err := c.Do(ctx, "EVAL", release, "1", key, value)
+	return n == "1", err
+}

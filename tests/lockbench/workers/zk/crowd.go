@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/tests/lockbench/load"
+)
+
+// parent waits as one does who has not thought of the herd: it watches the
+// directory, and looks whether it is first whenever anything changes there. It is
+// no more of a lock than is needed to count what that costs.
+type parent struct {
+	conn recipes.Conn
+	dir  string
+	mine string
+}
+
+func (p *parent) Acquire(ctx context.Context) error {
+	s, err := p.conn.Session(ctx)
+	if err != nil {
+		return err
+	}
+	if err := recipes.EnsureContainers(ctx, s, p.dir); err != nil {
+		return err
+	}
+	if p.mine, err = s.Create(ctx, p.dir+"/n-", nil, recipes.EphemeralSequential, nil); err != nil {
+		return err
+	}
+	for {
+		names, _, w, err := s.ChildrenW(ctx, p.dir)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(p.mine, "/"+slices.Min(names)) {
+			return nil
+		}
+		select {
+		case <-w.Events():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *parent) Release(ctx context.Context) error {
+	s, err := p.conn.Session(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Delete(ctx, p.mine, client.AnyVersion)
+}
+
+// crowd has clients wait for one lock and releases it a few times: how long until
+// the next one has it, and how many packets the server sends and receives for
+// that, are told by its mntr.
+func crowd(ctx context.Context, dial load.Dial, j load.Job, releases int) (load.Result, error) {
+	clients, err := dialAll(ctx, dial, j)
+	if err != nil {
+		return load.Result{}, err
+	}
+	defer closeAll(clients)
+	locks := make([]load.Lock, len(clients))
+	for i, c := range clients {
+		locks[i] = c.Lock(j.Root + "-crowd")
+	}
+	if err := locks[0].Acquire(ctx); err != nil {
+		return load.Result{}, err
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan int, len(clients))
+	failed := make(chan error, len(clients))
+	for i, l := range locks[1:] {
+		go func() {
+			if err := l.Acquire(waiting); err != nil {
+				failed <- err
+				return
+			}
+			next <- i + 1
+		}()
+	}
+	var took, packets []float64
+	for holder, round := 0, 0; round < releases; round++ {
+		before, err := settled(ctx, j.Addrs[0], len(clients)-1-round)
+		if err != nil {
+			return load.Result{}, err
+		}
+		began := time.Now()
+		if err := locks[holder].Release(ctx); err != nil {
+			return load.Result{}, err
+		}
+		select {
+		case holder = <-next:
+			took = append(took, float64(time.Since(began).Microseconds()))
+		case err := <-failed:
+			return load.Result{}, err
+		}
+		after, err := settled(ctx, j.Addrs[0], len(clients)-2-round)
+		if err != nil {
+			return load.Result{}, err
+		}
+		packets = append(packets, float64(after-before))
+	}
+	slices.Sort(took)
+	slices.Sort(packets)
+	return load.Result{HandOffs: releases, HandOff50: took[len(took)/2], Packets: packets[len(packets)/2]}, nil
+}
+
+// dialAll opens the clients, some at a time.
+func dialAll(ctx context.Context, dial load.Dial, j load.Job) ([]load.Client, error) {
+	clients, errs := make([]load.Client, j.Clients), make(chan error, j.Clients)
+	places := make(chan struct{}, 100)
+	for i := range clients {
+		go func() {
+			places <- struct{}{}
+			var err error
+			clients[i], err = dial(ctx, j.Addrs)
+			<-places
+			errs <- err
+		}()
+	}
+	for range clients {
+		if err := <-errs; err != nil {
+			return nil, err
+		}
+	}
+	return clients, nil
+}
+
+func closeAll(clients []load.Client) {
+	done := make(chan struct{})
+	for _, c := range clients {
+		go func() {
+			_ = c.Close() // the server ends the session some time
+			done <- struct{}{}
+		}()
+	}
+	for range clients {
+		<-done
+	}
+}
+
+// settled waits until at least so many watches are set, and a little longer, and
+// returns how many packets the server has received and sent.
+func settled(ctx context.Context, addr string, watches int) (int, error) {
+	for {
+		m, err := mntr(addr)
+		if err != nil {
+			return 0, err
+		}
+		if m["zk_watch_count"] >= watches {
+			if err := recipes.Sleep(ctx, 50*time.Millisecond); err != nil {
+				return 0, err
+			}
+			m, err := mntr(addr)
+			return m["zk_packets_received"] + m["zk_packets_sent"], err
+		}
+		if err := recipes.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// mntr asks a server for its numbers.
+func mntr(addr string) (map[string]int, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "mntr"); err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(c)
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+			if f, err := strconv.ParseFloat(value, 64); err == nil {
+				m[name] = int(f)
+			}
+		}
+	}
+	if _, ok := m["zk_watch_count"]; !ok {
+		return nil, fmt.Errorf("mntr of %s: %q", addr, b)
+	}
+	return m, nil
+}
