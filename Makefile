@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build test race lint fuzz bench chaos chaos-planted interop golden sim figures failover ci
+.PHONY: help build test race lint fuzz bench chaos chaos-planted interop golden sim figures failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Mark
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md
+
+lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
+	go run ./tests/lockbench/run -results docs/results -page docs/locks.md
 
 ci: ## everything
 	.ci/run

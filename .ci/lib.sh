@@ -31,9 +31,14 @@ need() {
   esac
 }
 
-# debian_packages installs what is missing of Debian's packages, one run at a time.
+# debian_packages [MORE…] installs what is missing of Debian's packages, one run at
+# a time. MORE are servers, whose package is called like the program and -server.
 debian_packages() {
-  local missing=()
+  local missing=() server
+  for server in "$@"; do
+    command -v "$server" >/dev/null || command -v "${server%-server}" >/dev/null ||
+      missing+=("$server")
+  done
   need javac openjdk-17-jdk-headless
   need mvn maven
   need python3 python3

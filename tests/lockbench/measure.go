@@ -54,6 +54,11 @@ func Measure(o Options) (*Report, error) {
 		return nil, err
 	}
 	b.stop()
+	if len(o.Services) == 0 {
+		if err := b.failovers(programs.zkgo); err != nil {
+			return nil, err
+		}
+	}
 	b.report.finish()
 	return b.report, nil
 }
@@ -154,6 +159,28 @@ func (b *bench) crowds(all []contender) error {
 		}
 		b.report.Crowds = append(b.report.Crowds, Crowd{c.service, c.kind, c.label, b.effort.crowd, b.releases, r.Packets, r.HandOff50})
 		b.logf("%-27s %d wait  %6.0f packets a release, hand-off %8.2f ms", c.key(), b.effort.crowd, r.Packets, r.HandOff50/1000)
+	}
+	return nil
+}
+
+// failovers shows what becomes of a lock when a server fails.
+func (b *bench) failovers(zkgoBinary string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	ours, err := ZkgoFailover(ctx, filepath.Join(b.Dir, "failover-zkgo"), zkgoBinary)
+	if err != nil {
+		return fmt.Errorf("zkgo's failover: %w", err)
+	}
+	if _, missing := b.report.Skipped["redis-1"]; !missing {
+		theirs, err := RedisFailover(ctx, filepath.Join(b.Dir, "failover-redis"))
+		if err != nil {
+			return fmt.Errorf("Redis's failover: %w", err)
+		}
+		b.report.Failovers = append(b.report.Failovers, *theirs)
+	}
+	b.report.Failovers = append(b.report.Failovers, *ours)
+	for _, t := range b.report.Failovers {
+		b.logf("%s\n%s", t.Name, t.String())
 	}
 	return nil
 }

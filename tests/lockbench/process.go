@@ -14,8 +14,8 @@ import (
 // patience bounds every wait for something that should take seconds at most.
 const patience = 90 * time.Second
 
-// process is one server, running or not.
-type process struct {
+// proc is one server, running or not.
+type proc struct {
 	name string
 	addr string // for clients
 	dir  string // of its files; "out" is what it prints
@@ -25,7 +25,7 @@ type process struct {
 }
 
 // start starts a program in the directory.
-func (p *process) start(args ...string) error {
+func (p *proc) start(args ...string) error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (p *process) start(args ...string) error {
 }
 
 // await waits until ready says so, asked again and again.
-func (p *process) await(ready func(ctx context.Context) error) error {
+func (p *proc) await(ready func(ctx context.Context) error) error {
 	deadline := time.Now().Add(patience)
 	var last error
 	for time.Now().Before(deadline) {
@@ -76,7 +76,7 @@ func (p *process) await(ready func(ctx context.Context) error) error {
 }
 
 // tail is the end of what the process has printed.
-func (p *process) tail() string {
+func (p *proc) tail() string {
 	b, err := os.ReadFile(filepath.Join(p.dir, "out"))
 	if err != nil {
 		return err.Error()
@@ -85,7 +85,7 @@ func (p *process) tail() string {
 }
 
 // kill ends the process as kill -9 does and waits until it is gone.
-func (p *process) kill() {
+func (p *proc) kill() {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill() // it may just have ended
 		<-p.done

@@ -2,6 +2,7 @@ package lockbench
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/tests/failover"
@@ -80,6 +81,11 @@ func (r *Report) Faults() []string {
 			if res.Overlaps > 0 {
 				faults = append(faults, row.Service+"/"+row.Kind+": held by two at once")
 			}
+		}
+	}
+	for _, t := range r.Failovers {
+		if t.Both && strings.HasPrefix(t.Name, "zkgo") {
+			faults = append(faults, t.Name+": held by two at once after the failover")
 		}
 	}
 	return faults

@@ -19,9 +19,9 @@ import (
 type service struct {
 	name    string // in the table
 	durable string // what an answer means
-	procs   []*process
-	launch  func(p *process, i int) []string // the command line of one
-	ready   func(ctx context.Context, p *process) error
+	procs   []*proc
+	launch  func(p *proc, i int) []string // the command line of one
+	ready   func(ctx context.Context, p *proc) error
 }
 
 // start starts all servers and waits until they serve.
@@ -54,24 +54,24 @@ func (s *service) addrs() []string {
 }
 
 // lay prepares n processes with a port for clients each.
-func lay(name, dir string, n int) ([]*process, []int, error) {
+func lay(name, dir string, n int) ([]*proc, []int, error) {
 	ports, err := oracle.FreePorts(3 * n)
 	if err != nil {
 		return nil, nil, err
 	}
-	list := make([]*process, n)
+	list := make([]*proc, n)
 	for i := range list {
 		where := filepath.Join(dir, fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i+1))
 		if err := os.MkdirAll(filepath.Join(where, "data"), 0o700); err != nil {
 			return nil, nil, err
 		}
-		list[i] = &process{name: fmt.Sprintf("%s, server %d", name, i+1), addr: fmt.Sprintf("127.0.0.1:%d", ports[i]), dir: where}
+		list[i] = &proc{name: fmt.Sprintf("%s, server %d", name, i+1), addr: fmt.Sprintf("127.0.0.1:%d", ports[i]), dir: where}
 	}
 	return list, ports[n:], nil
 }
 
 // zooCfg writes ZooKeeper's own sample configuration for every process.
-func zooCfg(procs []*process, ports []int) error {
+func zooCfg(procs []*proc, ports []int) error {
 	var list strings.Builder
 	if len(procs) > 1 {
 		list.WriteString("initLimit=10\nsyncLimit=5\n")
@@ -116,7 +116,7 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 }
 
 // serves asks a server of ZooKeeper's kind.
-func serves(ctx context.Context, p *process) error {
+func serves(ctx context.Context, p *proc) error {
 	out, err := fourLetters(ctx, p.addr, "srvr")
 	if err == nil && !strings.Contains(out, "Mode: ") {
 		err = fmt.Errorf("srvr: %q", out)
@@ -131,7 +131,7 @@ func zkgo(dir, binary string, n int) (*service, error) {
 		return nil, err
 	}
 	return &service{name: name, durable: onDisk(n), procs: procs, ready: serves,
-		launch: func(p *process, _ int) []string { return []string{binary, "server", filepath.Join(p.dir, "zoo.cfg")} },
+		launch: func(p *proc, _ int) []string { return []string{binary, "server", filepath.Join(p.dir, "zoo.cfg")} },
 	}, zooCfg(procs, ports)
 }
 
@@ -147,7 +147,7 @@ func zooKeeper(dir string, n int) (*service, error) {
 		return nil, err
 	}
 	return &service{name: name, durable: onDisk(n), procs: procs, ready: serves,
-		launch: func(p *process, _ int) []string {
+		launch: func(p *proc, _ int) []string {
 			return []string{"java", "-Xmx1000m", "-Dfile.encoding=UTF-8", "-Djava.awt.headless=true",
 				"-cp", lib + string(os.PathListSeparator) + filepath.Join(lib, "*"),
 				"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(p.dir, "zoo.cfg")}
@@ -176,14 +176,14 @@ func etcd(dir string, n int) (*service, error) {
 		members = append(members, fmt.Sprintf("m%d=http://127.0.0.1:%d", i+1, ports[i]))
 	}
 	return &service{name: name, durable: onDisk(n), procs: procs,
-		launch: func(p *process, i int) []string {
+		launch: func(p *proc, i int) []string {
 			client, peer := "http://"+p.addr, fmt.Sprintf("http://127.0.0.1:%d", ports[i])
 			return []string{"etcd", "--name", fmt.Sprintf("m%d", i+1), "--data-dir", filepath.Join(p.dir, "data"),
 				"--listen-client-urls", client, "--advertise-client-urls", client,
 				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 				"--initial-cluster", strings.Join(members, ","), "--log-level", "error"}
 		},
-		ready: func(ctx context.Context, p *process) error { return listens(ctx, p.addr) },
+		ready: func(ctx context.Context, p *proc) error { return listens(ctx, p.addr) },
 	}, nil
 }
 
@@ -212,16 +212,16 @@ func redisServers(dir string, n int, appendOnly string) (*service, error) {
 		return nil, err
 	}
 	return &service{name: name, durable: durable, procs: procs, ready: pong,
-		launch: func(p *process, _ int) []string { return append(redisCommand(p), args...) }}, nil
+		launch: func(p *proc, _ int) []string { return append(redisCommand(p), args...) }}, nil
 }
 
 // redisCommand starts a server with Redis's own defaults in the directory.
-func redisCommand(p *process) []string {
+func redisCommand(p *proc) []string {
 	_, port, _ := net.SplitHostPort(p.addr) // which lay has joined
 	return []string{"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", filepath.Join(p.dir, "data")}
 }
 
-func pong(ctx context.Context, p *process) error {
+func pong(ctx context.Context, p *proc) error {
 	c, err := redis.Dial(ctx, p.addr)
 	if err != nil {
 		return err

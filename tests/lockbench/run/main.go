@@ -27,6 +27,7 @@ func main() {
 func run() error {
 	small := flag.Bool("small", false, "everything, briefly: shows that it works, measures nothing")
 	services := flag.String("services", "", "measure these `services` only, separated by commas")
+	require := flag.Bool("require", false, "fail if anything is left out")
 	out := flag.String("results", "", "write the results as JSON into this `directory`")
 	page := flag.String("page", "", "write the tables into this `file`, between its markers")
 	flag.Parse()
@@ -47,6 +48,9 @@ func run() error {
 	fmt.Print("\n", report.Tables())
 	if err := write(report, *out, *page); err != nil {
 		return err
+	}
+	if *require && len(report.Skipped) > 0 {
+		return fmt.Errorf("left out: %v", report.Skipped)
 	}
 	if faults := report.Faults(); len(faults) > 0 {
 		return fmt.Errorf("not as it must be:\n%s", strings.Join(faults, "\n"))

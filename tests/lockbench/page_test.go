@@ -1,0 +1,79 @@
+package lockbench
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/tests/lockbench/load"
+)
+
+func sample() *Report {
+	turn := func(n int, p50 float64) load.Result {
+		return load.Result{Acquisitions: n, Seconds: 1, HandOffs: n, HandOff50: p50}
+	}
+	return &Report{
+		Rows: []*Row{{Service: "zkgo-3", Kind: "mutex", Label: "`lock.Mutex`", Durable: "fsynced by 2 of 3",
+			Own:    []load.Result{turn(4100, 0), turn(1, 0), turn(9999, 0)},
+			Shared: []load.Result{turn(900, 7000)}, Rested: []load.Result{turn(30, 1250)}}},
+		Failovers: []Timeline{{Name: "zkgo", Events: []Event{{1.5, "A", "Release"}}}},
+		Crowds:    []Crowd{{"zkgo-1", "mutex", "the place before", 1000, 5, 8, 1250}},
+	}
+}
+
+func TestWriteInto(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "page.md")
+	page := "before\n<!-- lockbench:figures -->\nstale\n<!-- lockbench:end -->\nmiddle\n<!-- lockbench:failover -->\nstale\n<!-- lockbench:end -->\n" +
+		"| <!--own zkgo-3/mutex-->–<!--/--> | <!--p50 zkgo-3/mutex-->–<!--/--> | <!--own etcd-3/mutex-->kept<!--/--> |\n"
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time changes nothing
+		if err := sample().WriteInto(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(b)
+	for _, want := range []string{
+		"before\n<!-- lockbench:figures -->", "| zkgo × 3 | `lock.Mutex` | fsynced by 2 of 3 | 4,100 | 900 | 100 % | – | 1.25 ms | – |",
+		"while 1,000 wait", "  1.500 s  A         Release",
+		"| <!--own zkgo-3/mutex-->4,100<!--/--> | <!--p50 zkgo-3/mutex-->1.25 ms<!--/--> | <!--own etcd-3/mutex-->kept<!--/--> |\n",
+	} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "stale") {
+		t.Errorf("not replaced:\n%s", got)
+	}
+}
+
+func TestWriteIntoNeedsItsMarkers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(path, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sample().WriteInto(path); err == nil {
+		t.Error("a page without markers was written")
+	}
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	if f := r.Faults(); len(f) != 0 {
+		t.Errorf("faults: %q", f)
+	}
+	r.Rows[0].Rested[0].Overlaps = 1
+	r.Failovers[0].Both = true
+	if f := r.Faults(); len(f) != 2 {
+		t.Errorf("faults: %q", f)
+	}
+}
