@@ -132,8 +132,8 @@ func (b *bench) competitions(all []contender) error {
 				continue
 			}
 			row := b.report.row(c, b.services[c.service].durable)
-			turns := map[string]*[]load.Result{load.Own: &row.Own, load.Shared: &row.Shared, load.Rested: &row.Rested}
-			for _, shape := range []string{load.Own, load.Shared, load.Rested} {
+			turns := map[string]*[]load.Result{load.Own: &row.Own, load.Shared: &row.Shared, load.Worked: &row.Worked}
+			for _, shape := range []string{load.Own, load.Shared, load.Worked} {
 				r, err := b.run(c, shape, b.counted, 8)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", c.key(), shape, err)
@@ -215,11 +215,29 @@ func (b *bench) run(c contender, shape string, counted time.Duration, clients in
 		}
 		return load.Result{}, err
 	}
-	var r load.Result
-	if err := json.Unmarshal(out, &r); err != nil {
-		return r, fmt.Errorf("%q for a result: %w", out, err)
+	return result(out, shape)
+}
+
+// result reads what a program has printed: a result, or, from one in another
+// language, what it is made of.
+func result(out []byte, shape string) (load.Result, error) {
+	var r struct {
+		load.Result
+		From, Until int64      // nanoseconds on some clock
+		Holdings    [][4]int64 // client, asked, held, released
 	}
-	return r, nil
+	if err := json.Unmarshal(out, &r); err != nil {
+		return r.Result, fmt.Errorf("%q for a result: %w", out, err)
+	}
+	if r.Until == 0 {
+		return r.Result, nil
+	}
+	at := func(nanos int64) time.Time { return time.Unix(0, nanos) }
+	var line []load.Holding
+	for _, h := range r.Holdings {
+		line = append(line, load.Holding{Client: int(h[0]), Asked: at(h[1]), Held: at(h[2]), Released: at(h[3])})
+	}
+	return load.Judge(line, shape, at(r.From), at(r.Until)), nil
 }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

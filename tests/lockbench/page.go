@@ -33,7 +33,7 @@ func (r *Report) competition(b *strings.Builder) {
 		handed := median(row.Shared, func(l load.Result) float64 { return 100 * float64(l.HandOffs) / float64(max(l.Acquisitions, 1)) })
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %.0f %% | %s | %s | %s |\n", servers(row.Service), row.Label, row.Durable,
 			count(median(row.Own, perSecond)), count(median(row.Shared, perSecond)), handed,
-			ms(median(row.Shared, waitMax)), ms(median(row.Rested, handOff50)), ms(median(row.Rested, handOff99)))
+			ms(median(row.Shared, waitMax)), ms(median(row.Worked, handOff50)), ms(median(row.Worked, handOff99)))
 	}
 	b.WriteString("\n")
 }
@@ -166,7 +166,7 @@ func (r *Report) figure(name, key string) string {
 	case "shared":
 		return count(median(row.Shared, perSecond))
 	case "p50":
-		return ms(median(row.Rested, handOff50))
+		return ms(median(row.Worked, handOff50))
 	}
 	return ""
 }

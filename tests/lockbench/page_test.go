@@ -16,7 +16,7 @@ func sample() *Report {
 	return &Report{
 		Rows: []*Row{{Service: "zkgo-3", Kind: "mutex", Label: "`lock.Mutex`", Durable: "fsynced by 2 of 3",
 			Own:    []load.Result{turn(4100, 0), turn(1, 0), turn(9999, 0)},
-			Shared: []load.Result{turn(900, 7000)}, Rested: []load.Result{turn(30, 1250)}}},
+			Shared: []load.Result{turn(900, 7000)}, Worked: []load.Result{turn(30, 1250)}}},
 		Failovers: []Timeline{{Name: "zkgo", Events: []Event{{1.5, "A", "Release"}}}},
 		Crowds:    []Crowd{{"zkgo-1", "mutex", "the place before", 1000, 5, 8, 1250}},
 	}
@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 	if f := r.Faults(); len(f) != 0 {
 		t.Errorf("faults: %q", f)
 	}
-	r.Rows[0].Rested[0].Overlaps = 1
+	r.Rows[0].Worked[0].Overlaps = 1
 	r.Failovers[0].Both = true
 	if f := r.Faults(); len(f) != 2 {
 		t.Errorf("faults: %q", f)

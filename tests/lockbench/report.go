@@ -31,7 +31,7 @@ type Report struct {
 // Row is what one kind of lock at one service did, a Result for each turn.
 type Row struct {
 	Service, Kind, Label, Durable string
-	Own, Shared, Rested           []load.Result
+	Own, Shared, Worked           []load.Result
 }
 
 // Crowd is what one release of a lock costs for which many wait.
@@ -77,7 +77,7 @@ func (r *Report) find(key string) *Row {
 func (r *Report) Faults() []string {
 	var faults []string
 	for _, row := range r.Rows {
-		for _, res := range slices.Concat(row.Shared, row.Rested) {
+		for _, res := range slices.Concat(row.Shared, row.Worked) {
 			if res.Overlaps > 0 {
 				faults = append(faults, row.Service+"/"+row.Kind+": held by two at once")
 			}

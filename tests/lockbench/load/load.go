@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,12 +32,16 @@ type Dial func(ctx context.Context, addrs []string) (Client, error)
 const (
 	Own    = "own"    // every client has a lock of its own
 	Shared = "shared" // all want the same lock, again at once
-	Rested = "rested" // all want the same lock, and rest when they have had it
+	Worked = "worked" // all want the same lock, work while they hold it and rest then
 )
 
-// rest is how long a client does not want the lock again, if it rests: where
-// nobody is told of a release, who asks again at once always wins.
-const rest = 20 * time.Millisecond
+// A client that works holds the lock for a while, and then does not want it for a
+// while: where nobody is told of a release, who asks again at once always wins.
+// Eight of them want it for more time than there is, so somebody waits always.
+const (
+	work = 5 * time.Millisecond
+	rest = 20 * time.Millisecond
+)
 
 // Job says what a program is to do.
 type Job struct {
@@ -52,7 +57,7 @@ type Job struct {
 // Flags are a Job's command line; it is complete after flag.Parse.
 func Flags() func() Job {
 	kind := flag.String("kind", "", "kind of lock")
-	shape := flag.String("shape", Shared, "own, shared or rested")
+	shape := flag.String("shape", Shared, "own, shared or worked")
 	addrs := flag.String("addrs", "", "servers, separated by commas")
 	clients := flag.Int("clients", 8, "clients")
 	warm := flag.Duration("warm", 300*time.Millisecond, "time before anything is counted")
@@ -120,7 +125,7 @@ func Run(ctx context.Context, dial Dial, j Job) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return judge(all, j.Shape, from, until), nil
+	return Judge(slices.Concat(all...), j.Shape, from, until), nil
 }
 
 // Holding is one time that a client held the lock.
@@ -131,8 +136,7 @@ type Holding struct {
 	Released time.Time // when Release was called
 }
 
-// compete acquires and releases until time is up. It works in no time while it
-// holds the lock: what is measured is the lock.
+// compete acquires and releases until time is up.
 func compete(ctx context.Context, l Lock, client int, shape string, until time.Time) ([]Holding, error) {
 	var list []Holding
 	for {
@@ -144,12 +148,15 @@ func compete(ctx context.Context, l Lock, client int, shape string, until time.T
 			return nil, fmt.Errorf("acquiring: %w", err)
 		}
 		h.Held = time.Now()
+		if shape == Worked {
+			time.Sleep(work)
+		}
 		h.Released = time.Now()
 		list = append(list, h)
 		if err := l.Release(ctx); err != nil {
 			return nil, fmt.Errorf("releasing: %w", err)
 		}
-		if shape == Rested {
+		if shape == Worked {
 			time.Sleep(rest)
 		}
 	}

@@ -10,9 +10,11 @@ type Result struct {
 	Acquisitions int
 	Seconds      float64
 	// HandOffs counts the acquisitions of a shared lock whose holder before was
-	// another client, and HandOff50 and HandOff99 are the times from his call of
-	// Release to the return of Acquire.
-	HandOffs             int
+	// another client.
+	HandOffs int
+	// HandOff50 and HandOff99 are the times from a call of Release, while somebody
+	// waits for the shared lock, to the return of the next Acquire: how long it lies
+	// idle though somebody wants it.
 	HandOff50, HandOff99 float64
 	// Wait50, Wait99 and WaitMax are how long Acquire took.
 	Wait50, Wait99, WaitMax float64
@@ -24,9 +26,8 @@ type Result struct {
 	Packets float64
 }
 
-// judge counts what happened between from and until.
-func judge(all [][]Holding, shape string, from, until time.Time) Result {
-	line := slices.Concat(all...)
+// Judge counts what happened between from and until. It sorts line.
+func Judge(line []Holding, shape string, from, until time.Time) Result {
 	slices.SortFunc(line, func(a, b Holding) int { return a.Held.Compare(b.Held) })
 	r := Result{Seconds: until.Sub(from).Seconds()}
 	var handOffs, waits []float64
@@ -44,13 +45,21 @@ func judge(all [][]Holding, shape string, from, until time.Time) Result {
 			r.Overlaps++
 		}
 		if before.Client != h.Client {
+			r.HandOffs++
+		}
+		if wanted(line[i:], before.Released) {
 			handOffs = append(handOffs, micros(h.Held.Sub(before.Released)))
 		}
 	}
-	r.HandOffs = len(handOffs)
 	r.HandOff50, r.HandOff99 = quantile(handOffs, 50), quantile(handOffs, 99)
 	r.Wait50, r.Wait99, r.WaitMax = quantile(waits, 50), quantile(waits, 99), quantile(waits, 100)
 	return r
+}
+
+// wanted reports whether somebody waited for the lock at a time: who got it later,
+// and had asked before.
+func wanted(later []Holding, at time.Time) bool {
+	return slices.ContainsFunc(later, func(h Holding) bool { return !h.Asked.After(at) })
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

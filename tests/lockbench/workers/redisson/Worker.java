@@ -1,5 +1,4 @@
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -8,7 +7,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** Competes for Redisson's RLock; its flags and its result are those of package load. */
+/** Competes for Redisson's RLock; its flags are those of package load. It prints what happened. */
 public class Worker {
   record Holding(int client, long asked, long held, long released) {}
 
@@ -19,6 +18,7 @@ public class Worker {
     }
     int n = Integer.parseInt(flags.get("clients"));
     boolean own = flags.get("shape").equals("own");
+    boolean works = flags.get("shape").equals("worked");
     RedissonClient[] clients = new RedissonClient[n];
     for (int i = 0; i < n; i++) {
       Config config = new Config();
@@ -27,6 +27,9 @@ public class Worker {
           .setConnectionMinimumIdleSize(1).setConnectionPoolSize(2)
           .setSubscriptionConnectionMinimumIdleSize(1).setSubscriptionConnectionPoolSize(2);
       clients[i] = Redisson.create(config);
+      RLock first = clients[i].getLock("first"); // loads classes and connects
+      first.lock();
+      first.unlock();
     }
     long from = System.nanoTime() + nanos(flags.get("warm"));
     long until = from + nanos(flags.get("for"));
@@ -45,15 +48,14 @@ public class Worker {
           }
           lock.lock();
           long held = System.nanoTime();
+          if (works) {
+            pause(5);
+          }
           long released = System.nanoTime();
           mine.add(new Holding(client, asked, held, released));
           lock.unlock();
-          if (flags.get("shape").equals("rested")) {
-            try {
-              Thread.sleep(20);
-            } catch (InterruptedException e) {
-              return;
-            }
+          if (works) {
+            pause(20);
           }
         }
       });
@@ -66,7 +68,7 @@ public class Worker {
     for (RedissonClient c : clients) {
       c.shutdown(0, 1, java.util.concurrent.TimeUnit.SECONDS);
     }
-    print(all, own, from, until);
+    print(all, from, until);
     System.exit(0);
   }
 
@@ -75,43 +77,22 @@ public class Worker {
     return Long.parseLong(millis.replace("ms", "")) * 1_000_000;
   }
 
-  static void print(List<List<Holding>> all, boolean own, long from, long until) {
-    List<Holding> line = new ArrayList<>();
-    all.forEach(line::addAll);
-    line.sort((a, b) -> Long.compare(a.held, b.held));
-    List<Double> handOffs = new ArrayList<>();
-    List<Double> waits = new ArrayList<>();
-    int acquisitions = 0;
-    int overlaps = 0;
-    for (int i = 0; i < line.size(); i++) {
-      Holding h = line.get(i);
-      if (h.held < from || h.held > until) {
-        continue;
-      }
-      acquisitions++;
-      waits.add((h.held - h.asked) / 1e3);
-      if (own || i == 0) {
-        continue;
-      }
-      Holding before = line.get(i - 1);
-      if (before.released > h.held) {
-        overlaps++;
-      }
-      if (before.client != h.client) {
-        handOffs.add((h.held - before.released) / 1e3);
-      }
+  static void pause(long millis) {
+    try {
+      Thread.sleep(millis);
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
     }
-    System.out.printf("{\"Acquisitions\":%d,\"Seconds\":%s,\"HandOffs\":%d,\"HandOff50\":%s,\"HandOff99\":%s,"
-        + "\"Wait50\":%s,\"Wait99\":%s,\"WaitMax\":%s,\"Overlaps\":%d}%n", acquisitions, (until - from) / 1e9, handOffs.size(),
-        quantile(handOffs, 50), quantile(handOffs, 99), quantile(waits, 50), quantile(waits, 99), quantile(waits, 100), overlaps);
   }
 
-  static double quantile(List<Double> samples, int percent) {
-    if (samples.isEmpty()) {
-      return 0;
+  static void print(List<List<Holding>> all, long from, long until) {
+    StringBuilder b = new StringBuilder();
+    for (List<Holding> list : all) {
+      for (Holding h : list) {
+        b.append(b.length() == 0 ? "" : ",");
+        b.append('[').append(h.client).append(',').append(h.asked).append(',').append(h.held).append(',').append(h.released).append(']');
+      }
     }
-    double[] s = samples.stream().mapToDouble(Double::doubleValue).toArray();
-    Arrays.sort(s);
-    return s[Math.min(s.length * percent / 100, s.length - 1)];
+    System.out.println("{\"From\":" + from + ",\"Until\":" + until + ",\"Holdings\":[" + b + "]}");
   }
 }
