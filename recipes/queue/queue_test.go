@@ -296,6 +296,9 @@ func TestQueueAtEveryStep(t *testing.T) {
 		if err != nil && !unknown && !e.Canceled() {
 			e.Fatalf("put: %v", err)
 		}
+		if e.Server.Exists("/d/q") && len(e.Server.Children("/d/q")) > 1 {
+			e.Error("put twice")
+		}
 		if err == nil {
 			consume(e, q)
 		}
@@ -389,5 +392,75 @@ func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 			t.Errorf("two have one item: %v, %v", item, err)
 		}
 		must(t, other.Ack(ctx))
+	})
+}
+
+// Who gives up while nobody knows whether he has claimed an item leaves the claim of
+// another in the same session alone.
+func TestAbandonedClaimIsNotAnothers(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, cancel := context.WithCancel(within(t))
+		conn := recipes.On(zs.Client(t))
+		must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
+		var other *queue.Item
+		slow := &outrun{Conn: conn}
+		slow.meanwhile = func() {
+			var err error
+			other, err = queue.New(conn, "/q").TryTake(within(t))
+			must(t, err)
+			cancel()
+		}
+		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v, %v", item, err)
+		}
+		time.Sleep(time.Minute)
+		if n := len(zs.Children("/q-claims")); n != 1 {
+			t.Errorf("%d claims", n)
+		}
+		must(t, other.Ack(within(t)))
+	})
+}
+
+// A claim that has gone, though its session lives, is a lost item.
+func TestClaimThatHasGone(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		q := queue.New(recipes.On(zs.Client(t)), "/q")
+		must(t, q.Put(ctx, []byte("x")))
+		item, err := q.Take(ctx)
+		must(t, err)
+		zs.Delete("/q-claims/" + zs.Children("/q-claims")[0])
+		if err := item.Ack(ctx); !errors.Is(err, queue.ErrLost) || len(zs.Children("/q")) != 1 {
+			t.Errorf("ack: %v, items %v", err, zs.Children("/q"))
+		}
+	})
+}
+
+// Whatever happens to a Poll: the item is returned, or is there.
+func TestSimpleQueueAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		q, other := queue.NewSimple(e.Conn, "/q"), queue.NewSimple(recipes.On(e.Other), "/q")
+		if err := other.Offer(e.Bounded(), []byte("x")); err != nil {
+			e.Fatal(err)
+		}
+		data, err := q.Poll(e.Ctx)
+		unknown := errors.Is(err, client.ErrUnknownOutcome)
+		if err != nil && !unknown && !e.Canceled() {
+			e.Errorf("poll: %v", err)
+		}
+		time.Sleep(time.Minute)
+		left := len(e.Server.Children("/q"))
+		switch {
+		case err == nil && (left != 0 || string(data) != "x"):
+			e.Errorf("polled %q, %d left", data, left)
+		case unknown && string(data) != "x":
+			e.Errorf("perhaps polled %q", data)
+		case err != nil && !unknown && left != 1:
+			e.Errorf("lost: %v", err)
+		}
+		if w := e.Server.Watches(); len(w) != 0 {
+			e.Errorf("watches are left: %v", w)
+		}
 	})
 }
