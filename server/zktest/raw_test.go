@@ -28,16 +28,6 @@ func rawConnect(t testing.TB, zs *zktest.Server) *raw {
 	return rawOver(t, nc)
 }
 
-// rawTCP does the same with a socket.
-func rawTCP(t testing.TB, zs *zktest.Server) *raw {
-	t.Helper()
-	nc, err := net.Dial("tcp", zs.Addrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rawOver(t, nc)
-}
-
 // rawOver does the same over a connection.
 func rawOver(t testing.TB, nc net.Conn) *raw {
 	t.Helper()

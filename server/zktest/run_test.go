@@ -29,18 +29,6 @@ func TestOverTCPAndWithoutASocket(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	for range 200 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			zs := zktest.Run(t)
-			c, _ := dial(t, zs.Addrs(), net.DialTimeout)
-			create(t, c, "/a", "", 0)
-		})
-	}
-}
-
 func TestCloseBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)

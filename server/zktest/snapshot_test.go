@@ -1,7 +1,6 @@
 package zktest_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -106,47 +105,4 @@ func TestResetOfACluster(t *testing.T) {
 			}
 		}
 	})
-}
-
-func BenchmarkReset1000(b *testing.B) {
-	zs := zktest.Run(b)
-	nodes := make(map[string]string)
-	for i := range 1000 {
-		nodes[fmt.Sprintf("/a%d/b%d", i/10, i)] = "some data"
-	}
-	zs.Seed(nodes)
-	snap := zs.Snapshot()
-	b.ResetTimer()
-	for b.Loop() {
-		zs.Reset(snap)
-	}
-}
-
-func BenchmarkRun(b *testing.B) {
-	for b.Loop() {
-		zs := zktest.Run(b)
-		c := rawConnect(b, zs)
-		c.create("/a", proto.ModePersistent)
-		c.nc.Close()
-		zs.Close()
-	}
-}
-
-func BenchmarkRunTCP(b *testing.B) {
-	for b.Loop() {
-		zs := zktest.Run(b)
-		c := rawTCP(b, zs)
-		c.create("/a", proto.ModePersistent)
-		c.nc.Close()
-		zs.Close()
-	}
-}
-
-func BenchmarkRunCluster3(b *testing.B) {
-	for b.Loop() {
-		cl := zktest.RunCluster(b, 3)
-		b.StopTimer()
-		cl.Close()
-		b.StartTimer()
-	}
 }

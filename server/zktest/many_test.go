@@ -1,0 +1,119 @@
+package zktest_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// manyAtOnce is how many tests run at once, each with a server.
+const manyAtOnce = 200
+
+// inChild says that this process is the one that TestManyAtOnce has started.
+const inChild = "ZKTEST_MANY_AT_ONCE"
+
+// TestManyAtOnce runs this test binary again, as go test -parallel 200 does, with
+// 200 tests that all have their server before one of them goes on.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(inChild) != "" {
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, "-test.run=^TestManyInOneProcess$", "-test.v", fmt.Sprint("-test.parallel=", manyAtOnce))
+	cmd.Env = append(os.Environ(), inChild+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "nothing is left") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestManyInOneProcess is what TestManyAtOnce runs.
+func TestManyInOneProcess(t *testing.T) {
+	if os.Getenv(inChild) == "" {
+		t.Skip("TestManyAtOnce runs it in a process of its own")
+	}
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var addrs, dirs []string
+	all.Add(manyAtOnce)
+	t.Run("all", func(t *testing.T) {
+		for i := range manyAtOnce {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				var opts []zktest.Option
+				if i%20 == 0 {
+					opts = append(opts, zktest.OnDisk())
+				}
+				zs := zktest.Run(t, opts...)
+				c, _ := dial(t, zs.Addrs(), net.DialTimeout)
+				create(t, c, "/a", "", 0)
+				mu.Lock()
+				addrs, dirs = append(addrs, zs.Addrs()...), append(dirs, t.TempDir())
+				mu.Unlock()
+				all.Done()
+				all.Wait()
+				create(t, c, "/b", "", 0)
+			})
+		}
+	})
+	for _, addr := range addrs {
+		if nc, err := net.Dial("tcp", addr); err == nil {
+			nc.Close()
+			t.Errorf("port %s is still open", addr)
+		}
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is still there", dir)
+		}
+	}
+	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines }, func() string {
+		stacks := make([]byte, 1<<20)
+		return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
+	})
+	// The first socket of a process opens the poller, which stays.
+	eventually(t, func() bool { return openFiles(t) <= files+4 }, func() string {
+		return fmt.Sprintf("%d open files, %d before", openFiles(t), files)
+	})
+	if !t.Failed() && len(addrs) == manyAtOnce {
+		t.Log("nothing is left")
+	}
+}
+
+// openFiles returns how many files and sockets the process has open, 0 where
+// that cannot be known.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(list)
+}
+
+// eventually waits until ok.
+func eventually(t *testing.T, ok func() bool, otherwise func() string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal(otherwise())
+		}
+	}
+}
