@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build test race lint fuzz bench chaos chaos-planted interop golden sim figures failover lockbench ci
+.PHONY: help build test race lint fuzz bench bench-compare chaos chaos-planted interop golden sim figures failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,9 @@ sim: ## break simulated ensembles: SEEDS=n runs of 10 minutes each, from SEED on
 
 figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Markdown
 	@go run ./tests/summary/total $(SUMMARY)
+
+bench-compare: ## zkgo beside ZooKeeper: throughput, latency, processor time, memory; half an hour
+	go run ./tests/compare/run -results docs/results -page docs/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md

@@ -42,14 +42,14 @@ func Zkgo(path string) Program {
 }
 
 // ZooKeeper is Apache ZooKeeper with the options that its own start script
-// gives to Java.
-func ZooKeeper() (Program, error) {
+// gives to Java; heap is the most that Java may use for objects, 1000m with the script.
+func ZooKeeper(heap string) (Program, error) {
 	lib, err := oracle.Dir()
 	if err != nil {
 		return Program{}, err
 	}
 	return Program{Name: "ZooKeeper", Version: "Apache ZooKeeper " + oracle.Version, command: func(cfg string) (*exec.Cmd, error) {
-		return exec.Command("java", "-Xmx1000m", "-Dfile.encoding=UTF-8", "-Djava.awt.headless=true",
+		return exec.Command("java", "-Xmx"+heap, "-Dfile.encoding=UTF-8", "-Djava.awt.headless=true",
 			"-cp", lib+string(os.PathListSeparator)+filepath.Join(lib, "*"),
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg), nil
 	}}, nil
@@ -66,7 +66,7 @@ type Server struct {
 	done    chan struct{} // closed when the process was reaped
 }
 
-// Ensemble is three servers.
+// Ensemble is three servers, or as many as StartServers was asked for.
 type Ensemble struct {
 	Program Program
 	Servers []*Server
@@ -78,19 +78,26 @@ type Ensemble struct {
 // size is the number of servers.
 const size = 3
 
-// lay writes the configurations of an ensemble: ZooKeeper's own sample
-// configuration, with a list of servers. data says where server i has its data.
-func lay(p Program, dir string, data func(i int) string) (*Ensemble, error) {
-	ports, err := oracle.FreePorts(3 * size)
+// lay writes the configurations of n servers: ZooKeeper's own sample configuration,
+// with a list of servers unless there is one only, and more lines. data says where
+// server i has its data.
+func lay(p Program, dir string, n int, data func(i int) string, lines ...string) (*Ensemble, error) {
+	ports, err := oracle.FreePorts(3 * n)
 	if err != nil {
 		return nil, err
 	}
 	var list strings.Builder
-	for i := range size {
-		fmt.Fprintf(&list, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[size+2*i], ports[size+2*i+1])
+	for _, line := range lines {
+		list.WriteString(line + "\n")
+	}
+	for i := range n {
+		if n == 1 {
+			break
+		}
+		fmt.Fprintf(&list, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[n+2*i], ports[n+2*i+1])
 	}
 	e := &Ensemble{Program: p}
-	for i := range size {
+	for i := range n {
 		s := &Server{ID: i + 1, Addr: fmt.Sprintf("127.0.0.1:%d", ports[i]), Dir: filepath.Join(dir, fmt.Sprint("server", i+1)), program: p}
 		if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 			return nil, err
@@ -117,8 +124,22 @@ func lay(p Program, dir string, data func(i int) string) (*Ensemble, error) {
 // Start starts an ensemble in a directory and returns when all serve.
 func Start(p Program, dir string) (*Ensemble, error) { return start(p, dir, nil) }
 
+// StartServers is Start for one server that stands alone, or any number; lines are
+// added to zoo.cfg.
+func StartServers(p Program, dir string, n int, lines ...string) (*Ensemble, error) {
+	e, err := lay(p, dir, n, nil, lines...)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.startAll(); err != nil {
+		e.Kill()
+		return nil, err
+	}
+	return e, nil
+}
+
 func start(p Program, dir string, data func(i int) string) (*Ensemble, error) {
-	e, err := lay(p, dir, data)
+	e, err := lay(p, dir, size, data)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +166,10 @@ func (e *Ensemble) Await() error {
 			return err
 		}
 	}
+	if len(e.Servers) == 1 {
+		return nil
+	}
+	synced := regexp.MustCompile(fmt.Sprintf(`zk_synced_followers\t%d(\.0)?\n`, len(e.Servers)-1))
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		if l := e.Leader(); l != nil {
@@ -154,11 +179,8 @@ func (e *Ensemble) Await() error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return fmt.Errorf("the leader of %s does not have both followers after %v", e.Program.Name, patience)
+	return fmt.Errorf("the leader of %s does not have all followers after %v", e.Program.Name, patience)
 }
-
-// synced is what mntr says of a leader with both followers.
-var synced = regexp.MustCompile(`zk_synced_followers\t2(\.0)?\n`)
 
 // Leader returns the server that leads, nil while none does.
 func (e *Ensemble) Leader() *Server {
@@ -224,6 +246,9 @@ func (s *Server) Launch() error {
 	return nil
 }
 
+// PID returns the id of the process that was launched last.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Running says whether the process runs, frozen or not.
 func (s *Server) Running() bool {
 	if s.done == nil {
@@ -241,7 +266,7 @@ func (s *Server) Running() bool {
 func (s *Server) Await() error {
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
-		if st, err := s.Status(); err == nil && (st.Mode == "leader" || st.Mode == "follower") {
+		if st, err := s.Status(); err == nil && (st.Mode == "leader" || st.Mode == "follower" || st.Mode == "standalone") {
 			return nil
 		}
 		select {

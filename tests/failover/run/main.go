@@ -78,7 +78,7 @@ func run() error {
 func program(name, binary, dir string) (failover.Program, error) {
 	switch {
 	case name == "ZooKeeper":
-		return failover.ZooKeeper()
+		return failover.ZooKeeper("1000m")
 	case name != "zkgo":
 		return failover.Program{}, fmt.Errorf("no program %q", name)
 	case binary == "":

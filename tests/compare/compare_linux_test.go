@@ -1,0 +1,38 @@
+package compare
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// The whole matrix works, with every program; how fast is not judged.
+func TestMatrix(t *testing.T) {
+	process.Needed(t)
+	contenders, err := Contenders(process.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := Plan()
+	for i := range cells {
+		if cells[i].Load.Conns > 100 {
+			cells[i].Load.Conns = 100
+		}
+		cells[i].Load.Nodes = min(cells[i].Load.Nodes, 10_000)
+	}
+	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 2, Dir: t.TempDir(), Cells: cells, Log: func(text string) { t.Log(text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range report.lines() {
+		if l.want != nil && math.IsNaN(l.missed) {
+			t.Errorf("%s: %s was not measured", l.cell.Name, l.metric)
+		}
+	}
+	if n := strings.Count(report.Table(), "\n"); n < len(cells) {
+		t.Errorf("%d lines:\n%s", n, report.Table())
+	}
+}

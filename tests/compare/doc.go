@@ -1,0 +1,14 @@
+// Package compare measures zkgo beside Apache ZooKeeper: the same load of package
+// bench on servers of one machine, one program after the other in turns, several
+// times, so that whatever else the machine does falls on all of them alike. What
+// counts is the ratio of the medians.
+//
+//	make bench-compare
+//
+// Programs run with their default settings, fsync on; zkgo once with each of its log
+// stores. Servers, and the load generator, share the machine's cores.
+//
+// Cells of the matrix are in plan.go: what is measured, and where zkgo must stand.
+// run/ is the command. The test of this package runs the whole matrix for moments
+// with ZKGO_REQUIRE=1, to see that it works, and judges no time.
+package compare

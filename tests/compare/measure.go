@@ -1,0 +1,91 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Options says how much is measured.
+type Options struct {
+	Runs     int           // of each cell and contender
+	Duration time.Duration // of each load
+	Warm     time.Duration // of mixed load before the first, 0: none
+	Dir      string        // for the servers
+	Cells    []Cell
+	Log      func(text string)
+}
+
+// Measure runs the matrix: the cells of one contender after another on the same
+// servers, contenders in turns, and all of it several times.
+func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, error) {
+	report := newReport(contenders, o)
+	for run := range o.Runs {
+		for _, n := range []int{1, 3} {
+			cells := slices.DeleteFunc(slices.Clone(o.Cells), func(c Cell) bool { return c.Servers != n || c.Measure != nil })
+			for _, c := range contenders {
+				if len(cells) == 0 {
+					continue
+				}
+				if err := measureLoads(ctx, c, cells, o, report, run); err != nil {
+					return report, fmt.Errorf("%s, %d servers: %w", c.Name, n, err)
+				}
+			}
+		}
+		for _, cell := range o.Cells {
+			for _, c := range contenders {
+				if cell.Measure == nil {
+					continue
+				}
+				if err := measureAlone(ctx, c, cell, o, report, run); err != nil {
+					return report, fmt.Errorf("%s, %s: %w", c.Name, cell.Name, err)
+				}
+			}
+		}
+	}
+	return report, ctx.Err()
+}
+
+// measureLoads runs loads one after another on the same servers.
+func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, report *Report, run int) error {
+	e, stop, err := servers(c, o.Dir, cells[0].Servers)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if o.Warm > 0 {
+		if err := warm(ctx, e, o); err != nil {
+			return err
+		}
+	}
+	for _, cell := range cells {
+		cfg := aim(cell.Load, e)
+		cfg.Duration, cfg.Seed = o.Duration, uint64(run)
+		v, err := ask(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		o.Log(fmt.Sprintf("%-10s %d× %-45s %s", c.Name, cell.Servers, cell.Name, v))
+		report.add(cell, c, v)
+	}
+	return nil
+}
+
+// measureAlone measures what wants servers of its own.
+func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report *Report, run int) error {
+	e, stop, err := servers(c, o.Dir, cell.Servers)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}
+	b.Load.Seed = uint64(run)
+	v, err := cell.Measure(b)
+	if err != nil {
+		return err
+	}
+	o.Log(fmt.Sprintf("%-10s %d× %-45s %s", c.Name, cell.Servers, cell.Name, v))
+	report.add(cell, c, v)
+	return nil
+}

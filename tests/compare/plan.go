@@ -1,0 +1,83 @@
+package compare
+
+import (
+	"github.com/zkgo/zkgo/bench"
+)
+
+// Cell is one line of the matrix: some work on some servers.
+type Cell struct {
+	Name    string // of the line, in words
+	Servers int
+	Load    bench.Config               // what bench is to do; Work "" if Measure does it
+	Measure func(*Bed) (Values, error) // of what bench does not know
+	Wants   []Want
+}
+
+// Values are what one run of a cell has measured, by name and unit.
+type Values map[Metric]float64
+
+// Metric names what is measured, with its unit.
+type Metric string
+
+// What cells measure.
+const (
+	Rate     Metric = "ops/s"
+	P50      Metric = "p50 µs"
+	P99      Metric = "p99 µs"
+	CPU      Metric = "CPU µs/op"
+	Sub      Metric = "sub-ops/s"
+	Delivery Metric = "all delivered p50 ms"
+	Start    Metric = "start to first answer ms"
+	Serving  Metric = "restart to serving ms"
+	Reattach Metric = "all re-attached ms"
+	RSS      Metric = "RSS MiB"
+	PerIdle  Metric = "RSS KiB per session"
+	Idle     Metric = "CPU cores idle"
+)
+
+// moreIsBetter says which way a metric goes.
+func (m Metric) moreIsBetter() bool { return m == Rate || m == Sub }
+
+// Want is where zkgo has to stand.
+type Want struct {
+	Metric Metric
+	// Ratio to ZooKeeper's median: at least for what is better when more, at most
+	// for the rest; 0: none.
+	Ratio float64
+	// Limit of zkgo's own median; 0: none.
+	Limit float64
+}
+
+func load(work string, conns, window int) bench.Config {
+	return bench.Config{Work: work, Conns: conns, Window: window}
+}
+
+// Plan is the matrix.
+func Plan() []Cell {
+	preloaded := load("load", 8, 1)
+	preloaded.Nodes, preloaded.Keep = 1_000_000, true
+	return []Cell{
+		{Name: "get 64×1", Servers: 1, Load: load("get", 64, 1), Wants: []Want{{Metric: CPU, Ratio: 0.45}}},
+		{Name: "get 64×64", Servers: 1, Load: load("get", 64, 64), Wants: []Want{{Metric: Rate, Ratio: 6}, {Metric: CPU, Ratio: 0.12}}},
+		{Name: "set 1×1", Servers: 1, Load: load("set", 1, 1), Wants: []Want{{Metric: P50, Ratio: 0.75}}},
+		{Name: "set 64×1", Servers: 1, Load: load("set", 64, 1), Wants: []Want{{Metric: Rate, Ratio: 1.8}, {Metric: CPU, Ratio: 0.5}}},
+		{Name: "set 64×64", Servers: 1, Load: load("set", 64, 64), Wants: []Want{{Metric: Rate, Ratio: 3}}},
+		{Name: "create 64×64", Servers: 1, Load: load("create", 64, 64), Wants: []Want{{Metric: Rate, Ratio: 6}, {Metric: P99, Ratio: 0.2}}},
+		{Name: "mixed, 10 % writes, 64×64", Servers: 1, Load: load("mixed", 64, 64), Wants: []Want{{Metric: Rate, Ratio: 4}}},
+		{Name: "multi of 10, 64×1", Servers: 1, Load: load("multi", 64, 1), Wants: []Want{{Metric: Sub, Ratio: 2.5}}},
+		{Name: "lock, 8 clients, one each", Servers: 1, Load: load("lock", 8, 1), Wants: []Want{{Metric: Rate, Ratio: 2}}},
+		{Name: "lock, 8 clients, one for all: hand-off", Servers: 1, Load: load("lock-shared", 8, 1), Wants: []Want{{Metric: P50, Ratio: 0.5}}},
+		{Name: "one set, 10,000 sessions watch", Servers: 1, Load: load("watch", 10_000, 1), Wants: []Want{{Metric: Delivery, Ratio: 0.35}}},
+
+		{Name: "get 64×1", Servers: 3, Load: load("get", 64, 1), Wants: []Want{{Metric: CPU, Ratio: 0.45}}},
+		{Name: "set, one connection at each", Servers: 3, Load: load("set", 3, 1), Wants: []Want{{Metric: P50, Ratio: 0.9}}},
+		{Name: "set 64×1", Servers: 3, Load: load("set", 64, 1), Wants: []Want{{Metric: Rate, Ratio: 2.5}}},
+		{Name: "set 64×64", Servers: 3, Load: load("set", 64, 64), Wants: []Want{{Metric: Rate, Ratio: 5}}},
+		{Name: "mixed, 10 % writes, 64×64", Servers: 3, Load: load("mixed", 64, 64), Wants: []Want{{Metric: Rate, Ratio: 5}}},
+
+		{Name: "an empty server", Servers: 1, Measure: empty, Wants: []Want{{Metric: Start, Limit: 50}, {Metric: RSS, Limit: 20}}},
+		{Name: "10,000 idle sessions", Servers: 1, Measure: idle, Wants: []Want{{Metric: PerIdle, Limit: 10}, {Metric: Idle, Ratio: 0.5}}},
+		{Name: "10,000 sessions with 10 watches each come back after a restart", Servers: 1, Measure: reattach, Wants: []Want{{Metric: Reattach, Ratio: 0.5}}},
+		{Name: "1,000,000 znodes of 100 B", Servers: 1, Load: preloaded, Measure: million, Wants: []Want{{Metric: RSS, Limit: 360}, {Metric: Serving, Limit: 1300}}},
+	}
+}

@@ -1,0 +1,113 @@
+// Command run measures zkgo beside Apache ZooKeeper and writes the results as JSON
+// and as tables.
+//
+//	go run ./tests/compare/run                        everything, about half an hour
+//	go run ./tests/compare/run -runs 1 -duration 1s   a first look
+//	go run ./tests/compare/run -only 'set|create'     some lines of the matrix
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/compare"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left that stop would undo
+	}
+}
+
+func run(ctx context.Context) error {
+	runs := flag.Int("runs", 3, "how often everything is measured")
+	duration := flag.Duration("duration", 3*time.Second, "how long each load is measured")
+	warm := flag.Duration("warm", 5*time.Second, "how long servers are warmed up")
+	only := flag.String("only", "", "measure lines that this `expression` matches")
+	programs := flag.String("programs", "zkgo,zkgo bolt,ZooKeeper", "measure these `programs`")
+	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
+	results := flag.String("results", "", "write the results as JSON into this `directory`")
+	page := flag.String("page", "", "write the tables between the markers of this `file`")
+	flag.Parse()
+
+	dir, err := os.MkdirTemp("", "zkgo-compare-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if *binary == "" {
+		*binary = filepath.Join(dir, "zkgo")
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", *binary, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput(); err != nil {
+			return fmt.Errorf("building zkgo: %w: %s", err, out)
+		}
+	}
+	matching, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	contenders, err := compare.Contenders(*binary)
+	if err != nil {
+		return err
+	}
+	names := strings.Split(*programs, ",")
+	contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !slices.Contains(names, c.Name) })
+	cells := slices.DeleteFunc(compare.Plan(), func(c compare.Cell) bool { return !matching.MatchString(c.Name) })
+	report, err := compare.Measure(ctx, contenders, compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells,
+		Log: func(text string) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), text) }})
+	if report != nil {
+		fmt.Print("\n", report.Table())
+	}
+	if err != nil {
+		return err
+	}
+	if *results != "" {
+		if err := writeJSON(report, *results); err != nil {
+			return err
+		}
+	}
+	if *page != "" {
+		return writePage(report, *page)
+	}
+	return nil
+}
+
+func writeJSON(report *compare.Report, dir string) error {
+	b, err := json.MarshalIndent(report, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "compare-"+report.Date.Format("2006-01-02")+".json"), append(b, '\n'), 0o644)
+}
+
+// The tables of a page stand between these lines.
+const begin, end = "<!-- compare: begin -->\n", "<!-- compare: end -->\n"
+
+func writePage(report *compare.Report, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s: there is no %s … %s", file, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	return os.WriteFile(file, []byte(before+begin+report.Section()+end+after), 0o644)
+}

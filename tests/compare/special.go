@@ -1,0 +1,230 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// restart starts the bed's server again and returns how long it took until it
+// answered a request.
+func (b *Bed) restart() (time.Duration, error) {
+	s := b.Servers[0]
+	began := time.Now()
+	if err := s.Launch(); err != nil {
+		return 0, err
+	}
+	for s.Running() && b.ctx.Err() == nil && time.Since(began) < process.Patience {
+		c, err := process.Connect(s.Addr, 0, nil, 10*time.Second)
+		if err == nil {
+			_, err = c.Children("/")
+			took := time.Since(began)
+			c.Close()
+			if err == nil {
+				return took, nil
+			}
+		}
+		pause(time.Millisecond)
+	}
+	return 0, errors.New("the server does not serve")
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// memory is what the servers' processes hold, in bytes.
+func (b *Bed) memory() (sum float64, err error) {
+	for _, s := range b.Servers {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := strings.Cut(string(text), "VmRSS:")
+		kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += kib * 1024
+	}
+	return sum, nil
+}
+
+// processorTime is what the servers' processes have used.
+func (b *Bed) processorTime() (sum time.Duration, err error) {
+	for _, s := range b.Servers {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID()))
+		if err != nil {
+			return 0, err
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		for _, f := range fields[11:13] {
+			ticks, err := strconv.Atoi(f)
+			if err != nil {
+				return 0, err
+			}
+			sum += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return sum, nil
+}
+
+// empty starts a server with an empty directory.
+func empty(b *Bed) (Values, error) {
+	s := b.Servers[0]
+	s.Kill()
+	if err := os.RemoveAll(s.Dir + "/data"); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(s.Dir+"/data", 0o700); err != nil {
+		return nil, err
+	}
+	took, err := b.restart()
+	if err != nil {
+		return nil, err
+	}
+	pause(time.Second)
+	rss, err := b.memory()
+	return Values{Start: ms(took), RSS: rss / (1 << 20)}, err
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// sessionTimeout is long enough that nobody pings while he is counted.
+const sessionTimeout = 40 * time.Second
+
+// crowd opens sessions.
+func (b *Bed) crowd(n int) ([]*process.Client, error) {
+	all := make([]*process.Client, n)
+	var g errgroup.Group
+	g.SetLimit(32) // more than ZooKeeper's backlog would have to dial again
+	for i := range all {
+		g.Go(func() (err error) {
+			all[i], err = process.Connect(b.Servers[0].Addr, 0, nil, sessionTimeout)
+			return err
+		})
+	}
+	err := g.Wait()
+	return all, err
+}
+
+func hangUp(all []*process.Client) {
+	for _, c := range all {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// idle opens sessions that do nothing but ping, and looks what they cost.
+func idle(b *Bed) (Values, error) {
+	const sessions = 10_000
+	before, err := b.memory()
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.crowd(sessions)
+	defer hangUp(all)
+	if err != nil {
+		return nil, err
+	}
+	pause(2 * time.Second)
+	after, err := b.memory()
+	if err != nil {
+		return nil, err
+	}
+	used, err := b.processorTime()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	const every = 10 * time.Second
+	for i, c := range all { // each pings once
+		pause(time.Until(began.Add(every * time.Duration(i) / sessions)))
+		if err := c.Send(process.Request{Op: proto.OpPing}); err != nil {
+			return nil, err
+		}
+	}
+	now, err := b.processorTime()
+	return Values{PerIdle: (after - before) / sessions / 1024, Idle: (now - used).Seconds() / time.Since(began).Seconds()}, err
+}
+
+// reattach restarts a server that has sessions with watches, and waits until all are
+// back with them.
+func reattach(b *Bed) (Values, error) {
+	const sessions, watches = 10_000, 10
+	all, err := b.crowd(sessions)
+	defer func() { hangUp(all) }()
+	if err != nil {
+		return nil, err
+	}
+	if err := all[0].Create("/watched", nil, proto.ModePersistent); err != nil {
+		return nil, err
+	}
+	set := proto.SetWatches{RelativeZxid: 1 << 62}
+	for i := range watches {
+		path := "/watched/" + strconv.Itoa(i)
+		if err := all[0].Create(path, nil, proto.ModePersistent); err != nil {
+			return nil, err
+		}
+		set.Data = append(set.Data, path)
+	}
+	s := b.Servers[0]
+	s.Kill()
+	hangUp(all)
+	began := time.Now()
+	if err := s.Launch(); err != nil {
+		return nil, err
+	}
+	var g errgroup.Group
+	g.SetLimit(32)
+	for i, old := range all {
+		g.Go(func() (err error) {
+			all[i], err = b.comeBack(old, &set)
+			return err
+		})
+	}
+	err = g.Wait()
+	return Values{Reattach: ms(time.Since(began))}, err
+}
+
+// comeBack attaches to a session again and sets its watches.
+func (b *Bed) comeBack(old *process.Client, set *proto.SetWatches) (*process.Client, error) {
+	for deadline := time.Now().Add(process.Patience); ; {
+		c, err := process.Connect(b.Servers[0].Addr, old.Session, old.Password, sessionTimeout)
+		if err == nil {
+			if _, err = c.Do(proto.OpSetWatches, set); err == nil {
+				return c, nil
+			}
+			c.Close()
+		}
+		if time.Now().After(deadline) || b.ctx.Err() != nil {
+			return old, fmt.Errorf("a session does not come back: %w", err)
+		}
+		pause(2 * time.Millisecond)
+	}
+}
+
+// million looks at a server full of znodes, and starts it again.
+func million(b *Bed) (Values, error) {
+	v, err := ask(b.ctx, b.Load)
+	if err != nil {
+		return nil, err
+	}
+	pause(3 * time.Second)
+	rss, err := b.memory()
+	if err != nil {
+		return nil, err
+	}
+	v[RSS] = rss / (1 << 20)
+	b.Servers[0].Kill()
+	took, err := b.restart()
+	v[Serving] = ms(took)
+	return v, err
+}
