@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/discovery"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -129,6 +130,9 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 		if len(list) != 1 || !list[0].Disabled {
 			t.Errorf("after the session's end: %+v", list)
 		}
+		if list = web.Instances(); len(list) != 1 || !list[0].Disabled {
+			t.Errorf("who watches knows the old: %+v", list)
+		}
 		zs.Set("/services/web/junk", "no JSON")
 		synctest.Wait()
 		if bad := web.Bad(); len(bad) != 1 || bad["/services/web/junk"] == nil || len(web.Instances()) != 1 {
@@ -155,20 +159,60 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 
 func TestPermanentStaysUntilUnregistered(t *testing.T) {
 	fake(t, func(t *testing.T, zs *zktest.Server) {
-		d, c := on(t, zs)
-		r, err := d.Register(discovery.Instance[payload]{Name: "db", ID: "1", Type: discovery.Permanent})
-		must(t, err)
-		must(t, r.Wait(within(t)))
-		_ = c.Close()
-		if !zs.Exists("/services/db/1") {
-			t.Error("it went with the session")
+		d, _ := on(t, zs)
+		for _, kind := range []discovery.Type{discovery.Static, discovery.Permanent} {
+			d, c := on(t, zs)
+			r, err := d.Register(discovery.Instance[payload]{Name: "db", ID: "1", Type: kind})
+			must(t, err)
+			must(t, r.Wait(within(t)))
+			_ = c.Close()
+			if !zs.Exists("/services/db/1") {
+				t.Errorf("%s: it went with the session", kind)
+			}
+			r.Close()
 		}
-		r.Close()
 		for _, bad := range []discovery.Instance[payload]{{}, {Name: "a/b"}, {Name: "a", Type: discovery.DynamicSequential}} {
 			if _, err := d.Register(bad); !errors.Is(err, discovery.ErrBadInstance) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
+	})
+}
+
+// What Changes yields is never a part of what there is.
+func TestChangesBeginWithAll(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		for _, id := range []string{"a", "b", "c", "d"} {
+			zs.Set("/services/web/"+id, `{"name":"web","id":"`+id+`"}`)
+		}
+		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/services/web/c"}, time.Second)
+		d, _ := on(t, zs)
+		web := d.Watch("web")
+		defer web.Close()
+		for list, err := range web.Changes(within(t)) {
+			if err != nil || len(list) != 4 {
+				t.Errorf("first %d instances, %v", len(list), err)
+			}
+			break
+		}
+	})
+}
+
+// A program that starts again replaces what its former run has left, which a
+// session keeps that is still to expire.
+func TestInstanceOfAFormerRunIsReplaced(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		d, c := on(t, zs)
+		_, err := zs.Client(t).Create(within(t), "/services/web/1", []byte(`{"name":"web","id":"1","address":"old"}`), client.Ephemeral, client.CreateParents)
+		must(t, err)
+		r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "new"})
+		must(t, err)
+		must(t, r.Wait(within(t)))
+		inst, err := d.Instance(within(t), "web", "1")
+		if err != nil || inst.Address != "new" || zs.Ephemerals()["/services/web/1"] != c.Session().ID {
+			t.Errorf("%+v, %v", inst, err)
+		}
+		r.Close()
 	})
 }
 
@@ -233,12 +277,15 @@ func TestRegisterAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
 		d := discovery.New[payload](e.Conn, "/services")
+		other, err := discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "0"})
+		must(e.T, err)
+		must(e.T, other.Wait(e.Bounded()))
 		r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "h"})
 		must(e.T, err)
 		if err := r.Wait(e.Ctx); err != nil && !e.Canceled() {
 			e.Errorf("wait: %v", err)
 		}
-		if list, err := d.Instances(e.Ctx, "web"); err != nil && !e.Canceled() {
+		if list, err := d.Instances(e.Ctx, "web"); err != nil && !e.Canceled() || len(list) > 2 {
 			e.Errorf("instances %v, %v", list, err)
 		}
 		time.Sleep(time.Minute)
@@ -246,6 +293,7 @@ func TestRegisterAtEveryStep(t *testing.T) {
 			e.Errorf("it is registered by %#x", owner)
 		}
 		r.Close()
+		other.Close()
 		time.Sleep(time.Minute)
 		if e.Server.Exists("/services/web/1") {
 			e.Error("it is left")

@@ -1,0 +1,124 @@
+package election_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/election"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// observe returns whom an observer sees, as the client's requests let him.
+func observe(ctx context.Context, t *testing.T, c *client.Client) <-chan string {
+	seen := make(chan string, 10)
+	go func() {
+		for leader, err := range election.New(recipes.On(c), "/e", nil).Observe(ctx) {
+			if err != nil {
+				t.Error(err)
+			}
+			seen <- string(leader.Data)
+		}
+		close(seen)
+	}()
+	return seen
+}
+
+// A candidate who comes between the observer's look and his watch is seen.
+func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(within(t))
+		defer stop()
+		zs.Set("/e", "")
+		c := zs.Client(t)
+		watch := zs.DelayNext(zktest.Match{Op: proto.OpGetChildren, Path: "/e", Session: c.Session().ID, Nth: 2}, time.Second)
+		seen := observe(ctx, t, c)
+		watch.Wait()
+		term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
+		must(t, err)
+		if who := <-seen; who != "a" {
+			t.Errorf("the observer sees %q", who)
+		}
+		must(t, term.Resign(ctx))
+		if who := <-seen; who != "" {
+			t.Errorf("the observer sees %q", who)
+		}
+	})
+}
+
+// The end of the observer's session is not the end of observing.
+func TestObserverWhoseSessionEnds(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(within(t))
+		defer stop()
+		c := zs.Client(t)
+		seen := observe(ctx, t, c)
+		if who := <-seen; who != "" {
+			t.Errorf("the observer sees %q", who)
+		}
+		synctest.Wait()
+		zs.ExpireSession(c.Session().ID)
+		time.Sleep(time.Minute)
+		_, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
+		must(t, err)
+		if who, on := <-seen; !on || who != "a" {
+			t.Errorf("the observer sees %q, %v", who, on)
+		}
+	})
+}
+
+// stopped is a connection of a process that was stopped and has just gone on: the
+// time of its holds is over, and nobody could close Done yet.
+type stopped struct {
+	recipes.Conn
+	now *atomic.Bool
+}
+
+func (c stopped) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := c.Conn.Session(ctx)
+	return stoppedSession{s, c.now}, err
+}
+
+type stoppedSession struct {
+	recipes.Session
+	now *atomic.Bool
+}
+
+func (s stoppedSession) Hold(ctx context.Context, policy recipes.LossPolicy) (recipes.Hold, error) {
+	h, err := s.Session.Hold(ctx, policy)
+	return stoppedHold{h, s.now}, err
+}
+
+type stoppedHold struct {
+	recipes.Hold
+	now *atomic.Bool
+}
+
+func (h stoppedHold) Err() error {
+	if h.now.Load() {
+		return client.ErrSessionExpired
+	}
+	return h.Hold.Err()
+}
+
+// In the first instruction after a pause a latch does not lead any more.
+func TestLatchLooksAtTheClock(t *testing.T) {
+	fake(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := within(t)
+		var now atomic.Bool
+		l := election.NewLatch(ctx, stopped{recipes.On(zs.Client(t)), &now}, "/l", []byte("a"))
+		defer l.Close()
+		_, err := l.Await(ctx)
+		must(t, err)
+		now.Store(true)
+		if l.HasLeadership() {
+			t.Error("it leads")
+		}
+		now.Store(false)
+	})
+}
