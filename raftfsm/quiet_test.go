@@ -1,0 +1,64 @@
+package raftfsm
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestQuietEnsemble: a write through a follower of an ensemble that has nothing
+// else to do takes its four ways and no longer: to the leader, to the followers
+// and back, and the word that it is committed. Nothing of it waits for a timer of
+// Raft, whatever the pause before it, and whichever follower is the slower one.
+func TestQuietEnsemble(t *testing.T) {
+	t.Parallel()
+	for _, far := range []bool{false, true} {
+		t.Run(fmt.Sprintf("far=%t", far), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const oneWay, more, writes = time.Millisecond, 3 * time.Millisecond, 300
+				c := newCluster(t, 3)
+				c.startAll()
+				lead, _ := c.leader()
+				id, r := c.follower()
+				s := r.attach(time.Hour)
+				r.setLive(s.ID)
+				for _, a := range c.list {
+					for _, b := range c.list {
+						slow := a.ID == id || b.ID == id
+						d := oneWay
+						if slow == far {
+							d += more
+						}
+						if a.ID != b.ID {
+							c.net.Delay(hostOf(a.ID), hostOf(b.ID), d)
+						}
+					}
+				}
+				time.Sleep(time.Minute) // whatever was under way is over
+				var worst time.Duration
+				for i := range writes {
+					time.Sleep(time.Second + time.Duration(i)*3331*time.Microsecond) // up to 2 s
+					start := time.Now()
+					if o := r.do(create(s, fmt.Sprintf("/lone-%d", i), 0)); o.code != proto.Ok {
+						t.Fatal(o.code)
+					}
+					worst = max(worst, time.Since(start))
+				}
+				if now, _ := c.leader(); now != lead {
+					t.Fatal("another leader: nothing is shown")
+				}
+				t.Logf("the slowest of %d writes took %v", writes, worst)
+				// Two ways more when it finds one of Raft's own messages on its way.
+				limit := 6 * oneWay
+				if far {
+					limit += 6 * more
+				}
+				if worst > limit {
+					t.Errorf("a lone write took %v, more than its ways, %v", worst, limit)
+				}
+			})
+		})
+	}
+}
