@@ -372,7 +372,9 @@ func (e *ensemble) view() peer.View {
 		return peer.View{}
 	}
 	_, leader := r.LeaderWithID()
-	v := peer.View{Leader: leader, Candidate: r.State() == raft.Candidate, Config: r.GetConfiguration().Configuration()}
+	state := r.State()
+	v := peer.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
+		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
 	v.LastIndex, v.LastTerm = lastEntry(r)
 	return v
 }

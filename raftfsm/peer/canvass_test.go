@@ -129,6 +129,55 @@ func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 	})
 }
 
+// TestStandsByWhatHoldsStill: the others are asked, and before their answers are
+// here this server has become leader or candidate itself, follows a new leader,
+// or has given its vote away. Standing for election then would depose whoever has
+// just been elected.
+func TestStandsByWhatHoldsStill(t *testing.T) {
+	for name, change := range map[string]func(*View){
+		"leads":       func(v *View) { v.Leader, v.Term = "1", 8 },
+		"stands":      func(v *View) { v.Candidate = true },
+		"follows":     func(v *View) { v.Leader, v.Term = "2", 8 },
+		"has voted":   func(v *View) { v.Term = 8 },
+		"no more led": func(v *View) { v.Leader = "" },
+	} {
+		stood, changed := 0, 0
+		for after := time.Millisecond; after < 300*time.Millisecond; after += 3 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				m := NewMemory()
+				v := startVoters(t, m, 3)
+				v[0].set("3", 10)
+				v[1].set("3", 9)
+				m.Kill("s3")
+				for _, way := range [][2]string{{"s1", "s2"}, {"s2", "s1"}} {
+					m.Delay(way[0], way[1], 20*time.Millisecond)
+				}
+				began := time.Now()
+				v[0].trans.Suspect("3")
+				time.AfterFunc(after, func() {
+					v[0].mu.Lock()
+					defer v[0].mu.Unlock()
+					change(&v[0].view)
+				})
+				// It takes 40 ms to ask: who stands sooner has asked before the change.
+				asked := v[0].stands(after + 39*time.Millisecond)
+				switch took := time.Since(began); {
+				case asked && took > after:
+					t.Errorf("%s after %v: the server stands after %v", name, after, took)
+				case asked:
+					stood++
+				default:
+					changed++
+				}
+				v[0].set("2", 12)
+			})
+		}
+		if stood == 0 || changed == 0 {
+			t.Errorf("%s: it stood %d times, did not %d times: nothing is shown", name, stood, changed)
+		}
+	}
+}
+
 // TestLeaderIsSoughtUntilThereIsOne: the better server is the one to stand, as
 // often as it takes, and a server whose log is too short never does.
 func TestLeaderIsSoughtUntilThereIsOne(t *testing.T) {

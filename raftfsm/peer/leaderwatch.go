@@ -116,10 +116,10 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 			return
 		}
 		pauseFor := wait
-		switch stand := mayStand(t.id, v.standing(), voices, patient); {
-		case stand && !agreed:
+		switch may := mayStand(t.id, v.standing(), voices, patient); {
+		case may && !agreed:
 			agreed, pauseFor = true, recheck
-		case stand && t.stand():
+		case may && t.stand(v):
 			agreed, pauseFor = false, standingPause
 		default:
 			agreed = false

@@ -25,15 +25,15 @@ func (t *Transport) relay() {
 			if !t.pass(c.rpc, c.unfiltered) {
 				return
 			}
-		case stood := <-t.stands:
+		case s := <-t.stands:
 			select {
 			case rpc := <-t.net.Consumer(): // it goes first: it may be for a vote
-				stood <- false
+				s.done <- false
 				if !t.replays.arrived(t, rpc) {
 					return
 				}
 			default:
-				stood <- t.Kick()
+				s.done <- s.seen.holds(t.cfg.View()) && t.Kick()
 			}
 		case <-t.done:
 			return
@@ -64,15 +64,28 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 	return true
 }
 
-// stand is Kick unless an RPC is on its way to Raft: while the disk keeps Raft
-// from looking at it, it may well be another server's request for a vote, and
-// standing then would split the votes.
-func (t *Transport) stand() bool {
+// stand asks the relay to let this server stand for election.
+type stand struct {
+	seen View        // by which that was decided
+	done chan<- bool // says whether it does
+}
+
+// holds says whether what was decided by v still stands, now that the others
+// have been asked: nobody has taken the lead meanwhile, this server least of
+// all, and it has given nobody its vote.
+func (v View) holds(now View) bool {
+	return now.Leader == v.Leader && !now.Candidate && now.Term == v.Term
+}
+
+// stand is Kick unless something has changed since seen, or an RPC is on its way
+// to Raft: while the disk keeps Raft from looking at it, it may well be another
+// server's request for a vote, and standing then would split the votes.
+func (t *Transport) stand(seen View) bool {
 	timer := time.NewTimer(relayLimit)
 	defer timer.Stop()
 	stood := make(chan bool, 1)
 	select {
-	case t.stands <- stood:
+	case t.stands <- stand{seen, stood}:
 	case <-timer.C:
 		return false
 	case <-t.done:

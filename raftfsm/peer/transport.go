@@ -44,7 +44,8 @@ type TransportConfig struct {
 // View is what a server knows of its ensemble at one moment.
 type View struct {
 	Leader    raft.ServerID // empty: none is known
-	Candidate bool          // it stands for election
+	Candidate bool          // it stands for election, or has won it this very moment
+	Term      uint64        // Raft's current one: it goes up with every vote that this server gives
 	LastIndex uint64        // of its last entry,
 	LastTerm  uint64        // and the term of that
 	Config    raft.Configuration
@@ -77,7 +78,7 @@ type Transport struct {
 	net      *raft.NetworkTransport
 	streams  *streams
 	consumer chan raft.RPC
-	stands   chan chan<- bool // asks the relay to let this server stand
+	stands   chan stand // asks the relay to let this server stand
 	contacts contacts
 	pusher   pusher
 	watch    leaderWatch
@@ -104,7 +105,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 		cfg.Timeout = 10 * time.Second
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
-		consumer: make(chan raft.RPC), stands: make(chan chan<- bool), done: make(chan struct{})}
+		consumer: make(chan raft.RPC), stands: make(chan stand), done: make(chan struct{})}
 	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
