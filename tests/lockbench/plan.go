@@ -59,7 +59,7 @@ func plan(small bool) effort {
 	if small {
 		return effort{rounds: 1, counted: 300 * time.Millisecond, crowd: 50, releases: 3}
 	}
-	return effort{rounds: 3, counted: 800 * time.Millisecond, crowd: 1000, releases: 5}
+	return effort{rounds: 3, counted: 700 * time.Millisecond, crowd: 1000, releases: 5}
 }
 
 // crowds are the ways to wait that are counted with a crowd.
