@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -63,6 +64,10 @@ func (p *parent) Release(ctx context.Context) error {
 // the next one has it, and how many packets the server sends and receives for
 // that, are told by its mntr.
 func crowd(ctx context.Context, dial load.Dial, j load.Job, releases int) (load.Result, error) {
+	own, err := askingCosts(j.Addrs[0]) // as long as there is nothing else to count
+	if err != nil {
+		return load.Result{}, err
+	}
 	clients, err := dialAll(ctx, dial, j)
 	if err != nil {
 		return load.Result{}, err
@@ -90,7 +95,7 @@ func crowd(ctx context.Context, dial load.Dial, j load.Job, releases int) (load.
 	}
 	var took, packets []float64
 	for holder, round := 0, 0; round < releases; round++ {
-		before, err := settled(ctx, j.Addrs[0], len(clients)-1-round)
+		before, _, err := settled(ctx, j.Addrs[0], len(clients)-1-round)
 		if err != nil {
 			return load.Result{}, err
 		}
@@ -104,11 +109,11 @@ func crowd(ctx context.Context, dial load.Dial, j load.Job, releases int) (load.
 		case err := <-failed:
 			return load.Result{}, err
 		}
-		after, err := settled(ctx, j.Addrs[0], len(clients)-2-round)
+		after, asked, err := settled(ctx, j.Addrs[0], len(clients)-2-round)
 		if err != nil {
 			return load.Result{}, err
 		}
-		packets = append(packets, float64(after-before))
+		packets = append(packets, float64(after-before-asked*own))
 	}
 	slices.Sort(took)
 	slices.Sort(packets)
@@ -150,24 +155,43 @@ func closeAll(clients []load.Client) {
 }
 
 // settled waits until at least so many watches are set, and a little longer, and
-// returns how many packets the server has received and sent.
-func settled(ctx context.Context, addr string, watches int) (int, error) {
-	for {
+// returns how many packets the server has received and sent, and how often it was
+// asked for that.
+func settled(ctx context.Context, addr string, watches int) (packets, asked int, err error) {
+	for asked = 1; ; asked++ {
+		m, err := mntr(addr)
+		if err != nil {
+			return 0, 0, err
+		}
+		if m["zk_watch_count"] >= watches {
+			if err := recipes.Sleep(ctx, 50*time.Millisecond); err != nil {
+				return 0, 0, err
+			}
+			m, err := mntr(addr)
+			return counted(m), asked + 1, err
+		}
+		if err := recipes.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+func counted(m map[string]int) int { return m["zk_packets_received"] + m["zk_packets_sent"] }
+
+// askingCosts returns how many packets the server counts for being asked.
+func askingCosts(addr string) (int, error) {
+	cost, before := math.MaxInt, 0
+	for i := range 5 {
 		m, err := mntr(addr)
 		if err != nil {
 			return 0, err
 		}
-		if m["zk_watch_count"] >= watches {
-			if err := recipes.Sleep(ctx, 50*time.Millisecond); err != nil {
-				return 0, err
-			}
-			m, err := mntr(addr)
-			return m["zk_packets_received"] + m["zk_packets_sent"], err
+		if i > 0 {
+			cost = min(cost, counted(m)-before)
 		}
-		if err := recipes.Sleep(ctx, 5*time.Millisecond); err != nil {
-			return 0, err
-		}
+		before = counted(m)
 	}
+	return cost, nil
 }
 
 // mntr asks a server for its numbers.
