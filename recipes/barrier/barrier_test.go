@@ -14,42 +14,19 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func fake(t *testing.T, test func(t *testing.T, ctx context.Context, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		test(t, ctx, zktest.Run(t))
-	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func noWatches(t *testing.T, zs *zktest.Server) {
-	t.Helper()
-	synctest.Wait()
-	if w := zs.Watches(); len(w) != 0 {
-		t.Errorf("watches are left: %v", w)
-	}
-}
-
 func TestBarrier(t *testing.T) {
-	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		b := barrier.New(recipes.On(zs.Client(t)), "/gates/a")
-		must(t, b.Wait(ctx)) // open
-		must(t, b.Close(ctx))
-		must(t, b.Close(ctx))
+		rig.Must(t, b.Wait(ctx)) // open
+		rig.Must(t, b.Close(ctx))
+		rig.Must(t, b.Close(ctx))
 		var through atomic.Int32
 		for range 5 {
 			go func() {
@@ -67,18 +44,19 @@ func TestBarrier(t *testing.T) {
 		if through.Load() != 0 {
 			t.Error("somebody went through a closed gate")
 		}
-		must(t, b.Open(ctx))
-		must(t, b.Open(ctx))
+		rig.Must(t, b.Open(ctx))
+		rig.Must(t, b.Open(ctx))
 		synctest.Wait()
 		if through.Load() != 5 {
 			t.Errorf("%d went through the open gate", through.Load())
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestCountDownLatch(t *testing.T) {
-	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		open := make(chan error)
 		go func() { open <- barrier.NewCountDownLatch(recipes.On(zs.Client(t)), "/l", 3).Wait(ctx) }()
 		l := barrier.NewCountDownLatch(recipes.On(zs.Client(t)), "/l", 3)
@@ -92,16 +70,17 @@ func TestCountDownLatch(t *testing.T) {
 			if n, err := l.Left(ctx); n != left || err != nil {
 				t.Errorf("%d left, %v", n, err)
 			}
-			must(t, l.CountDown(ctx))
+			rig.Must(t, l.CountDown(ctx))
 		}
-		must(t, <-open)
-		must(t, l.Wait(ctx))
-		noWatches(t, zs)
+		rig.Must(t, <-open)
+		rig.Must(t, l.Wait(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestDoubleBarrier(t *testing.T) {
-	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		const members = 5
 		var entered, inside atomic.Int32
 		done := make(chan struct{})
@@ -134,13 +113,14 @@ func TestDoubleBarrier(t *testing.T) {
 		if n := zs.Children("/d"); len(n) != 0 {
 			t.Errorf("left behind: %v", n)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // Who gives up must not count as entered.
 func TestDoubleBarrierGivenUp(t *testing.T) {
-	fake(t, func(t *testing.T, ctx context.Context, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		d := barrier.NewDouble(recipes.On(zs.Client(t)), "/d", 2)
@@ -153,7 +133,7 @@ func TestDoubleBarrierGivenUp(t *testing.T) {
 		if n := zs.Children("/d"); len(n) != 0 {
 			t.Errorf("left behind: %v", n)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
@@ -170,7 +150,7 @@ func TestBarrierAtEveryStep(t *testing.T) {
 		if err := errors.Join(other.Open(e.Bounded()), other.Wait(e.Bounded())); err != nil {
 			e.Error(err)
 		}
-		noWatches(e.T, e.Server)
+		rig.NoWatches(e.T, e.Server)
 	})
 }
 
@@ -216,6 +196,6 @@ func TestDoubleBarrierAtEveryStep(t *testing.T) {
 		if e.Server.Exists("/d") && len(e.Server.Children("/d")) != 0 {
 			e.Errorf("left behind: %v", e.Server.Children("/d"))
 		}
-		noWatches(e.T, e.Server)
+		rig.NoWatches(e.T, e.Server)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
@@ -24,10 +25,10 @@ var kinds = map[string][]cache.Option{
 }
 
 func TestNodeComesChangesAndGoes(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := cache.NewNode(recipes.On(zs.Client(t)), "/app/config")
-		must(t, c.Wait(ctx))
+		rig.Must(t, c.Wait(ctx))
 		if _, there := c.Get("/app/config"); there {
 			t.Error("it is there before it is created")
 		}
@@ -35,18 +36,18 @@ func TestNodeComesChangesAndGoes(t *testing.T) {
 			zs.Set("/app/config", value)
 			zs.Set("/app/config/below", "not in it")
 			_, err := c.WaitFor(ctx, "/app/config", func(n cache.Node, there bool) bool { return there && string(n.Data) == value })
-			must(t, err)
+			rig.Must(t, err)
 			if c.Len() != 1 {
 				t.Errorf("it holds %v", held(c))
 			}
 			if value == "2" {
 				zs.Delete("/app")
 				_, err := c.WaitFor(ctx, "/app/config", func(_ cache.Node, there bool) bool { return !there })
-				must(t, err)
+				rig.Must(t, err)
 			}
 		}
 		c.Close()
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 		if !errors.Is(c.Err(), cache.ErrCacheClosed) {
 			t.Errorf("closed: %v", c.Err())
 		}
@@ -56,12 +57,12 @@ func TestNodeComesChangesAndGoes(t *testing.T) {
 func TestChildrenAndChanges(t *testing.T) {
 	for name, opts := range kinds {
 		t.Run(name, func(t *testing.T) {
-			fake(t, func(t *testing.T, zs *zktest.Server) {
-				ctx, stop := context.WithCancel(within(t))
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+				ctx, stop := context.WithCancel(rig.Within(t))
 				defer stop()
 				zs.Seed(map[string]string{"/m": "", "/m/b": "1", "/m/a": "2", "/m/a/x": "3"})
 				c := cache.NewChildren(recipes.On(zs.Client(t)), "/m", opts...)
-				must(t, c.Wait(ctx))
+				rig.Must(t, c.Wait(ctx))
 				var names []string
 				for n := range c.Children("/m") {
 					names = append(names, n.Name())
@@ -95,44 +96,44 @@ func TestChildrenAndChanges(t *testing.T) {
 					t.Errorf("changes %q, not %q", got, want)
 				}
 				c.Close()
-				noWatches(t, zs)
+				rig.NoWatches(t, zs)
 			})
 		})
 	}
 }
 
 func TestFilterDepthAndWithoutData(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "r", "/r/a": "a", "/r/a/b": "b", "/r/a/b/c": "c", "/r/secret": "s", "/r/secret/x": "x"})
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithDepth(2), cache.WithoutData(),
 			cache.WithFilter(func(path string) bool { return path != "/r/secret" }))
 		defer c.Close()
-		must(t, c.Wait(within(t)))
+		rig.Must(t, c.Wait(rig.Within(t)))
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "", "/r/a/b": ""})
 	})
 }
 
 // A znode that may not be read comes as soon as it may.
 func TestUnreadableComesLater(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		zs.Seed(map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
 		admin := zs.Client(t)
 		_, err := admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion)
-		must(t, err)
+		rig.Must(t, err)
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r")
 		defer c.Close()
-		must(t, c.Wait(ctx))
+		rig.Must(t, c.Wait(ctx))
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/b": "b"})
 		_, err = admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAll), client.AnyVersion)
-		must(t, err)
+		rig.Must(t, err)
 		time.Sleep(time.Minute)
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
 	})
 }
 
 func TestReadsUnderWayAreBounded(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		tree := map[string]string{"/r": ""}
 		for i := range 300 {
 			tree[fmt.Sprintf("/r/%d", i)] = "x"
@@ -140,22 +141,22 @@ func TestReadsUnderWayAreBounded(t *testing.T) {
 		zs.Seed(tree)
 		conn := &counting{Conn: recipes.On(zs.Client(t))}
 		c := cache.NewTree(conn, "/r", cache.WithInFlight(7))
-		must(t, c.Wait(within(t)))
+		rig.Must(t, c.Wait(rig.Within(t)))
 		if c.Len() != 301 || conn.most.Load() != 7 {
 			t.Errorf("%d znodes, %d reads at a time", c.Len(), conn.most.Load())
 		}
 		c.Close()
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // A large tree costs one watch.
 func TestRecursiveSetsOneWatch(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": "", "/r/b": ""})
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithRecursiveWatch())
 		defer c.Close()
-		must(t, c.Wait(within(t)))
+		rig.Must(t, c.Wait(rig.Within(t)))
 		if w := zs.Watches(); len(w) != 1 {
 			t.Errorf("watches %v", w)
 		}
@@ -164,27 +165,27 @@ func TestRecursiveSetsOneWatch(t *testing.T) {
 
 // A server without recursive watches is no obstacle.
 func TestRecursiveFallsBack(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": ""})
 		zs.FailNext(zktest.Match{Op: proto.OpAddWatch}, proto.ErrUnimplemented)
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithRecursiveWatch())
-		must(t, c.Wait(within(t)))
+		rig.Must(t, c.Wait(rig.Within(t)))
 		zs.Set("/r/a", "1")
 		synctest.Wait()
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "1"})
 		c.Close()
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // A slow reader stops nobody, and is told that he has missed something.
 func TestSlowReaderGetsAResync(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
 		zs.Set("/r", "")
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithBuffer(4))
-		must(t, c.Wait(ctx))
+		rig.Must(t, c.Wait(ctx))
 		slow, quick := follow(ctx, c, time.Minute), follow(ctx, c, 0)
 		for i := range 40 {
 			zs.Set("/r/a", fmt.Sprint(i))
@@ -202,14 +203,14 @@ func TestSlowReaderGetsAResync(t *testing.T) {
 }
 
 func TestClientClosedEndsTheCache(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/r", "kept")
 		cl := zs.Client(t)
 		c := cache.NewNode(recipes.On(cl), "/r")
-		must(t, c.Wait(within(t)))
+		rig.Must(t, c.Wait(rig.Within(t)))
 		_ = cl.Close()
 		var last error
-		for _, err := range c.Changes(within(t)) {
+		for _, err := range c.Changes(rig.Within(t)) {
 			last = err
 		}
 		if !errors.Is(last, client.ErrClosed) || !errors.Is(c.Err(), client.ErrClosed) {
@@ -244,7 +245,7 @@ func TestCacheAtEveryStep(t *testing.T) {
 				}
 				same(e.T, "cache", held(c), below(e.Server, "/r", 9))
 				c.Close()
-				noWatches(e.T, e.Server)
+				rig.NoWatches(e.T, e.Server)
 			})
 		})
 	}

@@ -3,36 +3,16 @@ package cache_test
 import (
 	"context"
 	"fmt"
-	"net"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
-
-// connect runs a server in this process and connects a client to it.
-func connect(ctx context.Context) (c *client.Client, stop func(), err error) {
-	srv, err := server.Start(ctx, server.Config{Memory: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	<-srv.Ready()
-	dial := func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }
-	c, err = client.Connect(ctx, "embedded", client.WithDialer(dial))
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, func() { _, _ = c.Close(), srv.Close() }, nil
-}
 
 func ExampleNewTree() {
 	ctx := context.Background()
-	c, stop, err := connect(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	c, stop := rig.Embedded()
 	defer stop()
 	_, _ = c.Create(ctx, "/app/workers/w1", []byte("10.0.0.7"), client.CreateParents)
 	_, _ = c.Create(ctx, "/app/workers/w2", []byte("10.0.0.8"))
@@ -57,11 +37,7 @@ func ExampleNewTree() {
 
 func ExampleCache_Changes() {
 	ctx := context.Background()
-	c, stop, err := connect(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	c, stop := rig.Embedded()
 	defer stop()
 	config := cache.NewNode(recipes.On(c), "/config")
 	defer config.Close()
@@ -87,4 +63,41 @@ func ExampleCache_Changes() {
 	// Output:
 	// begin with All: 0
 	// Added /config v1
+}
+
+// One znode, waited for and read without asking the server.
+func ExampleNewNode() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	n := cache.NewNode(recipes.On(c), "/motto")
+	defer n.Close()
+	_, _ = c.Create(ctx, "/motto", []byte("first things first"))
+	motto, err := n.WaitFor(ctx, "/motto", func(_ cache.Node, there bool) bool { return there })
+	fmt.Printf("%s %v\n", motto.Data, err)
+	// Output: first things first <nil>
+}
+
+// The children of a znode, in order.
+func ExampleNewChildren() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	for _, path := range []string{"/hosts", "/hosts/h2", "/hosts/h1"} {
+		_, _ = c.Create(ctx, path, []byte("up"))
+	}
+	hosts := cache.NewChildren(recipes.On(c), "/hosts")
+	defer hosts.Close()
+	if err := hosts.Wait(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for h := range hosts.Children("/hosts") {
+		fmt.Printf("%s %s\n", h.Name(), h.Data)
+	}
+	// Output:
+	// h1 up
+	// h2 up
 }

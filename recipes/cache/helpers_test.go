@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -20,35 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// fake runs a test with a server in fake time.
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// noWatches fails if a watch is left at the server.
-func noWatches(t *testing.T, zs *zktest.Server) {
-	t.Helper()
-	synctest.Wait()
-	if w := zs.Watches(); len(w) != 0 {
-		t.Errorf("watches are left: %v", w)
-	}
-}
 
 // held returns what a cache holds, as path -> data.
 func held(c *cache.Cache) map[string]string {

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // Whatever happens to the connection and the session while the tree changes: when
@@ -22,14 +23,14 @@ func TestStorms(t *testing.T) {
 	for name, opts := range kinds {
 		for seed := range uint64(12) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
-				fake(t, func(t *testing.T, zs *zktest.Server) { storm(t, zs, seed, opts) })
+				rig.Run(t, func(t *testing.T, zs *zktest.Server) { storm(t, zs, seed, opts) })
 			})
 		}
 	}
 }
 
 func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
-	ctx, stop := context.WithCancel(within(t))
+	ctx, stop := context.WithCancel(rig.Within(t))
 	defer stop()
 	random := rand.New(rand.NewPCG(seed, 1))
 	depth := []int{0, 1, 2, 9}[random.IntN(4)]
@@ -54,7 +55,7 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 			}
 		}
 		time.Sleep(2 * time.Minute)
-		must(t, c.Wait(ctx))
+		rig.Must(t, c.Wait(ctx))
 		time.Sleep(5 * time.Second)
 		what := fmt.Sprintf("round %d, depth %d", round, depth)
 		want := below(zs, "/r", depth)
@@ -68,7 +69,7 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 		}
 	}
 	c.Close()
-	noWatches(t, zs)
+	rig.NoWatches(t, zs)
 }
 
 // change does something to the tree.

@@ -13,35 +13,17 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/config"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 type settings struct{ Limit int }
 
 func TestLastGoodValueIsKept(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := config.Watch(recipes.On(zs.Client(t)), "/config", config.JSON[settings])
 		type seen struct {
 			limit int
@@ -67,13 +49,13 @@ func TestLastGoodValueIsKept(t *testing.T) {
 		expect(0, config.ErrMissing)
 		writer := zs.Client(t)
 		_, err := writer.Create(ctx, "/config", []byte(`{"Limit":1}`))
-		must(t, err)
+		rig.Must(t, err)
 		expect(1, nil)
 		_, err = writer.Set(ctx, "/config", []byte(`{"Limit":`), client.AnyVersion)
-		must(t, err)
+		rig.Must(t, err)
 		expect(1, config.ErrRefused)
 		_, err = writer.Set(ctx, "/config", []byte(`{"Limit":2}`), client.AnyVersion)
-		must(t, err)
+		rig.Must(t, err)
 		expect(2, nil)
 		zs.Delete("/config")
 		expect(2, config.ErrMissing)
@@ -92,7 +74,7 @@ func TestLastGoodValueIsKept(t *testing.T) {
 }
 
 func TestWaitSaysWhatThereWasInstead(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/config", "junk")
 		c := config.Watch(recipes.On(zs.Client(t)), "/config", config.JSON[settings])
 		defer c.Close()
@@ -102,8 +84,8 @@ func TestWaitSaysWhatThereWasInstead(t *testing.T) {
 			t.Errorf("wait: %v", err)
 		}
 		zs.Set("/config", `{"Limit":3}`)
-		s, err := c.Wait(within(t))
-		must(t, err)
+		s, err := c.Wait(rig.Within(t))
+		rig.Must(t, err)
 		if s.Limit != 3 {
 			t.Errorf("limit %d", s.Limit)
 		}

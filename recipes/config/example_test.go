@@ -3,30 +3,17 @@ package config_test
 import (
 	"context"
 	"fmt"
-	"net"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/config"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func Example() {
 	ctx := context.Background()
-	srv, err := server.Start(ctx, server.Config{Memory: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	<-srv.Ready()
-	dial := func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }
-	c, err := client.Connect(ctx, "embedded", client.WithDialer(dial))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
+	c, stop := rig.Embedded()
+	defer stop()
 
 	type settings struct{ Limit int }
 	_, _ = c.Create(ctx, "/config", []byte(`{"Limit": 10}`))

@@ -15,35 +15,17 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/counter"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func on(t *testing.T, zs *zktest.Server) recipes.Conn { return recipes.On(zs.Client(t)) }
 
 func TestNothingIsLostBetweenMany(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		const clients, each = 8, 10
 		done := make(chan []int64)
 		for i := range clients {
@@ -80,8 +62,8 @@ func TestNothingIsLostBetweenMany(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		n := counter.NewInt(on(t, zs), "/n")
 		expect := func(what string, r counter.Result[int32], err error, ok bool, pre, post int32) {
 			t.Helper()
@@ -117,8 +99,8 @@ func TestChanges(t *testing.T) {
 }
 
 func TestOthersAreAlwaysFaster(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		zs.Set("/n", "")
 		lose := func() {
 			for range 3 {
@@ -139,16 +121,16 @@ func TestOthersAreAlwaysFaster(t *testing.T) {
 }
 
 func TestCachedNumbersAreUnique(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		seen := map[int64]bool{}
 		zs.LoseReply(zktest.Match{Op: proto.OpSetData, Nth: 2})
 		for range 3 {
 			c, err := counter.NewCached(counter.NewLong(on(t, zs), "/n"), 10)
-			must(t, err)
+			rig.Must(t, err)
 			for range 25 {
 				n, err := c.Next(ctx)
-				must(t, err)
+				rig.Must(t, err)
 				if seen[n] || n < 1 || len(seen) == 0 && n != 1 {
 					t.Errorf("%d for the second time, or as the first number", n)
 				}
@@ -165,8 +147,8 @@ func TestCachedNumbersAreUnique(t *testing.T) {
 }
 
 func TestSharedCount(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		watcher := zs.Client(t)
 		a, b := counter.NewSharedCount(on(t, zs), "/d/c", 3), counter.NewSharedCount(recipes.On(watcher), "/d/c", 9)
 		seen := make(chan int32, 10)
@@ -181,7 +163,7 @@ func TestSharedCount(t *testing.T) {
 		}()
 		synctest.Wait()
 		first, err := a.Get(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		second, ok, err := b.TrySet(ctx, first, 4)
 		if err != nil || !ok || second.Value != 4 || second.Zxid <= first.Zxid {
 			t.Errorf("%+v %v %v", second, ok, err)
@@ -196,7 +178,7 @@ func TestSharedCount(t *testing.T) {
 			t.Errorf("a try with an old version: %+v %v %v", now, ok, err)
 		}
 		zs.ExpireSession(watcher.Session().ID)
-		must(t, a.Set(ctx, -6))
+		rig.Must(t, a.Set(ctx, -6))
 		time.Sleep(time.Minute)
 		if zs.Get("/d/c") != "\xff\xff\xff\xfa" {
 			t.Errorf("data %q", zs.Get("/d/c"))
@@ -238,6 +220,37 @@ func TestAtomicAtEveryStep(t *testing.T) {
 		if unknown > 0 && (e.Fault == steps.LostRequest || e.Fault == steps.Expiry) {
 			e.Error("what was certainly not done is called unknown")
 		}
+	})
+}
+
+// No number is handed out twice, whatever becomes of a block.
+func TestCachedAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		given := map[int64]bool{}
+		take := func(ctx context.Context, conn recipes.Conn, canceled bool) {
+			c, err := counter.NewCached(counter.NewLong(conn, "/dir/n"), 3)
+			if err != nil {
+				e.Fatal(err)
+			}
+			last := int64(0)
+			for range 7 {
+				n, err := c.Next(ctx)
+				if err != nil {
+					if !canceled {
+						e.Errorf("next: %v", err)
+					}
+					continue
+				}
+				if given[n] || n <= last {
+					e.Errorf("%d after %d; given %v", n, last, given)
+				}
+				given[n], last = true, n
+			}
+		}
+		take(e.Ctx, e.Conn, e.Canceled())
+		time.Sleep(time.Second) // what was given up may still be done
+		take(e.Bounded(), recipes.On(e.Other), false)
 	})
 }
 

@@ -3,29 +3,16 @@ package counter_test
 import (
 	"context"
 	"fmt"
-	"net"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/counter"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func Example() {
 	ctx := context.Background()
-	srv, err := server.Start(ctx, server.Config{Memory: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	<-srv.Ready()
-	c, err := client.Connect(ctx, "zk", client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
+	c, stop := rig.Embedded()
+	defer stop()
 
 	orders := counter.NewLong(recipes.On(c), "/counters/orders")
 	r, err := orders.Add(ctx, 3)
@@ -44,4 +31,49 @@ func Example() {
 	// false 3 <nil>
 	// 5 true <nil>
 	// 5 false <nil>
+}
+
+// Numbers are taken in blocks, so that few of them need a request.
+func ExampleCached() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	orders := counter.NewLong(recipes.On(c), "/counters/orders")
+	numbers, err := counter.NewCached(orders, 100)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		fmt.Println(numbers.Next(ctx))
+	}
+	fmt.Println(orders.Get(ctx))
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// 100 <nil>
+}
+
+// A value is replaced unless somebody has done so since it was read, and followed.
+func ExampleSharedValue() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	motto := counter.NewSharedValue(recipes.On(c), "/motto", []byte("none"))
+	old, err := motto.Get(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now, replaced, err := motto.TrySet(ctx, old, []byte("first things first"))
+	fmt.Printf("%s %v %v\n", now.Value, replaced, err)
+	for now, err := range motto.Changes(ctx) {
+		fmt.Printf("%s %v\n", now.Value, err)
+		break // otherwise until ctx ends
+	}
+	// Output:
+	// first things first true <nil>
+	// first things first <nil>
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/discovery"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
@@ -27,25 +28,6 @@ type payload struct {
 }
 
 type register = discovery.Discovery[payload]
-
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func on(t *testing.T, zs *zktest.Server) (*register, *client.Client) {
 	c := zs.Client(t)
@@ -62,18 +44,18 @@ func TestJSONIsCurators(t *testing.T) {
 		`{"name":"web","id":"id-2","address":null,"port":null,"sslPort":null,"payload":null,"registrationTimeUTC":1,"serviceType":"DYNAMIC_SEQUENTIAL","uriSpec":null}`,
 	} {
 		var inst discovery.Instance[payload]
-		must(t, json.Unmarshal([]byte(text), &inst))
+		rig.Must(t, json.Unmarshal([]byte(text), &inst))
 		got, err := inst.MarshalJSON()
-		must(t, err)
+		rig.Must(t, err)
 		if string(got) != text {
 			t.Errorf("written\n%s, not\n%s", got, text)
 		}
 	}
 	text := `{"name":"web","id":"id-3","address":"a","port":1,"sslPort":null,"payload":"text <&> ü","registrationTimeUTC":2,"serviceType":"STATIC","uriSpec":null,"enabled":true}`
 	var inst discovery.Instance[string]
-	must(t, json.Unmarshal([]byte(text), &inst))
+	rig.Must(t, json.Unmarshal([]byte(text), &inst))
 	got, err := inst.MarshalJSON()
-	must(t, err)
+	rig.Must(t, err)
 	if want := text[:len(text)-len(`,"enabled":true}`)] + "}"; string(got) != want {
 		t.Errorf("written\n%s, not\n%s", got, want)
 	}
@@ -82,7 +64,7 @@ func TestJSONIsCurators(t *testing.T) {
 func TestURI(t *testing.T) {
 	t.Parallel()
 	spec, err := discovery.ParseURISpec("{scheme}://{ address }:{port}/{[}{name}{]}?{none}{extra}")
-	must(t, err)
+	rig.Must(t, err)
 	i := discovery.Instance[payload]{Name: "web", Address: "h", Port: discovery.Port(80), URI: spec}
 	if got := i.BuildURI(map[string]string{"extra": "1"}); got != "http://h:80/{web}?1" {
 		t.Errorf("URI %q", got)
@@ -95,13 +77,13 @@ func TestURI(t *testing.T) {
 }
 
 func TestRegisterWatchUpdateUnregister(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
 		d, c := on(t, zs)
 		seeker, _ := on(t, zs)
 		web := seeker.Watch("web")
-		must(t, web.Wait(ctx))
+		rig.Must(t, web.Wait(ctx))
 		seen := make(chan int, 20)
 		go func() {
 			for list, err := range web.Changes(ctx) {
@@ -113,8 +95,8 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 			close(seen)
 		}()
 		r, err := d.Register(discovery.Instance[payload]{Name: "web", Address: "h", Payload: &payload{Zone: "eu"}})
-		must(t, err)
-		must(t, r.Wait(ctx))
+		rig.Must(t, err)
+		rig.Must(t, r.Wait(ctx))
 		synctest.Wait()
 		list := web.Instances()
 		if len(list) != 1 || list[0].ID != r.Instance().ID || list[0].Payload.Zone != "eu" || list[0].RegistrationTimeUTC == 0 || len(list[0].ID) != 36 {
@@ -122,11 +104,11 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 		}
 		inst := r.Instance()
 		inst.Disabled = true
-		must(t, r.Update(inst))
+		rig.Must(t, r.Update(inst))
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(time.Minute)
 		list, err = seeker.Instances(ctx, "web")
-		must(t, err)
+		rig.Must(t, err)
 		if len(list) != 1 || !list[0].Disabled {
 			t.Errorf("after the session's end: %+v", list)
 		}
@@ -158,13 +140,13 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 }
 
 func TestPermanentStaysUntilUnregistered(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		d, _ := on(t, zs)
 		for _, kind := range []discovery.Type{discovery.Static, discovery.Permanent} {
 			d, c := on(t, zs)
 			r, err := d.Register(discovery.Instance[payload]{Name: "db", ID: "1", Type: kind})
-			must(t, err)
-			must(t, r.Wait(within(t)))
+			rig.Must(t, err)
+			rig.Must(t, r.Wait(rig.Within(t)))
 			_ = c.Close()
 			if !zs.Exists("/services/db/1") {
 				t.Errorf("%s: it went with the session", kind)
@@ -181,7 +163,7 @@ func TestPermanentStaysUntilUnregistered(t *testing.T) {
 
 // What Changes yields is never a part of what there is.
 func TestChangesBeginWithAll(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		for _, id := range []string{"a", "b", "c", "d"} {
 			zs.Set("/services/web/"+id, `{"name":"web","id":"`+id+`"}`)
 		}
@@ -189,7 +171,7 @@ func TestChangesBeginWithAll(t *testing.T) {
 		d, _ := on(t, zs)
 		web := d.Watch("web")
 		defer web.Close()
-		for list, err := range web.Changes(within(t)) {
+		for list, err := range web.Changes(rig.Within(t)) {
 			if err != nil || len(list) != 4 {
 				t.Errorf("first %d instances, %v", len(list), err)
 			}
@@ -201,14 +183,14 @@ func TestChangesBeginWithAll(t *testing.T) {
 // A program that starts again replaces what its former run has left, which a
 // session keeps that is still to expire.
 func TestInstanceOfAFormerRunIsReplaced(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		d, c := on(t, zs)
-		_, err := zs.Client(t).Create(within(t), "/services/web/1", []byte(`{"name":"web","id":"1","address":"old"}`), client.Ephemeral, client.CreateParents)
-		must(t, err)
+		_, err := zs.Client(t).Create(rig.Within(t), "/services/web/1", []byte(`{"name":"web","id":"1","address":"old"}`), client.Ephemeral, client.CreateParents)
+		rig.Must(t, err)
 		r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "new"})
-		must(t, err)
-		must(t, r.Wait(within(t)))
-		inst, err := d.Instance(within(t), "web", "1")
+		rig.Must(t, err)
+		rig.Must(t, r.Wait(rig.Within(t)))
+		inst, err := d.Instance(rig.Within(t), "web", "1")
 		if err != nil || inst.Address != "new" || zs.Ephemerals()["/services/web/1"] != c.Session().ID {
 			t.Errorf("%+v, %v", inst, err)
 		}
@@ -217,8 +199,8 @@ func TestInstanceOfAFormerRunIsReplaced(t *testing.T) {
 }
 
 func TestProvider(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		d, _ := on(t, zs)
 		web := d.Watch("web")
 		defer web.Close()
@@ -231,15 +213,15 @@ func TestProvider(t *testing.T) {
 		}
 		for _, id := range []string{"a", "b", "c", "off"} {
 			r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: id, Disabled: id == "off"})
-			must(t, err)
+			rig.Must(t, err)
 			defer r.Close()
-			must(t, r.Wait(ctx))
+			rig.Must(t, r.Wait(ctx))
 		}
 		synctest.Wait()
 		take := func(p *discovery.Provider[payload], n int) (ids string) {
 			for range n {
 				i, err := p.Get(ctx)
-				must(t, err)
+				rig.Must(t, err)
 				ids += i.ID
 			}
 			return ids
@@ -256,7 +238,7 @@ func TestProvider(t *testing.T) {
 			t.Errorf("sticky %s", got)
 		}
 		a, err := d.Instance(ctx, "web", "a")
-		must(t, err)
+		rig.Must(t, err)
 		sticky.NoteError(a)
 		if got := take(sticky, 1); got != "a" {
 			t.Errorf("down after one error: %s", got)
@@ -278,10 +260,10 @@ func TestRegisterAtEveryStep(t *testing.T) {
 	steps.Each(t, nil, func(e *steps.Env) {
 		d := discovery.New[payload](e.Conn, "/services")
 		other, err := discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "0"})
-		must(e.T, err)
-		must(e.T, other.Wait(e.Bounded()))
+		rig.Must(e.T, err)
+		rig.Must(e.T, other.Wait(e.Bounded()))
 		r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "h"})
-		must(e.T, err)
+		rig.Must(e.T, err)
 		if err := r.Wait(e.Ctx); err != nil && !e.Canceled() {
 			e.Errorf("wait: %v", err)
 		}
@@ -298,6 +280,42 @@ func TestRegisterAtEveryStep(t *testing.T) {
 		if e.Server.Exists("/services/web/1") {
 			e.Error("it is left")
 		}
+		if w := e.Server.Watches(); len(w) != 0 {
+			e.Errorf("watches are left: %v", w)
+		}
+	})
+}
+
+// A provider finds what is registered, and what becomes of it.
+func TestProviderAtEveryStep(t *testing.T) {
+	t.Parallel()
+	var reg *discovery.Registration[payload]
+	before := func(e *steps.Env) {
+		var err error
+		reg, err = discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "old"})
+		rig.Must(e.T, err)
+		rig.Must(e.T, reg.Wait(e.Bounded()))
+	}
+	steps.Each(t, before, func(e *steps.Env) {
+		web := discovery.New[payload](e.Conn, "/services").Watch("web")
+		p := discovery.NewProvider(web, discovery.RoundRobin[payload]())
+		if inst, err := p.Get(e.Ctx); (err != nil || inst.Address != "old") && !e.Canceled() {
+			e.Errorf("get: %+v, %v", inst, err)
+		}
+		inst := reg.Instance()
+		inst.Address = "new"
+		rig.Must(e.T, reg.Update(inst))
+		time.Sleep(time.Minute)
+		if inst, err := p.Get(e.Bounded()); err != nil || inst.Address != "new" {
+			e.Errorf("after the change: %+v, %v", inst, err)
+		}
+		reg.Close()
+		time.Sleep(time.Minute)
+		if inst, err := p.Get(e.Bounded()); !errors.Is(err, discovery.ErrNotFound) {
+			e.Errorf("unregistered, but there is %+v, %v", inst, err)
+		}
+		web.Close()
+		synctest.Wait()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)
 		}

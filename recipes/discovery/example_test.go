@@ -3,30 +3,16 @@ package discovery_test
 import (
 	"context"
 	"fmt"
-	"net"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/discovery"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func Example() {
 	ctx := context.Background()
-	srv, err := server.Start(ctx, server.Config{Memory: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	<-srv.Ready()
-	dial := func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }
-	c, err := client.Connect(ctx, "embedded", client.WithDialer(dial))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
+	c, stop := rig.Embedded()
+	defer stop()
 
 	d := discovery.New[string](recipes.On(c), "/services")
 	uri, _ := discovery.ParseURISpec("{scheme}://{address}:{port}/v1")

@@ -16,37 +16,19 @@ import (
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func candidate(t *testing.T, zs *zktest.Server, id string) *election.Election {
 	return election.New(recipes.On(zs.Client(t)), "/e", []byte(id))
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestCampaignObserveProclaimResign(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
 		seen := make(chan string, 10)
 		go func() {
@@ -67,7 +49,7 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 		expect("")
 		a, b := candidate(t, zs, "a"), candidate(t, zs, "b")
 		first, err := a.Campaign(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		expect("a")
 		second := make(chan *election.Term)
 		go func() {
@@ -79,13 +61,13 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 		}()
 		synctest.Wait()
 		list, err := b.Candidates(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if len(list) != 2 || string(list[0].Data) != "a" || string(list[1].Data) != "b" {
 			t.Errorf("candidates %v", list)
 		}
-		must(t, first.Proclaim(ctx, []byte("a at port 1")))
+		rig.Must(t, first.Proclaim(ctx, []byte("a at port 1")))
 		expect("a at port 1")
-		must(t, first.Resign(ctx))
+		rig.Must(t, first.Resign(ctx))
 		term := <-second
 		expect("b")
 		if err := first.Proclaim(ctx, nil); !errors.Is(err, lock.ErrReleased) {
@@ -94,7 +76,7 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 		if term.Token() <= first.Token() {
 			t.Errorf("token %d after %d", term.Token(), first.Token())
 		}
-		must(t, term.Resign(ctx))
+		rig.Must(t, term.Resign(ctx))
 		expect("")
 		if _, err := a.Leader(ctx); !errors.Is(err, election.ErrNoLeader) {
 			t.Errorf("leader: %v", err)
@@ -110,8 +92,8 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 }
 
 func TestRunLeadsAgainAfterALostTerm(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := zs.Client(t)
 		e := election.New(recipes.On(c), "/e", nil)
 		terms := 0
@@ -140,12 +122,12 @@ func TestRunLeadsAgainAfterALostTerm(t *testing.T) {
 }
 
 func TestLatch(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		ca, cb := zs.Client(t), zs.Client(t)
 		a := election.NewLatch(ctx, recipes.On(ca), "/latch", []byte("a"))
 		_, err := a.Await(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		b := election.NewLatch(ctx, recipes.On(cb), "/latch", []byte("b"))
 		synctest.Wait()
 		if !a.HasLeadership() || b.HasLeadership() {
@@ -153,7 +135,7 @@ func TestLatch(t *testing.T) {
 		}
 		zs.ExpireSession(ca.Session().ID)
 		_, err = b.Await(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		time.Sleep(time.Second) // nobody was told beforehand that the session would be ended
 		if a.HasLeadership() {
 			t.Error("two lead")
@@ -169,7 +151,7 @@ func TestLatch(t *testing.T) {
 			t.Errorf("waiting for a closed latch: %v", err)
 		}
 		_, err = a.Await(ctx) // it stood again by itself
-		must(t, err)
+		rig.Must(t, err)
 		a.Close()
 		if n := zs.Children("/latch"); len(n) != 0 {
 			t.Errorf("left: %v", n)
@@ -178,8 +160,8 @@ func TestLatch(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		e := candidate(t, zs, "a")
 		err := e.Run(ctx, func(ctx context.Context, term *election.Term) error {
 			if err := candidate(t, zs, "b").Interrupt(ctx); err != nil {
@@ -188,20 +170,20 @@ func TestInterrupt(t *testing.T) {
 			<-term.RevokeRequested()
 			return nil
 		})
-		must(t, err)
+		rig.Must(t, err)
 	})
 }
 
 // A panic must not leave a leader behind.
 func TestPanicResigns(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		func() {
 			defer func() { _ = recover() }()
-			_ = candidate(t, zs, "a").Run(within(t), func(context.Context, *election.Term) error { panic("lead") })
+			_ = candidate(t, zs, "a").Run(rig.Within(t), func(context.Context, *election.Term) error { panic("lead") })
 		}()
-		term, err := candidate(t, zs, "b").Campaign(within(t))
-		must(t, err)
-		must(t, term.Resign(within(t)))
+		term, err := candidate(t, zs, "b").Campaign(rig.Within(t))
+		rig.Must(t, err)
+		rig.Must(t, term.Resign(rig.Within(t)))
 	})
 }
 
@@ -231,8 +213,8 @@ func TestElectionAtEveryStep(t *testing.T) {
 // CURATOR-696: a latch that was away for longer than its session lives finds its
 // old znode when it comes back, takes it for its own, and leads beside another.
 func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var off atomic.Bool
 		ca := zs.Client(t, client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
 			if off.Load() {
@@ -242,12 +224,12 @@ func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
 		}))
 		a := election.NewLatch(ctx, recipes.On(ca), "/latch", []byte("a"))
 		former, err := a.Await(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		b := election.NewLatch(ctx, recipes.On(zs.Client(t)), "/latch", []byte("b"))
 		off.Store(true)
 		resume := zs.HangConnection(ca.Session().ID)
 		_, err = b.Await(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if a.HasLeadership() || former.Err() == nil {
 			t.Error("two lead while one is away")
 		}
@@ -264,7 +246,7 @@ func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
 		}
 		b.Close()
 		again, err := a.Await(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if again.Token() <= former.Token() {
 			t.Errorf("token %d after %d", again.Token(), former.Token())
 		}

@@ -3,35 +3,14 @@ package election_test
 import (
 	"context"
 	"fmt"
-	"net"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// embedded runs a server in this process and returns a client of it. A program
-// would say client.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181").
-func embedded() (c *client.Client, stop func()) {
-	srv, err := server.Start(context.Background(), server.Config{Memory: true})
-	if err != nil {
-		panic(err)
-	}
-	<-srv.Ready()
-	dial := client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return srv.Dial() })
-	c, err = client.Connect(context.Background(), "zk", dial)
-	if err != nil {
-		panic(err)
-	}
-	return c, func() {
-		_ = c.Close()
-		_ = srv.Close()
-	}
-}
-
 func ExampleElection_Run() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	e := election.New(recipes.On(c), "/scheduler", []byte("host-7"))
 	err := e.Run(context.Background(), func(ctx context.Context, term *election.Term) error {
@@ -49,7 +28,7 @@ func ExampleElection_Run() {
 }
 
 func ExampleElection_Observe() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	e := election.New(recipes.On(c), "/scheduler", []byte("host-7"))
@@ -76,7 +55,7 @@ func ExampleElection_Observe() {
 }
 
 func ExampleLatch() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	latch := election.NewLatch(ctx, recipes.On(c), "/leader", []byte("host-7"))

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // observe returns whom an observer sees, as the client's requests let him.
@@ -31,8 +32,8 @@ func observe(ctx context.Context, t *testing.T, c *client.Client) <-chan string 
 
 // A candidate who comes between the observer's look and his watch is seen.
 func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
 		zs.Set("/e", "")
 		c := zs.Client(t)
@@ -40,11 +41,11 @@ func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 		seen := observe(ctx, t, c)
 		watch.Wait()
 		term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if who := <-seen; who != "a" {
 			t.Errorf("the observer sees %q", who)
 		}
-		must(t, term.Resign(ctx))
+		rig.Must(t, term.Resign(ctx))
 		if who := <-seen; who != "" {
 			t.Errorf("the observer sees %q", who)
 		}
@@ -53,8 +54,8 @@ func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 
 // The end of the observer's session is not the end of observing.
 func TestObserverWhoseSessionEnds(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
 		c := zs.Client(t)
 		seen := observe(ctx, t, c)
@@ -65,7 +66,7 @@ func TestObserverWhoseSessionEnds(t *testing.T) {
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(time.Minute)
 		_, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if who, on := <-seen; !on || who != "a" {
 			t.Errorf("the observer sees %q, %v", who, on)
 		}
@@ -108,13 +109,13 @@ func (h stoppedHold) Err() error {
 
 // In the first instruction after a pause a latch does not lead any more.
 func TestLatchLooksAtTheClock(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var now atomic.Bool
 		l := election.NewLatch(ctx, stopped{recipes.On(zs.Client(t)), &now}, "/l", []byte("a"))
 		defer l.Close()
 		_, err := l.Await(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		now.Store(true)
 		if l.HasLeadership() {
 			t.Error("it leads")

@@ -1,11 +1,9 @@
 package gozk_test
 
 import (
-	"context"
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,32 +13,13 @@ import (
 	"github.com/zkgo/zkgo/recipes/gozk"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const sessionTimeout = 10 * time.Second
-
-// fake runs a test with a server in fake time.
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // quiet is a logger that says nothing.
 type quiet struct{}
@@ -57,8 +36,8 @@ type peer struct {
 // session returns the id of its session.
 func (p *peer) session(t *testing.T) int64 {
 	t.Helper()
-	s, err := p.Session(within(t))
-	must(t, err)
+	s, err := p.Session(rig.Within(t))
+	rig.Must(t, err)
 	return s.ID()
 }
 
@@ -72,7 +51,7 @@ func open(t *testing.T, zs *zktest.Server) *peer {
 	n := &network{dial: zs.Dialer()}
 	d := gozk.NewDialer(n.Dial)
 	c, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer(d.Dial))
-	must(t, err)
+	rig.Must(t, err)
 	t.Cleanup(c.Close)
 	p := &peer{Conn: gozk.On(c, events, d), zk: c, net: n}
 	p.session(t)
@@ -94,7 +73,7 @@ func each(t *testing.T, test func(t *testing.T, zs *zktest.Server, open func(*te
 	t.Parallel()
 	for name, open := range clients {
 		t.Run(name, func(t *testing.T) {
-			fake(t, func(t *testing.T, zs *zktest.Server) { test(t, zs, open) })
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) { test(t, zs, open) })
 		})
 	}
 }
@@ -152,28 +131,11 @@ func (w *wire) Write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// children returns the names below a path, none if there is no such znode.
-func children(zs *zktest.Server, path string) []string {
-	if !zs.Exists(path) {
-		return nil
-	}
-	return zs.Children(path)
-}
-
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
 // get returns a function that passes a result on if there is no error.
 func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
 	return func(l *lock.Lease, err error) *lock.Lease {
 		t.Helper()
-		must(t, err)
+		rig.Must(t, err)
 		return l
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 // Those of both clients stand in one line.
 func TestMutexBetweenClients(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var inside atomic.Int32
 		order := make(chan int, 8)
 		for i := range 8 {
@@ -46,7 +47,7 @@ func TestMutexBetweenClients(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if c := children(zs, "/l"); len(c) != 0 {
+		if c := rig.Children(zs, "/l"); len(c) != 0 {
 			t.Errorf("left behind: %v", c)
 		}
 		if w := zs.Watches(); len(w) != 0 {
@@ -57,7 +58,7 @@ func TestMutexBetweenClients(t *testing.T) {
 
 func TestReadersAndWriters(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		m := lock.NewRWMutex(open(t, zs), "/rw")
 		other := lock.NewRWMutex(open(t, zs), "/rw")
 		a, b := get(t)(m.Read(ctx)), get(t)(other.Read(ctx))
@@ -66,19 +67,19 @@ func TestReadersAndWriters(t *testing.T) {
 		}
 		written := make(chan *lock.Lease)
 		go func() { written <- get(t)(other.Write(ctx)) }()
-		must(t, a.Release(ctx))
-		must(t, b.Release(ctx))
+		rig.Must(t, a.Release(ctx))
+		rig.Must(t, b.Release(ctx))
 		w := <-written
 		r := get(t)(other.Downgrade(ctx, w))
 		c := get(t)(m.Read(ctx))
-		must(t, r.Release(ctx))
-		must(t, c.Release(ctx))
+		rig.Must(t, r.Release(ctx))
+		rig.Must(t, c.Release(ctx))
 	})
 }
 
 func TestSemaphore(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		var inside, most atomic.Int32
 		done := make(chan struct{})
 		for range 8 {
@@ -109,7 +110,7 @@ func TestSemaphore(t *testing.T) {
 
 func TestExpiryEndsALock(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		p := open(t, zs)
 		m := lock.NewMutex(p, "/l")
 		l := get(t)(m.Acquire(ctx))
@@ -122,7 +123,7 @@ func TestExpiryEndsALock(t *testing.T) {
 		if again.Token() <= l.Token() {
 			t.Errorf("token %d after %d", again.Token(), l.Token())
 		}
-		must(t, again.Release(ctx))
+		rig.Must(t, again.Release(ctx))
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release of a lost lock: %v", err)
 		}
@@ -132,7 +133,7 @@ func TestExpiryEndsALock(t *testing.T) {
 // A waiter whose session expires queues again, in the next one.
 func TestExpiryOfAWaiter(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		holder := get(t)(lock.NewMutex(open(t, zs), "/l").Acquire(ctx))
 		p := open(t, zs)
 		waiting := make(chan *lock.Lease)
@@ -140,38 +141,38 @@ func TestExpiryOfAWaiter(t *testing.T) {
 		synctest.Wait()
 		zs.ExpireSession(p.session(t))
 		time.Sleep(time.Minute)
-		if n := len(children(zs, "/l")); n != 2 {
+		if n := len(rig.Children(zs, "/l")); n != 2 {
 			t.Errorf("%d in line", n)
 		}
-		must(t, holder.Release(ctx))
-		must(t, (<-waiting).Release(ctx))
+		rig.Must(t, holder.Release(ctx))
+		rig.Must(t, (<-waiting).Release(ctx))
 	})
 }
 
 func TestDisconnect(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		for _, policy := range []recipes.LossPolicy{recipes.LostBeforeExpiry, recipes.LostOnDisconnect, recipes.LostOnExpiry} {
 			p := open(t, zs)
 			l := get(t)(lock.NewMutex(p, "/l", lock.WithLossPolicy(policy)).Acquire(ctx))
 			zs.DropConnection(p.session(t))
 			time.Sleep(time.Minute)
-			if lost := l.Err() != nil; lost != (policy == recipes.LostOnDisconnect) || closed(l.Done()) != lost {
+			if lost := l.Err() != nil; lost != (policy == recipes.LostOnDisconnect) || rig.Closed(l.Done()) != lost {
 				t.Errorf("policy %d: %v", policy, l.Err())
 			}
 			if l.Err() != nil {
 				_ = l.Release(ctx)
 				continue
 			}
-			must(t, l.Release(ctx))
+			rig.Must(t, l.Release(ctx))
 		}
 	})
 }
 
 // What is held must be told to be lost before the server lets another have it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		p := open(t, zs)
 		held := get(t)(lock.NewMutex(p, "/l").Acquire(ctx))
 		if left := time.Until(held.Deadline()); left < sessionTimeout/3 || left > sessionTimeout*2/3+time.Second {
@@ -179,14 +180,14 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		}
 		release := p.net.hold()
 		second := get(t)(lock.NewMutex(ours(t, zs), "/l").Acquire(ctx))
-		if !closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
+		if !rig.Closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
 			t.Errorf("another holds the lock, and the first was told %v", held.Err())
 		}
 		release()
 		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release of a lost lock: %v", err)
 		}
-		must(t, second.Release(ctx))
+		rig.Must(t, second.Release(ctx))
 	})
 }
 

@@ -10,19 +10,20 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func begin(t *testing.T, p *peer) recipes.Session {
 	t.Helper()
-	s, err := p.Session(within(t))
-	must(t, err)
+	s, err := p.Session(rig.Within(t))
+	rig.Must(t, err)
 	return s
 }
 
 // Both clients have to do the same.
 func TestOperations(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		s := begin(t, open(t, zs))
 		for path, mode := range map[string]recipes.Mode{"/p": recipes.Persistent, "/e": recipes.Ephemeral, "/c": recipes.Container} {
 			if created, err := s.Create(ctx, path, []byte("1"), mode, nil); err != nil || created != path {
@@ -53,7 +54,7 @@ func TestOperations(t *testing.T) {
 		if err != nil || len(names) != 1 || names[0] != "s-0000000000" {
 			t.Errorf("children: %v %v", names, err)
 		}
-		must(t, s.Multi(ctx,
+		rig.Must(t, s.Multi(ctx,
 			recipes.Op{Kind: recipes.OpCheck, Path: "/p", Version: 1},
 			recipes.Op{Kind: recipes.OpCreate, Path: "/m", Data: []byte("m"), Mode: recipes.Ephemeral},
 			recipes.Op{Kind: recipes.OpSet, Path: "/m", Data: []byte("n"), Version: client.AnyVersion},
@@ -61,14 +62,14 @@ func TestOperations(t *testing.T) {
 		if zs.Get("/m") != "n" || zs.Exists("/p/s-0000000000") {
 			t.Errorf("after multi:\n%s", zs.Dump())
 		}
-		must(t, s.Delete(ctx, "/m", client.AnyVersion))
-		must(t, s.Sync(ctx, "/"))
+		rig.Must(t, s.Delete(ctx, "/m", client.AnyVersion))
+		rig.Must(t, s.Sync(ctx, "/"))
 	})
 }
 
 func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		zs.Set("/a/b", "")
 		s := begin(t, open(t, zs))
 		set := func(path string, version int32) error { _, err := s.Set(ctx, path, nil, version); return err }
@@ -76,7 +77,7 @@ func TestRefusals(t *testing.T) {
 			_, err := s.Create(ctx, path, nil, recipes.Ephemeral, acl)
 			return err
 		}
-		must(t, create("/e", nil))
+		rig.Must(t, create("/e", nil))
 		zs.FailNext(zktest.Match{Path: "/quota"}, client.ErrQuotaExceeded) // which go-zookeeper has no name for
 		for _, c := range []struct {
 			what string
@@ -102,7 +103,7 @@ func TestRefusals(t *testing.T) {
 
 func TestUnknownOutcomes(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		p := open(t, zs)
 		s := begin(t, p)
 		for _, lose := range []func(zktest.Match) *zktest.Fault{zs.LoseNext, zs.LoseReply} {
@@ -138,8 +139,8 @@ func TestUnknownOutcomes(t *testing.T) {
 // Requests that could not be written go out in the session that follows. What they
 // create there must not stay.
 func TestNothingIsDoneInTheNextSession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		p := open(t, zs)
 		s := begin(t, p)
 		release := p.net.hold()
@@ -181,14 +182,14 @@ func TestNothingIsDoneInTheNextSession(t *testing.T) {
 
 func TestWatches(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		zs.Set("/a", "1")
 		p := open(t, zs)
 		s := begin(t, p)
 		_, _, data, err := s.GetW(ctx, "/a")
-		must(t, err)
+		rig.Must(t, err)
 		_, _, kids, err := s.ChildrenW(ctx, "/a")
-		must(t, err)
+		rig.Must(t, err)
 		_, there, none, err := s.ExistsW(ctx, "/b")
 		if err != nil || there {
 			t.Fatal(there, err)
@@ -209,14 +210,14 @@ func TestWatches(t *testing.T) {
 			}
 		}
 		_, _, w, err := s.GetW(ctx, "/a")
-		must(t, err)
+		rig.Must(t, err)
 		zs.DropConnection(s.ID())
 		zs.Set("/a", "3")
 		if _, ok := <-w.Events(); !ok {
 			t.Error("a watch ended with its connection")
 		}
 		_, _, w, err = s.GetW(ctx, "/a")
-		must(t, err)
+		rig.Must(t, err)
 		zs.ExpireSession(s.ID())
 		if e, ok := <-w.Events(); ok {
 			t.Errorf("event %v after the end", e)
@@ -227,13 +228,13 @@ func TestWatches(t *testing.T) {
 // A watch that was removed stays, and is used again; never for what is older than
 // the read.
 func TestRemovedWatchesAreUsedAgain(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		zs.Set("/a", "1")
 		s := begin(t, open(t, zs))
 		for range 10 {
 			_, _, w, err := s.GetW(ctx, "/a")
-			must(t, err)
+			rig.Must(t, err)
 			w.Remove(ctx)
 			if _, ok := <-w.Events(); ok {
 				t.Error("an event after Remove")
@@ -245,7 +246,7 @@ func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 		}
 		zs.Set("/a", "2") // the spare one fires
 		_, _, w, err := s.GetW(ctx, "/a")
-		must(t, err)
+		rig.Must(t, err)
 		synctest.Wait()
 		select {
 		case e := <-w.Events():
@@ -260,14 +261,14 @@ func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		p := open(t, zs)
 		s := begin(t, p)
 		h, err := s.Hold(ctx, recipes.LostBeforeExpiry)
-		must(t, err)
+		rig.Must(t, err)
 		_, _, w, err := s.ChildrenW(ctx, "/")
-		must(t, err)
+		rig.Must(t, err)
 		p.zk.Close()
 		<-h.Done()
 		if !errors.Is(h.Err(), client.ErrClosed) {

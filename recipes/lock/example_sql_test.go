@@ -10,12 +10,13 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // The database refuses whoever has not noticed that the lock is another's by now:
 // a row remembers the greatest token, and check and write are one statement.
 func ExampleLease_Token() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", ":memory:")

@@ -4,37 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// embedded runs a server in this process and returns a client of it. A program
-// would say client.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181").
-func embedded() (c *client.Client, stop func()) {
-	srv, err := server.Start(context.Background(), server.Config{Memory: true})
-	if err != nil {
-		panic(err)
-	}
-	<-srv.Ready()
-	dial := client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return srv.Dial() })
-	c, err = client.Connect(context.Background(), "zk", dial)
-	if err != nil {
-		panic(err)
-	}
-	return c, func() {
-		_ = c.Close()
-		_ = srv.Close()
-	}
-}
-
 func Example() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 
@@ -56,7 +36,7 @@ func Example() {
 // little, and takes one. Without a lock all have seen stock; with it three are
 // served.
 func ExampleMutex_oversell() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 
@@ -107,7 +87,7 @@ func ExampleMutex_oversell() {
 }
 
 func ExampleMutex_TryAcquire() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	m := lock.NewMutex(recipes.On(c), "/locks/report")
@@ -130,7 +110,7 @@ func ExampleMutex_TryAcquire() {
 }
 
 func ExampleOwner() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	m := lock.NewMutex(recipes.On(c), "/locks/tree")
 
@@ -153,7 +133,7 @@ func ExampleOwner() {
 }
 
 func ExampleRWMutex() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	m := lock.NewRWMutex(recipes.On(c), "/locks/catalogue")
@@ -176,7 +156,7 @@ func ExampleRWMutex() {
 }
 
 func ExampleSemaphore() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	s := lock.NewSemaphore(recipes.On(c), "/limits/mailer", 2)
@@ -194,7 +174,7 @@ func ExampleSemaphore() {
 }
 
 func ExampleSemaphoreMutex() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := lock.WithOwner(context.Background())
 	m := lock.NewSemaphoreMutex(recipes.On(c), "/locks/once")
@@ -207,7 +187,7 @@ func ExampleSemaphoreMutex() {
 }
 
 func ExampleMulti() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	conn := recipes.On(c)
@@ -230,7 +210,7 @@ func ExampleQuorum() {
 	ctx := context.Background()
 	var members []lock.Locker
 	for range 3 { // three ensembles that fail apart
-		c, stop := embedded()
+		c, stop := rig.Embedded()
 		defer stop()
 		members = append(members, lock.NewMutex(recipes.On(c), "/locks/region"))
 	}
@@ -248,7 +228,7 @@ func ExampleQuorum() {
 }
 
 func ExampleLeaseLock() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	conn := recipes.On(c)
@@ -274,7 +254,7 @@ func ExampleLeaseLock() {
 }
 
 func ExampleSimple() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	s := lock.NewSimple(recipes.On(c), "/locks/simple", lock.WithData([]byte("host-7")))
@@ -286,7 +266,7 @@ func ExampleSimple() {
 
 // A write that the server does only while the lock is held.
 func ExampleLease_Multi() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	_, _ = c.Create(ctx, "/stock", []byte("3"))
@@ -313,7 +293,7 @@ func ExampleLease_Multi() {
 }
 
 func ExampleRevoke() {
-	c, stop := embedded()
+	c, stop := rig.Embedded()
 	defer stop()
 	ctx := context.Background()
 	m := lock.NewMutex(recipes.On(c), "/locks/gpu", lock.WithData([]byte("night job")))

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // Failures that users of other libraries have met, each reproduced here.
@@ -34,15 +35,15 @@ type outcome struct {
 func next(t *testing.T, ch <-chan outcome) *lock.Lease {
 	t.Helper()
 	o := <-ch
-	must(t, o.err)
+	rig.Must(t, o.err)
 	return o.l
 }
 
 // CURATOR-206, docker/libkv 156: a holder who was cut off until its session had
 // expired goes on believing that it holds the lock, while another does.
 func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
 		other, _ := on(t, zs)
 		held := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
@@ -61,7 +62,7 @@ func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 		if held.Err() == nil || second.Err() != nil {
 			t.Errorf("after the connection came back: %v, %v", held.Err(), second.Err())
 		}
-		must(t, second.Release(ctx))
+		rig.Must(t, second.Release(ctx))
 		_ = held.Release(ctx)
 	})
 }
@@ -69,39 +70,39 @@ func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 // CURATOR-604: the lock is granted on a znode that is there, but belongs to
 // another session, whose end deletes it.
 func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		_, former := on(t, zs)
 		verify := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/l/*"}, time.Second)
 		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
 		verify.Wait()
-		name := "/l/" + children(zs, "/l")[0]
+		name := "/l/" + rig.Children(zs, "/l")[0]
 		zs.Delete(name)
 		_, err := former.Create(ctx, name, nil, client.Ephemeral)
-		must(t, err)
+		rig.Must(t, err)
 		time.Sleep(2 * time.Second)
 		select {
 		case o := <-got:
 			t.Fatalf("the lock was granted on another's znode: %v", o.err)
 		default:
 		}
-		must(t, former.Close())
+		rig.Must(t, former.Close())
 		l := next(t, got)
 		if l.Path() == name {
 			t.Error("that znode was taken for its own")
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 	})
 }
 
 // CURATOR-79: whoever is interrupted while its znode is being created leaves it
 // behind, and blocks everybody.
 func TestInterruptedCreateLeavesNothing(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		ctx, interrupt := context.WithCancel(within(t))
+		ctx, interrupt := context.WithCancel(rig.Within(t))
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpCreate, Path: "/l/*"})
 		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
 		lost.Wait()
@@ -109,11 +110,11 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 		if o := <-got; !errors.Is(o.err, context.Canceled) {
 			t.Fatalf("interrupted: %v", o.err)
 		}
-		short, cancel := context.WithTimeout(within(t), 5*time.Second) // much less than the session's time
+		short, cancel := context.WithTimeout(rig.Within(t), 5*time.Second) // much less than the session's time
 		defer cancel()
 		l := get(t)(lock.NewMutex(other, "/l").Acquire(short))
-		must(t, l.Release(short))
-		if left := children(zs, "/l"); len(left) != 0 {
+		rig.Must(t, l.Release(short))
+		if left := rig.Children(zs, "/l"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -127,8 +128,8 @@ func TestReleaseDuringConnectionLoss(t *testing.T) {
 		lose func(*zktest.Server, zktest.Match) *zktest.Fault
 	}{{"request", (*zktest.Server).LoseNext}, {"reply", (*zktest.Server).LoseReply}} {
 		t.Run(fault.name, func(t *testing.T) {
-			fake(t, func(t *testing.T, zs *zktest.Server) {
-				ctx := lock.WithOwner(within(t))
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+				ctx := lock.WithOwner(rig.Within(t))
 				conn, _ := on(t, zs)
 				m := lock.NewMutex(conn, "/l")
 				l := get(t)(m.Acquire(ctx))
@@ -139,8 +140,8 @@ func TestReleaseDuringConnectionLoss(t *testing.T) {
 				short, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
 				l = get(t)(m.Acquire(short))
-				must(t, l.Release(short))
-				if left := children(zs, "/l"); len(left) != 0 {
+				rig.Must(t, l.Release(short))
+				if left := rig.Children(zs, "/l"); len(left) != 0 {
 					t.Errorf("left: %v", left)
 				}
 			})
@@ -151,8 +152,8 @@ func TestReleaseDuringConnectionLoss(t *testing.T) {
 // python-zk/kazoo 732: a try that does not get the lock and loses its connection
 // while it takes its znode away leaves it, to hold the lock for nobody later.
 func TestFailedTryLeavesNothing(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
@@ -161,35 +162,35 @@ func TestFailedTryLeavesNothing(t *testing.T) {
 			t.Fatalf("try: %v", err)
 		}
 		time.Sleep(5 * time.Second)
-		if left := children(zs, "/l"); len(left) != 1 {
+		if left := rig.Children(zs, "/l"); len(left) != 1 {
 			t.Errorf("left: %v", left)
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 	})
 }
 
 // CURATOR-527: the predecessor goes after the line was read and before it is
 // watched, and nobody ever wakes the waiter.
 func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
 		watch := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: l.Path(), Session: c.Session().ID}, time.Second)
 		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
 		watch.Wait()
-		must(t, l.Release(ctx))
-		must(t, next(t, got).Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, l.Release(ctx))
+		rig.Must(t, next(t, got).Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 // CURATOR-335: a connection that breaks when the lease's znode is there and the
 // line is about to be read leaves the znode, until all leases are used up.
 func TestSemaphoreUnderNetworkStress(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		s := lock.NewSemaphore(conn, "/s", 1)
 		for i := range 6 {
@@ -200,60 +201,60 @@ func TestSemaphoreUnderNetworkStress(t *testing.T) {
 				zs.LoseReply(m)
 			}
 			short, cancel := context.WithTimeout(ctx, 5*time.Second)
-			must(t, get(t)(s.Acquire(short)).Release(short))
+			rig.Must(t, get(t)(s.Acquire(short)).Release(short))
 			cancel()
 		}
-		if left := children(zs, "/s/leases"); len(left) != 0 {
+		if left := rig.Children(zs, "/s/leases"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // CURATOR-462: whoever is interrupted while it waits for a lease leaves its znode,
 // which becomes a lease that nobody holds.
 func TestInterruptedWaitForALease(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		held := get(t)(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))
 		waiting, interrupt := context.WithCancel(ctx)
 		got := asynchronously(waiting, lock.NewSemaphore(conn, "/s", 1).Acquire)
 		synctest.Wait()
-		if n := len(children(zs, "/s/leases")); n != 2 {
+		if n := len(rig.Children(zs, "/s/leases")); n != 2 {
 			t.Fatalf("%d places", n)
 		}
 		interrupt()
 		if o := <-got; !errors.Is(o.err, context.Canceled) {
 			t.Fatal(o.err)
 		}
-		if left := children(zs, "/s/leases"); len(left) != 1 {
+		if left := rig.Children(zs, "/s/leases"); len(left) != 1 {
 			t.Errorf("places: %v", left)
 		}
-		must(t, held.Release(ctx))
-		must(t, get(t)(lock.NewSemaphore(other, "/s", 1).TryAcquire(ctx)).Release(ctx))
+		rig.Must(t, held.Release(ctx))
+		rig.Must(t, get(t)(lock.NewSemaphore(other, "/s", 1).TryAcquire(ctx)).Release(ctx))
 	})
 }
 
 // The same without an interrupt: who waits for a lease loses the mutex in front of
 // the leases, but not its session.
 func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		held := get(t)(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))
 		got := asynchronously(ctx, lock.NewSemaphore(conn, "/s", 1).Acquire)
 		synctest.Wait()
-		zs.Delete("/s/locks/" + children(zs, "/s/locks")[0])
+		zs.Delete("/s/locks/" + rig.Children(zs, "/s/locks")[0])
 		time.Sleep(10 * time.Second)
-		if places := children(zs, "/s/leases"); len(places) != 2 {
+		if places := rig.Children(zs, "/s/leases"); len(places) != 2 {
 			t.Errorf("places of one holder and one who waits: %v", places)
 		}
-		must(t, held.Release(ctx))
-		must(t, next(t, got).Release(ctx))
-		if left := children(zs, "/s/leases"); len(left) != 0 {
+		rig.Must(t, held.Release(ctx))
+		rig.Must(t, next(t, got).Release(ctx))
+		if left := rig.Children(zs, "/s/leases"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -261,8 +262,8 @@ func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 
 // Redisson 4698: renewals fail and nobody tells the holder.
 func TestFailingRenewalsAreTold(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
 		began := time.Now()
@@ -279,8 +280,8 @@ func TestFailingRenewalsAreTold(t *testing.T) {
 
 // The same when somebody has taken the lock away: the next renewal finds out.
 func TestRenewalOfWhatHasGone(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
 		zs.Delete(l.Path())

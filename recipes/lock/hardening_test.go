@@ -14,27 +14,28 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // The znodes of a chroot are created, too.
 func TestLockInAChrootThatIsNotThere(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c, err := client.Connect(ctx, "zk/apps/shop", client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return zs.Dial() }))
-		must(t, err)
+		rig.Must(t, err)
 		defer c.Close()
 		l := get(t)(lock.NewMutex(recipes.On(c), "/locks/a").Acquire(ctx))
-		if n := len(children(zs, "/apps/shop/locks/a")); n != 1 {
+		if n := len(rig.Children(zs, "/apps/shop/locks/a")); n != 1 {
 			t.Errorf("%d znodes", n)
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 	})
 }
 
 // All simple locks have one znode name: who has lost it must not delete another's.
 func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		s := lock.NewSimple(conn, "/simple")
 		a := get(t)(s.Acquire(ctx))
@@ -47,14 +48,14 @@ func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
 		if b.Err() != nil || !zs.Exists("/simple") {
 			t.Errorf("the second holder: %v", b.Err())
 		}
-		must(t, b.Release(ctx))
+		rig.Must(t, b.Release(ctx))
 	})
 }
 
 // Nor does whoever finds another's znode where its own was.
 func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		verify := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/simple", Session: c.Session().ID}, time.Second)
 		got := asynchronously(ctx, lock.NewSimple(conn, "/simple").Acquire)
@@ -71,18 +72,18 @@ func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 			t.Fatal("two hold the lock")
 		default:
 		}
-		must(t, held.Release(ctx))
-		must(t, next(t, got).Release(ctx))
+		rig.Must(t, held.Release(ctx))
+		rig.Must(t, next(t, got).Release(ctx))
 	})
 }
 
 // Data that were replaced do not make a simple lock forget which znode is its own.
 func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		l := get(t)(lock.NewSimple(conn, "/simple").Acquire(ctx))
-		must(t, l.SetData(ctx, []byte("busy")))
+		rig.Must(t, l.SetData(ctx, []byte("busy")))
 		zs.LoseNext(zktest.Match{Op: proto.OpDelete, Path: "/simple"})
 		_ = l.Release(ctx)
 		time.Sleep(5 * time.Second)
@@ -95,35 +96,35 @@ func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 // What stands in a lease lock's znode is the holder's to replace, and anybody's who
 // asks for it; nobody who waits is disturbed by it.
 func TestLeaseLockWithOtherData(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("a")))).Acquire(ctx))
 		got := asynchronously(ctx, lock.NewLeaseLock(other, "/l").Acquire)
-		must(t, l.SetData(ctx, []byte("b")))
+		rig.Must(t, l.SetData(ctx, []byte("b")))
 		time.Sleep(time.Minute)
 		list, err := lock.NewLeaseLock(other, "/l").Participants(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if len(list) != 2 || string(list[0].Data) != "b" || l.Err() != nil {
 			t.Fatalf("participants %v, %v", list, l.Err())
 		}
-		must(t, lock.Revoke(ctx, other, list[0].Path))
+		rig.Must(t, lock.Revoke(ctx, other, list[0].Path))
 		<-l.RevokeRequested()
 		time.Sleep(time.Minute)
 		if l.Err() != nil || zs.Get(l.Path()) != "b" {
 			t.Errorf("after revoke: %v, %q", l.Err(), zs.Get(l.Path()))
 		}
-		must(t, l.Release(ctx))
-		must(t, next(t, got).Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, l.Release(ctx))
+		rig.Must(t, next(t, got).Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 // One lock of several that is lost while the next is waited for is acquired again.
 func TestMultiIsHeldWhole(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		held := get(t)(lock.NewMutex(other, "/b").Acquire(ctx))
@@ -136,14 +137,14 @@ func TestMultiIsHeldWhole(t *testing.T) {
 			got <- b
 		}()
 		synctest.Wait()
-		zs.Delete("/a/" + children(zs, "/a")[0])
+		zs.Delete("/a/" + rig.Children(zs, "/a")[0])
 		synctest.Wait()
-		must(t, held.Release(ctx))
+		rig.Must(t, held.Release(ctx))
 		b := <-got
-		if b.Err() != nil || len(children(zs, "/a")) != 1 || len(children(zs, "/b")) != 1 {
-			t.Errorf("%v, %v, %v", b.Err(), children(zs, "/a"), children(zs, "/b"))
+		if b.Err() != nil || len(rig.Children(zs, "/a")) != 1 || len(rig.Children(zs, "/b")) != 1 {
+			t.Errorf("%v, %v, %v", b.Err(), rig.Children(zs, "/a"), rig.Children(zs, "/b"))
 		}
-		must(t, b.Release(ctx))
+		rig.Must(t, b.Release(ctx))
 		if _, err := lock.NewMulti().Acquire(ctx); err == nil {
 			t.Error("no locks at all are held")
 		}
@@ -151,15 +152,15 @@ func TestMultiIsHeldWhole(t *testing.T) {
 }
 
 func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
 		r := get(t)(m.Read(ctx))
 		if _, err := m.Downgrade(ctx, r); err == nil {
 			t.Error("a read lease")
 		}
-		must(t, r.Release(ctx))
+		rig.Must(t, r.Release(ctx))
 		w := get(t)(m.Write(ctx))
 		zs.Set("/other", "")
 		if _, err := lock.NewRWMutex(conn, "/other").Downgrade(ctx, w); err == nil {
@@ -177,8 +178,8 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 // A place beside a writer is taken only while the writer is there, which the server
 // has to check: the client may not know yet that he is not.
 func TestReadingBesideAWriterChecksHim(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := lock.WithOwner(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := lock.WithOwner(rig.Within(t))
 		conn, c := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
 		w := get(t)(m.Write(ctx))
@@ -190,17 +191,17 @@ func TestReadingBesideAWriterChecksHim(t *testing.T) {
 			t.Errorf("reads beside a writer who has gone: %v", o.err)
 		}
 		_ = w.Release(ctx)
-		if left := children(zs, "/rw"); len(left) != 0 {
+		if left := rig.Children(zs, "/rw"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
 }
 
 func TestBadNames(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
 		for _, name := range []string{"", "a/b"} {
-			if _, err := lock.NewMutex(conn, "/l", lock.WithName(name)).Acquire(within(t)); err == nil {
+			if _, err := lock.NewMutex(conn, "/l", lock.WithName(name)).Acquire(rig.Within(t)); err == nil {
 				t.Errorf("name %q", name)
 			}
 		}
@@ -232,14 +233,14 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake(t, func(t *testing.T, zs *zktest.Server) {
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 				other, _ := on(t, zs)
 				conn, cut := severed(t, zs)
-				held, err := a(other)(within(t))
-				must(t, err)
+				held, err := a(other)(rig.Within(t))
+				rig.Must(t, err)
 				if name == "multi" {
-					must(t, held.Release(within(t)))
-					held = get(t)(lock.NewSimple(other, "/l").Acquire(within(t)))
+					rig.Must(t, held.Release(rig.Within(t)))
+					held = get(t)(lock.NewSimple(other, "/l").Acquire(rig.Within(t)))
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 				defer cancel()
@@ -250,7 +251,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 				if d := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || d > 7*time.Second {
 					t.Errorf("after %v: %v", d, err)
 				}
-				must(t, held.Release(within(t)))
+				rig.Must(t, held.Release(rig.Within(t)))
 				(<-resumes)()
 				time.Sleep(time.Minute) // what goes on in the background
 			})
@@ -269,14 +270,14 @@ func TestLossPolicies(t *testing.T) {
 		"on expiry":     {recipes.LostOnExpiry, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake(t, func(t *testing.T, zs *zktest.Server) {
-				ctx := within(t)
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+				ctx := rig.Within(t)
 				conn, cl := on(t, zs)
 				m := lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy))
 				l := get(t)(m.Acquire(ctx))
 				zs.DropConnection(cl.Session().ID)
 				time.Sleep(3 * time.Second)
-				if lost := l.Err() != nil; lost != c.afterDrop || closed(l.Done()) != lost {
+				if lost := l.Err() != nil; lost != c.afterDrop || rig.Closed(l.Done()) != lost {
 					t.Errorf("after a lost connection: %v", l.Err())
 				}
 				_ = l.Release(ctx)
@@ -284,7 +285,7 @@ func TestLossPolicies(t *testing.T) {
 				l = get(t)(lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy)).Acquire(ctx))
 				resume := cut()
 				time.Sleep(5 * time.Minute)
-				if lost := l.Err() != nil; lost != c.afterLongSilence || closed(l.Done()) != lost {
+				if lost := l.Err() != nil; lost != c.afterLongSilence || rig.Closed(l.Done()) != lost {
 					t.Errorf("after the session's end: %v", l.Err())
 				}
 				resume()
@@ -331,8 +332,8 @@ func (h stoppedHold) Err() error {
 // In the first instruction after a pause Err is right already, nothing is written,
 // and an owner does not get again what it has lost.
 func TestErrLooksAtTheClock(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := lock.WithOwner(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := lock.WithOwner(rig.Within(t))
 		conn, _ := on(t, zs)
 		zs.Set("/data", "0")
 		var now atomic.Bool
@@ -342,7 +343,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 		if err := l.Set(ctx, "/data", []byte("1"), client.AnyVersion); !errors.Is(err, lock.ErrLost) || zs.Get("/data") != "0" {
 			t.Errorf("write: %v, %q", err, zs.Get("/data"))
 		}
-		if !errors.Is(l.Err(), lock.ErrLost) || !closed(l.Done()) {
+		if !errors.Is(l.Err(), lock.ErrLost) || !rig.Closed(l.Done()) {
 			t.Errorf("the lease: %v", l.Err())
 		}
 		if again, err := m.Acquire(ctx); !errors.Is(err, lock.ErrLost) {
@@ -357,8 +358,8 @@ func TestErrLooksAtTheClock(t *testing.T) {
 // Writing into the znode of somebody who waits makes his token no greater: whoever
 // is behind him could not follow him any more. He learns what he was asked for.
 func TestRevokeOfWhoWaits(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
 		l := get(t)(m.Acquire(ctx))
@@ -367,16 +368,16 @@ func TestRevokeOfWhoWaits(t *testing.T) {
 		third := asynchronously(ctx, m.Acquire)
 		synctest.Wait()
 		list, err := m.Participants(ctx)
-		must(t, err)
-		must(t, lock.Revoke(ctx, conn, list[1].Path))
-		must(t, l.Release(ctx))
+		rig.Must(t, err)
+		rig.Must(t, lock.Revoke(ctx, conn, list[1].Path))
+		rig.Must(t, l.Release(ctx))
 		b := next(t, second)
 		<-b.RevokeRequested()
-		must(t, b.Release(ctx))
+		rig.Must(t, b.Release(ctx))
 		c := next(t, third)
 		if b.Token() <= l.Token() || c.Token() <= b.Token() || b.Token() != list[1].Token {
 			t.Errorf("tokens %d, %d, %d", l.Token(), b.Token(), c.Token())
 		}
-		must(t, c.Release(ctx))
+		rig.Must(t, c.Release(ctx))
 	})
 }

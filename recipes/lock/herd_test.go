@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // counted counts the notifications that a client gets for the watches of a recipe.
@@ -112,7 +113,7 @@ func TestHerd(t *testing.T) {
 			_, err := lock.NewMutex(conn, "/l").Acquire(ctx)
 			return err
 		}, func(zs *zktest.Server) {
-			names := children(zs, "/l")
+			names := rig.Children(zs, "/l")
 			zs.Delete("/l/" + names[slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, "-0000000000") })])
 		}, 1},
 		{"the directory", func(ctx context.Context, conn recipes.Conn, start <-chan struct{}) error {
@@ -133,7 +134,7 @@ func TestHerd(t *testing.T) {
 				holder, _ := on(t, zs)
 				now := make(chan struct{})
 				close(now)
-				must(t, way.wait(ctx, holder, now))
+				rig.Must(t, way.wait(ctx, holder, now))
 				start := make(chan struct{})
 				var told atomic.Int64
 				for range waiters {

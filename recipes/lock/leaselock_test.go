@@ -14,12 +14,13 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("me")))).Acquire(ctx))
@@ -41,19 +42,19 @@ func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
 		if l.Err() != nil {
 			t.Errorf("after the session's end: %v", l.Err())
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
 		if next.Token() <= l.Token() {
 			t.Errorf("token %d after %d", next.Token(), l.Token())
 		}
-		must(t, next.Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, next.Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestExplicitLeaseIsNotRenewed(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))
@@ -62,7 +63,7 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 		if waited := time.Since(began); waited < 10*time.Second || waited > 11*time.Second {
 			t.Errorf("the lease of 10 s was waited for %v", waited)
 		}
-		if !closed(l.Done()) || !errors.Is(l.Err(), lock.ErrLost) {
+		if !rig.Closed(l.Done()) || !errors.Is(l.Err(), lock.ErrLost) {
 			t.Errorf("another holds it, and the first was told %v", l.Err())
 		}
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
@@ -74,15 +75,15 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 		if next.Err() != nil {
 			t.Errorf("the second holder: %v", next.Err())
 		}
-		must(t, next.Release(ctx))
+		rig.Must(t, next.Release(ctx))
 	})
 }
 
 // A holder that cannot reach a server any more must know before another can have
 // the lock.
 func TestSeveredHolderIsToldFirst(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
@@ -114,28 +115,28 @@ func TestSeveredHolderIsToldFirst(t *testing.T) {
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
-		if next.Err() != nil || len(children(zs, "/l/holder")) != 1 {
+		if next.Err() != nil || len(rig.Children(zs, "/l/holder")) != 1 {
 			t.Errorf("the old holder released what is another's: %v", next.Err())
 		}
-		must(t, next.Release(ctx))
+		rig.Must(t, next.Release(ctx))
 	})
 }
 
 func TestLeaseLockIsReentrant(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := lock.WithOwner(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := lock.WithOwner(rig.Within(t))
 		conn, _ := on(t, zs)
 		m := lock.NewLeaseLock(conn, "/l")
 		a, b := get(t)(m.Acquire(ctx)), get(t)(m.Acquire(ctx))
-		must(t, a.Release(ctx))
+		rig.Must(t, a.Release(ctx))
 		if b.Err() != nil {
 			t.Error(b.Err())
 		}
 		zs.Set("/data", "0")
-		must(t, b.Set(ctx, "/data", []byte("1"), client.AnyVersion))
-		must(t, b.Release(ctx))
+		rig.Must(t, b.Set(ctx, "/data", []byte("1"), client.AnyVersion))
+		rig.Must(t, b.Release(ctx))
 		synctest.Wait()
-		if n := children(zs, "/l/holder"); len(n) != 0 {
+		if n := rig.Children(zs, "/l/holder"); len(n) != 0 {
 			t.Errorf("left: %v", n)
 		}
 	})
@@ -172,7 +173,7 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 		}
 		_ = next.Release(e.Bounded())
 		free(e, "/l/waiters")
-		if left := children(e.Server, "/l/holder"); len(left) != 0 {
+		if left := rig.Children(e.Server, "/l/holder"); len(left) != 0 {
 			e.Errorf("left behind: %v", left)
 		}
 	})
@@ -222,8 +223,8 @@ func (silent) Remove(context.Context)      {}
 // A waiter who was told of no renewal does not take the lock from who has renewed
 // it: the leader knows better than the waiter's server.
 func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
@@ -237,15 +238,15 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 		if l.Err() != nil || !zs.Exists(l.Path()) {
 			t.Fatalf("the holder: %v", l.Err())
 		}
-		must(t, l.Release(ctx))
-		must(t, next(t, got).Release(ctx))
+		rig.Must(t, l.Release(ctx))
+		rig.Must(t, next(t, got).Release(ctx))
 	})
 }
 
 // A lease counts from before the request was sent, however long the answer takes.
 func TestLeaseCountsFromTheSending(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		slow := func(op proto.Op, path string) {
 			zs.DelayNext(zktest.Match{Op: op, Path: path, Session: c.Session().ID}, 5*time.Second)
@@ -263,22 +264,22 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 		if !l.Deadline().Equal(sent.Add(valid)) {
 			t.Errorf("valid for %v after the renewal was sent", l.Deadline().Sub(sent))
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 	})
 }
 
 // What is over when the answer comes is not granted.
 func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		zs.DelayNext(zktest.Match{Op: proto.OpMulti, Path: "/l/holder/*", Session: c.Session().ID}, 5*time.Second)
 		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(4*time.Second)).Acquire(ctx))
 		if l.Err() != nil || time.Until(l.Deadline()) < 3*time.Second {
 			t.Errorf("%v, valid for %v", l.Err(), time.Until(l.Deadline()))
 		}
-		must(t, l.Release(ctx))
-		if left := children(zs, "/l/holder"); len(left) != 0 {
+		rig.Must(t, l.Release(ctx))
+		if left := rig.Children(zs, "/l/holder"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})

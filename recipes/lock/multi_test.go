@@ -9,11 +9,12 @@ import (
 
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func TestMultiIsAllOrNothing(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		a, b := lock.NewMutex(conn, "/a"), lock.NewRWMutex(conn, "/b")
 		both := lock.NewMulti(a, b.Writer())
@@ -21,7 +22,7 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		if _, err := both.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("while one is held: %v", err)
 		}
-		if n := children(zs, "/a"); len(n) != 0 {
+		if n := rig.Children(zs, "/a"); len(n) != 0 {
 			t.Errorf("the other is held: %v", n)
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -29,13 +30,13 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		if _, err := both.Acquire(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with a time-out: %v", err)
 		}
-		must(t, taken.Release(ctx))
+		rig.Must(t, taken.Release(ctx))
 		bundle, err := both.Acquire(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if bundle.Err() != nil || len(bundle.Parts()) != 2 || bundle.Deadline().IsZero() {
 			t.Errorf("%v, %v", bundle.Err(), bundle.Deadline())
 		}
-		zs.Delete("/b/" + children(zs, "/b")[0])
+		zs.Delete("/b/" + rig.Children(zs, "/b")[0])
 		<-bundle.Done()
 		if !errors.Is(bundle.Err(), lock.ErrLost) {
 			t.Errorf("one part is lost: %v", bundle.Err())
@@ -43,8 +44,8 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		if err := bundle.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
-		noWatches(t, zs)
-		if n := children(zs, "/a"); len(n) != 0 {
+		rig.NoWatches(t, zs)
+		if n := rig.Children(zs, "/a"); len(n) != 0 {
 			t.Errorf("left: %v", n)
 		}
 	})
@@ -53,7 +54,7 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		var servers []*zktest.Server
 		members := make([][]lock.Locker, 2)
 		for range 5 {
@@ -67,7 +68,7 @@ func TestQuorum(t *testing.T) {
 		a := lock.NewQuorum(time.Second, 50*time.Millisecond, members[0]...)
 		b := lock.NewQuorum(time.Second, 50*time.Millisecond, members[1]...)
 		held, err := a.Acquire(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if left := time.Until(held.Deadline()); left <= 0 {
 			t.Errorf("%v left", left)
 		}
@@ -75,7 +76,7 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("a second holder: %v", err)
 		}
 		for _, zs := range servers {
-			if n := children(zs, "/q"); len(n) != 1 {
+			if n := rig.Children(zs, "/q"); len(n) != 1 {
 				t.Errorf("a try that failed left %v", n)
 			}
 		}
@@ -98,10 +99,10 @@ func TestQuorum(t *testing.T) {
 		}
 		_ = held.Release(ctx)
 		next, err := b.Acquire(ctx)
-		must(t, err)
-		must(t, next.Release(ctx))
+		rig.Must(t, err)
+		rig.Must(t, next.Release(ctx))
 		for _, zs := range servers {
-			noWatches(t, zs)
+			rig.NoWatches(t, zs)
 		}
 	})
 }
@@ -110,7 +111,7 @@ func TestQuorum(t *testing.T) {
 func TestQuorumWithSilentMembers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		var members []lock.Locker
 		var resume []func()
 		for i := range 5 {
@@ -123,11 +124,11 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 		}
 		began := time.Now()
 		held, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		must(t, held.Release(ctx))
+		rig.Must(t, held.Release(ctx))
 		for _, r := range resume {
 			r()
 		}
@@ -139,7 +140,7 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 func TestQuorumReleasesAMinority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		var servers []*zktest.Server
 		var members []lock.Locker
 		for i := range 5 {
@@ -155,7 +156,7 @@ func TestQuorumReleasesAMinority(t *testing.T) {
 			t.Errorf("two of five: %v", err)
 		}
 		for i, zs := range servers {
-			if n := children(zs, "/q"); len(n) != map[bool]int{true: 1}[i < 3] {
+			if n := rig.Children(zs, "/q"); len(n) != map[bool]int{true: 1}[i < 3] {
 				t.Errorf("server %d: %v", i, n)
 			}
 		}
@@ -167,7 +168,7 @@ func TestQuorumReleasesAMinority(t *testing.T) {
 func TestValidityOfAQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t)
+		ctx := rig.Within(t)
 		var members []lock.Locker
 		began := time.Now()
 		for _, lease := range []time.Duration{10, 50, 20, 40, 30} {
@@ -175,7 +176,7 @@ func TestValidityOfAQuorum(t *testing.T) {
 			members = append(members, lock.NewLeaseLock(conn, "/q", lock.WithLease(lease*time.Second)))
 		}
 		b, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		// The third longest, less a twentieth.
 		if valid := b.Deadline().Sub(began).Round(time.Second); valid != 29*time.Second {
 			t.Errorf("valid for %v", valid)

@@ -13,12 +13,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMutexExcludesInOrder(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var inside atomic.Int32
 		order := make(chan int, 10)
 		for i := range 10 {
@@ -48,29 +49,29 @@ func TestMutexExcludesInOrder(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		noWatches(t, zs)
-		if c := children(zs, "/locks/a"); len(c) != 0 {
+		rig.NoWatches(t, zs)
+		if c := rig.Children(zs, "/locks/a"); len(c) != 0 {
 			t.Errorf("left behind: %v", c)
 		}
 	})
 }
 
 func TestMutexLayoutIsCurators(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
-		l := get(t)(lock.NewMutex(conn, "/locks/a", lock.WithData([]byte("me"))).Acquire(within(t)))
-		names := children(zs, "/locks/a")
+		l := get(t)(lock.NewMutex(conn, "/locks/a", lock.WithData([]byte("me"))).Acquire(rig.Within(t)))
+		names := rig.Children(zs, "/locks/a")
 		form := regexp.MustCompile(`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-0000000000$`)
 		if len(names) != 1 || !form.MatchString(names[0]) || zs.Get("/locks/a/"+names[0]) != "me" {
 			t.Errorf("znodes %v", names)
 		}
-		must(t, l.Release(within(t)))
+		rig.Must(t, l.Release(rig.Within(t)))
 	})
 }
 
 func TestReleaseWakesOnlyTheNext(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		first := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
 		const waiters = 50
@@ -89,7 +90,7 @@ func TestReleaseWakesOnlyTheNext(t *testing.T) {
 			t.Errorf("%d watches for %d waiters and the holder", n, waiters)
 		}
 		zs.ForgetRequests()
-		must(t, first.Release(ctx))
+		rig.Must(t, first.Release(ctx))
 		synctest.Wait()
 		// One looks at the line, and then at its own znode.
 		if n := zs.Requests(zktest.Match{Op: proto.OpGetChildren}); n != 1 {
@@ -98,55 +99,55 @@ func TestReleaseWakesOnlyTheNext(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		time.Sleep(time.Second)
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestMutexIsReentrantForAnOwner(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
-		ctx := lock.WithOwner(within(t))
+		ctx := lock.WithOwner(rig.Within(t))
 		outer, inner := get(t)(m.Acquire(ctx)), get(t)(m.Acquire(ctx))
-		if outer.Token() != inner.Token() || len(children(zs, "/l")) != 1 {
+		if outer.Token() != inner.Token() || len(rig.Children(zs, "/l")) != 1 {
 			t.Error("the second lease is another lock")
 		}
-		if _, err := m.TryAcquire(lock.WithOwner(within(t))); !errors.Is(err, lock.ErrNotAcquired) {
+		if _, err := m.TryAcquire(lock.WithOwner(rig.Within(t))); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("another owner: %v", err)
 		}
-		if _, err := m.TryAcquire(within(t)); !errors.Is(err, lock.ErrNotAcquired) {
+		if _, err := m.TryAcquire(rig.Within(t)); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("without an owner: %v", err)
 		}
-		must(t, outer.Release(ctx))
+		rig.Must(t, outer.Release(ctx))
 		if err := outer.Release(ctx); !errors.Is(err, lock.ErrReleased) {
 			t.Errorf("second release: %v", err)
 		}
-		if inner.Err() != nil || len(children(zs, "/l")) != 1 {
+		if inner.Err() != nil || len(rig.Children(zs, "/l")) != 1 {
 			t.Error("the lock went with the first release")
 		}
-		must(t, inner.Release(ctx))
-		if err := inner.Err(); !errors.Is(err, lock.ErrReleased) || len(children(zs, "/l")) != 0 {
-			t.Errorf("after the last release: %v, %v", err, children(zs, "/l"))
+		rig.Must(t, inner.Release(ctx))
+		if err := inner.Err(); !errors.Is(err, lock.ErrReleased) || len(rig.Children(zs, "/l")) != 0 {
+			t.Errorf("after the last release: %v, %v", err, rig.Children(zs, "/l"))
 		}
 		again := get(t)(m.Acquire(ctx))
 		if again.Token() <= outer.Token() {
 			t.Errorf("token %d after %d", again.Token(), outer.Token())
 		}
-		must(t, again.Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, again.Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 // What is held must be told to be lost before the server lets another have it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
 		other, _ := on(t, zs)
 		held := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
 		resume := cut()
 		second := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
-		if !closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
+		if !rig.Closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
 			t.Errorf("another holds the lock, and the first was told %v", held.Err())
 		}
 		if second.Token() <= held.Token() {
@@ -156,17 +157,17 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release of a lost lock: %v", err)
 		}
-		must(t, second.Release(ctx))
+		rig.Must(t, second.Release(ctx))
 	})
 }
 
 func TestGuardedWrite(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		zs.Set("/data", "0")
 		l := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
-		must(t, l.Set(ctx, "/data", []byte("1"), client.AnyVersion))
+		rig.Must(t, l.Set(ctx, "/data", []byte("1"), client.AnyVersion))
 		if err := l.Set(ctx, "/none", nil, client.AnyVersion); !errors.Is(err, client.ErrNoNode) || errors.Is(err, lock.ErrLost) {
 			t.Errorf("write to a znode that is not there: %v", err)
 		}
@@ -178,43 +179,43 @@ func TestGuardedWrite(t *testing.T) {
 		if zs.Get("/data") != "1" {
 			t.Errorf("data %q", zs.Get("/data"))
 		}
-		if !closed(l.Done()) {
+		if !rig.Closed(l.Done()) {
 			t.Error("the holder was not told that his znode has gone")
 		}
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestRevoke(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		m := lock.NewMutex(conn, "/l", lock.WithData([]byte("a")))
 		l := get(t)(m.Acquire(ctx))
 		list, err := lock.NewMutex(other, "/l").Participants(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if len(list) != 1 || string(list[0].Data) != "a" || list[0].Token != l.Token() || list[0].Path != l.Path() {
 			t.Fatalf("participants: %+v", list)
 		}
-		must(t, lock.Revoke(ctx, other, list[0].Path))
+		rig.Must(t, lock.Revoke(ctx, other, list[0].Path))
 		<-l.RevokeRequested()
 		if l.Err() != nil {
 			t.Errorf("it is lost, instead of asked for: %v", l.Err())
 		}
-		must(t, lock.Revoke(ctx, other, list[0].Path)) // again
+		rig.Must(t, lock.Revoke(ctx, other, list[0].Path)) // again
 		synctest.Wait()
-		must(t, l.Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, l.Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		l := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
@@ -227,30 +228,30 @@ func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {
 			got <- l
 		}()
 		synctest.Wait()
-		for _, name := range children(zs, "/l") {
+		for _, name := range rig.Children(zs, "/l") {
 			if "/l/"+name != l.Path() {
 				zs.Delete("/l/" + name)
 			}
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 		second := <-got
-		if second.Err() != nil || len(children(zs, "/l")) != 1 {
-			t.Errorf("%v, %v", second.Err(), children(zs, "/l"))
+		if second.Err() != nil || len(rig.Children(zs, "/l")) != 1 {
+			t.Errorf("%v, %v", second.Err(), rig.Children(zs, "/l"))
 		}
-		must(t, second.Release(ctx))
+		rig.Must(t, second.Release(ctx))
 	})
 }
 
 func TestClosedClient(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
 		l := get(t)(m.Acquire(ctx))
 		waiting := make(chan error)
 		go func() { _, err := m.Acquire(ctx); waiting <- err }()
 		synctest.Wait()
-		must(t, c.Close())
+		rig.Must(t, c.Close())
 		if err := <-waiting; !errors.Is(err, client.ErrClosed) {
 			t.Errorf("waiting: %v", err)
 		}
@@ -275,7 +276,7 @@ func TestMutexAtEveryStep(t *testing.T) {
 			e.Errorf("acquire: %v", err)
 		}
 		if err == nil && l.Err() == nil {
-			if n := len(children(e.Server, "/l")); n != 1 {
+			if n := len(rig.Children(e.Server, "/l")); n != 1 {
 				e.Errorf("%d znodes while the lock is held", n)
 			}
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestReadersShareWritersDoNot(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var mu sync.Mutex
 		var log []string
 		note := func(what string) {
@@ -64,18 +65,18 @@ func TestReadersShareWritersDoNot(t *testing.T) {
 		if !slices.Contains([]string{"abABwWcdCDxX", "abABwWdcCDxX"}, got) {
 			t.Errorf("order %s", got)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // The release of a writer admits all readers up to the next writer, and wakes no
 // one else.
 func TestOneReleaseAdmitsAllReaders(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		w, err := lock.NewRWMutex(conn, "/rw").Write(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		var in atomic.Int32
 		stop, cancel := context.WithCancel(ctx)
 		for i := range 20 {
@@ -95,7 +96,7 @@ func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 			synctest.Wait()
 		}
 		zs.ForgetRequests()
-		must(t, w.Release(ctx))
+		rig.Must(t, w.Release(ctx))
 		synctest.Wait()
 		if n := in.Load(); n != 10 {
 			t.Errorf("%d readers are in", n)
@@ -105,40 +106,40 @@ func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 		}
 		cancel()
 		time.Sleep(time.Second)
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestOwnersOfReadWriteLocks(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
-		ctx := lock.WithOwner(within(t))
+		ctx := lock.WithOwner(rig.Within(t))
 		r := get(t)(m.Read(ctx))
 		if _, err := m.Write(ctx); !errors.Is(err, lock.ErrUpgrade) {
 			t.Errorf("upgrade: %v", err)
 		}
-		must(t, r.Release(ctx))
+		rig.Must(t, r.Release(ctx))
 		w := get(t)(m.Write(ctx))
 		w2 := get(t)(m.Write(ctx))
 		r = get(t)(m.Read(ctx))
 		w3 := get(t)(m.Write(ctx)) // still the writer
-		must(t, w2.Release(ctx))
-		must(t, w3.Release(ctx))
-		if _, err := m.TryRead(within(t)); !errors.Is(err, lock.ErrNotAcquired) {
+		rig.Must(t, w2.Release(ctx))
+		rig.Must(t, w3.Release(ctx))
+		if _, err := m.TryRead(rig.Within(t)); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("another reads while there is a writer: %v", err)
 		}
-		must(t, w.Release(ctx))
-		other := get(t)(m.TryRead(within(t)))
-		must(t, other.Release(ctx))
-		must(t, r.Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, w.Release(ctx))
+		other := get(t)(m.TryRead(rig.Within(t)))
+		rig.Must(t, other.Release(ctx))
+		rig.Must(t, r.Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestDowngrade(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
 		w := get(t)(m.Write(ctx))
@@ -161,10 +162,10 @@ func TestDowngrade(t *testing.T) {
 			t.Fatal("a writer holds the lock beside the reader")
 		default:
 		}
-		must(t, r.Release(ctx))
+		rig.Must(t, r.Release(ctx))
 		next := <-writer
-		must(t, next.Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, next.Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 

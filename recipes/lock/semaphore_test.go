@@ -10,12 +10,13 @@ import (
 
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestSemaphoreHoldsNoMoreThanItsLeases(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var inside, most atomic.Int32
 		done := make(chan struct{})
 		for range 12 {
@@ -41,14 +42,14 @@ func TestSemaphoreHoldsNoMoreThanItsLeases(t *testing.T) {
 		if most.Load() != 3 {
 			t.Errorf("%d leases were held at a time", most.Load())
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // Two who want all leases must not each hold half of them.
 func TestAllOrNone(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		done := make(chan error)
 		for range 4 {
 			conn, _ := on(t, zs)
@@ -64,17 +65,17 @@ func TestAllOrNone(t *testing.T) {
 			}()
 		}
 		for range 4 {
-			must(t, <-done)
+			rig.Must(t, <-done)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // Nor may they when the one who is in loses the mutex in front of the leases while
 // he has some of them.
 func TestAllOrNoneWithoutTheMutex(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		one := get(t)(lock.NewSemaphore(conn, "/s", 3).Acquire(ctx))
 		done := make(chan error)
@@ -89,19 +90,19 @@ func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 		}
 		go all()
 		synctest.Wait()
-		zs.Delete("/s/locks/" + children(zs, "/s/locks")[0])
+		zs.Delete("/s/locks/" + rig.Children(zs, "/s/locks")[0])
 		go all()
 		time.Sleep(time.Minute)
-		must(t, one.Release(ctx))
-		must(t, <-done)
-		must(t, <-done)
-		noWatches(t, zs)
+		rig.Must(t, one.Release(ctx))
+		rig.Must(t, <-done)
+		rig.Must(t, <-done)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestSharedSemaphoreFollowsItsCount(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		zs.Set("/n", "\x00\x00\x00\x01")
 		s := lock.NewSharedSemaphore(conn, "/s", "/n")
@@ -119,29 +120,29 @@ func TestSharedSemaphoreFollowsItsCount(t *testing.T) {
 		}()
 		synctest.Wait()
 		zs.Set("/n", "\x00\x00\x00\x02")
-		must(t, (<-second).Release(ctx))
-		must(t, first.Release(ctx))
+		rig.Must(t, (<-second).Release(ctx))
+		rig.Must(t, first.Release(ctx))
 		zs.Set("/n", "two")
 		if _, err := s.Acquire(ctx); err == nil {
 			t.Error("a count of three bytes was taken")
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestSemaphoreMutexIsNotReentrant(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := lock.WithOwner(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := lock.WithOwner(rig.Within(t))
 		conn, _ := on(t, zs)
 		m := lock.NewSemaphoreMutex(conn, "/m")
 		l := get(t)(m.Acquire(ctx))
 		if _, err := m.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("again: %v", err)
 		}
-		if len(children(zs, "/m/leases")) != 1 || len(children(zs, "/m/locks")) != 0 {
-			t.Errorf("layout: %v, %v", children(zs, "/m/leases"), children(zs, "/m/locks"))
+		if len(rig.Children(zs, "/m/leases")) != 1 || len(rig.Children(zs, "/m/locks")) != 0 {
+			t.Errorf("layout: %v, %v", rig.Children(zs, "/m/leases"), rig.Children(zs, "/m/locks"))
 		}
-		must(t, l.Release(ctx))
+		rig.Must(t, l.Release(ctx))
 	})
 }
 
@@ -177,8 +178,8 @@ func TestSemaphoreAtEveryStep(t *testing.T) {
 }
 
 func TestSimpleLock(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var inside atomic.Int32
 		done := make(chan error)
 		for range 8 {
@@ -197,16 +198,16 @@ func TestSimpleLock(t *testing.T) {
 			}()
 		}
 		for range 8 {
-			must(t, <-done)
+			rig.Must(t, <-done)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // Goroutines of one session must not take one another's znode for their own.
 func TestSimpleLockInOneSession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		s := lock.NewSimple(conn, "/simple")
 		l := get(t)(s.Acquire(ctx))
@@ -221,8 +222,8 @@ func TestSimpleLockInOneSession(t *testing.T) {
 		if l.Err() != nil || !zs.Exists("/simple") {
 			t.Error("one who gave up took the lock along")
 		}
-		must(t, l.Release(ctx))
-		noWatches(t, zs)
+		rig.Must(t, l.Release(ctx))
+		rig.NoWatches(t, zs)
 	})
 }
 

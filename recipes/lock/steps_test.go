@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
@@ -25,7 +26,7 @@ func free(e *steps.Env, path string) {
 	}
 	time.Sleep(5 * time.Second) // for what is done in the background
 	synctest.Wait()
-	if names := children(e.Server, path); len(names) != 0 {
+	if names := rig.Children(e.Server, path); len(names) != 0 {
 		e.Errorf("left behind: %v", names)
 	}
 	if w := e.Server.Watches(); len(w) != 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -28,7 +29,7 @@ func wear(t *testing.T, zs *zktest.Server, dir string, n int32) {
 		_ = yield(&tree.Stored{ACL: proto.OpenACL()}, nil) &&
 			yield(&tree.Stored{Path: dir, ACL: proto.OpenACL(), Cversion: n, Czxid: 1, Mzxid: 1, Pzxid: 1}, nil)
 	})
-	must(t, err)
+	rig.Must(t, err)
 }
 
 const number = "2147483647"
@@ -37,8 +38,8 @@ const number = "2147483647"
 // not grow any more. Servers from 3.6 on give the largest one to everybody, so
 // whoever came last could think itself first.
 func TestNumbersRunOut(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		wear(t, zs, "/l", math.MaxInt32-3)
 		const all = 12
 		order := make(chan int, all)
@@ -60,13 +61,13 @@ func TestNumbersRunOut(t *testing.T) {
 			synctest.Wait()
 		}
 		alike := 0
-		for _, name := range children(zs, "/l") {
+		for _, name := range rig.Children(zs, "/l") {
 			if strings.HasSuffix(name, number) {
 				alike++
 			}
 		}
 		if alike != all-3 {
-			t.Errorf("%d of these have the largest number: %v", alike, children(zs, "/l"))
+			t.Errorf("%d of these have the largest number: %v", alike, rig.Children(zs, "/l"))
 		}
 		for want := range all {
 			if got := <-order; got != want {
@@ -74,14 +75,14 @@ func TestNumbersRunOut(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // Nobody gets in beside a holder because of a name that sorts before his.
 func TestNewcomersWithTheSameNumber(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		wear(t, zs, "/l", math.MaxInt32)
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/l")
@@ -98,7 +99,7 @@ func TestNewcomersWithTheSameNumber(t *testing.T) {
 		if _, err := m.Downgrade(ctx, w); err == nil || w.Err() != nil {
 			t.Errorf("downgrade: %v, %v", err, w.Err())
 		}
-		must(t, w.Release(ctx))
+		rig.Must(t, w.Release(ctx))
 		list, err := m.Participants(ctx)
 		if err != nil || len(list) != 0 {
 			t.Errorf("participants: %v, %v", list, err)
@@ -107,8 +108,8 @@ func TestNewcomersWithTheSameNumber(t *testing.T) {
 }
 
 func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		wear(t, zs, "/leases", math.MaxInt32)
 		conn, _ := on(t, zs)
 		s := lock.NewSemaphore(conn, "/", 2)
@@ -121,27 +122,27 @@ func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
 		if l, err := s.Participants(ctx); err != nil || len(l) != 2 || l[0].Path != a.Path() {
 			t.Errorf("participants %v, %v", fmt.Sprint(l), err)
 		}
-		must(t, a.Release(ctx))
-		must(t, b.Release(ctx))
+		rig.Must(t, a.Release(ctx))
+		rig.Must(t, b.Release(ctx))
 	})
 }
 
 // Servers from 3.6 on give negative numbers to those who come while others are on
 // their way, and the largest one again to whoever comes alone then.
 func TestNegativeNumbers(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		wear(t, zs, "/l", math.MaxInt32-1)
 		conn, _ := on(t, zs)
 		other, c := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
 		first := get(t)(m.Acquire(ctx)) // 2147483646
 		_, err := c.Create(ctx, "/l/_c_other-lock--2147483648", nil, client.Ephemeral)
-		must(t, err)
+		rig.Must(t, err)
 		last := asynchronously(ctx, lock.NewMutex(other, "/l").Acquire) // 2147483647
 		synctest.Wait()
 		list, err := m.Participants(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		var order []string
 		for _, p := range list {
 			order = append(order, p.Path[strings.LastIndex(p.Path, "lock-")+5:])
@@ -149,14 +150,14 @@ func TestNegativeNumbers(t *testing.T) {
 		if got := strings.Join(order, " "); got != "2147483646 -2147483648 2147483647" {
 			t.Errorf("order: %s", got)
 		}
-		must(t, first.Release(ctx))
+		rig.Must(t, first.Release(ctx))
 		synctest.Wait()
 		select {
 		case <-last:
 			t.Error("two hold the lock: the largest number came after the negative one")
 		default:
 		}
-		must(t, c.Delete(ctx, "/l/_c_other-lock--2147483648", client.AnyVersion))
-		must(t, next(t, last).Release(ctx))
+		rig.Must(t, c.Delete(ctx, "/l/_c_other-lock--2147483648", client.AnyVersion))
+		rig.Must(t, next(t, last).Release(ctx))
 	})
 }

@@ -1,7 +1,6 @@
 package naming_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -14,33 +13,15 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/naming"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestIDsAreUnique(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		var mu sync.Mutex
 		given := map[int64]bool{}
 		var all sync.WaitGroup
@@ -76,12 +57,12 @@ func TestIDsAreUnique(t *testing.T) {
 }
 
 func TestClaim(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c1 := zs.Client(t)
 		a, b := naming.New(recipes.On(c1), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
 		l, err := a.Claim(ctx, "x", []byte("a"))
-		must(t, err)
+		rig.Must(t, err)
 		if _, err := b.Claim(ctx, "x", []byte("b")); !errors.Is(err, naming.ErrTaken) {
 			t.Errorf("a second claim: %v", err)
 		}
@@ -91,8 +72,8 @@ func TestClaim(t *testing.T) {
 		zs.ExpireSession(c1.Session().ID)
 		<-l.Done()
 		l, err = b.Claim(ctx, "x", []byte("b"))
-		must(t, err)
-		must(t, l.Release(ctx))
+		rig.Must(t, err)
+		rig.Must(t, l.Release(ctx))
 		if _, there, err := a.Claimed(ctx, "x"); there || err != nil {
 			t.Errorf("released: %v, %v", there, err)
 		}
@@ -105,12 +86,12 @@ func TestClaim(t *testing.T) {
 }
 
 func TestReserve(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		n := naming.New(recipes.On(zs.Client(t)), "/names")
-		must(t, n.Free(ctx, "x", []byte("a")))
-		must(t, n.Reserve(ctx, "x", []byte("a")))
-		must(t, n.Reserve(ctx, "x", []byte("a")))
+		rig.Must(t, n.Free(ctx, "x", []byte("a")))
+		rig.Must(t, n.Reserve(ctx, "x", []byte("a")))
+		rig.Must(t, n.Reserve(ctx, "x", []byte("a")))
 		for _, err := range []error{n.Reserve(ctx, "x", []byte("b")), n.Free(ctx, "x", []byte("b"))} {
 			if !errors.Is(err, naming.ErrTaken) {
 				t.Errorf("another's: %v", err)
@@ -119,27 +100,27 @@ func TestReserve(t *testing.T) {
 		if names, err := n.Reserved(ctx); len(names) != 1 || err != nil {
 			t.Errorf("reserved %v, %v", names, err)
 		}
-		must(t, n.Free(ctx, "x", []byte("a")))
-		must(t, n.Reserve(ctx, "x", []byte("b")))
+		rig.Must(t, n.Free(ctx, "x", []byte("a")))
+		rig.Must(t, n.Reserve(ctx, "x", []byte("b")))
 	})
 }
 
 // Two free in one name, and the name is another's as soon as the first is done: the
 // second must not delete what he has seen before.
 func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := zs.Client(t)
 		first, second := naming.New(recipes.On(c), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
-		must(t, first.Reserve(ctx, "x", []byte("a")))
+		rig.Must(t, first.Reserve(ctx, "x", []byte("a")))
 		zs.DelayNext(zktest.Match{Op: proto.OpDelete, Path: "/names/reserved/x", Session: c.Session().ID}, 2*time.Second)
 		zs.DelayNext(zktest.Match{Op: proto.OpMulti, Path: "/names/reserved/x", Session: c.Session().ID}, time.Second)
 		freed := make(chan error)
 		go func() { freed <- first.Free(ctx, "x", []byte("a")) }()
 		synctest.Wait()
-		must(t, second.Free(ctx, "x", []byte("a")))
-		must(t, second.Reserve(ctx, "x", []byte("b")))
-		must(t, <-freed)
+		rig.Must(t, second.Free(ctx, "x", []byte("a")))
+		rig.Must(t, second.Reserve(ctx, "x", []byte("b")))
+		rig.Must(t, <-freed)
 		if !zs.Exists("/names/reserved/x") || zs.Get("/names/reserved/x") != "b" {
 			t.Error("the other's reservation was ended")
 		}

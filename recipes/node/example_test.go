@@ -3,36 +3,16 @@ package node_test
 import (
 	"context"
 	"fmt"
-	"net"
+	"time"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/node"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
-
-// connect runs a server in this process and connects a client to it.
-func connect(ctx context.Context) (c *client.Client, stop func(), err error) {
-	srv, err := server.Start(ctx, server.Config{Memory: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	<-srv.Ready()
-	dial := func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }
-	c, err = client.Connect(ctx, "embedded", client.WithDialer(dial))
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, func() { _, _ = c.Close(), srv.Close() }, nil
-}
 
 func ExampleKeep() {
 	ctx := context.Background()
-	c, stop, err := connect(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	c, stop := rig.Embedded()
 	defer stop()
 
 	n := node.Keep(recipes.On(c), "/hosts/h7", []byte("10.0.0.7"))
@@ -47,11 +27,7 @@ func ExampleKeep() {
 
 func ExampleGroup() {
 	ctx := context.Background()
-	c, stop, err := connect(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	c, stop := rig.Embedded()
 	defer stop()
 
 	group := node.NewGroup(recipes.On(c), "/workers")
@@ -69,4 +45,20 @@ func ExampleGroup() {
 		}
 	}
 	// Output: w1: idle
+}
+
+// A znode that outlives a restart of its program, but not its end.
+func ExampleKeepTTL() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	n := node.KeepTTL(recipes.On(c), "/jobs/nightly", []byte("half done"), time.Minute)
+	fmt.Println(n.Wait(ctx))
+	n.Close() // the time runs
+	data, _, err := c.Get(ctx, "/jobs/nightly")
+	fmt.Println(string(data), err)
+	// Output:
+	// <nil>
+	// half done <nil>
 }

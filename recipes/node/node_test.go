@@ -16,39 +16,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/node"
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// fake runs a test with a server in fake time.
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func noWatches(t *testing.T, zs *zktest.Server) {
-	t.Helper()
-	synctest.Wait()
-	if w := zs.Watches(); len(w) != 0 {
-		t.Errorf("watches are left: %v", w)
-	}
-}
 
 // kept fails unless a client's session keeps a znode with these data.
 func kept(t *testing.T, zs *zktest.Server, c *client.Client, path, data string) {
@@ -62,41 +36,41 @@ func kept(t *testing.T, zs *zktest.Server, c *client.Client, path, data string) 
 }
 
 func TestNodeComesBack(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := zs.Client(t)
 		n := node.Keep(recipes.On(c), "/a/b/n", []byte("1"))
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "1")
 		zs.Delete("/a")
 		synctest.Wait()
 		kept(t, zs, c, "/a/b/n", "1")
 		n.SetData([]byte("2"))
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "2")
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(time.Minute)
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "2")
 		zs.DropConnections()
 		n.SetData([]byte("3"))
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "3")
 		n.Close()
 		if zs.Exists("/a/b/n") || n.Exists() || !errors.Is(n.Err(), node.ErrNodeClosed) {
 			t.Errorf("closed: %v, %v", zs.Dump(), n.Err())
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // Two of one name: the second waits until the first is gone, and touches nothing.
 func TestSecondWaits(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c1, c2 := zs.Client(t), zs.Client(t)
 		first := node.Keep(recipes.On(c1), "/n", []byte("1"))
-		must(t, first.Wait(ctx))
+		rig.Must(t, first.Wait(ctx))
 		second := node.Keep(recipes.On(c2), "/n", []byte("2"))
 		time.Sleep(time.Minute)
 		kept(t, zs, c1, "/n", "1")
@@ -107,36 +81,36 @@ func TestSecondWaits(t *testing.T) {
 		time.Sleep(time.Minute)
 		kept(t, zs, c1, "/n", "1")
 		first.Close()
-		must(t, second.Wait(ctx))
+		rig.Must(t, second.Wait(ctx))
 		kept(t, zs, c2, "/n", "3")
 		third := node.Keep(recipes.On(c1), "/n", []byte("4"))
 		time.Sleep(time.Minute)
 		third.Close() // must not delete what is another's
 		kept(t, zs, c2, "/n", "3")
 		second.Close()
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestTakeover(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		before, after := zs.Client(t), zs.Client(t)
 		_, err := before.Create(ctx, "/n", []byte("old"), client.Ephemeral)
-		must(t, err)
+		rig.Must(t, err)
 		n := node.Keep(recipes.On(after), "/n", []byte("new"), node.WithTakeover())
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		kept(t, zs, after, "/n", "new")
 		n.Close()
 	})
 }
 
 func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		zs.Set("/n", "of before")
 		n := node.Keep(recipes.On(zs.Client(t)), "/n", []byte("1"), node.WithMode(recipes.Persistent))
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		if zs.Get("/n") != "1" {
 			t.Errorf("it holds %q", zs.Get("/n"))
 		}
@@ -149,7 +123,7 @@ func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
 
 // What the server refuses is tried again, and told to who waits.
 func TestRefusalIsToldAndTriedAgain(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)
 		zs.FailNext(zktest.Match{Op: proto.OpCreate}, proto.ErrNoAuth)
 		n := node.Keep(recipes.On(c), "/n", nil)
@@ -158,16 +132,16 @@ func TestRefusalIsToldAndTriedAgain(t *testing.T) {
 		if err := n.Wait(short); !errors.Is(err, client.ErrNoAuth) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("wait: %v", err)
 		}
-		must(t, n.Wait(within(t)))
+		rig.Must(t, n.Wait(rig.Within(t)))
 		n.Close()
 	})
 }
 
 func TestTTLNode(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		n := node.KeepTTL(recipes.On(zs.Client(t)), "/ttl", []byte("1"), 10*time.Second)
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		for range 5 {
 			time.Sleep(9 * time.Second)
 			if !zs.Exists("/ttl/touch") || zs.Get("/ttl") != "1" {
@@ -191,13 +165,25 @@ func TestTTLNode(t *testing.T) {
 	})
 }
 
+func TestTTLNodeNeedsAServerThatHasThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.ExtendedTypes = false }))
+		n := node.KeepTTL(recipes.On(zs.Client(t)), "/ttl", nil, time.Minute)
+		if err := n.Wait(rig.Within(t)); !errors.Is(err, client.ErrUnimplemented) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("wait: %v", err)
+		}
+		n.Close()
+	})
+}
+
 func TestGroup(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
 		c1, c2 := zs.Client(t), zs.Client(t)
 		g1, g2 := node.NewGroup(recipes.On(c1), "/g"), node.NewGroup(recipes.On(c2), "/g")
-		must(t, g1.Wait(ctx))
+		rig.Must(t, g1.Wait(ctx))
 		seen := make(chan string, 20)
 		go func() {
 			for members, err := range g1.Watch(ctx) {
@@ -234,7 +220,7 @@ func TestGroup(t *testing.T) {
 			t.Error("more was seen")
 		}
 		g2.Close()
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 		if name := node.PartyName(); len(name) != 41 || !strings.HasSuffix(name, "__party__") {
 			t.Errorf("party name %q", name)
 		}
@@ -262,6 +248,36 @@ func TestNodeAtEveryStep(t *testing.T) {
 		if e.Server.Exists("/dir/n") {
 			e.Error("it is left")
 		}
-		noWatches(e.T, e.Server)
+		rig.NoWatches(e.T, e.Server)
+	})
+}
+
+func TestTTLNodeAtEveryStep(t *testing.T) {
+	t.Parallel()
+	steps.Each(t, nil, func(e *steps.Env) {
+		n := node.KeepTTL(e.Conn, "/dir/n", []byte("1"), 40*time.Second)
+		if err := n.Wait(e.Ctx); err != nil && !e.Canceled() {
+			e.Errorf("wait: %v", err)
+		}
+		for range 10 { // beyond the time of two touches
+			time.Sleep(9 * time.Second)
+			if !e.Server.Exists("/dir/n/touch") {
+				e.Fatalf("its time has run out though it is kept:\n%s", e.Server.Dump())
+			}
+		}
+		n.SetData([]byte("2"))
+		if err := n.Wait(e.Bounded()); err != nil || e.Server.Get("/dir/n") != "2" {
+			e.Errorf("%q after the change, %v", e.Server.Get("/dir/n"), err)
+		}
+		n.Close()
+		if !e.Server.Exists("/dir/n") {
+			e.Error("it has gone at once")
+		}
+		e.Server.Advance(3 * time.Minute)
+		e.Server.Advance(3 * time.Minute)
+		if e.Server.Exists("/dir/n") {
+			e.Errorf("it is left:\n%s", e.Server.Dump())
+		}
+		rig.NoWatches(e.T, e.Server)
 	})
 }

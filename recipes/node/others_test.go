@@ -12,17 +12,18 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/node"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // What is another's is left alone, in whatever state a Node is closed.
 func TestCloseLeavesAnothersZnode(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		ca, cb, cc := zs.Client(t), zs.Client(t), zs.Client(t)
 		a := node.Keep(recipes.On(ca), "/n", []byte("a"))
-		must(t, a.Wait(ctx))
+		rig.Must(t, a.Wait(ctx))
 		b := node.Keep(recipes.On(cb), "/n", []byte("b"), node.WithTakeover())
-		must(t, b.Wait(ctx))
+		rig.Must(t, b.Wait(ctx))
 		c := node.Keep(recipes.On(cc), "/n", []byte("c")) // waits
 		synctest.Wait()
 		born := zs.Stat("/n").Czxid
@@ -38,14 +39,14 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 			t.Errorf("watches: %v", w)
 		}
 		b.Close()
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // A persistent znode that was there is not deleted by a Node that has not come to
 // write it.
 func TestCloseBeforeTheFirstWrite(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/p", "another's")
 		zs.DelayNext(zktest.Match{Op: proto.OpExists, Path: "/p"}, time.Second)
 		n := node.Keep(recipes.On(zs.Client(t)), "/p", []byte("n"), node.WithMode(recipes.Persistent))
@@ -59,17 +60,17 @@ func TestCloseBeforeTheFirstWrite(t *testing.T) {
 
 // Whoever is faster in creating a persistent znode again: it gets this Node's data.
 func TestPersistentNodeThatAnotherCreates(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		n := node.Keep(recipes.On(zs.Client(t)), "/p", []byte("n"), node.WithMode(recipes.Persistent))
 		defer n.Close()
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		zs.DelayNext(zktest.Match{Op: proto.OpCreate, Path: "/p"}, time.Second)
 		zs.Delete("/p")
 		synctest.Wait()
 		zs.Set("/p", "another's")
 		time.Sleep(time.Minute)
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		if got := zs.Get("/p"); got != "n" {
 			t.Errorf("it holds %q", got)
 		}
@@ -122,18 +123,18 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 // Who has waited gets the znode when the session of the first one ends; the first
 // one does not take it away because a server that is behind shows him his old one.
 func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		ca, cb := zs.Client(t), zs.Client(t)
 		a := node.Keep(&lagging{Conn: recipes.On(ca)}, "/n", []byte("a"))
 		defer a.Close()
-		must(t, a.Wait(ctx))
+		rig.Must(t, a.Wait(ctx))
 		time.Sleep(time.Second)
 		b := node.Keep(recipes.On(cb), "/n", []byte("b"))
 		defer b.Close()
 		synctest.Wait()
 		zs.ExpireSession(ca.Session().ID)
-		must(t, b.Wait(ctx))
+		rig.Must(t, b.Wait(ctx))
 		time.Sleep(time.Minute)
 		kept(t, zs, cb, "/n", "b")
 	})
@@ -142,12 +143,12 @@ func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
 // A Node whose session has ended does not say that its znode exists, though no
 // server can be asked.
 func TestExistsWithoutASession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := zs.Client(t)
 		n := node.Keep(recipes.On(c), "/n", []byte("a"))
 		defer n.Close()
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		accept := zs.RefuseConnections()
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(5 * time.Minute)
@@ -155,7 +156,7 @@ func TestExistsWithoutASession(t *testing.T) {
 			t.Error("it exists")
 		}
 		accept()
-		must(t, n.Wait(ctx))
+		rig.Must(t, n.Wait(ctx))
 		kept(t, zs, c, "/n", "a")
 	})
 }

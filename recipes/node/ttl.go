@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -41,7 +42,9 @@ func KeepTTL(conn recipes.Conn, path string, data []byte, ttl time.Duration) *TT
 	return t
 }
 
-// Wait waits until the znode exists, holds the newest data, and its time runs.
+// Wait waits until the znode exists, holds the newest data, and its time runs. It
+// fails as [Node.Wait] does, and at once with [client.ErrUnimplemented] if the server
+// or the client has no such znodes.
 func (t *TTLNode) Wait(ctx context.Context) error {
 	for {
 		if err := t.node.Wait(ctx); err != nil {
@@ -50,8 +53,11 @@ func (t *TTLNode) Wait(ctx context.Context) error {
 		t.mu.Lock()
 		touched, refused := !t.touched.IsZero(), t.err
 		t.mu.Unlock()
-		if touched {
+		switch {
+		case touched:
 			return nil
+		case errors.Is(refused, client.ErrUnimplemented):
+			return fmt.Errorf("node %s: %w", t.node.path, refused)
 		}
 		wait(ctx, nil, pause)
 		if ctx.Err() != nil {

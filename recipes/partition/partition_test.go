@@ -19,22 +19,11 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/partition"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // board says who works on what, and fails the test if two work on one item.
 type board struct {
@@ -92,7 +81,7 @@ var set = []string{"s3", "s1", "s2", "s5", "s4", "s1"}
 
 // run runs a member until leave is called.
 func (b *board) run(conn recipes.Conn, id string, opts ...partition.Option) (p *partition.Partitioner, leave func()) {
-	ctx, cancel := context.WithCancel(within(b.t))
+	ctx, cancel := context.WithCancel(rig.Within(b.t))
 	done := make(chan struct{})
 	p = partition.New(conn, "/p", id, set, append([]partition.Option{partition.WithQuietTime(5 * time.Second)}, opts...)...)
 	go func() {
@@ -123,7 +112,7 @@ func nothingLeft(t *testing.T, zs *zktest.Server) {
 }
 
 func TestSharesFollowTheMembers(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 100*time.Millisecond)
 		c := zs.Client(t)
 		_, leaveA := b.run(recipes.On(c), "a")
@@ -148,7 +137,7 @@ func TestSharesFollowTheMembers(t *testing.T) {
 
 // A restart within the quiet time moves nothing twice.
 func TestQuietTime(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
 		quiet := partition.WithQuietTime(time.Minute)
 		_, leaveA := b.run(recipes.On(zs.Client(t)), "a", quiet)
@@ -167,7 +156,7 @@ func TestQuietTime(t *testing.T) {
 }
 
 func TestLayoutIsKazoos(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
 		_, leave := b.run(recipes.On(zs.Client(t)), "a-1")
 		time.Sleep(time.Minute)
@@ -187,7 +176,7 @@ func TestLayoutIsKazoos(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, time.Minute)
 		var p *partition.Partitioner
 		is := func(want partition.State) {
@@ -201,7 +190,7 @@ func TestStates(t *testing.T) {
 		is(partition.Allocating)
 		b.expect("aaaaa")
 		is(partition.Acquired)
-		if err := p.Run(within(t), b.work("a")); !errors.Is(err, partition.ErrRunning) {
+		if err := p.Run(rig.Within(t), b.work("a")); !errors.Is(err, partition.ErrRunning) {
 			t.Errorf("a second run: %v", err)
 		}
 		_, leaveB := b.run(recipes.On(zs.Client(t)), "b")
@@ -222,7 +211,7 @@ var both = partition.WithShares(func(_ string, _, set []string) []string { retur
 // Who is cut off is told to finish before another has the item: by then a worker
 // that takes no time at all has finished.
 func TestCutOffMemberFinishesFirst(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
 		var off atomic.Bool
 		c := zs.Client(t, client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
@@ -249,7 +238,7 @@ func TestCutOffMemberFinishesFirst(t *testing.T) {
 
 // As long as the session goes on, nobody has an item whose worker has not returned.
 func TestSlowWorkerKeepsHisItems(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 10*time.Minute)
 		_, leaveA := b.run(recipes.On(zs.Client(t)), "a")
 		b.expect("aaaaa")
@@ -263,7 +252,7 @@ func TestSlowWorkerKeepsHisItems(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)
 		conn, enough := recipes.On(c), errors.New("enough")
 		try := func(ctx context.Context, id string, set []string, opts ...partition.Option) error {
@@ -274,22 +263,22 @@ func TestErrors(t *testing.T) {
 				return enough
 			})
 		}
-		if err := try(within(t), "a", set, both); !errors.Is(err, enough) {
+		if err := try(rig.Within(t), "a", set, both); !errors.Is(err, enough) {
 			t.Errorf("of work: %v", err)
 		}
 		for _, bad := range [][]string{{"a/b"}, {""}, {".."}} {
-			if err := try(within(t), "a", bad); !errors.Is(err, partition.ErrBadItem) {
+			if err := try(rig.Within(t), "a", bad); !errors.Is(err, partition.ErrBadItem) {
 				t.Errorf("items %q: %v", bad, err)
 			}
 		}
-		if err := try(within(t), "a/b", set); !errors.Is(err, partition.ErrBadItem) {
+		if err := try(rig.Within(t), "a/b", set); !errors.Is(err, partition.ErrBadItem) {
 			t.Errorf("id: %v", err)
 		}
 		foreign := partition.WithShares(func(string, []string, []string) []string { return []string{"s9"} })
-		if err := try(within(t), "a", set, foreign); !errors.Is(err, partition.ErrBadItem) {
+		if err := try(rig.Within(t), "a", set, foreign); !errors.Is(err, partition.ErrBadItem) {
 			t.Errorf("a share outside the set: %v", err)
 		}
-		short, cancel := context.WithTimeout(within(t), 3*time.Second)
+		short, cancel := context.WithTimeout(rig.Within(t), 3*time.Second)
 		defer cancel()
 		zs.FailNext(zktest.Match{Op: proto.OpCreate}, proto.ErrNoAuth)
 		if err := try(short, "a", set); !errors.Is(err, client.ErrNoAuth) || !errors.Is(err, context.DeadlineExceeded) {
@@ -297,7 +286,7 @@ func TestErrors(t *testing.T) {
 		}
 		nothingLeft(t, zs)
 		_ = c.Close()
-		if err := try(within(t), "a", set); !errors.Is(err, client.ErrClosed) {
+		if err := try(rig.Within(t), "a", set); !errors.Is(err, client.ErrClosed) {
 			t.Errorf("closed: %v", err)
 		}
 	})

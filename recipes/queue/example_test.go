@@ -2,31 +2,20 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"time"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	srv, err := server.Start(ctx, server.Config{Memory: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	<-srv.Ready()
-	c, err := client.Connect(ctx, "zk", client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
+	c, stopServer := rig.Embedded()
+	defer stopServer()
 
 	mail := queue.NewPriority(recipes.On(c), "/queues/mail")
 	for letter, priority := range map[string]int32{"bill": 5, "telegram": 1} {
@@ -49,4 +38,97 @@ func Example() {
 	// Output:
 	// telegram <nil>
 	// bill <nil>
+}
+
+// What a consumer cannot do now he returns to its old place.
+func ExampleQueue() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	q := queue.New(recipes.On(c), "/queues/mail", queue.WithMaxItems(1000))
+	if err := q.Put(ctx, []byte("letter")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for attempt := range 2 {
+		item, err := q.TryTake(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if attempt == 0 {
+			fmt.Printf("%s: not now, %v\n", item.Values[0], item.Return(ctx))
+			continue
+		}
+		fmt.Printf("%s: sent, %v\n", item.Values[0], item.Ack(ctx))
+	}
+	_, err := q.TryTake(ctx)
+	fmt.Println(errors.Is(err, queue.ErrEmpty))
+	// Output:
+	// letter: not now, <nil>
+	// letter: sent, <nil>
+	// true
+}
+
+// An item is there from its time on.
+func ExampleDelay() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	q := queue.NewDelay(recipes.On(c), "/queues/reminders")
+	_ = q.Put(ctx, time.Now().Add(time.Hour), []byte("in an hour"))
+	_ = q.Put(ctx, time.Now(), []byte("now"))
+	item, err := q.Take(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s %v\n", item.Values[0], item.Ack(ctx))
+	_, err = q.TryTake(ctx)
+	fmt.Println(errors.Is(err, queue.ErrEmpty))
+	// Output:
+	// now <nil>
+	// true
+}
+
+// What is not wanted any more is removed by its id.
+func ExampleID() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	q := queue.NewID(recipes.On(c), "/queues/orders")
+	_ = q.Put(ctx, "customer-7", []byte("a book"))
+	_ = q.Put(ctx, "customer-8", []byte("a lamp"))
+	removed, err := q.Remove(ctx, "customer-7")
+	fmt.Println(removed, err)
+	item, err := q.Take(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s %v\n", item.Values[0], item.Ack(ctx))
+	// Output:
+	// 1 <nil>
+	// a lamp <nil>
+}
+
+// Bare data, gone when they are taken.
+func ExampleSimple() {
+	ctx := context.Background()
+	c, stop := rig.Embedded()
+	defer stop()
+
+	q := queue.NewSimple(recipes.On(c), "/queues/hints")
+	fmt.Println(q.Offer(ctx, []byte("hint")))
+	first, err := q.Peek(ctx)
+	fmt.Printf("%s %v\n", first, err)
+	first, err = q.Take(ctx)
+	fmt.Printf("%s %v\n", first, err)
+	// Output:
+	// <nil>
+	// hint <nil>
+	// hint <nil>
 }

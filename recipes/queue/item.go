@@ -139,6 +139,12 @@ func (i *Item) claimed(ctx context.Context) (bool, error) {
 	return err == nil && stat.EphemeralOwner == i.s.ID() && bytes.Equal(data, []byte(i.mark)), err
 }
 
+// giveUp returns the item in the background.
+func (i *Item) giveUp() {
+	i.hold.Release()
+	i.abandon()
+}
+
 // abandon ends a claim in the background, if it is there: until that is done or the
 // session has ended.
 func (i *Item) abandon() {

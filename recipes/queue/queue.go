@@ -113,6 +113,8 @@ func (q *ID) Remove(ctx context.Context, id string) (int, error) {
 		if err == nil {
 			if err = item.Ack(ctx); err == nil {
 				removed++
+			} else {
+				item.giveUp()
 			}
 		}
 		if err != nil && !errors.Is(err, client.ErrSessionExpired) && !errors.Is(err, ErrLost) {

@@ -15,39 +15,12 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func fake(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func on(t *testing.T, zs *zktest.Server) recipes.Conn { return recipes.On(zs.Client(t)) }
-
-func noWatches(t *testing.T, zs *zktest.Server) {
-	t.Helper()
-	synctest.Wait()
-	if w := zs.Watches(); len(w) != 0 {
-		t.Errorf("watches are left: %v", w)
-	}
-}
 
 // taker is what all queues with claims can do.
 type taker interface {
@@ -60,25 +33,25 @@ func drain(t *testing.T, q taker) string {
 	t.Helper()
 	var all []string
 	for {
-		item, err := q.TryTake(within(t))
+		item, err := q.TryTake(rig.Within(t))
 		if errors.Is(err, queue.ErrEmpty) {
 			return strings.Join(all, " ")
 		}
-		must(t, err)
+		rig.Must(t, err)
 		for _, v := range item.Values {
 			all = append(all, string(v))
 		}
-		must(t, item.Ack(within(t)))
+		rig.Must(t, item.Ack(rig.Within(t)))
 	}
 }
 
 func TestOrderAndLayout(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn := on(t, zs)
 		q := queue.New(conn, "/q/fifo")
 		for _, v := range []string{"a", "b", "c"} {
-			must(t, q.Put(ctx, []byte(v), []byte(v+v)))
+			rig.Must(t, q.Put(ctx, []byte(v), []byte(v+v)))
 		}
 		// Java: writeInt(0x00010001), then 1, the length and the bytes of each, then 2.
 		if got := zs.Get("/q/fifo/queue-0000000000"); got != "\x00\x01\x00\x01\x01\x00\x00\x00\x01a\x01\x00\x00\x00\x02aa\x02" {
@@ -89,7 +62,7 @@ func TestOrderAndLayout(t *testing.T) {
 		}
 		p := queue.NewPriority(conn, "/q/prio")
 		for v, n := range map[string]int32{"low": 7, "high": -7, "middle": 0} {
-			must(t, p.Put(ctx, n, []byte(v)))
+			rig.Must(t, p.Put(ctx, n, []byte(v)))
 		}
 		names := zs.Children("/q/prio")
 		slices.Sort(names)
@@ -99,7 +72,7 @@ func TestOrderAndLayout(t *testing.T) {
 		if got := drain(t, p); got != "high middle low" {
 			t.Errorf("by priority: %s", got)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 		if len(zs.Ephemerals()) != 0 {
 			t.Errorf("claims are left: %v", zs.Ephemerals())
 		}
@@ -107,33 +80,33 @@ func TestOrderAndLayout(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		q := queue.NewDelay(on(t, zs), "/q")
 		began := time.Now()
-		must(t, q.Put(ctx, began.Add(2*time.Minute), []byte("late")))
-		must(t, q.Put(ctx, began.Add(time.Minute), []byte("early")))
+		rig.Must(t, q.Put(ctx, began.Add(2*time.Minute), []byte("late")))
+		rig.Must(t, q.Put(ctx, began.Add(time.Minute), []byte("early")))
 		if _, err := q.TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("before its time: %v", err)
 		}
 		for i, want := range []string{"early", "late"} {
 			item, err := q.Take(ctx)
-			must(t, err)
+			rig.Must(t, err)
 			if at := time.Since(began).Round(time.Second); string(item.Values[0]) != want || at != time.Duration(i+1)*time.Minute {
 				t.Errorf("%s after %v", item.Values[0], at)
 			}
-			must(t, item.Ack(ctx))
+			rig.Must(t, item.Ack(ctx))
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestIDs(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		q := queue.NewID(on(t, zs), "/q")
 		for _, id := range []string{"z", "a/b", "z", "c"} {
-			must(t, q.Put(ctx, id, []byte(id)))
+			rig.Must(t, q.Put(ctx, id, []byte(id)))
 		}
 		if !zs.Exists("/q/queue-|a_b|0000000001") {
 			t.Errorf("names %v", zs.Children("/q"))
@@ -144,19 +117,19 @@ func TestIDs(t *testing.T) {
 		if got := drain(t, q); got != "a/b c" {
 			t.Errorf("left: %s", got)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 // What a consumer does not finish comes back.
 func TestLostConsumer(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		c := zs.Client(t)
 		a, b := queue.New(recipes.On(c), "/q"), queue.New(on(t, zs), "/q")
-		must(t, a.Put(ctx, []byte("x")))
+		rig.Must(t, a.Put(ctx, []byte("x")))
 		item, err := a.Take(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		got := make(chan *queue.Item)
 		go func() {
 			item, err := b.Take(ctx)
@@ -177,26 +150,26 @@ func TestLostConsumer(t *testing.T) {
 		if err := item.Ack(ctx); !errors.Is(err, queue.ErrLost) || !zs.Exists(second.Path()) {
 			t.Errorf("ack of a lost item: %v", err)
 		}
-		must(t, second.Return(ctx))
+		rig.Must(t, second.Return(ctx))
 		third, err := a.Take(ctx)
-		must(t, err)
-		must(t, third.Requeue(ctx))
+		rig.Must(t, err)
+		rig.Must(t, third.Requeue(ctx))
 		last, err := b.Take(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		if last.Path() != "/q/queue-0000000001" || string(last.Values[0]) != "x" {
 			t.Errorf("requeued: %s %q", last.Path(), last.Values)
 		}
-		must(t, last.Ack(ctx))
+		rig.Must(t, last.Ack(ctx))
 		if n, err := a.Len(ctx); n != 0 || err != nil {
 			t.Errorf("%d left, %v", n, err)
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestConsumersShare(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, stop := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
 		const items = 30
 		seen := make(chan string, items)
 		for range 3 {
@@ -218,7 +191,7 @@ func TestConsumersShare(t *testing.T) {
 		q := queue.New(on(t, zs), "/q", queue.WithMaxItems(5))
 		most := 0
 		for i := range items {
-			must(t, q.Put(ctx, []byte{byte(i)}))
+			rig.Must(t, q.Put(ctx, []byte{byte(i)}))
 			most = max(most, len(zs.Children("/q")))
 		}
 		all := map[string]bool{}
@@ -235,27 +208,27 @@ func TestConsumersShare(t *testing.T) {
 		time.Sleep(time.Second)
 		stop()
 		time.Sleep(time.Second)
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
 }
 
 func TestForeignData(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		for _, data := range []string{"", "x", "\x00\x01\x00\x01", "\x00\x01\x00\x01\x01\xff\xff\xff\xffa\x02", "\x00\x01\x00\x01\x01\x00\x00\x00\x01a"} {
 			zs.Set("/q/queue-0000000000", data)
-			item, err := queue.New(on(t, zs), "/q").Take(within(t))
-			must(t, err)
+			item, err := queue.New(on(t, zs), "/q").Take(rig.Within(t))
+			rig.Must(t, err)
 			if item.Values != nil || string(item.Data) != data {
 				t.Errorf("%q read as %q", data, item.Values)
 			}
-			must(t, item.Ack(within(t)))
+			rig.Must(t, item.Ack(rig.Within(t)))
 		}
 	})
 }
 
 func TestSimple(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		q := queue.NewSimple(on(t, zs), "/d/q")
 		if _, err := q.Poll(ctx); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("poll: %v", err)
@@ -270,11 +243,11 @@ func TestSimple(t *testing.T) {
 		}()
 		synctest.Wait()
 		other := queue.NewSimple(on(t, zs), "/d/q")
-		must(t, other.Offer(ctx, []byte("a")))
+		rig.Must(t, other.Offer(ctx, []byte("a")))
 		if v := <-got; v != "a" {
 			t.Errorf("took %q", v)
 		}
-		must(t, other.Offer(ctx, []byte("b")))
+		rig.Must(t, other.Offer(ctx, []byte("b")))
 		if zs.Get("/d/q/qn-0000000001") != "b" {
 			t.Errorf("layout:\n%s", zs.Dump())
 		}
@@ -283,70 +256,8 @@ func TestSimple(t *testing.T) {
 				t.Errorf("%q %v", data, err)
 			}
 		}
-		noWatches(t, zs)
+		rig.NoWatches(t, zs)
 	})
-}
-
-func TestQueueAtEveryStep(t *testing.T) {
-	t.Parallel()
-	steps.Each(t, nil, func(e *steps.Env) {
-		q, other := queue.New(e.Conn, "/d/q"), queue.New(recipes.On(e.Other), "/d/q")
-		err := q.Put(e.Ctx, []byte("x"))
-		unknown := errors.Is(err, client.ErrUnknownOutcome)
-		if err != nil && !unknown && !e.Canceled() {
-			e.Fatalf("put: %v", err)
-		}
-		if e.Server.Exists("/d/q") && len(e.Server.Children("/d/q")) > 1 {
-			e.Error("put twice")
-		}
-		if err == nil {
-			consume(e, q)
-		}
-		if e.Canceled() || unknown {
-			time.Sleep(time.Minute)
-		}
-		// Whatever is left can be taken by another.
-		for {
-			item, err := other.TryTake(e.Bounded())
-			if errors.Is(err, queue.ErrEmpty) {
-				break
-			}
-			if err != nil {
-				e.Fatal(err)
-			}
-			if err := item.Ack(e.Bounded()); err != nil {
-				e.Fatal(err)
-			}
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := len(e.Server.Children("/d/q")); n != 0 || len(e.Server.Ephemerals()) != 0 || len(e.Server.Watches()) != 0 {
-			e.Errorf("left: %d items, claims %v, watches %v", n, e.Server.Ephemerals(), e.Server.Watches())
-		}
-	})
-}
-
-func consume(e *steps.Env, q *queue.Queue) {
-	item, err := q.Take(e.Ctx)
-	if err != nil {
-		if !e.Canceled() {
-			e.Errorf("take: %v", err)
-		}
-		return
-	}
-	err = item.Ack(e.Ctx)
-	lost, unknown := errors.Is(err, queue.ErrLost), errors.Is(err, client.ErrUnknownOutcome)
-	switch there := e.Server.Exists(item.Path()); {
-	case err == nil && there:
-		e.Error("acknowledged, but there")
-	case lost && !unknown && !there:
-		e.Error("lost, but gone")
-	case err != nil && !lost && !e.Canceled():
-		e.Errorf("ack: %v", err)
-	}
-	if err != nil && !lost {
-		_ = item.Return(e.Bounded())
-	}
 }
 
 // outrun is a connection whose first claim is lost before it is done, and whose
@@ -377,37 +288,37 @@ func (s outrunSession) Create(ctx context.Context, path string, data []byte, mod
 
 // Two consumers of one session do not take each other's claims for their own.
 func TestClaimOfAnotherInTheSameSession(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		conn := recipes.On(zs.Client(t))
-		must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
+		rig.Must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
 		var other *queue.Item
 		slow := &outrun{Conn: conn}
 		slow.meanwhile = func() {
 			var err error
 			other, err = queue.New(conn, "/q").TryTake(ctx)
-			must(t, err)
+			rig.Must(t, err)
 		}
 		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("two have one item: %v, %v", item, err)
 		}
-		must(t, other.Ack(ctx))
+		rig.Must(t, other.Ack(ctx))
 	})
 }
 
 // Who gives up while nobody knows whether he has claimed an item leaves the claim of
 // another in the same session alone.
 func TestAbandonedClaimIsNotAnothers(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx, cancel := context.WithCancel(within(t))
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, cancel := context.WithCancel(rig.Within(t))
 		conn := recipes.On(zs.Client(t))
-		must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
+		rig.Must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
 		var other *queue.Item
 		slow := &outrun{Conn: conn}
 		slow.meanwhile = func() {
 			var err error
-			other, err = queue.New(conn, "/q").TryTake(within(t))
-			must(t, err)
+			other, err = queue.New(conn, "/q").TryTake(rig.Within(t))
+			rig.Must(t, err)
 			cancel()
 		}
 		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, context.Canceled) {
@@ -417,50 +328,21 @@ func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 		if n := len(zs.Children("/q-claims")); n != 1 {
 			t.Errorf("%d claims", n)
 		}
-		must(t, other.Ack(within(t)))
+		rig.Must(t, other.Ack(rig.Within(t)))
 	})
 }
 
 // A claim that has gone, though its session lives, is a lost item.
 func TestClaimThatHasGone(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		q := queue.New(recipes.On(zs.Client(t)), "/q")
-		must(t, q.Put(ctx, []byte("x")))
+		rig.Must(t, q.Put(ctx, []byte("x")))
 		item, err := q.Take(ctx)
-		must(t, err)
+		rig.Must(t, err)
 		zs.Delete("/q-claims/" + zs.Children("/q-claims")[0])
 		if err := item.Ack(ctx); !errors.Is(err, queue.ErrLost) || len(zs.Children("/q")) != 1 {
 			t.Errorf("ack: %v, items %v", err, zs.Children("/q"))
-		}
-	})
-}
-
-// Whatever happens to a Poll: the item is returned, or is there.
-func TestSimpleQueueAtEveryStep(t *testing.T) {
-	t.Parallel()
-	steps.Each(t, nil, func(e *steps.Env) {
-		q, other := queue.NewSimple(e.Conn, "/q"), queue.NewSimple(recipes.On(e.Other), "/q")
-		if err := other.Offer(e.Bounded(), []byte("x")); err != nil {
-			e.Fatal(err)
-		}
-		data, err := q.Poll(e.Ctx)
-		unknown := errors.Is(err, client.ErrUnknownOutcome)
-		if err != nil && !unknown && !e.Canceled() {
-			e.Errorf("poll: %v", err)
-		}
-		time.Sleep(time.Minute)
-		left := len(e.Server.Children("/q"))
-		switch {
-		case err == nil && (left != 0 || string(data) != "x"):
-			e.Errorf("polled %q, %d left", data, left)
-		case unknown && string(data) != "x":
-			e.Errorf("perhaps polled %q", data)
-		case err != nil && !unknown && left != 1:
-			e.Errorf("lost: %v", err)
-		}
-		if w := e.Server.Watches(); len(w) != 0 {
-			e.Errorf("watches are left: %v", w)
 		}
 	})
 }

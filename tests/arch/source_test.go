@@ -89,7 +89,7 @@ func read(t *testing.T, name, rel string) file {
 		if calls(fn, "time", "Sleep") {
 			f.sleeps[fn.Name.Name] = struct{}{}
 		}
-		f.bubble = f.bubble || !strings.HasPrefix(fn.Name.Name, "Test") && calls(fn, "synctest", "Test")
+		f.bubble = f.bubble || !strings.HasPrefix(fn.Name.Name, "Test") && calls(fn, "synctest", "Test") || calls(fn, "rig", "Run")
 	}
 	return f
 }

@@ -39,7 +39,7 @@ func TestNoInitFunctions(t *testing.T) {
 // TestNoSleepingTests: a test that sleeps is slow on a fast machine and wrong
 // on a slow one. Waiting for a condition belongs into a helper named eventually.
 // In fake time sleeping is how time passes: files that make a bubble, and packages
-// with a helper that makes one, may.
+// with a helper that makes one, or that use the one of package rig, may.
 func TestNoSleepingTests(t *testing.T) {
 	t.Parallel()
 	files := sources(t)

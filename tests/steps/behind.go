@@ -223,6 +223,7 @@ func (b *behind) watch(w recipes.Watch, err error, caught <-chan struct{}) recip
 	go func() {
 		select {
 		case <-caught:
+			l.remove(context.Background()) // what has fired is at no server any more
 			l.events <- client.Event{Type: client.EventNodeDataChanged}
 		case <-l.gone:
 		}
@@ -242,6 +243,10 @@ func (l *late) Events() <-chan client.Event { return l.events }
 
 func (l *late) Remove(ctx context.Context) {
 	l.once.Do(func() { close(l.gone) })
+	l.remove(ctx)
+}
+
+func (l *late) remove(ctx context.Context) {
 	if l.real != nil {
 		l.real.Remove(ctx)
 	}
