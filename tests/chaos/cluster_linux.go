@@ -38,6 +38,7 @@ type Options struct {
 	Store     string // wal or bolt
 	SnapCount int    // transactions between snapshots
 	Seed      uint64 // of the network
+	Linear    []int  // servers whose configuration makes all reads linearizable
 }
 
 // Cluster is an ensemble of real processes.

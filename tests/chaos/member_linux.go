@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +59,9 @@ func (m *Member) configure() error {
 	fmt.Fprintf(&b, "quorumListenAddress=%s\nadmin.serverAddress=%s\nadmin.serverPort=%d\n", m.listens(), m.listens(), m.c.ports.admin)
 	fmt.Fprintf(&b, "logStore=%s\nsnapCount=%d\nmaxClientCnxns=0\nreconfigEnabled=true\nDigestAuthenticationProvider.superDigest=%s\n",
 		m.c.opt.Store, m.c.opt.SnapCount, superDigest)
+	if slices.Contains(m.c.opt.Linear, m.ID) {
+		b.WriteString("linearizableReads=true\n")
+	}
 	for _, o := range m.c.Members {
 		fmt.Fprintf(&b, "server.%d=%s\n", o.ID, o.line())
 	}

@@ -17,6 +17,7 @@ func processFaults() []fault {
 		{"kill-majority", 3, killMajority},
 		{"pause-one", 3, pauseOne},
 		{"pause-leader", 3, pauseLeader},
+		{"nap-leader", 3, napLeader},
 		{"pause-all", 3, pauseAll},
 		{"transfer", 3, transfer},
 		{"rolling-restart", 3, rollingRestart},
@@ -95,6 +96,14 @@ func killMajority(s *scene) error {
 
 // pause stops processes as SIGSTOP does, for a while.
 func (s *scene) pause(from, to time.Duration, ms ...*Member) error {
+	return s.during(ms, func() error {
+		s.hold(from, to)
+		return nil
+	})
+}
+
+// during stops processes as long as f runs.
+func (s *scene) during(ms []*Member, f func() error) error {
 	for _, m := range ms {
 		if err := m.process().signal(syscall.SIGSTOP); err != nil {
 			return err
@@ -106,7 +115,9 @@ func (s *scene) pause(from, to time.Duration, ms ...*Member) error {
 			return err
 		}
 	}
-	s.hold(from, to)
+	if err := f(); err != nil {
+		return err
+	}
 	for _, m := range ms {
 		if !m.process().stopped() {
 			return fmt.Errorf("server %d runs although it was stopped", m.ID)
@@ -154,6 +165,27 @@ func pauseLeader(s *scene) error {
 		return err
 	}
 	return s.replaced(epoch)
+}
+
+// napLeader stops the leader until others have had another for a moment: its
+// clients have not given it up, and when it goes on it finds their requests and
+// believes to lead.
+func napLeader(s *scene) error {
+	leader, epoch, err := s.Leader()
+	if err != nil {
+		return err
+	}
+	s.logf("server %d, the leader, is stopped until another leads", leader.ID)
+	if err := s.during([]*Member{leader}, func() error {
+		if err := s.replaced(epoch); err != nil {
+			return err
+		}
+		s.hold(100*time.Millisecond, 600*time.Millisecond)
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.AwaitHealthy()
 }
 
 // pauseAll stops everybody for longer than sessions last.

@@ -28,12 +28,16 @@ func startCluster(t *testing.T) *Cluster { return startServers(t, 3) }
 func startServers(t *testing.T, n int) *Cluster {
 	t.Helper()
 	needed(t)
-	dir := t.TempDir()
-	trace, err := NewTrace(filepath.Join(dir, "trace"), func(s string) { t.Log(s) })
+	return startWith(t, Options{Bin: process.Binary(t), Dir: t.TempDir(), Servers: n, Store: *store, SnapCount: 1 << 20, Seed: 1})
+}
+
+func startWith(t *testing.T, opt Options) *Cluster {
+	t.Helper()
+	trace, err := NewTrace(filepath.Join(opt.Dir, "trace"), func(s string) { t.Log(s) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewCluster(Options{Bin: process.Binary(t), Dir: dir, Servers: n, Store: *store, SnapCount: 1 << 20, Seed: 1}, trace)
+	c, err := NewCluster(opt, trace)
 	if err != nil {
 		t.Fatal(err)
 	}

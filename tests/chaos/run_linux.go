@@ -112,6 +112,7 @@ func Run(cfg Config) (*Report, error) {
 
 func (r *run) run() (err error) {
 	r.trace.Printf("seed %d, %d servers, store %s, %v", r.cfg.Seed, r.cfg.Servers, r.cfg.Store, r.cfg.Duration)
+	r.cfg.Linear = []int{1}
 	if r.c, err = NewCluster(r.cfg.Options, r.trace); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (r *run) load() workload.Config {
 	}
 	var conns atomic.Int64
 	return workload.Config{Seed: r.cfg.Seed, Servers: servers, Recorder: r.rec, Clients: 10, Think: 8 * time.Millisecond,
-		Lockers: 8, Locks: 4, LongHolds: 20,
+		Lockers: 8, Locks: 4, LongHolds: 20, Linear: 20, LinearServers: r.cfg.Linear, Readers: 3, Idlers: 10,
 		Dial: func(ctx context.Context, server int) (net.Conn, error) {
 			return r.c.Dial(ctx, int(conns.Add(1))%places, server)
 		}}

@@ -19,7 +19,7 @@ func expiry(x *index, o *Options, r *Result) {
 			}
 			expired++
 			call, rec := l.heard(s.At)
-			if rec != nil && s.At-call < l.timeout*int64(o.Heard)/3 {
+			if rec != nil && s.At-call < l.timeout*int64(o.Heard)/10 {
 				r.violation(x, []record{rec, s}, "session %#x was over at %s, and a request that its client sent at %s was answered; its timeout is %s",
 					l.id, history.Clock(s.At), history.Clock(call), history.Clock(l.timeout))
 			}

@@ -136,6 +136,7 @@ func remove(path string, zxid int64) history.Op {
 func syncTo(zxid int64) history.Op    { return history.Op{Op: proto.OpSync, Path: "/", Zxid: zxid} }
 func closing(zxid int64) history.Op   { return history.Op{Op: proto.OpCloseSession, Zxid: zxid} }
 func watched(o history.Op) history.Op { o.Watch = true; return o }
+func linear(o history.Op) history.Op  { o.Linear = true; return o }
 
 // refused is a request that was not done.
 func refused(o history.Op, code proto.Code) history.Op {

@@ -72,3 +72,55 @@ func TestAHardRegister(t *testing.T) {
 		}
 	}
 }
+
+// manyLost is a register with rounds of writes without a reply, of which some are
+// read, some were overwritten before anybody read them, and some never executed.
+// Any order of those that are left is to be searched without the zxids.
+func manyLost(rounds int) *made {
+	m := newMade()
+	m.on(1, create("/a", "1.0", 10))
+	zxid, version := int64(10), int32(0)
+	client := 2
+	write := func() history.Op {
+		client++
+		return lost(setTo("/a", fmt.Sprintf("%d.1", client), 10, 0, 0))
+	}
+	for range rounds {
+		m.on(client+1, write()) // never executed
+		m.on(client+1, write()) // overwritten by
+		m.on(client+1, write())
+		zxid, version = zxid+3, version+2
+		for range 5 {
+			m.on(1, syncTo(zxid), read("/a", fmt.Sprintf("%d.1", client), zxid, 10, zxid, version))
+		}
+	}
+	return m
+}
+
+// TestManyWritesWithoutReply: registers that no search would come to an end with
+// are decided, and what is wrong in them is not hidden.
+func TestManyWritesWithoutReply(t *testing.T) {
+	t.Parallel()
+	registers := func(m *made) *checkers.Result {
+		for _, r := range checkers.Check(&m.h, checkers.Options{Search: time.Second}).Results {
+			if r.Checker == "registers" {
+				return r
+			}
+		}
+		t.Fatal("registers are not checked")
+		return nil
+	}
+	if r := registers(manyLost(30)); len(r.Undecided) > 0 || len(r.Violations) > 0 {
+		t.Errorf("undecided %v, violated %v", r.Undecided, r.Violations)
+	}
+	m := manyLost(2) // and then a read of the past
+	m.on(1, syncTo(17), read("/a", "5.1", 17, 10, 13, 2))
+	if r := registers(m); len(r.Violations) != 1 {
+		t.Errorf("a read of the past is not seen: %+v", r)
+	}
+	m = manyLost(1) // and then zxids that lie about an order that there is
+	m.on(1, setTo("/a", "1.1", 10, 9, 3), setTo("/a", "1.2", 10, 8, 4))
+	if r := registers(m); len(r.Violations) > 0 || len(r.Undecided) > 0 {
+		t.Errorf("the zxids are trusted: %+v", r)
+	}
+}

@@ -73,15 +73,14 @@ func plantedReplies() []plant {
 				return p.instead(h.Xid, proto.OpExists, &proto.ExistsRequest{Path: "/"}, func(h proto.ReplyHeader, _ []byte) []byte {
 					return frameFor(&h, proto.AppendString(nil, path))
 				})
-			}}, run: run{trouble: func(cl *zktest.Cluster) {
-			for range 4 { // a follower lags behind, and does not know it yet
-				time.Sleep(time.Second)
-				cl.Partition([]int{cl.Follower().ID()})
-				time.Sleep(time.Second)
-				cl.Heal()
-				cl.WaitServing()
-			}
-		}}},
+			}}, run: run{trouble: lateFollowers}},
+		{name: "linearizable reads are not", seen: []string{"realtime"}, bug: &bug{
+			up: func(p *proxy, h proto.RequestHeader, _ request, frame []byte) [][]byte {
+				if h.Op != proto.OpAuth || !p.bug.happens(1) {
+					return [][]byte{frame}
+				}
+				return [][]byte{frameFor(&h, (&proto.AuthPacket{Scheme: "zkgo", Auth: []byte("reads=sequential")}).Append(nil))}
+			}}, run: run{trouble: lateFollowers}},
 		{name: "the zxid of a reply goes back", seen: []string{"sessions"}, bug: &bug{
 			reply: func(p *proxy, h *proto.ReplyHeader, q request, body []byte) [][]byte {
 				if q.op == proto.OpExists && p.bug.happens(20) {
@@ -120,6 +119,21 @@ func plantedReplies() []plant {
 		{name: "everybody finds himself first in the queue", seen: []string{"facts", "locks"}, bug: &bug{reply: shortenLists("/w/l", 1)}},
 	}
 }
+
+// lateFollowers makes one follower after the other lag behind, which does not know
+// it yet.
+func lateFollowers(cl *zktest.Cluster) {
+	for range 4 {
+		time.Sleep(time.Second)
+		cl.Partition([]int{cl.Follower().ID()})
+		time.Sleep(time.Second)
+		cl.Heal()
+		cl.WaitServing()
+	}
+}
+
+// linearReads has some clients ask for linearizable reads.
+func linearReads(cfg *workload.Config) { cfg.Linear, cfg.Readers = 50, 4 }
 
 // staleReads answers getData with the body that the path had a while ago.
 func staleReads(synced bool) *bug {

@@ -45,6 +45,7 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 				}
 				return nc, err
 			}}
+		linearReads(&cfg)
 		if r.change != nil {
 			r.change(&cfg)
 		}

@@ -18,7 +18,8 @@ type mark struct {
 // realtime: what begins after something has ended comes behind it. A write that
 // was sent after a reply with some zxid had come, to whomever, has a later one,
 // and a read behind a sync shows at least every write that had been answered
-// when the sync was sent.
+// when the sync was sent, a linearizable one every write that had been when it
+// was sent itself.
 func realtime(x *index, _ *Options, r *Result) {
 	var known []mark // by the time at which it was known
 	for _, o := range x.h.Ops {
@@ -65,8 +66,8 @@ func (x *index) orderOfWrites(r *Result, before func(history.Time) *mark) {
 	r.count(n, "writes")
 }
 
-// orderOfSyncs holds every read behind a sync against the writes that had been
-// answered when the sync was sent.
+// orderOfSyncs holds every read behind a sync, and every linearizable one, against
+// the writes that had been answered when the sync, or the read, was sent.
 func (x *index) orderOfSyncs(r *Result) {
 	var written []mark
 	for zxid, o := range x.ops {
@@ -78,24 +79,40 @@ func (x *index) orderOfSyncs(r *Result) {
 			written[i].zxid, written[i].op = written[i-1].zxid, written[i-1].op
 		}
 	}
-	n := 0
+	synced, linear := 0, 0
+	newest := func(by history.Time) *mark {
+		i, _ := slices.BinarySearchFunc(written, by, func(m mark, t history.Time) int { return cmp.Compare(m.at, t) })
+		if i == 0 {
+			return &mark{}
+		}
+		return &written[i-1]
+	}
 	for _, c := range x.conns {
 		var sync *history.Op
 		for _, o := range c.ops {
 			if o.Op == proto.OpSync {
 				sync = o
 			}
-			if sync == nil || !o.Answered() || !sync.Answered() || sync.Code != proto.Ok || o.Zxid <= 0 {
+			if !o.Answered() || o.Zxid <= 0 {
 				continue
 			}
-			n++
-			i, _ := slices.BinarySearchFunc(written, sync.Call, func(m mark, t history.Time) int { return cmp.Compare(m.at, t) })
-			if i > 0 && written[i-1].zxid > o.Zxid {
-				r.violation(x, []record{written[i-1].op, sync, o}, "a reply behind a sync is of zxid %#x, though the write of zxid %#x had been answered before the sync was sent", o.Zxid, written[i-1].zxid)
+			if o.Linear {
+				linear++
+				if m := newest(o.Call); m.zxid > o.Zxid {
+					r.violation(x, []record{m.op, o}, "a linearizable read is of zxid %#x, though the write of zxid %#x had been answered before it was sent", o.Zxid, m.zxid)
+				}
+			}
+			if sync == nil || !sync.Answered() || sync.Code != proto.Ok {
+				continue
+			}
+			synced++
+			if m := newest(sync.Call); m.zxid > o.Zxid {
+				r.violation(x, []record{m.op, sync, o}, "a reply behind a sync is of zxid %#x, though the write of zxid %#x had been answered before the sync was sent", o.Zxid, m.zxid)
 			}
 		}
 	}
-	r.count(n, "replies behind a sync")
+	r.count(synced, "replies behind a sync")
+	r.count(linear, "linearizable reads")
 }
 
 // onceOnly: a transaction belongs to one request.

@@ -19,7 +19,8 @@ type register struct {
 	value   string
 }
 
-// access is one use of a register: a write, or a read behind a sync.
+// access is one use of a register: a write, or a read that is linearizable, be it
+// by a sync before it.
 type access struct {
 	kind    proto.Op // create2, setData, delete, getData
 	value   string   // to write
@@ -30,12 +31,16 @@ type access struct {
 	unknown bool // there was no answer
 	// executed says of one without an answer that somebody has seen its value.
 	executed bool
-	op       *history.Op
+	// zxid is the state that the answer shows, or in which somebody has seen what
+	// was written; 0 when nobody knows. It only suggests where to look.
+	zxid int64
+	op   *history.Op
 }
 
 // registers searches, for every path that was written with setData, an order of
-// all its writes and synced reads that agrees with real time and with every
-// answer. It trusts neither zxids nor versions to find one.
+// all its writes and linearizable reads that agrees with real time and with every
+// answer. The order of the zxids is tried first, but neither they nor versions are
+// trusted: when it does not hold, any other does.
 func registers(x *index, o *Options, r *Result) {
 	byPath := x.accesses()
 	end := time.Now().Add(o.Search)
@@ -49,15 +54,18 @@ func registers(x *index, o *Options, r *Result) {
 	}
 	search := func(name string, limit time.Duration) porcupine.CheckResult {
 		ops := byPath[name]
-		result := porcupine.CheckOperationsTimeout(model(), ops, max(limit, time.Millisecond))
+		result := porcupine.CheckOperationsTimeout(model(), fewer(ops), max(limit, time.Millisecond))
 		if result == porcupine.Illegal {
-			r.violation(x, x.smallest(ops), "%s: no order of its %d writes and synced reads explains all answers", name, len(ops))
+			r.violation(x, x.smallest(ops), "%s: no order of its %d writes and linearizable reads explains all answers", name, len(ops))
 		}
 		return result
 	}
 	// A register with many requests without a reply can take for ever: the others
 	// come first.
 	for _, name := range names {
+		if witness(byPath[name]) {
+			continue
+		}
 		if search(name, min(o.Search/20, time.Until(end))) == porcupine.Unknown {
 			hard = append(hard, name)
 		}
@@ -156,16 +164,25 @@ func (x *index) accesses() map[string][]porcupine.Operation {
 	}
 	for _, c := range x.conns {
 		for i, o := range c.ops {
-			if i == 0 || o.Op != proto.OpGetData || !o.Answered() {
+			if o.Op != proto.OpGetData || !o.Answered() {
 				continue
 			}
-			if sync := c.ops[i-1]; sync.Op == proto.OpSync && sync.Answered() && sync.Code == proto.Ok {
-				a := &access{kind: proto.OpGetData, code: o.Code, read: o.Data, op: o}
-				if o.Stat != nil {
-					a.version = o.Stat.Version
+			call := o.Call
+			if !o.Linear {
+				if i == 0 {
+					continue
 				}
-				add(o.Path, a, sync.Call, o.Return)
+				sync := c.ops[i-1]
+				if sync.Op != proto.OpSync || !sync.Answered() || sync.Code != proto.Ok {
+					continue
+				}
+				call = sync.Call
 			}
+			a := &access{kind: proto.OpGetData, code: o.Code, read: o.Data, zxid: o.Zxid, op: o}
+			if o.Stat != nil {
+				a.version = o.Stat.Version
+			}
+			add(o.Path, a, call, o.Return)
 		}
 	}
 	return byPath
@@ -174,7 +191,10 @@ func (x *index) accesses() map[string][]porcupine.Operation {
 // accessOf is a write as the search sees it; nil if it tells nothing, as the
 // parts of a multi that failed for another's sake.
 func accessOf(w *write) *access {
-	a := &access{kind: w.kind, value: w.value, expect: w.version, code: w.code, unknown: !w.op.Answered(), executed: w.done(), op: w.op}
+	a := &access{kind: w.kind, value: w.value, expect: w.version, code: w.code, unknown: !w.op.Answered(), executed: w.done(), zxid: w.zxid, op: w.op}
+	if w.op.Answered() {
+		a.zxid = w.op.Zxid
+	}
 	failed := w.op.Answered() && !w.op.Done()
 	if w.op.Op == proto.OpMulti && failed {
 		first := slices.IndexFunc(w.op.Parts, func(p history.Part) bool { return p.Code != proto.Ok })

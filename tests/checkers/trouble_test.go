@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/workload"
 )
 
 var troubleSeeds = flag.Int("trouble.seeds", 2, "number of runs of TestTrouble")
@@ -20,14 +21,15 @@ func TestTrouble(t *testing.T) {
 	for seed := range *troubleSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			v := run{seconds: 40, seed: uint64(seed), trouble: func(cl *zktest.Cluster) { trouble(cl, uint64(seed)) }}.verdict(t)
+			v := run{seconds: 40, seed: uint64(seed), trouble: func(cl *zktest.Cluster) { trouble(cl, uint64(seed)) }, change: func(cfg *workload.Config) { cfg.Idlers = 2 }}.verdict(t)
 			if !v.OK() || testing.Verbose() {
 				t.Logf("\n%s", v)
 			}
 			if !v.OK() {
 				t.Fail()
 			}
-			if v.Count("sessions", "moves to another connection") < 10 || v.Count("registers", "accesses") < 500 || v.Count("locks", "holds") < 20 {
+			if v.Count("sessions", "moves to another connection") < 10 || v.Count("registers", "accesses") < 500 || v.Count("locks", "holds") < 20 ||
+				v.Count("realtime", "linearizable reads") < 300 {
 				t.Error("too little happened")
 			}
 		})

@@ -20,10 +20,11 @@ type Options struct {
 	// believed: for runs that cut a client off from its server and that server
 	// off from the leader at once. No server can tell a client then.
 	OnlyTold bool
-	// Heard is the part of its timeout, in thirds, that a session has to live
-	// after a request that was answered; default 1. A server that has just lost
-	// its leader answers for two thirds of a timeout: only one is left. 3 is
-	// right for runs in which no server was ever cut off or stopped.
+	// Heard is the part of its timeout, in tenths, that a session has to live
+	// after a request that was answered; default 1. A server that has lost its
+	// leader answers for nine tenths of a timeout after the last request that
+	// the leader was told of: only one is left, be it that the client was silent
+	// before. 10 is right for runs in which no server was ever cut off or stopped.
 	Heard int
 	// Most is how many violations of each checker are kept; default 5.
 	Most int

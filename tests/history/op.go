@@ -28,9 +28,10 @@ type Op struct {
 	Value   string           `json:"value,omitempty"`   // written
 	Version int32            `json:"version,omitempty"` // expected by setData, delete and check
 	Mode    proto.CreateMode `json:"mode,omitempty"`
-	Watch   bool             `json:"watch,omitempty"` // a read that leaves a watch
-	Add     int32            `json:"add,omitempty"`   // mode of addWatch
-	Parts   []Part           `json:"parts,omitempty"` // of a multi
+	Watch   bool             `json:"watch,omitempty"`  // a read that leaves a watch
+	Linear  bool             `json:"linear,omitempty"` // a read that the server was asked to make linearizable, by its configuration or for the session
+	Add     int32            `json:"add,omitempty"`    // mode of addWatch
+	Parts   []Part           `json:"parts,omitempty"`  // of a multi
 	Watches *Watches         `json:"watches,omitempty"`
 
 	Code     proto.Code `json:"code,omitempty"`
@@ -114,6 +115,9 @@ func (o *Op) String() string {
 	}
 	if o.Mode != 0 {
 		fmt.Fprintf(&b, " mode %d", o.Mode)
+	}
+	if o.Linear {
+		b.WriteString(" linearizable")
 	}
 	if o.Watch {
 		b.WriteString(" with watch")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,9 @@ const (
 	syncLimit = 5
 )
 
+// linearServers make all reads linearizable.
+var linearServers = []int{1}
+
 // NewCluster describes a cluster without starting it. Databases get their files
 // below dir.
 func NewCluster(dir string, seed uint64, l Layout) *Cluster {
@@ -88,7 +92,7 @@ func (h *host) config(p *process) server.Config {
 	return server.Config{
 		ID: uint64(h.id), Members: h.c.members, FS: p.vol, DataDir: "/data", LogDir: "/log", Store: l.Store, Network: p.net,
 		TickTime: tickTime, SyncLimit: syncLimit, LogSegment: 16 << 10, SnapCount: 60, SnapTrailing: 10,
-		ReconfigEnabled: true, SkipACL: true, ExtendedTypes: true, FourLetterWords: []string{"*"}, MaxClientCnxns: -1,
+		ReconfigEnabled: true, LinearizableReads: slices.Contains(linearServers, h.id), SkipACL: true, ExtendedTypes: true, FourLetterWords: []string{"*"}, MaxClientCnxns: -1,
 		Wall: h.clock.now, Logger: h.c.trace.logger(h.id),
 	}
 }

@@ -103,7 +103,7 @@ func (c *Cluster) workAndTorment(n *nemesis, rec *history.Recorder, o Options) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		cfg := workload.Config{Seed: o.Seed, Servers: ids, Dial: c.dial, Recorder: rec, Clients: 4, Lockers: 2,
-			Timeout: 4 * time.Second, Think: 4 * time.Second}
+			Timeout: 4 * time.Second, Think: 4 * time.Second, Linear: 25, LinearServers: linearServers, Readers: 3, Idlers: 2}
 		if err := workload.Run(ctx, cfg); err != nil {
 			c.violate("no client could begin its work: %v", err)
 		}

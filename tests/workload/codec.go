@@ -24,6 +24,8 @@ func body(o *history.Op) proto.Record {
 		return &proto.GetChildrenRequest{Path: o.Path, Watch: o.Watch}
 	case proto.OpSync:
 		return &proto.SyncRequest{Path: o.Path}
+	case proto.OpAuth:
+		return &proto.AuthPacket{Scheme: optionsScheme, Auth: []byte(o.Value)}
 	case proto.OpAddWatch:
 		return &proto.AddWatchRequest{Path: o.Path, Mode: o.Add}
 	case proto.OpMulti:

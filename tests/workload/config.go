@@ -35,6 +35,19 @@ type Config struct {
 	// and those who wait do nothing but ping. Default 0.
 	LongHolds int
 
+	// Linear is how many of a hundred mixed clients ask for linearizable reads.
+	// LinearServers are the servers whose configuration makes all reads so.
+	// Default: none.
+	Linear        int
+	LinearServers []int
+
+	// Readers is how many clients only read registers. Default 0.
+	Readers int
+
+	// Idlers is how many clients do nothing but ping for longer than their
+	// sessions may be silent. Default 0.
+	Idlers int
+
 	// Registers is how many registers are in use at a time, PerRegister after
 	// how many uses each is given up for a new one: the time to check the
 	// history of one grows faster than its length. Defaults 4 and 150.
@@ -88,6 +101,12 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	for i := range w.Lockers {
 		wg.Go(func() { w.newLocker(uint64(i)).run(ctx) })
+	}
+	for i := range w.Readers {
+		wg.Go(func() { w.newReader(uint64(i)).run(ctx) })
+	}
+	for i := range w.Idlers {
+		wg.Go(func() { w.newIdler(uint64(i)).run(ctx) })
 	}
 	wg.Wait()
 	return nil

@@ -18,6 +18,12 @@ import (
 // maxFrame is longer than any reply to a client of this package.
 const maxFrame = 16 << 20
 
+// The auth packet that makes the reads of a session linearizable.
+const (
+	optionsScheme = "zkgo"
+	linearizable  = "reads=linearizable"
+)
+
 // errExpired is what a handshake says about a session that is over.
 var errExpired = errors.New("workload: the session has expired")
 
@@ -44,6 +50,7 @@ type conn struct {
 	mu       sync.Mutex
 	out      []byte
 	sent     int
+	linear   bool // what it reads from now on is linearizable
 	xid      int32
 	waiting  map[int32]*call // by xid
 	closed   bool
@@ -65,7 +72,7 @@ func (w *world) dial(ctx context.Context, s *session, server int) (*conn, error)
 	}
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	c := &conn{w: w, s: s, nc: nc, id: w.rec.NewConn(), server: server, done: make(chan struct{}), quit: make(chan struct{}), wake: make(chan struct{}, 1),
-		waiting: make(map[int32]*call)}
+		waiting: make(map[int32]*call), linear: slices.Contains(w.LinearServers, server)}
 	err = c.handshake()
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -143,6 +150,13 @@ func (c *conn) send(o *history.Op) *call {
 		xid = proto.XidPing
 	case proto.OpSetWatches2:
 		xid = proto.XidSetWatches
+	case proto.OpAuth:
+		xid = proto.XidAuth
+		c.linear = true // replies are in the order of the requests
+	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
+		o.Linear = c.linear
+		c.xid++
+		xid = c.xid
 	default:
 		c.xid++
 		xid = c.xid

@@ -14,14 +14,16 @@
 // of testing/synctest over connections in memory they run alike. They set no
 // deadlines on connections; a Close has to end a Read and a Write.
 //
-// There are two kinds of client. A mixed one (mixed.go) does everything: it
+// There are four kinds of client. A mixed one (mixed.go) does everything: it
 // reads and writes a few registers, with and without sync and versions, in
 // multis too; it makes sequential znodes, ephemerals and containers; it leaves
 // one-shot, persistent and recursive watches. Up to Config.Pipeline of its
-// requests are in flight. A locker (locker.go) takes and releases locks. Both
-// reconnect to any server with the last zxid they saw, set their watches again,
-// begin a new session when theirs has expired, and now and then drop their
-// connection, close their session, or leave it to expire.
+// requests are in flight; some ask for linearizable reads. A locker (locker.go)
+// takes and releases locks. A reader (reader.go) only reads registers, linearizably. An
+// idler (idler.go) has an ephemeral znode and pings.
+// All reconnect to any server with the last zxid they saw, set their watches again
+// and begin a new session when theirs has expired. The first two drop their
+// connection now and then, close their session, or leave it to expire.
 //
 // Everything a client decides comes from Config.Seed. What the servers answer
 // and when does not, so two runs with one seed are alike and not the same.

@@ -20,7 +20,9 @@ type mixed struct {
 }
 
 func (w *world) newMixed(number uint64) *mixed {
-	return &mixed{session: newSession(w, w.rand(1, number)), versions: make(map[string]int32)}
+	m := &mixed{session: newSession(w, w.rand(1, number)), versions: make(map[string]int32)}
+	m.linear = int(number)*100 < w.Linear*w.Clients
+	return m
 }
 
 // run works until ctx is done.

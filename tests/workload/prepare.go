@@ -15,6 +15,7 @@ const (
 	dirEphemerals = "/e" // ephemerals under names that clients compete for
 	dirContainers = "/c" // containers
 	dirLocks      = "/l" // the queues of locks
+	dirIdlers     = "/i" // the ephemerals of clients that are idle
 )
 
 // How many there are of each; few, so that clients meet.
@@ -39,7 +40,8 @@ func (w *world) register(i int) string {
 // prepare creates what every client expects to be there.
 func (w *world) prepare(ctx context.Context) error {
 	s := newSession(w, w.rand(0, 0))
-	paths := []string{w.Root, w.Root + dirRegisters, w.Root + dirSequences, w.Root + dirEphemerals, w.Root + dirContainers, w.Root + dirLocks}
+	paths := []string{w.Root, w.Root + dirRegisters, w.Root + dirSequences, w.Root + dirEphemerals, w.Root + dirContainers, w.Root + dirLocks,
+		w.Root + dirIdlers}
 	for i := range sequences {
 		paths = append(paths, w.sequence(i))
 	}

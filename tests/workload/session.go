@@ -17,6 +17,7 @@ type session struct {
 	w      *world
 	client int
 	rnd    *rand.Rand // of the client's own goroutine
+	linear bool       // asks for linearizable reads
 
 	id     int64 // 0: none
 	passwd []byte
@@ -131,6 +132,9 @@ func (s *session) connect(ctx context.Context) *conn {
 		c, err := s.w.dial(ctx, s, server)
 		if err == nil {
 			c.start()
+			if s.linear {
+				c.send(&history.Op{Op: proto.OpAuth, Value: linearizable})
+			}
 			if q := s.setWatches(); q != nil {
 				c.send(q)
 			}
