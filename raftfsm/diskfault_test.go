@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/disk"
@@ -220,5 +223,58 @@ func flipOne(t *testing.T, rnd *rand.Rand, dir string) {
 	b[rnd.IntN(len(bytes.TrimRight(b, "\x00")))] ^= 1 << rnd.IntN(8)
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// unreadable are stores in which no entry can be read: a call fails as in logstore,
+// by never returning.
+type unreadable struct {
+	stores
+	failed      chan error
+	ended       chan struct{}
+	fail, close sync.Once
+}
+
+type unreadableLog struct {
+	raft.LogStore
+	u *unreadable
+}
+
+func (u *unreadable) Logs() raft.LogStore  { return unreadableLog{u.stores.Logs(), u} }
+func (u *unreadable) Failed() <-chan error { return u.failed }
+func (u *unreadable) Close() error {
+	u.close.Do(func() { close(u.ended) })
+	return u.stores.Close()
+}
+
+func (l unreadableLog) GetLog(uint64, *raft.Log) error {
+	l.u.fail.Do(func() { l.u.failed <- errInjected })
+	<-l.u.ended
+	runtime.Goexit()
+	return nil
+}
+
+// A server whose log cannot be read when Raft starts says so and can be closed,
+// whoever of those who look for a failure of the stores sees it first.
+func TestUnreadableWhenRaftStarts(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	for id := uint64(1); id <= 3; id++ {
+		c.stop(id)
+	}
+	for range 20 {
+		r := c.start(1, func(cfg *Config) {
+			cfg.open = func(cfg Config) (stores, error) {
+				s, err := openLogstore(cfg)
+				return &unreadable{stores: s, failed: make(chan error, 1), ended: make(chan struct{})}, err
+			}
+		})
+		if err := <-r.Err(); !errors.Is(err, errInjected) {
+			t.Errorf("ended with %v", err)
+		}
+		if !waitWithin(time.Minute, func() { _ = r.Close() }) {
+			t.Fatal("it cannot be closed")
+		}
 	}
 }

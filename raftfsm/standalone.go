@@ -82,9 +82,13 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 		err  error
 	}
 	started := make(chan outcome, 1)
-	go func() { // an entry that cannot be read holds NewRaft up for ever
-		r, err := raft.NewRaft(conf, n.machine, logs, stable, snaps, n.transport)
-		started <- outcome{r, err}
+	go func() {
+		// An entry that cannot be read holds NewRaft up until the stores are closed,
+		// and ends this goroutine then. Who closes them has taken the failure that is
+		// waited for below.
+		o := outcome{err: errUnreadable}
+		defer func() { started <- o }()
+		o.raft, o.err = raft.NewRaft(conf, n.machine, logs, stable, snaps, n.transport)
 	}()
 	select {
 	case o := <-started:
@@ -96,6 +100,9 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 		return err
 	}
 }
+
+// errUnreadable is why Raft did not start; what it is about was said before.
+var errUnreadable = errors.New("the log could not be read when Raft started")
 
 // bootstrapTerm is the term that Raft gives to the first configuration. The
 // first election raises it.
