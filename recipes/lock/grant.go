@@ -20,6 +20,7 @@ type grant struct {
 	deadline func() time.Time
 	finish   func(ctx context.Context) error // deletes the znode, or sees to it that it will be
 
+	gone   bool          // whoever holds it has deleted the znode already
 	free   func()        // ends the owner's hold; nil without an owner
 	revoke chan struct{} // closed when somebody asks for the lock
 	stop   chan struct{} // closed to end the guard

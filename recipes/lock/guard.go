@@ -50,6 +50,9 @@ func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 // leave deletes the znode, in the background if it must be.
 func (g *guard) leave(ctx context.Context) error {
 	g.hold.Release()
+	if g.gone {
+		return nil
+	}
 	if g.lost() {
 		g.c.forget()
 	}

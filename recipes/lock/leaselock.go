@@ -147,7 +147,8 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 		return nil, err
 	}
 	g, err := l.succeed(ctx, session, turn, try)
-	// When the lock has been taken the place in line went in the same transaction.
+	// When the lock has been taken the place in line went in the same transaction:
+	// then, unless that is not known, this asks nothing of the server.
 	tidy(ctx, turn)
 	if err != nil {
 		return nil, l.line.failure(err)
@@ -286,6 +287,10 @@ func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*
 		return nil, err
 	}
 	t := &tenancy{conn: l.line.conn, dir: l.holder.dir, mark: mark, lease: l.lease, renew: l.renew, data: l.holder.cfg.data}
+	if err == nil {
+		turn.gone = true
+		t.known = s.ID()
+	}
 	if err != nil && ctx.Err() != nil {
 		go t.remove()
 		return nil, err

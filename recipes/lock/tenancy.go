@@ -26,6 +26,9 @@ type tenancy struct {
 	renew bool
 	data  []byte // of the znode; of keep alone, once it runs
 	path  string
+	// known is the session that was told that the znode was created; 0 if nobody
+	// was. What a session was told of it reads.
+	known int64
 
 	mu      sync.Mutex
 	version int32
@@ -70,8 +73,10 @@ func (t *tenancy) look(ctx context.Context) (client.Stat, error) {
 	if err != nil {
 		return client.Stat{}, err
 	}
-	if err := s.Sync(ctx, t.dir); err != nil {
-		return client.Stat{}, err
+	if s.ID() != t.known {
+		if err := s.Sync(ctx, t.dir); err != nil {
+			return client.Stat{}, err
+		}
 	}
 	names, _, err := s.Children(ctx, t.dir)
 	if err != nil && !errors.Is(err, client.ErrNoNode) {
