@@ -13,9 +13,13 @@ func TestCopyAndRecall(t *testing.T) {
 	t.Parallel()
 	tr := New()
 	zxid := int64(0)
-	do := func(session int64, op proto.Op, req proto.Record) proto.Code {
+	do := func(session int64, op proto.Op, req proto.Record) {
+		t.Helper()
 		zxid++
-		return tr.Apply(&Txn{Zxid: zxid, Time: zxid, Session: session, Policy: ExtendedTypes, IDs: []proto.ID{{Scheme: "super"}}}, op, req).Code
+		tx := Txn{Zxid: zxid, Time: zxid, Session: session, Policy: ExtendedTypes, IDs: []proto.ID{{Scheme: "super"}}}
+		if res := tr.Apply(&tx, op, req); res.Code != proto.Ok {
+			t.Fatal(op, res.Code)
+		}
 	}
 	create := func(path string, flags proto.CreateMode, acl []proto.ACL) {
 		t.Helper()
@@ -23,9 +27,7 @@ func TestCopyAndRecall(t *testing.T) {
 		if flags == proto.ModeContainer {
 			op = proto.OpCreateContainer
 		}
-		if code := do(7, op, &proto.CreateRequest{Path: path, Data: []byte(path), ACL: acl, Flags: int32(flags)}); code != proto.Ok {
-			t.Fatal(path, code)
-		}
+		do(7, op, &proto.CreateRequest{Path: path, Data: []byte(path), ACL: acl, Flags: int32(flags)})
 	}
 	create("/a", proto.ModePersistent, openACL())
 	for i := range 300 {

@@ -197,11 +197,10 @@ func ExampleServer_FailFsync() {
 	heal := old.FailFsync()
 	_, err := conn.Create("/job", nil, 0, zk.WorldACL(zk.PermAll))
 	fmt.Println(err != nil)
-	fmt.Println("another one leads:", cl.Leader() != old)
+	old.Wait("another one leads", func() bool { return cl.Leader() != old })
 	heal()
 	// Output:
 	// true
-	// another one leads: true
 }
 
 func ExampleServer_Restart() {
