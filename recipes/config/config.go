@@ -46,9 +46,8 @@ type Config[T any] struct {
 	decode func(data []byte) (T, error)
 
 	mu     sync.Mutex
-	seen   bool // anything
-	there  bool // as seen last
-	mzxid  int64
+	seen   bool  // anything
+	mzxid  int64 // as seen last; 0 if it was not there
 	value  T
 	loaded bool  // value is one
 	bad    error // why the newest is none
@@ -66,8 +65,8 @@ func (c *Config[T]) look() (value T, loaded bool, bad error, news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, there := c.c.Get(c.path)
-	if (there || c.c.Complete()) && (!c.seen || there != c.there || n.Stat.Mzxid != c.mzxid) {
-		c.seen, c.there, c.mzxid, news = true, there, n.Stat.Mzxid, true
+	if (there || c.c.Complete()) && (!c.seen || n.Stat.Mzxid != c.mzxid) {
+		c.seen, c.mzxid, news = true, n.Stat.Mzxid, true
 		if !there {
 			c.bad = fmt.Errorf("config %s: %w", c.path, ErrMissing)
 		} else if v, err := c.decode(n.Data); err != nil {

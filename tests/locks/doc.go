@@ -9,7 +9,7 @@
 //
 // They contend for one mutex on an ensemble of zkgo, on a standalone server and,
 // with -real, on Apache ZooKeeper; and in a smaller run for read-write locks, a
-// semaphore and locks in Kazoo's own layout. Plain "go test" tests the judge only.
+// semaphore, a lease lock and locks in Kazoo's own layout. Plain "go test" tests the judge only.
 //
 // # What a process does
 //

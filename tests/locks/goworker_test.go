@@ -101,6 +101,9 @@ func (w *worker) acquire(ctx context.Context) (*lock.Lease, string, error) {
 	case "semaphore":
 		l, err := lock.NewSemaphore(w.conn, w.path, leases, options...).Acquire(ctx)
 		return l, "lease", err
+	case "watchdog":
+		l, err := lock.NewLeaseLock(w.conn, w.path, lock.WithWatchdog(session), lock.WithOptions(options...)).Acquire(ctx)
+		return l, "write", err
 	}
 	l, err := lock.NewMutex(w.conn, w.path, options...).Acquire(ctx)
 	return l, "write", err

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,14 +91,16 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 }
 
 // TestOtherLocks has Go and Java share a read-write lock and a semaphore in
-// Curator's layout, and Go and Python a lock and a read-write lock in Kazoo's own.
+// Curator's layout, and Go and Python a lock and a read-write lock in Kazoo's own;
+// and Go alone a lease lock, whose holder's clock stands still while he is stopped.
 func TestOtherLocks(t *testing.T) {
 	t.Parallel()
-	r := newRun(t, findTools(t), 3, false, "/rw", "/kazoo", "/kazoo-rw")
+	r := newRun(t, findTools(t), 3, false, "/rw", "/kazoo", "/kazoo-rw", "/watchdog")
 	curator := []string{"rw:/rw:3", "semaphore:/semaphore:3"}
 	kazoo := []string{"kazoo:/kazoo:2", "kazoo-rw:/kazoo-rw:3"}
-	r.start("go", append(curator, kazoo...)...)
-	r.start("go-careless", append(curator, kazoo...)...)
+	all := slices.Concat(curator, kazoo, []string{"watchdog:/watchdog:1"})
+	r.start("go", all...)
+	r.start("go-careless", all...)
 	r.start("java", curator...)
 	r.start("python", kazoo...)
 	for range *rounds {
@@ -109,6 +112,9 @@ func TestOtherLocks(t *testing.T) {
 		r.pause("/kazoo", "python")
 		r.pause("/kazoo-rw", "go-careless")
 		r.end("/kazoo-rw", "python", "read")
+		r.pause("/watchdog", "go")
+		r.pause("/watchdog", "go-careless")
+		r.end("/watchdog", "go", "write")
 		r.end("/rw", "go-careless", "write")
 	}
 	r.finish(*wanted/5, *wanted/200)
