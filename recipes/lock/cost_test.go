@@ -9,6 +9,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
 )
 
 // tallied counts what a leader has to do for a recipe.
@@ -65,18 +66,18 @@ func TestCost(t *testing.T) {
 		}, map[string]int{"create": 1, "multi": 1, "delete": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake(t, func(t *testing.T, zs *zktest.Server) {
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 				conn, _ := on(t, zs)
 				tally := map[string]int{}
 				for range 2 { // the first time there are directories to create
 					clear(tally)
-					l := get(t)(c.acquire(within(t), tallied{conn, tally}))
-					must(t, l.Release(within(t)))
+					l := get(t)(c.acquire(rig.Within(t), tallied{conn, tally}))
+					rig.Must(t, l.Release(rig.Within(t)))
 				}
 				if !maps.Equal(tally, c.want) {
 					t.Errorf("%v instead of %v", tally, c.want)
 				}
-				noWatches(t, zs)
+				rig.NoWatches(t, zs)
 			})
 		})
 	}

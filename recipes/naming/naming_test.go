@@ -130,16 +130,16 @@ func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
 // A name that was freed without an answer, and is another's by then, is free for its
 // former owner.
 func TestFreeWithoutAnAnswer(t *testing.T) {
-	fake(t, func(t *testing.T, zs *zktest.Server) {
-		ctx := within(t)
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
 		first, second := naming.New(recipes.On(zs.Client(t)), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
-		must(t, first.Reserve(ctx, "x", []byte("a")))
+		rig.Must(t, first.Reserve(ctx, "x", []byte("a")))
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpMulti, Path: "/names/reserved/x"})
 		freed := make(chan error)
 		go func() { freed <- first.Free(ctx, "x", []byte("a")) }()
 		lost.Wait()
-		must(t, second.Reserve(ctx, "x", []byte("b")))
-		must(t, <-freed)
+		rig.Must(t, second.Reserve(ctx, "x", []byte("b")))
+		rig.Must(t, <-freed)
 	})
 }
 
