@@ -84,7 +84,7 @@ func TestHeapIsBounded(t *testing.T) {
 		}
 		do(Command{Kind: KindSync})
 		r.compact()
-		grown(t, before, creates*500, fmt.Sprintf("%d znodes created in full batches", creates))
+		grown(t, before, creates*300, fmt.Sprintf("%d znodes created in full batches", creates))
 		r.close()
 	})
 

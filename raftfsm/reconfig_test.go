@@ -412,8 +412,19 @@ func TestCutOffServerSaysSo(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				c.net.Rejoin([]string{hostOf(1)}, others)
+				c.farApart() // so that the acknowledgements of old reports come alone
+				for range 200 {
+					if s, age := cut.Status(), time.Since(cut.Confirmed()); s.Serving && (removed || age >= limit) {
+						t.Fatalf("%v after the newest contact: %+v", age, s)
+					}
+					time.Sleep(time.Millisecond)
+				}
 				if removed {
+					time.Sleep(2 * limit)
 					c.neverServed(1)
+					if age := time.Since(cut.Confirmed()); age < limit {
+						t.Errorf("a server that is no member any more had a contact %v ago", age)
+					}
 					return
 				}
 				cut.awaitServed()

@@ -260,9 +260,14 @@ func (wr *writer) burst() bool {
 	if wr.client.Send(reqs...) != nil {
 		return false
 	}
+	first := wr.client.Xid() - int32(len(reqs)) + 1 // they begin at 1 after every kill
 	for i, q := range reqs {
 		reply, err := wr.client.Receive()
 		if err != nil {
+			return false
+		}
+		if want := first + int32(i); reply.Xid != want {
+			wr.err = fmt.Errorf("the reply to request %d is for request %d", want, reply.Xid)
 			return false
 		}
 		if !wr.note(i, q, reply) {
