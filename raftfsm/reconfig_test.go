@@ -328,9 +328,12 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 		}
 	}
 	if o.zxid != 0 && o.code == proto.Ok {
+		for id := uint64(2); id <= 3; id++ { // whoever was told may switch them off at once
+			if id != lead {
+				c.kill(id)
+			}
+		}
 		c.awaitIDs("1,4,5 voting 1,4,5 others ")
-		delete(c.rigs, 2)
-		delete(c.rigs, 3)
 	} else {
 		t.Logf("%+v", o)
 		c.eventually("an agreement", func() bool {
@@ -434,35 +437,49 @@ func TestCutOffServerSaysSo(t *testing.T) {
 	}
 }
 
-// TestReconfigHoldsUpNobodyElse: while a server that joins does not catch up, its
-// disk being stuck, a reconfig waits, and whoever asked for it, for as long as
-// the leader has patience. Everybody else goes on, on the same server too; another reconfig is
+// stuckReconfig has somebody ask for a server to be added whose disk takes so long
+// for each write to its log that it does not catch up meanwhile.
+type stuckReconfig struct {
+	*cluster
+	r        *rig // of the server that was asked
+	s        session.Session
+	begin    time.Time
+	answer   chan outcome
+	returned chan error // of Propose
+}
+
+func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end func()) {
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	stuck := &stalling{FS: disk.OS{}}
+	c.start(4, func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })
+	time.Sleep(time.Second) // until the leader knows of it
+	stuck.slow(pause)
+	r := c.rigs[1]
+	q = &stuckReconfig{cluster: c, r: r, s: r.attach(time.Hour), begin: time.Now(), answer: make(chan outcome, 1), returned: make(chan error, 1)}
+	go func() {
+		cmd := reconfigure(q.s, serverLine(4), "", "", -1)
+		cmd.Waiter = q.answer
+		q.returned <- r.Propose(&cmd)
+	}()
+	time.Sleep(time.Second)
+	return q, func() { // nor does the server stop before
+		stuck.slow(0)
+		time.Sleep(pause)
+	}
+}
+
+// TestReconfigHoldsUpNobodyElse: while a server that joins does not catch up a
+// reconfig waits, and whoever asked for it, for as long as the leader has
+// patience. Everybody else goes on, on the same server too; another reconfig is
 // told at once that one is under way, and the server can be stopped.
 func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stopped=%t", stop), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				c := newCluster(t, 3).onDisk()
-				c.startAll()
-				stuck := &stalling{FS: disk.OS{}}
-				c.start(4, func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })
-				time.Sleep(time.Second) // until the leader knows of it
-				const pause = 2 * time.Minute
-				stuck.slow(pause)
-				defer func() { // nor does it stop before
-					stuck.slow(0)
-					time.Sleep(pause)
-				}()
-				r := c.rigs[1]
-				s, other := r.attach(time.Hour), r.attach(time.Hour)
-				answer, returned := make(chan outcome, 1), make(chan error, 1)
-				begin := time.Now()
-				go func() {
-					cmd := reconfigure(s, serverLine(4), "", "", -1)
-					cmd.Waiter = answer
-					returned <- r.Propose(&cmd)
-				}()
-				time.Sleep(time.Second)
+				q, end := newStuckReconfig(t, 2*time.Minute)
+				defer end()
+				r, other := q.r, q.r.attach(time.Hour)
 				for i := range 10 {
 					asked := time.Now()
 					if o := r.do(create(other, fmt.Sprintf("/beside-%d", i), 0)); o.code != proto.Ok || time.Since(asked) > time.Second {
@@ -475,23 +492,55 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 				}
 				if stop {
 					asked := time.Now()
-					c.stop(1)
+					q.stop(1)
 					if d := time.Since(asked); d > 3*time.Second {
 						t.Errorf("the server took %v to stop", d)
 					}
-					if err := <-returned; err == nil {
+					if err := <-q.returned; err == nil {
 						t.Error("a server that was stopped has proposed the reconfig")
 					}
 					return
 				}
-				o := r.get(answer)
-				if d := time.Since(begin); o.code != proto.ErrNewConfigNoQuorum || d > driveTimeout+time.Second {
+				o := r.get(q.answer)
+				if d := time.Since(q.begin); o.code != proto.ErrNewConfigNoQuorum || d > driveTimeout+time.Second {
 					t.Errorf("%v after %v", o.code, d)
 				}
-				if err := <-returned; err != nil {
+				if err := <-q.returned; err != nil {
 					t.Error(err)
 				}
-				c.awaitIDs("1,2,3 voting 1,2,3 others ")
+				q.awaitIDs("1,2,3 voting 1,2,3 others ")
+			})
+		})
+	}
+}
+
+// TestReconfigOfAClientThatMoved: a reconfig whose client has come back over
+// another connection while it waited is dropped like any write of an earlier
+// connection, and what it has brought about in Raft's configuration is undone.
+func TestReconfigOfAClientThatMoved(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moves=%t", moves), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				q, end := newStuckReconfig(t, 4*time.Second)
+				defer end()
+				if moves {
+					q.rigs[2].reattach(q.s)
+				}
+				o := q.r.get(q.answer)
+				if d := time.Since(q.begin); d < 2*time.Second || d > driveTimeout {
+					t.Errorf("answered after %v: this shows nothing", d)
+				}
+				if !moves {
+					if o.code != proto.Ok {
+						t.Errorf("%+v", o)
+					}
+					q.awaitIDs("1,2,3,4 voting 1,2,3,4 others ")
+					return
+				}
+				if o.code != proto.ErrSessionMoved {
+					t.Errorf("%+v", o)
+				}
+				q.awaitIDs("1,2,3 voting 1,2,3 others ")
 			})
 		})
 	}

@@ -109,6 +109,8 @@ func (e *RefusedError) Error() string {
 	switch {
 	case e.Incoming && e.Theirs.ServerID == "":
 		who = "a server at " + e.Addr
+	case e.To == "" && !e.Incoming: // whichever it is
+		who = fmt.Sprintf("%s stream to the server at %s", e.Kind, e.Addr)
 	case e.Incoming:
 		who = fmt.Sprintf("%s stream from server %s at %s", e.Kind, e.Theirs.ServerID, e.Addr)
 	}
