@@ -2,6 +2,7 @@ package control
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/zkgo/zkgo/server/zktest"
 )
@@ -34,68 +35,77 @@ func getServers(c *call) (any, error) {
 	return map[string]any{"servers": list}, nil
 }
 
-// ensemble is the cluster and the member of it that the path names.
-func (c *call) ensemble() (*zktest.Cluster, *zktest.Server, error) {
-	s, err := c.member(c.r.PathValue("id"))
-	if err == nil && c.cluster == nil {
-		err = onlyClusters()
-	}
-	return c.cluster, s, err
-}
-
 func onlyClusters() error {
 	return &refusal{kind: failed, text: "the test server stands alone: start it with --servers 3"}
 }
 
-func postKill(c *call) (any, error) {
-	cl, s, err := c.ensemble()
-	if err != nil {
-		return nil, err
+// onMember does something to the server that the path names, while nobody else
+// changes the ensemble.
+func onMember(do func(c *call, s *zktest.Server)) func(c *call) (any, error) {
+	return func(c *call) (any, error) {
+		s, err := c.member(c.r.PathValue("id"))
+		if err != nil {
+			return nil, err
+		}
+		c.shape.Lock()
+		defer c.shape.Unlock()
+		do(c, s)
+		return none{}, nil
 	}
-	c.shape.Lock()
-	defer c.shape.Unlock()
-	cl.Kill(s.ID())
-	return none{}, nil
 }
 
-func postStart(c *call) (any, error) {
-	cl, s, err := c.ensemble()
-	if err != nil {
-		return nil, err
-	}
-	c.shape.Lock()
-	defer c.shape.Unlock()
-	cl.Start(s.ID())
-	return none{}, nil
-}
+func kill(_ *call, s *zktest.Server)    { s.Kill() }
+func revive(_ *call, s *zktest.Server)  { s.Start() }
+func pause(_ *call, s *zktest.Server)   { s.Pause() }
+func unpause(_ *call, s *zktest.Server) { s.Resume() }
 
+func readOnly(c *call, s *zktest.Server) { c.keep(onServer("read-only", s), s.ReadOnly()) }
+func writable(c *call, s *zktest.Server) { c.undo(onServer("read-only", s)) }
+
+func fillDisk(c *call, s *zktest.Server)  { c.keep(onServer("disk", s), s.FillDisk()) }
+func failFsync(c *call, s *zktest.Server) { c.keep(onServer("disk", s), s.FailFsync()) }
+func healDisk(c *call, s *zktest.Server)  { c.undo(onServer("disk", s)) }
+
+// postRestart waits without keeping others from changing the ensemble: it may
+// not serve before they do.
 func postRestart(c *call) (any, error) {
-	if _, err := postStart(c); err != nil {
+	if _, err := onMember(revive)(c); err != nil {
 		return nil, err
 	}
-	c.cluster.WaitServing()
-	return none{}, nil
+	return none{}, c.await("all servers serve", defaultWait, func() (bool, error) { return c.allServe(), nil })
 }
 
-func postPause(c *call) (any, error) {
-	cl, s, err := c.ensemble()
-	if err != nil {
+func postSlowLink(c *call) (any, error) {
+	var in struct {
+		Servers []int    `json:"servers"`
+		Delay   duration `json:"delay"`
+	}
+	if err := c.body(&in); err != nil {
 		return nil, err
+	}
+	switch {
+	case c.cluster == nil:
+		return nil, onlyClusters()
+	case len(in.Servers) != 2 || in.Servers[0] == in.Servers[1]:
+		return nil, bad("servers: want two, such as [1, 2]")
+	case in.Delay == 0:
+		return nil, bad(`delay is missing: how long, such as "100ms"`)
+	}
+	for _, id := range in.Servers {
+		if _, err := c.member(strconv.Itoa(id)); err != nil {
+			return nil, err
+		}
 	}
 	c.shape.Lock()
 	defer c.shape.Unlock()
-	cl.Pause(s.ID())
+	c.keep("links", c.cluster.SlowLink(in.Servers[0], in.Servers[1], time.Duration(in.Delay)))
 	return none{}, nil
 }
 
-func postUnpause(c *call) (any, error) {
-	cl, s, err := c.ensemble()
-	if err != nil {
-		return nil, err
-	}
+func postFastLinks(c *call) (any, error) {
 	c.shape.Lock()
 	defer c.shape.Unlock()
-	cl.Resume(s.ID())
+	c.undo("links")
 	return none{}, nil
 }
 
@@ -158,7 +168,7 @@ func postLeader(c *call) (any, error) {
 // allServe reports whether every server that can be part of the ensemble serves.
 func (t *TestServer) allServe() bool {
 	if t.cluster == nil {
-		return t.servers[0].Running()
+		return t.servers[0].Running() && t.servers[0].Server().Node().Status().Serving
 	}
 	return t.cluster.Serving()
 }

@@ -48,6 +48,11 @@ func TestZnodes(t *testing.T) {
 	b.do("POST", "/v1/seed", `{"nodes": {"/a/b": "1", "/a/c": {"base64": "/w=="}}}`)
 	b.want("GET", "/v1/children?path=/a", "", "children", "[b c]")
 	b.want("GET", "/v1/dump", "", "dump", "/\n  a\n    b = \"1\"\n    c = \"\\xff\"\n  app\n    config = \"\\xff\"\n")
+	b.do("POST", "/v1/seed", `{"tree": {"t": {"": "of t", "json": 1}}}`)
+	b.do("POST", "/v1/seed", `{"yaml": "t: {yaml: two}"}`)
+	b.do("POST", "/v1/seed", `{"dump": "/\n  t\n    text = \"three\"\n"}`)
+	b.want("GET", "/v1/children?path=/t", "", "children", "[json text yaml]")
+	b.want("GET", "/v1/node?path=/t/yaml", "", "data", "two")
 	b.do("DELETE", "/v1/node?path=/a", "")
 	b.want("GET", "/v1/exists?path=/a/b", "", "exists", false)
 }
@@ -200,11 +205,20 @@ func TestFaults(t *testing.T) {
 	if !b.logged("planned: getData /a* fails with NoAuth") || !b.logged("getData /anything of session "+sid(c)+" fails with NoAuth") {
 		t.Errorf("the log does not tell of the faults: %q", b.log)
 	}
-	if n := len(list(b.do("GET", "/v1/faults", ""), "faults")); n != 5 {
-		t.Errorf("%d faults are listed, want 5", n)
+	b.do("POST", "/v1/faults", `{"action": "failAll", "op": "getACL", "code": "SystemError"}`)
+	for range 2 {
+		if _, _, err := c.GetACL(ctx, "/"); !errors.Is(err, proto.ErrSystemError) {
+			t.Errorf("getACL: %v", err)
+		}
+	}
+	if n := len(list(b.do("GET", "/v1/faults", ""), "faults")); n != 6 {
+		t.Errorf("%d faults are listed, want 6", n)
 	}
 	b.do("DELETE", "/v1/faults", "")
 	b.want("GET", "/v1/faults", "", "faults", "[]")
+	if _, _, err := c.GetACL(ctx, "/"); err != nil {
+		t.Errorf("a fault that was called off: %v", err)
+	}
 
 	b.do("POST", "/v1/faults", `{"action": "loseReply", "op": "create", "session": "`+sid(c)+`"}`)
 	if _, err := c.Create(ctx, "/job", nil); err == nil {
@@ -259,6 +273,93 @@ func TestRequests(t *testing.T) {
 	b.want("GET", "/v1/requests", "", "count", 0)
 }
 
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	id := b.do("POST", "/v1/recordings", `{"path": "/a", "session": "`+sid(c)+`"}`)["id"].(string)
+	for _, path := range []string{"/a", "/b"} {
+		if _, err := c.Create(t.Context(), path, []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := fmt.Sprint(b.do("GET", "/v1/recordings/"+id, "")["lines"])
+	if !strings.Contains(lines, sid(c)+" > ") || !strings.Contains(lines, sid(c)+" < ") || !strings.Contains(lines, `/a "1"`) || strings.Contains(lines, "/b") {
+		t.Errorf("recorded: %s", lines)
+	}
+	b.do("DELETE", "/v1/recordings/"+id, "")
+}
+
+func TestSlowConnections(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0)
+	c := b.client()
+	exists := func() <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := c.Exists(t.Context(), "/")
+			done <- err
+		}()
+		return done
+	}
+	for slow, fast := range map[string]string{"/v1/sessions/" + sid(c) + "/slow": "/v1/sessions/" + sid(c) + "/fast", "/v1/connections/slow": "/v1/connections/fast"} {
+		b.do("POST", slow, `{"delay": "4s"}`)
+		done := exists()
+		for waiting := true; waiting; { // there and back; the clock may be moved before it is on its way
+			b.do("POST", "/v1/advance", `{"duration": "4s"}`)
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+				waiting = false
+			default:
+			}
+		}
+		b.do("POST", fast, "")
+		if err := <-exists(); err != nil {
+			t.Error(err)
+		}
+		if !b.logged("slow: 4s") || !b.logged("fast again") {
+			t.Errorf("%s: the log does not tell: %q", slow, b.log)
+		}
+	}
+}
+
+// One server alone is killed, paused and read-only, and its disk gets full.
+func TestOneServer(t *testing.T) {
+	t.Parallel()
+	b := start(t, 0, zktest.OnDisk())
+	serving := func() string {
+		one := list(b.do("GET", "/v1/servers", ""), "servers")[0]
+		return fmt.Sprintf("running %v, paused %v, serving %v, readOnly %v", one["running"], one["paused"], one["serving"], one["readOnly"])
+	}
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "1"}`)
+	for _, step := range []struct{ do, state string }{
+		{"pause", "running true, paused true, serving true, readOnly false"},
+		{"resume", "running true, paused false, serving true, readOnly false"},
+		{"readonly", "running true, paused false, serving true, readOnly true"},
+		{"writable", "running true, paused false, serving true, readOnly false"},
+		{"filldisk", "running true, paused false, serving true, readOnly false"},
+		{"healdisk", "running true, paused false, serving true, readOnly false"},
+		{"failfsync", "running true, paused false, serving true, readOnly false"},
+		{"healdisk", "running true, paused false, serving true, readOnly false"},
+		{"kill", "running false, paused false, serving false, readOnly false"},
+		{"restart", "running true, paused false, serving true, readOnly false"},
+	} {
+		b.do("POST", "/v1/servers/1/"+step.do, "")
+		if step.do != "readonly" && step.do != "writable" { // which take a moment
+			if got := serving(); got != step.state {
+				t.Errorf("after %s: %s, want %s", step.do, got, step.state)
+			}
+		}
+	}
+	b.want("GET", "/v1/node?path=/a", "", "data", "1")
+	if !b.logged("the disk is full") || !b.logged("fsync fails") || !b.logged("read-only mode is over") {
+		t.Errorf("the log does not tell: %q", b.log)
+	}
+}
+
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	b := start(t, 3)
@@ -293,6 +394,9 @@ func TestCluster(t *testing.T) {
 	b.do("POST", "/v1/heal", "")
 	b.do("POST", "/v1/wait", `{"serving": true, "timeout": "60s"}`)
 
+	b.do("POST", "/v1/links/slow", `{"servers": [`+lead+`, `+follower+`], "delay": "1ms"}`)
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "2"}`)
+	b.do("POST", "/v1/links/fast", "")
 	b.do("POST", "/v1/servers/"+follower+"/pause", "")
 	if state(follower, "paused") != "true" {
 		t.Error("it is not paused")
@@ -327,6 +431,11 @@ func TestClientsOfACluster(t *testing.T) {
 		b.do("POST", "/v1/sessions/"+sid(c)+"/expire", "")
 	}
 	b.do("POST", "/v1/advance", `{"duration": "1h"}`)
+	id := b.do("POST", "/v1/snapshots", "")["id"].(string)
+	b.do("PUT", "/v1/node", `{"path": "/a", "data": "1"}`)
+	b.do("POST", "/v1/leader", "")
+	b.do("POST", "/v1/snapshots/"+id+"/reset", "")
+	b.want("GET", "/v1/exists?path=/a", "", "exists", false)
 }
 
 // Two test servers cannot have one port, and the second says so.

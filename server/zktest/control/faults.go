@@ -3,7 +3,7 @@ package control
 import (
 	"cmp"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -46,19 +46,23 @@ func (f fault) now() fault {
 	return f
 }
 
+func actions() []string { return []string{"fail", "failAll", "delay", "loseReply", "lose"} }
+
+func (s *spec) fails() bool { return s.Action == "fail" || s.Action == "failAll" }
+
 // check says what is wrong with a fault.
 func (s *spec) check() error {
 	switch {
 	case s.Nth < 0:
 		return bad("nth %d: want 1 for the next request that is meant, 2 for the one behind it …", s.Nth)
-	case s.Action != "fail" && s.Action != "delay" && s.Action != "loseReply" && s.Action != "lose":
-		return bad("action %q is none of fail, delay, loseReply, lose", s.Action)
-	case s.Action == "fail" && s.Code == 0:
+	case !slices.Contains(actions(), s.Action):
+		return bad("action %q is none of %s", s.Action, strings.Join(actions(), ", "))
+	case s.fails() && s.Code == 0:
 		return bad(`code is missing: which error, such as "NoAuth"`)
 	case s.Action == "delay" && s.Delay == 0:
 		return bad(`delay is missing: how long, such as "2s"`)
-	case s.Action != "fail" && s.Code != 0:
-		return bad("code is for the action fail, not %s", s.Action)
+	case !s.fails() && s.Code != 0:
+		return bad("code is for the actions fail and failAll, not %s", s.Action)
 	case s.Action != "delay" && s.Delay != 0:
 		return bad("delay is for the action delay, not %s", s.Action)
 	}
@@ -71,6 +75,8 @@ func (s *spec) plan(on *zktest.Server) *zktest.Fault {
 	switch s.Action {
 	case "fail":
 		return on.FailNext(m, proto.Code(s.Code))
+	case "failAll":
+		return on.FailAll(m, proto.Code(s.Code))
 	case "delay":
 		return on.DelayNext(m, time.Duration(s.Delay))
 	case "loseReply":
@@ -93,8 +99,8 @@ func postFault(c *call) (any, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.planned++
-	f := fault{ID: strconv.Itoa(c.planned), spec: in, Server: on.ID(), order: c.planned, it: in.plan(on)}
+	id := c.next()
+	f := fault{ID: id, spec: in, Server: on.ID(), order: c.last, it: in.plan(on)}
 	c.faults[f.ID] = f
 	return f.now(), nil
 }

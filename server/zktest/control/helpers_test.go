@@ -55,7 +55,7 @@ func unasked() (code int) {
 // pattern is the endpoint that a URL belongs to.
 func pattern(method, path string) string {
 	path, _, _ = strings.Cut(path, "?")
-	return method + " " + regexp.MustCompile(`/(sessions|servers|faults|snapshots)/[^/]+`).ReplaceAllString(path, "/$1/{id}")
+	return method + " " + regexp.MustCompile(`/(sessions|servers|faults|snapshots|recordings)/[^/]+`).ReplaceAllString(path, "/$1/{id}")
 }
 
 // bench is a test server and what the test's log got of it.

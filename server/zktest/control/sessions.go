@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/zkgo/zkgo/server/zktest"
@@ -104,27 +105,82 @@ func postHang(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	resume := s.HangConnection(id)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hung[id] = append(c.hung[id], resume)
+	c.keep("hang "+sessionID(id).String(), s.HangConnection(id))
 	return none{}, nil
 }
 
-func postResume(c *call) (any, error) {
+func postResume(c *call) (any, error) { return c.undoSession("hang ", "hangs") }
+
+// undoSession takes back what was done to a session's connections.
+func (c *call) undoSession(name, state string) (any, error) {
 	id, err := parseSession(c.r.PathValue("id"))
+	if err == nil && !c.undo(name+id.String()) {
+		err = missing("no connection of session %v %s", id, state)
+	}
+	return none{}, err
+}
+
+// slowness is how slow connections are asked to be.
+type slowness struct {
+	Delay duration `json:"delay"`
+	Rate  int      `json:"bytesPerSecond"` // 0: no limit
+}
+
+func (c *call) slowness() (in slowness, err error) {
+	if err = c.body(&in); err != nil {
+		return in, err
+	}
+	if in.Rate < 0 || in.Rate == 0 && in.Delay == 0 {
+		return in, bad(`how slow? delay, such as "100ms", or bytesPerSecond, more than 0`)
+	}
+	return in, nil
+}
+
+func postSlow(c *call) (any, error) {
+	in, err := c.slowness()
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	list := c.hung[int64(id)]
-	delete(c.hung, int64(id))
-	c.mu.Unlock()
-	if len(list) == 0 {
-		return nil, missing("no connection of session %v hangs", id)
+	id, s, err := c.connected()
+	if err != nil {
+		return nil, err
 	}
-	for _, resume := range list {
-		resume()
+	c.keep("slow "+sessionID(id).String(), s.SlowConnection(id, time.Duration(in.Delay), in.Rate))
+	return none{}, nil
+}
+
+func postFast(c *call) (any, error) { return c.undoSession("slow ", "is slow") }
+
+func postSlowAll(c *call) (any, error) {
+	in, err := c.slowness()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.some()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		c.keep(onServer("slow", s), s.SlowConnections(time.Duration(in.Delay), in.Rate))
+	}
+	return none{}, nil
+}
+
+func postFastAll(c *call) (any, error) { return c.undoServers("slow") }
+
+// onServer is the name of a state of a server.
+func onServer(state string, s *zktest.Server) string {
+	return state + " server " + strconv.Itoa(s.ID())
+}
+
+// undoServers takes back a state of some servers, which need not be in it.
+func (c *call) undoServers(state string) (any, error) {
+	list, err := c.some()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		c.undo(onServer(state, s))
 	}
 	return none{}, nil
 }
@@ -148,30 +204,12 @@ func postRefuse(c *call) (any, error) {
 		return nil, err
 	}
 	for _, s := range list {
-		accept := s.RefuseConnections()
-		c.mu.Lock()
-		c.refusing[s.ID()] = accept
-		c.mu.Unlock()
+		c.keep(onServer("refuse", s), s.RefuseConnections())
 	}
 	return none{}, nil
 }
 
-func postAccept(c *call) (any, error) {
-	list, err := c.some()
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range list {
-		c.mu.Lock()
-		accept := c.refusing[s.ID()]
-		delete(c.refusing, s.ID())
-		c.mu.Unlock()
-		if accept != nil {
-			accept()
-		}
-	}
-	return none{}, nil
-}
+func postAccept(c *call) (any, error) { return c.undoServers("refuse") }
 
 func getEphemerals(c *call) (any, error) {
 	s, err := c.one()

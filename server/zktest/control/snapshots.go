@@ -1,9 +1,5 @@
 package control
 
-import (
-	"strconv"
-)
-
 func postSnapshot(c *call) (any, error) {
 	s, err := c.one()
 	if err != nil {
@@ -14,8 +10,7 @@ func postSnapshot(c *call) (any, error) {
 	it := s.Snapshot()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept++
-	id := strconv.Itoa(c.kept)
+	id := c.next()
 	c.snapshots[id] = it
 	return map[string]string{"id": id}, nil
 }
@@ -34,7 +29,6 @@ func postReset(c *call) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.faults) // Reset has called them off
-	clear(c.hung)   // and ended these
 	return none{}, nil
 }
 

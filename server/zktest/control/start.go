@@ -51,13 +51,12 @@ type TestServer struct {
 	turn  sync.Mutex // held by what moves time or begins anew
 	shape sync.Mutex // held by what changes the ensemble
 
-	mu        sync.Mutex
-	faults    map[string]fault
-	planned   int // faults so far
-	hung      map[int64][]func()
-	refusing  map[int]func()
-	snapshots map[string]*zktest.Snapshot
-	kept      int // snapshots so far
+	mu         sync.Mutex
+	last       int // number given to a fault, a snapshot or a recording
+	faults     map[string]fault
+	snapshots  map[string]*zktest.Snapshot
+	recordings map[string][]*zktest.Recording // of the servers
+	undos      map[string][]func()            // see keep
 }
 
 // Start starts the servers and the endpoints, and returns when all of them
@@ -68,7 +67,8 @@ func Start(cfg Config) (*TestServer, error) {
 	}
 	t := &TestServer{
 		bench: &bench{log: cfg.Log}, closing: make(chan struct{}), stopped: make(chan struct{}),
-		faults: make(map[string]fault), hung: make(map[int64][]func()), refusing: make(map[int]func()), snapshots: make(map[string]*zktest.Snapshot),
+		faults: make(map[string]fault), snapshots: make(map[string]*zktest.Snapshot),
+		recordings: make(map[string][]*zktest.Recording), undos: make(map[string][]func()),
 	}
 	err := try(func() { t.run(&cfg) })
 	if err == nil {

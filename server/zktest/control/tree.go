@@ -120,38 +120,75 @@ func deleteNode(c *call) (any, error) {
 	return none{}, nil
 }
 
-// postSeed takes the paths of a tree, with data or with an object of data or
-// base64.
+// postSeed takes znodes in one of four forms.
 func postSeed(c *call) (any, error) {
 	var in struct {
 		Nodes map[string]json.RawMessage `json:"nodes"`
+		Tree  json.RawMessage            `json:"tree"`
+		YAML  string                     `json:"yaml"`
+		Dump  string                     `json:"dump"`
 	}
 	if err := c.body(&in); err != nil {
 		return nil, err
 	}
-	if len(in.Nodes) == 0 {
-		return nil, bad("nodes is missing: an object of paths and data")
+	given := 0
+	for _, is := range []bool{len(in.Nodes) > 0, len(in.Tree) > 0, in.YAML != "", in.Dump != ""} {
+		if is {
+			given++
+		}
 	}
+	if given != 1 {
+		return nil, bad("%d of nodes, tree, yaml and dump are given: want one", given)
+	}
+	if len(in.Nodes) > 0 {
+		nodes, err := nodesOf(in.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		return c.seed(nodes)
+	}
+	s, err := c.one()
+	if err != nil {
+		return nil, err
+	}
+	err = try(func() {
+		switch {
+		case in.YAML != "":
+			s.SeedYAML(in.YAML)
+		case in.Dump != "":
+			s.SeedText(in.Dump)
+		default:
+			s.SeedJSON(string(in.Tree))
+		}
+	})
+	if err != nil { // it is the text that is wrong
+		return nil, bad("%v", err)
+	}
+	return none{}, nil
+}
+
+// nodesOf reads paths with data, or with an object of data or base64.
+func nodesOf(raw map[string]json.RawMessage) (map[string]string, error) {
 	nodes := make(map[string]string)
-	for _, path := range slices.Sorted(maps.Keys(in.Nodes)) {
+	for _, path := range slices.Sorted(maps.Keys(raw)) {
 		if err := checkPath("nodes", path); err != nil {
 			return nil, err
 		}
 		var text string
 		var either content
-		err := json.Unmarshal(in.Nodes[path], &text)
-		if d := json.NewDecoder(bytes.NewReader(in.Nodes[path])); err != nil {
+		err := json.Unmarshal(raw[path], &text)
+		if d := json.NewDecoder(bytes.NewReader(raw[path])); err != nil {
 			d.DisallowUnknownFields()
 			if err = d.Decode(&either); err == nil {
 				text, err = either.read()
 			}
 		}
 		if err != nil {
-			return nil, bad("nodes %s: %s is neither text nor {\"base64\": …}", path, in.Nodes[path])
+			return nil, bad("nodes %s: %s is neither text nor {\"base64\": …}", path, raw[path])
 		}
 		nodes[path] = text
 	}
-	return c.seed(nodes)
+	return nodes, nil
 }
 
 // seed writes znodes.

@@ -97,7 +97,7 @@ func (o *opName) UnmarshalJSON(b []byte) (err error) {
 func clientOps() []proto.Op {
 	return []proto.Op{
 		proto.OpAddWatch, proto.OpAuth, proto.OpCheckWatches, proto.OpCloseSession, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer,
-		proto.OpCreateTTL, proto.OpDelete, proto.OpExists, proto.OpGetACL, proto.OpGetAllChildrenNumber, proto.OpGetChildren, proto.OpGetChildren2,
+		proto.OpCreateSession, proto.OpCreateTTL, proto.OpDelete, proto.OpExists, proto.OpGetACL, proto.OpGetAllChildrenNumber, proto.OpGetChildren, proto.OpGetChildren2,
 		proto.OpGetData, proto.OpGetEphemerals, proto.OpMulti, proto.OpMultiRead, proto.OpPing, proto.OpReconfig, proto.OpRemoveWatches,
 		proto.OpSASL, proto.OpSetACL, proto.OpSetData, proto.OpSetWatches, proto.OpSetWatches2, proto.OpSync, proto.OpWhoAmI,
 	}

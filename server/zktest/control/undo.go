@@ -1,0 +1,30 @@
+package control
+
+import "strconv"
+
+// keep remembers what takes a state back that a call has made, such as a
+// connection that hangs, under a name for that state.
+func (t *TestServer) keep(name string, undo func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.undos[name] = append(t.undos[name], undo)
+}
+
+// undo takes back what was kept under a name, and reports whether there was
+// anything.
+func (t *TestServer) undo(name string) bool {
+	t.mu.Lock()
+	list := t.undos[name]
+	delete(t.undos, name)
+	t.mu.Unlock()
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i]()
+	}
+	return len(list) > 0
+}
+
+// next is a new id; t.mu is held.
+func (t *TestServer) next() string {
+	t.last++
+	return strconv.Itoa(t.last)
+}
