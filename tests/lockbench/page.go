@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zkgo/zkgo/tests/lockbench/load"
@@ -17,10 +18,14 @@ func (r *Report) Tables() string {
 	if r.Small {
 		b.WriteString("**A brief run: it shows that this works and measures nothing.**\n\n")
 	}
+	if r.busy() {
+		b.WriteString("**Other work shared the machine: these figures stand in for ones from a quiet machine.**\n\n")
+	}
 	for _, name := range sortedKeys(r.Skipped) {
 		fmt.Fprintf(&b, "Left out: %s (%s).\n\n", name, strings.Join(strings.Fields(r.Skipped[name]), " "))
 	}
 	r.competition(&b)
+	r.beside(&b)
 	r.crowdTable(&b)
 	return b.String()
 }
@@ -36,6 +41,47 @@ func (r *Report) competition(b *strings.Builder) {
 			ms(median(row.Shared, waitMax)), ms(median(row.Worked, handOff50)), ms(median(row.Worked, handOff99)))
 	}
 	b.WriteString("\n")
+}
+
+// busy reports whether others used the processors when the run began.
+func (r *Report) busy() bool {
+	load, err := strconv.ParseFloat(r.LoadBefore, 64)
+	return err == nil && load > float64(r.CPUs)/2
+}
+
+// What is aimed at, with the same client at ZooKeeper.
+const (
+	ownAim     = 2   // times as many own locks, at least
+	handOffAim = 0.5 // of the time of a hand-off, at most
+)
+
+// beside is the table of zkgo's mutex and ZooKeeper's.
+func (r *Report) beside(b *strings.Builder) {
+	head := "`lock.Mutex`, zkgo ÷ ZooKeeper:\n\n| servers | own locks/s | aim | one lock/s | hand-off p50 | aim |\n|--:|--:|---|--:|--:|---|\n"
+	for _, n := range []string{"1", "3"} {
+		ours, theirs := r.find("zkgo-"+n+"/mutex"), r.find("zookeeper-"+n+"/mutex")
+		if ours == nil || theirs == nil {
+			continue
+		}
+		ratio := func(turns func(*Row) []load.Result, f func(load.Result) float64) float64 {
+			return median(turns(ours), f) / max(median(turns(theirs), f), 1e-9)
+		}
+		own := ratio(func(row *Row) []load.Result { return row.Own }, perSecond)
+		shared := ratio(func(row *Row) []load.Result { return row.Shared }, perSecond)
+		handOff := ratio(func(row *Row) []load.Result { return row.Worked }, handOff50)
+		fmt.Fprintf(b, "%s| %s | %.2f | ≥ %d: %s | %.2f | %.2f | ≤ %.1f: %s |\n", head, n, own, ownAim, met(own >= ownAim), shared, handOff, handOffAim, met(handOff <= handOffAim))
+		head = ""
+	}
+	if head == "" {
+		b.WriteString("\n")
+	}
+}
+
+func met(yes bool) string {
+	if yes {
+		return "met"
+	}
+	return "**missed**"
 }
 
 func handOff50(l load.Result) float64 { return l.HandOff50 }

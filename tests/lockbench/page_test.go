@@ -65,6 +65,24 @@ func TestWriteIntoNeedsItsMarkers(t *testing.T) {
 	}
 }
 
+func TestBesideZooKeeper(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	if strings.Contains(r.Tables(), "÷") || strings.Contains(r.Tables(), "Other work") {
+		t.Errorf("a comparison with nothing:\n%s", r.Tables())
+	}
+	theirs := *r.Rows[0]
+	theirs.Service, theirs.Own, theirs.Worked = "zookeeper-3", nil, []load.Result{{HandOff50: 2000}}
+	theirs.Own = []load.Result{{Acquisitions: 1000, Seconds: 1}}
+	r.Rows = append(r.Rows, &theirs)
+	r.LoadBefore, r.CPUs = "3.10", 2
+	for _, want := range []string{"| 3 | 4.10 | ≥ 2: met | 1.00 | 0.62 | ≤ 0.5: **missed** |\n\n", "**Other work shared the machine"} {
+		if !strings.Contains(r.Tables(), want) {
+			t.Errorf("%q is not there:\n%s", want, r.Tables())
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	r := sample()

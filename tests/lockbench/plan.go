@@ -21,7 +21,7 @@ func (c contender) key() string { return c.service + "/" + c.kind }
 // compiler needs longer.
 const (
 	warm     = 300 * time.Millisecond
-	warmJava = 1500 * time.Millisecond
+	warmJava = 1200 * time.Millisecond
 )
 
 // contenders are all, in the order of the table.
