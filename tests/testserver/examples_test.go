@@ -57,6 +57,24 @@ func TestThePageShowsWhatIsRun(t *testing.T) {
 	}
 }
 
+// TestTheReadmeShowsWhatIsRun: its examples are parts of these files.
+func TestTheReadmeShowsWhatIsRun(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)<!-- of tests/testserver/(\\S+) -->\n```\\w+\n(.*?)```\n").FindAllStringSubmatch(string(page), -1)
+	if len(shown) != 2 {
+		t.Errorf("the page shows parts of %d files, want 2", len(shown))
+	}
+	for _, m := range shown {
+		if file, err := os.ReadFile(filepath.FromSlash(m[1])); err != nil || !strings.Contains(string(file), m[2]) {
+			t.Errorf("%s does not have what the page shows: %v", m[1], err)
+		}
+	}
+}
+
 // TestPytest runs the example with Kazoo.
 func TestPytest(t *testing.T) {
 	t.Parallel()
