@@ -102,3 +102,11 @@ func (w *worker) ask(words ...string) string {
 	}
 	return line
 }
+
+// expect fails the test if the answer is another one.
+func (w *worker) expect(want string, words ...string) {
+	w.t.Helper()
+	if got := w.ask(words...); got != want {
+		w.t.Errorf("%q is answered by %q, not %q", words, got, want)
+	}
+}

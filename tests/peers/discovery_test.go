@@ -1,0 +1,58 @@
+package peers
+
+import (
+	"testing"
+
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/discovery"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// load is the payload, as the Java class has it.
+type load struct {
+	Class  string `json:"@class"`
+	Zone   string `json:"zone"`
+	Weight int    `json:"weight"`
+}
+
+// TestDiscovery has services in Java found by Go, and the other way round.
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	zs := zktest.Run(t)
+	java := javaPeer(ctx, t, zs)
+	d := discovery.New[load](recipes.On(zs.Client(t)), "/services")
+
+	java.expect("ok", "register", "web", "j", "10.0.0.7", "8080", "eu", "3", "DYNAMIC")
+	web := d.Watch("web")
+	defer web.Close()
+	inst, err := discovery.NewProvider(web, discovery.RoundRobin[load]()).Get(ctx)
+	must(t, err)
+	if inst.ID != "j" || inst.Address != "10.0.0.7" || *inst.Port != 8080 || *inst.Payload != (load{"Peer$Load", "eu", 3}) || inst.BuildURI(nil) != "http://10.0.0.7:8080/v1" {
+		t.Errorf("Go finds %+v with %+v", inst, inst.Payload)
+	}
+	if text, err := inst.MarshalJSON(); err != nil || string(text) != zs.Get("/services/web/j") {
+		t.Errorf("Go would write\n%s, Java has written\n%s", text, zs.Get("/services/web/j"))
+	}
+
+	inst.ID, inst.Address, inst.Payload.Zone = "g", "10.0.0.8", "us"
+	reg, err := d.Register(inst)
+	must(t, err)
+	must(t, reg.Wait(ctx))
+	const ofJava, ofGo = "j,http://10.0.0.7:8080/v1,eu,3,DYNAMIC,true", "g,http://10.0.0.8:8080/v1,us,3,DYNAMIC,"
+	java.expect(ofGo+"true "+ofJava, "find", "web")
+	inst.Disabled = true
+	must(t, reg.Update(inst))
+	must(t, reg.Wait(ctx))
+	java.expect(ofGo+"false "+ofJava, "find", "web")
+
+	java.expect("ok", "unregister", "j")
+	for list, err := range web.Changes(ctx) {
+		must(t, err)
+		if len(list) == 1 && list[0].ID == "g" {
+			break
+		}
+	}
+	reg.Close()
+	java.expect("none", "find", "web")
+}
