@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
@@ -137,13 +139,23 @@ func ExampleServer_Wait() {
 	defer t.end()
 
 	zs := zktest.Run(t)
-	go zs.Set("/ready", "yes")
+	conn := connect(t, zs)
+	done := make(chan error)
+	go func() { // what is tested
+		_, err := conn.Create("/ready", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		done <- err
+		conn.Close()
+		done <- nil
+	}()
 	zs.WaitExists("/ready")
-	go zs.Delete("/ready")
+	fmt.Println(<-done)
 	zs.WaitGone("/ready")
+	<-done
 	zs.Wait("no more znodes than there were", func() bool { return zs.Dump() == "/\n" })
 	fmt.Print(zs.Dump())
-	// Output: /
+	// Output:
+	// <nil>
+	// /
 }
 
 func ExampleServer_RequestCounts() {
