@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,4 +250,108 @@ func TestCacheAtEveryStep(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lagging is a connection to servers of which the one that a later session begins
+// with shows, until it is asked to sync, what was there when old was kept.
+type lagging struct {
+	recipes.Conn
+	mu    sync.Mutex
+	first int64
+	data  []byte
+	stat  client.Stat
+	done  bool // synced
+}
+
+func (l *lagging) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := l.Conn.Session(ctx)
+	return laggingSession{s, l}, err
+}
+
+type laggingSession struct {
+	recipes.Session
+	l *lagging
+}
+
+func (s laggingSession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
+	data, stat, w, err := s.Session.GetW(ctx, path)
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	switch {
+	case err != nil:
+	case s.l.first == 0:
+		s.l.first, s.l.data, s.l.stat = s.ID(), data, stat
+	case s.l.first != s.ID() && !s.l.done:
+		return s.l.data, s.l.stat, w, nil
+	}
+	return data, stat, w, err
+}
+
+func (s laggingSession) Sync(ctx context.Context, path string) error {
+	err := s.Session.Sync(ctx, path)
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	s.l.done = s.l.done || err == nil && s.l.first != 0 && s.ID() != s.l.first
+	return err
+}
+
+// What the cache shows does not go back in time, though the server of a new session
+// is behind.
+func TestServerThatIsBehind(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		zs.Set("/r", "1")
+		cl := zs.Client(t)
+		c := cache.NewNode(&lagging{Conn: recipes.On(cl)}, "/r")
+		defer c.Close()
+		rig.Must(t, c.Wait(ctx))
+		zs.Set("/r", "2")
+		synctest.Wait()
+		same(t, "cache", held(c), map[string]string{"/r": "2"})
+		zs.ExpireSession(cl.Session().ID)
+		time.Sleep(time.Minute)
+		rig.Must(t, c.Wait(ctx))
+		same(t, "cache", held(c), map[string]string{"/r": "2"})
+	})
+}
+
+// Without a session the cache shows what it knew, and says that this is old.
+func TestIncompleteWithoutASession(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		zs.Set("/r", "1")
+		cl := zs.Client(t)
+		c := cache.NewNode(recipes.On(cl), "/r")
+		defer c.Close()
+		rig.Must(t, c.Wait(ctx))
+		accept := zs.RefuseConnections()
+		zs.ExpireSession(cl.Session().ID)
+		time.Sleep(5 * time.Minute)
+		if c.Complete() {
+			t.Error("complete")
+		}
+		same(t, "cache", held(c), map[string]string{"/r": "1"})
+		accept()
+		rig.Must(t, c.Wait(ctx))
+	})
+}
+
+// A znode that may not be read any more, which no watch tells, is not shown as it was
+// when all is read again.
+func TestUnreadableGoes(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		zs.Seed(map[string]string{"/r": "", "/r/a": "a"})
+		admin := zs.Client(t)
+		cl := zs.Client(t)
+		c := cache.NewTree(recipes.On(cl), "/r")
+		defer c.Close()
+		rig.Must(t, c.Wait(ctx))
+		_, err := admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion)
+		rig.Must(t, err)
+		zs.ExpireSession(cl.Session().ID)
+		time.Sleep(time.Minute)
+		rig.Must(t, c.Wait(ctx))
+		same(t, "cache", held(c), map[string]string{"/r": ""})
+	})
 }

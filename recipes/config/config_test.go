@@ -10,7 +10,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/recipes/config"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/rig"
@@ -107,6 +109,26 @@ func TestConfigAtEveryStep(t *testing.T) {
 		c.Close()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)
+		}
+	})
+}
+
+// What was not looked at yet is not missing; after Close it is told that nobody looks
+// any more, and the last value remains.
+func TestErrBeforeAndAfter(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		zs.Set("/config", `{"Limit":3}`)
+		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/config"}, time.Second)
+		c := config.Watch(recipes.On(zs.Client(t)), "/config", config.JSON[settings])
+		synctest.Wait()
+		if _, loaded := c.Get(); loaded || c.Err() != nil {
+			t.Errorf("before: %v", c.Err())
+		}
+		_, err := c.Wait(rig.Within(t))
+		rig.Must(t, err)
+		c.Close()
+		if s, loaded := c.Get(); s.Limit != 3 || !loaded || !errors.Is(c.Err(), cache.ErrCacheClosed) {
+			t.Errorf("after: %v, %v", s, c.Err())
 		}
 	})
 }

@@ -102,14 +102,21 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
+		zs.Set("/l", "")
 		ctx, interrupt := context.WithCancel(rig.Within(t))
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpCreate, Path: "/l/*"})
+		accept := zs.RefuseConnections() // nobody can look for the znode before the interrupt
 		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
 		lost.Wait()
+		synctest.Wait()
 		interrupt()
 		if o := <-got; !errors.Is(o.err, context.Canceled) {
 			t.Fatalf("interrupted: %v", o.err)
 		}
+		if left := rig.Children(zs, "/l"); len(left) != 1 {
+			t.Fatalf("nothing was left to be removed: %v", left)
+		}
+		accept()
 		short, cancel := context.WithTimeout(rig.Within(t), 5*time.Second) // much less than the session's time
 		defer cancel()
 		l := get(t)(lock.NewMutex(other, "/l").Acquire(short))

@@ -72,6 +72,9 @@ func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(
 	began := time.Now()
 	for failed := 1; ; failed++ {
 		got, err := attempt()
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w (%w)", err, cause) // whatever came of it in the last request
+		}
 		if err == nil || !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
 			return got, err
 		}

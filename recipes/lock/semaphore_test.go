@@ -77,7 +77,8 @@ func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		one := get(t)(lock.NewSemaphore(conn, "/s", 3).Acquire(ctx))
+		two, err := lock.NewSemaphore(conn, "/s", 3).AcquireN(ctx, 2)
+		rig.Must(t, err)
 		done := make(chan error)
 		all := func() {
 			conn, _ := on(t, zs)
@@ -92,8 +93,10 @@ func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 		synctest.Wait()
 		zs.Delete("/s/locks/" + rig.Children(zs, "/s/locks")[0])
 		go all()
-		time.Sleep(time.Minute)
-		rig.Must(t, one.Release(ctx))
+		for _, l := range two { // one place after the other
+			time.Sleep(time.Minute)
+			rig.Must(t, l.Release(ctx))
+		}
 		rig.Must(t, <-done)
 		rig.Must(t, <-done)
 		rig.NoWatches(t, zs)

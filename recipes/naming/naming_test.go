@@ -135,10 +135,12 @@ func TestFreeWithoutAnAnswer(t *testing.T) {
 		first, second := naming.New(recipes.On(zs.Client(t)), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
 		rig.Must(t, first.Reserve(ctx, "x", []byte("a")))
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpMulti, Path: "/names/reserved/x"})
+		accept := zs.RefuseConnections()
 		freed := make(chan error)
 		go func() { freed <- first.Free(ctx, "x", []byte("a")) }()
 		lost.Wait()
 		rig.Must(t, second.Reserve(ctx, "x", []byte("b")))
+		accept()
 		rig.Must(t, <-freed)
 	})
 }
