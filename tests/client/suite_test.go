@@ -28,6 +28,7 @@ func TestSuite(t *testing.T) {
 			"lease":         lease,
 			"resume":        resume,
 			"auth":          auth,
+			"gozk":          gozkLocks,
 		} {
 			t.Run(name, func(t *testing.T) { test(t, addr) })
 		}

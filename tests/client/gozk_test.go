@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/gozk"
+	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// silent is a logger of go-zookeeper's.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// connectGozk opens a *zk.Conn over a wire, as recipes see it.
+func connectGozk(t testing.TB, timeout time.Duration, addrs ...string) (recipes.Conn, *wire) {
+	t.Helper()
+	w := new(wire)
+	d := gozk.NewDialer(func(network, addr string, within time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		return w.dial(ctx, network, addr)
+	})
+	c, events, err := zk.Connect(addrs, timeout, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(d.Dial))
+	must(t, err)
+	t.Cleanup(c.Close)
+	return gozk.On(c, events, d), w
+}
+
+// say writes into a lock's znode, until a server answers: it may be done twice.
+func say(ctx context.Context, lease *lock.Lease) error {
+	for {
+		err := lease.SetData(ctx, []byte("still mine"))
+		if !recipes.Again(ctx, err) && !errors.Is(err, client.ErrUnknownOutcome) {
+			return err
+		}
+	}
+}
+
+// gozkLocks has go-zookeeper and our own client take one lock in turn, while
+// connections break and sessions end.
+func gozkLocks(t *testing.T, addr string) {
+	ctx := bounded(t)
+	host, root, _ := strings.Cut(addr, "/")
+	path := "/" + root
+	if root != "" {
+		path += "/"
+	}
+	path += "gozk"
+	ours, _ := connect(t, host)
+	mine := lock.NewMutex(recipes.On(ours), path)
+
+	steady, cuts := connectGozk(t, timeout, host)
+	theirs := lock.NewMutex(steady, path)
+	lease, err := theirs.Acquire(ctx)
+	must(t, err)
+	if _, err := mine.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
+		t.Errorf("both have it: %v", err)
+	}
+	cuts.cut()
+	// The session goes on, and so does the lock; a request is done on the next connection.
+	must(t, say(ctx, lease))
+	if err := lease.Err(); err != nil {
+		t.Errorf("lost by a broken connection: %v", err)
+	}
+	must(t, lease.Release(ctx))
+	before := lease.Token()
+	next, err := mine.Acquire(ctx)
+	must(t, err)
+	if next.Token() <= before {
+		t.Errorf("token %d after %d", next.Token(), before)
+	}
+	must(t, next.Release(ctx))
+
+	gozkExpiry(ctx, t, host, path, mine)
+}
+
+// gozkExpiry cuts a holder off until his session has ended: he knows before another
+// has the lock, and can take it again later.
+func gozkExpiry(ctx context.Context, t *testing.T, host, path string, mine *lock.Mutex) {
+	t.Helper()
+	conn, line := connectGozk(t, short, host)
+	theirs := lock.NewMutex(conn, path)
+	lease, err := theirs.Acquire(ctx)
+	must(t, err)
+	first, err := conn.Session(ctx)
+	must(t, err)
+	line.refuse(true)
+	line.deafen()
+	line.cut()
+	next, err := mine.Acquire(ctx)
+	must(t, err)
+	if err := lease.Err(); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("another has the lock, and its lease says %v", err)
+	}
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+	line.refuse(false)
+	select {
+	case <-lease.Done():
+	case <-ctx.Done():
+		t.Fatal("Done is not closed")
+	}
+	if err := lease.Release(ctx); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("release: %v", err)
+	}
+	must(t, next.Release(ctx))
+	lease, err = theirs.Acquire(ctx)
+	must(t, err)
+	if second, err := conn.Session(ctx); err != nil || second.ID() == first.ID() {
+		t.Errorf("the session has not ended: %v", err)
+	}
+	must(t, lease.Release(ctx))
+}
+
+// TestGozkInAnEnsemble keeps a lock through the death of the leader.
+func TestGozkInAnEnsemble(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	cl := zktest.RunCluster(t, 3)
+	conn, _ := connectGozk(t, timeout, cl.Addrs()...)
+	lease, err := lock.NewMutex(conn, "/gozk").Acquire(ctx)
+	must(t, err)
+	other, _ := connect(t, strings.Join(cl.Addrs(), ","))
+	got := make(chan error, 1)
+	go func() {
+		next, err := lock.NewMutex(recipes.On(other), "/gozk").Acquire(ctx)
+		if err == nil && next.Token() <= lease.Token() {
+			err = errors.New("the token does not grow")
+		}
+		if err == nil {
+			err = next.Release(ctx)
+		}
+		got <- err
+	}()
+	dead := cl.Leader().ID()
+	cl.Kill(dead)
+	cl.Leader() // another
+	must(t, say(ctx, lease))
+	if err := lease.Err(); err != nil {
+		t.Errorf("lost by the leader's death: %v", err)
+	}
+	must(t, lease.Release(ctx))
+	must(t, <-got)
+	cl.Restart(dead)
+}
