@@ -140,17 +140,15 @@ func ExampleServer_Wait() {
 
 	zs := zktest.Run(t)
 	conn := connect(t, zs)
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { // what is tested
 		_, err := conn.Create("/ready", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		done <- err
-		conn.Close()
-		done <- nil
 	}()
 	zs.WaitExists("/ready")
 	fmt.Println(<-done)
+	zs.Delete("/ready") // and all below it
 	zs.WaitGone("/ready")
-	<-done
 	zs.Wait("no more znodes than there were", func() bool { return zs.Dump() == "/\n" })
 	fmt.Print(zs.Dump())
 	// Output:
