@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -15,7 +16,8 @@ type proc struct {
 	done chan struct{}
 }
 
-// launch starts a command that writes to the file at log, behind what is there.
+// launch starts a command that writes to the file at log, behind what is there. It
+// is killed when this process dies, however that happens.
 func launch(log, bin string, args ...string) (*proc, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -24,13 +26,23 @@ func launch(log, bin string, args ...string) (*proc, error) {
 	defer out.Close() // the child has its own
 	p := &proc{cmd: exec.Command(bin, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	if err := p.cmd.Start(); err != nil {
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		// The kernel means the thread when it says parent: it may not end before
+		// the child does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // exit tells
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	go func() {
-		_ = p.cmd.Wait() // exit tells
-		close(p.done)
-	}()
 	return p, nil
 }
 

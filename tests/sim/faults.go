@@ -131,6 +131,7 @@ var faults = []fault{
 		return true
 	}},
 	{"duplicates", (*nemesis).duplicate},
+	{"late snapshot", (*nemesis).lateSnapshot},
 	{"kill -9", func(n *nemesis) bool { return n.end(n.running(), false) }},
 	{"power cut: one", func(n *nemesis) bool { return n.end(n.running(), true) }},
 	{"power cut: all", func(n *nemesis) bool {

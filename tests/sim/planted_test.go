@@ -33,6 +33,10 @@ var bugs = []bug{ //nolint:gochecknoglobals // a table
 		right: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {",
 		wrong: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {\n\tif PLANTED {\n\t\tfor k := range map[int32]bool{0: true, 1: true} {\n\t\t\tversion += k\n\t\t\tbreak\n\t\t}\n\t}\n",
 		seeds: 2, says: "differs from the leader's after entry"},
+	{name: "a snapshot is installed however late it comes", file: "raftfsm/peer/relay.go",
+		right:  "if snapshot && !unfiltered && t.outdated(req) {",
+		wrong:  "if snapshot && !unfiltered && !PLANTED && t.outdated(req) {",
+		faults: "late snapshot", seeds: 4, says: "which is applied already"},
 }
 
 // plantedVariable names the bug that is to show.
@@ -60,7 +64,8 @@ func TestPlantedBugs(t *testing.T) {
 			for seed := 1; seed <= b.seeds; seed++ {
 				said, failed := search(t, binary, b, seed)
 				if failed && strings.Contains(said, b.says) {
-					t.Logf("found with seed %d", seed)
+					first, _, _ := strings.Cut(said, "\n")
+					t.Logf("found with seed %d: %s", seed, strings.TrimSpace(first))
 					return
 				}
 				if failed {
