@@ -46,7 +46,7 @@ func users() []user {
 			},
 			passes: 2,
 		},
-		{ // one line of the client's harness, which reads no srvr of ZooKeeper 3.6 and newer
+		{ // one line of the client's harness, which cannot read what srvr says since it has an ISO date
 			module: "github.com/dubbogo/gost", version: "v1.11.16", pkg: "./database/kv/zk", flags: []string{"-mod=mod"},
 			setup: func(t *testing.T, dir string) []string {
 				client := download(t, "github.com/dubbogo/go-zookeeper", "v1.0.3")
