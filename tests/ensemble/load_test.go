@@ -29,14 +29,18 @@ type client struct {
 // sessionTimeout is longer than anything that a test does to the ensemble.
 const sessionTimeout = 40 * time.Second
 
-// connect starts a client that knows the given servers.
+// enough writes show something.
+const enough = 20
+
+// connect starts a client that knows the given servers, and waits until it has
+// written enough.
 func (c *cluster) connect(name string, ids ...int) *client {
 	c.t.Helper()
 	w := &client{name: name, done: make(chan struct{}), stop: make(chan struct{})}
 	w.knows(c, ids...)
 	go w.run()
 	c.t.Cleanup(func() { w.halt() })
-	w.more(c, 5)
+	w.more(c, enough)
 	return w
 }
 
@@ -201,7 +205,7 @@ func (c *cluster) verify(clients []*client, ids ...int) {
 			}
 		}
 	}
-	if total < 20 {
+	if total < enough {
 		c.t.Errorf("only %d writes were acknowledged: this shows nothing", total)
 	}
 	c.t.Logf("%d acknowledged writes", total)

@@ -154,9 +154,13 @@ func TestTLSNewCertificates(t *testing.T) {
 	// New files are enough to let it in: it needs no restart either.
 	put(t, c.nodes[3].key(), fresh.issue(c.nodes[3].host))
 	c.await(3)
-	put(t, c.nodes[1].trust(), []byte("damaged")) // is logged, and stops nothing
-	c.survives(clients...)
+	put(t, c.nodes[1].trust(), []byte("damaged")) // is logged, and the last good one stays
+	if cert := c.nodes[1].shown(); cert == nil || cert.Issuer.CommonName != "new CA" {
+		t.Errorf("server 1 shows %v", cert)
+	}
 	c.says(1, "certificates not reloaded")
+	put(t, c.nodes[1].trust(), fresh.pem())
+	c.survives(clients...)
 }
 
 // TestChangeToTLS takes an ensemble from plaintext to TLS in the steps of
