@@ -223,6 +223,21 @@ func TestTLSRefusals(t *testing.T) {
 	}
 }
 
+// TestRefusalNamesWhoIsKnown: also where it is not known yet who that is.
+func TestRefusalNamesWhoIsKnown(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]*RefusedError{
+		"raft stream to server 2 at s2:1: ":     {Kind: Raft, Addr: "s2:1", To: "2", Code: NeedTLS},
+		"probe stream to the server at s2:1: ":  {Kind: Probe, Addr: "s2:1", Code: NeedTLS},
+		"raft stream from server 2 at s2:1: it": {Kind: Raft, Addr: "s2:1", Incoming: true, Theirs: Identity{ServerID: "2"}, Code: NeedTLS},
+		"a server at s2:1: it":                  {Kind: Raft, Addr: "s2:1", Incoming: true, Code: NeedTLS},
+	} {
+		if got := e.Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestTLSIsEncrypted looks at what goes over the wire.
 func TestTLSIsEncrypted(t *testing.T) {
 	t.Parallel()

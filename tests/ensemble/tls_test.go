@@ -190,7 +190,7 @@ func TestChangeToTLS(t *testing.T) {
 		for id := 1; id <= 3; id++ {
 			// Whoever calls says which server it has called; the test's own look at
 			// the port is refused as that of "a server at".
-			if refused(c.output(id), " to server ") {
+			if refused(c.output(id), " stream to ") {
 				t.Errorf("%v: server %d was refused by another:\n%s", step, id, c.output(id))
 			}
 		}
@@ -221,10 +221,10 @@ func TestTLSRefused(t *testing.T) {
 		says     string   // server 3, when it called
 		they     []string // whoever it called
 	}{
-		"plaintext":                 {says: "demands TLS", they: []string{"from server 3 at 127.0.0.1:", "does not speak TLS"}},
+		"plaintext":                 {says: "demands TLS", they: []string{"from server 3", "does not speak TLS"}},
 		"another authority":         {good, other.issue("127.0.0.3"), "does not accept our certificate", []string{"at 127.0.0.1:", `by \"CN=another CA\"`}},
-		"another server's name":     {good, ours.issue("127.0.0.2"), "does not accept our certificate", []string{"from server 3 at 127.0.0.1:", "it is another server's, the one at 127.0.0.2"}},
-		"the name of no server":     {good, ours.issue("127.0.0.77"), "does not accept our certificate", []string{"from server 3 at 127.0.0.1:", "it names neither a host of server 3, which is known at 127.0.0.3"}},
+		"another server's name":     {good, ours.issue("127.0.0.2"), "does not accept our certificate", []string{"from server 3", "it is another server's, the one at 127.0.0.2"}},
+		"the name of no server":     {good, ours.issue("127.0.0.77"), "does not accept our certificate", []string{"from server 3", "it names neither a host of server 3", "which is known at 127.0.0.3"}},
 		"a certificate that is old": {good, ours.issue("127.0.0.3", expired), "does not accept our certificate", []string{"at 127.0.0.1:", "has expired"}},
 	} {
 		c.stop(3)
