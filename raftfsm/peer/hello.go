@@ -107,8 +107,6 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	who := fmt.Sprintf("%s stream to server %s at %s", e.Kind, e.To, e.Addr)
 	switch {
-	case !e.Incoming && e.To == "": // whoever answers there was wanted
-		who = fmt.Sprintf("%s stream to the server at %s", e.Kind, e.Addr)
 	case e.Incoming && e.Theirs.ServerID == "":
 		who = "a server at " + e.Addr
 	case e.To == "" && !e.Incoming: // whichever it is
