@@ -199,10 +199,10 @@ func (r *run) promised() ([]fault, error) {
 // final reads everything through every server.
 func (r *run) final(load workload.Config) error {
 	r.trace.Printf("reading everything through every server")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for _, m := range r.c.Members {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		s, err := workload.Dump(ctx, load, m.ID)
+		cancel()
 		if err != nil {
 			return err
 		}
