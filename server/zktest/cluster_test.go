@@ -223,3 +223,21 @@ func TestFaultsOnAMember(t *testing.T) {
 		}
 	})
 }
+
+// Servers that start together found their ensemble without waiting for anything:
+// in fake time only what is waited for takes time.
+func TestClusterIsFoundedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				zktest.RunCluster(t, n)
+				if d := time.Since(begun); d > 150*time.Millisecond {
+					t.Errorf("waited for %v", d)
+				}
+			})
+		})
+	}
+}
