@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/rig"
@@ -189,6 +190,52 @@ func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
 		watch.Wait()
 		rig.Must(t, l.Release(ctx))
 		rig.Must(t, next(t, got).Release(ctx))
+		rig.NoWatches(t, zs)
+	})
+}
+
+// hasty is a connection on which something happens as soon as a watch is set.
+type hasty struct {
+	recipes.Conn
+	then func(path string)
+}
+
+func (h hasty) Session(ctx context.Context) (recipes.Session, error) {
+	s, err := h.Conn.Session(ctx)
+	return hastySession{s, h.then}, err
+}
+
+type hastySession struct {
+	recipes.Session
+	then func(path string)
+}
+
+func (s hastySession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
+	data, stat, w, err := s.Session.GetW(ctx, path)
+	s.then(path)
+	return data, stat, w, err
+}
+
+// CURATOR-527, as it was reported: the predecessor goes after it is watched and before
+// the waiter waits.
+func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		released := false
+		m := lock.NewMutex(hasty{conn, func(path string) {
+			if path == l.Path() {
+				released = true
+				rig.Must(t, l.Release(ctx))
+				time.Sleep(time.Second) // the event comes
+			}
+		}}, "/l")
+		rig.Must(t, get(t)(m.Acquire(ctx)).Release(ctx))
+		if !released {
+			t.Error("void: the predecessor was not watched")
+		}
 		rig.NoWatches(t, zs)
 	})
 }

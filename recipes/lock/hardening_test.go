@@ -381,3 +381,30 @@ func TestRevokeOfWhoWaits(t *testing.T) {
 		rig.Must(t, c.Release(ctx))
 	})
 }
+
+// Where the server has containers nothing of a lock that nobody uses remains, whose
+// directories it has created itself.
+func TestIdleDirectoriesVanish(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		conn, _ := on(t, zs)
+		for _, acquire := range []func(context.Context) (*lock.Lease, error){
+			lock.NewMutex(conn, "/locks/mutex").Acquire,
+			lock.NewRWMutex(conn, "/locks/rw").Read,
+			lock.NewSemaphore(conn, "/locks/semaphore", 2).Acquire,
+			lock.NewLeaseLock(conn, "/locks/lease").Acquire,
+			lock.NewSimple(conn, "/locks/simple/one").Acquire,
+		} {
+			l := get(t)(acquire(ctx))
+			time.Sleep(5 * time.Minute)
+			if l.Err() != nil {
+				t.Errorf("%s: %v", l.Path(), l.Err())
+			}
+			rig.Must(t, l.Release(ctx))
+		}
+		time.Sleep(30 * time.Minute)
+		if zs.Exists("/locks") {
+			t.Errorf("left:\n%s", zs.Dump())
+		}
+	})
+}
