@@ -23,7 +23,7 @@ func New(conn recipes.Conn, path string) *Barrier { return &Barrier{conn, path} 
 // Close closes the gate, if it is open. It stays closed when its client is gone.
 // A connection that breaks is waited for.
 func (b *Barrier) Close(ctx context.Context) error {
-	err := inSession(ctx, b.conn, func(s recipes.Session) error {
+	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, b.path, nil, recipes.Persistent, nil)
 		switch {
 		case errors.Is(err, client.ErrNodeExists):
@@ -41,7 +41,7 @@ func (b *Barrier) Close(ctx context.Context) error {
 // Open opens the gate, if it is closed: everybody who waits goes on. A connection
 // that breaks is waited for.
 func (b *Barrier) Open(ctx context.Context) error {
-	err := inSession(ctx, b.conn, func(s recipes.Session) error {
+	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		err := s.Delete(ctx, b.path, client.AnyVersion)
 		if errors.Is(err, client.ErrNoNode) {
 			return nil
@@ -54,7 +54,7 @@ func (b *Barrier) Open(ctx context.Context) error {
 // Wait waits until the gate is open, or ctx ends. Neither a lost connection nor a
 // session that ends is an error.
 func (b *Barrier) Wait(ctx context.Context) error {
-	err := inSession(ctx, b.conn, func(s recipes.Session) error {
+	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		for {
 			// Reading leaves no watch on a znode that is not there.
 			_, _, w, err := s.GetW(ctx, b.path)
@@ -77,24 +77,6 @@ func (b *Barrier) failure(what string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("barrier %s: %s: %w", b.path, what, err)
-}
-
-// inSession does what may be done twice until it succeeds: in another session
-// when one has ended, again when a connection broke.
-func inSession(ctx context.Context, conn recipes.Conn, do func(s recipes.Session) error) error {
-	for {
-		s, err := conn.Session(ctx)
-		if err != nil {
-			return err
-		}
-		err = do(s)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if !recipes.Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
-			return err
-		}
-	}
 }
 
 // patience is how long what has to be cleaned up waits for a server.

@@ -126,7 +126,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if d.session == nil {
 		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)
 	}
-	err := inSession(ctx, d.conn, func(s recipes.Session) error { return d.leave(ctx, s) })
+	err := recipes.InSession(ctx, d.conn, func(s recipes.Session) error { return d.leave(ctx, s) })
 	if err != nil {
 		d.withdraw()
 		return fmt.Errorf("barrier %s: leave: %w", d.path, err)

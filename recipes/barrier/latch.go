@@ -30,7 +30,7 @@ func NewCountDownLatch(conn recipes.Conn, path string, count int) *CountDownLatc
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	// One name for all tries: a second one finds the first.
 	path := recipes.Join(l.path, "count-"+rand.Text())
-	err := inSession(ctx, l.conn, func(s recipes.Session) error {
+	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, path, nil, recipes.Persistent, nil)
 		switch {
 		case errors.Is(err, client.ErrNodeExists):
@@ -47,7 +47,7 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 
 // Wait waits until the latch is open, or ctx ends.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
-	err := inSession(ctx, l.conn, func(s recipes.Session) error {
+	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
 		for {
 			n, w, err := l.watch(ctx, s)
 			if err != nil {
@@ -68,7 +68,7 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 // Left returns how many counts are missing.
 func (l *CountDownLatch) Left(ctx context.Context) (int, error) {
 	left := 0
-	err := inSession(ctx, l.conn, func(s recipes.Session) error {
+	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
 		names, _, err := s.Children(ctx, l.path)
 		if errors.Is(err, client.ErrNoNode) {
 			err = nil

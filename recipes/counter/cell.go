@@ -27,22 +27,15 @@ type content struct {
 func (c cell) failure(err error) error { return fmt.Errorf("value %s: %w", c.path, err) }
 
 // read returns what every write that was answered before has left.
-func (c cell) read(ctx context.Context) (content, error) {
-	for {
-		s, err := c.conn.Session(ctx)
-		if err != nil {
-			return content{}, err
+func (c cell) read(ctx context.Context) (now content, err error) {
+	err = recipes.InSession(ctx, c.conn, func(s recipes.Session) error {
+		if err := s.Sync(ctx, c.path); err != nil {
+			return err
 		}
-		if err = s.Sync(ctx, c.path); err == nil {
-			var now content
-			if now, err = c.look(ctx, s); err == nil {
-				return now, nil
-			}
-		}
-		if !errors.Is(err, client.ErrSessionExpired) {
-			return content{}, err
-		}
-	}
+		now, err = c.look(ctx, s)
+		return err
+	})
+	return now, err
 }
 
 // look reads without sync.

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +44,7 @@ type Registration[P any] struct {
 // name, or cannot be written in JSON.
 func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
 	if inst.ID == "" {
-		inst.ID = newID()
+		inst.ID = recipes.NewUUID()
 	}
 	if inst.RegistrationTimeUTC == 0 {
 		inst.RegistrationTimeUTC = time.Now().UnixMilli()
@@ -65,14 +64,6 @@ func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
 		opts = append(opts, node.WithMode(recipes.Persistent))
 	}
 	return &Registration[P]{inst: inst, node: node.Keep(d.conn, d.path(inst.Name, inst.ID), data, opts...)}, nil
-}
-
-// newID returns a random UUID.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // Instance returns what is registered, with id and time.
@@ -108,20 +99,10 @@ func (d *Discovery[P]) path(parts ...string) string {
 
 // read does reads in a session, and in the next one if that ends.
 func (d *Discovery[P]) read(ctx context.Context, do func(s recipes.Session) error) error {
-	for {
-		s, err := d.conn.Session(ctx)
-		if err != nil {
-			return fmt.Errorf("discovery %s: %w", d.base, err)
-		}
-		err = do(s)
-		if errors.Is(err, client.ErrSessionExpired) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("discovery %s: %w", d.base, err)
-		}
-		return nil
+	if err := recipes.InSession(ctx, d.conn, do); err != nil {
+		return fmt.Errorf("discovery %s: %w", d.base, err)
 	}
+	return nil
 }
 
 // Names returns the names of all services that have, or had, an instance, sorted.

@@ -2,12 +2,12 @@ package lock
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // kind tells the znodes in one directory apart.
@@ -32,23 +32,14 @@ type layout struct {
 
 // Curator's protected znodes are "_c_<uuid>-lock-0000000000".
 var curatorLayout = layout{
-	mark:  func() string { return "_c_" + uuid() + "-" },
+	mark:  func() string { return "_c_" + recipes.NewUUID() + "-" },
 	mutex: "lock-", write: "__WRIT__", read: "__READ__", leases: "lease-",
 }
 
 // Kazoo's are "<32 hexadecimal digits>__lock__0000000000".
 var kazooLayout = layout{
-	mark:  func() string { return strings.ReplaceAll(uuid(), "-", "") },
+	mark:  func() string { return strings.ReplaceAll(recipes.NewUUID(), "-", "") },
 	mutex: "__lock__", write: "__lock__", read: "__rlock__", leases: "__lock__",
-}
-
-// uuid returns a random UUID of version 4.
-func uuid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b[:])
-	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
 
 // infixes are the names of the kinds that stand in one line.

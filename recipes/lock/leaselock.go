@@ -267,7 +267,7 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 // one transaction, so nobody can be holder who was not first. Without error and
 // without a grant somebody else was faster, or it is not known.
 func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*grant, error) {
-	mark := uuid() + "-"
+	mark := recipes.NewUUID() + "-"
 	name := mark + strconv.FormatInt((l.lease+time.Millisecond-1).Milliseconds(), 10) + holderInfix
 	sent := time.Now()
 	err := s.Multi(ctx,

@@ -3,8 +3,6 @@ package node
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"iter"
 	"maps"
 	"strings"
@@ -94,9 +92,5 @@ func ShallowPartyID(id string) (identifier string, ok bool) {
 	return identifier, ok
 }
 
-// random returns 32 random hexadecimal digits.
-func random() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
+// random returns 32 random hexadecimal digits, as Kazoo makes them.
+func random() string { return strings.ReplaceAll(recipes.NewUUID(), "-", "") }
