@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,6 +232,71 @@ func TestStopsBesideASilentServer(t *testing.T) {
 		// Handing over the lead may take as long as an election.
 		if d := time.Since(begun); d > 3*electionTimeout {
 			t.Errorf("stopping took %v", d)
+		}
+	})
+}
+
+// TestStopsBesideAFrozenServer: a leader that stops while another server has just
+// frozen hands over to the one that has the newest entries, at once.
+func TestStopsBesideAFrozenServer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		old, r := c.leader()
+		if old != 3 {
+			t.Fatalf("server %d leads", old)
+		}
+		const frozen, next = 2, 1 // the frozen one has the higher id, which counts among equals
+		s := r.attach(time.Minute)
+		c.settled()
+		c.net.Partition([]string{hostOf(frozen)}, []string{hostOf(old), hostOf(next)})
+		r.do(create(s, "/a", 0))
+		begin := time.Now()
+		done := make(chan error, 1)
+		go func() { done <- r.Close() }()
+		delete(c.rigs, old)
+		n := c.rigs[next]
+		n.recorder.wait(t, "another leader", func() bool { st := n.Status(); return st.Role == Leader && st.Serving })
+		if d := time.Since(begin); d > 50*time.Millisecond {
+			t.Errorf("nobody led for %v", d)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		c.net.Rejoin([]string{hostOf(frozen)}, []string{hostOf(old), hostOf(next)})
+		if o := c.sure(n, ptr(n.attach(time.Minute)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.settled()
+	})
+}
+
+// TestMemberAlone: a member whose file names it alone does not start, and the
+// leader that it would have deposed leads on.
+func TestMemberAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		lead, l := c.leader()
+		term := l.raftNow().CurrentTerm()
+		id, _ := c.follower()
+		cfg := c.rigs[id].cfg
+		c.stop(id)
+		cfg.Members, cfg.Handler = []Member{memberAt(id)}, newRecorder()
+		n, err := Start(cfg)
+		if err == nil {
+			select {
+			case err = <-n.Err():
+			case <-time.After(patience):
+			}
+			n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "but the configuration names this server alone") {
+			t.Errorf("it starts: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if now, r := c.leader(); now != lead || r.raftNow().CurrentTerm() != term {
+			t.Errorf("server %d leads in term %d, it was server %d in term %d", now, r.raftNow().CurrentTerm(), lead, term)
 		}
 	})
 }
