@@ -121,7 +121,8 @@ func others(names []string) []string {
 }
 
 // Leave waits until all members that have entered have left, or are gone. If ctx
-// ends before, the others need not wait for this one.
+// ends before, the others need not wait for this one. A lost connection is waited out;
+// if the session ends this one has left for the others, and still waits for them.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if d.session == nil {
 		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)

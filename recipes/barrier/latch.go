@@ -45,7 +45,8 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	return l.failure(err)
 }
 
-// Wait waits until the latch is open, or ctx ends.
+// Wait waits until the latch is open, or ctx ends. Neither a lost connection nor a
+// session that ends is an error.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
 		for {
@@ -65,7 +66,8 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 	return l.failure(err)
 }
 
-// Left returns how many counts are missing.
+// Left returns how many counts are missing, as the server knows that it asks. A lost
+// connection is waited out.
 func (l *CountDownLatch) Left(ctx context.Context) (int, error) {
 	left := 0
 	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {

@@ -40,6 +40,9 @@ func JSON[T any](data []byte) (v T, err error) {
 }
 
 // Config follows one znode until Close. All methods are safe for concurrent use.
+//
+// Without a connection, and after the end of a session until another has begun, it
+// keeps what was seen last, and catches up then.
 type Config[T any] struct {
 	path   string
 	c      *cache.Cache

@@ -35,7 +35,9 @@ func NewCached(number *Long, block int64) (*Cached, error) {
 var errBusy = errors.New("no block of numbers: others were faster")
 
 // Next returns the next number: one more than the last of this block, as adding 1
-// to the Long would return as Post.
+// to the Long would return as Post. A lost connection or a session that ends is waited
+// out; a block of which it is not known whether it was taken is left out. It is an
+// error if others were faster as often as the Long's WithRetry allows.
 func (c *Cached) Next(ctx context.Context) (int64, error) {
 	select {
 	case <-c.turn:

@@ -14,6 +14,9 @@ import (
 // Group is a directory whose children are the members of a group. Each member
 // keeps one, named after its id. The layout is that of Curator's GroupMember. All
 // methods are safe for concurrent use.
+//
+// Without a connection Members are those known last; a member whose session has ended
+// is none until it has joined again, which its Node does by itself.
 type Group struct {
 	conn recipes.Conn
 	dir  string

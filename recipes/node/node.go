@@ -32,6 +32,10 @@ func WithTakeover() Option { return func(n *Node) { n.takeover = true } }
 
 // Node is a znode that is kept in existence until Close. All methods are safe for
 // concurrent use.
+//
+// A lost connection leaves the znode where it is, as long as the session lasts. When
+// that has ended, an ephemeral znode is created again in the next one. Nothing tells a
+// Node in time that its session ends: what excludes others is a lock, of package lock.
 type Node struct {
 	conn     recipes.Conn
 	path     string

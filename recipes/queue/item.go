@@ -17,7 +17,11 @@ import (
 var ErrLost = errors.New("item lost")
 
 // Item is an item that was taken. One of Ack, Return and Requeue has to be called in
-// the end.
+// the end, by one goroutine; the other methods are safe for concurrent use.
+//
+// It is its consumer's as long as the session lasts that it was taken in: a lost
+// connection that comes back in time changes nothing, the end of the session gives
+// the item to others, and Done is closed before.
 type Item struct {
 	// Values are what was put, one or more. They are nil if Data are in no form of a
 	// queue's: nothing else keeps such an item from being taken again and again but

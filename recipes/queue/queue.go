@@ -26,10 +26,7 @@ func WithMaxItems(n int) Option { return func(l *line) { l.limit = n } }
 // WithACL sets the ACL of items and claims.
 func WithACL(acl ...client.ACL) Option { return func(l *line) { l.acl = acl } }
 
-// line is what all queues have in common. All methods are safe for concurrent use.
-//
-// A lost connection or a session that ends is waited out, but for what the
-// methods say. Refusals of the server are errors, for instance [client.ErrNoAuth].
+// line is what all queues have in common.
 type line struct {
 	conn   recipes.Conn
 	path   string
@@ -47,7 +44,12 @@ func newLine(conn recipes.Conn, path string, o order, opts []Option) line {
 	return l
 }
 
-// Queue is first in, first out: Curator's DistributedQueue.
+// Queue is first in, first out: Curator's DistributedQueue. All methods are safe for
+// concurrent use.
+//
+// A lost connection or a session that ends is waited out, but for what the methods
+// say: see Put, and [Item] for what was taken. Refusals of the server are errors, for
+// instance [client.ErrNoAuth].
 type Queue struct{ line }
 
 // New returns the queue at path.
@@ -61,6 +63,7 @@ func New(conn recipes.Conn, path string, opts ...Option) *Queue {
 func (q *Queue) Put(ctx context.Context, values ...[]byte) error { return q.put(ctx, "", values) }
 
 // Priority is Curator's DistributedPriorityQueue: the lowest number first.
+// As for concurrent use and failures it is as [Queue].
 type Priority struct{ line }
 
 // NewPriority returns the queue at path.
@@ -75,6 +78,7 @@ func (q *Priority) Put(ctx context.Context, priority int32, values ...[]byte) er
 
 // Delay is Curator's DistributedDelayQueue: items are there from their time on, by
 // the consumers' clocks, the earliest first.
+// As for concurrent use and failures it is as [Queue].
 type Delay struct{ line }
 
 // NewDelay returns the queue at path.
@@ -89,6 +93,7 @@ func (q *Delay) Put(ctx context.Context, until time.Time, values ...[]byte) erro
 
 // ID is Curator's DistributedIdQueue: first in, first out, and items can be removed
 // by their ids, which need not be unique.
+// As for concurrent use and failures it is as [Queue].
 type ID struct{ line }
 
 // NewID returns the queue at path.

@@ -17,8 +17,9 @@ const simplePrefix = "qn-"
 
 // Simple is a queue of bare data whose items are removed when they are taken: who
 // fails while he works on one has lost it. It is Curator's SimpleDistributedQueue,
-// and that of ZooKeeper's own recipes. All methods are safe for concurrent use.
-type Simple struct{ line }
+// and that of ZooKeeper's own recipes. All methods are safe for concurrent use. A lost
+// connection or a session that ends is waited out, but for what the methods say.
+type Simple struct{ l line }
 
 // NewSimple returns the queue at path. Of the options it knows WithACL and
 // WithMaxItems.
@@ -28,7 +29,7 @@ func NewSimple(conn recipes.Conn, path string, opts ...Option) *Simple {
 
 // Offer adds an item, as Put of [Queue] does.
 func (q *Simple) Offer(ctx context.Context, data []byte) error {
-	return q.add(ctx, simplePrefix, data)
+	return q.l.add(ctx, simplePrefix, data)
 }
 
 // Peek returns the first item and leaves it there: [ErrEmpty] if there is none.
@@ -39,6 +40,9 @@ func (q *Simple) Peek(ctx context.Context) ([]byte, error) { return q.head(ctx, 
 // that matches [client.ErrUnknownOutcome].
 func (q *Simple) Poll(ctx context.Context) ([]byte, error) { return q.head(ctx, true, false) }
 
+// Len returns the number of items.
+func (q *Simple) Len(ctx context.Context) (int, error) { return q.l.Len(ctx) }
+
 // Take is Poll that waits for an item.
 func (q *Simple) Take(ctx context.Context) ([]byte, error) { return q.head(ctx, true, true) }
 
@@ -48,23 +52,23 @@ func (q *Simple) head(ctx context.Context, remove, wait bool) ([]byte, error) {
 		switch {
 		case ok || err != nil && !errors.Is(err, client.ErrSessionExpired):
 			if err != nil {
-				err = q.failure(err)
+				err = q.l.failure(err)
 			}
 			return data, err
 		case err == nil && !wait:
-			return nil, q.failure(ErrEmpty)
+			return nil, q.l.failure(ErrEmpty)
 		}
 	}
 }
 
 // attempt reports false if there was no item.
 func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, ok bool, err error) {
-	s, err := q.conn.Session(ctx)
+	s, err := q.l.conn.Session(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	var r rest
-	names, err := q.list(ctx, s, q.path, &r)
+	names, err := q.l.list(ctx, s, q.l.path, &r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -73,7 +77,7 @@ func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, o
 		if !strings.HasPrefix(name, simplePrefix) {
 			continue
 		}
-		data, ok, err = q.get(ctx, s, recipes.Join(q.path, name), remove)
+		data, ok, err = q.get(ctx, s, recipes.Join(q.l.path, name), remove)
 		if ok || err != nil {
 			recipes.Drop(ctx, r.watches...)
 			return data, ok, err
