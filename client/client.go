@@ -10,6 +10,12 @@ import (
 // Client is a connection to an ensemble, or a view of one: Namespace, InSession
 // and others return views, which share connection, session and Close. All
 // methods are safe for concurrent use. The zero Client is of no use.
+//
+// Where a method does not say otherwise: without a connection it waits for one until
+// ctx ends; a connection that breaks under it is [ErrConnectionLoss], for a write
+// [ErrUnknownOutcome] too, unless the [RetryPolicy] has it repeated; the end of the
+// session is [ErrSessionExpired], and what the server refuses an [*Error] with its
+// code. See the package's documentation.
 type Client struct {
 	core    *core
 	prefix  string // chroot and namespace

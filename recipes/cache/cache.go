@@ -41,6 +41,10 @@ type entry struct {
 // Cache is a copy of znodes that is kept up to date until Close. All methods are
 // safe for concurrent use, and none waits for a server but Wait, WaitFor, Changes
 // and Close.
+//
+// Without a connection it keeps what was read last. In a new session everything is
+// read anew; readers of Changes see what has come, changed and gone meanwhile, and
+// then Completed.
 type Cache struct {
 	conn   recipes.Conn
 	root   string

@@ -21,7 +21,9 @@ var (
 	ErrBadInstance = errors.New("instance cannot be registered")
 )
 
-// Discovery is a register of services. All methods are safe for concurrent use.
+// Discovery is a register of services. All methods are safe for concurrent use. What
+// asks a server waits out a lost connection and a session that ends, until ctx ends;
+// refusals are errors, for instance [client.ErrNoAuth].
 type Discovery[P any] struct {
 	conn recipes.Conn
 	base string
@@ -32,7 +34,10 @@ func New[P any](conn recipes.Conn, base string) *Discovery[P] {
 	return &Discovery[P]{conn: conn, base: base}
 }
 
-// Registration is an instance that is registered until Close.
+// Registration is an instance that is registered until Close. All methods are safe for
+// concurrent use. A lost connection changes nothing as long as the session lasts; when
+// that has ended a Dynamic instance is gone for the others until it is registered again
+// in the next session, which happens by itself.
 type Registration[P any] struct {
 	inst Instance[P]
 	node *node.Node

@@ -10,7 +10,8 @@ import (
 )
 
 // Service follows the instances of one service until Close. All methods are safe
-// for concurrent use.
+// for concurrent use. Without a connection, and until a new session has caught up, it
+// keeps the instances known last.
 type Service[P any] struct {
 	dir string
 	c   *cache.Cache

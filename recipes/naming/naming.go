@@ -39,7 +39,8 @@ var (
 
 // IDs gives out numbers that are unique among all who use the same path: 1, 2, 3 and
 // so on, with gaps where a program has ended or an answer was lost. They grow for
-// each program, not in the order of time among several. Safe for concurrent use.
+// each program, not in the order of time among several. Safe for concurrent use. A
+// lost connection or a session that ends is waited out.
 type IDs struct {
 	conn  recipes.Conn
 	path  string
@@ -58,7 +59,8 @@ func NewIDs(conn recipes.Conn, path string, block int64) *IDs {
 	return i
 }
 
-// Next returns another number. It asks the server when the block is used up.
+// Next returns another number. It asks the server when the block is used up: without
+// a connection it waits then, until ctx ends. [ErrExhausted] if there is none.
 func (i *IDs) Next(ctx context.Context) (int64, error) {
 	select {
 	case <-i.turn:
@@ -124,7 +126,8 @@ func passing(ctx context.Context, err error) error {
 }
 
 // Names are names in a directory, of which each has one owner. Safe for concurrent
-// use.
+// use. A lost connection or a session that ends is waited out, until ctx ends; only a
+// name that was claimed is lost with its session: see [lock.Lease].
 type Names struct {
 	conn recipes.Conn
 	dir  string
