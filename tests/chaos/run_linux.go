@@ -132,12 +132,13 @@ func (r *run) run() (err error) {
 	}
 	r.report.Took = time.Since(began)
 	cancel()
-	err = errors.Join(err, <-ended)
+	if err = errors.Join(err, <-ended); err == nil {
+		err = r.final(load)
+	}
 	if err != nil {
 		r.c.Explain()
-		return err
 	}
-	return r.final(load)
+	return err
 }
 
 // load is what the clients do.
