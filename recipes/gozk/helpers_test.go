@@ -84,6 +84,16 @@ func overGozk(e *steps.Env) (recipes.Conn, int64) {
 	return p, p.session(e.T)
 }
 
+// reconnects skips a test under the race detector in which a *zk.Conn with watches
+// connects again: go-zookeeper 1.0.4 reads the last zxid then while it may already
+// be noting the next (conn.go, sendSetWatches and recvLoop).
+func reconnects(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("go-zookeeper/zk 1.0.4 has a race of its own when it connects again")
+	}
+}
+
 // network can be made to stand still.
 type network struct {
 	dial zk.Dialer

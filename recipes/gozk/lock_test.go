@@ -109,6 +109,7 @@ func TestSemaphore(t *testing.T) {
 }
 
 func TestExpiryEndsALock(t *testing.T) {
+	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
 		p := open(t, zs)
@@ -132,6 +133,7 @@ func TestExpiryEndsALock(t *testing.T) {
 
 // A waiter whose session expires queues again, in the next one.
 func TestExpiryOfAWaiter(t *testing.T) {
+	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
 		holder := get(t)(lock.NewMutex(open(t, zs), "/l").Acquire(ctx))
@@ -150,6 +152,7 @@ func TestExpiryOfAWaiter(t *testing.T) {
 }
 
 func TestDisconnect(t *testing.T) {
+	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
 		for _, policy := range []recipes.LossPolicy{recipes.LostBeforeExpiry, recipes.LostOnDisconnect, recipes.LostOnExpiry} {
@@ -171,6 +174,7 @@ func TestDisconnect(t *testing.T) {
 
 // What is held must be told to be lost before the server lets another have it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
+	reconnects(t)
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		p := open(t, zs)
@@ -192,6 +196,7 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 }
 
 func TestLocksAtEveryStep(t *testing.T) {
+	reconnects(t)
 	t.Parallel()
 	for name, acquire := range map[string]func(recipes.Conn) func(context.Context) (*lock.Lease, error){
 		"mutex": func(c recipes.Conn) func(context.Context) (*lock.Lease, error) { return lock.NewMutex(c, "/l").Acquire },

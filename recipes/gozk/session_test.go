@@ -102,6 +102,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestUnknownOutcomes(t *testing.T) {
+	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
 		p := open(t, zs)
@@ -139,6 +140,7 @@ func TestUnknownOutcomes(t *testing.T) {
 // Requests that could not be written go out in the session that follows. What they
 // create there must not stay.
 func TestNothingIsDoneInTheNextSession(t *testing.T) {
+	reconnects(t)
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		p := open(t, zs)

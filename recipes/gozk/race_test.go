@@ -1,0 +1,5 @@
+//go:build race
+
+package gozk_test
+
+const raceDetector = true
