@@ -90,14 +90,14 @@ func (m *Member) Start() error {
 	return nil
 }
 
-// open opens the port when the process listens, and closes it when it ends.
+// open opens the ports when the process listens at all of them, and closes them
+// when it ends. One that was opened before would be taken down by the first who is
+// refused behind it, for good.
 func (m *Member) open(p *proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !p.ended() {
-		conn, err := net.DialTimeout("tcp", addr(m.listens(), m.c.ports.quorum), askTimeout)
-		if err == nil {
-			_ = conn.Close()
+		if listening(addr(m.listens(), m.c.ports.quorum)) && listening(addr(m.listens(), m.c.ports.client)) {
 			m.mu.Lock()
 			if m.proc == p {
 				if err := m.c.Net.Up(serverName(m.ID)); err != nil {
@@ -115,6 +115,15 @@ func (m *Member) open(p *proc) {
 		m.c.Net.Down(serverName(m.ID))
 	}
 	m.mu.Unlock()
+}
+
+func listening(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, askTimeout)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 func (m *Member) process() *proc {
