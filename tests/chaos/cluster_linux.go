@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha1" //nolint:gosec // what ZooKeeper's digest scheme is made of
 	"encoding/base64"
@@ -235,6 +236,16 @@ func (c *Cluster) Elections() int {
 // Await waits until f is true of what the servers say of themselves.
 func (c *Cluster) Await(what string, within time.Duration, f func([]Status) bool) error {
 	return c.await(what, within, f, nil)
+}
+
+// logged says whether any server has ever logged a text.
+func (c *Cluster) logged(text string) bool {
+	for _, m := range c.Members {
+		if b, err := os.ReadFile(m.Log()); err == nil && bytes.Contains(b, []byte(text)) {
+			return true
+		}
+	}
+	return false
 }
 
 // await is Await that ends early when giveUp, if there is one, returns an error.

@@ -128,6 +128,11 @@ func (s *scene) rejoin(m *Member) error {
 	if after == before || !strings.HasPrefix(after, fmt.Sprintf("%d.", m.ID)) {
 		return fmt.Errorf("server %d was %s and is %s on another disk", m.ID, before, after)
 	}
+	// Until then another disk must not be lost: a majority of the votes would be gone.
+	vote := fmt.Sprintf("give server %s a vote", after)
+	if err := s.c.Await(vote, patience, func([]Status) bool { return s.c.logged(vote) }); err != nil {
+		return err
+	}
 	s.logf("server %d was %s and is %s", m.ID, before, after)
 	return nil
 }
