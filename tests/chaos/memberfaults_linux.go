@@ -130,7 +130,7 @@ func (s *scene) rejoin(m *Member) error {
 	}
 	// Until then another disk must not be lost: a majority of the votes would be gone.
 	vote := fmt.Sprintf("give server %s a vote", after)
-	if err := s.c.Await(vote, patience, func([]Status) bool { return s.c.logged(vote) }); err != nil {
+	if err := s.Await(vote, patience, func([]Status) bool { return s.logged(vote) }); err != nil {
 		return err
 	}
 	s.logf("server %d was %s and is %s", m.ID, before, after)

@@ -59,16 +59,30 @@ func newCluster(t *testing.T, n int, settings ...string) *cluster {
 }
 
 func (c *cluster) newNode(id int) *node {
-	ports, err := oracle.FreePorts(3)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	ports := c.freePorts()
 	n := &node{id: id, dir: filepath.Join(c.dir, fmt.Sprint(id)), host: "127.0.0.1", quorum: ports[0], election: ports[1], client: ports[2]}
 	if err := os.MkdirAll(filepath.Join(n.dir, "data"), 0o700); err != nil {
 		c.t.Fatal(err)
 	}
 	n.setMyID(c.t, id)
 	return n
+}
+
+// freePorts returns three ports that no other server of the cluster has.
+func (c *cluster) freePorts() []int {
+	for {
+		ports, err := oracle.FreePorts(3)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		taken := false
+		for _, n := range c.nodes {
+			taken = taken || slices.ContainsFunc([]int{n.quorum, n.election, n.client}, func(p int) bool { return slices.Contains(ports, p) })
+		}
+		if !taken {
+			return ports
+		}
+	}
 }
 
 func (n *node) setMyID(t *testing.T, id int) {
