@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"testing"
 	"testing/synctest"
 	"time"
 
@@ -33,3 +34,43 @@ func free(e *steps.Env, path string) {
 		e.Errorf("watches are left: %v", w)
 	}
 }
+
+// Locks that are made of others leave none of them behind, and the simple lock not
+// its znode.
+func TestCompoundsAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(e *steps.Env) (lock.Held, error){
+		"multi": func(e *steps.Env) (lock.Held, error) {
+			m := lock.NewMulti(lock.NewMutex(e.Conn, "/a"), lock.NewRWMutex(e.Conn, "/b").Writer(), lock.NewMutex(e.Conn, "/c"))
+			return held(m.Acquire(e.Ctx))
+		},
+		"quorum": func(e *steps.Env) (lock.Held, error) {
+			q := lock.NewQuorum(5*time.Second, time.Second, lock.NewMutex(e.Conn, "/a"), lock.NewMutex(e.Conn, "/b"), lock.NewMutex(e.Conn, "/c"))
+			return held(q.Acquire(e.Ctx))
+		},
+		"simple": func(e *steps.Env) (lock.Held, error) { return held(lock.NewSimple(e.Conn, "/s").Acquire(e.Ctx)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps.Each(t, nil, func(e *steps.Env) {
+				h, err := take(e)
+				switch {
+				case err == nil:
+					_ = h.Release(e.Ctx)
+				case !e.Canceled():
+					e.Errorf("acquire: %v", err)
+				}
+				for _, path := range []string{"/a", "/b", "/c"} {
+					free(e, path)
+				}
+				time.Sleep(5 * time.Second) // for what is done in the background
+				if e.Server.Exists("/s") {
+					e.Error("the simple lock is left behind")
+				}
+			})
+		})
+	}
+}
+
+// held makes the one interface of what an Acquire returns.
+func held[H lock.Held](h H, err error) (lock.Held, error) { return h, err }
