@@ -84,6 +84,7 @@ func TestLateWinner(t *testing.T) {
 		if err := lead.raftNow().LeadershipTransferToServer(id, raft.ServerAddress(addr)).Error(); err != nil {
 			t.Fatal(err)
 		}
+		c.eventually("the election", func() bool { return winner.raftNow().State() == raft.Leader })
 		c.kill(old)
 		ch := winner.send(Command{Kind: KindSync})
 		for until := time.Now().Add(3 * short); time.Now().Before(until); time.Sleep(tick) {

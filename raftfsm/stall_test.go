@@ -184,6 +184,38 @@ func TestHandingOverHasALimit(t *testing.T) {
 	})
 }
 
+// TestClosedWhileTheDiskHangs closes a follower in the middle of a write that
+// takes longer than Close waits. When the disk goes on, so does Raft, on stores
+// that are closed, with entries that are committed by now: that must not take
+// the program down.
+func TestClosedWhileTheDiskHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c, disks := stallingCluster(t, 3)
+		id, f := c.follower()
+		_, lead := c.leader()
+		s := lead.attach(time.Hour)
+		for _, d := range disks {
+			d.slow(time.Millisecond)
+		}
+		var release func()
+		for i := range 40 {
+			if i == 20 {
+				release = disks[id].stall()
+			}
+			lead.send(create(s, fmt.Sprintf("/while-it-hangs-%d", i), 0))
+			time.Sleep(time.Millisecond)
+		}
+		if err := f.Close(); err == nil {
+			t.Error("Close says that everything went well")
+		}
+		release()
+		time.Sleep(time.Second)
+		delete(c.rigs, id)
+		c.start(id).awaitServed()
+		c.settled()
+	})
+}
+
 // TestSlowDisksSettle has every disk take six seconds to write to the log, more
 // than a leader may, though a vote takes no time: after a few elections a leader is left alone for longer.
 func TestSlowDisksSettle(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrClosed is returned by every call on a closed store.
+// ErrClosed is returned by every call on a closed store, but for those that end
+// the goroutine: GetLog and Set.
 var ErrClosed = errors.New("log store is closed")
 
 // engine is the library under a Store: a log and one small record. Calls that

@@ -89,16 +89,16 @@ func (h *health) leave(err error) error {
 	return err
 }
 
-// orEnd returns nil or ErrClosed, and never returns for a latched error: Raft
-// panics when the call it guards fails, which would take the embedding program
-// down. The goroutine waits for Close like every other, and ends there.
+// orEnd returns nil or not at all: Raft panics when the call it guards fails, which
+// would take the embedding program down. The goroutine waits for Close like every
+// other, and ends there. So does one that comes after Close: a Raft whose disk
+// hung for too long was given up, and goes on when the disk does.
 func (h *health) orEnd(err error) error {
-	if err == nil || err == ErrClosed {
-		return err
+	if err != nil {
+		<-h.closed
+		runtime.Goexit()
 	}
-	<-h.closed
-	runtime.Goexit()
-	return err
+	return nil
 }
 
 // fail latches the first error.

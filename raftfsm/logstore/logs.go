@@ -67,8 +67,8 @@ func (s *logs) holds(index uint64) bool {
 	return s.first != 0 && s.first <= index && index <= s.last
 }
 
-// GetLog reads and verifies an entry. It does not return when that
-// fails: Raft panics when it cannot read an entry it means to apply.
+// GetLog reads and verifies an entry. It ends the goroutine when that fails or
+// the store is closed: Raft panics when it cannot read an entry it means to apply.
 func (s *logs) GetLog(index uint64, log *raft.Log) error {
 	if err := s.health.enter(); err != nil {
 		return s.health.orEnd(err)

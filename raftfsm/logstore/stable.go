@@ -30,7 +30,8 @@ type stable struct {
 
 var _ raft.StableStore = (*stable)(nil)
 
-// Set saves a value durably. It does not return after an I/O error.
+// Set saves a value durably. It ends the goroutine after an I/O error and on a
+// closed store, see GetLog.
 func (s *stable) Set(key, val []byte) error {
 	if err := s.health.enter(); err != nil {
 		return s.health.orEnd(err)

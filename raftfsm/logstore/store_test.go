@@ -316,3 +316,23 @@ func TestStatsAndObserver(t *testing.T) {
 		t.Fatalf("count %d, observed %d, total %v, longest %v", count, seen, total, longest)
 	}
 }
+
+// TestRaftAfterClose: what Raft panics about when it fails does not come back to
+// a Raft that was given up and is still running.
+func TestRaftAfterClose(t *testing.T) {
+	for name, call := range map[string]func(*Store) error{
+		"GetLog": func(s *Store) error { return s.Logs().GetLog(1, new(raft.Log)) },
+		"Set":    func(s *Store) error { return s.Stable().Set([]byte("CurrentTerm"), []byte("12345678")) },
+	} {
+		s := Memory(nil)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			t.Errorf("%s returned on a closed store: %v", name, call(s))
+		}()
+		<-ended
+	}
+}
