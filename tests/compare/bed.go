@@ -12,22 +12,45 @@ import (
 // Contender is a program with its settings.
 type Contender struct {
 	Name    string
-	Program failover.Program
-	Lines   []string // of zoo.cfg
+	Version string
+	// start starts n servers in a directory.
+	start func(dir string, n int) (*failover.Ensemble, error)
+	// run does the load of a bed once.
+	run func(b *Bed) (*bench.Result, error)
+	// can says whether there is something like the cell with this program.
+	can func(c *Cell) bool
 }
 
-// Contenders are zkgo with each log store, and ZooKeeper.
-func Contenders(zkgo string) ([]Contender, error) {
+// Contenders are zkgo with each log store, ZooKeeper, and etcd if this machine has it
+// and its client can be built into dir. say hears why not.
+func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
 	theirs, err := failover.ZooKeeper("2g")
 	if err != nil {
 		return nil, err
 	}
 	ours := failover.Zkgo(zkgo)
-	return []Contender{
-		{Name: "zkgo", Program: ours},
-		{Name: "zkgo bolt", Program: ours, Lines: []string{"logStore=bolt"}},
-		{Name: "ZooKeeper", Program: theirs},
-	}, nil
+	all := []Contender{
+		ofItsKind("zkgo", ours),
+		ofItsKind("zkgo bolt", ours, "logStore=bolt"),
+		ofItsKind(reference, theirs),
+	}
+	other, err := etcd(dir)
+	if err != nil {
+		say("without etcd: " + err.Error())
+		return all, nil
+	}
+	return append(all, other), nil
+}
+
+// ofItsKind is a program that reads zoo.cfg, with lines added to it, and speaks
+// ZooKeeper's protocol.
+func ofItsKind(name string, p failover.Program, lines ...string) Contender {
+	return Contender{
+		Name: name, Version: p.Version,
+		start: func(dir string, n int) (*failover.Ensemble, error) { return failover.StartServers(p, dir, n, lines...) },
+		run:   func(b *Bed) (*bench.Result, error) { return bench.Run(b.ctx, b.Load) },
+		can:   func(*Cell) bool { return true },
+	}
 }
 
 // Bed is where one cell of one contender is measured once: servers that run, freshly
@@ -44,7 +67,7 @@ func servers(c Contender, dir string, n int) (*failover.Ensemble, func(), error)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := failover.StartServers(c.Program, home, n, c.Lines...)
+	e, err := c.start(home, n)
 	if err != nil {
 		os.RemoveAll(home)
 		return nil, nil, err
@@ -66,23 +89,31 @@ func aim(cfg bench.Config, e *failover.Ensemble) bench.Config {
 
 // warm gives a server the load that a JIT and an allocator need to be what they are
 // in the long run.
-func warm(ctx context.Context, e *failover.Ensemble, o Options) error {
-	cfg := aim(load("mixed", 16, 16), e)
-	cfg.Writes, cfg.Duration = 0.5, o.Warm
-	_, err := bench.Run(ctx, cfg)
+func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) error {
+	b := &Bed{Ensemble: e, Load: aim(load("mixed", 16, 16), e), ctx: ctx}
+	b.Load.Writes, b.Load.Duration = 0.5, o.Warm
+	_, err := c.run(b)
 	return err
 }
 
-// ask runs a cell's load once.
+// ask runs a load once, on servers of ZooKeeper's kind.
 func ask(ctx context.Context, cfg bench.Config) (Values, error) {
 	r, err := bench.Run(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
+	return values(r)
+}
+
+// values are what a result comes to. No operation may have failed.
+func values(r *bench.Result) (Values, error) {
 	if n := r.ErrorCount(); n > 0 {
-		return nil, fmt.Errorf("%s: %d errors: %v", cfg.Work, n, r.Errors)
+		return nil, fmt.Errorf("%s: %d errors: %v", r.Work, n, r.Errors)
 	}
-	v := Values{Rate: r.OpsPerSecond, P50: r.Latency.P50, P99: r.Latency.P99}
+	v := Values{Rate: r.OpsPerSecond}
+	if r.Ops > 0 { // or nothing took any time
+		v[P50], v[P99] = r.Latency.P50, r.Latency.P99
+	}
 	if r.CPUPerOp != nil {
 		v[CPU] = *r.CPUPerOp
 	}

@@ -12,7 +12,8 @@ import (
 // The whole matrix works, with every program; how fast is not judged.
 func TestMatrix(t *testing.T) {
 	process.Needed(t)
-	contenders, err := Contenders(process.Binary(t))
+	say := func(text string) { t.Log(text) }
+	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,13 +24,20 @@ func TestMatrix(t *testing.T) {
 		}
 		cells[i].Load.Nodes = min(cells[i].Load.Nodes, 10_000)
 	}
-	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 2, Dir: t.TempDir(), Cells: cells, Log: func(text string) { t.Log(text) }})
+	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 2, Dir: t.TempDir(), Cells: cells, Log: say})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range report.lines() {
 		if l.want != nil && math.IsNaN(l.missed) {
 			t.Errorf("%s: %s was not measured", l.cell.Name, l.metric)
+		}
+	}
+	for _, c := range contenders {
+		for i, cell := range cells {
+			if got := report.Cells[i].Samples[c.Name]; c.can(&cell) != (len(got) > 0) {
+				t.Errorf("%s, %s: measured %v", c.Name, cell.Name, got)
+			}
 		}
 	}
 	if n := strings.Count(report.Table(), "\n"); n < len(cells) {

@@ -8,7 +8,12 @@
 // Programs run with their default settings, fsync on; zkgo once with each of its log
 // stores. Servers, and the load generator, share the machine's cores.
 //
+// etcd stands beside them for what it has the like of; etcd/ is the program that asks
+// it, a module of its own because it needs etcd's client. A machine that has not got
+// etcd, or that client, measures without.
+//
 // Cells of the matrix are in plan.go: what is measured, and where zkgo must stand.
-// run/ is the command. The test of this package runs the whole matrix for moments
-// with ZKGO_REQUIRE=1, to see that it works, and judges no time.
+// run/ is the command. The test of this package runs
+// the whole matrix for moments with ZKGO_REQUIRE=1, to see that it works, and judges
+// no time.
 package compare

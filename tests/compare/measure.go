@@ -3,7 +3,6 @@ package compare
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -23,19 +22,15 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 	report := newReport(contenders, o)
 	for run := range o.Runs {
 		for _, n := range []int{1, 3} {
-			cells := slices.DeleteFunc(slices.Clone(o.Cells), func(c Cell) bool { return c.Servers != n || c.Measure != nil })
 			for _, c := range contenders {
-				if len(cells) == 0 {
-					continue
-				}
-				if err := measureLoads(ctx, c, cells, o, report, run); err != nil {
+				if err := measureLoads(ctx, c, o.loads(c, n), o, report, run); err != nil {
 					return report, fmt.Errorf("%s, %d servers: %w", c.Name, n, err)
 				}
 			}
 		}
 		for _, cell := range o.Cells {
 			for _, c := range contenders {
-				if cell.Measure == nil {
+				if cell.Measure == nil || !c.can(&cell) {
 					continue
 				}
 				if err := measureAlone(ctx, c, cell, o, report, run); err != nil {
@@ -47,22 +42,39 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 	return report, ctx.Err()
 }
 
+// loads are the cells that a contender's n servers can do one after another.
+func (o *Options) loads(c Contender, n int) (cells []Cell) {
+	for _, cell := range o.Cells {
+		if cell.Servers == n && cell.Measure == nil && c.can(&cell) {
+			cells = append(cells, cell)
+		}
+	}
+	return cells
+}
+
 // measureLoads runs loads one after another on the same servers.
 func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, report *Report, run int) error {
+	if len(cells) == 0 {
+		return nil
+	}
 	e, stop, err := servers(c, o.Dir, cells[0].Servers)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	if o.Warm > 0 {
-		if err := warm(ctx, e, o); err != nil {
+		if err := warm(ctx, c, e, o); err != nil {
 			return err
 		}
 	}
 	for _, cell := range cells {
-		cfg := aim(cell.Load, e)
-		cfg.Duration, cfg.Seed = o.Duration, uint64(run)
-		v, err := ask(ctx, cfg)
+		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}
+		b.Load.Duration, b.Load.Seed = o.Duration, uint64(run)
+		r, err := c.run(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", cell.Name, err)
+		}
+		v, err := values(r)
 		if err != nil {
 			return err
 		}

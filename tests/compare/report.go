@@ -37,7 +37,7 @@ func newReport(contenders []Contender, o Options) *Report {
 		Go: runtime.Version(), Versions: make(map[string]string), Runs: o.Runs, Seconds: o.Duration.Seconds()}
 	for _, c := range contenders {
 		r.Contenders = append(r.Contenders, c.Name)
-		r.Versions[c.Name] = c.Program.Version
+		r.Versions[c.Name] = c.Version
 	}
 	for _, c := range o.Cells {
 		r.Cells = append(r.Cells, &CellReport{Name: c.Name, Servers: c.Servers, Samples: make(map[string]map[Metric][]float64), wants: c.Wants})

@@ -1,4 +1,4 @@
-// Command run measures zkgo beside Apache ZooKeeper and writes the results as JSON
+// Command run measures zkgo beside Apache ZooKeeper and etcd, and writes the results as JSON
 // and as tables.
 //
 //	go run ./tests/compare/run                        everything, about half an hour
@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	duration := flag.Duration("duration", 3*time.Second, "how long each load is measured")
 	warm := flag.Duration("warm", 5*time.Second, "how long servers are warmed up")
 	only := flag.String("only", "", "measure lines that this `expression` matches")
-	programs := flag.String("programs", "zkgo,zkgo bolt,ZooKeeper", "measure these `programs`")
+	programs := flag.String("programs", "zkgo,zkgo bolt,ZooKeeper,etcd", "measure these `programs`")
 	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
 	results := flag.String("results", "", "write the results as JSON into this `directory`")
 	page := flag.String("page", "", "write the tables between the markers of this `file`")
@@ -59,15 +59,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	contenders, err := compare.Contenders(*binary)
+	say := func(text string) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), text) }
+	contenders, err := compare.Contenders(*binary, dir, say)
 	if err != nil {
 		return err
 	}
 	names := strings.Split(*programs, ",")
 	contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !slices.Contains(names, c.Name) })
 	cells := slices.DeleteFunc(compare.Plan(), func(c compare.Cell) bool { return !matching.MatchString(c.Name) })
-	report, err := compare.Measure(ctx, contenders, compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells,
-		Log: func(text string) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), text) }})
+	report, err := compare.Measure(ctx, contenders, compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Log: say})
 	if report != nil {
 		fmt.Print("\n", report.Table())
 	}

@@ -1,0 +1,74 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/tests/failover"
+)
+
+// A report of made-up figures: what one program does not do is a dash in the table,
+// and everything else is in the table.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	cells := []Cell{
+		{Name: "set <64×1>", Servers: 1, Load: bench.Config{Work: "set"}, Wants: []Want{{Metric: Rate, Ratio: 2}}},
+		{Name: "lock", Servers: 3, Load: bench.Config{Work: "lock"}},
+		{Name: "an empty server", Servers: 1, Measure: empty},
+	}
+	contenders := []Contender{{Name: ours, Version: "zkgo 1"}, {Name: reference, Version: "ZooKeeper 3"}, {Name: "etcd", Version: "etcd 3"}}
+	r := newReport(contenders, Options{Runs: 3, Duration: time.Second, Cells: cells})
+	for i, rate := range []float64{30_000, 10_000, 20_000} {
+		r.add(cells[0], contenders[i], Values{Rate: rate, P50: 100, P99: 2000, CPU: 7})
+		if contenders[i].Name != "etcd" {
+			r.add(cells[1], contenders[i], Values{Rate: rate})
+			r.add(cells[2], contenders[i], Values{RSS: 12})
+		}
+	}
+	for _, want := range []string{
+		"| work | servers | | zkgo | ZooKeeper | etcd | zkgo ÷ ZooKeeper | wanted | |\n",
+		"| set <64×1> | 1 | ops/s | 30k | 10k | 20k | 3.00 | ≥ 2.00 × | reached |\n",
+		"| lock | 3 | ops/s | 30k | 10k | – | 3.00 |  |  |\n",
+	} {
+		if !strings.Contains(r.Table(), want) {
+			t.Errorf("there is no %q in:\n%s", want, r.Table())
+		}
+	}
+}
+
+// The worker is told what differs from bench's defaults, which are its own.
+func TestWorkerArguments(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(worker{}.arguments(&bench.Config{Work: "mixed", Servers: []string{"a:1", "b:2"}, Conns: 64, Window: 2, Writes: 0.5, Duration: 3 * time.Second, Seed: 1}), " ")
+	if want := "-work mixed -servers a:1,b:2 -seed 1 -conns 64 -window 2 -duration 3s -writes 0.5"; got != want {
+		t.Errorf("%s\ninstead of\n%s", got, want)
+	}
+	for _, c := range []struct {
+		cell Cell
+		can  bool
+	}{
+		{Cell{Load: load("get", 1, 1)}, true}, {Cell{Load: load("multi", 1, 1)}, true}, {Cell{Load: load("lock", 1, 1)}, false},
+		{Cell{Load: load("watch", 1, 1)}, false}, {Cell{Load: load("create", 1, 1), Measure: million}, false},
+	} {
+		if got := (worker{}).can(&c.cell); got != c.can {
+			t.Errorf("%+v: %v", c.cell, got)
+		}
+	}
+}
+
+// follow takes nothing for a result that is none.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	b := &Bed{Ensemble: &failover.Ensemble{}}
+	r, err := b.follow(strings.NewReader("begin\nend\n{\"work\":\"get\",\"ops\":5}\n"))
+	if err != nil || r.Ops != 5 || r.CPUPerOp == nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, text := range []string{"", "begin\n", "end\n", "begin\nend\n", "begin\nend\n{"} {
+		if r, err := b.follow(strings.NewReader(text)); err == nil {
+			t.Errorf("%q: %+v", text, r)
+		}
+	}
+}
