@@ -48,7 +48,7 @@ figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Mark
 	@go run ./tests/summary/total $(SUMMARY)
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; half an hour
-	go run ./tests/compare/run -results docs/results -page docs/benchmarks.md
+	go run ./tests/compare/run -results docs/results -plots docs/plots -page docs/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md

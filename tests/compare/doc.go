@@ -13,7 +13,7 @@
 // etcd, or that client, measures without.
 //
 // Cells of the matrix are in plan.go: what is measured, and where zkgo must stand.
-// run/ is the command. The test of this package runs
+// run/ is the command, which writes tables and pictures. The test of this package runs
 // the whole matrix for moments with ZKGO_REQUIRE=1, to see that it works, and judges
 // no time.
 package compare

@@ -10,7 +10,7 @@ import (
 )
 
 // A report of made-up figures: what one program does not do is a dash in the table,
-// and everything else is in the table.
+// and everything else is in the table and in the pictures.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	cells := []Cell{
@@ -35,6 +35,27 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(r.Table(), want) {
 			t.Errorf("there is no %q in:\n%s", want, r.Table())
 		}
+	}
+	plots := r.Plots()
+	if len(plots) != 3 {
+		t.Fatalf("%d pictures", len(plots))
+	}
+	section := r.Section("plots")
+	for _, p := range plots {
+		if !strings.Contains(section, "("+"plots/"+p.File+")") {
+			t.Errorf("the section does not show %s", p.File)
+		}
+		if lock := strings.Contains(p.SVG, "lock, 3 servers"); lock != (p.File == "throughput.svg") || strings.Contains(p.SVG, "empty") {
+			t.Errorf("%s shows cells without what it is about, or lacks some:\n%s", p.File, p.SVG)
+		}
+		for _, c := range contenders {
+			if !strings.Contains(p.SVG, ">"+c.Name+"<") {
+				t.Errorf("%s does not name %s", p.File, c.Name)
+			}
+		}
+	}
+	if strings.Contains(r.Section(""), "![") {
+		t.Error("pictures that were not written")
 	}
 }
 

@@ -1,5 +1,5 @@
-// Command run measures zkgo beside Apache ZooKeeper and etcd, and writes the results as JSON
-// and as tables.
+// Command run measures zkgo beside Apache ZooKeeper and etcd, and writes the results as JSON,
+// as tables and as pictures.
 //
 //	go run ./tests/compare/run                        everything, about half an hour
 //	go run ./tests/compare/run -runs 1 -duration 1s   a first look
@@ -42,6 +42,7 @@ func run(ctx context.Context) error {
 	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
 	results := flag.String("results", "", "write the results as JSON into this `directory`")
 	page := flag.String("page", "", "write the tables between the markers of this `file`")
+	plots := flag.String("plots", "", "write pictures of the results into this `directory`")
 	flag.Parse()
 
 	dir, err := os.MkdirTemp("", "zkgo-compare-")
@@ -74,13 +75,35 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if *results != "" {
-		if err := writeJSON(report, *results); err != nil {
+	return write(report, *results, *plots, *page)
+}
+
+// write writes what has a place.
+func write(report *compare.Report, results, plots, page string) error {
+	if results != "" {
+		if err := writeJSON(report, results); err != nil {
 			return err
 		}
 	}
-	if *page != "" {
-		return writePage(report, *page)
+	if plots != "" {
+		if err := writePlots(report, plots); err != nil {
+			return err
+		}
+	}
+	if page != "" {
+		return writePage(report, page, plots)
+	}
+	return nil
+}
+
+func writePlots(report *compare.Report, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, p := range report.Plots() {
+		if err := os.WriteFile(filepath.Join(dir, p.File), []byte(p.SVG), 0o644); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -99,7 +122,14 @@ func writeJSON(report *compare.Report, dir string) error {
 // The tables of a page stand between these lines.
 const begin, end = "<!-- compare: begin -->\n", "<!-- compare: end -->\n"
 
-func writePage(report *compare.Report, file string) error {
+// writePage shows the pictures in directory plots, if they were written.
+func writePage(report *compare.Report, file, plots string) error {
+	if plots != "" {
+		var err error
+		if plots, err = filepath.Rel(filepath.Dir(file), plots); err != nil {
+			return err
+		}
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -109,5 +139,5 @@ func writePage(report *compare.Report, file string) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("%s: there is no %s … %s", file, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	return os.WriteFile(file, []byte(before+begin+report.Section()+end+after), 0o644)
+	return os.WriteFile(file, []byte(before+begin+report.Section(filepath.ToSlash(plots))+end+after), 0o644)
 }
