@@ -9,7 +9,7 @@ type Bars struct {
 	Log    bool   // the axis is logarithmic
 	Series []string
 	Groups []Group
-	// Label writes a value; Number does without it.
+	// Label writes the value beside a bar; Number does without it.
 	Label func(float64) string
 }
 
@@ -38,8 +38,8 @@ func (b *Bars) SVG() string {
 	for _, v := range s.ticks() {
 		x := s.at(v)
 		c.line(x, top, x, top+height, grid, 1)
-		c.text(x, top-4, "middle", pale, b.label(v))
-		c.text(x, top+height+14, "middle", pale, b.label(v))
+		c.text(x, top-4, "middle", pale, Number(v))
+		c.text(x, top+height+14, "middle", pale, Number(v))
 	}
 	c.text((s.from+s.to)/2, top+height+32, "middle", pale, b.Unit)
 	y := top + between/2
@@ -82,8 +82,8 @@ func (b *Bars) bar(c *canvas, s *scale, y float64, series int, bar Bar, title st
 	c.text(end+5, middle, "start", dark, text)
 }
 
-// scale leaves room for the labels on the left, and on the right for what the
-// longest bar says.
+// scale leaves room for the labels on the left, on the right for what the longest bar
+// says, and for some of the shortest bar on a logarithmic axis, which begins nowhere.
 func (b *Bars) scale() scale {
 	var values []float64
 	longest, widest := 0, 0
@@ -91,6 +91,9 @@ func (b *Bars) scale() scale {
 		longest = max(longest, len([]rune(g.Label)))
 		for _, bar := range g.Bars {
 			values = append(values, bar.Value)
+			if b.Log {
+				values = append(values, bar.Value/2)
+			}
 			said := len(b.label(bar.Value)) + 1
 			if bar.To != 0 {
 				values = append(values, bar.To)

@@ -89,7 +89,7 @@ func inside(t *testing.T, all []*element) {
 
 func bars(log bool) *Bars {
 	return &Bars{Title: "A & B", Unit: "ops/s", Log: log, Series: []string{"<zkgo>", "ZooKeeper"}, Groups: []Group{
-		{Label: "get \"64×1\"", Bars: []Bar{{Value: 0.5}, {Value: 31_234}}},
+		{Label: "get \"64×1\"", Bars: []Bar{{Value: 0.1}, {Value: 31_234}}},
 		{Label: "set", Bars: []Bar{{Value: 100, To: 5000}, {Value: math.NaN()}}},
 		{Label: "create", Bars: []Bar{{Value: 0}}},
 	}}
@@ -104,14 +104,17 @@ func TestBars(t *testing.T) {
 		}
 		all := parse(t, text)
 		inside(t, all)
-		hasTexts(t, all, "A & B", "<zkgo>", "ZooKeeper", "ops/s", "get \"64×1\"", "set", "create", "0.5", "31.2k", "100 – 5k", "–")
+		hasTexts(t, all, "A & B", "<zkgo>", "ZooKeeper", "ops/s", "get \"64×1\"", "set", "create", "0.1", "31.2k", "100 – 5k", "–")
 		found := marks(all, "rect")
 		if want := map[bool]int{false: 4, true: 3}[log]; len(found) != want { // 0 has no logarithm
 			t.Fatalf("logarithmic %v: %d bars instead of %d", log, len(found), want)
 		}
 		wide := []float64{found[0].number(t, "width"), found[2].number(t, "width"), found[1].number(t, "width")}
 		if !slices.IsSorted(wide) || wide[0] == wide[1] || wide[1] == wide[2] {
-			t.Errorf("logarithmic %v: bars of 0.5, 100 and 31,234 are %v wide", log, wide)
+			t.Errorf("logarithmic %v: bars of 0.1, 100 and 31,234 are %v wide", log, wide)
+		}
+		if log && wide[0] < 10 {
+			t.Errorf("the shortest bar is %v wide", wide[0])
 		}
 		if !strings.HasPrefix(found[1].title, "ZooKeeper, get \"64×1\": 31.2k ops/s") {
 			t.Errorf("title %q", found[1].title)
