@@ -23,6 +23,12 @@ func (b *Bed) restart() (time.Duration, error) {
 		return 0, err
 	}
 	for s.Running() && b.ctx.Err() == nil && time.Since(began) < process.Patience {
+		// ZooKeeper that is asked for a session before it has its database does not
+		// recover from that: so it is asked whether it serves first.
+		if _, err := s.Status(); err != nil {
+			pause(time.Millisecond)
+			continue
+		}
 		c, err := process.Connect(s.Addr, 0, nil, 10*time.Second)
 		if err == nil {
 			_, err = c.Children("/")
