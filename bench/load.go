@@ -8,9 +8,6 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// loadOnce creates znodes as load does, and times them.
-func loadOnce(r *run) error { return r.load(r.root) }
-
 // churn opens sessions and closes them. The run's own connections idle.
 func churn(r *run) error {
 	return r.each(0, func(i int, _ *conn) error {

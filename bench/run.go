@@ -128,10 +128,10 @@ func (r *run) prepare(w *work) error {
 	if err := r.make(r.conns[0], r.root); err != nil {
 		return err
 	}
-	if !w.reads {
+	if w.prepare == nil {
 		return nil
 	}
-	if err := r.load(r.root); err != nil {
+	if err := w.prepare(r); err != nil {
 		return err
 	}
 	return r.sync(r.root)

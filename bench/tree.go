@@ -13,19 +13,24 @@ import (
 // bulk is how many requests are in flight on a connection that loads or removes.
 const bulk = 256
 
-// load makes cfg.Nodes znodes below dir, all connections together, in about as many
-// directories as each has znodes, and keeps their paths.
-func (r *run) load(dir string) error {
+// spread makes cfg.Nodes znodes in about as many directories as each has znodes,
+// and keeps their paths.
+func spread(r *run) error {
 	dirs := int(math.Ceil(math.Sqrt(float64(r.cfg.Nodes))))
 	r.keys = make([]string, r.cfg.Nodes)
 	for i := range r.keys {
-		r.keys[i] = fmt.Sprintf("%s/k%d/%d", dir, i%dirs, i/dirs)
+		r.keys[i] = fmt.Sprintf("%s/k%d/%d", r.root, i%dirs, i/dirs)
 	}
 	for d := range dirs {
-		if err := r.make(r.conns[0], fmt.Sprintf("%s/k%d", dir, d)); err != nil {
+		if err := r.make(r.conns[0], fmt.Sprintf("%s/k%d", r.root, d)); err != nil {
 			return err
 		}
 	}
+	return r.loadKeys()
+}
+
+// loadKeys makes r.keys, all connections together.
+func (r *run) loadKeys() error {
 	return r.each(0, func(i int, c *conn) error {
 		create := proto.CreateRequest{Data: r.value, ACL: proto.OpenACL()}
 		next := i

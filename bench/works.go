@@ -12,7 +12,8 @@ import (
 type work struct {
 	name  string
 	about string
-	reads bool // needs the znodes that Config.Nodes counts
+	// prepare, if there is one, makes the znodes that Config.Nodes counts.
+	prepare func(r *run) error
 	// finite works end by themselves; the others when the run is over.
 	finite bool
 	run    func(r *run) error
@@ -23,20 +24,21 @@ type work struct {
 // catalog lists every work.
 func catalog() []work {
 	return []work{
-		{name: "get", about: "read a value", reads: true, run: gets},
-		{name: "exists", about: "ask for a znode's stat", reads: true, run: exists},
-		{name: "children", about: "list a directory of about the square root of --nodes znodes", reads: true, run: children},
-		{name: "set", about: "write a value", reads: true, run: sets},
-		{name: "mixed", about: "get and set, --writes of them sets", reads: true, run: mixed},
-		{name: "multi", about: "transactions of --ops sets", reads: true, run: multis, sum: subOperations},
+		{name: "get", about: "read a value", prepare: spread, run: gets},
+		{name: "exists", about: "ask for a znode's stat", prepare: spread, run: exists},
+		{name: "children", about: "list a directory of about the square root of --nodes znodes", prepare: spread, run: children},
+		{name: "set", about: "write a value", prepare: spread, run: sets},
+		{name: "mixed", about: "get and set, --writes of them sets", prepare: spread, run: mixed},
+		{name: "multi", about: "transactions of --ops sets", prepare: spread, run: multis, sum: subOperations},
 		{name: "create", about: "create znodes, in a directory for each connection", run: creates},
 		{name: "create-delete", about: "create a znode and delete it, which are two operations", run: createDeletes},
+		{name: "directory", about: "create, look for and delete a znode in one directory with --nodes children: three operations", prepare: fillDirectory, run: directory},
 		{name: "ephemeral-sequential", about: "create ephemeral sequential znodes, all in one directory", run: ephemeralSequentials},
 		{name: "watch", about: "one set, --conns sessions that watch the znode: an operation is an event that arrived", run: fanOut},
 		{name: "sessions", about: "open a connection with a session and close it", run: churn},
 		{name: "lock", about: "ZooKeeper's lock recipe, a lock for each connection: an operation is acquiring and releasing", run: ownLocks},
 		{name: "lock-shared", about: "the same, one lock for all: latency is from sending the release to the next holder's knowing", run: sharedLock},
-		{name: "load", about: "create --nodes znodes in about as many directories as each has znodes, once", finite: true, run: loadOnce},
+		{name: "load", about: "create --nodes znodes in about as many directories as each has znodes, once", finite: true, run: spread},
 	}
 }
 
@@ -199,5 +201,37 @@ func ephemeralSequentials(r *run) error {
 	return r.pumps(func(int, *rand.Rand) func(c *conn) {
 		create := proto.CreateRequest{Path: r.root + "/e-", Data: r.value, ACL: proto.OpenACL(), Flags: int32(proto.ModeEphemeralSequential)}
 		return func(c *conn) { c.request(proto.OpCreate, &create) }
+	})
+}
+
+// fillDirectory makes one znode with Config.Nodes children.
+func fillDirectory(r *run) error {
+	if err := r.make(r.conns[0], r.directory()); err != nil {
+		return err
+	}
+	for i := range r.cfg.Nodes {
+		r.keys = append(r.keys, r.directory()+"/"+strconv.Itoa(i))
+	}
+	return r.loadKeys()
+}
+
+func (r *run) directory() string { return r.root + "/d" }
+
+func directory(r *run) error {
+	return r.pumps(func(i int, random *rand.Rand) func(c *conn) {
+		create := proto.CreateRequest{Data: r.value, ACL: proto.OpenACL()}
+		own, n, step := r.directory()+"/c"+strconv.Itoa(i)+"-", 0, 0
+		return func(c *conn) {
+			switch step++; step % 3 {
+			case 1:
+				n++
+				create.Path = own + strconv.Itoa(n)
+				c.request(proto.OpCreate, &create)
+			case 2:
+				c.request(proto.OpExists, &proto.ExistsRequest{Path: r.key(random)})
+			default:
+				c.request(proto.OpDelete, &proto.DeleteRequest{Path: create.Path, Version: -1})
+			}
+		}
 	})
 }

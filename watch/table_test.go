@@ -331,6 +331,49 @@ func BenchmarkAddFire(b *testing.B) {
 	}
 }
 
+// BenchmarkWatchersOfOneNode adds watches to one znode and fires them all: what a
+// watch costs does not depend on how many there are.
+func BenchmarkWatchersOfOneNode(b *testing.B) {
+	for _, n := range []int{1, 10, 100, 1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			tab := NewTable()
+			watchers := make([]*Watcher, n)
+			for i := range watchers {
+				watchers[i] = tab.NewWatcher(discard{})
+			}
+			for b.Loop() {
+				for _, w := range watchers {
+					tab.Add(w, "/some/path", Data)
+				}
+				tab.Fire(changed, "/some/path", 1, nil)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/watch")
+		})
+	}
+}
+
+// BenchmarkAmongManyWatches adds and fires one watch in a table that holds many
+// others, a thousand to each connection.
+func BenchmarkAmongManyWatches(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			tab := NewTable()
+			for i := range n / 1000 {
+				w := tab.NewWatcher(discard{})
+				for j := range 1000 {
+					tab.Add(w, fmt.Sprintf("/elsewhere/%d/%d", i, j), Data)
+				}
+			}
+			w := tab.NewWatcher(discard{})
+			b.ReportAllocs()
+			for b.Loop() {
+				tab.Add(w, "/some/path", Data)
+				tab.Fire(changed, "/some/path", 1, nil)
+			}
+		})
+	}
+}
+
 type discard struct{}
 
 func (discard) Notify(proto.EventType, string, int64) {}

@@ -90,6 +90,9 @@ func aim(cfg bench.Config, e *failover.Ensemble) bench.Config {
 // warm gives a server the load that a JIT and an allocator need to be what they are
 // in the long run.
 func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) error {
+	if o.Warm == 0 {
+		return nil
+	}
 	b := &Bed{Ensemble: e, Load: aim(load("mixed", 16, 16), e), ctx: ctx}
 	b.Load.Writes, b.Load.Duration = 0.5, o.Warm
 	_, err := c.run(b)

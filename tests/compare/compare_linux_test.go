@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,5 +43,27 @@ func TestMatrix(t *testing.T) {
 	}
 	if n := strings.Count(report.Table(), "\n"); n < len(cells) {
 		t.Errorf("%d lines:\n%s", n, report.Table())
+	}
+}
+
+// Every curve can be drawn for every program.
+func TestGrowth(t *testing.T) {
+	process.Needed(t)
+	say := func(text string) { t.Log(text) }
+	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contenders = slices.DeleteFunc(contenders, func(c Contender) bool { return !c.Grows() })
+	report, err := MeasureGrowth(t.Context(), contenders, Options{Duration: time.Second, Dir: t.TempDir(), Most: 1000, Log: say})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range report.Curves {
+		for _, c := range contenders {
+			if f := g.flatness(c.Name); f < 1 {
+				t.Errorf("%s, %s: %v", g.Name, c.Name, g.Points[c.Name])
+			}
+		}
 	}
 }

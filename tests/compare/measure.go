@@ -13,6 +13,7 @@ type Options struct {
 	Warm     time.Duration // of mixed load before the first, 0: none
 	Dir      string        // for the servers
 	Cells    []Cell
+	Most     int // of what grows in MeasureGrowth, 0: as far as it goes
 	Log      func(text string)
 }
 
@@ -62,10 +63,8 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 		return err
 	}
 	defer stop()
-	if o.Warm > 0 {
-		if err := warm(ctx, c, e, o); err != nil {
-			return err
-		}
+	if err := warm(ctx, c, e, o); err != nil {
+		return err
 	}
 	for _, cell := range cells {
 		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}

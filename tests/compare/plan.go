@@ -33,6 +33,9 @@ const (
 	RSS      Metric = "RSS MiB"
 	PerIdle  Metric = "RSS KiB per session"
 	Idle     Metric = "CPU cores idle"
+	P999     Metric = "p99.9 µs"
+	Added    Metric = "p99.9 added ms"
+	Longest  Metric = "longest ms"
 )
 
 // moreIsBetter says which way a metric goes.
@@ -79,5 +82,6 @@ func Plan() []Cell {
 		{Name: "10,000 idle sessions", Servers: 1, Measure: idle, Wants: []Want{{Metric: PerIdle, Limit: 10}, {Metric: Idle, Ratio: 0.5}}},
 		{Name: "10,000 sessions with 10 watches each come back after a restart", Servers: 1, Measure: reattach, Wants: []Want{{Metric: Reattach, Ratio: 0.5}}},
 		{Name: "1,000,000 znodes of 100 B", Servers: 1, Load: preloaded, Measure: million, Wants: []Want{{Metric: RSS, Limit: 360}, {Metric: Serving, Limit: 1300}}},
+		{Name: "set 64×1 among 1,000,000 znodes, snapshots under way", Servers: 1, Load: preloaded, Measure: stalls, Wants: []Want{{Metric: Added, Limit: 5}}},
 	}
 }

@@ -34,7 +34,7 @@ type CellReport struct {
 }
 
 func newReport(contenders []Contender, o Options) *Report {
-	r := &Report{Date: time.Now().UTC().Truncate(time.Second), Machine: fmt.Sprintf("%d cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
+	r := &Report{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(),
 		Go: runtime.Version(), Versions: make(map[string]string), Runs: o.Runs, Seconds: o.Duration.Seconds()}
 	for _, c := range contenders {
 		r.Contenders = append(r.Contenders, c.Name)
@@ -44,6 +44,10 @@ func newReport(contenders []Contender, o Options) *Report {
 		r.Cells = append(r.Cells, &CellReport{Name: c.Name, Servers: c.Servers, Samples: make(map[string]map[Metric][]float64), wants: c.Wants})
 	}
 	return r
+}
+
+func machine() string {
+	return fmt.Sprintf("%d cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (r *Report) add(cell Cell, c Contender, v Values) {

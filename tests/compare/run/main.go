@@ -1,7 +1,7 @@
 // Command run measures zkgo beside Apache ZooKeeper and etcd, and writes the results as JSON,
 // as tables and as pictures.
 //
-//	go run ./tests/compare/run                        everything, about half an hour
+//	go run ./tests/compare/run                        everything, about an hour
 //	go run ./tests/compare/run -runs 1 -duration 1s   a first look
 //	go run ./tests/compare/run -only 'set|create'     some lines of the matrix
 package main
@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -39,6 +40,7 @@ func run(ctx context.Context) error {
 	warm := flag.Duration("warm", 5*time.Second, "how long servers are warmed up")
 	only := flag.String("only", "", "measure lines that this `expression` matches")
 	programs := flag.String("programs", "zkgo,zkgo bolt,ZooKeeper,etcd", "measure these `programs`")
+	part := flag.String("part", "all", "measure the `matrix`, growth or all")
 	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
 	results := flag.String("results", "", "write the results as JSON into this `directory`")
 	page := flag.String("page", "", "write the tables between the markers of this `file`")
@@ -68,35 +70,57 @@ func run(ctx context.Context) error {
 	names := strings.Split(*programs, ",")
 	contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !slices.Contains(names, c.Name) })
 	cells := slices.DeleteFunc(compare.Plan(), func(c compare.Cell) bool { return !matching.MatchString(c.Name) })
-	report, err := compare.Measure(ctx, contenders, compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Log: say})
-	if report != nil {
-		fmt.Print("\n", report.Table())
-	}
-	if err != nil {
-		return err
-	}
-	return write(report, *results, *plots, *page)
-}
-
-// write writes what has a place.
-func write(report *compare.Report, results, plots, page string) error {
-	if results != "" {
-		if err := writeJSON(report, results); err != nil {
+	o := compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Log: say}
+	to := places{*results, *plots, *page}
+	if *part != "growth" {
+		report, err := compare.Measure(ctx, contenders, o)
+		if report != nil {
+			fmt.Print("\n", report.Table())
+		}
+		if err == nil {
+			err = to.write("compare", report.Date, report)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if plots != "" {
-		if err := writePlots(report, plots); err != nil {
+	if *part != "matrix" {
+		contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !c.Grows() })
+		report, err := compare.MeasureGrowth(ctx, contenders, o)
+		if err != nil {
 			return err
 		}
-	}
-	if page != "" {
-		return writePage(report, page, plots)
+		return to.write("growth", report.Date, report)
 	}
 	return nil
 }
 
-func writePlots(report *compare.Report, dir string) error {
+// places are where results go; an empty one is none.
+type places struct{ results, plots, page string }
+
+// report is what has been measured.
+type report interface {
+	Plots() []compare.Plot
+	// Section is for a page, with the pictures in a directory unless that is "".
+	Section(plots string) string
+}
+
+// write writes what has a place.
+func (p *places) write(name string, date time.Time, r report) error {
+	var errs []error
+	if p.results != "" {
+		errs = append(errs, writeJSON(r, p.results, name+"-"+date.Format(time.DateOnly)+".json"))
+	}
+	if p.plots != "" {
+		errs = append(errs, writePlots(r, p.plots))
+	}
+	if p.page != "" {
+		errs = append(errs, writePage(r, name, p.page, p.plots))
+	}
+	return errors.Join(errs...)
+}
+
+func writePlots(report report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -108,7 +132,7 @@ func writePlots(report *compare.Report, dir string) error {
 	return nil
 }
 
-func writeJSON(report *compare.Report, dir string) error {
+func writeJSON(report report, dir, name string) error {
 	b, err := json.MarshalIndent(report, "", " ")
 	if err != nil {
 		return err
@@ -116,14 +140,13 @@ func writeJSON(report *compare.Report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "compare-"+report.Date.Format("2006-01-02")+".json"), append(b, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, name), append(b, '\n'), 0o644)
 }
 
-// The tables of a page stand between these lines.
-const begin, end = "<!-- compare: begin -->\n", "<!-- compare: end -->\n"
-
-// writePage shows the pictures in directory plots, if they were written.
-func writePage(report *compare.Report, file, plots string) error {
+// writePage replaces what stands between two markers of a page. The pictures in
+// directory plots are shown if they were written.
+func writePage(report report, name, file, plots string) error {
+	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
 	if plots != "" {
 		var err error
 		if plots, err = filepath.Rel(filepath.Dir(file), plots); err != nil {

@@ -1,0 +1,184 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// Growth is how the cost of an operation changes with the amount of something.
+type Growth struct {
+	Name   string `json:"name"`   // of the work, in words
+	Amount string `json:"amount"` // of what
+	Per    string `json:"per"`    // what one operation is
+	// Points are by contender, with rising amounts.
+	Points map[string][]Point `json:"points"`
+}
+
+// Point is what one amount has given.
+type Point struct {
+	N    int     `json:"n"`
+	CPU  float64 `json:"cpu_us_per_op"`
+	Rate float64 `json:"ops_per_second"`
+}
+
+// axis is something that may grow.
+type axis struct {
+	Growth
+	amounts []int
+	// most is how far a contender goes, by name, where something ends before the rest.
+	most map[string]int
+	load func(n int) bench.Config
+	// before prepares a server for the load; what it returns undoes that.
+	before func(addr string, n int) (undo func(), err error)
+}
+
+// growths are the curves. ZooKeeper's heap of 2 GiB ends before ten million znodes do.
+func growths() []axis {
+	upTo := func(last int, first ...int) []int {
+		for n := first[len(first)-1] * 10; n <= last; n *= 10 {
+			first = append(first, n)
+		}
+		return first
+	}
+	fixed := func(work string, conns, window int) func(int) bench.Config {
+		return func(n int) bench.Config {
+			cfg := load(work, conns, window)
+			cfg.Nodes, cfg.Keep = n, true
+			return cfg
+		}
+	}
+	return []axis{
+		{
+			Growth: Growth{Name: "half gets, half sets, 64×16", Amount: "znodes", Per: "operation"}, amounts: upTo(10_000_000, 1000),
+			most: map[string]int{"ZooKeeper": 1_000_000},
+			load: func(n int) bench.Config {
+				cfg := fixed("mixed", 64, 16)(n)
+				cfg.Writes = 0.5
+				return cfg
+			},
+		},
+		{
+			Growth: Growth{Name: "create, exists, delete in one directory, 8×16", Amount: "children", Per: "operation"}, amounts: upTo(100_000, 10),
+			load: fixed("directory", 8, 16),
+		},
+		{
+			Growth: Growth{Name: "one set, all sessions have a watch there", Amount: "watches", Per: "event, with the request that asks for it"}, amounts: upTo(10_000, 1),
+			load: func(n int) bench.Config { return load("watch", n, 1) },
+		},
+		{
+			Growth: Growth{Name: "set, 64×16", Amount: "watches elsewhere", Per: "operation"}, amounts: upTo(1_000_000, 1000),
+			load: func(int) bench.Config { return load("set", 64, 16) }, before: watchElsewhere,
+		},
+		{
+			Growth: Growth{Name: "get, all connections, window 1", Amount: "connections", Per: "operation"}, amounts: append(upTo(10_000, 10), 15_000),
+			load: func(n int) bench.Config { return load("get", n, 1) },
+		},
+	}
+}
+
+// watchers is how many sessions share the watches of watchElsewhere.
+const watchers = 1000
+
+// watchElsewhere opens sessions that together watch n znodes, none of which is there.
+func watchElsewhere(addr string, n int) (undo func(), err error) {
+	all := make([]*process.Client, min(n, watchers))
+	undo = func() { hangUp(all) }
+	var g errgroup.Group
+	g.SetLimit(32)
+	for i := range all {
+		g.Go(func() (err error) {
+			if all[i], err = process.Connect(addr, 0, nil, sessionTimeout); err != nil {
+				return err
+			}
+			set := proto.SetWatches{RelativeZxid: 1 << 62, Data: []string{}, Child: []string{}}
+			for j := range n / len(all) {
+				set.Exist = append(set.Exist, "/elsewhere/"+strconv.Itoa(i)+"/"+strconv.Itoa(j))
+			}
+			_, err = all[i].Do(proto.OpSetWatches, &set)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		undo()
+		return nil, err
+	}
+	return undo, nil
+}
+
+// Grows says whether the curves are drawn for a contender: for those that ratios are
+// of. A log store has no part in what an amount costs.
+func (c *Contender) Grows() bool { return c.Name == ours || c.Name == reference }
+
+// MeasureGrowth measures every curve once, each point on servers of its own, which
+// must be of ZooKeeper's kind.
+func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*GrowthReport, error) {
+	report := newGrowthReport(contenders, o)
+	for _, a := range growths() {
+		g := a.Growth
+		g.Points = make(map[string][]Point)
+		for _, n := range a.amounts {
+			for _, c := range contenders {
+				if most := a.most[c.Name]; most > 0 && n > most || o.Most > 0 && n > o.Most {
+					continue
+				}
+				p, err := a.measure(ctx, c, n, o)
+				if err != nil {
+					return report, fmt.Errorf("%s, %s, %d %s: %w", c.Name, a.Name, n, a.Amount, err)
+				}
+				o.Log(fmt.Sprintf("%-10s %-45s %9d %-17s %8s ops/s, %6s µs/op", c.Name, a.Name, n, a.Amount, number(p.Rate), number(p.CPU)))
+				g.Points[c.Name] = append(g.Points[c.Name], p)
+			}
+		}
+		report.Curves = append(report.Curves, g)
+	}
+	return report, nil
+}
+
+func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Point, error) {
+	e, stop, err := servers(c, o.Dir, 1)
+	if err != nil {
+		return Point{}, err
+	}
+	defer stop()
+	if err := warm(ctx, c, e, o); err != nil {
+		return Point{}, err
+	}
+	if a.before != nil {
+		undo, err := a.before(e.Servers[0].Addr, n)
+		if err != nil {
+			return Point{}, err
+		}
+		defer undo()
+	}
+	cfg := aim(a.load(n), e)
+	cfg.Duration = o.Duration
+	r, err := bench.Run(ctx, cfg)
+	if err != nil {
+		return Point{}, err
+	}
+	if r.ErrorCount() > 0 || r.Ops == 0 {
+		return Point{}, fmt.Errorf("%d operations, errors: %v", r.Ops, r.Errors)
+	}
+	return Point{N: n, CPU: *r.CPUPerOp, Rate: r.OpsPerSecond}, nil
+}
+
+// flatness is how many times as much an operation costs at the dearest point of a
+// contender as at its cheapest.
+func (g *Growth) flatness(contender string) float64 {
+	var costs []float64
+	for _, p := range g.Points[contender] {
+		costs = append(costs, p.CPU)
+	}
+	if len(costs) == 0 {
+		return 0
+	}
+	return slices.Max(costs) / slices.Min(costs)
+}

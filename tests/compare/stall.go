@@ -1,0 +1,83 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/bench"
+)
+
+// stalls looks how much later writes are answered while snapshots of a large tree
+// are taken: the same load without any, and with one whenever there would be one.
+func stalls(b *Bed) (Values, error) {
+	if _, err := ask(b.ctx, b.Load); err != nil {
+		return nil, err
+	}
+	never, err := b.writesWith("snapCount=2000000000")
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	often, err := b.writesWith(fmt.Sprintf("snapCount=%d", int(often*never.OpsPerSecond)))
+	if err != nil {
+		return nil, err
+	}
+	taken, err := b.snapshots(began)
+	if err == nil && taken == 0 {
+		err = errors.New("no snapshot was taken under load")
+	}
+	return Values{
+		Added:   (often.Latency.P999 - never.Latency.P999) / 1e3,
+		P999:    often.Latency.P999,
+		Longest: often.Latency.Max / 1e3,
+	}, err
+}
+
+// often is how many seconds' writes there are from one snapshot to the next, at most.
+const often = 4
+
+// writesWith restarts the server with another line in its configuration and lets
+// clients write.
+func (b *Bed) writesWith(line string) (*bench.Result, error) {
+	s := b.Servers[0]
+	s.Kill()
+	file := filepath.Join(s.Dir, "zoo.cfg")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	before, _, _ := strings.Cut(string(text), "snapCount=")
+	if err := os.WriteFile(file, []byte(before+line+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	if _, err := b.restart(); err != nil {
+		return nil, err
+	}
+	cfg := load("set", 64, 1)
+	cfg.Servers, cfg.PIDs = b.Load.Servers, []int{s.PID()}
+	cfg.Warmup, cfg.Duration = 3*time.Second, 3*often*time.Second
+	r, err := bench.Run(b.ctx, cfg)
+	if err == nil && r.ErrorCount() > 0 {
+		err = fmt.Errorf("%s: %v", line, r.Errors)
+	}
+	return r, err
+}
+
+// snapshots counts those that were begun since a time.
+func (b *Bed) snapshots(since time.Time) (n int, err error) {
+	err = filepath.WalkDir(b.Servers[0].Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(path, "snapshot") {
+			return nil //nolint:nilerr // a file that was removed meanwhile
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().After(since) {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
