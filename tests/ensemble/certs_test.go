@@ -19,13 +19,13 @@ import (
 
 // authority signs certificates, as an operator's own authority does.
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 }
 
-func newAuthority(t *testing.T, name string) *authority {
+func newAuthority(t testing.TB, name string) *authority {
 	t.Helper()
 	a := &authority{t: t, name: name, key: newKey(t)}
 	root := certificate(name)
@@ -34,7 +34,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *authority) issue(ip string, change ...func(*x509.Certificate)) []byte {
 }
 
 // put replaces a file in one step, as whoever renews certificates should.
-func put(t *testing.T, path string, content ...[]byte) {
+func put(t testing.TB, path string, content ...[]byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", bytes.Join(content, nil), 0o600); err != nil {
 		t.Fatal(err)

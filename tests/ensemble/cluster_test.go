@@ -27,7 +27,7 @@ const superDigest = "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9
 
 // cluster is a set of servers, some of which run.
 type cluster struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	settings []string // lines of every zoo.cfg
 	nodes    map[int]*node
@@ -45,7 +45,7 @@ type node struct {
 }
 
 // newCluster chooses ports for n servers, with ids from 1 on.
-func newCluster(t *testing.T, n int, settings ...string) *cluster {
+func newCluster(t testing.TB, n int, settings ...string) *cluster {
 	t.Helper()
 	if !*record {
 		process.Needed(t)
@@ -85,7 +85,7 @@ func (c *cluster) freePorts() []int {
 	}
 }
 
-func (n *node) setMyID(t *testing.T, id int) {
+func (n *node) setMyID(t testing.TB, id int) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(n.dir, "data", "myid"), fmt.Appendln(nil, id), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,20 +16,12 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// What is measured judges nothing, so no test runs it unless it is asked for.
+// What is measured judges nothing: these are benchmarks, which no test runs.
 var (
-	measure  = flag.Bool("measure", false, "run the measurements, which print figures and judge nothing")
 	runs     = flag.Int("runs", 5, "how often each side of a measurement is measured")
 	runsFor  = flag.Duration("for", 4*time.Second, "how long each run of the TLS measurement takes")
 	idlesFor = flag.Duration("idle", time.Minute, "how long the measurement of lone writes takes")
 )
-
-func measuring(t *testing.T) {
-	t.Helper()
-	if !*measure {
-		t.Skip("measures: -measure")
-	}
-}
 
 // cpu is the processor time that the servers of a cluster have used.
 func (c *cluster) cpu() time.Duration {
@@ -137,12 +129,11 @@ func median[T int | float64 | time.Duration](all []T) T {
 	return s[len(s)/2]
 }
 
-// TestMeasureTLS prints what sslQuorum costs: two ensembles, one with it, take
+// BenchmarkTLS prints what sslQuorum costs: two ensembles, one with it, take
 // turns under the same load, so that whatever else the machine does meets both.
-func TestMeasureTLS(t *testing.T) {
-	measuring(t)
-	plain, secure := newCluster(t, 3, superDigest), newCluster(t, 3, superDigest, "sslQuorum=true")
-	secure.certified(newAuthority(t, "CA"), 1, 2, 3)
+func BenchmarkTLS(b *testing.B) {
+	plain, secure := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest, "sslQuorum=true")
+	secure.certified(newAuthority(b, "CA"), 1, 2, 3)
 	plain.form(1, 2, 3)
 	secure.formWith(map[int][]string{1: secure.nodes[1].stores(), 2: secure.nodes[2].stores(), 3: secure.nodes[3].stores()})
 	for _, kind := range []struct {
@@ -177,7 +168,7 @@ func TestMeasureTLS(t *testing.T) {
 			for run := range p {
 				ratios[run] = s[run] / p[run]
 			}
-			t.Logf("%-11s %-20s plain %9.2f  TLS %9.2f  TLS/plain %.2f  %.2f %.2f", kind.name, what, median(p), median(s), median(ratios), p, s)
+			b.Logf("%-11s %-20s plain %9.2f  TLS %9.2f  TLS/plain %.2f  %.2f %.2f", kind.name, what, median(p), median(s), median(ratios), p, s)
 		}
 		for _, all := range writers {
 			for _, w := range all {
@@ -193,13 +184,12 @@ func (c *cluster) follower() int {
 	return c.leader()%3 + 1
 }
 
-// TestMeasureLoneWrites prints how long a lone write through a follower takes in
+// BenchmarkLoneWrites prints how long a lone write through a follower takes in
 // an ensemble that has nothing else to do, zkgo's beside ZooKeeper's at the same
 // time, and the processor time that the servers use meanwhile.
-func TestMeasureLoneWrites(t *testing.T) {
-	measuring(t)
-	oracle.Need(t)
-	ours, theirs := newCluster(t, 3, superDigest), newCluster(t, 3, superDigest)
+func BenchmarkLoneWrites(b *testing.B) {
+	oracle.Need(b)
+	ours, theirs := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest)
 	theirs.real = true
 	clusters := []*cluster{ours, theirs}
 	var writers []*writer
@@ -207,7 +197,7 @@ func TestMeasureLoneWrites(t *testing.T) {
 		c.form(1, 2, 3)
 		w := c.writer(c.follower(), "lone")
 		if _, err := w.write(1, time.Now().Add(2*time.Second)); err != nil { // warms up
-			t.Fatal(err)
+			b.Fatal(err)
 		}
 		writers = append(writers, w)
 	}
@@ -217,7 +207,7 @@ func TestMeasureLoneWrites(t *testing.T) {
 			<-time.After(time.Duration(500+rand.IntN(500)) * time.Millisecond) // 1 to 2 s for each
 			start := time.Now()
 			if _, err := w.Do(proto.OpSetData, &w.set); err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
 			took[i] = append(took[i], time.Since(start))
 		}
@@ -225,7 +215,7 @@ func TestMeasureLoneWrites(t *testing.T) {
 	for i, c := range clusters {
 		slices.Sort(took[i])
 		n := len(took[i])
-		t.Logf("%-9s %d writes: p50 %.2f ms, p90 %.2f ms, max %.2f ms; CPU of three servers in %v: %v", []string{"zkgo", "ZooKeeper"}[i], n,
+		b.Logf("%-9s %d writes: p50 %.2f ms, p90 %.2f ms, max %.2f ms; CPU of three servers in %v: %v", []string{"zkgo", "ZooKeeper"}[i], n,
 			ms(took[i][n/2]), ms(took[i][n*9/10]), ms(took[i][n-1]), *idlesFor, c.cpu()-cpu[i])
 	}
 }
