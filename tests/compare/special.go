@@ -173,7 +173,7 @@ func reattach(b *Bed) (Values, error) {
 	if err := all[0].Create("/watched", nil, proto.ModePersistent); err != nil {
 		return nil, err
 	}
-	set := proto.SetWatches{RelativeZxid: 1 << 62}
+	set := proto.SetWatches{RelativeZxid: 1 << 62, Exist: []string{}, Child: []string{}}
 	for i := range watches {
 		path := "/watched/" + strconv.Itoa(i)
 		if err := all[0].Create(path, nil, proto.ModePersistent); err != nil {
