@@ -102,7 +102,7 @@ func loneWrites(t *testing.T, s *failover.Server) (all []span) {
 		{proto.OpDelete, &proto.DeleteRequest{Path: path + "/e-0000000000", Version: -1}},
 		{proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1}},
 	} {
-		time.Sleep(50 * time.Millisecond) // whatever the one before has left behind is over
+		<-time.After(50 * time.Millisecond) // whatever the one before has left behind is over
 		began := time.Now()
 		if _, err := c.Do(w.op, w.rec); err != nil {
 			t.Fatalf("%v: %v", w.op, err)
@@ -114,9 +114,8 @@ func loneWrites(t *testing.T, s *failover.Server) (all []span) {
 
 // tracer is strace on a process.
 type tracer struct {
-	cmd    *exec.Cmd
-	file   string
-	stderr bytes.Buffer
+	cmd  *exec.Cmd
+	file string
 }
 
 // trace begins to look at a process and returns when strace has attached to all

@@ -35,7 +35,7 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longest.Microseconds(), 3)
 }
 
-func (m *meter) init(conns int) {
+func (m *meter) prepare(conns int) {
 	m.recorders, m.errors = make([]recorder, conns), make(map[string]int64)
 	for i := range m.recorders {
 		m.recorders[i].hist = newHistogram()

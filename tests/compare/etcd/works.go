@@ -24,7 +24,7 @@ func works() map[string]work {
 // newLoad chooses the keys, in about as many directories as each has, as bench does.
 func newLoad(cfg *bench.Config) *load {
 	l := &load{cfg: cfg, prefix: fmt.Sprintf("/zkgo-bench/%s-%s/", cfg.Work, strconv.FormatUint(rand.Uint64(), 36))}
-	l.meter.init(cfg.Conns)
+	l.meter.prepare(cfg.Conns)
 	dirs := int(math.Ceil(math.Sqrt(float64(cfg.Nodes))))
 	for i := range cfg.Nodes {
 		l.keys = append(l.keys, fmt.Sprintf("%sk%d/%d", l.prefix, i%dirs, i/dirs))
