@@ -138,7 +138,7 @@ func newNode(cfg Config) *Node {
 		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}
 	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}
-	n.machine.snapCounter.reset(0)
+	n.machine.snapCounter.reset()
 	return n
 }
 

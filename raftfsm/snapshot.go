@@ -46,7 +46,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	m.tree.Lock()
 	defer m.tree.Unlock()
-	m.snapCounter.reset(m.tree.NodeCount())
+	m.snapCounter.reset()
 	if m.fleeting {
 		return &image{}, nil
 	}
@@ -147,7 +147,7 @@ func (m *machine) load(r io.Reader) error {
 	m.digests = digestRing{}
 	m.digests.note(check{m.index, digest})
 	m.claim.Store(nil)
-	m.snapCounter.reset(m.tree.NodeCount())
+	m.snapCounter.reset()
 	if m.incarnation != 0 {
 		// Whose leadership it is the snapshot does not say, and the entry that
 		// does may be behind it for good.
@@ -204,14 +204,6 @@ func (m *machine) readHeader(r io.Reader) (digest uint64, err error) {
 // snapCounter decides when the next snapshot is due: after limitOps
 // transactions or limitBytes bytes of log, of which a random part of up to a
 // half is cut off so that the servers do not all write at once.
-//
-// A snapshot costs what the tree has znodes. Taken after a fixed number of
-// transactions, those of a large tree under a heavy load would follow one another
-// without a pause, and take a quarter of the processor time. So there are at least
-// an eighth as many transactions from one to the next as there are znodes: that is
-// a bounded cost for each, and a restart has a quarter as many transactions to
-// execute as znodes to load, at most. It is never more than mostPatience times what
-// was asked for.
 type snapCounter struct {
 	maxOps   int
 	maxBytes int64
@@ -223,20 +215,15 @@ type snapCounter struct {
 	limitBytes int64
 }
 
-// mostPatience is how many times as many transactions as Config.SnapCount there may
-// be before a snapshot of a large tree.
-const mostPatience = 10
-
-// reset starts counting anew, behind a snapshot of so many znodes. Whatever was applied between
+// reset starts counting anew, behind a snapshot. Whatever was applied between
 // the last trigger and this has asked again for the same snapshot.
-func (c *snapCounter) reset(znodes int) {
+func (c *snapCounter) reset() {
 	select {
 	case <-c.trigger:
 	default:
 	}
 	c.ops, c.bytes = 0, 0
-	c.limitOps = min(max(c.maxOps, znodes/4), mostPatience*c.maxOps)
-	c.limitOps -= rand.IntN(c.limitOps/2 + 1)
+	c.limitOps = c.maxOps - rand.IntN(c.maxOps/2+1)
 	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)
 }
 
