@@ -96,6 +96,10 @@ def main(address):
         check(f"restart {n}: a child watch fires", eventually(lambda: f"child-{n}" in children[-1]), children)
         following = eventually(lambda: next_sequence(zk) == int(sequence[-10:]) + 2 * n)
         check(f"restart {n}: sequence numbers go on", following)
+        # Kazoo takes a children watch for set that it was just setting when the
+        # connection was lost, and then waits for ever: the next kill has to wait for it.
+        seen = eventually(lambda: children[-1] == sorted(zk.get_children("/kept")))
+        check(f"restart {n}: the child watch has caught up", seen, children)
 
     other.create("/later")
     check("watches of before the first kill fired once each", eventually(lambda: len(raw) == 2), raw)
