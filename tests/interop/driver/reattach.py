@@ -14,7 +14,7 @@ ALONE = False
 NEEDS = "python3-venv"
 PROGRAM = INTEROP / "reattach" / "reattach.py"
 RESULT = re.compile(r"^(ok|FAIL) ([^\n]*)$")
-RESTARTS, CHECKS = 3, 34
+RESTARTS, CHECKS = 3, 37
 
 
 def checks(env, only=None):
