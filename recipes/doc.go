@@ -18,7 +18,7 @@
 //	recipes/naming    unique numbers and names
 //	recipes/node      znodes that are kept in existence, groups and their members
 //	recipes/partition sets of items that are shared among the members of a party
-//	recipes/queue     queues with claims: first in first out, priority, delay, by id, simple
+//	recipes/queue     queues with claims: first in first out, priority, delay, by id, simple, sharded
 //
 // # Rules
 //

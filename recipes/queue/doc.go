@@ -17,7 +17,7 @@
 //
 // # Rules
 //
-// It imports recipes and client. Invariants:
+// It imports recipes/election, recipes and client. Invariants:
 //
 //   - An item leaves the queue only in the transaction that also ends its
 //     consumer's claim, in the session of the claim: with the session ends the
@@ -25,6 +25,7 @@
 //     once, and by one at a time as long as consumers heed Done.
 //   - A Put without an answer may have been done: the layout has no room for a mark,
 //     so the error says [client.ErrUnknownOutcome]. It was done once at most.
-//   - The znodes are Curator's (DistributedQueue and its kin with a lock path, and
-//     SimpleDistributedQueue), items encoded as its ItemSerializer does.
+//   - A Sharder adds a queue only in a transaction that also checks that it leads.
+//   - The znodes are Curator's (DistributedQueue and its kin with a lock path,
+//     SimpleDistributedQueue and QueueSharder), items encoded as its ItemSerializer does.
 package queue

@@ -132,3 +132,35 @@ func ExampleSimple() {
 	// hint <nil>
 	// hint <nil>
 }
+
+// Many items are spread over queues that are added as they are needed.
+func ExampleSharder() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c, stopServer := rig.Embedded()
+	defer stopServer()
+
+	mail, err := queue.NewSharder(ctx, recipes.On(c), "/queues/mail", "/queues/mail-leader", queue.New)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer mail.Close()
+	fmt.Println(len(mail.Paths()), mail.Queue().Put(ctx, []byte("letter")))
+
+	err = mail.Run(ctx, func(ctx context.Context, q *queue.Queue) error {
+		for item, err := range q.Items(ctx) {
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s %v\n", item.Values[0], item.Ack(ctx))
+			stop() // otherwise for ever
+		}
+		return nil
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// 1 <nil>
+	// letter <nil>
+	// true
+}

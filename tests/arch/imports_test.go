@@ -30,7 +30,7 @@ var rules = []rule{
 	{"recipes/node", []string{"client", "recipes", "recipes/cache"}, "a recipe sees a client's interface, not the wire"},
 	{"recipes/partition", []string{"client", "recipes", "recipes/lock", "recipes/node"}, "a share is the locks of its items, a party a group of kept znodes"},
 	{"recipes/counter", []string{"client", "recipes", "recipes/lock"}, "a recipe sees a client's interface, not the wire"},
-	{"recipes/queue", []string{"client", "recipes"}, "a recipe sees a client's interface, not the wire"},
+	{"recipes/queue", []string{"client", "recipes", "recipes/election"}, "one of those who shard a queue leads"},
 	{"recipes/gozk", []string{"client", "recipes"}, "an adapter knows two clients, and no recipe"},
 	{"raftfsm/disk", nil, "a file system knows nothing of what lies on it"},
 	{"raftfsm/logstore", []string{"raftfsm/disk"}, "stores keep bytes and do not know what they mean"},
