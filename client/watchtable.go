@@ -67,6 +67,9 @@ func (t *watchTable) armed(k *call, l *link) {
 	w := k.watcher
 	p := t.paths[w.path]
 	if p == nil || t.core.link != l {
+		// The session was lost while the answer was on its way from the connection to
+		// here: all its watches have been ended, and nobody would end this one.
+		w.end(ErrSessionExpired)
 		return
 	}
 	p.inFlight--

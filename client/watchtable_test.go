@@ -1,0 +1,37 @@
+package client
+
+import (
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestWatchAnsweredWhileTheSessionIsLost has a session end after the answer to a
+// request that sets a watch was read and before the watch is in the table, as happens
+// to a process that was stopped for longer than its session: whoever waits for the
+// watch hears that it is over.
+func TestWatchAnsweredWhileTheSessionIsLost(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]kind{"data": kindData, "child": kindChild, "persistent": kindPersistent} {
+		c, l := &core{}, &link{}
+		table := &watchTable{core: c, paths: make(map[string]*watchedPath)}
+		c.link = l
+		w := &Watch{core: c, path: "/a", kind: kind, ch: make(chan Event, 1)}
+		k := &call{op: proto.OpGetData, watcher: w, taken: true}
+		table.arming(k)
+		table.endAll(ErrSessionExpired) // as core.lose does
+		c.link = nil
+		table.armed(k, l)
+		select {
+		case _, ok := <-w.Events():
+			if ok || w.Err() != ErrSessionExpired { //nolint:errorlint // it is this one
+				t.Errorf("%s: an event: %v; the reason is %v", name, ok, w.Err())
+			}
+		default:
+			t.Errorf("%s: the watch goes on, and nobody will ever end it", name)
+		}
+		if len(table.paths) != 0 {
+			t.Errorf("%s: it is remembered: %v", name, table.paths)
+		}
+	}
+}
