@@ -46,8 +46,12 @@ var rules = []rule{
 	{"server", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/..."}, "the server stands on the replicated state, never on the client"},
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm/...", "server/...", "client"}, "the test server is the real one, and hands out the client that a test would open itself"},
 	{"server/zktest/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
+	{"server/zkfiles", []string{"proto", "tree", "session"}, "ZooKeeper's files are read and written without a server"},
+	{"server/audit", []string{"proto"}, "a line of the audit log is made of what it is told"},
+	{"cli", []string{"client", "proto", "cli/subtree"}, "the command line must work against any ZooKeeper: nothing of our server"},
+	{"cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
 	{"bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"bench", "server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"bench", "cli", "cli/...", "server", "server/...", "raftfsm/...", "client", "recipes", "proto"}, "the command is flags and terminal only"},
 }
 
 // libraries says which packages may import which library families.
