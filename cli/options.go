@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// parser reads arguments by the rules of zkCli.sh's library: options stand
+// anywhere, letters can be joined, the argument of an option may be joined to its
+// letter or come behind "=", and "--" ends them.
+type parser struct {
+	known  []Option
+	args   []string
+	found  map[string][]string
+	wants  string // an option that waits for its argument
+	groups map[string]string
+}
+
+// parseOptions splits arguments into those of options and the rest.
+func parseOptions(known []Option, args []string) (rest []string, found map[string][]string, err error) {
+	p := &parser{known: known, found: map[string][]string{}, groups: map[string]string{}}
+	for i, arg := range args {
+		if arg == "--" {
+			p.args = append(p.args, args[i+1:]...)
+			break
+		}
+		if err := p.token(arg); err != nil {
+			return nil, nil, err
+		}
+	}
+	if p.wants != "" {
+		return nil, nil, p.missing()
+	}
+	return p.args, p.found, nil
+}
+
+func (p *parser) token(arg string) error {
+	switch {
+	case p.wants != "" && p.isArgument(arg):
+		p.value(arg)
+		return nil
+	case len(arg) < 2 || arg[0] != '-':
+		p.args = append(p.args, arg)
+		return nil
+	}
+	if strings.HasPrefix(arg, "--") {
+		return unknownOption(arg)
+	}
+	name, value, assigned := strings.Cut(arg[1:], "=")
+	switch o := p.option(name); {
+	case o != nil && !assigned:
+		return p.begin(o)
+	case o != nil && o.Arg != "":
+		if err := p.begin(o); err != nil {
+			return err
+		}
+		p.value(value)
+		return nil
+	case assigned:
+		return unknownOption(arg)
+	}
+	return p.letters(arg)
+}
+
+// letters reads options of one letter that were joined, the last one perhaps with
+// its argument.
+func (p *parser) letters(arg string) error {
+	for i, letter := range arg[1:] {
+		o := p.option(string(letter))
+		if o == nil {
+			return unknownOption(arg)
+		}
+		if err := p.begin(o); err != nil {
+			return err
+		}
+		behind := arg[1+i+len(string(letter)):]
+		if p.wants != "" && behind != "" {
+			p.value(behind)
+			return nil
+		}
+	}
+	return nil
+}
+
+// begin takes an option; its argument, if it has one, is the next.
+func (p *parser) begin(o *Option) error {
+	if p.wants != "" {
+		return p.missing()
+	}
+	if o.Group != "" {
+		if other := p.groups[o.Group]; other != "" && other != o.Name {
+			return refuse(fmt.Sprintf("The option '%s' was specified but an option from this group has already been selected: '%s'", o.Name, other))
+		}
+		p.groups[o.Group] = o.Name
+	}
+	if o.Arg != "" {
+		p.wants = o.Name
+		return nil
+	}
+	p.found[o.Name] = append(p.found[o.Name], "")
+	return nil
+}
+
+func (p *parser) value(v string) {
+	if len(v) > 1 && v[0] == '"' && v[len(v)-1] == '"' && !strings.Contains(v[1:len(v)-1], `"`) {
+		v = v[1 : len(v)-1]
+	}
+	p.found[p.wants] = append(p.found[p.wants], v)
+	p.wants = ""
+}
+
+// isArgument reports whether an option can have this as its argument: everything
+// that is no option itself, and negative numbers.
+func (p *parser) isArgument(arg string) bool {
+	if len(arg) < 2 || arg[0] != '-' {
+		return true
+	}
+	if _, err := strconv.ParseFloat(arg, 64); err == nil {
+		return true
+	}
+	name, _, _ := strings.Cut(arg[1:], "=")
+	return p.option(name) == nil && (name == "" || p.option(name[:1]) == nil)
+}
+
+func (p *parser) option(name string) *Option {
+	i := slices.IndexFunc(p.known, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.known[i]
+}
+
+func (p *parser) missing() error { return refuse("Missing argument for option: " + p.wants) }
+
+func unknownOption(arg string) error { return refuse("Unrecognized option: " + arg) }
