@@ -15,11 +15,14 @@ import (
 )
 
 // Admin says where commands are answered over HTTP. Everybody who reaches the
-// port may ask everything and reset the statistics.
+// port, with a certificate if TLS asks for one, may ask everything and reset the
+// statistics.
 type Admin struct {
 	Addr        string        // host:port; port 0 takes a free one
 	CommandURL  string        // default /commands
 	IdleTimeout time.Duration // default 30 s
+	TLS         *AdminTLS     // nil: plaintext
+	Profiles    bool          // pprof's at /debug/pprof/
 	// Optional makes a port that is in use a warning: the server runs without.
 	Optional bool
 }
@@ -37,10 +40,14 @@ type httpServer struct {
 }
 
 // openHTTP answers requests at addr until close.
-func (s *Server) openHTTP(addr string, h http.Handler, idle time.Duration) (*httpServer, error) {
-	l, err := net.Listen("tcp", addr)
+func (s *Server) openHTTP(addr string, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
+	plain, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
+	}
+	l, err := security.wrap(plain, s.log)
+	if err != nil {
+		return nil, errors.Join(err, plain.Close())
 	}
 	srv := &httpServer{l: l, s: &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idle,
@@ -74,7 +81,11 @@ func (s *Server) openAdmin() error {
 	url, idle := a.CommandURL, a.IdleTimeout
 	or(&url, admin.DefaultURL)
 	or(&idle, defaultAdminIdle)
-	srv, err := s.openHTTP(a.Addr, admin.Handler(adminSource{picture{s}}, url), idle)
+	h := admin.Handler(adminSource{picture{s}}, url)
+	if a.Profiles {
+		h = admin.WithProfiles(h)
+	}
+	srv, err := s.openHTTP(a.Addr, a.TLS, h, idle)
 	switch {
 	case err == nil:
 		s.admin = srv
@@ -117,12 +128,13 @@ func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	if !a.Enable {
 		return nil
 	}
-	if a.ForceHTTPS || a.NeedClient {
-		return errors.New("admin.forceHttps, admin.needClientAuth: commands are answered in plaintext only; remove the setting, or set admin.enableServer=false")
+	security, err := adminTLSFromZooCfg(z)
+	if err != nil {
+		return err
 	}
 	c.Admin = &Admin{
 		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
-		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet,
+		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet, TLS: security, Profiles: a.Profiles,
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func TestAdminFromZooCfg(t *testing.T) {
 		"admin.forceHttps=true":                             "error",
 		"admin.forceHttps=true\nadmin.enableServer=false":   "",
 		"admin.needClientAuth=true\nadmin.serverPort=8081":  "error",
-		"admin.portUnification=true\nadmin.serverPort=8081": "0.0.0.0:8081 /commands 30s false",
+		"admin.portUnification=true\nadmin.serverPort=8081": "error",
 	} {
 		z, err := zoocfg.ParseText("zoo.cfg", "clientPort=0\ndataDir="+filepath.Join(t.TempDir(), "x")+"\n"+text+"\n")
 		if err != nil {

@@ -23,7 +23,7 @@ func (s *Server) openMetrics() error {
 	if m == nil {
 		return nil
 	}
-	srv, err := s.openHTTP(m.Addr, metrics.Handler(picture{s}, m.Process), defaultAdminIdle)
+	srv, err := s.openHTTP(m.Addr, nil, metrics.Handler(picture{s}, m.Process), defaultAdminIdle)
 	if err != nil {
 		return fmt.Errorf("metricsProvider.httpPort: %w", err)
 	}

@@ -106,6 +106,26 @@ func (m *modes) get() (mode, <-chan struct{}) {
 	return m.now, m.changed
 }
 
+// whyNot says in words why the server does not answer everybody in mode now.
+func (s *Server) whyNot(now mode) string {
+	m := &s.modes
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch st := &m.status; {
+	case m.forced:
+		return "it is read-only until it is told otherwise"
+	case s.cfg.LeaderNoClients && st.Role == raftfsm.Leader:
+		return "it leads, and leaderServes=no"
+	case st.Serving && !m.touch:
+		return "out of touch with the ensemble for too long"
+	case st.Reason != "":
+		return st.Reason
+	case now == readOnly:
+		return "there is no ensemble"
+	}
+	return "it looks for a leader"
+}
+
 // awaitMode waits until the client can be served, and no longer than limit:
 // then it has to have the time to go elsewhere.
 func (s *Server) awaitMode(c *conn, limit time.Duration, readOnlyOK bool) mode {

@@ -69,6 +69,9 @@ func (v picture) role(p *status.Server) {
 	p.Leads = st.Role == raftfsm.Leader
 	p.LeaderID, p.Epoch = st.Leader, st.Epoch
 	p.Mode = modeName(m, st.Role)
+	if m != serving {
+		p.Reason = v.s.whyNot(m)
+	}
 	if p.Leads {
 		p.LeaderUptime = v.s.inRole()
 		v.following(p)
@@ -234,7 +237,7 @@ func (v picture) Configuration() status.Configuration {
 	}
 	p.DataDirSize, p.LogDirSize = v.Dirs()
 	if c.ZooCfg != nil {
-		p.Text = c.ZooCfg.Text
+		p.Text = c.ZooCfg.RedactedText()
 	}
 	if c.ClientAddr == "" {
 		p.ClientPort = -1

@@ -70,17 +70,21 @@ func (h *handler) live(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// ready says whether clients of every kind are answered.
+// ready says whether clients of every kind are answered, and if not, why.
 func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	s := h.src.Server()
-	switch {
-	case s.Serving && !s.ReadOnly:
+	if s.Serving && !s.ReadOnly {
 		h.live(w, r)
-	case s.ReadOnly:
-		http.Error(w, "only clients that read are answered: there is no ensemble", http.StatusServiceUnavailable)
-	default:
-		http.Error(w, "clients are not answered: "+s.Mode, http.StatusServiceUnavailable)
+		return
 	}
+	state := "clients are not answered: " + s.Mode
+	if s.ReadOnly {
+		state = "only clients that read are answered"
+	}
+	if s.Reason != "" {
+		state += ": " + s.Reason
+	}
+	http.Error(w, state, http.StatusServiceUnavailable)
 }
 
 // list answers with links to all commands.

@@ -32,6 +32,7 @@ type Server struct {
 	Version  string // as after "Zookeeper version: "
 	Serving  bool   // clients are answered
 	ReadOnly bool   // but only those that asked for it
+	Reason   string // why not all are answered, in words
 	Mode     string // standalone, leader, follower, observer, read-only
 	ID       uint64
 	LeaderID uint64 // 0 when unknown

@@ -15,7 +15,7 @@ const Unset = -1
 type Config struct {
 	// Path is the file the configuration came from, "" without one.
 	Path string
-	// Text is the whole file as read, for the initial_configuration command.
+	// Text is the whole file as read. Show RedactedText to others.
 	Text string
 
 	TickTime             time.Duration
@@ -153,6 +153,7 @@ type Admin struct {
 	PortUnification, ForceHTTPS, NeedClient bool
 	SnapshotEnabled, RestoreEnabled         bool
 	RateLimiterInterval                     time.Duration
+	Profiles                                bool // admin.pprof.enabled; zkgo's own
 }
 
 // Metrics is the metrics provider.

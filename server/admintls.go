@@ -1,0 +1,74 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// AdminTLS says how the port for commands over HTTP speaks TLS.
+type AdminTLS struct {
+	keystore.Options
+	// Config is used instead of what Options name.
+	Config *tls.Config
+	// Only refuses plaintext; otherwise the port takes both.
+	Only bool
+}
+
+// load reads the key stores.
+func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
+	if t.Config != nil {
+		return t.Config, nil
+	}
+	c, err := keystore.ServerConfig(t.Options, func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
+	if err != nil {
+		return nil, fmt.Errorf("TLS of the AdminServer, ssl.quorum.*: %w", err)
+	}
+	return c, nil
+}
+
+// wrap returns l with TLS as t says; t may be nil.
+func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) {
+	if t == nil {
+		return l, nil
+	}
+	config, err := t.load(log)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Only:
+		return tls.NewListener(l, config), nil
+	}
+	return newUnifiedListener(l, config, headerTimeout), nil
+}
+
+// adminTLSFromZooCfg translates the settings of TLS: the key store is, as with
+// ZooKeeper, the one of the ports between servers.
+func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
+	a, t := &z.Admin, &z.QuorumTLS
+	if !a.ForceHTTPS && !a.PortUnification {
+		if a.NeedClient {
+			return nil, errors.New("admin.needClientAuth: a certificate can only be asked for with TLS: set admin.forceHttps too")
+		}
+		return nil, nil
+	}
+	if t.KeyStore.Location == "" {
+		return nil, errors.New("admin.portUnification, admin.forceHttps: ssl.quorum.keyStore.location is not set, which is where the AdminServer's certificate is")
+	}
+	auth := "none"
+	if a.NeedClient {
+		auth = "need"
+	}
+	return &AdminTLS{
+		Options: keystore.Options{
+			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: auth,
+			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites, Reload: t.CertReload,
+		},
+		Only: a.ForceHTTPS,
+	}, nil
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// unifiedListener hands out the connections of a port at which clients may
+// speak TLS or not: one that begins with a handshake comes out as *tls.Conn. To
+// find that out takes the first byte, which no connection makes another wait for.
+type unifiedListener struct {
+	net.Listener
+	config *tls.Config
+	detect time.Duration // how long the first byte may take
+	ready  chan net.Conn
+
+	done chan struct{} // closed by Close
+	once sync.Once
+	wg   sync.WaitGroup // every goroutine
+
+	mu      sync.Mutex
+	waiting map[net.Conn]struct{} // for their first byte; nil once closed
+	err     error                 // of the listener, once ready ends
+}
+
+// newUnifiedListener takes over l.
+func newUnifiedListener(l net.Listener, config *tls.Config, detect time.Duration) *unifiedListener {
+	u := &unifiedListener{
+		Listener: l, config: config, detect: detect, ready: make(chan net.Conn),
+		done: make(chan struct{}), waiting: make(map[net.Conn]struct{}),
+	}
+	u.wg.Go(u.accept)
+	return u
+}
+
+// accept takes connections until the listener fails for good.
+func (u *unifiedListener) accept() {
+	for {
+		c, err := u.Listener.Accept()
+		if err == nil {
+			if u.hold(c) {
+				u.wg.Go(func() { u.tell(c) })
+			}
+			continue
+		}
+		if te, ok := err.(interface{ Temporary() bool }); ok && te.Temporary() { //nolint:errorlint // as package http asks
+			select {
+			case <-time.After(acceptPause):
+				continue
+			case <-u.done:
+			}
+		}
+		u.mu.Lock()
+		u.err = err
+		u.mu.Unlock()
+		u.stop()
+		return
+	}
+}
+
+// hold remembers a connection that has yet to say something, so that Close ends
+// the wait. It reports false, and closes it, after Close.
+func (u *unifiedListener) hold(c net.Conn) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.waiting == nil {
+		_ = c.Close()
+		return false
+	}
+	u.waiting[c] = struct{}{}
+	return true
+}
+
+// tell finds out what the connection speaks and hands it out.
+func (u *unifiedListener) tell(c net.Conn) {
+	first := make([]byte, 1)
+	_ = c.SetReadDeadline(time.Now().Add(u.detect))
+	_, err := c.Read(first)
+	_ = c.SetReadDeadline(time.Time{})
+	u.mu.Lock()
+	delete(u.waiting, c)
+	u.mu.Unlock()
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	var out net.Conn = &unreadConn{Conn: c, first: first}
+	if first[0] == recordHandshake {
+		out = tls.Server(out, u.config)
+	}
+	select {
+	case u.ready <- out:
+	case <-u.done:
+		_ = c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (u *unifiedListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-u.ready:
+		return c, nil
+	case <-u.done:
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.err != nil {
+			return nil, u.err
+		}
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener. Connections that were not handed out yet are
+// closed.
+func (u *unifiedListener) Close() error {
+	err := u.Listener.Close()
+	u.stop()
+	u.wg.Wait()
+	return err
+}
+
+// stop ends all waits.
+func (u *unifiedListener) stop() {
+	u.once.Do(func() {
+		close(u.done)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for c := range u.waiting {
+			_ = c.Close()
+		}
+		u.waiting = nil
+	})
+}
