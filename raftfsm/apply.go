@@ -79,6 +79,9 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 			return nil // it came back, or has ended already
 		}
 		m.endSession(c)
+		if m.own(m.incarnation) {
+			m.numbers.Expired.Add(1)
+		}
 	case KindReap:
 		err = m.applyReap(c)
 	case KindReconfigRefused:

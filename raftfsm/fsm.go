@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -60,6 +61,9 @@ type machine struct {
 	configured func(index uint64, conf raft.Configuration)
 
 	events []event // of the entry being applied
+
+	numbers Numbers
+	batch   batchNumbers // of the entry being applied
 	scratch
 }
 
@@ -81,9 +85,12 @@ func (m *machine) Apply(l *raft.Log) any {
 	if m.stopped || m.frozen {
 		return nil
 	}
+	begin := time.Now()
+	m.batch = batchNumbers{}
 	if err := m.apply(l.Index, l.Data); err != nil {
 		m.stop(fmt.Errorf("applying log entry %d: %w", l.Index, err))
 	}
+	m.numbers.applied(l, &m.batch, begin)
 	return nil
 }
 
@@ -232,6 +239,7 @@ func (m *machine) applyBatch(data []byte) error {
 		return nil
 	}
 	m.seq = h.seq
+	m.batch.own, m.batch.made = m.own(h.incarnation), h.time
 	m.tx = tree.Txn{Time: h.time, Policy: h.policy}
 	for len(runs) > 0 {
 		var r runHeader
@@ -242,6 +250,7 @@ func (m *machine) applyBatch(data []byte) error {
 		if err = m.applyRun(&r, commands); err != nil {
 			return err
 		}
+		m.batch.ops += int(r.count)
 	}
 	m.handler.BatchDone()
 	return nil

@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"sync"
+	"time"
 )
 
 const (
@@ -20,9 +21,10 @@ const (
 // run is a sequence of consecutive commands of this server, encoded behind the
 // room for its header.
 type run struct {
-	first uint64
-	count uint32
-	buf   []byte
+	first  uint64
+	count  uint32
+	buf    []byte
+	opened time.Time // when its first command came
 }
 
 // intake takes the commands of this server: it numbers and encodes them, packs
@@ -31,6 +33,9 @@ type intake struct {
 	server uint8
 	nonce  uint64
 	wake   func() // called after a command came in; must not block
+	// taken is told of every run that goes on its way: how many commands it has,
+	// how many were waiting, and since when its first. It must not block.
+	taken func(commands, waiting int, since time.Time)
 
 	mu     sync.Mutex
 	room   sync.Cond // bytes went down or err was set
@@ -54,7 +59,7 @@ type waiter struct {
 }
 
 func newIntake(server uint8, nonce uint64) *intake {
-	q := &intake{server: server, nonce: nonce, next: 1}
+	q := &intake{server: server, nonce: nonce, next: 1, taken: func(int, int, time.Time) {}}
 	q.room.L = &q.mu
 	return q
 }
@@ -88,7 +93,7 @@ func (q *intake) add(c *Command) {
 		if buf == nil {
 			buf = make([]byte, 0, 4096)
 		}
-		r = &run{first: q.next, buf: buf[:runHeaderSize]}
+		r = &run{first: q.next, buf: buf[:runHeaderSize], opened: time.Now()}
 		q.open = r
 	}
 	before := len(r.buf)
@@ -125,6 +130,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 		q.seal()
 	}
 	r := q.sealed[0]
+	waiting := int(q.next - r.first)
 	if ops > 0 && (ops+int(r.count) > maxBatchOps || len(dst)+len(r.buf) > maxBatchBytes) {
 		return dst, 0
 	}
@@ -139,6 +145,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	if cap(r.buf) <= maxSpareBytes {
 		q.spare = r.buf[:0]
 	}
+	q.taken(int(r.count), waiting, r.opened)
 	return dst, int(r.count)
 }
 

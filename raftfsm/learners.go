@@ -44,8 +44,8 @@ func (e *ensemble) learners() []Learner {
 }
 
 // ProposalSizes are the sizes in bytes of the log entries that this server has
-// proposed; −1 before the first.
-type ProposalSizes struct{ Last, Min, Max int64 }
+// proposed, −1 before the first, and how many commands they held.
+type ProposalSizes struct{ Last, Min, Max, Commands int64 }
 
 // proposalSizes keeps ProposalSizes.
 type proposalSizes struct {
@@ -55,7 +55,7 @@ type proposalSizes struct {
 }
 
 // note counts one entry.
-func (p *proposalSizes) note(bytes int) {
+func (p *proposalSizes) note(bytes, commands int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := int64(bytes)
@@ -63,6 +63,7 @@ func (p *proposalSizes) note(bytes int) {
 		p.any, p.sizes.Min = true, size
 	}
 	p.sizes.Last = size
+	p.sizes.Commands += int64(commands)
 	p.sizes.Min = min(p.sizes.Min, size)
 	p.sizes.Max = max(p.sizes.Max, size)
 }
@@ -73,7 +74,7 @@ func (n *Node) ProposalSizes() ProposalSizes {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.any {
-		return ProposalSizes{-1, -1, -1}
+		return ProposalSizes{-1, -1, -1, 0}
 	}
 	return p.sizes
 }

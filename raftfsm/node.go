@@ -44,7 +44,8 @@ type Node struct {
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft] // see raftNow
 	identity  identity
-	restored  uint64 // index of the snapshot that the machine began with, or was given
+	opening   time.Duration // how long openState took
+	restored  uint64        // index of the snapshot that the machine began with, or was given
 
 	ready     chan struct{}
 	errs      chan error
@@ -125,6 +126,7 @@ func newNode(cfg Config) *Node {
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = newIntake(uint8(cfg.ID), randomUint64())
 	n.intake.wake = n.poke
+	n.intake.taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
 	n.remote = newRemoteRuns(n.poke)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
@@ -227,6 +229,7 @@ func (n *Node) setStatus(s Status) {
 		select {
 		case <-n.ready:
 		default:
+			n.countStart()
 			close(n.ready)
 		}
 	}

@@ -137,7 +137,7 @@ func (p *proposer) collect() []byte {
 	p.seq++
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	h.append(b[:0])
-	p.sizes.note(len(b))
+	p.sizes.note(len(b), ops)
 	if cap(b) <= maxSpareBytes {
 		p.scratch = b
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -34,6 +35,8 @@ const (
 type image struct {
 	head []byte
 	tree *tree.Snapshot
+
+	numbers *Numbers // where the writing is counted
 }
 
 var _ raft.FSMSnapshot = (*image)(nil)
@@ -50,7 +53,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.fleeting {
 		return &image{}, nil
 	}
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot()}, nil
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers}, nil
 }
 
 // appendHeader appends everything that stands before the tree.
@@ -69,11 +72,30 @@ func (m *machine) appendHeader(b []byte) []byte {
 
 // Persist writes the image.
 func (i *image) Persist(sink raft.SnapshotSink) error {
-	if err := i.write(sink); err != nil {
+	begin := time.Now()
+	size := &countingWriter{w: sink}
+	if err := i.write(size); err != nil {
 		_ = sink.Cancel()
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
-	return sink.Close()
+	err := sink.Close()
+	if err == nil && i.tree != nil {
+		i.numbers.Snapshot.Since(begin)
+		i.numbers.SnapSize.Store(size.n)
+	}
+	return err
+}
+
+// countingWriter counts what goes through.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
 }
 
 func (i *image) write(w io.Writer) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -30,6 +31,8 @@ func (a alone) start() error {
 // openState opens the stores, finds out whose they are and loads the newest
 // snapshot.
 func (n *Node) openState() error {
+	begin := time.Now()
+	defer func() { n.opening = time.Since(begin) }()
 	if !n.cfg.Memory {
 		t := &transplant{fs: n.cfg.FS, logDir: n.cfg.LogDir, snapDir: n.cfg.SnapDir}
 		done, err := t.resume(nil)
@@ -88,7 +91,8 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 		// waited for below.
 		o := outcome{err: errUnreadable}
 		defer func() { started <- o }()
-		o.raft, o.err = raft.NewRaft(conf, n.machine, logs, stable, snaps, n.transport)
+		counted := countedLogs{LogStore: logs, numbers: n.Numbers(), follows: n.follows}
+		o.raft, o.err = raft.NewRaft(conf, n.machine, counted, stable, snaps, n.transport)
 	}()
 	select {
 	case o := <-started:

@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -25,6 +26,9 @@ func (n *Node) openStores() error {
 		return err
 	}
 	n.stores = s
+	if o, ok := s.(interface{ SetObserver(f func(d time.Duration)) }); ok {
+		o.SetObserver(func(d time.Duration) { n.Numbers().Fsync.Observe(1, int64(d)) })
+	}
 	return nil
 }
 
@@ -49,6 +53,7 @@ func (n *Node) restoreNewest() error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
+	begin := time.Now()
 	_, r, err := n.stores.Snapshots().Open(list[0].ID)
 	if err != nil {
 		return err
@@ -59,6 +64,7 @@ func (n *Node) restoreNewest() error {
 	if err := n.machine.load(r); err != nil {
 		return fmt.Errorf("snapshot %s in %s: %w", list[0].ID, n.cfg.SnapDir, err)
 	}
+	n.Numbers().SnapLoad.Since(begin)
 	if n.machine.index > list[0].Index {
 		return fmt.Errorf("snapshot %s in %s: holds the state of entry %d", list[0].ID, n.cfg.SnapDir, n.machine.index)
 	}

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/measure"
 	"github.com/zkgo/zkgo/server/fourletter"
-	"github.com/zkgo/zkgo/server/metrics"
 	"github.com/zkgo/zkgo/server/status"
 )
 
@@ -129,7 +129,7 @@ func (v picture) Summaries() []status.Summary {
 }
 
 // summaryOf pictures what was observed, in units of per.
-func summaryOf(name string, m *metrics.Summary, per int64) status.Summary {
+func summaryOf(name string, m *measure.Summary, per int64) status.Summary {
 	p := m.Picture(time.Now())
 	in := func(n int64) float64 { return float64(n) / float64(per) }
 	return status.Summary{

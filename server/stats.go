@@ -3,8 +3,8 @@ package server
 import (
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/measure"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/metrics"
 )
 
 // stats are the server's counters. Times are in nanoseconds.
@@ -23,10 +23,10 @@ type stats struct {
 	connects               atomic.Int64 // requests for a session
 	revalidated            atomic.Int64 // of which for one that exists
 	commits                atomic.Int64 // transactions applied
-	reads, updates         metrics.Summary
-	elections              metrics.Summary    // how long a leader was looked for
+	reads, updates         measure.Summary
+	elections              measure.Summary    // how long a leader was looked for
 	looking                atomic.Int64       // times that began
-	watchers               [4]metrics.Summary // how many an event went to, by its type − 1
+	watchers               [4]measure.Summary // how many an event went to, by its type − 1
 }
 
 // fired counts the watchers that one event went to.
@@ -55,7 +55,7 @@ func (st *stats) reset() {
 		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits, &st.looking} {
 		v.Store(0)
 	}
-	for _, m := range []*metrics.Summary{&st.reads, &st.updates, &st.elections, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
+	for _, m := range []*measure.Summary{&st.reads, &st.updates, &st.elections, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
 		m.Reset()
 	}
 }

@@ -38,24 +38,24 @@ type pushPeer struct {
 }
 
 // acked notes a successful AppendEntries and tells the peer what was committed
-// in the meantime.
-func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) {
+// in the meantime. It reports whether the peer is new to this leadership.
+func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) (joined bool) {
 	last, lastOf := args.PrevLogEntry, args.PrevLogTerm
 	if n := len(args.Entries); n > 0 {
 		last, lastOf = args.Entries[n-1].Index, args.Entries[n-1].Term
 	}
 	if last == 0 {
-		return // a heartbeat
+		return false // a heartbeat
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	peer := p.peers[id]
 	if peer == nil {
-		peer = &pushPeer{id: id}
+		peer, joined = &pushPeer{id: id}, true
 		p.peers[id] = peer
 	}
 	if args.Term < peer.term {
-		return
+		return false
 	}
 	if args.Term > peer.term {
 		peer.term, peer.last, peer.told = args.Term, 0, 0
@@ -66,6 +66,7 @@ func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.App
 	}
 	peer.told = max(peer.told, min(args.LeaderCommitIndex, last))
 	p.start(peer)
+	return joined
 }
 
 // Acked returns the newest index that a peer has acknowledged in this term.

@@ -28,6 +28,13 @@ type TransportConfig struct {
 	// Installing is called before Raft is given a snapshot, Installed after it
 	// has taken one over. Nil: nobody cares.
 	Installing, Installed func()
+	// Acknowledged is called when a follower has stored entries, with the time
+	// since they were sent; Joined when one stores the first of a leadership;
+	// SendingSnapshot when a snapshot is sent, and what it returns when that is
+	// over. Nil: nobody counts.
+	Acknowledged    func(id raft.ServerID, took time.Duration)
+	Joined          func()
+	SendingSnapshot func() (done func())
 	// Elsewhere returns more addresses at which a server may be found when the
 	// one in Raft's configuration does not lead to it. The handshake tells
 	// whether it is that server. Nil: there are none.
@@ -167,11 +174,18 @@ func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (ra
 
 // AppendEntries sends entries or a heartbeat.
 func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	begin := time.Now()
 	if err := t.send(id, addr, args, resp); err != nil {
 		return err
 	}
-	if resp.Success {
-		t.pusher.acked(id, addr, args)
+	if !resp.Success {
+		return nil
+	}
+	if len(args.Entries) > 0 && t.cfg.Acknowledged != nil {
+		t.cfg.Acknowledged(id, time.Since(begin))
+	}
+	if joined := t.pusher.acked(id, addr, args); joined && t.cfg.Joined != nil {
+		t.cfg.Joined()
 	}
 	return nil
 }
@@ -225,6 +239,9 @@ func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 
 // InstallSnapshot sends a snapshot.
 func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if t.cfg.SendingSnapshot != nil {
+		defer t.cfg.SendingSnapshot()()
+	}
 	return t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
 }
 

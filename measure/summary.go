@@ -1,4 +1,4 @@
-package metrics
+package measure
 
 import (
 	"math"
@@ -16,10 +16,9 @@ type Summary struct {
 	least      atomic.Int64 // one too large, so that 0 is none
 	most       atomic.Int64
 
-	// Two windows of counts. Observations go into the current one; the other is
-	// the one before, or empty.
-	windows [2]window
-	current atomic.Uint32
+	// recent is made by the first observation: most of a server's summaries never
+	// see one, and a test starts many servers.
+	recent atomic.Pointer[windows]
 
 	mu     sync.Mutex // of those who ask
 	turned time.Time  // when current changed
@@ -34,6 +33,13 @@ const (
 )
 
 type window [buckets]atomic.Uint32
+
+// windows are two of them. Observations go into the current one; the other is
+// the one before, or empty.
+type windows struct {
+	of      [2]window
+	current atomic.Uint32
+}
 
 // windowLength is how long a window is filled: quantiles are over one to two of
 // them.
@@ -54,7 +60,17 @@ func (s *Summary) Observe(n, v int64) {
 			break
 		}
 	}
-	s.windows[s.current.Load()&1][bucketOf(v)].Add(uint32(n))
+	r := s.recent.Load()
+	if r == nil {
+		r = s.makeRecent()
+	}
+	r.of[r.current.Load()&1][bucketOf(v)].Add(uint32(n))
+}
+
+// makeRecent makes the windows, unless somebody else just did.
+func (s *Summary) makeRecent() *windows {
+	s.recent.CompareAndSwap(nil, new(windows))
+	return s.recent.Load()
 }
 
 // bucketOf returns the bucket of a value that is not negative.
@@ -88,26 +104,31 @@ func (s *Summary) Picture(now time.Time) *Picture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &Picture{Count: s.count.Load(), Sum: s.sum.Load(), Min: max(s.least.Load()-1, 0), Max: s.most.Load()}
+	r := s.recent.Load()
+	if r == nil {
+		s.turned = now
+		return p
+	}
 	for i := range p.counts {
-		p.counts[i] = uint64(s.windows[0][i].Load()) + uint64(s.windows[1][i].Load())
+		p.counts[i] = uint64(r.of[0][i].Load()) + uint64(r.of[1][i].Load())
 		p.total += p.counts[i]
 	}
 	if s.turned.IsZero() {
 		s.turned = now
 	} else if now.Sub(s.turned) >= windowLength {
-		s.turn(now)
+		r.turn()
+		s.turned = now
 	}
 	return p
 }
 
-// turn makes the older window, emptied, the current one; s.mu is held.
-func (s *Summary) turn(now time.Time) {
-	next := s.current.Load() ^ 1
-	for i := range s.windows[next] {
-		s.windows[next][i].Store(0)
+// turn makes the older window, emptied, the current one.
+func (r *windows) turn() {
+	next := r.current.Load() ^ 1
+	for i := range r.of[next] {
+		r.of[next][i].Store(0)
 	}
-	s.current.Store(next)
-	s.turned = now
+	r.current.Store(next)
 }
 
 // Reset forgets everything. What is observed at the same time may be lost.
@@ -117,12 +138,19 @@ func (s *Summary) Reset() {
 	for _, v := range []*atomic.Int64{&s.count, &s.sum, &s.least, &s.most} {
 		v.Store(0)
 	}
-	for w := range s.windows {
-		for i := range s.windows[w] {
-			s.windows[w][i].Store(0)
+	r := s.recent.Load()
+	if r == nil {
+		return
+	}
+	for w := range r.of {
+		for i := range r.of[w] {
+			r.of[w][i].Store(0)
 		}
 	}
 }
+
+// Since observes how long ago start was, in nanoseconds.
+func (s *Summary) Since(start time.Time) { s.Observe(1, int64(time.Since(start))) }
 
 // Quantile returns a value that the share q of the latest observations does not
 // exceed; 0 without any.

@@ -1,4 +1,4 @@
-package metrics
+package measure
 
 import (
 	"math"
@@ -87,6 +87,26 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { s.Observe(1, 12345) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	var s Summary
+	var v int64
+	for b.Loop() {
+		v += 977
+		s.Observe(1, v&0xfffff)
+	}
+}
+
+func BenchmarkObserveConcurrently(b *testing.B) {
+	var s Summary
+	b.RunParallel(func(pb *testing.PB) {
+		var v int64
+		for pb.Next() {
+			v += 977
+			s.Observe(1, v&0xfffff)
+		}
+	})
 }
 
 func TestObserveConcurrently(t *testing.T) {
