@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -18,42 +20,86 @@ const (
 )
 
 // Seed writes tree and sessions into the empty directories of cfg, as the state
-// that a server standing alone starts with: an import from elsewhere or the
-// restoring of a backup. It is the beginning of a new history, which no server
-// of an older one takes for its own. The tree's zxid has to be above everything
-// that clients may have seen.
-func Seed(cfg Config, t *tree.Tree, s *session.Table) (err error) {
+// that a server starts with: an import from elsewhere. It is the beginning of a
+// new history, which no server of an older one takes for its own. Of an ensemble
+// one server is seeded: it is the only one with a vote until others, whose
+// directories are empty, have joined. The tree's zxid has to be above everything
+// that clients may have seen. A stop at any moment leaves the directories empty,
+// or whoever opens them next finishes.
+func Seed(cfg Config, t *tree.Tree, s *session.Table) error {
+	_, err := seed(cfg, t, s, nil, nil)
+	return err
+}
+
+// Restore is Seed for a state of the past, which clients have seen going on: the
+// epoch rises far above its own and to at least minEpoch, and all sessions end,
+// as they do when a lost quorum is recovered from.
+func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
+	return seed(cfg, t, s, func(n *Node) error { return n.renew(minEpoch) }, nil)
+}
+
+func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, reached func(string) error) (r Recovery, err error) {
 	if cfg.Handler == nil {
 		cfg.Handler = noHandler{}
 	}
 	if cfg, err = cfg.withDefaults(); err != nil {
-		return err
+		return r, err
 	}
-	if cfg.Memory || !cfg.standalone() {
-		return errors.New("only a server that stands alone on a disk can be seeded")
+	if cfg.Memory {
+		return r, errors.New("only a server with a disk can be seeded")
+	}
+	self, err := newcomer(cfg)
+	if err != nil {
+		return r, err
+	}
+	for _, dir := range []string{cfg.LogDir, cfg.SnapDir} {
+		if err := disk.MkdirSynced(cfg.FS, dir); err != nil {
+			return r, err
+		}
+	}
+	lock, err := logstore.Lock(cfg.FS, cfg.LogDir)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := hasState(&cfg); err == nil {
+		return r, fmt.Errorf("%s or %s: %w", cfg.LogDir, cfg.SnapDir, ErrHasState)
+	} else if !errors.Is(err, ErrNoState) {
+		return r, err
+	}
+	tr := &transplant{fs: cfg.FS, logDir: cfg.LogDir, snapDir: cfg.SnapDir, reached: reached}
+	if err := tr.discard(); err != nil {
+		return r, err
 	}
 	n := newNode(cfg)
+	if err := n.plant(t, s, renew); err != nil {
+		return r, err
+	}
+	if err := n.prepare(tr, self); err != nil {
+		return r, err
+	}
+	r.Cluster, r.Zxid = n.identity.Cluster, t.LastZxid()
+	_, err = tr.begin(n.cfg.Now()) // nothing was there to be moved aside
+	return r, err
+}
+
+// ErrHasState reports directories that hold a state of zkgo, which nothing may
+// replace.
+var ErrHasState = errors.New("a state of zkgo is there already")
+
+// plant makes tree and sessions the state of the machine.
+func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) error {
+	n.tree, n.sessions = t, s
 	n.machine.tree, n.machine.sessions = t, s
-	if err := n.openStores(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.closeStores()) }()
-	has, err := raft.HasExistingState(n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots())
-	if err != nil {
-		return err
-	}
-	if has {
-		return fmt.Errorf("%s and %s hold a state already", cfg.LogDir, cfg.SnapDir)
-	}
-	if err := n.loadIdentity(has); err != nil {
-		return err
-	}
+	n.machine.fleeting = false
 	n.machine.level = n.cfg.newest
 	for row := range s.All {
 		n.machine.rows ^= rowDigest(row)
 	}
-	only := raft.Server{Suffrage: raft.Voter, ID: n.identity.RaftID, Address: standaloneAddr}
-	return n.writeFirst(raft.Configuration{Servers: []raft.Server{only}})
+	if renew == nil {
+		return nil
+	}
+	return renew(n)
 }
 
 // writeFirst writes the state of the machine as the snapshot with which a

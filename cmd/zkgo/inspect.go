@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server/inspect"
+)
+
+// inspectFlags are the flags of zkgo inspect and its commands.
+type inspectFlags struct {
+	output string
+	logs   string
+}
+
+// json says which of the two outputs is wanted.
+func (f *inspectFlags) json() (bool, error) {
+	switch f.output {
+	case "text":
+		return false, nil
+	case "json":
+		return true, nil
+	}
+	return false, fmt.Errorf("-o %q: want text or json", f.output)
+}
+
+// texter is a result that can be written for people.
+type texter interface{ Text(w io.Writer) error }
+
+// print writes a result in the wanted form.
+func (f *inspectFlags) print(w io.Writer, v texter) error {
+	asJSON, err := f.json()
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return inspect.JSON(w, v)
+	}
+	return v.Text(w)
+}
+
+func inspectCommand() *cobra.Command {
+	var f inspectFlags
+	cmd := &cobra.Command{
+		Use:   "inspect",
+		Short: "Look into the snapshots, logs and backups on a disk",
+		Long: `Look into what servers have left on disks: zkgo's own files, those of Apache
+ZooKeeper (3.4 to 3.9, also compressed) and backups.
+
+Nothing is written or locked: all of it may be done beside a running server.`,
+		Example: `  zkgo inspect list /var/lib/zookeeper
+  zkgo inspect snapshot /var/lib/zookeeper --depth 2
+  zkgo inspect diff backup-monday.zkb backup-tuesday.zkb
+  zkgo inspect log /var/lib/zookeeper --path /brokers --from 0x100000000
+  zkgo inspect verify /var/lib/zookeeper`,
+	}
+	flags := cmd.PersistentFlags()
+	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	flags.StringVar(&f.logs, "data-log-dir", "", "`directory` of the logs, where that is another one (zoo.cfg: dataLogDir)")
+	cmd.AddCommand(inspectList(&f), inspectSnapshot(&f), inspectDiff(&f), inspectLog(&f), inspectVerify(&f))
+	return cmd
+}
+
+// fileList is a listing as it is printed.
+type fileList struct {
+	Files []inspect.File `json:"files"`
+}
+
+// Text implements texter.
+func (l fileList) Text(w io.Writer) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "FORMAT\tKIND\tFIRST\tLAST\tBYTES\tCHANGED\tPATH")
+	for i := range l.Files {
+		f := &l.Files[i]
+		first, last := f.Range()
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", f.Format, f.Kind, first, last, f.Bytes, f.Time.Format("2006-01-02 15:04:05"), f.Path)
+	}
+	if err := tab.Flush(); err != nil {
+		return err
+	}
+	for i := range l.Files {
+		if f := &l.Files[i]; f.Problem != "" {
+			fmt.Fprintf(w, "DAMAGED: %s\n", f.Problem)
+		}
+	}
+	return nil
+}
+
+// damaged fails when a file is.
+func (l fileList) damaged() error {
+	n := 0
+	for i := range l.Files {
+		if l.Files[i].Problem != "" {
+			n++
+		}
+	}
+	if n > 0 {
+		return fmt.Errorf("%d of %d files are damaged", n, len(l.Files))
+	}
+	return nil
+}
+
+func inspectList(f *inspectFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list DATADIR",
+		Short: "List the files of a server's state",
+		Long: `List the files of a server's state. FIRST and LAST are indexes of zkgo's log;
+of ZooKeeper's files they are zxids. Of the snapshots only the description is
+checked, of zkgo's logs everything: verify checks all.`,
+		Example: `  zkgo inspect list /var/lib/zookeeper --data-log-dir /var/log/zookeeper`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := inspect.List(inspect.Dirs{Data: args[0], Logs: f.logs}, false)
+			if err != nil {
+				return err
+			}
+			return f.print(cmd.OutOrStdout(), fileList{files})
+		},
+	}
+}
+
+func inspectVerify(f *inspectFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify PATH",
+		Short: "Check every checksum of a data directory, a snapshot or a backup",
+		Long: `Check every checksum of the files in a data directory, and load the newest
+snapshot; or do that to one snapshot or backup. What is damaged is named, and
+the command fails.`,
+		Example: `  zkgo inspect verify /var/lib/zookeeper
+  zkgo inspect verify /backups/zk-0x1000004d2.zkb`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := inspect.Verify(inspect.Dirs{Data: args[0], Logs: f.logs})
+			if err != nil {
+				return err
+			}
+			l := fileList{files}
+			if err := f.print(cmd.OutOrStdout(), l); err != nil {
+				return err
+			}
+			return l.damaged()
+		},
+	}
+}
+
+func inspectSnapshot(f *inspectFlags) *cobra.Command {
+	var levels int
+	cmd := &cobra.Command{
+		Use:   "snapshot PATH",
+		Short: "Summarise a snapshot by subtree",
+		Long: `Summarise a snapshot by subtree: znodes, bytes of data, the largest znode,
+ephemerals and the newest change; and the sessions that own ephemerals.
+
+PATH is a snapshot of zkgo (a directory), one of ZooKeeper's, a backup, or a
+data directory, of which the newest snapshot is taken.`,
+		Example: `  zkgo inspect snapshot /var/lib/zookeeper --depth 2
+  zkgo inspect snapshot version-2/snapshot.1a2b -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			img, err := inspect.Open(args[0])
+			if err != nil {
+				return err
+			}
+			return f.print(cmd.OutOrStdout(), inspect.Summarise(img, levels))
+		},
+	}
+	cmd.Flags().IntVar(&levels, "depth", 1, "`levels` below the root that are shown apart")
+	return cmd
+}
+
+func inspectDiff(f *inspectFlags) *cobra.Command {
+	var root string
+	var stats bool
+	cmd := &cobra.Command{
+		Use:   "diff BEFORE AFTER",
+		Short: "Compare two snapshots",
+		Long: `Compare two snapshots, each named as for inspect snapshot, also of different
+formats: znodes that were added (+), removed (-) or changed (!), and sessions.
+The command fails when a znode differs.`,
+		Example: `  zkgo inspect diff monday.zkb tuesday.zkb --path /config
+  zkgo inspect diff /var/lib/zookeeper/version-2/snapshot.1a2b /var/lib/zkgo --stats`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, err := inspect.Open(args[0])
+			if err != nil {
+				return err
+			}
+			after, err := inspect.Open(args[1])
+			if err != nil {
+				return err
+			}
+			c, err := inspect.Compare(before, after, root, stats)
+			if err != nil {
+				return err
+			}
+			if err := f.print(cmd.OutOrStdout(), c); err != nil {
+				return err
+			}
+			if n := len(c.Differences); n > 0 {
+				return fmt.Errorf("%d znodes differ", n)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&root, "path", "/", "compare only this `znode` and what is below it")
+	cmd.Flags().BoolVar(&stats, "stats", false, "versions, zxids and times count as well")
+	return cmd
+}
+
+func inspectLog(f *inspectFlags) *cobra.Command {
+	var filter inspect.Filter
+	var from, to, session string
+	cmd := &cobra.Command{
+		Use:   "log PATH",
+		Short: "Print the transactions of a log",
+		Long: `Print the transactions of a log with time, zxid, session, operation and path.
+PATH is a data directory, or one log file of ZooKeeper's. With -o json there is
+one object a line.
+
+zkgo's log does not contain zxids, which are given when an entry is applied. So
+it is applied, from the oldest snapshot on that fits; what comes before is shown
+without zxid and result.`,
+		Example: `  zkgo inspect log /var/lib/zookeeper --path /brokers/ids
+  zkgo inspect log /var/lib/zookeeper --session 0x100000000000007 -o json
+  zkgo inspect log version-2/log.100000001 --from 0x100000010 --to 0x100000020`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, v := range []struct {
+				name, text string
+				to         *inspect.Hex
+			}{{"from", from, &filter.From}, {"to", to, &filter.To}, {"session", session, &filter.Session}} {
+				if v.text == "" {
+					continue
+				}
+				if err := v.to.UnmarshalText([]byte(v.text)); err != nil {
+					return fmt.Errorf("--%s: %w", v.name, err)
+				}
+			}
+			return printLog(f, args[0], filter, cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "first `zxid`")
+	flags.StringVar(&to, "to", "", "last `zxid`")
+	flags.StringVar(&session, "session", "", "only transactions of the session with this `id`")
+	flags.StringVar(&filter.Below, "path", "", "only transactions that touch this `znode` or what is below it")
+	flags.BoolVar(&filter.All, "all", false, "also what is no transaction: elections, attaches, syncs")
+	return cmd
+}
+
+func printLog(f *inspectFlags, path string, filter inspect.Filter, w io.Writer) error {
+	asJSON, err := f.json()
+	if err != nil {
+		return err
+	}
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	return inspect.Log(inspect.Dirs{Data: path, Logs: f.logs}, filter, func(t *inspect.Transaction) error {
+		if asJSON {
+			return lines.Encode(t)
+		}
+		_, err := fmt.Fprintln(w, t.Text())
+		return err
+	})
+}

@@ -1,0 +1,295 @@
+package logstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	msgpack "github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+)
+
+// What a store has left in its directories can be looked at without opening it:
+// no lock is taken and nothing is changed, so that it may be done beside a
+// running server. What such a server appends or removes in the meantime is seen
+// or is not.
+
+// LogFile is one file of a log.
+type LogFile struct {
+	Path  string
+	Kind  Kind
+	Bytes int64
+	// First and Last are the entries that count, 0 when there are none.
+	First, Last uint64
+	// Torn: behind the last entry lies an append that was never acknowledged, or
+	// is just being written.
+	Torn bool
+	// Err is what is wrong with the file; First and Last are not known then.
+	Err error
+
+	fs    disk.FS
+	spans []span // of the entries from First on; kind WAL
+}
+
+// SnapshotFile is one snapshot, a directory.
+type SnapshotFile struct {
+	Dir  string
+	Meta raft.SnapshotMeta // size and state of Raft; zero when Err is set
+	Err  error             // what is wrong with the metadata
+
+	fs disk.FS
+}
+
+// lookTries is how often a file that somebody is writing is read again.
+const lookTries = 5
+
+// again repeats a look that a running server may have come across.
+func again(look func() error) (err error) {
+	for range lookTries {
+		if err = look(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// LogFiles returns the files of the log in a directory, oldest first; none when
+// there is no log. A nil fsys is disk.OS.
+func LogFiles(fsys disk.FS, logDir string) ([]LogFile, error) {
+	if fsys == nil {
+		fsys = disk.OS{}
+	}
+	path := filepath.Join(logDir, boltFileName)
+	found, err := boltExists(fsys, logDir)
+	switch {
+	case err != nil:
+		return nil, err
+	case found:
+		return []LogFile{lookAtBolt(fsys, path)}, nil
+	}
+	if found, err = walExists(fsys, logDir); !found || err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(logDir, walDirName)
+	var list []types.SegmentInfo
+	err = again(func() error {
+		list, err = lookAtSegments(fsys, dir)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	files := make([]LogFile, len(list))
+	for i, info := range list {
+		files[i] = lookAtSegment(fsys, filepath.Join(dir, segmentName(info)), info)
+	}
+	return files, nil
+}
+
+// lookAtSegments reads the list of the files that make up the log.
+func lookAtSegments(fsys disk.FS, dir string) ([]types.SegmentInfo, error) {
+	m := &walMeta{path: filepath.Join(dir, walMetaName)}
+	var value []byte
+	txid, err := checkBolt(fsys, m.path, func(_ string, _, val []byte) error {
+		value = append([]byte(nil), val...)
+		return nil
+	})
+	if err == nil {
+		err = m.decode(value, txid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.path, err)
+	}
+	return m.state.Segments, nil
+}
+
+func lookAtSegment(fsys disk.FS, path string, info types.SegmentInfo) LogFile {
+	f := LogFile{Path: path, Kind: WAL, fs: fsys}
+	f.Err = again(func() error { return f.scan(info) })
+	if f.Err != nil && !errors.Is(f.Err, fs.ErrNotExist) {
+		f.Err = fmt.Errorf("%s: damaged: %w", path, f.Err)
+	}
+	return f
+}
+
+// scan reads a segment and verifies all its batches.
+func (f *LogFile) scan(info types.SegmentInfo) error {
+	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	s, err := scanSegment(file, st.Size(), info)
+	if err != nil {
+		return err
+	}
+	f.Bytes, f.Torn = st.Size(), s.torn
+	first := max(info.MinIndex, info.BaseIndex)
+	skip := first - info.BaseIndex
+	if skip >= uint64(len(s.spans)) {
+		f.First, f.Last, f.spans = 0, 0, nil
+		return nil
+	}
+	f.spans = s.spans[skip:]
+	f.First, f.Last = first, first+uint64(len(f.spans))-1
+	return nil
+}
+
+func lookAtBolt(fsys disk.FS, path string) LogFile {
+	f := LogFile{Path: path, Kind: Bolt, fs: fsys}
+	f.Err = again(func() error {
+		st, err := fsys.Stat(path)
+		if err != nil {
+			return err
+		}
+		f.Bytes, f.First, f.Last = st.Size(), 0, 0
+		_, err = checkBolt(fsys, path, func(bucket string, key, _ []byte) error {
+			if bucket == boltLogs && len(key) == 8 {
+				f.Last = binary.BigEndian.Uint64(key)
+				if f.First == 0 {
+					f.First = f.Last
+				}
+			}
+			return nil
+		})
+		return err
+	})
+	return f
+}
+
+// Entries yields the entries of the file in order, each verified. It ends with
+// the first error, which names the file and the index.
+func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
+	return func(yield func(*raft.Log, error) bool) {
+		if f.Err != nil {
+			yield(nil, f.Err)
+			return
+		}
+		stopped := errors.New("enough")
+		next := f.First
+		take := func(l *raft.Log, err error) error {
+			switch {
+			case err != nil:
+			case l.Index != next:
+				err = fmt.Errorf("it is entry %d", l.Index)
+			default:
+				err = verifySeal(l)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: log index %d: %w", f.Path, next, err)
+			}
+			next++
+			if !yield(l, nil) {
+				return stopped
+			}
+			return nil
+		}
+		read := f.segmentEntries
+		if f.Kind == Bolt {
+			read = f.boltEntries
+		}
+		if err := read(take); err != nil && err != stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
+	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for _, s := range f.spans {
+		b := make([]byte, s.len)
+		_, err := file.ReadAt(b, int64(s.off))
+		l := &raft.Log{}
+		if err == nil {
+			err = codec{}.Decode(b, l)
+		}
+		if err := take(l, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *LogFile) boltEntries(take func(*raft.Log, error) error) error {
+	if f.First == 0 {
+		return nil
+	}
+	_, err := checkBolt(f.fs, f.Path, func(bucket string, _, val []byte) error {
+		if bucket != boltLogs {
+			return nil
+		}
+		l := &raft.Log{}
+		return take(l, decodeBolt(val, l))
+	})
+	return err
+}
+
+// decodeBolt reads an entry as raft-boltdb writes it.
+func decodeBolt(b []byte, l *raft.Log) error {
+	return msgpack.NewDecoderBytes(b, &msgpack.MsgpackHandle{}).Decode(l)
+}
+
+// SnapshotFiles returns the snapshots in a directory, newest first. A nil fsys is
+// disk.OS.
+func SnapshotFiles(fsys disk.FS, snapDir string) ([]SnapshotFile, error) {
+	if fsys == nil {
+		fsys = disk.OS{}
+	}
+	s := &fileSnapshots{fs: fsys, dir: filepath.Join(snapDir, snapDirName)}
+	found, err := disk.Exists(fsys, s.dir)
+	if !found || err != nil {
+		return nil, err
+	}
+	ids, err := s.ids()
+	if err != nil {
+		return nil, err
+	}
+	var files []SnapshotFile
+	for _, id := range ids {
+		f := LookAtSnapshot(fsys, filepath.Join(s.dir, id.name))
+		if !errors.Is(f.Err, fs.ErrNotExist) { // else it was removed meanwhile
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// LookAtSnapshot returns the snapshot in one directory. A nil fsys is disk.OS.
+func LookAtSnapshot(fsys disk.FS, dir string) SnapshotFile {
+	if fsys == nil {
+		fsys = disk.OS{}
+	}
+	f := SnapshotFile{Dir: dir, fs: fsys}
+	m, err := readSnapMeta(fsys, dir)
+	if err != nil {
+		f.Err = err
+		return f
+	}
+	f.Meta = m.SnapshotMeta
+	return f
+}
+
+// Open verifies the checksum of the whole snapshot and hands out its content.
+func (f *SnapshotFile) Open() (io.ReadCloser, error) {
+	if f.Err != nil {
+		return nil, f.Err
+	}
+	_, r, err := openSnapshot(f.fs, f.Dir)
+	return r, err
+}

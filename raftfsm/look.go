@@ -1,0 +1,334 @@
+package raftfsm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// What servers leave on their disks, to be looked at: snapshots as trees, logs as
+// transactions. Nothing here opens a store or changes a file, so that all of it
+// may be done beside a running server.
+
+// State is what a snapshot holds.
+type State struct {
+	Tree     *tree.Tree
+	Sessions *session.Table
+	Cluster  string // id of the ensemble, hexadecimal
+	Level    uint32 // behaviour that every server of the ensemble knows
+	Index    uint64 // of the newest entry in it
+	Config   []byte // text of /zookeeper/config; nil of a server that stood alone
+	machine  *machine
+}
+
+// ReadSnapshot verifies a snapshot and loads it.
+func ReadSnapshot(f *logstore.SnapshotFile) (*State, error) {
+	s, err := newState(noHandler{})
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if err := s.machine.load(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Dir, err)
+	}
+	s.note()
+	return s, nil
+}
+
+// newState returns the state with which every history begins.
+func newState(h Handler) (*State, error) {
+	cfg, err := Config{ID: standaloneServer, Memory: true, Handler: h}.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(cfg)
+	n.others = alone{n}
+	n.machine.post = func([]event) {}
+	n.machine.fleeting = false
+	return &State{machine: n.machine, Tree: n.tree, Sessions: n.sessions}, nil
+}
+
+func (s *State) note() {
+	m := s.machine
+	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, m.config
+}
+
+// Entry is an entry of a log, to be shown.
+type Entry struct {
+	Index, Term uint64
+	Type        EntryType
+	Server      uint8     // EntryLeader: who began to lead
+	Voters      []uint64  // EntryMembers: who has a vote from here on
+	Time        time.Time // on the leader's clock; zero where the entry has none
+	Bytes       int
+	// Known: the state before the entry is known, so that its transactions have
+	// their zxids and results.
+	Known bool
+	// Skipped: a batch that a leader left behind and that has no effect. Seen only
+	// where the state is known.
+	Skipped      bool
+	Transactions []Transaction
+}
+
+// EntryType says what an entry is.
+type EntryType string
+
+// The types of entry.
+const (
+	EntryLeader  EntryType = "leader"  // begins a leadership
+	EntryBatch   EntryType = "batch"   // holds transactions
+	EntryMembers EntryType = "members" // Raft's list of servers
+	EntryRaft    EntryType = "raft"    // Raft's own, without effect
+)
+
+// Transaction is one command of a log.
+type Transaction struct {
+	Kind    Kind
+	Op      proto.Op
+	Session int64
+	Zxid    int64      // 0: it has none, or it is not known (Entry.Known)
+	Code    proto.Code // where the state is known
+	Path    string     // of the created znode, where the state is known, else that of the request
+	Bytes   int        // of the data in the request
+	Timeout int32      // of a session, in milliseconds
+	Parts   []Transaction
+}
+
+// ReadLog calls each for the entries of a log, in order, as far as they can be
+// read, and returns the state at its end. snapshots are those of the same server:
+// from the oldest one that fits on, or from the beginning where the log has that,
+// the state is known, and with it the zxids. Without, the state returned is nil.
+func ReadLog(files []logstore.LogFile, snapshots []logstore.SnapshotFile, each func(*Entry) error) (*State, error) {
+	l := logReader{snapshots: snapshots, each: each}
+	for i := range files {
+		if err := l.start(files[i].First); err != nil {
+			return nil, err
+		}
+		for e, err := range files[i].Entries() {
+			if err == nil {
+				err = l.entry(e)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	if l.state != nil {
+		l.state.note()
+	}
+	return l.state, nil
+}
+
+// logReader shows a log.
+type logReader struct {
+	snapshots []logstore.SnapshotFile // newest first
+	each      func(*Entry) error
+	state     *State // nil until it is known
+	next      uint64 // index that follows the state
+	last      uint64 // entry that was shown
+	shown     showing
+}
+
+// start looks for the state before the first entry of the log.
+func (l *logReader) start(first uint64) error {
+	switch {
+	case l.last != 0 || first == 0:
+		return nil
+	case first > 1:
+		return l.load(first)
+	}
+	s, err := newState(&l.shown)
+	if err == nil {
+		l.begin(s)
+	}
+	return err
+}
+
+func (l *logReader) begin(s *State) {
+	l.state = s
+	l.next = s.machine.index + 1
+}
+
+// entry shows one entry.
+func (l *logReader) entry(e *raft.Log) error {
+	if l.last != 0 && e.Index != l.last+1 {
+		return fmt.Errorf("log index %d is missing: %d follows %d", l.last+1, e.Index, l.last)
+	}
+	l.last = e.Index
+	out := Entry{Index: e.Index, Term: e.Term, Bytes: len(e.Data), Type: EntryRaft}
+	out.Known = l.state != nil && e.Index >= l.next
+	switch e.Type {
+	case raft.LogConfiguration:
+		out.Type = EntryMembers
+		for _, s := range raft.DecodeConfiguration(e.Data).Servers {
+			if s.Suffrage == raft.Voter {
+				out.Voters = append(out.Voters, serverOf(s.ID))
+			}
+		}
+	case raft.LogCommand:
+		if err := l.command(e, &out); err != nil {
+			return fmt.Errorf("log index %d: %w", e.Index, err)
+		}
+	}
+	return l.each(&out)
+}
+
+// load finds the oldest snapshot from which the log can be followed that goes on
+// with the entry at index. Without one that can be read there is no state: what
+// is wrong with a snapshot is said where it is looked at itself.
+func (l *logReader) load(index uint64) error {
+	for i := len(l.snapshots) - 1; i >= 0; i-- {
+		f := &l.snapshots[i]
+		if f.Err != nil || f.Meta.Index+1 < index {
+			continue
+		}
+		s, err := newState(&l.shown)
+		if err != nil {
+			return err
+		}
+		r, err := f.Open()
+		if err != nil {
+			continue
+		}
+		if err = errors.Join(s.machine.load(r), r.Close()); err == nil {
+			l.begin(s)
+			l.next = f.Meta.Index + 1
+			return nil
+		}
+	}
+	return nil
+}
+
+func (l *logReader) command(e *raft.Log, out *Entry) error {
+	kind, err := entryKind(e.Data)
+	if err != nil {
+		return err
+	}
+	out.Type = EntryBatch
+	var h batchHeader
+	var runs []byte
+	if kind == entryLeaderStart {
+		var s leaderStart
+		err = s.decode(e.Data)
+		out.Type, out.Server, out.Time = EntryLeader, s.server, time.UnixMilli(s.time)
+	} else {
+		runs, err = h.decode(e.Data)
+		out.Time = time.UnixMilli(h.time)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !out.Known:
+		return out.decode(runs)
+	}
+	m := l.state.machine
+	out.Skipped = kind == entryBatch && (h.incarnation != m.incarnation || h.seq != m.seq+1)
+	l.shown.out = out
+	return m.apply(e.Index, e.Data)
+}
+
+// decode lists the commands of a batch whose effects are not known.
+func (e *Entry) decode(runs []byte) error {
+	var q requests
+	for len(runs) > 0 {
+		var r runHeader
+		commands, rest, err := r.decode(runs)
+		if err != nil {
+			return err
+		}
+		runs = rest
+		for range r.count {
+			var c Command
+			if commands, err = c.decode(commands); err != nil {
+				return err
+			}
+			t := Transaction{Kind: c.Kind, Op: c.Op, Session: c.Session, Timeout: c.Timeout}
+			t.describe(&q, c.Body)
+			e.Transactions = append(e.Transactions, t)
+		}
+	}
+	return nil
+}
+
+// describe fills in what the request asks for.
+func (t *Transaction) describe(q *requests, body []byte) {
+	if t.Kind == KindReap {
+		r := proto.NewReader(body)
+		var reap tree.Reap
+		reap.Decode(&r)
+		t.Op, t.Path = proto.OpDeleteContainer, reap.Path
+		return
+	}
+	if t.Kind != KindRequest {
+		return
+	}
+	req, err := q.decode(t.Op, append([]byte(nil), body...))
+	if err != nil {
+		return
+	}
+	if m, ok := req.(*proto.MultiRequest); ok {
+		for _, op := range m.Ops {
+			part := Transaction{Kind: KindRequest, Op: op.Op, Session: t.Session}
+			part.request(op.Req)
+			t.Parts = append(t.Parts, part)
+		}
+		return
+	}
+	t.request(req)
+}
+
+func (t *Transaction) request(req proto.Record) {
+	switch r := req.(type) {
+	case *proto.CreateRequest:
+		t.Path, t.Bytes = r.Path, len(r.Data)
+	case *proto.CreateTTLRequest:
+		t.Path, t.Bytes = r.Path, len(r.Data)
+	case *proto.DeleteRequest:
+		t.Path = r.Path
+	case *proto.SetDataRequest:
+		t.Path, t.Bytes = r.Path, len(r.Data)
+	case *proto.SetACLRequest:
+		t.Path = r.Path
+	case *proto.CheckVersionRequest:
+		t.Path = r.Path
+	}
+}
+
+// showing is the Handler that notes what a log does.
+type showing struct {
+	noHandler
+	q   requests
+	out *Entry // the entry being applied
+}
+
+// Applied implements Handler.
+func (s *showing) Applied(a *Applied) {
+	t := Transaction{Kind: a.Kind, Op: a.Op, Session: a.Session, Zxid: a.Zxid, Code: a.Code}
+	if a.Attached != nil {
+		t.Timeout = a.Attached.Timeout
+	}
+	t.describe(&s.q, a.Body)
+	if r := a.Result; r != nil {
+		if r.Path != "" {
+			t.Path = r.Path
+		}
+		for i := range min(len(r.Multi), len(t.Parts)) {
+			t.Parts[i].Code = r.Multi[i].Code
+			if p := r.Multi[i].Path; p != "" {
+				t.Parts[i].Path = p
+			}
+		}
+	}
+	s.out.Transactions = append(s.out.Transactions, t)
+}

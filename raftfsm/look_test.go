@@ -1,0 +1,154 @@
+package raftfsm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// A log and the snapshots are looked at beside the server that writes them, and
+// tell what its clients were told.
+func TestLookingBesideARunningServer(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "look", func(t *testing.T, cfg Config) {
+		r := start(t, cfg)
+		s := r.attach(time.Hour)
+		var want []int64
+		for _, path := range []string{"/a", "/a/b", "/a", "/c"} { // the third is refused
+			want = append(want, r.do(create(s, path, 0)).zxid)
+		}
+		entries, state := lookAt(t, cfg)
+		var got []int64
+		var refused int
+		for _, e := range entries {
+			if !e.Known || e.Skipped {
+				t.Errorf("%+v", e)
+			}
+			for _, tx := range e.Transactions {
+				if tx.Op != proto.OpCreate2 {
+					continue
+				}
+				got = append(got, tx.Zxid)
+				if tx.Code == proto.ErrNodeExists && tx.Path == "/a" {
+					refused++
+				}
+				if tx.Session != s.ID || !strings.HasPrefix(tx.Path, "/") {
+					t.Errorf("%+v", tx)
+				}
+			}
+		}
+		if !slices.Equal(got, want) || refused != 1 {
+			t.Errorf("zxids %x, want %x; %d refused", got, want, refused)
+		}
+		if dumpOf(t, state) != r.dump() {
+			t.Error("the log leads to another state than the server has")
+		}
+
+		if err := r.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		snaps, err := logstore.SnapshotFiles(nil, cfg.SnapDir)
+		if err != nil || len(snaps) != 1 {
+			t.Fatalf("%v, %v", snaps, err)
+		}
+		read, err := ReadSnapshot(&snaps[0])
+		if err != nil || dumpOf(t, read) != r.dump() || read.Sessions.Len() != 1 || read.Index != snaps[0].Meta.Index {
+			t.Errorf("%+v, %v", read, err)
+		}
+		r.do(create(s, "/d", 0))
+		if _, state = lookAt(t, cfg); dumpOf(t, state) != r.dump() {
+			t.Error("snapshot and log lead to another state than the server has")
+		}
+	})
+}
+
+func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
+	t.Helper()
+	logs, err := logstore.LogFiles(nil, cfg.LogDir)
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("%v, %v", logs, err)
+	}
+	snaps, err := logstore.SnapshotFiles(nil, cfg.SnapDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Entry
+	state, err := ReadLog(logs, snaps, func(e *Entry) error { all = append(all, *e); return nil })
+	if err != nil || state == nil {
+		t.Fatal(state, err)
+	}
+	return all, state
+}
+
+func dumpOf(t *testing.T, s *State) string {
+	t.Helper()
+	var b strings.Builder
+	if err := s.Tree.Dump(&b); err != nil {
+		t.Fatal(err)
+	}
+	b.Write(s.Sessions.AppendTo(nil))
+	return b.String()
+}
+
+// Damage is told with the file and the place.
+func TestLookingAtDamage(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "damage", func(t *testing.T, cfg Config) {
+		r := start(t, cfg)
+		s := r.attach(time.Hour)
+		secret := "/needle-in-the-log"
+		r.do(create(s, secret, 0))
+		r.do(create(s, "/after", 0))
+		if err := r.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		r.close()
+		flipText(t, cfg.LogDir, secret)
+		logs, err := logstore.LogFiles(nil, cfg.LogDir)
+		if err == nil {
+			_, err = ReadLog(logs, nil, func(*Entry) error { return nil })
+		}
+		if err == nil || !strings.Contains(err.Error(), cfg.LogDir) || !strings.Contains(err.Error(), "index") {
+			t.Errorf("the log: %v", err)
+		}
+		flipText(t, filepath.Join(cfg.SnapDir, "snapshots"), secret)
+		snaps, err := logstore.SnapshotFiles(nil, cfg.SnapDir)
+		if err != nil || len(snaps) != 1 {
+			t.Fatal(err)
+		}
+		if _, err := ReadSnapshot(&snaps[0]); err == nil || !strings.Contains(err.Error(), snaps[0].Dir) {
+			t.Errorf("the snapshot: %v", err)
+		}
+	})
+}
+
+// flipText changes a bit in the file below dir that holds text.
+func flipText(t *testing.T, dir, text string) {
+	t.Helper()
+	found := false
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		at := strings.Index(string(b), text)
+		if at < 0 {
+			return nil
+		}
+		found = true
+		b[at+1] ^= 1
+		return os.WriteFile(path, b, 0o600)
+	})
+	if err != nil || !found {
+		t.Fatalf("%q in %s: found %v, %v", text, dir, found, err)
+	}
+}

@@ -1,0 +1,130 @@
+package raftfsm
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// elsewhere is a state from elsewhere: two znodes, one of them ephemeral, and the
+// session that owns it.
+func elsewhere() (*tree.Tree, *session.Table, session.Session) {
+	t, table := tree.New(), session.NewTable()
+	s := table.Create(1, 3_600_000, [16]byte{5})
+	for zxid, req := range map[int64]*proto.CreateRequest{
+		0x5_0000_0001: {Path: "/kept", ACL: proto.OpenACL(), Data: []byte("value")},
+		0x5_0000_0002: {Path: "/gone", ACL: proto.OpenACL(), Flags: flagEphemeral},
+	} {
+		t.Apply(&tree.Txn{Zxid: zxid, Time: 5, Session: s.ID}, proto.OpCreate, req)
+	}
+	t.Advance(0x5_0000_0007)
+	return t, table, s
+}
+
+// One member of an ensemble gets the state, the others join it empty. Sessions go
+// on.
+func TestSeedOfAnEnsemble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		tr, table, s := elsewhere()
+		if err := Seed(c.config(3), tr, table); err != nil {
+			t.Fatal(err)
+		}
+		first := c.start(3)
+		if st := first.awaitServed(); !first.exists("/kept") || !first.exists("/gone") || st.Epoch != 6 {
+			t.Errorf("%+v", st)
+		}
+		c.start(1)
+		c.start(2).awaitServed()
+		c.eventually("three votes", func() bool { return c.voters() == 3 })
+		if o, ok := c.rigs[2].tryReattach(s); !ok || o.code != proto.Ok {
+			t.Errorf("%+v, %v", o, ok)
+		}
+		c.settled()
+		if !c.rigs[1].exists("/kept") {
+			t.Error("who joined lacks something")
+		}
+		for id := uint64(1); id <= 3; id++ {
+			c.kill(id)
+		}
+		if err := Seed(c.config(2), tr, table); !errors.Is(err, ErrHasState) {
+			t.Errorf("where a state is: %v", err)
+		}
+	})
+}
+
+// A state of the past is a new beginning: the epoch is far above, and no session
+// goes on.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		tr, table, s := elsewhere()
+		done, err := Restore(c.config(3), tr, table, 0)
+		if err != nil || done.Zxid>>32 != 5+epochGap {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		r := c.start(3)
+		if st := r.awaitServed(); !r.exists("/kept") || r.exists("/gone") || st.Epoch <= 5+epochGap {
+			t.Errorf("%+v", st)
+		}
+		if o, _ := r.tryReattach(s); o.code != proto.ErrSessionExpired {
+			t.Errorf("the old session: %+v", o)
+		}
+		if next := r.attach(time.Hour); next.ID == s.ID {
+			t.Error("a session id is used again")
+		}
+	})
+}
+
+// A restoring that is stopped at any step leaves nothing that a server would take
+// for an empty state of its own, or all of it.
+func TestSeedThatIsInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		upTo := func(k int) (cfg Config, steps []string, err error) {
+			cfg = c.config(3)
+			cfg.LogDir = t.TempDir()
+			cfg.SnapDir = cfg.LogDir
+			tr, table, _ := elsewhere()
+			_, err = seed(cfg, tr, table, nil, func(step string) error {
+				if steps = append(steps, step); len(steps) == k {
+					return errStopped
+				}
+				return nil
+			})
+			return cfg, steps, err
+		}
+		_, steps, err := upTo(0)
+		if err != nil || len(steps) < 5 || steps[0] != "journal" {
+			t.Fatalf("%v, %v", steps, err)
+		}
+		for k, step := range steps {
+			cfg, _, err := upTo(k + 1)
+			if !errors.Is(err, errStopped) {
+				t.Fatal(step, err)
+			}
+			p, err := Survey(cfg)
+			if k == 0 {
+				if !errors.Is(err, ErrNoState) {
+					t.Errorf("%s: not begun: %+v, %v", step, p, err)
+				}
+				tr, table, _ := elsewhere()
+				if err := Seed(cfg, tr, table); err != nil {
+					t.Errorf("once more: %v", err)
+				}
+				continue
+			}
+			if err != nil || p.Zxid != 0x5_0000_0007 || p.Sessions != 1 {
+				t.Errorf("%s: begun and not finished: %+v, %v", step, p, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// The formats of files.
+const (
+	FormatZkgo      = "zkgo"
+	FormatZooKeeper = "zookeeper"
+	FormatBackup    = "backup"
+)
+
+// File is one file or directory that belongs to a server's state.
+type File struct {
+	Path   string    `json:"path"`
+	Format string    `json:"format"`
+	Kind   string    `json:"kind"` // snapshot, log, identity
+	Bytes  int64     `json:"bytes"`
+	Time   time.Time `json:"time"` // of the last change
+	// First and Last are indexes in a log of zkgo and zxids in one of ZooKeeper; a
+	// snapshot has Last only.
+	First  Number   `json:"first,omitempty"`
+	Last   Number   `json:"last,omitempty"`
+	Voters []string `json:"voters,omitempty"`
+	Note   string   `json:"note,omitempty"`
+	// Problem says what is wrong with the file; empty when nothing is.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Dirs are the directories of a server. Logs is where the log lies when that is
+// another one (dataLogDir).
+type Dirs struct{ Data, Logs string }
+
+func (d Dirs) logs() string {
+	if d.Logs == "" {
+		return d.Data
+	}
+	return d.Logs
+}
+
+// List returns the files of the state in the directories of a server, logs
+// before snapshots. With verify every checksum of every file is checked; without,
+// those of the logs and of what describes the snapshots.
+func List(d Dirs, verify bool) ([]File, error) {
+	if st, err := os.Stat(d.Data); err != nil {
+		return nil, err
+	} else if !st.IsDir() {
+		return nil, fmt.Errorf("%s is no directory", d.Data)
+	}
+	files, err := listZkgo(d, verify)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := listZooKeeper(d, verify)
+	if err != nil {
+		return nil, err
+	}
+	return append(files, theirs...), nil
+}
+
+func listZkgo(d Dirs, verify bool) ([]File, error) {
+	var files []File
+	logs, err := logstore.LogFiles(nil, d.logs())
+	if err != nil {
+		return nil, err
+	}
+	for i := range logs {
+		l := &logs[i]
+		f := File{Path: l.Path, Format: FormatZkgo, Kind: "log", Bytes: l.Bytes, First: Number(l.First), Last: Number(l.Last)}
+		f.Note = string(l.Kind)
+		if l.Torn {
+			f.Note += ", an unfinished append at its end that was never acknowledged"
+		}
+		problem := l.Err
+		if verify && problem == nil {
+			for _, err := range l.Entries() {
+				problem = err
+			}
+		}
+		f.finish(l.Path, problem)
+		files = append(files, f)
+	}
+	snapshots, err := logstore.SnapshotFiles(nil, d.Data)
+	if err != nil {
+		return nil, err
+	}
+	for i := range snapshots {
+		files = append(files, snapshotFile(&snapshots[i], verify))
+	}
+	return files, nil
+}
+
+func snapshotFile(s *logstore.SnapshotFile, verify bool) File {
+	f := File{Path: s.Dir, Format: FormatZkgo, Kind: "snapshot", Bytes: s.Meta.Size, Last: Number(s.Meta.Index)}
+	for _, server := range s.Meta.Configuration.Servers {
+		f.Voters = append(f.Voters, string(server.ID))
+	}
+	problem := s.Err
+	if verify && problem == nil {
+		r, err := s.Open()
+		if err == nil {
+			err = r.Close()
+		}
+		problem = err
+	}
+	f.finish(s.Dir, problem)
+	return f
+}
+
+// finish notes the time of the last change and what is wrong.
+func (f *File) finish(path string, problem error) {
+	st, err := os.Stat(path)
+	if err == nil {
+		f.Time = st.ModTime()
+	} else if problem == nil && !errors.Is(err, fs.ErrNotExist) {
+		problem = err
+	}
+	if problem != nil {
+		f.Problem = problem.Error()
+	}
+}
+
+// isZkgoSnapshot says whether dir looks like one snapshot of zkgo.
+func isZkgoSnapshot(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "meta.json"))
+	return err == nil
+}
+
+// Range returns First and Last as they are shown: "-" where there is none.
+func (f *File) Range() (first, last string) {
+	text := func(n Number) string {
+		switch {
+		case n == 0 && (f.Kind != "snapshot" || f.Format == FormatZkgo):
+			return "-"
+		case f.Format == FormatZkgo:
+			return strconv.FormatUint(uint64(n), 10)
+		}
+		return Hex(n).String()
+	}
+	if first = "-"; f.Kind == "log" {
+		first = text(f.First)
+	}
+	return first, text(f.Last)
+}
+
+// Verify checks all that has a checksum below a path: the directory of a server,
+// a snapshot or a backup. The newest snapshot is loaded.
+func Verify(d Dirs) ([]File, error) {
+	st, err := os.Stat(d.Data)
+	if err != nil {
+		return nil, err
+	}
+	if !st.IsDir() || isZkgoSnapshot(d.Data) {
+		img, err := Open(d.Data)
+		if err != nil {
+			f := File{Path: d.Data, Kind: "snapshot", Bytes: st.Size()}
+			f.finish(d.Data, err)
+			return []File{f}, nil
+		}
+		f := File{Path: img.Path, Format: img.Format, Kind: "snapshot", Bytes: st.Size(), Last: Number(img.Zxid), Note: img.Note}
+		f.finish(d.Data, nil)
+		return []File{f}, nil
+	}
+	files, err := List(d, true)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s holds nothing of a server's state", d.Data)
+	}
+	newest := -1
+	for i, f := range files {
+		if f.Kind == "snapshot" && (newest < 0 || f.Last > files[newest].Last) {
+			newest = i
+		}
+	}
+	if newest >= 0 && files[newest].Problem == "" {
+		if _, err := Open(files[newest].Path); err != nil {
+			files[newest].Problem = err.Error()
+		}
+	}
+	return files, nil
+}
