@@ -40,6 +40,9 @@ func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize
 	return s
 }
 
+// Put adds a session that comes from elsewhere, or replaces the one with its id.
+func (t *Table) Put(s Session) { t.rows[s.ID] = s }
+
 // nextID returns an id that no session has had: an imported one may hold a
 // number that the counter has yet to reach.
 func (t *Table) nextID(server uint8) int64 {

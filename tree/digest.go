@@ -46,27 +46,36 @@ func (t *Tree) uncount(n *Node) {
 
 // digests returns n's part of ZooKeeper's digest and of the full one.
 func (t *Tree) digests(n *Node) (own, full uint64) {
-	b := t.statBuf[:]
-	be := binary.BigEndian
-	be.PutUint64(b[0:], uint64(n.czxid))
-	be.PutUint64(b[8:], uint64(n.mzxid))
-	be.PutUint64(b[16:], uint64(n.pzxid))
-	be.PutUint64(b[24:], uint64(n.ctime))
-	be.PutUint64(b[32:], uint64(n.mtime))
-	be.PutUint32(b[40:], uint32(n.version))
-	be.PutUint32(b[44:], uint32(n.cversion))
-	be.PutUint32(b[48:], uint32(n.aversion))
-	be.PutUint64(b[52:], uint64(n.owner))
-	own = uint64(crc32.Update(n.crc, crc32.IEEETable, b))
+	n.putStat(&t.statBuf)
+	own = uint64(crc32.Update(n.crc, crc32.IEEETable, t.statBuf[:]))
 	full = own<<8 | uint64(n.kind)<<1
 	if n.size < 0 {
 		full |= 1 // null and empty data are different, which the CRC does not see
 	}
 	full = mix(mix(full) ^ n.acl.hash)
-	if len(n.path) > len(procPath) && strings.HasPrefix(n.path, procPath) && n.path[len(procPath)] == '/' {
+	if belowProc(n.path) {
 		own = 0
 	}
 	return own, full
+}
+
+// putStat writes the part of the stat that goes into a digest.
+func (s *state) putStat(b *[statBlock]byte) {
+	be := binary.BigEndian
+	be.PutUint64(b[0:], uint64(s.czxid))
+	be.PutUint64(b[8:], uint64(s.mzxid))
+	be.PutUint64(b[16:], uint64(s.pzxid))
+	be.PutUint64(b[24:], uint64(s.ctime))
+	be.PutUint64(b[32:], uint64(s.mtime))
+	be.PutUint32(b[40:], uint32(s.version))
+	be.PutUint32(b[44:], uint32(s.cversion))
+	be.PutUint32(b[48:], uint32(s.aversion))
+	be.PutUint64(b[52:], uint64(s.owner))
+}
+
+// belowProc says whether path is one of those that ZooKeeper's digest leaves out.
+func belowProc(path string) bool {
+	return len(path) > len(procPath) && strings.HasPrefix(path, procPath) && path[len(procPath)] == '/'
 }
 
 // mix spreads every bit of x over all (the finaliser of splitmix64).

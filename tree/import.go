@@ -40,17 +40,12 @@ func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, 
 			return err
 		}
 		s := state{
-			path: n.Path, acl: t.acls.intern(n.ACL), owner: n.Owner, kind: kindOf(n.Owner),
+			path: n.Path, acl: t.acls.intern(n.ACL), owner: n.Owner, kind: kindUnder(n.Owner, p, isSession),
 			czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
 			version: n.Version, cversion: n.Cversion, aversion: n.Aversion,
 		}
-		switch {
-		case s.path == "":
+		if s.path == "" {
 			s.path = rootPath
-		case s.kind != persistent && isSession(n.Owner):
-			s.kind = ephemeral
-		case p&Emulate353TTL != 0 && s.kind == ephemeral && n.Owner < 0:
-			s.kind = ttl
 		}
 		s.setBytes(ownCopy(n.Data))
 		if _, err := l.place(&s); err != nil {

@@ -72,6 +72,7 @@ var libraries = map[string][]string{
 	"github.com/pavlo-v-chernykh":      {"server/keystore"},
 	"software.sslmate.com/src":         {"server/keystore"},
 	"go.yaml.in/yaml":                  {"server/zktest"},
+	"github.com/klauspost/compress":    {"server/zkfiles"},
 }
 
 func TestImportDirection(t *testing.T) {

@@ -1,0 +1,160 @@
+package zkfiles
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Apply applies a transaction as ZooKeeper does when it starts. The state may
+// hold what came later already, as fuzzy snapshots do, so what does not fit any
+// more is passed over: the transactions behind it put it right. The values in a
+// transaction are results, not differences.
+func (s *State) Apply(tx *Txn) error {
+	if err := s.apply(&tx.Header, tx.Body); err != nil {
+		return fmt.Errorf("transaction %#x: %w", uint64(tx.Zxid), err)
+	}
+	s.Zxid = max(s.Zxid, tx.Zxid)
+	return nil
+}
+
+func (s *State) apply(h *Header, body any) error {
+	switch b := body.(type) {
+	case *CreateTxn:
+		return s.create(h, b)
+	case *DeleteTxn:
+		s.remove(b.Path, h.Zxid)
+	case *SetDataTxn:
+		if n := s.nodes[key(b.Path)]; n != nil {
+			n.Data, n.Version, n.Mzxid, n.Mtime = b.Data, b.Version, h.Zxid, h.Time
+			s.changed(n)
+		}
+	case *SetACLTxn:
+		if n := s.nodes[key(b.Path)]; n != nil {
+			n.ACL, n.Aversion = b.ACL, b.Version
+			delete(s.unlisted, n.Path)
+			s.changed(n)
+		}
+	case *CreateSessionTxn:
+		s.Sessions[h.Session] = b.Timeout
+	case *CloseSessionTxn:
+		delete(s.Sessions, h.Session)
+		s.endSession(h.Session, h.Zxid, b.Paths)
+	case *MultiTxn:
+		return s.multi(h, b)
+	case *ErrorTxn, *CheckTxn: // nothing but a zxid
+	default:
+		return fmt.Errorf("of unknown type %d", h.Type)
+	}
+	return nil
+}
+
+// multi applies all operations of a multi, or none: a multi that failed is in
+// the log with those of its operations that would have succeeded.
+func (s *State) multi(h *Header, m *MultiTxn) error {
+	for i := range m.Ops {
+		if _, failed := m.Ops[i].Body.(*ErrorTxn); failed {
+			return nil
+		}
+	}
+	for i := range m.Ops {
+		sub := *h
+		sub.Type = m.Ops[i].Type
+		if err := s.apply(&sub, m.Ops[i].Body); err != nil {
+			return fmt.Errorf("operation %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// key returns the path as nodes has it.
+func key(path string) string {
+	if path == "/" {
+		return ""
+	}
+	return path
+}
+
+// parentOf returns the znode that path belongs below, nil if it is not there.
+func (s *State) parentOf(path string) *node {
+	return s.nodes[path[:max(strings.LastIndexByte(path, '/'), 0)]]
+}
+
+func (s *State) create(h *Header, c *CreateTxn) error {
+	owner := int64(0)
+	switch {
+	case h.Type == proto.OpCreateContainer:
+		owner = containerOwner
+	case h.Type == proto.OpCreateTTL && (c.TTL <= 0 || c.TTL > proto.MaxTTL):
+		return nil // a bug let it into the log, and no ZooKeeper has ever applied it
+	case h.Type == proto.OpCreateTTL && s.policy&tree.Emulate353TTL != 0:
+		owner = containerOwner | c.TTL
+	case h.Type == proto.OpCreateTTL:
+		owner = ttlOwner | c.TTL
+	case c.Ephemeral:
+		owner = h.Session
+	}
+	parent := s.parentOf(c.Path)
+	if parent == nil {
+		return nil
+	}
+	cversion := c.ParentCversion
+	if cversion == -1 { // before 3.4 it was not written
+		cversion = parent.Cversion + 1
+	}
+	old := s.nodes[c.Path]
+	if old != nil {
+		// The rest of the znode is from later. Its list may be one that the
+		// snapshot had no time to write.
+		old.ACL = c.ACL
+		delete(s.unlisted, old.Path)
+	}
+	// A parent that is from later keeps its numbers.
+	if cversion > parent.Cversion {
+		parent.Cversion, parent.Pzxid = cversion, h.Zxid
+		s.changed(parent)
+	}
+	if old == nil {
+		s.insert(&node{Stored: tree.Stored{
+			Path: c.Path, Data: c.Data, ACL: c.ACL, Owner: owner,
+			Czxid: h.Zxid, Mzxid: h.Zxid, Pzxid: h.Zxid, Ctime: h.Time, Mtime: h.Time,
+		}})
+	}
+	return nil
+}
+
+// What ZooKeeper stores as the owner of a container and of a znode with a time
+// to live.
+const (
+	containerOwner = -1 << 63
+	ttlOwner       = -1 << 56
+)
+
+// remove deletes a znode. One that is gone already leaves its mark at the parent
+// all the same.
+func (s *State) remove(path string, zxid int64) {
+	parent := s.parentOf(path)
+	if parent == nil {
+		return
+	}
+	if zxid > parent.Pzxid {
+		parent.Pzxid = zxid
+		s.changed(parent)
+	}
+	if n := s.nodes[path]; n != nil {
+		s.drop(n)
+	}
+}
+
+// endSession deletes the ephemeral znodes of a session: those that the
+// transaction names, which only ZooKeeper since 3.6 writes, and those there are.
+func (s *State) endSession(id, zxid int64, paths []string) {
+	for _, path := range paths {
+		s.remove(path, zxid)
+	}
+	for path := range s.owned[id] {
+		s.remove(path, zxid)
+	}
+}

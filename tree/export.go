@@ -1,0 +1,91 @@
+package tree
+
+import (
+	"fmt"
+	"hash/crc32"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Stored returns the znodes of the snapshot as ZooKeeper stores them, the root
+// as "/", in the order of their paths: so a parent comes before its children.
+// It runs beside transactions as WriteTo does, and a snapshot gives its znodes
+// once: to one of the two. The sequence can be walked any number of times, also
+// after Release; a *Stored is valid until the next one, what it points to is
+// immutable.
+func (s *Snapshot) Stored() (iter.Seq[*Stored], error) {
+	images := make([]image, 0, s.count)
+	for more := true; more; {
+		var err error
+		if images, more, err = s.collect(images, collectTarget); err != nil {
+			return nil, err
+		}
+	}
+	if len(images) != s.count {
+		return nil, fmt.Errorf("tree: the snapshot at zxid %#x has %d nodes instead of %d", s.zxid, len(images), s.count)
+	}
+	slices.SortFunc(images, func(a, b image) int { return strings.Compare(a.path, b.path) })
+	return func(yield func(*Stored) bool) {
+		for i := range images {
+			if !yield(images[i].stored()) {
+				return
+			}
+		}
+	}, nil
+}
+
+// Len returns the number of znodes in the snapshot.
+func (s *Snapshot) Len() int { return s.count }
+
+// Digest returns ZooKeeper's tree digest, version 2, of the snapshot.
+func (s *Snapshot) Digest() uint64 { return s.totals.digest }
+
+// stored returns s as ZooKeeper stores it.
+func (s *state) stored() *Stored {
+	return &Stored{
+		Path: s.path, Data: s.bytes(), ACL: s.acl.list, Owner: s.owner,
+		Czxid: s.czxid, Mzxid: s.mzxid, Pzxid: s.pzxid, Ctime: s.ctime, Mtime: s.mtime,
+		Version: s.version, Cversion: s.cversion, Aversion: s.aversion,
+	}
+}
+
+// Digest returns the part of a znode in ZooKeeper's tree digest, version 2: 0
+// for one below /zookeeper.
+func (n *Stored) Digest() uint64 {
+	if belowProc(n.Path) {
+		return 0
+	}
+	path := n.Path
+	if path == rootPath {
+		path = ""
+	}
+	crc := crc32.Update(0, crc32.IEEETable, stringBytes(path))
+	crc = crc32.Update(crc, crc32.IEEETable, n.Data)
+	var b [statBlock]byte
+	s := state{
+		owner: n.Owner, czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
+		version: n.Version, cversion: n.Cversion, aversion: n.Aversion,
+	}
+	s.putStat(&b)
+	return uint64(crc32.Update(crc, crc32.IEEETable, b[:]))
+}
+
+// IsEphemeral reports whether ZooKeeper's stored owner is that of an ephemeral
+// znode, rather than the mark of a container or of a time to live. isSession
+// and p decide as in Import where a number could be either.
+func IsEphemeral(owner int64, p Policy, isSession func(id int64) bool) bool {
+	return kindUnder(owner, p, isSession) == ephemeral
+}
+
+// kindUnder says what an owner from elsewhere means.
+func kindUnder(owner int64, p Policy, isSession func(id int64) bool) kind {
+	k := kindOf(owner)
+	switch {
+	case k != persistent && isSession(owner):
+		return ephemeral
+	case p&Emulate353TTL != 0 && k == ephemeral && owner < 0:
+		return ttl
+	}
+	return k
+}
