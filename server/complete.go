@@ -47,6 +47,9 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
 		defer done(a) // of a command that was proposed beside the clients' ones
 	}
+	if s.audit != nil {
+		s.record(a, p)
+	}
 	if a.Op == proto.OpReconfig && a.Code == proto.Ok {
 		s.membersChanged()
 	}

@@ -91,6 +91,7 @@ type Config struct {
 
 	Admin   *Admin   // commands over HTTP; nil: none
 	Metrics *Metrics // numbers for Prometheus; nil: none
+	Audit   *Audit   // who has changed what; nil: none
 
 	// ZooCfg is the file this configuration came from, for the commands that
 	// show it; nil without.
@@ -142,6 +143,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Wall == nil {
+		c.Wall = c.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

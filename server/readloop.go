@@ -181,6 +181,9 @@ func (c *conn) pace() bool {
 		return c.await(func() bool { return false })
 	}
 	s := c.s
+	if s.audit != nil {
+		s.audit.Wait(s.done)
+	}
 	if c.waiting.Load() == 0 {
 		return c.awaitOutput()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server/audit"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
@@ -44,6 +45,8 @@ type Server struct {
 	listeners []net.Listener
 	admin     *httpServer
 	metrics   *httpServer
+	audit     *audit.Log // nil: nobody asks
+	user      string     // of the process, for audit
 
 	outstanding atomic.Int64 // requests in flight
 	queuedOut   atomic.Int64 // bytes in all outputs
@@ -94,14 +97,17 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		nodeConfig.TLS = security
 	}
+	if err := s.openAudit(); err != nil {
+		return nil, err
+	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.closeAudit())
 	}
 	s.node, s.tree = node, node.Tree()
 	s.confirmed, s.gated = node.Confirmed, cfg.distributed()
 	if err := node.Start(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.closeAudit())
 	}
 	s.flushers.start(s)
 	s.spawn(s.tend)
@@ -237,6 +243,9 @@ func (s *Server) close() error {
 	s.closing = true
 	s.mu.Unlock()
 	close(s.done)
+	if s.audit != nil {
+		s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Stop, Result: audit.Invoked})
+	}
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
@@ -245,6 +254,7 @@ func (s *Server) close() error {
 	s.eachConn((*conn).kill)
 	s.flushers.stop()
 	s.wg.Wait()
+	errs = append(errs, s.closeAudit())
 	return errors.Join(errs...)
 }
 

@@ -24,6 +24,9 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	}
 	p := c.s.newPending(c, h.Op, h.Xid)
 	p.inFlight = true
+	if c.s.audit != nil {
+		p.ids = c.identities()
+	}
 	kind := raftfsm.KindRequest
 	switch h.Op {
 	case proto.OpSync:

@@ -53,6 +53,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 		return Config{}, err
 	}
 	c.metricsFromZooCfg(z)
+	c.auditFromZooCfg(z)
 	if z.Distributed() {
 		if !z.HasMyID {
 			return Config{}, fmt.Errorf("myid file is missing: %s names the servers of an ensemble, but %s does not say which one this is",

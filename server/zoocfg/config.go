@@ -87,6 +87,7 @@ type Config struct {
 	QuorumAuth                            QuorumAuth
 	Admin                                 Admin
 	Metrics                               Metrics
+	Audit                                 Audit
 	TLS, QuorumTLS                        TLS
 	SSLQuorum                             bool
 	QuorumPortUnification                 bool // portUnification: peers may speak either
@@ -163,6 +164,15 @@ type Metrics struct {
 	HTTPHost      string
 	HTTPPort      int
 	ExportJVMInfo bool
+}
+
+// Audit is the log of who has changed what. All but Enable is zkgo's own: what
+// ZooKeeper has in logback.xml.
+type Audit struct {
+	Enable        bool
+	File          string // "" is the server's own log
+	MaxFileSizeKB int64  // of File before another is begun
+	MaxBackups    int    // files kept besides
 }
 
 // Store is a key store or a trust store.
@@ -283,6 +293,7 @@ func blank() *Config {
 			IdleTimeout: 30 * time.Second, SnapshotEnabled: true, RestoreEnabled: true,
 			RateLimiterInterval: 5 * time.Minute},
 		Metrics: Metrics{ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, ExportJVMInfo: true},
+		Audit:   Audit{MaxFileSizeKB: 10240, MaxBackups: 10},
 		TLS:     defaultTLS(), QuorumTLS: defaultTLS(),
 		FIPSMode: true,
 		origin:   map[string]origin{},

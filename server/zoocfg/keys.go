@@ -17,7 +17,7 @@ func keyTable() []key {
 	var all []key
 	for _, part := range [][]key{
 		listenerKeys(), ensembleKeys(), storageKeys(), limitKeys(), featureKeys(),
-		authKeys(), quorumAuthKeys(), adminKeys(), metricsKeys(), checkedKeys(),
+		authKeys(), quorumAuthKeys(), adminKeys(), metricsKeys(), auditKeys(), checkedKeys(),
 	} {
 		all = append(all, part...)
 	}

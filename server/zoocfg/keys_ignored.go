@@ -53,8 +53,7 @@ func ignoredKeys() []string {
 		// metrics, audit and administration
 		"metricsProvider.numWorkerThreads", "metricsProvider.maxQueueSize", "metricsProvider.workerShutdownTimeoutMs",
 		"pathStats.enabled", "pathStats.delay", "pathStats.initialDelay", "pathStats.maxDepth", "pathStats.sampleRate",
-		"pathStats.slotCapacity", "pathStats.slotDuration", "pathStats.topPathMax", "audit.enable",
-		"audit.impl.class", "admin.httpVersion", "jmx.log4j.disable", "jmx.log4j.mbean", "controllerPort",
+		"pathStats.slotCapacity", "pathStats.slotDuration", "pathStats.topPathMax", "admin.httpVersion", "jmx.log4j.disable", "jmx.log4j.mbean", "controllerPort",
 		// Kerberos and TLS of the Java platform
 		"jaasLoginRenew", "requireClientAuthScheme", "kerberos.canonicalizeHostNames", "kerberos.minReLoginTimeMs",
 		"requireKerberosConfig", "security.auth_to_local", "kinit",

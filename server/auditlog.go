@@ -1,0 +1,200 @@
+package server
+
+import (
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server/audit"
+	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Audit says where the changes that clients make are recorded.
+type Audit struct {
+	// File is where lines go as ZooKeeper formats them; without a Path the records
+	// go to the server's own log.
+	File audit.FileOptions
+	// Sink is used instead of File. The server closes it.
+	Sink audit.Sink
+}
+
+// openAudit opens the audit log, if there is to be one.
+func (s *Server) openAudit() error {
+	a := s.cfg.Audit
+	if a == nil {
+		return nil
+	}
+	sink := a.Sink
+	switch {
+	case sink != nil:
+	case a.File.Path == "":
+		sink = audit.Logger(s.log)
+	default:
+		var err error
+		if sink, err = audit.File(a.File); err != nil {
+			return err
+		}
+	}
+	s.audit = audit.New(sink, s.log)
+	s.user = osUser()
+	s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Start, Result: audit.Success})
+	return nil
+}
+
+// closeAudit writes what has been recorded so far.
+func (s *Server) closeAudit() error {
+	if s.audit == nil {
+		return nil
+	}
+	return s.audit.Close()
+}
+
+// osUser is the name of the user that the process runs as.
+func osUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid()) // in a container without /etc/passwd
+}
+
+// record notes a change: who was connected here and asked for it, and, on every
+// server, the ephemeral znodes that have ended with a session. The tree is
+// locked.
+func (s *Server) record(a *raftfsm.Applied, p *pending) {
+	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
+		for i := range a.Events {
+			if e := &a.Events[i]; e.Type == proto.EventNodeDeleted {
+				s.audit.Add(audit.Record{
+					Time: s.cfg.Wall(), Session: a.Session, User: s.user,
+					Operation: audit.EphemeralDeletion, Path: strings.Clone(e.Path), Result: audit.Success,
+				})
+			}
+		}
+	}
+	if p == nil || a.Kind != raftfsm.KindRequest || a.Code == proto.ErrSessionMoved {
+		return
+	}
+	who := audit.Record{Time: s.cfg.Wall(), Session: a.Session, User: userNames(p.ids), IP: orLocal(p.c.host)}
+	r := proto.AliasReader(a.Body)
+	if a.Op == proto.OpMulti {
+		s.recordMulti(&who, a, &r)
+		return
+	}
+	result := a.Result
+	if a.Code != proto.Ok {
+		result = &tree.Result{Code: a.Code}
+	}
+	if a.Op == proto.OpReconfig {
+		who.Operation, who.Result = audit.Reconfig, audit.Failure
+		if a.Code == proto.Ok {
+			who.Path, who.Result = "/zookeeper/config", audit.Success
+		}
+		s.audit.Add(who)
+		return
+	}
+	if req := requestOf(a.Op); req != nil {
+		if req.Decode(&r); r.Err() == nil {
+			s.recordOp(who, req, result)
+		}
+	}
+}
+
+// recordMulti notes the operations of a transaction, or that it has failed.
+func (s *Server) recordMulti(who *audit.Record, a *raftfsm.Applied, r *proto.Reader) {
+	var m proto.MultiRequest
+	m.Decode(r)
+	failed := a.Code != proto.Ok || a.Result == nil || r.Err() != nil || len(a.Result.Multi) != len(m.Ops) ||
+		slices.ContainsFunc(a.Result.Multi, func(one tree.Result) bool { return one.Op == proto.OpError })
+	if failed {
+		who.Operation, who.Result = audit.Multi, audit.Failure
+		s.audit.Add(*who)
+		return
+	}
+	for i := range m.Ops {
+		s.recordOp(*who, m.Ops[i].Req, &a.Result.Multi[i])
+	}
+}
+
+// requestOf returns a record to decode the body of op into; nil if op changes
+// nothing that is recorded.
+func requestOf(op proto.Op) interface {
+	proto.Record
+	Decode(r *proto.Reader)
+} {
+	switch op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
+		return new(proto.CreateRequest)
+	case proto.OpCreateTTL:
+		return new(proto.CreateTTLRequest)
+	case proto.OpDelete:
+		return new(proto.DeleteRequest)
+	case proto.OpSetData:
+		return new(proto.SetDataRequest)
+	case proto.OpSetACL:
+		return new(proto.SetACLRequest)
+	}
+	return nil
+}
+
+// recordOp notes one operation; r has who.
+func (s *Server) recordOp(r audit.Record, req proto.Record, result *tree.Result) {
+	r.Result = audit.Failure
+	if result != nil && result.Code == proto.Ok {
+		r.Result = audit.Success
+	}
+	switch q := req.(type) {
+	case *proto.CreateRequest:
+		r.Operation, r.Path, r.NodeType = audit.Create, q.Path, audit.NodeType(proto.CreateMode(q.Flags))
+	case *proto.CreateTTLRequest:
+		r.Operation, r.Path, r.NodeType = audit.Create, q.Path, audit.NodeType(proto.CreateMode(q.Flags))
+	case *proto.DeleteRequest:
+		r.Operation, r.Path = audit.Delete, q.Path
+	case *proto.SetDataRequest:
+		r.Operation, r.Path = audit.SetData, q.Path
+	case *proto.SetACLRequest:
+		r.Operation, r.Path, r.ACL = audit.SetACL, q.Path, audit.ACLText(q.ACL)
+	default:
+		return // a check
+	}
+	if r.Operation == audit.Create && r.Result == audit.Success {
+		r.Path = result.Path // with the number of a sequential one
+	}
+	if r.Path == proto.NullString {
+		r.Path = ""
+	}
+	r.Path = strings.Clone(r.Path) // of the entry, which is going to be overwritten
+	s.audit.Add(r)
+}
+
+// userNames joins the names of a client's identities: those it has proved, then
+// its address.
+func userNames(ids []proto.ID) string {
+	var names, addresses []string
+	for _, id := range ids {
+		switch id.Scheme {
+		case "ip":
+			addresses = append(addresses, id.ID)
+			continue
+		case "super":
+			continue // a right and not a name
+		case "digest":
+			id.ID, _, _ = strings.Cut(id.ID, ":")
+		}
+		if !slices.Contains(names, id.ID) {
+			names = append(names, id.ID)
+		}
+	}
+	return strings.Join(append(names, addresses...), ",")
+}
+
+// auditFromZooCfg translates the audit.* settings.
+func (c *Config) auditFromZooCfg(z *zoocfg.Config) {
+	if a := &z.Audit; a.Enable {
+		c.Audit = &Audit{File: audit.FileOptions{Path: a.File, MaxBytes: a.MaxFileSizeKB << 10, Backups: a.MaxBackups}}
+	}
+}
