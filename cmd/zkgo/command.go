@@ -24,7 +24,16 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serverCommand(), recoverCommand(), inspectCommand(), testserverCommand(), benchCommand(), versionCommand())
+	root.AddCommand(
+		serverCommand(),
+		containerCommand(),
+		healthCommand(),
+		recoverCommand(),
+		inspectCommand(),
+		testserverCommand(),
+		benchCommand(),
+		versionCommand(),
+	)
 	return root
 }
 

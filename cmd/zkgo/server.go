@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zoocfg"
@@ -59,10 +61,16 @@ over the file.`,
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data (zoo.cfg: dataDir; default ./zkgo-data)")
 	flags.IntVar(&f.clientPort, "client-port", unset, "`port` for clients (zoo.cfg: clientPort; default 2181)")
 	flags.Lookup("client-port").DefValue = "0" // which --help does not print
+	f.common(flags)
+	return cmd
+}
+
+// common adds the flags of every command that runs a server on a file.
+func (f *serverFlags) common(flags *pflag.FlagSet) {
+	f.clientPort = unset
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log: debug, info, warn or error")
-	return cmd
 }
 
 // runServer runs a server until ctx ends or the server fails.
@@ -100,11 +108,16 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 // serve waits for the end of a server.
 func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.Time) error {
 	log.Info("zkgo listens for clients", "version", server.Version(), "addresses", strings.Join(s.ClientAddrs(), " "))
+	// Started is who has read his data and listens. In an ensemble it is not for one
+	// server alone to serve, and whoever starts it must be able to go on to the next.
+	tellSystemd(log, daemon.SdNotifyReady, "STATUS=waits for a quorum")
+	defer tellSystemd(log, daemon.SdNotifyStopping, "STATUS=stops")
 	ready := s.Ready()
 	for {
 		select {
 		case <-ready:
 			log.Info("zkgo serves clients", "after", time.Since(began).Round(time.Millisecond))
+			tellSystemd(log, "STATUS=serves clients")
 			ready = nil
 		case err := <-s.Err():
 			return fmt.Errorf("the server has stopped: %w", err)
@@ -112,6 +125,14 @@ func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.T
 			log.Info("zkgo stops")
 			return nil
 		}
+	}
+}
+
+// tellSystemd tells the service manager, if one has started this process and waits
+// to be told.
+func tellSystemd(log *slog.Logger, states ...string) {
+	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
+		log.Warn("systemd was not told", "error", err)
 	}
 }
 

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server/health"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// healthFlags are the flags of zkgo health.
+type healthFlags struct {
+	server, word   string
+	secure, live   bool
+	timeout, await time.Duration
+}
+
+// healthEvery is how often a server is asked that is waited for.
+const healthEvery = 250 * time.Millisecond
+
+func healthCommand() *cobra.Command {
+	var f healthFlags
+	cmd := &cobra.Command{
+		Use:   "health [zoo.cfg]",
+		Short: "Ask a running server whether it serves clients",
+		Long: `Ask a server on its client port, the one that a zoo.cfg names or --server, whether it
+serves clients, and print its mode. The exit code is 0 if it does and 1 if it does not:
+because nobody listens, because it has no quorum, or because it does not answer in time.
+
+It sends srvr, which has to be in 4lw.commands.whitelist (by default it is). With --wait it
+asks again until the server serves: what a script that restarts servers one after
+another needs.`,
+		Example: `  zkgo health /etc/zkgo/zoo.cfg
+  zkgo health --server zk2:2181 --wait 2m
+  zkgo health --word mntr --server zk2:2181`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := f.target(args)
+			if err != nil {
+				return err
+			}
+			answer, err := f.ask(cmd.Context(), target)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), answer)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.server, "server", "s", "localhost:2181", "`host:port` for clients, if there is no zoo.cfg")
+	flags.BoolVar(&f.secure, "secure", false, "speak TLS with --server, whose certificate is not checked")
+	flags.BoolVar(&f.live, "live", false, "it is enough that the server answers, with a quorum or without")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long one question may take")
+	flags.DurationVar(&f.await, "wait", 0, "ask again, for at most so `long`, until the server serves")
+	flags.StringVar(&f.word, "word", "", "print the answer to a four-letter `word` instead")
+	return cmd
+}
+
+// target is the port to ask.
+func (f *healthFlags) target(args []string) (health.Target, error) {
+	if len(args) == 1 {
+		c, err := zoocfg.Parse(args[0])
+		if err != nil {
+			return health.Target{}, err
+		}
+		return health.Of(c)
+	}
+	t := health.Target{Addr: f.server}
+	if f.secure {
+		t.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as the flag says
+	}
+	return t, nil
+}
+
+// ask asks once, or until the server serves.
+func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(f.timeout, f.await))
+	defer cancel()
+	switch {
+	case f.word != "":
+		return health.Word(ctx, t, f.word)
+	case f.live:
+		return "live", health.Live(ctx, t)
+	case f.await > 0:
+		return modeLine(health.Await(ctx, t, f.timeout, healthEvery))
+	}
+	return modeLine(health.Serving(ctx, t))
+}
+
+// modeLine is how zkServer.sh status shows a mode.
+func modeLine(mode string, err error) (string, error) { return "Mode: " + mode, err }

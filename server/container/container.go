@@ -1,0 +1,174 @@
+// Package container turns the environment variables of ZooKeeper's official
+// container image into the files that its entrypoint writes from them: zoo.cfg
+// and myid. An image without a shell needs a program to do it.
+//
+// Rules that hold throughout:
+//
+//   - The same variables give the same bytes as the entrypoint of the image of
+//     ZooKeeper 3.9.5 (testdata/entrypoint was recorded from it), also where a
+//     value makes no sense: the server says what is wrong with it when it reads the
+//     file.
+//   - A file that is there already is left alone.
+//   - Nothing but what the caller hands in is read of the environment.
+//
+// It imports server/zoocfg.
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// Lookup finds an environment variable, as [os.LookupEnv] does.
+type Lookup func(name string) (string, bool)
+
+// Plan is what the variables ask for.
+type Plan struct {
+	ConfigPath string // zoo.cfg
+	Config     string // its text, if there is no such file yet
+	MyIDPath   string
+	MyID       string // without the end of the line
+
+	dataDir, logDir string
+}
+
+// defaults are those of the official image.
+var defaults = map[string]string{ //nolint:gochecknoglobals // a constant table
+	"ZOO_CONF_DIR":                  "/conf",
+	"ZOO_DATA_DIR":                  "/data",
+	"ZOO_DATA_LOG_DIR":              "/datalog",
+	"ZOO_TICK_TIME":                 "2000",
+	"ZOO_INIT_LIMIT":                "5",
+	"ZOO_SYNC_LIMIT":                "2",
+	"ZOO_AUTOPURGE_PURGEINTERVAL":   "0",
+	"ZOO_AUTOPURGE_SNAPRETAINCOUNT": "3",
+	"ZOO_MAX_CLIENT_CNXNS":          "60",
+	"ZOO_STANDALONE_ENABLED":        "true",
+	"ZOO_ADMINSERVER_ENABLED":       "true",
+}
+
+// lines are the keys of zoo.cfg that always have a line, in the entrypoint's order.
+var lines = [...]struct{ key, variable string }{ //nolint:gochecknoglobals // a constant table
+	{"dataDir", "ZOO_DATA_DIR"},
+	{"dataLogDir", "ZOO_DATA_LOG_DIR"},
+	{"tickTime", "ZOO_TICK_TIME"},
+	{"initLimit", "ZOO_INIT_LIMIT"},
+	{"syncLimit", "ZOO_SYNC_LIMIT"},
+	{"autopurge.snapRetainCount", "ZOO_AUTOPURGE_SNAPRETAINCOUNT"},
+	{"autopurge.purgeInterval", "ZOO_AUTOPURGE_PURGEINTERVAL"},
+	{"maxClientCnxns", "ZOO_MAX_CLIENT_CNXNS"},
+	{"standaloneEnabled", "ZOO_STANDALONE_ENABLED"},
+	{"admin.enableServer", "ZOO_ADMINSERVER_ENABLED"},
+}
+
+// alone is the server list of an image that is given none.
+const alone = "server.1=localhost:2888:3888;2181"
+
+// FromEnvironment reads the variables. It touches no file.
+func FromEnvironment(lookup Lookup) Plan {
+	value := func(name string) string {
+		if v, ok := lookup(name); ok {
+			return v
+		}
+		return defaults[name]
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&b, "%s=%s\n", l.key, value(l.variable))
+	}
+	servers := value("ZOO_SERVERS")
+	if servers == "" {
+		servers = alone
+	}
+	words(&b, servers)
+	if list := value("ZOO_4LW_COMMANDS_WHITELIST"); list != "" {
+		fmt.Fprintf(&b, "4lw.commands.whitelist=%s\n", list)
+	}
+	words(&b, value("ZOO_CFG_EXTRA"))
+	id := value("ZOO_MY_ID")
+	if id == "" {
+		id = "1"
+	}
+	dir := value("ZOO_DATA_DIR")
+	return Plan{
+		ConfigPath: filepath.Join(value("ZOO_CONF_DIR"), "zoo.cfg"), Config: b.String(),
+		MyIDPath: filepath.Join(dir, "myid"), MyID: id,
+		dataDir: dir, logDir: value("ZOO_DATA_LOG_DIR"),
+	}
+}
+
+// words writes a line for each word of a variable, parted as a shell does.
+func words(b *strings.Builder, value string) {
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) {
+		b.WriteString(word + "\n")
+	}
+}
+
+// IDOfHostname returns the server id of a pod of a StatefulSet: its ordinal, the
+// number behind the last dash of its name, plus one.
+func IDOfHostname(hostname string) (string, error) {
+	_, ordinal, found := cutLast(hostname, "-")
+	n, err := strconv.ParseUint(ordinal, 10, 8)
+	if !found || err != nil {
+		return "", fmt.Errorf("the host name %q does not end in a dash and a number below 255: it gives no server id", hostname)
+	}
+	return strconv.FormatUint(n+1, 10), nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// Write writes what is missing. The notes are what somebody should know who
+// expects the variables to decide.
+func (p Plan) Write() (notes []string, err error) {
+	for _, dir := range []string{filepath.Dir(p.ConfigPath), p.dataDir, p.logDir} {
+		if dir == "" { // the server refuses the line, and names it
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return notes, err
+		}
+	}
+	there, err := writeMissing(p.ConfigPath, p.Config)
+	if err != nil {
+		return notes, err
+	}
+	if there {
+		notes = append(notes, p.ConfigPath+" is there already: the ZOO_ variables change nothing")
+	}
+	if there, err = writeMissing(p.MyIDPath, p.MyID+"\n"); err != nil {
+		return notes, err
+	}
+	if there {
+		old, err := os.ReadFile(p.MyIDPath)
+		if err != nil {
+			return notes, err
+		}
+		if have := strings.TrimSpace(string(old)); have != p.MyID {
+			notes = append(notes, fmt.Sprintf("%s is there already, with the id %s: ZOO_MY_ID would be %s", p.MyIDPath, have, p.MyID))
+		}
+	}
+	return notes, nil
+}
+
+// writeMissing writes a file unless there is one.
+func writeMissing(path, text string) (there bool, err error) {
+	switch _, err := os.Stat(path); {
+	case err == nil:
+		return true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	}
+	return false, zoocfg.WriteFile(path, []byte(text))
+}

@@ -1,0 +1,150 @@
+// Package health asks a running server, over its client port, how it is: for
+// probes, for scripts that restart servers one after another, and for
+// zkServer.sh status.
+//
+// It speaks ZooKeeper's four-letter words, so it works with Apache ZooKeeper just
+// as well; srvr is the one that every server answers unless its whitelist was
+// changed. It never opens a session.
+//
+// It imports server/zoocfg and server/keystore.
+package health
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// Target is a server's client port.
+type Target struct {
+	Addr string      // host:port
+	TLS  *tls.Config // nil for plaintext
+}
+
+// ErrNotServing is the error of a server that answers and serves no clients:
+// it starts, or has no quorum.
+var ErrNotServing = errors.New("the server is not currently serving requests")
+
+// limit is how much of an answer is read, in bytes: the words that list
+// connections or watches can be long.
+const limit = 64 << 20
+
+// Of returns the client port that a configuration names, on this machine: the
+// plaintext one if there is one. For a TLS port it presents the server's own
+// certificate and does not check the other's: who can listen on this machine's
+// port could as well answer in the server's name.
+func Of(c *zoocfg.Config) (Target, error) {
+	if c.ClientPort >= 0 {
+		return Target{Addr: local(c.ClientPortAddress, c.ClientPort)}, nil
+	}
+	if c.SecureClientPort < 0 {
+		return Target{}, fmt.Errorf("%s names no client port", c.Path)
+	}
+	t := Target{Addr: local(c.SecureClientPortAddress, c.SecureClientPort), TLS: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
+	if k := c.TLS.KeyStore; k.Location != "" {
+		cert, err := keystore.Store{Location: k.Location, Password: k.Password, PasswordPath: k.PasswordPath, Type: k.Type}.Certificate()
+		if err != nil {
+			return Target{}, err
+		}
+		t.TLS.Certificates = []tls.Certificate{cert}
+	}
+	return t, nil
+}
+
+// local is where to dial for a listener: one of all addresses is on this host.
+func local(host string, port int) string {
+	if ip := net.ParseIP(strings.Trim(host, "[]")); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
+}
+
+// Word sends a four-letter word and returns the answer.
+func Word(ctx context.Context, t Target, word string) (string, error) {
+	if len(word) != 4 {
+		return "", fmt.Errorf("%q is not a four-letter word", word)
+	}
+	conn, err := t.dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if _, err = io.WriteString(conn, word); err == nil {
+		var b []byte
+		if b, err = io.ReadAll(io.LimitReader(conn, limit)); err == nil {
+			return string(b), nil
+		}
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return "", fmt.Errorf("%s of %s: %w", word, t.Addr, err)
+}
+
+func (t Target) dial(ctx context.Context) (net.Conn, error) {
+	if t.TLS == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", t.Addr)
+	}
+	return (&tls.Dialer{Config: t.TLS}).DialContext(ctx, "tcp", t.Addr)
+}
+
+// Live returns nil if the server answers at all.
+func Live(ctx context.Context, t Target) error {
+	answer, err := Word(ctx, t, "srvr")
+	if err == nil && answer == "" {
+		err = fmt.Errorf("%s closes the connection without a word", t.Addr)
+	}
+	return err
+}
+
+// Serving returns the mode of a server that serves clients ("standalone",
+// "leader", "follower", "observer", "read-only"), or [ErrNotServing].
+func Serving(ctx context.Context, t Target) (mode string, err error) {
+	answer, err := Word(ctx, t, "srvr")
+	if err != nil {
+		return "", err
+	}
+	if _, rest, found := strings.Cut(answer, "Mode: "); found {
+		mode, _, _ = strings.Cut(rest, "\n")
+		return mode, nil
+	}
+	if strings.Contains(answer, "not currently serving requests") {
+		return "", ErrNotServing
+	}
+	return "", fmt.Errorf("%s does not tell its mode: %q", t.Addr, strings.TrimSpace(answer))
+}
+
+// Await repeats Serving until the server serves or ctx ends: a server that starts
+// refuses connections for a while. One question takes at most the given time, and
+// the next follows after a pause. The error is what the last question met.
+func Await(ctx context.Context, t Target, each, pause time.Duration) (mode string, err error) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		once, cancel := context.WithTimeout(ctx, each)
+		mode, last := Serving(once, t)
+		cancel()
+		if last == nil {
+			return mode, nil
+		}
+		if err == nil || ctx.Err() == nil {
+			err = last
+		}
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package health
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// serve answers every connection's four letters with what answer returns.
+func serve(t *testing.T, config *tls.Config, answer func(word string) string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			word := make([]byte, 4)
+			if _, err := io.ReadFull(c, word); err == nil {
+				io.WriteString(c, answer(string(word)))
+			}
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+const serving = "Zookeeper version: 3.9.5\nMode: follower\nNode count: 5\n"
+
+func TestServing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ answer, mode, err string }{
+		{serving, "follower", ""},
+		{"This ZooKeeper instance is not currently serving requests\n", "", ErrNotServing.Error()},
+		{"srvr is not executed because it is not in the whitelist.\n", "", "not in the whitelist"},
+		{"", "", "does not tell its mode"},
+	} {
+		addr := serve(t, nil, func(word string) string {
+			if word != "srvr" {
+				t.Errorf("asked for %q", word)
+			}
+			return c.answer
+		})
+		mode, err := Serving(within(t), Target{Addr: addr})
+		if mode != c.mode || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %q, %v", c.answer, mode, err)
+		}
+		if err := Live(within(t), Target{Addr: addr}); (err == nil) != (c.answer != "") {
+			t.Errorf("%q: live: %v", c.answer, err)
+		}
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if _, err := Serving(within(t), Target{Addr: l.Addr().String()}); err == nil || errors.Is(err, ErrNotServing) {
+		t.Error(err)
+	}
+}
+
+// TestSilence: a server that hangs is not waited for longer than the caller wants.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	addr := serve(t, nil, func(string) string { cancel(); <-t.Context().Done(); return "" })
+	if _, err := Word(ctx, Target{Addr: addr}, "srvr"); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), addr) {
+		t.Error(err)
+	}
+	if _, err := Word(t.Context(), Target{Addr: addr}, "hello"); err == nil {
+		t.Error("five letters are a word")
+	}
+}
+
+// TestAwait asks until the server serves.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	addr := serve(t, nil, func(string) string {
+		if asked.Add(1) < 4 {
+			return "This ZooKeeper instance is not currently serving requests\n"
+		}
+		return serving
+	})
+	mode, err := Await(within(t), Target{Addr: addr}, time.Minute, time.Millisecond)
+	if mode != "follower" || err != nil || asked.Load() != 4 {
+		t.Errorf("%q, %v, asked %d times", mode, err, asked.Load())
+	}
+}
+
+// TestAwaitInVain returns what the last question met, not that time is over.
+func TestAwaitInVain(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var asked atomic.Int32
+	addr := serve(t, nil, func(string) string {
+		if asked.Add(1) == 3 {
+			cancel()
+		}
+		return "This ZooKeeper instance is not currently serving requests\n"
+	})
+	if _, err := Await(ctx, Target{Addr: addr}, time.Minute, time.Millisecond); !errors.Is(err, ErrNotServing) {
+		t.Error(err)
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"clientPort=2181": "localhost:2181",
+		"clientPort=2181\nclientPortAddress=0.0.0.0":               "localhost:2181",
+		"clientPort=2182\nclientPortAddress=10.1.2.3":              "10.1.2.3:2182",
+		"clientPort=2183\nclientPortAddress=::1":                   "[::1]:2183",
+		"clientPort=2181\nsecureClientPort=2281":                   "localhost:2181",
+		"tickTime=2000":                                            "",
+		"standaloneEnabled=false\nserver.5=a:1:2;127.0.0.1:2199":   "127.0.0.1:2199",
+		"standaloneEnabled=false\nclientPort=2181\nserver.5=a:1:2": "localhost:2181",
+	} {
+		c, err := zoocfg.ParseText("zoo.cfg", "dataDir=/nowhere\ninitLimit=5\nsyncLimit=5\n"+text, zoocfg.WithMyID(5))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		if got, err := Of(c); got.Addr != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestSecure asks a port that wants TLS and a client's certificate, which is the
+// server's own.
+func TestSecure(t *testing.T) {
+	t.Parallel()
+	store, cert := keyPair(t)
+	addr := serve(t, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert}, func(string) string { return serving })
+	host, port, _ := net.SplitHostPort(addr)
+	c, err := zoocfg.ParseText("zoo.cfg", "dataDir=/nowhere\nsecureClientPort="+port+"\nsecureClientPortAddress="+host+"\nssl.keyStore.location="+store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := Of(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := Serving(within(t), target); mode != "follower" || err != nil {
+		t.Errorf("%q, %v", mode, err)
+	}
+	target.TLS.Certificates = nil
+	if _, err := Serving(within(t), target); err == nil {
+		t.Error("served without a certificate: this test shows nothing")
+	}
+	c.TLS.KeyStore.Location += ".gone"
+	if _, err := Of(c); err == nil {
+		t.Error("a key store that is not there is no error")
+	}
+}
+
+// keyPair makes a certificate, in memory and as a PEM file.
+func keyPair(t *testing.T) (string, tls.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	path := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

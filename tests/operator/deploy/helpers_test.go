@@ -1,0 +1,168 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/server/health"
+	"github.com/zkgo/zkgo/tests/oracle"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	process.Cleanup()
+	os.Exit(code)
+}
+
+// root is the repository's.
+const root = "../../.."
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*process.Patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %v: %s", 2*process.Patience, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// serves waits until the server at a client port serves, and returns its mode.
+func serves(t testing.TB, addr string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*process.Patience)
+	defer cancel()
+	mode, err := health.Await(ctx, health.Target{Addr: addr}, process.Patience, 20*time.Millisecond)
+	if err != nil {
+		t.Fatalf("%s does not serve: %v", addr, err)
+	}
+	return mode
+}
+
+// freePort returns a port that nobody has.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ports, err := oracle.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports[0]
+}
+
+// daemon is a process that the test ends.
+type daemon struct {
+	cmd  *exec.Cmd
+	out  output
+	done chan struct{}
+	err  error // when done is closed
+}
+
+// run starts a process in the background; it is killed when the test ends.
+func run(t testing.TB, cmd *exec.Cmd) *daemon {
+	t.Helper()
+	d := &daemon{cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &d.out, &d.out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		d.err = cmd.Wait()
+		close(d.done)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-d.done
+		if t.Failed() {
+			t.Logf("%s:\n%s", cmd, d.out.String())
+		}
+	})
+	return d
+}
+
+// stop ends a process as a service manager does, and returns how it ended.
+func (d *daemon) stop(t testing.TB) error {
+	t.Helper()
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-d.done:
+	case <-time.After(process.Patience):
+		t.Fatalf("%s does not end on SIGTERM", d.cmd)
+	}
+	return d.err
+}
+
+// output collects what a process prints.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// must runs a program to its end and returns what it printed.
+func must(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+// command is exec.Command with an end.
+func command(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return exec.CommandContext(ctx, name, args...)
+}
+
+// write writes a file and the directories above it.
+func write(t testing.TB, path string, lines ...string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// local is an address of this machine.
+func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// rooted skips nothing: the tests that need it fail without root.
+func rooted(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("this has to run as root")
+	}
+}
