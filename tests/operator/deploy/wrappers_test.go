@@ -58,8 +58,8 @@ const using = "err: Using config: PREFIX/bin/../conf/zoo.cfg\n"
 
 // differences are on purpose: step, line of ZooKeeper, line of ours.
 var differences = [][3]string{
-	{"zkServer.sh", "rc 0", "rc 2"},     // an argument that is not understood is a failure
-	{"zkServer.sh foo", "rc 0", "rc 2"}, // of a script that calls it
+	{"zkServer.sh", "rc 0", "rc 2"},                       // an argument that is not understood is a failure
+	{"zkServer.sh foo", "rc 0", "rc 2"},                   // of a script that calls it
 	{"zkServer.sh restart", using + using + using, using}, // it calls itself
 	{"zkCleanup.sh -n 3", "", "err: zkgo removes old snapshots and logs by itself: nothing to do."},
 }
