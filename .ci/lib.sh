@@ -46,6 +46,7 @@ debian_packages() {
   need gcc gcc libc6-dev
   need fusermount3 fuse3
   need strace strace
+  need systemd-analyze systemd
   need /usr/lib/zookeeper/bin/cli_mt zookeeper-bin
   need /usr/include/zookeeper/zookeeper.h libzookeeper-mt-dev
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

@@ -43,7 +43,7 @@ func serve(t *testing.T, config *tls.Config, answer func(word string) string) st
 			}
 			word := make([]byte, 4)
 			if _, err := io.ReadFull(c, word); err == nil {
-				io.WriteString(c, answer(string(word)))
+				_, _ = io.WriteString(c, answer(string(word)))
 			}
 			c.Close()
 		}

@@ -86,7 +86,7 @@ func run(t testing.TB, cmd *exec.Cmd) *daemon {
 		close(d.done)
 	}()
 	t.Cleanup(func() {
-		cmd.Process.Kill()
+		_ = cmd.Process.Kill() // it may have ended
 		<-d.done
 		if t.Failed() {
 			t.Logf("%s:\n%s", cmd, d.out.String())

@@ -133,7 +133,7 @@ func converse(t *testing.T, home string) string {
 	write(t, dir+"/dynamic", "server.7=localhost:1:2:participant;0.0.0.0:"+port)
 	write(t, dir+"/data/myid", "7")
 	pid := regexp.MustCompile(`process \d+`)
-	t.Cleanup(func() { exec.Command(home+"/bin/zkServer.sh", "stop").Run() })
+	t.Cleanup(func() { _ = exec.Command(home+"/bin/zkServer.sh", "stop").Run() }) // it may be stopped
 	var b strings.Builder
 	for _, step := range session {
 		words := strings.Fields(strings.ReplaceAll(step, "PREFIX", "\x00"))
@@ -218,7 +218,7 @@ func TestWrapperKeepsOffOthers(t *testing.T) {
 	other := run(t, exec.Command("tail", "-f", "/dev/null"))
 	pidfile := filepath.Join(dir, "zookeeper_server.pid")
 	write(t, pidfile, strconv.Itoa(other.cmd.Process.Pid))
-	t.Cleanup(func() { exec.Command(home+"/bin/zkServer.sh", "stop").Run() })
+	t.Cleanup(func() { _ = exec.Command(home+"/bin/zkServer.sh", "stop").Run() }) // it may be stopped
 	if out := script(t, home, "stop"); !strings.Contains(out, "STOPPED") {
 		t.Error(out)
 	}
