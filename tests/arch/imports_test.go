@@ -74,7 +74,7 @@ var libraries = map[string][]string{
 	"github.com/prometheus":            {"server/metrics"},
 	"github.com/pavlo-v-chernykh":      {"server/keystore"},
 	"software.sslmate.com/src":         {"server/keystore"},
-	"go.yaml.in/yaml":                  {"server/zktest"},
+	"go.yaml.in/yaml":                  {"server/zktest", "cli/subtree"},
 	"github.com/klauspost/compress":    {"server/zkfiles"},
 }
 

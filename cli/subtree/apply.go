@@ -1,0 +1,302 @@
+package subtree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Mode says what Apply does where there is something already.
+type Mode int
+
+// The modes.
+const (
+	// Create refuses a target that is there.
+	Create Mode = iota
+	// Merge creates what is missing and leaves all else as it is.
+	Merge
+	// Overwrite also gives what is there the data and the ACL of the source.
+	Overwrite
+)
+
+// ApplyOptions say how a tree is made to look like a source.
+type ApplyOptions struct {
+	Mode Mode
+	// Prune deletes what the source does not have, at the end. It needs Overwrite.
+	// Ephemeral znodes stay, and with them what is above them.
+	Prune bool
+	// DryRun writes nothing and tells what would be done.
+	DryRun bool
+	// KeepEphemerals makes persistent znodes of ephemeral ones, which are left out
+	// otherwise.
+	KeepEphemerals bool
+	// NoACL leaves ACLs alone: what is created is open to everybody.
+	NoACL bool
+	// Parents creates what is missing above the target, without data.
+	Parents bool
+	// MaxRequest is the servers' jute.maxbuffer, client.DefaultMaxRequest if 0.
+	MaxRequest int
+	// Did is called, if set, for every action when it was done (or, with DryRun,
+	// would be), in order.
+	Did func(Action)
+
+	// source is told of every znode of the source before anything is done with it.
+	source func(*Node, *Node) error
+}
+
+// Report counts what was done.
+type Report struct {
+	Created   int   `json:"created"`
+	Set       int   `json:"set"`
+	ACLs      int   `json:"aclsSet"`
+	Deleted   int   `json:"deleted"`
+	Unchanged int   `json:"unchanged"`
+	Kept      int   `json:"kept"`
+	Skipped   int   `json:"skipped"`
+	Bytes     int64 `json:"bytes"`
+	// Sequences are parents in which sequential znodes cannot be created for a
+	// while: see [Sequence].
+	Sequences []Sequence `json:"sequences,omitempty"`
+}
+
+// Changed reports whether anything was done.
+func (r *Report) Changed() bool { return r.Created+r.Set+r.ACLs+r.Deleted > 0 }
+
+// Apply makes the subtree at target look like the source, which must be read
+// whole: what it does not give is taken for not being there. It can be repeated:
+// what is right already is not touched.
+//
+// It stops at the first error, with what was done until then in the Report and in
+// the tree. A *[ConflictError] says that somebody else writes there too.
+func Apply(ctx context.Context, c *client.Client, target string, src Source, o ApplyOptions) (Report, error) {
+	a := &applier{c: c, target: target, o: o, highest: map[string]int64{}}
+	a.batch = newBatch(c, o.MaxRequest, a.did)
+	err := a.run(ctx, src)
+	return a.report, err
+}
+
+type applier struct {
+	c       *client.Client
+	target  string
+	o       ApplyOptions
+	batch   *batch
+	report  Report
+	surplus []*Node          // in the target only
+	highest map[string]int64 // the highest number of a child that was created, by parent
+}
+
+func (a *applier) run(ctx context.Context, src Source) error {
+	if err := proto.ValidatePath(a.target); err != nil {
+		return fmt.Errorf("%s: %w", a.target, err)
+	}
+	if a.o.Prune && a.o.Mode != Overwrite {
+		return errors.New("pruning goes with overwriting only")
+	}
+	there, err := a.existing(ctx)
+	if err != nil {
+		return err
+	}
+	some := false
+	for p, err := range pairs(ctx, src, there) {
+		if err != nil {
+			return err
+		}
+		some = some || p.a != nil
+		if err := a.pair(ctx, &p); err != nil {
+			return err
+		}
+	}
+	if !some {
+		return errors.New("the source has no znodes")
+	}
+	if err := a.prune(ctx); err != nil {
+		return err
+	}
+	if err := a.batch.flush(ctx); err != nil {
+		return err
+	}
+	a.report.Sequences, err = a.sequences(ctx)
+	return err
+}
+
+// existing returns the target as it is.
+func (a *applier) existing(ctx context.Context) (Source, error) {
+	_, found, err := a.c.Exists(ctx, a.target)
+	switch {
+	case err != nil:
+		return nil, err
+	case found && a.o.Mode == Create:
+		return nil, &ConflictError{Path: a.target, What: "is there already: merge with it, overwrite it, or take another place"}
+	case found:
+		return Walk(a.c, a.target, WalkOptions{}), nil
+	}
+	return nothing, a.parents(ctx)
+}
+
+// parents looks after what is above the target.
+func (a *applier) parents(ctx context.Context) error {
+	parent := proto.Parent(a.target)
+	if parent == "/" || parent == "" {
+		if a.c.FullPath("/") == "/" {
+			return nil
+		}
+		parent = "/" // the chroot need not exist
+	}
+	_, found, err := a.c.Exists(ctx, parent)
+	switch {
+	case err != nil || found:
+		return err
+	case !a.o.Parents:
+		return fmt.Errorf("%s: there is no parent for %s; it can be created on request: %w", parent, a.target, client.ErrNoNode)
+	case a.o.DryRun:
+		a.did(Action{Kind: ActionCreate, Path: parent})
+		return nil
+	}
+	return a.c.EnsurePath(ctx, parent)
+}
+
+func (a *applier) did(action Action) {
+	r := &a.report
+	switch action.Kind {
+	case ActionCreate:
+		r.Created++
+	case ActionSet:
+		r.Set++
+	case ActionSetACL:
+		r.ACLs++
+	case ActionDelete:
+		r.Deleted++
+	case ActionKeep:
+		r.Kept++
+	case ActionSkip:
+		r.Skipped++
+	}
+	r.Bytes += int64(action.Bytes)
+	if a.o.Did != nil {
+		a.o.Did(action)
+	}
+}
+
+// do does a write, or says that it would.
+func (a *applier) do(ctx context.Context, w write) error {
+	if a.o.DryRun {
+		a.did(w.Action)
+		return nil
+	}
+	return a.batch.add(ctx, w)
+}
+
+// pair brings one znode of the target in line with that of the source.
+func (a *applier) pair(ctx context.Context, p *pair) error {
+	path := Join(a.target, p.path)
+	src, dst := p.a, p.b
+	if src != nil && a.o.source != nil {
+		if err := a.o.source(src, dst); err != nil {
+			return err
+		}
+	}
+	switch {
+	case src == nil:
+		if a.o.Prune {
+			a.surplus = append(a.surplus, dst)
+		}
+		return nil
+	case src.Err != nil:
+		return src.Err
+	case src.Ephemeral() && !a.o.KeepEphemerals:
+		a.did(Action{Kind: ActionSkip, Path: path, Why: "ephemeral: it belongs to a session"})
+		return nil
+	case !a.o.NoACL && blanked(src.ACL):
+		return fmt.Errorf("%s: its ACL cannot be read whole without the permission to administer it: authenticate, or leave ACLs out", path)
+	}
+	if dst == nil {
+		return a.create(ctx, path, src)
+	}
+	return a.update(ctx, path, src, dst)
+}
+
+func (a *applier) create(ctx context.Context, path string, src *Node) error {
+	acl := src.ACL
+	if a.o.NoACL || len(acl) == 0 {
+		acl = client.WorldACL(client.PermAll)
+	}
+	a.number(path)
+	return a.do(ctx, createWrite(a.c, path, src, acl))
+}
+
+// update gives a znode that is there the data and the ACL of the source.
+func (a *applier) update(ctx context.Context, path string, src, dst *Node) error {
+	acl := !a.o.NoACL && src.ACL != nil
+	switch {
+	case a.o.Mode == Merge:
+		if dst.Err == nil && (!sameData(src.Data, dst.Data) || acl && !sameACL(src.ACL, dst.ACL)) {
+			a.did(Action{Kind: ActionKeep, Path: path, Why: "it is there already, and differs"})
+		} else {
+			a.report.Unchanged++
+		}
+		return nil
+	case dst.Err != nil:
+		return dst.Err
+	case dst.Ephemeral():
+		return &ConflictError{Path: path, What: "is an ephemeral znode of a live session"}
+	}
+	acl = acl && !sameACL(src.ACL, dst.ACL)
+	data := !sameData(src.Data, dst.Data)
+	if data {
+		if err := a.do(ctx, setWrite(a.c, path, src.Data, dst.Stat)); err != nil {
+			return err
+		}
+	}
+	if acl {
+		return a.setACL(ctx, path, src.ACL, dst.Stat.Aversion)
+	}
+	if !data {
+		a.report.Unchanged++
+	}
+	return nil
+}
+
+// setACL comes behind what was collected, since it cannot be in a transaction.
+func (a *applier) setACL(ctx context.Context, path string, acl []client.ACL, aversion int32) error {
+	action := Action{Kind: ActionSetACL, Path: path}
+	if !a.o.DryRun {
+		if err := a.batch.flush(ctx); err != nil {
+			return err
+		}
+		if _, err := a.c.SetACL(ctx, path, acl, aversion); err != nil {
+			return conflict(path, err)
+		}
+	}
+	a.did(action)
+	return nil
+}
+
+// prune deletes what only the target has, from below.
+func (a *applier) prune(ctx context.Context) error {
+	kept := map[string]bool{}
+	for i := len(a.surplus) - 1; i >= 0; i-- {
+		n := a.surplus[i]
+		path := Join(a.target, n.Path)
+		why := ""
+		switch {
+		case n.Err != nil:
+			return n.Err
+		case n.Ephemeral():
+			why = "ephemeral: it belongs to a session"
+		case kept[n.Path]:
+			why = "there are ephemeral znodes below it"
+		}
+		if why != "" {
+			kept[parentOf(n.Path)] = true
+			a.did(Action{Kind: ActionKeep, Path: path, Why: why})
+			continue
+		}
+		if err := a.do(ctx, deleteWrite(a.c, path, n.Stat.Version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package subtree
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// Bounds of one transaction: as many operations as make the way to the server and
+// its fsync count for little, and so few bytes that nobody waits long behind them.
+const (
+	batchOps   = 500
+	batchBytes = 256 << 10
+)
+
+// ActionKind says what is done to a znode.
+type ActionKind string
+
+// The kinds of action.
+const (
+	ActionCreate ActionKind = "create"
+	ActionSet    ActionKind = "set"    // its data
+	ActionSetACL ActionKind = "setAcl" // its ACL
+	ActionDelete ActionKind = "delete"
+	ActionKeep   ActionKind = "keep" // it differs and stays as it is
+	ActionSkip   ActionKind = "skip" // it is not copied
+)
+
+// Action is something that is done, or would be, to one znode.
+type Action struct {
+	Kind ActionKind `json:"action"`
+	// Path in the tree that is changed.
+	Path string `json:"path"`
+	// Bytes of data that are written.
+	Bytes int `json:"bytes,omitempty"`
+	// Why says the reason for ActionKeep and ActionSkip.
+	Why string `json:"why,omitempty"`
+}
+
+// write is an action with what it takes to do it, and to see whether it was done.
+type write struct {
+	Action
+	op     client.Op
+	plain  func(context.Context) error // the same as a request of its own
+	size   int
+	happen func(ctx context.Context) (bool, error)
+}
+
+// batch collects writes into transactions. Its order is that of add.
+type batch struct {
+	c      *client.Client
+	bytes  int // bound of one transaction
+	done   func(Action)
+	writes []write
+	size   int
+}
+
+func newBatch(c *client.Client, maxRequest int, done func(Action)) *batch {
+	if maxRequest <= 0 {
+		maxRequest = client.DefaultMaxRequest
+	}
+	return &batch{c: c, bytes: min(batchBytes, maxRequest/2), done: done}
+}
+
+// add takes a write, and does those before it if all of them would be too large.
+func (b *batch) add(ctx context.Context, w write) error {
+	if len(b.writes) >= batchOps || len(b.writes) > 0 && b.size+w.size > b.bytes {
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+	}
+	b.writes = append(b.writes, w)
+	b.size += w.size
+	return nil
+}
+
+// flush does what was added. A refusal names the znode; nothing of its transaction
+// was done then.
+func (b *batch) flush(ctx context.Context) error {
+	writes := b.writes
+	b.writes, b.size = nil, 0
+	if len(writes) == 0 {
+		return nil
+	}
+	if err := b.commit(ctx, writes); err != nil {
+		return err
+	}
+	for _, w := range writes {
+		b.done(w.Action)
+	}
+	return nil
+}
+
+// commit does a transaction once. When its outcome is unknown, because the
+// connection was lost, the first znode tells: all are done or none.
+func (b *batch) commit(ctx context.Context, writes []write) error {
+	first := &writes[0]
+	for unknown := false; ; unknown = true {
+		err := b.try(ctx, writes)
+		if err == nil {
+			return nil
+		}
+		lost := errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil
+		if !lost && !unknown {
+			return refusal(writes, err)
+		}
+		if serr := b.c.Sync(ctx, "/"); serr != nil {
+			return refusal(writes, err)
+		}
+		did, herr := first.happen(ctx)
+		switch {
+		case herr == nil && did:
+			return nil
+		case herr != nil || !lost:
+			return refusal(writes, err)
+		}
+	}
+}
+
+// try sends a transaction. What stands alone may be as large as a request may be.
+func (b *batch) try(ctx context.Context, writes []write) error {
+	if len(writes) == 1 {
+		return writes[0].plain(ctx)
+	}
+	ops := make([]client.Op, len(writes))
+	for i, w := range writes {
+		ops[i] = w.op
+	}
+	_, err := b.c.Multi(ctx, ops...)
+	return err
+}
+
+// refusal says which znode a transaction was refused for.
+func refusal(writes []write, err error) error {
+	var multi *client.MultiError
+	i := 0
+	if errors.As(err, &multi) && multi.Index < len(writes) {
+		i = multi.Index
+	}
+	return conflict(writes[i].Path, err)
+}
+
+// createWrite creates a znode.
+func createWrite(c *client.Client, path string, n *Node, acl []client.ACL) write {
+	opts := []client.CreateOption{client.WithACL(acl...)}
+	switch {
+	case n.Container:
+		opts = append(opts, client.Container)
+	case n.TTL > 0:
+		opts = append(opts, client.WithTTL(n.TTL))
+	}
+	size := len(path) + len(n.Data) + 64
+	for _, a := range acl {
+		size += len(a.ID.Scheme) + len(a.ID.ID) + 12
+	}
+	return write{
+		Action: Action{Kind: ActionCreate, Path: path, Bytes: len(n.Data)},
+		op:     client.CreateOp(path, n.Data, opts...),
+		size:   size,
+		plain: func(ctx context.Context) error {
+			_, err := c.Create(ctx, path, n.Data, opts...)
+			return err
+		},
+		happen: func(ctx context.Context) (bool, error) {
+			data, st, err := c.Get(ctx, path)
+			if errors.Is(err, client.ErrNoNode) {
+				return false, nil
+			}
+			return err == nil && st.Version == 0 && sameData(data, n.Data), err
+		},
+	}
+}
+
+// setWrite replaces the data of the znode that has this Stat.
+func setWrite(c *client.Client, path string, data []byte, st client.Stat) write {
+	return write{
+		Action: Action{Kind: ActionSet, Path: path, Bytes: len(data)},
+		op:     client.SetOp(path, data, st.Version),
+		size:   len(path) + len(data) + 64,
+		plain: func(ctx context.Context) error {
+			_, err := c.Set(ctx, path, data, st.Version)
+			return err
+		},
+		happen: func(ctx context.Context) (bool, error) {
+			now, nst, err := c.Get(ctx, path)
+			return err == nil && nst.Czxid == st.Czxid && nst.Version == st.Version+1 && sameData(now, data), err
+		},
+	}
+}
+
+// deleteWrite deletes the znode that has this Stat; whatever is there with
+// AnyVersion.
+func deleteWrite(c *client.Client, path string, version int32) write {
+	return write{
+		Action: Action{Kind: ActionDelete, Path: path},
+		op:     client.DeleteOp(path, version),
+		size:   len(path) + 64,
+		plain:  func(ctx context.Context) error { return c.Delete(ctx, path, version) },
+		happen: func(ctx context.Context) (bool, error) {
+			_, found, err := c.Exists(ctx, path)
+			return err == nil && !found, err
+		},
+	}
+}

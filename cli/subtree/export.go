@@ -1,0 +1,167 @@
+package subtree
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Format is how a file is written.
+type Format string
+
+// The formats.
+const (
+	JSON Format = "json"
+	YAML Format = "yaml"
+)
+
+// ExportOptions say what is written.
+type ExportOptions struct {
+	Format Format
+	// Root is where the subtree is, for the file's reader.
+	Root string
+	// Stat adds zxids, times and versions. No import looks at them.
+	Stat bool
+	// NoACL leaves ACLs out.
+	NoACL bool
+	// Wrote is called, if set, for every znode.
+	Wrote func(*Node)
+}
+
+// Export writes a subtree down, as it is read, and returns how many znodes it has.
+// What was written when it fails is not a whole file, and no import takes it.
+//
+// JSON is one document with a line for every znode, YAML a stream of documents:
+// the header, the znodes, and a trailer that counts them.
+func Export(ctx context.Context, w io.Writer, src Source, o ExportOptions) (int, error) {
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	var f writer
+	head := header{Format: formatName, Version: formatVersion, Root: o.Root}
+	switch o.Format {
+	case JSON:
+		f = &jsonWriter{w: buffered, head: head}
+	case YAML:
+		head.Trailer = true
+		f = &yamlWriter{w: buffered, e: yaml.NewEncoder(buffered), head: head}
+	default:
+		return 0, fmt.Errorf("format %q: there are json and yaml", o.Format)
+	}
+	n := 0
+	if err := f.begin(); err != nil {
+		return n, err
+	}
+	for node, err := range src(ctx) {
+		if err == nil {
+			err = exportable(node, o)
+		}
+		if err != nil {
+			return n, err
+		}
+		if o.NoACL {
+			open := *node
+			open.ACL = nil
+			node = &open
+		}
+		if err := f.node(node, o.Stat); err != nil {
+			return n, err
+		}
+		n++
+		if o.Wrote != nil {
+			o.Wrote(node)
+		}
+	}
+	if err := f.end(n); err != nil {
+		return n, err
+	}
+	return n, buffered.Flush()
+}
+
+func exportable(n *Node, o ExportOptions) error {
+	switch {
+	case n.Err != nil:
+		return n.Err
+	case !o.NoACL && blanked(n.ACL):
+		return fmt.Errorf("%s: its ACL cannot be read whole without the permission to administer it: authenticate, or leave ACLs out", Join(o.Root, n.Path))
+	}
+	return nil
+}
+
+// writer writes one of the formats.
+type writer interface {
+	begin() error
+	node(n *Node, stat bool) error
+	end(count int) error
+}
+
+type jsonWriter struct {
+	w    *bufio.Writer
+	head header
+	some bool
+}
+
+func (f *jsonWriter) begin() error {
+	head, err := json.Marshal(&f.head)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f.w, "%s,\"znodes\":[\n", head[:len(head)-1])
+	return err
+}
+
+func (f *jsonWriter) node(n *Node, stat bool) error {
+	if f.some {
+		if _, err := f.w.WriteString(","); err != nil {
+			return err
+		}
+	}
+	f.some = true
+	e := json.NewEncoder(f.w)
+	e.SetEscapeHTML(false)
+	return e.Encode(newRecord(n, stat, func(string) bool { return true }))
+}
+
+func (f *jsonWriter) end(count int) error {
+	_, err := fmt.Fprintf(f.w, "],\"count\":%d}\n", count)
+	return err
+}
+
+// trailer is the last document of a YAML file.
+type trailer struct {
+	Count *int `yaml:"count"`
+}
+
+type yamlWriter struct {
+	w    *bufio.Writer
+	e    *yaml.Encoder
+	head header
+}
+
+func (f *yamlWriter) begin() error { return f.e.Encode(&f.head) }
+
+func (f *yamlWriter) node(n *Node, stat bool) error {
+	r := newRecord(n, stat, yamlKeeps)
+	return f.e.Encode(&r)
+}
+
+func (f *yamlWriter) end(count int) error {
+	if err := f.e.Encode(&trailer{Count: &count}); err != nil {
+		return err
+	}
+	return f.e.Close()
+}
+
+// yamlKeeps reports whether a text comes back from YAML as it was. Blanks at the
+// ends of lines are where it might not.
+func yamlKeeps(s string) bool {
+	if !strings.ContainsAny(s, "\n\t") && strings.TrimSpace(s) == s {
+		return true
+	}
+	b, err := yaml.Marshal(s)
+	var back string
+	return err == nil && yaml.Unmarshal(b, &back) == nil && back == s
+}

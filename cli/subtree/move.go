@@ -1,0 +1,256 @@
+package subtree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// Place is a subtree somewhere.
+type Place struct {
+	Client *client.Client
+	Root   string
+}
+
+// String returns the root.
+func (p Place) String() string { return p.Root }
+
+// overlap says why one place cannot be copied onto another, "" if it can. Two
+// connections to the same ensemble are not seen through; see sameNode.
+func (p Place) overlap(to Place) string {
+	a, b := p.Client.FullPath(p.Root), to.Client.FullPath(to.Root)
+	switch {
+	case !sameSession(p.Client.Session(), to.Client.Session()):
+		return ""
+	case a == b:
+		return "both are the same znode"
+	case within(b, a):
+		return "the target is below the source"
+	case within(a, b):
+		return "the source is below the target"
+	}
+	return ""
+}
+
+// sameSession compares passwords as well, which are random: two ensembles may well
+// have given out the same id.
+func sameSession(a, b client.Session) bool {
+	return a.ID == b.ID && bytes.Equal(a.Password, b.Password)
+}
+
+// Copy makes the subtree of one place look like that of another, of the same or of
+// another ensemble: see [Apply].
+func Copy(ctx context.Context, from, to Place, o ApplyOptions) (Report, error) {
+	if why := from.overlap(to); why != "" {
+		return Report{}, fmt.Errorf("%s cannot be copied to %s: %s", from, to, why)
+	}
+	return Apply(ctx, to.Client, to.Root, Walk(from.Client, from.Root, WalkOptions{NoACL: o.NoACL}), o)
+}
+
+// Stage is a part of Move.
+type Stage string
+
+// The stages of Move.
+const (
+	StageCopy   Stage = "copy"
+	StageVerify Stage = "verify"
+	StageDelete Stage = "delete"
+)
+
+// MoveOptions say how a subtree is moved.
+type MoveOptions struct {
+	// Apply is how it is copied. KeepEphemerals and NoACL are refused, since what
+	// they change would be lost.
+	Apply ApplyOptions
+	// Stage is called, if set, when a part begins.
+	Stage func(Stage)
+	// Deleted is called, if set, for every znode that was deleted at its old place.
+	Deleted func(path string)
+}
+
+// Move copies a subtree, reads both places again and compares them, and only then
+// deletes it at its old place. It returns how many znodes were moved away.
+//
+// Somebody else who changes the subtree stops it with a *[ConflictError]: then the
+// copy is there as it was read, and at the old place is all that was not deleted
+// yet, the changed znode among it. Ephemeral znodes stop it before anything is
+// written.
+//
+// A znode that somebody deletes and creates anew within the moment between a last
+// look at it and its deletion, a transaction for up to 500 znodes, is the one
+// change that cannot be noticed, unless its version differs.
+func Move(ctx context.Context, from, to Place, o MoveOptions) (Report, int, error) {
+	m := &mover{from: from, to: to, o: o}
+	if err := m.refuse(ctx); err != nil {
+		return Report{}, 0, err
+	}
+	m.stage(StageCopy)
+	apply := o.Apply
+	apply.source = m.note
+	report, err := Copy(ctx, from, to, apply)
+	if err != nil || apply.DryRun {
+		return report, 0, err
+	}
+	m.stage(StageVerify)
+	if err := m.verify(ctx); err != nil {
+		return report, 0, fmt.Errorf("copied, but nothing was deleted: %w", err)
+	}
+	m.stage(StageDelete)
+	if err := m.delete(ctx); err != nil {
+		return report, m.deleted, fmt.Errorf("copied, and %d of %d znodes deleted at the old place: %w", m.deleted, len(m.nodes), err)
+	}
+	return report, m.deleted, nil
+}
+
+type mover struct {
+	from, to Place
+	o        MoveOptions
+	nodes    []moved // in the order of Compare
+	deleted  int
+}
+
+// moved is what is remembered of a znode that was copied.
+type moved struct {
+	path string
+	stat client.Stat
+}
+
+// sameStat reports whether a znode is as it was, its children aside.
+func sameStat(a, b client.Stat) bool {
+	return a.Czxid == b.Czxid && a.Mzxid == b.Mzxid && a.Version == b.Version && a.Aversion == b.Aversion
+}
+
+func (m *mover) stage(s Stage) {
+	if m.o.Stage != nil {
+		m.o.Stage(s)
+	}
+}
+
+// refuse finds what cannot be moved before anything is written.
+func (m *mover) refuse(ctx context.Context) error {
+	root := m.from.Root
+	switch {
+	case root == "/" || system(m.from.Client, root):
+		return fmt.Errorf("%s: this znode is not to be moved", root)
+	case m.o.Apply.KeepEphemerals || m.o.Apply.NoACL || m.o.Apply.Mode == Merge:
+		return errors.New("what is moved must be copied whole: no merging, with its ACLs, without ephemeral znodes")
+	}
+	for n, err := range Walk(m.from.Client, root, WalkOptions{NoData: true, NoACL: true})(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case n.Err != nil:
+			return n.Err
+		case n.Ephemeral():
+			return &ConflictError{Path: Join(root, n.Path), What: fmt.Sprintf("is an ephemeral znode of session 0x%x, which cannot be moved", n.Stat.EphemeralOwner)}
+		}
+	}
+	return nil
+}
+
+// note remembers what was read. What is at the target must not be the same znode
+// by way of another connection: it would be deleted.
+func (m *mover) note(src, dst *Node) error {
+	path := Join(m.from.Root, src.Path)
+	switch {
+	case src.Ephemeral():
+		return &ConflictError{Path: path, What: "is an ephemeral znode, which cannot be moved"}
+	case dst != nil && dst.Stat.Czxid == src.Stat.Czxid && dst.Stat.Ctime == src.Stat.Ctime:
+		return &ConflictError{Path: path, What: "source and target are the same znode, or one is restored from the other"}
+	}
+	m.nodes = append(m.nodes, moved{path: src.Path, stat: src.Stat})
+	return nil
+}
+
+// verify reads both places again: the old one must be as it was copied, and the
+// new one have it all.
+func (m *mover) verify(ctx context.Context) error {
+	for _, p := range []Place{m.from, m.to} {
+		if err := p.Client.Sync(ctx, p.Root); err != nil {
+			return err
+		}
+	}
+	i := 0
+	a, b := Walk(m.from.Client, m.from.Root, WalkOptions{}), Walk(m.to.Client, m.to.Root, WalkOptions{})
+	for p, err := range pairs(ctx, a, b) {
+		switch {
+		case err != nil:
+			return err
+		case p.a == nil:
+			continue // it was there before
+		}
+		if err := p.readable(); err != nil {
+			return err
+		}
+		path := Join(m.from.Root, p.path)
+		if i == len(m.nodes) || Compare(p.path, m.nodes[i].path) < 0 {
+			return &ConflictError{Path: path, What: "was created since it was copied"}
+		}
+		if p.path != m.nodes[i].path {
+			return &ConflictError{Path: Join(m.from.Root, m.nodes[i].path), What: "was deleted since it was copied"}
+		}
+		if !sameStat(p.a.Stat, m.nodes[i].stat) {
+			return &ConflictError{Path: path, What: "was changed since it was copied"}
+		}
+		if d := p.difference(DiffOptions{}); d != nil {
+			return &ConflictError{Path: path, What: "the copy is not the same: " + d.String()}
+		}
+		i++
+	}
+	if i < len(m.nodes) {
+		return &ConflictError{Path: Join(m.from.Root, m.nodes[i].path), What: "was deleted since it was copied"}
+	}
+	return nil
+}
+
+// delete deletes at the old place, from below.
+func (m *mover) delete(ctx context.Context) error {
+	b := newBatch(m.from.Client, m.o.Apply.MaxRequest, func(a Action) {
+		m.deleted++
+		if m.o.Deleted != nil {
+			m.o.Deleted(a.Path)
+		}
+	})
+	for end := len(m.nodes); end > 0; {
+		begin := max(0, end-batchOps)
+		if err := m.unchanged(ctx, m.nodes[begin:end]); err != nil {
+			return err
+		}
+		for i := end - 1; i >= begin; i-- {
+			n := m.nodes[i]
+			if err := b.add(ctx, deleteWrite(m.from.Client, Join(m.from.Root, n.path), n.stat.Version)); err != nil {
+				return err
+			}
+		}
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+		end = begin
+	}
+	return nil
+}
+
+// unchanged looks at znodes a last time. The server checks their versions when it
+// deletes them; this notices those with the same version that are not the same.
+func (m *mover) unchanged(ctx context.Context, nodes []moved) error {
+	c := m.from.Client
+	if err := c.Sync(ctx, m.from.Root); err != nil {
+		return err
+	}
+	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
+		path := Join(m.from.Root, nodes[i].path)
+		st, found, err := c.Exists(ctx, path)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return &ConflictError{Path: path, What: "was deleted since it was copied"}
+		case !sameStat(st, nodes[i].stat):
+			return &ConflictError{Path: path, What: "was changed since it was copied"}
+		}
+		return nil
+	})
+}

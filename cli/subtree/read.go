@@ -1,0 +1,163 @@
+package subtree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+)
+
+// Document is a file with a subtree that was read and found whole.
+type Document struct {
+	// Root is where the subtree was when it was exported.
+	Root string
+	// Count is the number of znodes.
+	Count int
+	// Ephemerals is how many of them are ephemeral.
+	Ephemerals int
+
+	r      io.ReadSeeker
+	format Format
+	sorted []*Node // nil if the file is sorted
+}
+
+// Read checks a file that [Export] or somebody's hand has written, from its
+// beginning to its end: nothing of a file that is cut off, or wrong anywhere, is
+// ever used. The format is seen from its first character. The file must not change
+// while the Document is in use. A file that is not in the order of [Compare] is
+// kept in memory; otherwise one znode at a time is.
+func Read(r io.ReadSeeker) (*Document, error) {
+	d := &Document{r: r}
+	var path string
+	unordered := false
+	head, err := d.scan(func(n *Node) error {
+		if d.Count > 0 {
+			switch order := Compare(path, n.Path); {
+			case order == 0:
+				return fmt.Errorf("%s is there twice", Join("/", n.Path))
+			case order > 0:
+				unordered = true
+			}
+		}
+		path = n.Path
+		d.Count++
+		if n.Ephemeral() {
+			d.Ephemerals++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.Root = head.Root
+	if unordered {
+		if err := d.sort(); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.parents()
+}
+
+// sort takes all znodes into memory.
+func (d *Document) sort() error {
+	d.sorted = make([]*Node, 0, d.Count)
+	if _, err := d.scan(func(n *Node) error {
+		d.sorted = append(d.sorted, n)
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(d.sorted, func(a, b *Node) int { return Compare(a.Path, b.Path) })
+	return nil
+}
+
+// parents checks that every znode has its parent.
+func (d *Document) parents() error {
+	if d.Count == 0 {
+		return errors.New("there are no znodes in it")
+	}
+	var above []*Node
+	last := ""
+	for n, err := range d.Source()(context.Background()) {
+		if err != nil {
+			return err
+		}
+		if len(above) == 0 && n.Path != "" {
+			return fmt.Errorf("%s: the root, /, must be there too", n.Path)
+		}
+		if len(above) > 0 && n.Path == last {
+			return fmt.Errorf("%s is there twice", Join("/", n.Path))
+		}
+		for len(above) > 0 && above[len(above)-1].Path != parentOf(n.Path) {
+			above = above[:len(above)-1]
+		}
+		switch {
+		case len(above) == 0 && n.Path != "":
+			return fmt.Errorf("%s has no parent in the file", n.Path)
+		case len(above) > 0 && above[len(above)-1].Ephemeral():
+			return fmt.Errorf("%s: its parent is ephemeral and cannot have children", n.Path)
+		}
+		above = append(above, n)
+		last = n.Path
+	}
+	return nil
+}
+
+// Source gives the znodes of the file. One at a time may be in use.
+func (d *Document) Source() Source {
+	return func(ctx context.Context) iter.Seq2[*Node, error] {
+		return func(yield func(*Node, error) bool) {
+			if d.sorted != nil {
+				for _, n := range d.sorted {
+					if !yield(n, nil) {
+						return
+					}
+				}
+				return
+			}
+			enough := errors.New("enough")
+			_, err := d.scan(func(n *Node) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if !yield(n, nil) {
+					return enough
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, enough) {
+				yield(nil, err)
+			}
+		}
+	}
+}
+
+// scan reads the whole file and calls each for every znode.
+func (d *Document) scan(each func(*Node) error) (header, error) {
+	if _, err := d.r.Seek(0, io.SeekStart); err != nil {
+		return header{}, err
+	}
+	r, format, err := detect(d.r)
+	if err != nil {
+		return header{}, err
+	}
+	d.format = format
+	count := 0
+	next := func(r *record) error {
+		count++
+		n, err := r.node()
+		if err == nil {
+			err = each(n)
+		}
+		if err != nil {
+			return fmt.Errorf("znode %d: %w", count, err)
+		}
+		return nil
+	}
+	if format == JSON {
+		return scanJSON(r, next)
+	}
+	return scanYAML(r, next)
+}

@@ -1,0 +1,222 @@
+package subtree
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+)
+
+// What stands at the beginning of a file.
+const (
+	formatName    = "zkgo-subtree"
+	formatVersion = 1
+)
+
+// header is the beginning of a file.
+type header struct {
+	Format  string `json:"format" yaml:"format"`
+	Version int    `json:"version" yaml:"version"`
+	// Root is where the subtree was.
+	Root string `json:"root" yaml:"root"`
+	// Trailer says that a YAML file that has no trailer is cut off. JSON says by
+	// itself where it ends.
+	Trailer bool `json:"-" yaml:"trailer,omitempty"`
+}
+
+func (h *header) check() error {
+	switch {
+	case h.Format != formatName:
+		return fmt.Errorf("this is no export of a subtree: its format is %q, not %q", h.Format, formatName)
+	case h.Version < 1 || h.Version > formatVersion:
+		return fmt.Errorf("its version is %d, and this program knows 1 to %d", h.Version, formatVersion)
+	}
+	return nil
+}
+
+// record is a znode in a file.
+type record struct {
+	// Path below the root: "/" for the root itself.
+	Path string `json:"path" yaml:"path"`
+	// Data is text, Base64 is everything else. Neither stands for null data.
+	Data   *string `json:"data,omitempty" yaml:"data,omitempty"`
+	Base64 *string `json:"base64,omitempty" yaml:"base64,omitempty"`
+	// ACL has entries as zkCli.sh writes them, scheme:id:perms. None stands for
+	// world:anyone:cdrwa.
+	ACL []string `json:"acl,omitempty" yaml:"acl,omitempty"`
+	// Ephemeral is the session that it belongs to, in hexadecimal.
+	Ephemeral string `json:"ephemeral,omitempty" yaml:"ephemeral,omitempty"`
+	Container bool   `json:"container,omitempty" yaml:"container,omitempty"`
+	// TTL in milliseconds.
+	TTL  int64       `json:"ttl,omitempty" yaml:"ttl,omitempty"`
+	Stat *statRecord `json:"stat,omitempty" yaml:"stat,omitempty"`
+}
+
+// statRecord is for the reader of a file; no import looks at it.
+type statRecord struct {
+	Czxid    string `json:"czxid" yaml:"czxid"`
+	Mzxid    string `json:"mzxid" yaml:"mzxid"`
+	Ctime    string `json:"ctime" yaml:"ctime"`
+	Mtime    string `json:"mtime" yaml:"mtime"`
+	Version  int32  `json:"version" yaml:"version"`
+	Aversion int32  `json:"aversion" yaml:"aversion"`
+	Cversion int32  `json:"cversion" yaml:"cversion"`
+}
+
+// newRecord writes a znode down. text says which data may be written as text.
+func newRecord(n *Node, stat bool, text func(string) bool) record {
+	r := record{Path: n.Path, Container: n.Container, TTL: n.TTL.Milliseconds()}
+	if r.Path == "" {
+		r.Path = "/"
+	}
+	if n.Data != nil {
+		if s := string(n.Data); printable(s) && text(s) {
+			r.Data = &s
+		} else {
+			s = base64.StdEncoding.EncodeToString(n.Data)
+			r.Base64 = &s
+		}
+	}
+	if !sameACL(n.ACL, client.WorldACL(client.PermAll)) {
+		for _, a := range n.ACL {
+			r.ACL = append(r.ACL, FormatACL(a))
+		}
+	}
+	if n.Ephemeral() {
+		r.Ephemeral = fmt.Sprintf("0x%x", uint64(n.Stat.EphemeralOwner))
+	}
+	if s := &n.Stat; stat {
+		r.Stat = &statRecord{
+			Czxid: fmt.Sprintf("0x%x", s.Czxid), Mzxid: fmt.Sprintf("0x%x", s.Mzxid),
+			Ctime: formatTime(s.Ctime), Mtime: formatTime(s.Mtime),
+			Version: s.Version, Aversion: s.Aversion, Cversion: s.Cversion,
+		}
+	}
+	return r
+}
+
+func formatTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// printable reports whether a text can be shown and read as it is.
+func printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// node is the znode that a record tells of.
+func (r *record) node() (*Node, error) {
+	n := &Node{Path: r.Path, Container: r.Container, TTL: time.Duration(r.TTL) * time.Millisecond}
+	if err := proto.ValidatePath(r.Path); err != nil {
+		return nil, fmt.Errorf("path %q: %w", r.Path, err)
+	}
+	if n.Path == "/" {
+		n.Path = ""
+	}
+	var err error
+	switch {
+	case r.Data != nil && r.Base64 != nil:
+		return nil, fmt.Errorf("%s has data twice, as text and as base64", r.Path)
+	case r.Data != nil:
+		n.Data = []byte(*r.Data)
+	case r.Base64 != nil:
+		if n.Data, err = base64.StdEncoding.Strict().DecodeString(*r.Base64); err != nil {
+			return nil, fmt.Errorf("%s: base64: %w", r.Path, err)
+		}
+	}
+	n.ACL = client.WorldACL(client.PermAll)
+	if len(r.ACL) > 0 {
+		if n.ACL, err = parseACLs(r.ACL); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Path, err)
+		}
+	}
+	if r.Ephemeral != "" {
+		owner, err := strconv.ParseUint(strings.TrimPrefix(r.Ephemeral, "0x"), 16, 64)
+		if err != nil || owner == 0 {
+			return nil, fmt.Errorf("%s: ephemeral: %q is no session", r.Path, r.Ephemeral)
+		}
+		n.Stat.EphemeralOwner = int64(owner) //nolint:gosec // all 64 bits are meant
+	}
+	return n, r.checkKind()
+}
+
+func (r *record) checkKind() error {
+	kinds := 0
+	for _, is := range []bool{r.Ephemeral != "", r.Container, r.TTL != 0} {
+		if is {
+			kinds++
+		}
+	}
+	switch {
+	case kinds > 1:
+		return fmt.Errorf("%s: a znode is ephemeral, a container or has a time to live, not several of them", r.Path)
+	case r.TTL < 0 || r.TTL > proto.MaxTTL:
+		return fmt.Errorf("%s: a time to live of %d ms", r.Path, r.TTL)
+	}
+	return nil
+}
+
+// FormatACL writes an entry of an ACL as zkCli.sh takes it, scheme:id:perms.
+func FormatACL(a client.ACL) string {
+	var perms strings.Builder
+	for _, p := range permLetters {
+		if a.Perms&p.perm != 0 {
+			perms.WriteByte(p.letter)
+		}
+	}
+	return a.ID.Scheme + ":" + a.ID.ID + ":" + perms.String()
+}
+
+// ParseACL reads what FormatACL writes. The scheme ends at the first colon, the
+// permissions begin behind the last one.
+func ParseACL(s string) (client.ACL, error) {
+	scheme, rest, ok := strings.Cut(s, ":")
+	last := strings.LastIndexByte(rest, ':')
+	if !ok || last < 0 {
+		return client.ACL{}, fmt.Errorf("%q is no ACL entry of the form scheme:id:perms", s)
+	}
+	a := client.ACL{ID: client.ID{Scheme: scheme, ID: rest[:last]}}
+	for _, letter := range []byte(rest[last+1:]) {
+		i := strings.IndexByte("cdrwa", letter)
+		if i < 0 {
+			return client.ACL{}, fmt.Errorf("%q: %q is no permission, which are c, d, r, w and a", s, letter)
+		}
+		a.Perms |= permLetters[i].perm
+	}
+	return a, nil
+}
+
+func parseACLs(list []string) ([]client.ACL, error) {
+	acl := make([]client.ACL, len(list))
+	var errs error
+	for i, s := range list {
+		a, err := ParseACL(s)
+		acl[i], errs = a, errors.Join(errs, err)
+	}
+	return acl, errs
+}
+
+// permLetters has the permissions in zkCli.sh's order.
+var permLetters = [...]struct {
+	letter byte
+	perm   client.Perms
+}{
+	{'c', client.PermCreate},
+	{'d', client.PermDelete},
+	{'r', client.PermRead},
+	{'w', client.PermWrite},
+	{'a', client.PermAdmin},
+}

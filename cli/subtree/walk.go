@@ -1,0 +1,193 @@
+package subtree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// DefaultParallel is how many znodes are read at the same time.
+const DefaultParallel = 32
+
+// WalkOptions say what is read of a tree. The zero value reads all of it.
+type WalkOptions struct {
+	// Depth is how many levels below the root are read; 0 is all, −1 none.
+	Depth int
+	// NoData and NoACL leave data and ACLs unread.
+	NoData, NoACL bool
+	// System includes ZooKeeper's own znodes, /zookeeper and what is below it,
+	// which are left out otherwise unless the root is among them.
+	System bool
+	// Parallel is how many znodes are read at the same time, [DefaultParallel] if 0.
+	Parallel int
+	// Vanished is called, if set, with the path below the root of every znode that
+	// was deleted between its parent being read and its own turn.
+	Vanished func(path string)
+}
+
+// Walk is the subtree at root as a [Source]. That there is no znode at root is
+// an error, client.ErrNoNode. A znode that the caller may not read has its Err
+// set, and nothing is known of what is below it.
+func Walk(c *client.Client, root string, o WalkOptions) Source {
+	return func(ctx context.Context) iter.Seq2[*Node, error] {
+		return func(yield func(*Node, error) bool) {
+			ctx, cancel := context.WithCancel(ctx)
+			w := &walker{c: c, root: root, o: o}
+			defer w.running.Wait()
+			defer cancel()
+			w.system = o.System || system(c, root)
+			w.run(ctx, yield)
+		}
+	}
+}
+
+// walker reads a tree in order, and some way ahead of the one who takes its nodes.
+type walker struct {
+	c       *client.Client
+	root    string
+	o       WalkOptions
+	system  bool
+	running sync.WaitGroup
+}
+
+// step is one znode whose turn will come: a list in the order of Compare. Its
+// children come into the list when they are known.
+type step struct {
+	path     string
+	depth    int
+	done     chan struct{} // nil: not begun; closed: node, names and err are there
+	node     *Node
+	names    []string
+	err      error
+	expanded bool
+	next     *step
+}
+
+func (w *walker) run(ctx context.Context, yield func(*Node, error) bool) {
+	for head := (&step{}); head != nil; head = head.next {
+		w.ahead(ctx, head)
+		<-head.done
+		w.expand(head)
+		switch {
+		case head.path != "" && errors.Is(head.err, client.ErrNoNode):
+			if w.o.Vanished != nil {
+				w.o.Vanished(head.path)
+			}
+		case head.err != nil:
+			yield(nil, fmt.Errorf("reading %s: %w", Join(w.root, head.path), head.err))
+			return
+		case !yield(head.node, nil):
+			return
+		}
+	}
+}
+
+// ahead begins with what comes next: so many requests are under way that the
+// distance to the server does not count, and no more than that is in memory.
+func (w *walker) ahead(ctx context.Context, s *step) {
+	parallel := w.o.Parallel
+	if parallel <= 0 {
+		parallel = DefaultParallel
+	}
+	for range parallel {
+		if s == nil {
+			return
+		}
+		w.begin(ctx, s)
+		select {
+		case <-s.done:
+			w.expand(s)
+		default:
+		}
+		s = s.next
+	}
+}
+
+func (w *walker) begin(ctx context.Context, s *step) {
+	if s.done != nil {
+		return
+	}
+	s.done = make(chan struct{})
+	w.running.Go(func() {
+		defer close(s.done)
+		s.node, s.names, s.err = w.fetch(ctx, s)
+	})
+}
+
+// expand puts the children behind their parent.
+func (w *walker) expand(s *step) {
+	if s.expanded || s.err != nil {
+		return
+	}
+	s.expanded = true
+	slices.Sort(s.names)
+	last := s
+	for _, name := range s.names {
+		child := &step{path: s.path + "/" + name, depth: s.depth + 1, next: last.next}
+		if !w.system && system(w.c, Join(w.root, child.path)) {
+			continue
+		}
+		last.next = child
+		last = child
+	}
+	s.names = nil
+}
+
+// fetch reads one znode. Its data, its ACL and its children come by requests of
+// their own, which may meet different znodes of the same name: then once more.
+func (w *walker) fetch(ctx context.Context, s *step) (*Node, []string, error) {
+	path := Join(w.root, s.path)
+	for {
+		n, names, whole, err := w.fetchOnce(ctx, path, w.o.Depth == 0 || s.depth < w.o.Depth)
+		switch {
+		case errors.Is(err, client.ErrNoAuth):
+			return &Node{Path: s.path, Err: err}, nil, nil
+		case err != nil:
+			return nil, nil, err
+		case whole:
+			n.Path = s.path
+			return n, names, nil
+		}
+	}
+}
+
+// fetchOnce reports whether all that was read is of one znode.
+func (w *walker) fetchOnce(ctx context.Context, path string, below bool) (n *Node, names []string, whole bool, err error) {
+	n = &Node{}
+	if !w.o.NoData {
+		if n.Data, n.Stat, err = w.c.Get(ctx, path); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	czxid := n.Stat.Czxid
+	if w.o.NoData || below && n.Stat.NumChildren > 0 {
+		var st client.Stat
+		if names, st, err = w.c.Children(ctx, path); err != nil {
+			return nil, nil, false, err
+		}
+		if w.o.NoData {
+			n.Stat, czxid = st, st.Czxid
+		}
+		n.Stat.Cversion, n.Stat.Pzxid, n.Stat.NumChildren = st.Cversion, st.Pzxid, st.NumChildren
+		whole = st.Czxid == czxid
+	} else {
+		whole = true
+	}
+	if !below {
+		names = nil
+	}
+	if !w.o.NoACL {
+		var st client.Stat
+		if n.ACL, st, err = w.c.GetACL(ctx, path); err != nil {
+			return nil, nil, false, err
+		}
+		n.Stat.Aversion = st.Aversion
+		whole = whole && st.Czxid == czxid
+	}
+	return n, names, whole, nil
+}
