@@ -23,17 +23,6 @@ type Call struct {
 	shell   *Shell
 }
 
-// Term describes the terminal that something is written to. The zero Term is a
-// file or a pipe.
-type Term struct {
-	// Width in columns; 0 if it is no terminal.
-	Width int
-	// Height in lines.
-	Height int
-	// Colour allows colours.
-	Colour bool
-}
-
 // Has reports whether an option was given.
 func (c *Call) Has(option string) bool { return len(c.options[option]) > 0 }
 

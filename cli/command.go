@@ -21,6 +21,8 @@ type Command struct {
 	// Least is how many arguments have to be there. With fewer the usage is the
 	// error.
 	Least int
+	// Required names a group of options of which one has to be given.
+	Required string
 	// Offline says that it needs no session.
 	Offline bool
 	// Run does it. Its error is told by the shell; see [Exit] for another exit code

@@ -19,8 +19,8 @@ type parser struct {
 }
 
 // parseOptions splits arguments into those of options and the rest.
-func parseOptions(known []Option, args []string) (rest []string, found map[string][]string, err error) {
-	p := &parser{known: known, found: map[string][]string{}, groups: map[string]string{}}
+func parseOptions(command *Command, args []string) (rest []string, found map[string][]string, err error) {
+	p := &parser{known: command.Options, found: map[string][]string{}, groups: map[string]string{}}
 	for i, arg := range args {
 		if arg == "--" {
 			p.args = append(p.args, args[i+1:]...)
@@ -32,6 +32,9 @@ func parseOptions(known []Option, args []string) (rest []string, found map[strin
 	}
 	if p.wants != "" {
 		return nil, nil, p.missing()
+	}
+	if command.Required != "" && p.groups[command.Required] == "" {
+		return nil, nil, p.missingGroup(command.Required)
 	}
 	return p.args, p.found, nil
 }
@@ -133,5 +136,15 @@ func (p *parser) option(name string) *Option {
 }
 
 func (p *parser) missing() error { return refuse("Missing argument for option: " + p.wants) }
+
+func (p *parser) missingGroup(group string) error {
+	var list []string
+	for _, o := range p.known {
+		if o.Group == group {
+			list = append(list, "-"+o.Name+" "+o.Help)
+		}
+	}
+	return refuse("Missing required option: [" + strings.Join(list, ", ") + "]")
+}
 
 func unknownOption(arg string) error { return refuse("Unrecognized option: " + arg) }

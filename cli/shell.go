@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
@@ -16,28 +20,166 @@ type Config struct {
 	Server string
 	// Timeout is the session timeout that is asked for; 0 for 30 seconds.
 	Timeout time.Duration
+	// Patience is how long a command waits for a connection; 0 for 10 seconds, or
+	// the session timeout if that is less.
+	Patience time.Duration
 	// Options are more options of the client: TLS, credentials, read-only.
 	Options []client.Option
-	// In, Out and Err are the streams.
+	// In, Out and Err are the streams. Out and Err are written to by one goroutine
+	// at a time.
 	In       io.Reader
 	Out, Err io.Writer
 	// Term is what Out is.
 	Term Term
 	// JSON writes data as JSON, a document a line.
 	JSON bool
+	// Quiet leaves out what zkCli.sh says about connections.
+	Quiet bool
+	// Version is what the command version prints.
+	Version string
 }
 
-// Shell runs commands in one session. It is not safe for concurrent use.
+// Shell runs commands in one session. Its methods are not safe for concurrent use.
+// It has to be closed.
 type Shell struct {
-	cfg Config
-	zk  *client.Client
+	cfg     Config
+	zk      *client.Client // as the connect string says; nil without a session
+	rootZK  *client.Client // without the chroot
+	chroot  string
+	watches []watch
+	events  *events
+	states  sync.WaitGroup // of the goroutine that tells of the session's states
+	history []string
+	above   atomic.Pointer[func(text string)] // prints above the line that is being edited
 }
 
-// errNotConnected is the answer of a command that needs a session.
-var errNotConnected = errors.New("Not connected") //nolint:staticcheck // zkCli.sh's words
+var (
+	errNotConnected = &Exit{Code: 1, Message: "Not connected"}
+	// errNoConnection is why a command ends that has waited too long.
+	errNoConnection = errors.New("gave up waiting")
+)
 
 // New returns a shell that is not connected yet.
-func New(cfg Config) *Shell { return &Shell{cfg: cfg} }
+func New(cfg Config) *Shell {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = client.DefaultSessionTimeout
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = min(cfg.Timeout, 10*time.Second)
+	}
+	cfg.Out = &lockedWriter{w: cfg.Out}
+	s := &Shell{cfg: cfg}
+	s.events = newEvents(s.printEvent)
+	return s
+}
+
+// lockedWriter is a writer for several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// Connect begins a session with the servers of a connect string, and ends the one
+// that there was. It does not wait for the connection: commands do.
+func (s *Shell) Connect(server string) error {
+	closed := s.disconnect()
+	hosts, chroot, _ := strings.Cut(server, "/")
+	s.cfg.Server, s.chroot = server, ""
+	if chroot != "" {
+		s.chroot = "/" + chroot
+		if err := checkPath(s.chroot); err != nil {
+			return err
+		}
+	}
+	options := append(slices.Clone(s.cfg.Options), client.WithLazy(), client.WithoutNewSession(),
+		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened))
+	zk, err := client.Connect(context.Background(), hosts, options...)
+	if err != nil {
+		return refuse(fmt.Sprintf("%s: %v", server, err))
+	}
+	s.rootZK, s.zk = zk, zk
+	if s.chroot != "" {
+		s.zk = zk.Namespace(s.chroot)
+	}
+	states := zk.Subscribe()
+	s.states.Go(func() {
+		for change := range states.C() {
+			if name := stateName(change.State); name != "" {
+				s.events.tell(event{State: name, Type: "None", Zxid: -1})
+			}
+		}
+	})
+	return closed
+}
+
+// happened takes an event of a znode, on the client's goroutine.
+func (s *Shell) happened(e client.Event) {
+	path := strings.TrimPrefix(e.Path, s.chroot)
+	if path == "" {
+		path = "/"
+	}
+	s.events.tell(event{State: "SyncConnected", Type: e.Type.String(), Path: path, Zxid: e.Zxid})
+}
+
+// stateName is what ZooKeeper's Java client calls a new state; "" for what it does
+// not tell of.
+func stateName(state client.State) string {
+	switch state {
+	case client.StateConnected, client.StateReconnected:
+		return "SyncConnected"
+	case client.StateSuspended:
+		return "Disconnected"
+	case client.StateLost:
+		return "Expired"
+	case client.StateReadOnly:
+		return "ConnectedReadOnly"
+	case client.StateAuthFailed:
+		return "AuthFailed"
+	case client.StateClosed:
+		return "Closed"
+	}
+	return ""
+}
+
+// javaState is what ZooKeeper's Java client calls the state of the connection.
+func (s *Shell) javaState() string {
+	if s.zk == nil {
+		return "CLOSED"
+	}
+	switch s.zk.State() {
+	case client.StateConnected, client.StateReconnected:
+		return "CONNECTED"
+	case client.StateReadOnly:
+		return "CONNECTEDREADONLY"
+	case client.StateLost, client.StateClosed:
+		return "CLOSED"
+	case client.StateAuthFailed:
+		return "AUTH_FAILED"
+	}
+	return "CONNECTING"
+}
+
+// Await returns when the connection is there, or says why it is not after the
+// session timeout.
+func (s *Shell) Await(ctx context.Context) error {
+	zk, err := s.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errNoConnection)
+	defer cancel()
+	if err := zk.Await(ctx); err != nil {
+		return &Exit{Code: 1, Message: keeperCode("ConnectionLoss", "") + ": " + s.cfg.Server + ": " + err.Error(), Err: err}
+	}
+	return nil
+}
 
 // Run runs one command with its arguments.
 func (s *Shell) Run(ctx context.Context, args []string) error {
@@ -46,9 +188,18 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	}
 	command, ok := Find(args[0])
 	if !ok {
-		return &Exit{Code: 127, Message: "Command not found: Command not found " + args[0]}
+		usage(s.cfg.Err)
+		return notFound(args[0])
 	}
-	rest, options, err := parseOptions(command.Options, args[1:])
+	if !command.Offline {
+		if _, err := s.client(); err != nil {
+			return err
+		}
+		var stop context.CancelFunc
+		ctx, stop = s.guard(ctx)
+		defer stop()
+	}
+	rest, options, err := parseOptions(&command, args[1:])
 	if err != nil {
 		return err
 	}
@@ -59,15 +210,93 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	if len(rest) < command.Least {
 		return call.UsageError()
 	}
-	if err := command.Run(ctx, call); err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
+	err = command.Run(ctx, call)
+	if errors.Is(err, client.ErrAuthFailed) {
+		_ = s.disconnect() // whoever lacks an identity must not go on as somebody else
 	}
-	return nil
+	return err
 }
 
+// notFound is the answer to an unknown command, in zkCli.sh's words.
+func notFound(name string) error {
+	return &Exit{Code: 127, Message: "Command not found: Command not found " + name}
+}
+
+// guard ends the context of a command that has been without a connection for too
+// long.
+func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	states := s.rootZK.Subscribe()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		late := time.AfterFunc(s.cfg.Patience, func() { cancel(errNoConnection) })
+		defer late.Stop()
+		for {
+			select {
+			case change, ok := <-states.C():
+				if !ok {
+					return
+				}
+				if late.Stop(); !change.State.Connected() {
+					late.Reset(s.cfg.Patience)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		states.Close()
+		wg.Wait()
+	}
+}
+
+// client returns the connection.
 func (s *Shell) client() (*client.Client, error) {
 	if s.zk == nil {
 		return nil, errNotConnected
 	}
+	switch s.zk.State() {
+	case client.StateLost, client.StateClosed, client.StateAuthFailed:
+		return nil, errNotConnected
+	}
 	return s.zk, nil
+}
+
+// root returns the connection without the chroot.
+func (s *Shell) root() (*client.Client, error) {
+	_, err := s.client()
+	return s.rootZK, err
+}
+
+// disconnect ends the session.
+func (s *Shell) disconnect() error {
+	if s.zk == nil {
+		return nil
+	}
+	err := s.zk.Close()
+	s.states.Wait()
+	s.zk, s.rootZK, s.watches = nil, nil, nil
+	if err != nil {
+		return refuse(fmt.Sprintf("closing the session with %s: %v", s.cfg.Server, err))
+	}
+	return nil
+}
+
+// Close ends the session and the shell, without a word unless that fails.
+func (s *Shell) Close() error {
+	s.events.flush()
+	s.events.setPrinting(false)
+	err := s.disconnect()
+	s.events.close()
+	return err
+}
+
+// ignoreNoNode takes a znode that is not there for no error.
+func ignoreNoNode(err error) error {
+	if errors.Is(err, client.ErrNoNode) {
+		return nil
+	}
+	return err
 }

@@ -60,7 +60,11 @@ func Connect(ctx context.Context, connectString string, opts ...Option) (*Client
 	return c, nil
 }
 
-// awaitFirst waits for the first session.
+// Await returns when there is a connection. If ctx ends before, the error says why
+// the last server was of no use.
+func (c *Client) Await(ctx context.Context) error { return c.core.awaitFirst(ctx) }
+
+// awaitFirst waits for the first session, or for the connection of a later one.
 func (c *core) awaitFirst(ctx context.Context) error {
 	for {
 		c.mu.Lock()

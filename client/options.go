@@ -41,6 +41,7 @@ type config struct {
 	shuffle      bool
 	resolver     func(ctx context.Context, host string) ([]string, error)
 	logger       *slog.Logger
+	events       func(Event)
 }
 
 // Option changes how a Client connects.
@@ -147,3 +148,9 @@ func newConfig(opts []Option) config {
 	}
 	return c
 }
+
+// WithEvents calls a function for every event that a server sends, once and in the
+// server's order, however many watches of this Client the event is for. It is
+// called before the event is in their channels, must return at once and must not
+// call the Client. Paths are as the server knows them: with chroot and namespace.
+func WithEvents(f func(Event)) Option { return func(c *config) { c.events = f } }

@@ -146,6 +146,9 @@ func (l *link) notification(h *proto.ReplyHeader, r *proto.Reader) error {
 	c := l.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.cfg.events != nil {
+		c.cfg.events(Event{Type: EventType(e.Type), Path: e.Path, Zxid: h.Zxid})
+	}
 	c.watches.fire(EventType(e.Type), e.Path, h.Zxid)
 	return nil
 }

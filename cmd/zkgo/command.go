@@ -25,6 +25,7 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
+		cliCommand(),
 		serverCommand(),
 		containerCommand(),
 		healthCommand(),

@@ -16,10 +16,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, commandLine(), os.Stdin, os.Stdout, os.Stderr)
 	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "zkgo: %v\n", err)
-		os.Exit(1)
+	if err == nil {
+		return
 	}
+	code, tell := codeOf(err)
+	if tell {
+		fmt.Fprintf(os.Stderr, "zkgo: %v\n", err)
+	}
+	os.Exit(code)
 }
 
 // run executes one command line until it is done or ctx ends.

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// ensembleCommands are about the servers.
+func ensembleCommands() []Command {
+	return []Command{
+		{
+			Name: "config", Usage: "[-c] [-w] [-s]", Short: "print the servers of the ensemble", Run: showConfig,
+			Options: []Option{{Name: "s", Help: "stats"}, {Name: "w", Help: "watch"}, {Name: "c", Help: "client connection string"}},
+		},
+		{
+			Name: "reconfig", Short: "change the servers of the ensemble", Run: reconfig,
+			Usage: "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | " +
+				"[-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]",
+			Options: []Option{
+				{Name: "s", Help: "stats"},
+				{Name: "v", Arg: "version", Help: "required current config version"},
+				{Name: "file", Arg: "path", Help: "path of config file to parse for membership"},
+				{Name: "members", Arg: "servers", Help: "comma-separated list of config strings for non-incremental reconfig"},
+				{Name: "add", Arg: "servers", Help: "comma-separated list of config strings for new servers"},
+				{Name: "remove", Arg: "ids", Help: "comma-separated list of server IDs to remove"},
+			},
+		},
+	}
+}
+
+// configAnswer is the list of servers in JSON.
+type configAnswer struct {
+	Version string   `json:"version"`
+	Servers []string `json:"servers"`
+	Clients []string `json:"clients"`
+	Stat    *Stat    `json:"stat,omitempty"`
+}
+
+func newConfigAnswer(c *Call, config client.Config) configAnswer {
+	answer := configAnswer{Version: strconv.FormatInt(config.Version, 16), Servers: []string{}, Clients: append([]string{}, config.Clients...)}
+	for line := range strings.Lines(config.Text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "server.") {
+			answer.Servers = append(answer.Servers, line)
+		}
+	}
+	if c.Has("s") {
+		answer.Stat = NewStat(config.Stat)
+	}
+	return answer
+}
+
+func showConfig(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	var config client.Config
+	if c.Has("w") {
+		var w *client.Watch
+		if config, w, err = zk.ConfigW(ctx); err == nil {
+			c.shell.remember(dataWatch, client.ConfigPath, w)
+		}
+	} else {
+		config, err = zk.Config(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Emit(newConfigAnswer(c, config), func(w io.Writer) {
+		if c.Has("c") {
+			fmt.Fprintln(w, clientLine(config.Text))
+		} else {
+			fmt.Fprintln(w, config.Text)
+		}
+		if c.Has("s") {
+			printStat(w, c.Term, config.Stat)
+		}
+	})
+}
+
+// clientLine is the version and the addresses for clients as the configuration
+// has them.
+func clientLine(config string) string {
+	version := ""
+	var addresses []string
+	for line := range strings.Lines(config) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch {
+		case key == "version":
+			version = value
+		case strings.HasPrefix(key, "server."):
+			_, address, ok := strings.Cut(value, ";")
+			if ok && !strings.Contains(address, ":") {
+				address = "0.0.0.0:" + address
+			}
+			addresses = append(addresses, address)
+		}
+	}
+	return version + " " + strings.Join(addresses, ",")
+}
+
+func reconfig(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	wholly, partly := c.Has("file") || c.Has("members"), c.Has("add") || c.Has("remove")
+	if !wholly && !partly {
+		return c.UsageError()
+	}
+	change := client.Reconfiguration{Version: -1}
+	if c.Has("v") {
+		if change.Version, err = strconv.ParseInt(c.Value("v"), 16, 64); err != nil {
+			return refuse("-v must be followed by a long (configuration version)")
+		}
+	}
+	switch {
+	case wholly && partly:
+		return refuse("Can't use -file or -members together with -add or -remove (mixing incremental and non-incremental modes is not allowed)")
+	case c.Has("file") && c.Has("members"):
+		return refuse("Can't use -file and -members together (conflicting non-incremental modes)")
+	}
+	change.Joining, change.Leaving, change.Members = servers(c.Values("add")), servers(c.Values("remove")), servers(c.Values("members"))
+	if c.Has("file") {
+		if change.Members, err = membersOf(c.Value("file")); err != nil {
+			return refuse("Error processing " + c.Value("file") + ": " + err.Error())
+		}
+	}
+	config, err := zk.Reconfig(ctx, change)
+	if err != nil {
+		return err
+	}
+	return c.Emit(newConfigAnswer(c, config), func(w io.Writer) {
+		fmt.Fprintf(w, "Committed new configuration:\n%s\n", config.Text)
+		if c.Has("s") {
+			printStat(w, c.Term, config.Stat)
+		}
+	})
+}
+
+// servers splits lists at their commas.
+func servers(lists []string) (all []string) {
+	for _, list := range lists {
+		all = append(all, strings.Split(strings.ToLower(list), ",")...)
+	}
+	return all
+}
+
+// membersOf reads the servers of a configuration file.
+func membersOf(path string) ([]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var members []string
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		text := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(text, "server.") {
+			key, value, _ := strings.Cut(text, "=")
+			members = append(members, strings.TrimSpace(key)+"="+strings.TrimSpace(value))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(members) == 0 {
+		return nil, fmt.Errorf("there is no server in it")
+	}
+	return slices.Clip(members), nil
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// event is what happened: to a watched znode, or to the connection.
+type event struct {
+	State string `json:"state"`
+	Type  string `json:"type"`
+	Path  string `json:"path,omitempty"`
+	Zxid  int64  `json:"zxid"`
+}
+
+// String is how ZooKeeper's Java client prints it.
+func (e event) String() string {
+	path := e.Path
+	if path == "" {
+		path = "null"
+	}
+	return fmt.Sprintf("WatchedEvent state:%s type:%s path:%s zxid: %d", e.State, e.Type, path, e.Zxid)
+}
+
+// events prints events in their order, from a goroutine of its own: whoever tells
+// of one must not wait for a terminal. It is safe for concurrent use.
+type events struct {
+	mu    sync.Mutex
+	wake  sync.Cond
+	queue []event
+	busy  bool // the goroutine is printing
+	on    bool // events are printed
+	ended bool
+	print func(event)
+	wg    sync.WaitGroup
+}
+
+func newEvents(print func(event)) *events {
+	e := &events{on: true, print: print}
+	e.wake.L = &e.mu
+	e.wg.Go(e.run)
+	return e
+}
+
+// tell appends an event.
+func (e *events) tell(v event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.on && !e.ended {
+		e.queue = append(e.queue, v)
+		e.wake.Broadcast()
+	}
+}
+
+// flush returns when everything that was told has been printed.
+func (e *events) flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(e.queue) > 0 || e.busy {
+		e.wake.Wait()
+	}
+}
+
+// close prints the rest and ends the goroutine.
+func (e *events) close() {
+	e.mu.Lock()
+	e.ended = true
+	e.wake.Broadcast()
+	e.mu.Unlock()
+	e.wg.Wait()
+}
+
+func (e *events) printing() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.on
+}
+
+func (e *events) setPrinting(on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.on = on
+}
+
+func (e *events) run() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		for len(e.queue) == 0 && !e.ended {
+			e.wake.Wait()
+		}
+		if len(e.queue) == 0 {
+			return
+		}
+		list := e.queue
+		e.queue, e.busy = nil, true
+		e.mu.Unlock()
+		for _, v := range list {
+			e.print(v)
+		}
+		e.mu.Lock()
+		e.busy = false
+		e.wake.Broadcast()
+	}
+}
+
+// printEvent prints an event as zkCli.sh does, or as JSON, which tells of znodes
+// only.
+func (s *Shell) printEvent(e event) {
+	var text string
+	switch {
+	case e.Type == "None" && (s.cfg.JSON || s.cfg.Quiet):
+		return
+	case s.cfg.JSON:
+		b, _ := json.Marshal(map[string]event{"event": e}) // strings and numbers can always be encoded
+		text = string(b) + "\n"
+	default:
+		text = "\nWATCHER::\n\n" + s.cfg.Term.Paint(Good, e.String()) + "\n"
+	}
+	if above := s.above.Load(); above != nil {
+		(*above)(text)
+		return
+	}
+	_, _ = io.WriteString(s.cfg.Out, text)
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// quotaCommands are about limits of subtrees.
+func quotaCommands() []Command {
+	options := func(arg string) []Option {
+		return []Option{
+			{Name: "n", Arg: arg, Group: "limit", Help: "num soft quota"},
+			{Name: "b", Arg: arg, Group: "limit", Help: "bytes soft quota"},
+			{Name: "N", Arg: arg, Group: "limit", Help: "num hard quota"},
+			{Name: "B", Arg: arg, Group: "limit", Help: "bytes hard quota"},
+		}
+	}
+	return []Command{
+		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Short: "limit a subtree", Least: 1, Options: options("val"), Run: setQuota, Required: "limit"},
+		{Name: "listquota", Usage: "path", Short: "print the limits of a subtree", Least: 1, Run: listQuota},
+		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Short: "lift the limits of a subtree", Least: 1, Options: options(""), Run: deleteQuota},
+	}
+}
+
+// limitOf are the keys of the options.
+var limitOf = map[string]string{"n": softCount, "b": softBytes, "N": hardCount, "B": hardBytes}
+
+// noQuota is the answer where there is none.
+func noQuota(path string) error { return refuse("quota for " + path + " does not exist.") }
+
+func listQuota(ctx context.Context, c *Call) error {
+	zk, full, err := c.atRoot(c.Args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Err, "absolute path is "+quotaRoot+full+"/"+quotaLimits)
+	if err := checkPath(quotaRoot + full + "/" + quotaLimits); err != nil {
+		return err
+	}
+	limits, err := readTrack(ctx, zk, quotaRoot+full+"/"+quotaLimits)
+	if err == nil {
+		var counted track
+		if counted, err = readTrack(ctx, zk, quotaRoot+full+"/"+quotaStats); err == nil {
+			return c.Emit(map[string]any{"path": c.Args[0], "quota": limits, "stat": counted}, func(w io.Writer) {
+				fmt.Fprintf(w, "Output quota for %s %s\n", c.Args[0], limits)
+				fmt.Fprintf(w, "Output stat for %s %s\n", c.Args[0], counted)
+			})
+		}
+	}
+	if errors.Is(err, client.ErrNoNode) {
+		return noQuota(c.Args[0])
+	}
+	return err
+}
+
+// atRoot returns the connection without the chroot, since quotas are kept outside
+// of any, and a path as it is seen from there.
+func (c *Call) atRoot(path string) (zk *client.Client, full string, err error) {
+	if zk, err = c.shell.root(); err != nil {
+		return nil, "", err
+	}
+	return zk, c.shell.chroot + path, nil
+}
+
+func readTrack(ctx context.Context, zk *client.Client, path string) (track, error) {
+	data, _, err := zk.Get(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := parseTrack(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+func deleteQuota(ctx context.Context, c *Call) error {
+	zk, full, err := c.atRoot(c.Args[0])
+	if err != nil {
+		return err
+	}
+	home := quotaRoot + full
+	if err := checkPath(home + "/" + quotaLimits); err != nil {
+		return err
+	}
+	if full == "/" {
+		home = quotaRoot
+	}
+	limits, err := readTrack(ctx, zk, home+"/"+quotaLimits)
+	switch {
+	case errors.Is(err, client.ErrNoNode):
+		fmt.Fprintln(c.Out, "Quota does not exist for "+c.Args[0])
+		return nil
+	case err != nil:
+		return err
+	}
+	for option, key := range limitOf {
+		if c.Has(option) {
+			limits[key] = -1
+			_, err := zk.Set(ctx, home+"/"+quotaLimits, []byte(limits.String()), client.AnyVersion)
+			return err
+		}
+	}
+	names, _, err := zk.Children(ctx, home)
+	if err != nil {
+		return err
+	}
+	// Only the quota's own: the znodes of quotas further below have to stay.
+	for _, name := range []string{quotaLimits, quotaStats} {
+		if !slices.Contains(names, name) {
+			continue
+		}
+		if err := zk.Delete(ctx, home+"/"+name, client.AnyVersion); err != nil {
+			return err
+		}
+	}
+	return trimQuota(ctx, zk, home)
+}
+
+// trimQuota deletes what is empty on the way up.
+func trimQuota(ctx context.Context, zk *client.Client, path string) error {
+	for path != quotaRoot {
+		err := zk.Delete(ctx, path, client.AnyVersion)
+		if errors.Is(err, client.ErrNotEmpty) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		path = path[:strings.LastIndexByte(path, '/')]
+	}
+	return nil
+}
+
+func setQuota(ctx context.Context, c *Call) error {
+	zk, full, err := c.atRoot(c.Args[0])
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(full, quotaRoot) {
+		return refuse("cannot set a quota under the path: " + quotaRoot)
+	}
+	key, value, err := c.limit()
+	if err != nil {
+		return err
+	}
+	if err := checkPath(c.Args[0]); err != nil {
+		return err
+	}
+	if _, found, err := zk.Exists(ctx, full); err != nil {
+		return err
+	} else if !found {
+		return refuse(c.Args[0] + " does not exist.")
+	}
+	if full == "/" {
+		return refuse("Path must not end with / character") // a quota on the root has no effect
+	}
+	if err := c.noOtherQuota(ctx, zk, full); err != nil {
+		return err
+	}
+	if err := zk.EnsurePath(ctx, quotaRoot+full); err != nil {
+		return err
+	}
+	return c.storeQuota(ctx, zk, quotaRoot+full, key, value)
+}
+
+// limit reads the limit that is to be set.
+func (c *Call) limit() (key string, value int64, err error) {
+	for option, k := range limitOf {
+		if !c.Has(option) {
+			continue
+		}
+		bits := 64
+		if k == softCount || k == hardCount {
+			bits = 32
+		}
+		value, err := strconv.ParseInt(c.Value(option), 10, bits)
+		switch {
+		case err != nil:
+			return "", 0, refuse("NumberFormatException happens when parsing the option value")
+		case bits == 32 && value <= 0:
+			return "", 0, refuse("the num quota must be greater than zero")
+		case value < 0:
+			return "", 0, refuse("the bytes quota must be greater than or equal to zero")
+		}
+		return k, value, nil
+	}
+	return "", 0, c.UsageError()
+}
+
+// noOtherQuota refuses a quota above or below another one: only the innermost
+// would count.
+func (c *Call) noOtherQuota(ctx context.Context, zk *client.Client, full string) error {
+	inner := errors.New("found")
+	var at string
+	err := walkBelow(quotaRoot+full, func(path string) error {
+		owner, isLimit := strings.CutSuffix(path, "/"+quotaLimits)
+		if isLimit && owner != quotaRoot+full {
+			at = owner[len(quotaRoot):]
+			return inner
+		}
+		return nil
+	}, func(path string) ([]string, error) {
+		names, _, err := zk.Children(ctx, path)
+		return names, err
+	})
+	switch {
+	case errors.Is(err, inner):
+		return refuse(c.Args[0] + " has a child " + strings.TrimPrefix(at, c.shell.chroot) + " which has a quota")
+	case err != nil:
+		return err
+	}
+	for at := full[:strings.LastIndexByte(full, '/')]; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
+		_, found, err := zk.Exists(ctx, quotaRoot+at+"/"+quotaLimits)
+		if err != nil {
+			return err
+		}
+		if found {
+			return refuse(c.Args[0] + " has a parent " + at + " which has a quota")
+		}
+	}
+	return nil
+}
+
+// storeQuota writes a limit beside those that are there, and says if it is
+// exceeded already.
+func (c *Call) storeQuota(ctx context.Context, zk *client.Client, home, key string, value int64) error {
+	limits, err := readTrack(ctx, zk, home+"/"+quotaLimits)
+	created := errors.Is(err, client.ErrNoNode)
+	if err != nil && !created {
+		return err
+	}
+	if created {
+		limits = track{softCount: -1, softBytes: -1, hardCount: -1, hardBytes: -1}
+	}
+	limits[key] = value
+	if created {
+		if _, err := zk.Create(ctx, home+"/"+quotaLimits, []byte(limits.String())); err != nil {
+			return err
+		}
+		_, err := zk.Create(ctx, home+"/"+quotaStats, []byte(track{softCount: 0, softBytes: 0}.String()))
+		if err != nil && !errors.Is(err, client.ErrNodeExists) {
+			return err
+		}
+	}
+	counted, err := readTrack(ctx, zk, home+"/"+quotaStats)
+	if err != nil {
+		return err
+	}
+	if limits.below(counted, softCount, hardCount) {
+		fmt.Fprintf(c.warnings(), "[Warning]: the count quota you create is less than the existing count:%d\n", counted.get(softCount))
+	}
+	if limits.below(counted, softBytes, hardBytes) {
+		fmt.Fprintf(c.warnings(), "[Warning]: the bytes quota you create is less than the existing bytes:%d\n", counted.get(softBytes))
+	}
+	if created {
+		return nil
+	}
+	_, err = zk.Set(ctx, home+"/"+quotaLimits, []byte(limits.String()), client.AnyVersion)
+	return err
+}
+
+// warnings is where zkCli.sh warns: among the data, unless those are JSON.
+func (c *Call) warnings() io.Writer {
+	if c.JSON() {
+		return c.Err
+	}
+	return c.Out
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Command runs one command, as Run does, tells its error on the error stream, and
+// returns its exit code.
+func (s *Shell) Command(ctx context.Context, args []string) int {
+	code, _ := s.told(s.Run(ctx, args))
+	s.events.flush()
+	return code
+}
+
+// Line runs a line of text as zkCli.sh's prompt takes it, tells its error on the
+// error stream, and returns the exit code. quit reports whether it was the last
+// line.
+func (s *Shell) Line(ctx context.Context, text string) (code int, quit bool) {
+	words := split(text)
+	if len(words) == 0 {
+		return 0, false
+	}
+	s.history = append(s.history, text)
+	code, quit = s.told(s.Run(ctx, words))
+	s.events.flush()
+	return code, quit
+}
+
+// told says an error, and returns its exit code and whether it ends the shell.
+func (s *Shell) told(err error) (code int, quit bool) {
+	if err == nil {
+		return 0, false
+	}
+	if errors.Is(err, errQuit) {
+		return 0, true
+	}
+	if text := sentence(err); text != "" {
+		fmt.Fprintln(s.cfg.Err, text)
+	}
+	if exit := (*Exit)(nil); errors.As(err, &exit) {
+		return exit.Code, false
+	}
+	return 1, false
+}
+
+// Script runs the lines of a text until its end, quit, or the end of ctx. It goes on
+// behind a line that fails, unless stop says otherwise. The exit code is that of
+// the last line that failed.
+func (s *Shell) Script(ctx context.Context, text io.Reader, stop bool) (code int) {
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, 16<<20)
+	for ctx.Err() == nil && lines.Scan() {
+		failed, quit := s.Line(ctx, lines.Text())
+		if failed != 0 {
+			code = failed
+		}
+		if quit || failed != 0 && stop {
+			return code
+		}
+	}
+	if err := lines.Err(); err != nil {
+		fmt.Fprintf(s.cfg.Err, "reading the script: %v\n", err)
+		return 1
+	}
+	return code
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// shellCommands are about the shell itself.
+func shellCommands() []Command {
+	return []Command{
+		{Name: "connect", Usage: "host:port", Short: "connect anew, perhaps to other servers", Offline: true, Run: connect},
+		{Name: "close", Usage: "", Short: "end the session", Run: closeSession},
+		{Name: "history", Usage: "", Short: "list the last commands", Offline: true, Run: history},
+		{Name: "redo", Usage: "cmdno", Short: "run a command of the history again", Offline: true, Run: redo},
+		{Name: "printwatches", Usage: "on|off", Short: "whether events are printed", Offline: true, Run: printWatches},
+		{Name: "version", Usage: "", Short: "print the version", Offline: true, Run: showVersion},
+		{Name: "help", Usage: "[command]", Short: "list the commands", Offline: true, Run: help},
+		{Name: "quit", Usage: "", Short: "end the session and the shell", Offline: true, Run: quit},
+	}
+}
+
+func quit(_ context.Context, c *Call) error {
+	return errors.Join(errQuit, c.shell.disconnect())
+}
+
+// errQuit is how quit ends the shell.
+var errQuit = errors.New("quit")
+
+func connect(_ context.Context, c *Call) error {
+	server := c.shell.cfg.Server
+	if len(c.Args) > 0 {
+		server = c.Args[0]
+	}
+	return c.shell.Connect(server)
+}
+
+func closeSession(_ context.Context, c *Call) error { return c.shell.disconnect() }
+
+func history(_ context.Context, c *Call) error {
+	type entry struct {
+		Number  int    `json:"number"`
+		Command string `json:"command"`
+	}
+	now := len(c.shell.history) - 1
+	var list []entry
+	for i := max(0, now-10); i <= now; i++ {
+		list = append(list, entry{i, c.shell.history[i]})
+	}
+	return c.Emit(map[string]any{"history": list}, func(w io.Writer) {
+		for _, e := range list {
+			fmt.Fprintf(w, "%d - %s\n", e.Number, e.Command)
+		}
+	})
+}
+
+func redo(ctx context.Context, c *Call) error {
+	if len(c.Args) == 0 {
+		return c.UsageError()
+	}
+	n, err := strconv.ParseInt(c.Args[0], 0, 32)
+	now := len(c.shell.history) - 1
+	if err != nil || n < 0 || int(n) >= now {
+		return refuse("Command index out of range")
+	}
+	line := c.shell.history[n]
+	words := split(line)
+	if words[0] == "redo" {
+		return refuse("No redoing redos")
+	}
+	c.shell.history[now] = line
+	return c.shell.Run(ctx, words)
+}
+
+func printWatches(_ context.Context, c *Call) error {
+	if len(c.Args) > 0 {
+		c.shell.events.setPrinting(c.Args[0] == "on")
+		return nil
+	}
+	state := "off"
+	if c.shell.events.printing() {
+		state = "on"
+	}
+	return c.Emit(map[string]string{"printwatches": state}, func(w io.Writer) { fmt.Fprintln(w, "printwatches is "+state) })
+}
+
+func showVersion(_ context.Context, c *Call) error {
+	if len(c.Args) > 0 {
+		return c.UsageError()
+	}
+	return c.Emit(map[string]string{"version": c.shell.cfg.Version}, func(w io.Writer) {
+		fmt.Fprintln(w, "ZooKeeper CLI version: "+c.shell.cfg.Version)
+	})
+}
+
+func help(_ context.Context, c *Call) error {
+	if len(c.Args) == 0 {
+		usage(c.Out)
+		return nil
+	}
+	command, ok := Find(c.Args[0])
+	if !ok {
+		return notFound(c.Args[0])
+	}
+	command.ListOptions = len(command.Options) > 0
+	fmt.Fprintf(c.Out, "%s\n%s\n", command.usage(), command.Short)
+	return nil
+}
+
+// usage lists the commands.
+func usage(w io.Writer) {
+	fmt.Fprintln(w, "ZooKeeper -server host:port -client-configuration properties-file cmd args")
+	for _, command := range Commands() {
+		fmt.Fprintf(w, "\t%s %s\n", command.Name, command.Usage)
+	}
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// sentence says an error in the words of zkCli.sh.
+func sentence(err error) string {
+	if exit := (*Exit)(nil); errors.As(err, &exit) {
+		return exit.Message
+	}
+	e := (*client.Error)(nil)
+	if !errors.As(err, &e) {
+		switch {
+		case errors.Is(err, client.ErrAuthFailed):
+			return "KeeperErrorCode = AuthFailed: " + err.Error()
+		case errors.Is(err, context.Canceled):
+			return "Interrupted"
+		}
+		return err.Error()
+	}
+	switch {
+	case errors.Is(err, errNoConnection):
+		return keeperCode("ConnectionLoss", e.Path) + ": " + e.Err.Error()
+	case e.Code == 0:
+		return err.Error()
+	case e.Code == client.ErrBadArguments && e.Err != nil:
+		if wrong := checkPath(e.Path); wrong != nil {
+			return wrong.Error()
+		}
+		return "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
+	}
+	text := refusal(e.Code, e.Path)
+	if e.Unknown {
+		text += " (it may or may not have been done)"
+	}
+	return text
+}
+
+// refusal is the sentence for a server's refusal.
+func refusal(code client.Code, path string) string {
+	if path == "" {
+		path = "null"
+	}
+	switch code {
+	case client.ErrNoNode:
+		return "Node does not exist: " + path
+	case client.ErrNoChildrenForEphemerals:
+		return "Ephemerals cannot have children: " + path
+	case client.ErrNodeExists:
+		return "Node already exists: " + path
+	case client.ErrNotEmpty:
+		return "Node not empty: " + path
+	case client.ErrNotReadOnly:
+		return "Not a read-only call: " + path
+	case client.ErrInvalidACL:
+		return "Acl is not valid : " + path
+	case client.ErrNoAuth:
+		return "Insufficient permission : " + path
+	case client.ErrBadArguments:
+		return "Arguments are not valid : " + path
+	case client.ErrBadVersion:
+		return "version No is not valid : " + path
+	case client.ErrQuotaExceeded:
+		return "Quota has exceeded : " + path
+	case client.ErrReconfigInProgress:
+		return "Another reconfiguration is in progress -- concurrent reconfigs not supported (yet)"
+	case client.ErrNewConfigNoQuorum:
+		return "No quorum of new config is connected and up-to-date with the leader of last commmitted config" +
+			" - try invoking reconfiguration after new servers are connected and synced"
+	}
+	if path == "null" {
+		path = ""
+	}
+	return keeperCode(codeName(code), path)
+}
+
+// keeperCode is how ZooKeeper's Java client words a code that zkCli.sh has no
+// sentence for.
+func keeperCode(name, path string) string {
+	if path != "" {
+		path = " for " + path
+	}
+	return "KeeperErrorCode = " + name + path
+}
+
+// codeName is the name that KeeperException gives a code.
+func codeName(code client.Code) string {
+	names := map[client.Code]string{
+		client.ErrSystemError: "SystemError", client.ErrRuntimeInconsistency: "RuntimeInconsistency",
+		client.ErrConnectionLoss: "ConnectionLoss", client.ErrMarshalling: "MarshallingError",
+		client.ErrUnimplemented: "Unimplemented", client.ErrInvalidACL: "InvalidACL",
+		client.ErrAuthFailed: "AuthFailed", client.ErrSessionExpired: "Session expired",
+		client.ErrSessionMoved: "Session moved", client.ErrEphemeralOnLocalSession: "Ephemeral node on local session",
+		client.ErrNoWatcher: "No such watcher", client.ErrReconfigDisabled: "Reconfig is disabled",
+		client.ErrThrottledOp: "Op throttled due to high load",
+	}
+	if name := names[code]; name != "" {
+		return name
+	}
+	return code.Error()
+}
+
+// checkPath says what is wrong with a path, in ZooKeeper's words; nil if nothing is.
+func checkPath(path string) error {
+	switch {
+	case path == "":
+		return refuse("Path length must be > 0")
+	case path[0] != '/':
+		return refuse("Path must start with / character")
+	case path == "/":
+		return nil
+	case strings.HasSuffix(path, "/"):
+		return refuse("Path must not end with / character")
+	}
+	// Places are counted in UTF-16, as Java does.
+	chars := utf16.Encode([]rune(path))
+	for i := 1; i < len(chars); i++ {
+		reason := ""
+		ends := i+1 == len(chars) || chars[i+1] == '/'
+		switch c := chars[i]; {
+		case c == 0:
+			reason = "null character not allowed"
+		case c == '/' && chars[i-1] == '/':
+			reason = "empty node name specified"
+		case c == '.' && ends && (chars[i-1] == '/' || chars[i-1] == '.' && chars[i-2] == '/'):
+			reason = "relative paths not allowed"
+		case c <= 0x1f, c >= 0x7f && c <= 0x9f, c >= 0xd800 && c <= 0xf8ff, c >= 0xfff0:
+			reason = "invalid character"
+		}
+		if reason != "" {
+			return refuse(fmt.Sprintf("Invalid path string \"%s\" caused by %s @%d", path, reason, i))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/server/keystore"
+)
+
+// connectFlags are the flags of every command that is a client.
+type connectFlags struct {
+	server     string
+	timeout    string
+	readOnly   bool
+	properties string
+	auth       []string
+	sasl       string
+
+	tls, insecure             bool
+	ca, cert, key, passwordOf string
+	serverName                string
+	noHostname                bool
+	trust, own                keystore.Store // from -client-configuration
+	maxReply                  int
+}
+
+// register declares the flags.
+func (f *connectFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.server, "server", "localhost:2181", "servers and chroot: host:port,host:port/chroot")
+	flags.StringVar(&f.timeout, "timeout", "30000", "session timeout, in milliseconds or as 30s")
+	flags.BoolVarP(&f.readOnly, "readonly", "r", false, "also accept a server that has lost its quorum and only answers reads")
+	flags.StringVar(&f.properties, "client-configuration", "", "a properties file of ZooKeeper's Java client (zookeeper.ssl.*, jute.maxbuffer)")
+	flags.StringArrayVar(&f.auth, "auth", nil, "identity as scheme:credentials, or @FILE that holds it; may be repeated")
+	flags.StringVar(&f.sasl, "sasl", "", "user:password for SASL DIGEST-MD5, or @FILE that holds it")
+	flags.BoolVar(&f.tls, "tls", false, "connect with TLS; implied by the other --tls flags")
+	flags.StringVar(&f.ca, "tls-ca", "", "who is trusted: PEM, PKCS12 or JKS file; the system's authorities if not given")
+	flags.StringVar(&f.cert, "tls-cert", "", "client certificate: PEM (with the key, or see --tls-key), PKCS12 or JKS file")
+	flags.StringVar(&f.key, "tls-key", "", "PEM file with the key of --tls-cert")
+	flags.StringVar(&f.passwordOf, "tls-password-file", "", "file with the password of --tls-ca and --tls-cert")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "the name that the server's certificate has to have, instead of the host's")
+	flags.BoolVar(&f.insecure, "tls-insecure", false, "believe any server: for tests only")
+}
+
+// sessionTimeout reads --timeout.
+func (f *connectFlags) sessionTimeout() (time.Duration, error) {
+	d, err := time.ParseDuration(f.timeout)
+	if err != nil {
+		d, err = time.ParseDuration(f.timeout + "ms")
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--timeout %q: want milliseconds, or a duration as 30s", f.timeout)
+	}
+	return d, nil
+}
+
+// options are what the flags mean to the client.
+func (f *connectFlags) options() ([]client.Option, error) {
+	if f.properties != "" {
+		if err := f.readProperties(); err != nil {
+			return nil, err
+		}
+	}
+	var options []client.Option
+	if f.readOnly {
+		options = append(options, client.WithReadOnly())
+	}
+	if f.maxReply > 0 {
+		options = append(options, client.WithMaxReply(f.maxReply), client.WithMaxRequest(f.maxReply))
+	}
+	for _, text := range f.auth {
+		scheme, credentials, err := credentials("--auth", text)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, client.WithAuth(scheme, []byte(credentials)))
+	}
+	if f.sasl != "" {
+		user, password, err := credentials("--sasl", f.sasl)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, client.WithSASL(client.DigestMD5(user, password)))
+	}
+	config, err := f.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		options = append(options, client.WithTLS(config))
+	}
+	return options, nil
+}
+
+// credentials splits "name:secret", which may stand in a file so that it does not
+// stand in the list of processes. The secret is in no error.
+func credentials(flag, text string) (name, secret string, err error) {
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", "", fmt.Errorf("%s: %w", flag, err)
+		}
+		text = strings.TrimRight(string(data), "\r\n")
+	}
+	name, secret, ok := strings.Cut(text, ":")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("%s: want two words with a colon between", flag)
+	}
+	return name, secret, nil
+}
+
+// tlsConfig returns nil if nothing asks for TLS.
+func (f *connectFlags) tlsConfig() (*tls.Config, error) {
+	if f.ca != "" {
+		f.trust = keystore.Store{Location: f.ca, PasswordPath: f.passwordOf}
+	}
+	if f.cert != "" {
+		f.own = keystore.Store{Location: f.cert, PasswordPath: f.passwordOf}
+	}
+	if !f.tls && f.trust.Location == "" && f.own.Location == "" && f.key == "" && f.serverName == "" && !f.insecure {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName, InsecureSkipVerify: f.insecure}
+	if f.trust.Location != "" {
+		pool, err := f.trust.Pool()
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = pool
+	}
+	switch {
+	case f.key != "" && f.cert == "":
+		return nil, errors.New("--tls-key without --tls-cert")
+	case f.key != "":
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	case f.own.Location != "":
+		pair, err := f.own.Certificate()
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if f.noHostname && !f.insecure {
+		verifyChainOnly(config)
+	}
+	return config, nil
+}
+
+// verifyChainOnly checks who signed a certificate, and not what host it names.
+func verifyChainOnly(config *tls.Config) {
+	config.InsecureSkipVerify = true
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		options := x509.VerifyOptions{Roots: config.RootCAs, Intermediates: x509.NewCertPool()}
+		for _, cert := range state.PeerCertificates[1:] {
+			options.Intermediates.AddCert(cert)
+		}
+		_, err := state.PeerCertificates[0].Verify(options)
+		return err
+	}
+}
