@@ -54,8 +54,9 @@ type machine struct {
 	// frozen: a snapshot was installed and the Raft instance that did it is
 	// about to be replaced. The next one brings what follows the snapshot again.
 	frozen     bool
-	freezeNext atomic.Bool        // the next Restore comes from a leader: freeze after it
-	applied    func(index uint64) // told of everything applied
+	freezeNext atomic.Bool             // the next Restore comes from a leader: freeze after it
+	applied    func(index uint64)      // told of everything applied
+	written    func(zxid, bytes int64) // told of every snapshot that is durable
 
 	// configured is told of every change of Raft's configuration.
 	configured func(index uint64, conf raft.Configuration)

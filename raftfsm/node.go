@@ -62,6 +62,8 @@ type Node struct {
 	deadlines   *deadlines
 	background  sync.WaitGroup
 
+	lastSnapshot atomic.Pointer[lastSnapshot]
+
 	// Owned by the control goroutine.
 	controlDone chan struct{}
 	lead        *leadership
@@ -136,6 +138,7 @@ func newNode(cfg Config) *Node {
 		post:       n.mail.post,
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
 		applied:    func(index uint64) { n.others.applied(index) },
+		written:    n.noteSnapshot,
 		evidence:   cfg.keepEvidence,
 		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}

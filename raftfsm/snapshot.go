@@ -37,6 +37,9 @@ type image struct {
 	tree *tree.Snapshot
 
 	numbers *Numbers // where the writing is counted
+
+	zxid    int64
+	written func(zxid, bytes int64) // after it is durable
 }
 
 var _ raft.FSMSnapshot = (*image)(nil)
@@ -53,7 +56,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.fleeting {
 		return &image{}, nil
 	}
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers}, nil
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
 // appendHeader appends everything that stands before the tree.
@@ -82,6 +85,7 @@ func (i *image) Persist(sink raft.SnapshotSink) error {
 	if err == nil && i.tree != nil {
 		i.numbers.Snapshot.Since(begin)
 		i.numbers.SnapSize.Store(size.n)
+		i.written(i.zxid, size.n)
 	}
 	return err
 }

@@ -69,6 +69,7 @@ func (n *Node) restoreNewest() error {
 		return fmt.Errorf("snapshot %s in %s: holds the state of entry %d", list[0].ID, n.cfg.SnapDir, n.machine.index)
 	}
 	n.restored = list[0].Index
+	n.lastSnapshot.Store(&lastSnapshot{n.tree.LastZxid(), list[0].Size, snapshotTime(list[0].ID)})
 	return nil
 }
 

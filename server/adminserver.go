@@ -23,6 +23,8 @@ type Admin struct {
 	IdleTimeout time.Duration // default 30 s
 	TLS         *AdminTLS     // nil: plaintext
 	Profiles    bool          // pprof's at /debug/pprof/
+	// Snapshots says who gets the whole state, and how often.
+	Snapshots admin.SnapshotOptions
 	// Optional makes a port that is in use a warning: the server runs without.
 	Optional bool
 }
@@ -81,7 +83,8 @@ func (s *Server) openAdmin() error {
 	url, idle := a.CommandURL, a.IdleTimeout
 	or(&url, admin.DefaultURL)
 	or(&idle, defaultAdminIdle)
-	h := admin.Handler(adminSource{picture{s}}, url)
+	s.sweepExports()
+	h := admin.Handler(adminSource{picture{s}}, url, a.Snapshots)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}
@@ -113,13 +116,7 @@ type adminSource struct{ picture }
 
 // LastSnapshot implements admin.Source.
 func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
-	n, knows := any(a.s.node).(interface {
-		LastSnapshot() (zxid int64, at time.Time, ok bool)
-	})
-	if !knows {
-		return 0, time.Time{}, false
-	}
-	return n.LastSnapshot()
+	return a.s.node.LastSnapshot()
 }
 
 // adminFromZooCfg translates the admin.* settings.
@@ -135,6 +132,7 @@ func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	c.Admin = &Admin{
 		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
 		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet, TLS: security, Profiles: a.Profiles,
+		Snapshots: admin.SnapshotOptions{NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, Interval: a.RateLimiterInterval},
 	}
 	return nil
 }

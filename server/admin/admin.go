@@ -25,10 +25,14 @@ const DefaultURL = "/commands"
 // errNotServing is what ZooKeeper says without an ensemble.
 const errNotServing = "This ZooKeeper instance is not currently serving requests"
 
-// Handler answers the commands below the path url, and /livez and /readyz.
-func Handler(src Source, url string) http.Handler {
+// Handler answers the commands below the path url, and /livez and /readyz. A src
+// that is a Snapshotter answers snapshot and restore, too.
+func Handler(src Source, url string, opts SnapshotOptions) http.Handler {
 	url = strings.TrimSuffix(url, "/")
 	h := &handler{src: src, commands: byName()}
+	if s, can := src.(Snapshotter); can {
+		h.snapshots = &snapshots{src: s, opts: opts}
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", get(h.live))
 	mux.HandleFunc("/readyz", get(h.ready))
@@ -48,8 +52,9 @@ func Handler(src Source, url string) http.Handler {
 }
 
 type handler struct {
-	src      Source
-	commands map[string]command
+	src       Source
+	commands  map[string]command
+	snapshots *snapshots // nil where there are none
 }
 
 // get lets only reading requests through.
@@ -112,8 +117,8 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 	switch {
 	case !known:
 		reply(w, http.StatusOK, name, nil, "Unknown command: "+name)
-	case c.disabled != "":
-		reply(w, http.StatusServiceUnavailable, name, nil, c.disabled)
+	case c.serve != nil:
+		h.state(w, r, &c)
 	default:
 		get(func(w http.ResponseWriter, r *http.Request) {
 			if c.needsServer && !h.src.Server().Serving {
@@ -127,6 +132,18 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 			}
 			reply(w, http.StatusOK, c.names[0], o, "")
 		})(w, r)
+	}
+}
+
+// state answers the commands that are about the whole state.
+func (h *handler) state(w http.ResponseWriter, r *http.Request, c *command) {
+	switch {
+	case h.snapshots == nil:
+		reply(w, http.StatusServiceUnavailable, c.names[0], nil, "this server has no snapshots")
+	case !h.src.Server().Serving:
+		reply(w, http.StatusOK, c.names[0], nil, errNotServing)
+	default:
+		c.serve(h.snapshots, w, r)
 	}
 }
 

@@ -103,7 +103,7 @@ func empty(want map[string]bool, entry string) bool {
 func TestFieldsOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"standalone", "leader", "follower", "observer"} {
-		h := Handler(&fake{role: role}, DefaultURL)
+		h := Handler(&fake{role: role}, DefaultURL, SnapshotOptions{})
 		commands := golden(t, role)
 		if len(commands) < 24 {
 			t.Fatalf("%s: only %d commands", role, len(commands))
@@ -128,7 +128,7 @@ func TestFieldsOfEveryCommand(t *testing.T) {
 
 func TestEveryNameIsAnswered(t *testing.T) {
 	t.Parallel()
-	h := Handler(&fake{role: "standalone"}, DefaultURL)
+	h := Handler(&fake{role: "standalone"}, DefaultURL, SnapshotOptions{})
 	for _, names := range [][]string{
 		{"configuration", "conf", "config"}, {"connections", "cons"}, {"connection_stat_reset", "crst"}, {"dirs"}, {"dump"},
 		{"environment", "env", "envi"}, {"get_trace_mask", "gtmk"}, {"hash"}, {"initial_configuration", "icfg"},
@@ -153,23 +153,10 @@ func TestEveryNameIsAnswered(t *testing.T) {
 	}
 }
 
-func TestSnapshotsAreDisabled(t *testing.T) {
-	t.Parallel()
-	h := Handler(&fake{role: "standalone"}, DefaultURL)
-	for _, name := range []string{"snapshot", "snap", "restore", "rest"} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			code, body := ask(t, h, method, "/commands/"+name)
-			if code != http.StatusServiceUnavailable || !strings.Contains(body, noSnapshots) {
-				t.Errorf("%s %s: %d %s", method, name, code, body)
-			}
-		}
-	}
-}
-
 func TestCommandsChangeTheServer(t *testing.T) {
 	t.Parallel()
 	f := &fake{role: "standalone"}
-	h := Handler(f, DefaultURL)
+	h := Handler(f, DefaultURL, SnapshotOptions{})
 	for query, want := range map[string]string{
 		"": "setTraceMask requires long traceMask argument", "?traceMask=0x10": "setTraceMask requires long traceMask argument, got 0x10",
 	} {
@@ -192,7 +179,7 @@ func TestCommandsChangeTheServer(t *testing.T) {
 
 func TestWithoutAnEnsemble(t *testing.T) {
 	t.Parallel()
-	h := Handler(&fake{}, DefaultURL)
+	h := Handler(&fake{}, DefaultURL, SnapshotOptions{})
 	for command := range golden(t, "standalone") {
 		got := fields(t, h, command)
 		always := slices.Contains([]string{"environment", "get_trace_mask", "zabstate"}, command)
@@ -216,7 +203,7 @@ func TestProbes(t *testing.T) {
 		{&fake{role: "follower", readOnly: true}, http.StatusServiceUnavailable},
 	} {
 		for _, url := range []string{DefaultURL, "/"} {
-			h := Handler(tc.src, url)
+			h := Handler(tc.src, url, SnapshotOptions{})
 			if code, body := ask(t, h, http.MethodGet, "/livez"); code != http.StatusOK || body != "ok\n" {
 				t.Errorf("livez of %+v: %d %q", tc.src, code, body)
 			}
@@ -235,7 +222,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	for url, prefix := range map[string]string{"/commands": "/commands", "/a/b/": "/a/b", "/": ""} {
-		h := Handler(&fake{role: "standalone"}, url)
+		h := Handler(&fake{role: "standalone"}, url, SnapshotOptions{})
 		for _, target := range []string{prefix, prefix + "/"} {
 			if target == "" {
 				continue
@@ -249,14 +236,14 @@ func TestList(t *testing.T) {
 			t.Errorf("%s/ruok: %d", prefix, code)
 		}
 	}
-	if code, _ := ask(t, Handler(&fake{role: "standalone"}, DefaultURL), http.MethodGet, "/elsewhere"); code != http.StatusNotFound {
+	if code, _ := ask(t, Handler(&fake{role: "standalone"}, DefaultURL, SnapshotOptions{}), http.MethodGet, "/elsewhere"); code != http.StatusNotFound {
 		t.Errorf("another path: %d", code)
 	}
 }
 
 func TestSpelling(t *testing.T) {
 	t.Parallel()
-	h := Handler(&fake{role: "leader"}, DefaultURL)
+	h := Handler(&fake{role: "leader"}, DefaultURL, SnapshotOptions{})
 	for command, want := range map[string]string{
 		"ruok": "{\n  \"command\" : \"ruok\",\n  \"error\" : null\n}",
 		"dump": `{
@@ -306,7 +293,7 @@ func TestSpelling(t *testing.T) {
 
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
-	view := fields(t, Handler(&fake{role: "leader"}, DefaultURL), "voting_view")["current_config"].(map[string]any)
+	view := fields(t, Handler(&fake{role: "leader"}, DefaultURL, SnapshotOptions{}), "voting_view")["current_config"].(map[string]any)
 	if got, want := fmt.Sprint(view["2"]), "map[client_address:127.0.0.1:2182 election_addresses:[[0:0:0:0:0:0:0:1]:3882] learner_type:participant server_addresses:[[0:0:0:0:0:0:0:1]:2882]]"; got != want {
 		t.Errorf("server 2: %s", got)
 	}
@@ -317,7 +304,7 @@ func TestEnsemble(t *testing.T) {
 		t.Errorf("voters: %v", view)
 	}
 	for role, want := range map[string]string{"leader": "true 3 a.example", "follower": "false 3 a.example", "observer": "false 3 a.example"} {
-		h := Handler(&fake{role: role}, DefaultURL)
+		h := Handler(&fake{role: role}, DefaultURL, SnapshotOptions{})
 		got := fields(t, h, "leader")
 		if s := fmt.Sprint(got["is_leader"], " ", got["leader_id"], " ", got["leader_ip"]); s != want {
 			t.Errorf("%s: leader %s", role, s)

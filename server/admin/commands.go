@@ -15,12 +15,9 @@ import (
 type command struct {
 	names       []string // the first is the one it is known by
 	needsServer bool     // it means nothing while clients are not answered
-	disabled    string   // why it is not answered
 	run         func(src Source, r *http.Request) (object, error)
+	serve       func(s *snapshots, w http.ResponseWriter, r *http.Request) // instead of run
 }
-
-// noSnapshots is why two commands are not answered.
-const noSnapshots = "snapshots over HTTP are disabled: zkgo's are no snapshots of ZooKeeper"
 
 // all lists the commands. ruok needs a server, as with ZooKeeper: use /livez to
 // ask for the process.
@@ -49,11 +46,11 @@ func all() []command {
 		serving(monitor, "monitor", "mntr"),
 		serving(observers, "observers", "obsr"),
 		serving(nothing, "observer_connection_stat_reset", "orst"),
-		{names: []string{"restore", "rest"}, disabled: noSnapshots},
+		{names: []string{"restore", "rest"}, serve: (*snapshots).serveRestore},
 		serving(nothing, "ruok"),
 		serving(serverStats, "server_stats", "srvr"),
 		{names: []string{"set_trace_mask", "stmk"}, run: setTraceMask},
-		{names: []string{"snapshot", "snap"}, disabled: noSnapshots},
+		{names: []string{"snapshot", "snap"}, serve: reading((*snapshots).serveSnapshot)},
 		serving(resetServer, "stat_reset", "srst"),
 		serving(stats, "stats", "stat"),
 		always(systemProperties, "system_properties", "sysp"),
@@ -62,6 +59,13 @@ func all() []command {
 		serving(watches, "watches", "wchc"),
 		serving(watchesByPath, "watches_by_path", "wchp"),
 		always(zabState, "zabstate"),
+	}
+}
+
+// reading lets only GET and HEAD through.
+func reading(serve func(s *snapshots, w http.ResponseWriter, r *http.Request)) func(s *snapshots, w http.ResponseWriter, r *http.Request) {
+	return func(s *snapshots, w http.ResponseWriter, r *http.Request) {
+		get(func(w http.ResponseWriter, r *http.Request) { serve(s, w, r) })(w, r)
 	}
 }
 

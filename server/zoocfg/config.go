@@ -291,7 +291,8 @@ func blank() *Config {
 			ServicePrincipal: "zkquorum/localhost"},
 		Admin: Admin{Enable: true, Port: 8080, Address: "0.0.0.0", CommandURL: "/commands",
 			IdleTimeout: 30 * time.Second, SnapshotEnabled: true, RestoreEnabled: true,
-			RateLimiterInterval: 5 * time.Minute},
+			// Said to be 5 minutes; ZooKeeper 3.9 takes the number for microseconds.
+			RateLimiterInterval: 300 * time.Millisecond},
 		Metrics: Metrics{ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, ExportJVMInfo: true},
 		Audit:   Audit{MaxFileSizeKB: 10240, MaxBackups: 10},
 		TLS:     defaultTLS(), QuorumTLS: defaultTLS(),

@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Snapshotter is what the commands snapshot and restore stand on.
+type Snapshotter interface {
+	// Authorize says whether whoever sent r may have all of the state. scheme and
+	// auth are those of an auth packet.
+	Authorize(r *http.Request, scheme, auth string) Access
+	// Export writes the state as it is when the call is answered, or later, into a
+	// snapshot file of ZooKeeper's.
+	Export(ctx context.Context) (*Export, error)
+	// Keep has the server write a snapshot of its own, into its data directory.
+	Keep() (zxid, bytes int64, err error)
+	// Restore replaces the state by the snapshot in r, if it can. It returns the
+	// zxid of the state.
+	Restore(ctx context.Context, r io.Reader) (zxid int64, err error)
+}
+
+// SnapshotOptions says who gets snapshots.
+type SnapshotOptions struct {
+	NoSnapshot, NoRestore bool
+	// Interval is how long after one snapshot the next one may be asked for, and
+	// after one restore the next. 0: at once.
+	Interval time.Duration
+	Now      func() time.Time // default time.Now
+}
+
+// Access is what somebody may do.
+type Access int
+
+// The answers to Authorize.
+const (
+	Unknown Access = iota // it is not proved who asks
+	Denied
+	Granted
+)
+
+// Export is a snapshot file of ZooKeeper's. It is to be closed.
+type Export struct {
+	Zxid    int64
+	Bytes   int64
+	Content io.ReadCloser
+}
+
+// ErrUnsupported says that what was asked for is possible nowhere, or not on this
+// kind of server.
+var ErrUnsupported = errors.New("not supported")
+
+// ErrBadSnapshot says that what was sent is no snapshot that can be restored.
+var ErrBadSnapshot = errors.New("this cannot be restored")
+
+// Headers of the answer to snapshot.
+const (
+	headerZxid = "last_zxid"
+	headerSize = "snapshot_size"
+)
+
+// snapshots answers snapshot and restore.
+type snapshots struct {
+	src                Snapshotter
+	opts               SnapshotOptions
+	snapshot, restores limiter
+}
+
+// limiter lets one request through in each interval.
+type limiter struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (l *limiter) allow(now time.Time, interval time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.last.IsZero() && now.Sub(l.last) < interval {
+		return false
+	}
+	l.last = now
+	return true
+}
+
+// authorized answers whoever may not have the state, as ZooKeeper does.
+func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request, name string) bool {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		reply(w, http.StatusUnauthorized, name, nil, "Auth info is missing for the command")
+		return false
+	}
+	scheme, auth, _ := strings.Cut(header, " ")
+	switch s.src.Authorize(r, strings.ToLower(scheme), strings.TrimSpace(auth)) {
+	case Granted:
+		return true
+	case Denied:
+		reply(w, http.StatusForbidden, name, nil, "Not authorized")
+	default:
+		reply(w, http.StatusUnauthorized, name, nil, "Not authenticated")
+	}
+	return false
+}
+
+// due answers whoever comes too early.
+func (s *snapshots) due(w http.ResponseWriter, l *limiter, name string) bool {
+	now := time.Now
+	if s.opts.Now != nil {
+		now = s.opts.Now
+	}
+	if l.allow(now(), s.opts.Interval) {
+		return true
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int((s.opts.Interval+time.Second-1)/time.Second)))
+	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, s.opts.Interval))
+	return false
+}
+
+func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
+	const name = "snapshot"
+	switch {
+	case !s.authorized(w, r, name):
+		return
+	case s.opts.NoSnapshot:
+		reply(w, http.StatusServiceUnavailable, name, nil, "Snapshot command is disabled (admin.snapshot.enabled)")
+		return
+	case !s.due(w, &s.snapshot, name):
+		return
+	}
+	if q := r.URL.Query(); q.Has("streaming") && !strings.EqualFold(q.Get("streaming"), "true") {
+		zxid, size, err := s.src.Keep()
+		if err != nil {
+			reply(w, http.StatusInternalServerError, name, nil, err.Error())
+			return
+		}
+		snapshotHeaders(w, zxid, size)
+		reply(w, http.StatusOK, name, nil, "")
+		return
+	}
+	e, err := s.src.Export(r.Context())
+	if err != nil {
+		reply(w, http.StatusInternalServerError, name, nil, err.Error())
+		return
+	}
+	defer e.Content.Close()
+	snapshotHeaders(w, e.Zxid, e.Bytes)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(e.Bytes, 10))
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = io.Copy(w, e.Content) // an early end does not have the announced length
+}
+
+// snapshotHeaders sets ZooKeeper's headers, whose names it does not capitalise.
+func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
+	w.Header()[headerZxid] = []string{"0x" + strconv.FormatUint(uint64(zxid), 16)}
+	w.Header()[headerSize] = []string{strconv.FormatInt(size, 10)}
+}
+
+func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
+	const name = "restore"
+	switch {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", "POST")
+		reply(w, http.StatusMethodNotAllowed, name, nil, "restore takes a POST with the snapshot as its body")
+		return
+	case !s.authorized(w, r, name):
+		return
+	case s.opts.NoRestore:
+		reply(w, http.StatusServiceUnavailable, name, nil, "Restore command is disabled (admin.restore.enabled)")
+		return
+	case !s.due(w, &s.restores, name):
+		return
+	}
+	zxid, err := s.src.Restore(r.Context(), r.Body)
+	switch {
+	case errors.Is(err, ErrUnsupported):
+		reply(w, http.StatusNotImplemented, name, nil, err.Error())
+	case errors.Is(err, ErrBadSnapshot):
+		reply(w, http.StatusBadRequest, name, nil, err.Error())
+	case err != nil:
+		reply(w, http.StatusInternalServerError, name, nil, err.Error())
+	default:
+		reply(w, http.StatusOK, name, object{{"last_zxid", zxid}}, "")
+	}
+}

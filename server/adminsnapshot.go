@@ -1,0 +1,156 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/admin"
+	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/server/zkfiles"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// The AdminServer's snapshots are files in ZooKeeper's format. Such a file is
+// written into the data directory first: its length stands before its content in
+// the answer, and a client that reads slowly must not hold on to a picture of the
+// tree.
+
+// exportPattern names the files, which a server that was killed leaves behind.
+const exportPattern = "admin-snapshot-*.tmp"
+
+var _ admin.Snapshotter = adminSource{}
+
+// sweepExports removes what an earlier life has left.
+func (s *Server) sweepExports() {
+	if s.cfg.Memory {
+		return
+	}
+	left, _ := filepath.Glob(filepath.Join(s.cfg.DataDir, exportPattern)) // the pattern is valid
+	for _, name := range left {
+		if err := os.Remove(name); err != nil {
+			s.log.Warn("what is left of an interrupted snapshot could not be removed", "error", err)
+		}
+	}
+}
+
+// Authorize implements admin.Snapshotter. The whole state gives away every secret
+// in it, so it takes every permission on the root; ZooKeeper is content with any.
+func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Access {
+	ids, ok := a.identify(r, scheme, auth)
+	if !ok {
+		a.s.log.Warn("authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
+		return admin.Unknown
+	}
+	if a.s.cfg.SkipACL {
+		return admin.Granted
+	}
+	t := a.s.node.Tree()
+	t.RLock()
+	defer t.RUnlock()
+	acl := t.Get("/").ACL()
+	for _, perm := range []proto.Perms{proto.PermRead, proto.PermWrite, proto.PermCreate, proto.PermDelete, proto.PermAdmin} {
+		if !tree.Allowed(acl, perm, ids) {
+			return admin.Denied
+		}
+	}
+	return admin.Granted
+}
+
+// identify returns the identities that a request proves.
+func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID, bool) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	ids := []proto.ID{{Scheme: "ip", ID: host}}
+	switch scheme {
+	case "ip":
+		return ids, true
+	case "digest":
+		if auth == "" {
+			return nil, false
+		}
+		more, ok := a.s.identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
+		return append(ids, more...), ok
+	case schemeX509:
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			return nil, false
+		}
+		subject, err := keystore.Subject(r.TLS.PeerCertificates[0])
+		return append(ids, proto.ID{Scheme: schemeX509, ID: subject}), err == nil
+	}
+	return nil, false
+}
+
+// Export implements admin.Snapshotter. What was acknowledged anywhere before the
+// call is in it.
+func (a adminSource) Export(ctx context.Context) (*admin.Export, error) {
+	n := a.s.node
+	if err := n.Barrier(ctx); err != nil {
+		return nil, fmt.Errorf("the server does not know whether it is up to date: %w", err)
+	}
+	dir := a.s.cfg.DataDir
+	if a.s.cfg.Memory {
+		dir = ""
+	}
+	f, err := os.CreateTemp(dir, exportPattern)
+	if err != nil {
+		return nil, err
+	}
+	e := &admin.Export{Content: &exportFile{f}}
+	t := n.Tree()
+	t.Lock()
+	snap, sessions := t.Snapshot(), n.Sessions().Clone()
+	t.Unlock()
+	e.Zxid = snap.Zxid()
+	w := bufio.NewWriterSize(f, 256<<10)
+	err = zkfiles.WriteSnapshot(w, snap, sessions, zkfiles.None)
+	snap.Release()
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		e.Bytes, err = f.Seek(0, io.SeekEnd)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("writing a snapshot: %w", err), e.Content.Close())
+	}
+	return e, nil
+}
+
+// exportFile is gone when it is closed.
+type exportFile struct{ *os.File }
+
+// Close implements io.Closer.
+func (f *exportFile) Close() error {
+	return errors.Join(f.File.Close(), os.Remove(f.Name()))
+}
+
+// Keep implements admin.Snapshotter.
+func (a adminSource) Keep() (zxid, bytes int64, err error) {
+	if err := a.s.node.Snapshot(); err != nil {
+		return 0, 0, err
+	}
+	zxid, _, _ = a.s.node.LastSnapshot()
+	return zxid, a.s.node.LastSnapshotBytes(), nil
+}
+
+// Restore implements admin.Snapshotter. ZooKeeper replaces the state of one
+// server behind the backs of the others and of the clients: the servers of an
+// ensemble then differ, and a client that has seen a later zxid is refused for
+// ever. Here a state of the past is the beginning of a new ensemble, whose epoch
+// is above everything that clients have seen.
+func (a adminSource) Restore(context.Context, io.Reader) (int64, error) {
+	return 0, fmt.Errorf("%w: a running server is not set back, since its clients have seen what came later; stop the servers and use zkgo restore", admin.ErrUnsupported)
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/zkfiles"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// askState sends a request of the AdminServer with an Authorization.
+func askState(t *testing.T, method, url, auth string, body io.Reader) (int, http.Header, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	req.Header.Set("Authorization", auth)
+	tr := &http.Transport{}
+	defer tr.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: tr, Timeout: patience}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, b
+}
+
+// The AdminServer's snapshot is the state, as ZooKeeper writes it, and leaves
+// nothing behind. It takes every permission on the root.
+func TestAdminSnapshot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	left := filepath.Join(dir, "admin-snapshot-1.tmp")
+	if err := os.WriteFile(left, []byte("of an earlier life"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, func(c *Config) {
+		c.Memory, c.DataDir, c.LogDir = false, dir, dir
+		c.Admin = &Admin{Addr: "127.0.0.1:0"}
+	})
+	<-s.Ready()
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what an earlier life left: %v", err)
+	}
+	w := connect(t, s)
+	w.create("/a", []byte("x"), proto.ModePersistent)
+	w.create("/e", nil, proto.ModeEphemeral)
+	base := "http://" + s.AdminAddr() + "/commands/"
+	code, head, b := askState(t, http.MethodGet, base+"snapshot", "digest some:body", nil)
+	if code != 200 {
+		t.Fatalf("%d %s", code, b)
+	}
+	tr, table := tree.New(), session.NewTable()
+	info, err := zkfiles.ReadSnapshot("answer", bytes.NewReader(b), 0, tr, table)
+	if err != nil || !info.Verified {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	mine := s.Node().Tree()
+	mine.RLock()
+	if tr.Digest() != mine.Digest() || tr.LastZxid() != mine.LastZxid() || table.Len() != 1 || head["Last_zxid"] == nil && head["last_zxid"] == nil {
+		t.Errorf("digest %x at %x of %d sessions, %v", tr.Digest(), tr.LastZxid(), table.Len(), head)
+	}
+	mine.RUnlock()
+	if found, _ := filepath.Glob(filepath.Join(dir, exportPattern)); len(found) != 0 {
+		t.Errorf("left behind: %v", found)
+	}
+	if _, _, ok := s.Node().LastSnapshot(); ok {
+		t.Error("a snapshot that nobody wrote")
+	}
+	if code, _, b := askState(t, http.MethodGet, base+"snapshot?streaming=false", "ip", nil); code != 200 {
+		t.Errorf("%d %s", code, b)
+	}
+	if zxid, at, ok := s.Node().LastSnapshot(); !ok || zxid != tr.LastZxid() || at.IsZero() || s.Node().LastSnapshotBytes() == 0 {
+		t.Errorf("%x %v %v", zxid, at, ok)
+	}
+	if code, _, b := askState(t, http.MethodPost, base+"restore", "digest some:body", bytes.NewReader(b)); code != http.StatusNotImplemented || !strings.Contains(string(b), "zkgo restore") {
+		t.Errorf("%d %s", code, b)
+	}
+
+	// Only admin:pw may do everything, the others may still read.
+	id, err := digestID("SHA1", "admin:pw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(proto.OpSetACL, &proto.SetACLRequest{Path: "/", Version: -1, ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "digest", ID: id}}, {Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}})
+	for auth, want := range map[string]int{"digest some:body": 403, "digest": 401, "x509 x": 401, "sasl x": 401, "ip": 403, "Digest admin:pw": 200} {
+		if code, _, b := askState(t, http.MethodGet, base+"snapshot", auth, nil); code != want {
+			t.Errorf("%s: %d %.80s", auth, code, b)
+		}
+	}
+}
