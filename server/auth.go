@@ -1,12 +1,14 @@
 package server
 
 import (
+	"crypto/md5" //nolint:gosec // see newDigest
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha3"
 	"crypto/sha512"
 	"encoding/base64"
 	"fmt"
+	"hash"
 	"slices"
 	"strings"
 
@@ -84,25 +86,44 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 // digestID returns user:base64(hash(user:password)); what has no colon is all
 // user.
 func digestID(alg, auth string) (string, error) {
-	var sum []byte
-	switch strings.ToUpper(alg) {
-	case "SHA1", "SHA-1":
-		h := sha1.Sum([]byte(auth))
-		sum = h[:]
-	case "SHA-256":
-		h := sha256.Sum256([]byte(auth))
-		sum = h[:]
-	case "SHA-512":
-		h := sha512.Sum512([]byte(auth))
-		sum = h[:]
-	case "SHA3-256":
-		h := sha3.Sum256([]byte(auth))
-		sum = h[:]
-	default:
-		return "", fmt.Errorf("digest algorithm %q: want SHA1, SHA-256, SHA-512 or SHA3-256", alg)
+	h := newDigest(alg)
+	if h == nil {
+		return "", fmt.Errorf("digest algorithm %q is unknown: want for instance SHA1, SHA-256, SHA-512 or SHA3-256", alg)
 	}
+	h.Write([]byte(auth))
 	user, _, _ := strings.Cut(auth, ":")
-	return user + ":" + base64.StdEncoding.EncodeToString(sum), nil
+	return user + ":" + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
+}
+
+// newDigest returns the hash that Java knows by the name alg, nil if none does.
+func newDigest(alg string) hash.Hash {
+	switch strings.ToUpper(alg) {
+	case "MD5":
+		return md5.New() //nolint:gosec // somebody's ACLs may be made with it
+	case "SHA", "SHA1", "SHA-1":
+		return sha1.New()
+	case "SHA-224":
+		return sha256.New224()
+	case "SHA-256":
+		return sha256.New()
+	case "SHA-384":
+		return sha512.New384()
+	case "SHA-512":
+		return sha512.New()
+	case "SHA-512/224":
+		return sha512.New512_224()
+	case "SHA-512/256":
+		return sha512.New512_256()
+	case "SHA3-224":
+		return sha3.New224()
+	case "SHA3-256":
+		return sha3.New256()
+	case "SHA3-384":
+		return sha3.New384()
+	case "SHA3-512":
+		return sha3.New512()
+	}
+	return nil
 }
 
 // whoAmI lists the identities without what is secret of them.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
@@ -135,4 +136,32 @@ func TestEnsembleNames(t *testing.T) {
 	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble"})
 	w.send(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble", Auth: []byte("three")})
 	w.wantClosed()
+}
+
+// TestDigestAlgorithms compares with the beginning of what OpenSSL computes.
+func TestDigestAlgorithms(t *testing.T) {
+	t.Parallel()
+	for alg, want := range map[string]string{
+		"MD5":         "wj9ntl1lUHd6",
+		"SHA":         "Jq7wMyA/w2Vd",
+		"SHA1":        "Jq7wMyA/w2Vd",
+		"SHA-1":       "Jq7wMyA/w2Vd",
+		"SHA-224":     "buY2RDLG1qb1",
+		"SHA-256":     "/Y8xRBngpX5d",
+		"SHA-384":     "joW9fAMExHHj",
+		"SHA-512":     "JuOwXdmk4f1o",
+		"SHA-512/224": "uQhd9bjKXP6G",
+		"SHA-512/256": "GahcuEqKVDom",
+		"SHA3-224":    "VetFxgqKhf3M",
+		"SHA3-256":    "3+U94Pf1dSrK",
+		"SHA3-384":    "d4zgobLcJSLR",
+		"SHA3-512":    "CxK7PYZe5Jmb",
+	} {
+		if got, err := digestID(alg, "u:p"); err != nil || !strings.HasPrefix(got, "u:"+want) {
+			t.Errorf("%s: %s, %v", alg, got, err)
+		}
+	}
+	if _, err := Start(t.Context(), Config{Memory: true, DigestAlg: "CRC32"}); err == nil {
+		t.Error("started with CRC32")
+	}
 }

@@ -26,6 +26,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("tickTime %v: want at least 1ms", c.TickTime)
 	case (c.SecureAddr != "" || c.PortUnification) && c.TLS == nil:
 		return errors.New("SecureAddr and PortUnification need TLS")
+	case newDigest(c.DigestAlg) == nil:
+		return fmt.Errorf("DigestAlg %q is no algorithm that is known", c.DigestAlg)
 	case c.distributed() && !c.listed():
 		return fmt.Errorf("server id %d is not among the servers of the ensemble", c.ID)
 	}

@@ -221,7 +221,7 @@ func handshakeError(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("it has taken too long: %w", err)
 	}
-	return err
+	return keystore.Explain(err)
 }
 
 // tlsFromZooCfg translates the ssl.* settings of clients, if a port uses them.

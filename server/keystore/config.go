@@ -29,14 +29,15 @@ type Options struct {
 // that cannot be read anew is reported to warn and the last good one is used.
 func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 	stamp := o.stamp() // before the files are read: what changes meanwhile is read again
-	base, err := o.load()
+	load := o.watched(o.load, warn)
+	base, err := load()
 	if err != nil {
 		return nil, err
 	}
 	if !o.Reload {
 		return base, nil
 	}
-	r := &reloader{options: o, load: o.load, current: base, stamp: stamp, warn: warn}
+	r := &reloader{options: o, load: load, current: base, stamp: stamp, warn: warn}
 	outer := base.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.config(), nil }
 	return outer, nil
@@ -49,13 +50,13 @@ func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	if o.Trust.Location == "" {
 		return nil, errors.New("trustStore.location is not set: nobody is trusted")
 	}
-	load := func() (*tls.Config, error) {
+	load := o.watched(func() (*tls.Config, error) {
 		c, err := o.load()
 		if err == nil && c.ClientCAs == nil {
 			c.ClientCAs, err = o.Trust.Pool()
 		}
 		return c, err
-	}
+	}, warn)
 	stamp := o.stamp()
 	base, err := load()
 	if err != nil {
@@ -65,6 +66,21 @@ func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 		return func() *tls.Config { return base }, nil
 	}
 	return (&reloader{options: o, load: load, current: base, stamp: stamp, warn: warn}).config, nil
+}
+
+// watched returns a load that warns of a certificate of our own which nobody is
+// going to accept: the others only say that they do not like it.
+func (o Options) watched(load func() (*tls.Config, error), warn func(error)) func() (*tls.Config, error) {
+	return func() (*tls.Config, error) {
+		c, err := load()
+		if err != nil || warn == nil {
+			return c, err
+		}
+		if why := outdated(c.Certificates[0].Leaf, time.Now()); why != "" {
+			warn(fmt.Errorf("key store %s: %s %s", o.Key.Location, describe(c.Certificates[0].Leaf), why))
+		}
+		return c, nil
+	}
 }
 
 // load reads the files and builds a configuration.
@@ -118,7 +134,11 @@ func (o Options) VerifyHost(state tls.ConnectionState, remote net.Addr) error {
 	if err != nil {
 		return err
 	}
-	return verifyHost(state.PeerCertificates[0], host, o.ReverseDNS)
+	leaf := state.PeerCertificates[0]
+	if err := verifyHost(leaf, host, o.ReverseDNS); err != nil {
+		return fmt.Errorf("%s is not for the address that it comes from: %w", describe(leaf), err)
+	}
+	return nil
 }
 
 // verifyHost accepts a certificate for the address itself or, with reverse, for

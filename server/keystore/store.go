@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	jks "github.com/pavlo-v-chernykh/keystore-go/v4"
+	"github.com/youmark/pkcs8"
 	"software.sslmate.com/src/go-pkcs12"
 )
 
@@ -89,7 +90,7 @@ func (s Store) Certificate() (tls.Certificate, error) {
 	case typePKCS12:
 		cert, err = keyFromPKCS12(data, password)
 	default:
-		cert, err = keyFromPEM(data)
+		cert, err = keyFromPEM(data, password)
 	}
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("key store %s: %w", s.Location, err)
@@ -145,28 +146,42 @@ func certificate(key any, chain [][]byte) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// keyFromPEM reads a key and a chain from one file. An encrypted key is refused.
-func keyFromPEM(data []byte) (tls.Certificate, error) {
+// keyFromPEM reads a key and a chain from one file.
+func keyFromPEM(data []byte, password string) (tls.Certificate, error) {
 	var chain [][]byte
 	var key any
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		var err error
 		switch {
 		case block.Type == "CERTIFICATE":
 			chain = append(chain, block.Bytes)
-		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
-			return tls.Certificate{}, errors.New("the private key is encrypted: put it into a PKCS12 or JKS store instead")
+		case block.Type == "ENCRYPTED PRIVATE KEY":
+			key, err = decrypt(block.Bytes, password)
+		case block.Headers["DEK-Info"] != "":
+			err = errors.New("the private key is encrypted in OpenSSL's old format, which is not safe: convert it with `openssl pkcs8 -topk8 -v2 aes-256-cbc`")
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
-			k, err := parseKey(block.Bytes)
-			if err != nil {
-				return tls.Certificate{}, err
-			}
-			key = k
+			key, err = parseKey(block.Bytes)
+		}
+		if err != nil {
+			return tls.Certificate{}, err
 		}
 	}
 	if key == nil {
 		return tls.Certificate{}, errors.New("it holds no private key")
 	}
 	return certificate(key, chain)
+}
+
+// decrypt reads a private key that PKCS8 has encrypted.
+func decrypt(der []byte, password string) (any, error) {
+	if password == "" {
+		return nil, errors.New("the private key is encrypted, and no password is set for it")
+	}
+	key, err := pkcs8.ParsePKCS8PrivateKey(der, []byte(password))
+	if err != nil {
+		return nil, fmt.Errorf("the private key cannot be decrypted: wrong password, or not PBES2 with AES or 3DES: %w", err)
+	}
+	return key, nil
 }
 
 // parseKey reads a private key in any of the three encodings.

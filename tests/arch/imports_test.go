@@ -76,6 +76,7 @@ var libraries = map[string][]string{
 	"github.com/pavlo-v-chernykh":      {"server/keystore"},
 	"software.sslmate.com/src":         {"server/keystore"},
 	"go.yaml.in/yaml":                  {"server/zktest", "cli/subtree"},
+	"github.com/youmark":               {"server/keystore"},
 	"github.com/klauspost/compress":    {"server/zkfiles"},
 }
 
