@@ -90,6 +90,21 @@ func (c *Numbers) sendingSnapshot() (done func()) {
 // Numbers returns the counters, which go on counting.
 func (n *Node) Numbers() *Numbers { return &n.machine.numbers }
 
+// Reset forgets everything. What is counted at the same time may be lost.
+func (c *Numbers) Reset() {
+	for _, s := range []*measure.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
+		&c.ToFollower, &c.ToDisk, &c.ToCommit, &c.ToApply, &c.Apply, &c.Snapshot,
+		&c.Init, &c.SnapLoad, &c.TxnsLoad, &c.TxnsHeld, &c.SnapsSent} {
+		s.Reset()
+	}
+	for _, v := range []*atomic.Int64{&c.Bytes, &c.Queued, &c.Received, &c.Committed, &c.Expired, &c.Diffs} {
+		v.Store(0)
+	}
+	for _, s := range c.Acks.All() {
+		s.Reset()
+	}
+}
+
 // stale is how old an entry may be when it comes in and still count as news: an
 // older one says how long this server was away, not how long entries take.
 const stale = 10 * time.Second

@@ -19,8 +19,10 @@ type fsm struct {
 	now     int64 // clock, read once for an entry; 0 when it has yet to be
 	sent    int64 // events since the counters were brought up to date
 	replied int64 // replies since then
-	sizes   replySizes
-	zxid    int64 // of the transaction being answered
+
+	eventBytes int64 // of those events
+	sizes      replySizes
+	zxid       int64 // of the transaction being answered
 }
 
 // maxScratch is the capacity of the scratch reply that is kept.
@@ -99,10 +101,13 @@ func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []
 func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 	f := &s.fsm
 	f.touch(c)
+	s.stats.queued.Observe(1, int64(c.waiting.Load()))
+	reads := int64(0)
 	for {
 		c.mu.Lock()
 		if c.closed {
 			c.mu.Unlock()
+			s.stats.staleReplies.Add(1)
 			return
 		}
 		c.queue(f.scratch)
@@ -121,9 +126,13 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 			break
 		}
 		p = next
+		reads++
 		q := request{c: c, op: p.op, xid: p.xid, refuse: p.refuse, body: p.body, ids: p.ids}
 		f.scratch = s.answer(&q, f.scratch[:0])
 		hangUp = q.hangUp
+	}
+	if reads > 0 {
+		s.stats.behind.Observe(1, reads)
 	}
 	if cap(f.scratch) > maxScratch {
 		f.scratch = nil
@@ -150,7 +159,8 @@ func (h handler) BatchDone() {
 	if f.sent+f.replied > 0 {
 		s.stats.sent.Add(f.sent + f.replied)
 		s.stats.replySizes(&f.sizes)
-		f.sent, f.replied = 0, 0
+		s.stats.bytesEvents.Add(f.eventBytes)
+		f.sent, f.replied, f.eventBytes = 0, 0, 0
 	}
 	if len(f.dirty) == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // open brings a new connection to the point where requests are read. It reports
@@ -37,7 +38,7 @@ func (c *conn) handshake() bool {
 	}
 	c.started = c.s.clock()
 	c.last.Store(c.started)
-	c.countReceived()
+	c.countReceived(len(frame))
 	c.s.stats.connects.Add(1)
 	var req proto.ConnectRequest
 	r := proto.NewReader(frame)
@@ -58,6 +59,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	timeout := s.negotiate(req.TimeOut)
 	m := s.awaitMode(c, timeout/3, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly {
+		s.stats.turnedAway.Add(1)
 		return false
 	}
 	if s.lastZxid() < req.LastZxidSeen {
@@ -66,6 +68,9 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	}
 	if req.SessionID != 0 {
 		s.stats.revalidated.Add(1)
+		if r := s.node.Status().Role; r == raftfsm.Follower || r == raftfsm.Observer {
+			s.stats.asked.Add(1)
+		}
 		s.displace(req.SessionID, nil) // even if the password turns out to be wrong
 	}
 	if m == readOnly {

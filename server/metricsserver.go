@@ -54,6 +54,25 @@ func (s *Server) roleChanged(m *modes, to raftfsm.Role) {
 	m.role = now
 }
 
+// countOutage counts how long nobody was served; m.mu is held, and from now on
+// somebody is.
+func (s *Server) countOutage(m *modes) {
+	if m.down.IsZero() {
+		return
+	}
+	now := time.Now()
+	s.stats.unavailable.Observe(1, int64(now.Sub(m.down)))
+	switch m.status.Role {
+	case raftfsm.Leader:
+		s.stats.leaderless.Observe(1, int64(now.Sub(m.down)))
+	case raftfsm.Follower:
+		s.stats.syncTimes.Observe(1, int64(now.Sub(m.role)))
+	case raftfsm.Observer:
+		s.stats.obsSyncs.Observe(1, int64(now.Sub(m.role)))
+	}
+	m.down = time.Time{}
+}
+
 // inRole is how long the server has been what it is.
 func (s *Server) inRole() time.Duration {
 	s.modes.mu.Lock()

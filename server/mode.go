@@ -26,6 +26,7 @@ type modes struct {
 	changed chan struct{} // closed by the next change
 	since   time.Time     // of notServing
 	role    time.Time     // since when status.Role
+	down    time.Time     // since when nobody is served, by the machine's clock; zero while somebody is
 	ready   chan struct{} // closed by the first serving
 	isReady bool
 }
@@ -49,9 +50,10 @@ func (s *Server) changeMode(change func(*modes)) {
 	case m.forced:
 		m.set(readOnly)
 	case m.status.Serving && m.touch && !mute:
+		s.countOutage(m)
 		m.set(serving)
 	case m.now == serving:
-		m.since = s.cfg.Now()
+		m.since, m.down = s.cfg.Now(), time.Now()
 		m.set(notServing)
 	}
 	now, st := m.now, m.status

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkgo/zkgo/measure"
 	"github.com/zkgo/zkgo/server/fourletter"
 	"github.com/zkgo/zkgo/server/status"
 )
@@ -25,7 +24,6 @@ func (m *monitor) count(name string, n int64) { m.add(status.Counter, name, strc
 // they mean something here.
 func (v picture) Metrics() []status.Metric {
 	p := v.Server()
-	st := &v.s.stats
 	var m monitor
 	m.text("version", p.Version)
 	m.text("server_state", p.Mode)
@@ -56,7 +54,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("local_sessions", int64(p.LocalSessions))
 	m.int("uptime", p.Uptime.Milliseconds())
 	m.int("max_latency", p.LatencyMax)
-	m.int("outstanding_tls_handshake", st.handshaking.Load())
+	m.int("outstanding_tls_handshake", v.s.stats.handshaking.Load())
 	m.int("min_client_response_size", p.MinReply)
 	m.never("non_mtls_local_conn_count")
 	if p.Leads {
@@ -69,14 +67,8 @@ func (v picture) Metrics() []status.Metric {
 	m.int("config_file_differs", differs)
 	m.int("behaviour_level", int64(p.Level))
 	m.int("behaviour_level_known", int64(p.Newest))
-	m.count("connection_rejected", st.rejected.Load())
-	m.count("sessionless_connections_expired", st.expired.Load())
-	m.count("connection_drop_count", st.dropped.Load())
-	m.count("connection_revalidate_count", st.revalidated.Load())
-	m.count("unsuccessful_handshake", st.handshakesFailed.Load())
-	m.count("commit_count", st.commits.Load())
-	m.count("looking_count", st.looking.Load())
-	m.count("connection_request_count", st.connects.Load())
+	v.counters(&m)
+	v.raft(&m)
 	for _, s := range v.Summaries() {
 		m.summary(&s)
 	}
@@ -92,7 +84,7 @@ func (v picture) leading(m *monitor, p status.Server) {
 	m.int("synced_followers", int64(p.SyncedFollowers))
 	m.int("synced_observers", int64(p.SyncedObservers))
 	m.never("synced_non_voting_followers")
-	m.never("pending_syncs")
+	m.int("pending_syncs", v.s.stats.syncs.Load())
 	m.int("quorum_size", int64(p.QuorumSize))
 	m.int("leader_uptime", int64(p.LeaderUptime/time.Millisecond))
 	note("last_proposal_size", p.LastProposal)
@@ -101,8 +93,13 @@ func (v picture) leading(m *monitor, p status.Server) {
 }
 
 // summary adds the lines of a distribution: whole milliseconds, but the average.
+// One of several with a name has its key before that.
 func (m *monitor) summary(s *status.Summary) {
-	m.text("avg_"+s.Name, fourletter.Float(s.Mean))
+	name := s.Name
+	if s.Key != "" {
+		name = s.Key + "_" + name
+	}
+	m.text("avg_"+name, fourletter.Float(s.Mean))
 	for _, line := range []struct {
 		name  string
 		value float64
@@ -113,28 +110,6 @@ func (m *monitor) summary(s *status.Summary) {
 		if s.Basic && line.name[0] == 'p' {
 			continue
 		}
-		m.text(line.name+"_"+s.Name, strconv.FormatInt(int64(line.value), 10))
-	}
-}
-
-// Summaries implements metrics.Source.
-func (v picture) Summaries() []status.Summary {
-	st := &v.s.stats
-	basic := func(s status.Summary) status.Summary { s.Basic = true; return s }
-	sums := []status.Summary{basic(summaryOf("election_time", &st.elections, millisecond))}
-	for i, name := range []string{"node_created_watch_count", "node_deleted_watch_count", "node_changed_watch_count", "node_children_watch_count"} {
-		sums = append(sums, basic(summaryOf(name, &st.watchers[i], 1)))
-	}
-	return append(sums, summaryOf("updatelatency", &st.updates, millisecond), summaryOf("readlatency", &st.reads, millisecond))
-}
-
-// summaryOf pictures what was observed, in units of per.
-func summaryOf(name string, m *measure.Summary, per int64) status.Summary {
-	p := m.Picture(time.Now())
-	in := func(n int64) float64 { return float64(n) / float64(per) }
-	return status.Summary{
-		Name: name, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(per),
-		P50: in(p.Quantile(0.5)), P90: in(p.Quantile(0.9)), P95: in(p.Quantile(0.95)),
-		P99: in(p.Quantile(0.99)), P999: in(p.Quantile(0.999)),
+		m.text(line.name+"_"+name, strconv.FormatInt(int64(line.value), 10))
 	}
 }

@@ -62,6 +62,9 @@ func (c *conn) push(p *pending) bool {
 	c.waiting.Add(1)
 	if p.inFlight {
 		c.s.outstanding.Add(1)
+		if p.op == proto.OpSync {
+			c.s.stats.syncs.Add(1)
+		}
 	}
 	return true
 }
@@ -78,6 +81,9 @@ func (c *conn) pop() *pending {
 	c.waiting.Add(-1)
 	if p.inFlight {
 		c.s.outstanding.Add(-1)
+		if p.op == proto.OpSync {
+			c.s.stats.syncs.Add(-1)
+		}
 	}
 	return c.head
 }

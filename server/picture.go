@@ -214,7 +214,10 @@ func (v picture) SetTraceMask(mask uint64) {
 }
 
 // ResetServer implements status.Source.
-func (v picture) ResetServer() { v.s.stats.reset() }
+func (v picture) ResetServer() {
+	v.s.stats.reset()
+	v.s.node.Numbers().Reset()
+}
 
 // ResetConns implements status.Source.
 func (v picture) ResetConns() {

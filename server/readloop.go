@@ -29,6 +29,7 @@ func (c *conn) handle() bool {
 			break
 		}
 		w.got++
+		w.bytes += len(frame)
 		ok = c.request(w, frame)
 		if w.replies != nil && len(w.replies.b) > flushAbove || w.n >= maxLocked {
 			c.settle(w)

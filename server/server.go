@@ -131,7 +131,7 @@ func newServer(cfg Config) *Server {
 	}
 	s.fsm.allow = s.fsm.mayRead
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
-	s.modes.since, s.modes.touch = cfg.Now(), true
+	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.inTouch.Store(never)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s

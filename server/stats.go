@@ -23,7 +23,19 @@ type stats struct {
 	connects               atomic.Int64 // requests for a session
 	revalidated            atomic.Int64 // of which for one that exists
 	commits                atomic.Int64 // transactions applied
+	bytesIn, bytesOut      atomic.Int64 // of requests and of their replies, without lengths
+	bytesEvents            atomic.Int64 // of notifications
+	staleReplies           atomic.Int64 // made for connections that had gone
+	turnedAway             atomic.Int64 // clients that came while nobody could be served
+	asked                  atomic.Int64 // of revalidated: by a server that does not lead
+	syncs                  atomic.Int64 // in flight
 	reads, updates         measure.Summary
+	waited                 measure.Summary    // reads that waited behind a write of their session
+	queued                 measure.Summary    // requests of a session in its queue, when one of them was done
+	behind                 measure.Summary    // reads answered as soon as the write before them was
+	unavailable            measure.Summary    // from not being able to serve until serving
+	leaderless             measure.Summary    // the same, of a server that leads then
+	syncTimes, obsSyncs    measure.Summary    // from finding a leader until serving, as follower and observer
 	elections              measure.Summary    // how long a leader was looked for
 	looking                atomic.Int64       // times that began
 	watchers               [4]measure.Summary // how many an event went to, by its type − 1
@@ -52,10 +64,12 @@ func (st *stats) latency(n, d int64) {
 // reset forgets what srst forgets.
 func (st *stats) reset() {
 	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax,
+		&st.bytesIn, &st.bytesOut, &st.bytesEvents, &st.staleReplies, &st.turnedAway, &st.asked,
 		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits, &st.looking} {
 		v.Store(0)
 	}
-	for _, m := range []*measure.Summary{&st.reads, &st.updates, &st.elections, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
+	for _, m := range []*measure.Summary{&st.reads, &st.updates, &st.waited, &st.queued, &st.behind, &st.unavailable, &st.leaderless,
+		&st.syncTimes, &st.obsSyncs, &st.elections, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
 		m.Reset()
 	}
 }
@@ -116,6 +130,7 @@ func (c *conn) count(w *work) {
 	if w.got > 0 {
 		k.recved += int64(w.got)
 		st.received.Add(int64(w.got))
+		st.bytesIn.Add(int64(w.bytes))
 		if w.last.xid < 0 {
 			w.last.xid = k.last.xid
 		}
@@ -134,13 +149,14 @@ func (c *conn) count(w *work) {
 		st.reads.Observe(n, now-c.started)
 		st.replySizes(&w.sizes)
 	}
-	w.got, w.done = 0, 0
+	w.got, w.done, w.bytes = 0, 0, 0
 }
 
 // countReceived counts what is no request of a session: a handshake, or a
 // four-letter word.
-func (c *conn) countReceived() {
+func (c *conn) countReceived(bytes int) {
 	c.s.stats.received.Add(1)
+	c.s.stats.bytesIn.Add(int64(bytes))
 	c.mu.Lock()
 	c.counters.recved++
 	c.mu.Unlock()
@@ -157,11 +173,12 @@ func (c *conn) countLate(p *pending, now, zxid int64) {
 		c.s.stats.updates.Observe(1, d)
 	} else {
 		c.s.stats.reads.Observe(1, d)
+		c.s.stats.waited.Observe(1, d)
 	}
 }
 
 // replySizes are the payload sizes of some replies; 0 replies leave it zero.
-type replySizes struct{ last, least, most int64 }
+type replySizes struct{ last, least, most, sum int64 }
 
 // note adds one.
 func (z *replySizes) note(n int) {
@@ -170,6 +187,7 @@ func (z *replySizes) note(n int) {
 		z.least = z.last
 	}
 	z.most = max(z.most, z.last)
+	z.sum += z.last
 }
 
 // replySizes brings the sizes up to date. The counters hold one more than the
@@ -178,6 +196,7 @@ func (st *stats) replySizes(z *replySizes) {
 	if z.last == 0 {
 		return
 	}
+	st.bytesOut.Add(z.sum)
 	st.lastReply.Store(z.last + 1)
 	if m := st.minReply.Load(); m == 0 || z.least+1 < m {
 		st.minReply.CompareAndSwap(m, z.least+1)

@@ -26,6 +26,7 @@ func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	c.counters.sent++
 	c.mu.Unlock()
 	f.sent++
+	f.eventBytes += int64(len(f.event) - proto.LengthSize)
 	f.touch(c)
 }
 
@@ -153,8 +154,10 @@ func decodeSetWatches(q *request, req *proto.SetWatches2) proto.Code {
 // req.RelativeZxid, and sets the others.
 func (s *Server) catchUp(c *conn, req *proto.SetWatches2, out []byte) []byte {
 	event := func(typ proto.EventType, path string) {
+		before := len(out)
 		out = appendEvent(out, typ, path, -1)
 		s.stats.sent.Add(1)
+		s.stats.bytesEvents.Add(int64(len(out) - before - proto.LengthSize))
 	}
 	var st proto.Stat
 	for _, path := range req.Data {

@@ -12,7 +12,7 @@ func isWord(first string) bool { return fourletter.Known(first) }
 // answerWord answers a four-letter word; then the connection is over.
 func (c *conn) answerWord(word string) {
 	s := c.s
-	c.countReceived()
+	c.countReceived(proto.LengthSize)
 	defer s.stats.sent.Add(1)
 	if !fourletter.Allowed(word, s.cfg.FourLetterWords, s.cfg.ReadOnlyMode) {
 		_, _ = c.nc.Write(fourletter.Refusal(word))

@@ -11,6 +11,7 @@ type work struct {
 	locked  bool    // the reader holds the tree's read lock
 	n       int     // requests answered since the lock was taken
 	got     int     // requests read since the counters were brought up to date
+	bytes   int     // of requests, since then
 	done    int     // requests answered here since then
 	last    lastRequest
 	sizes   replySizes

@@ -51,11 +51,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		if v, err := strconv.ParseFloat(m.Value, 64); err == nil {
-			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, m.Name, nil, nil), typ, v)
+			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, Help(m.Name), nil, nil), typ, v)
 		}
 	}
 	for _, s := range c.src.Summaries() {
 		q := map[float64]float64{0.5: s.P50, 0.9: s.P90, 0.99: s.P99}
-		out <- prometheus.MustNewConstSummary(prometheus.NewDesc(s.Name, s.Name, nil, nil), uint64(s.Count), s.Sum, q)
+		var labels, values []string
+		if s.Key != "" {
+			labels, values = []string{"key"}, []string{s.Key} // as ZooKeeper calls it
+		}
+		desc := prometheus.NewDesc(s.Name, Help(s.Name), labels, nil)
+		out <- prometheus.MustNewConstSummary(desc, uint64(s.Count), s.Sum, q, values...)
 	}
 }

@@ -20,7 +20,8 @@ func (fake) Metrics() []status.Metric {
 }
 
 func (fake) Summaries() []status.Summary {
-	return []status.Summary{{Name: "readlatency", Count: 3, Sum: 1.5, P50: 0.25, P90: 0.5, P99: 0.75}}
+	return []status.Summary{{Name: "readlatency", Count: 3, Sum: 1.5, P50: 0.25, P90: 0.5, P99: 0.75},
+		{Name: "ack_latency", Key: "2", Count: 2, Sum: 4, P50: 1}}
 }
 
 func scrape(t *testing.T, h http.Handler) string {
@@ -38,20 +39,27 @@ func scrape(t *testing.T, h http.Handler) string {
 
 func TestHandler(t *testing.T) {
 	t.Parallel()
-	const want = `# HELP avg_latency avg_latency
+	const want = `# HELP ack_latency Milliseconds from sending entries to a follower until it has them on disk, by its id.
+# TYPE ack_latency summary
+ack_latency{key="2",quantile="0.5"} 1
+ack_latency{key="2",quantile="0.9"} 0
+ack_latency{key="2",quantile="0.99"} 0
+ack_latency_sum{key="2"} 4
+ack_latency_count{key="2"} 2
+# HELP avg_latency Milliseconds that a request took on the average, since the start or srst.
 # TYPE avg_latency gauge
 avg_latency 0.25
-# HELP commit_count commit_count
+# HELP commit_count Transactions applied.
 # TYPE commit_count counter
 commit_count 7
-# HELP readlatency readlatency
+# HELP readlatency Milliseconds from reading a read until its answer.
 # TYPE readlatency summary
 readlatency{quantile="0.5"} 0.25
 readlatency{quantile="0.9"} 0.5
 readlatency{quantile="0.99"} 0.75
 readlatency_sum 1.5
 readlatency_count 3
-# HELP znode_count znode_count
+# HELP znode_count Znodes in the tree.
 # TYPE znode_count gauge
 znode_count 5
 `

@@ -154,8 +154,8 @@ const (
 
 // Summary is the distribution of a quantity. Times are in milliseconds.
 type Summary struct {
-	Name                     string
-	Basic                    bool // mntr shows no percentiles of it
+	Name, Key                string // Key tells those of one name apart: an id or a path; mostly empty
+	Basic                    bool   // mntr shows no percentiles of it
 	Count                    int64
 	Sum, Min, Max, Mean      float64 // of all
 	P50, P90, P95, P99, P999 float64 // of the latest minutes

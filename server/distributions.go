@@ -1,0 +1,149 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zkgo/zkgo/measure"
+	"github.com/zkgo/zkgo/server/status"
+)
+
+// distribution is a measured quantity under one of ZooKeeper's names. One that
+// has two of them here is the same quantity in both.
+type distribution struct {
+	name  string
+	of    *measure.Summary
+	unit  int64 // of what is shown, in what was observed
+	basic bool  // mntr shows no percentiles of it
+}
+
+// distributions lists those that can have seen something on this server.
+func (s *Server) distributions() []distribution {
+	st, n := &s.stats, s.node.Numbers()
+	list := []distribution{
+		{"node_created_watch_count", &st.watchers[0], 1, true},
+		{"node_deleted_watch_count", &st.watchers[1], 1, true},
+		{"node_changed_watch_count", &st.watchers[2], 1, true},
+		{"node_children_watch_count", &st.watchers[3], 1, true},
+		{"updatelatency", &st.updates, millisecond, false},
+		{"readlatency", &st.reads, millisecond, false},
+		{"unavailable_time", &st.unavailable, millisecond, true},
+
+		{"read_commitproc_time_ms", &st.waited, millisecond, false},
+		{"requests_in_session_queue", &st.queued, 1, true},
+		{"reads_after_write_in_session_queue", &st.behind, 1, true},
+		{"reads_issued_from_session_queue", &st.behind, 1, true},
+
+		{"prep_processor_queue_size", &n.Waiting, 1, true},
+		{"prep_processor_queue_time_ms", &n.QueueTime, millisecond, false},
+		{"sync_processor_batch_size", &n.Entries, 1, true},
+		{"sync_process_time", &n.Append, millisecond, true},
+		{"sync_processor_queue_flush_time_ms", &n.Fsync, millisecond, false},
+		{"fsynctime", &n.Fsync, millisecond, true},
+		{"quorum_ack_latency", &n.QuorumAck, millisecond, false},
+		{"propagation_latency", &n.ToApply, millisecond, false},
+		{"commit_process_time", &n.Apply, millisecond, true},
+		{"write_batch_time_in_commit_processor", &n.Apply, millisecond, true},
+		{"write_commit_proc_issued", &n.Entries, 1, true},
+
+		{"dbinittime", &n.Init, millisecond, true},
+		{"startup_txns_load_time", &n.TxnsLoad, millisecond, true},
+		{"startup_txns_loaded", &n.TxnsHeld, 1, true},
+	}
+	if !s.cfg.Memory || s.cfg.distributed() {
+		list = append(list, distribution{"snapshottime", &n.Snapshot, millisecond, true})
+	}
+	if !s.cfg.Memory {
+		list = append(list, distribution{"startup_snap_load_time", &n.SnapLoad, millisecond, true})
+	}
+	if s.cfg.distributed() {
+		list = append(list,
+			distribution{"election_time", &st.elections, millisecond, true},
+			distribution{"leader_unavailable_time", &st.leaderless, millisecond, true},
+			distribution{"follower_sync_time", &st.syncTimes, millisecond, true},
+			distribution{"observer_sync_time", &st.obsSyncs, millisecond, true},
+			distribution{"proposal_latency", &n.ToFollower, millisecond, false},
+			distribution{"proposal_ack_creation_latency", &n.ToDisk, millisecond, false},
+			distribution{"commit_propagation_latency", &n.ToCommit, millisecond, false},
+			distribution{"inflight_snap_count", &n.SnapsSent, 1, true},
+		)
+	}
+	return list
+}
+
+// Summaries implements metrics.Source.
+func (v picture) Summaries() []status.Summary {
+	now := time.Now()
+	var sums []status.Summary
+	for _, d := range v.s.distributions() {
+		sums = append(sums, d.at(now))
+	}
+	acks := v.s.node.Numbers().Acks.All()
+	for _, id := range slices.Sorted(maps.Keys(acks)) {
+		s := distribution{"ack_latency", acks[id], millisecond, false}.at(now)
+		s.Key = strconv.FormatUint(id, 10)
+		sums = append(sums, s)
+	}
+	return sums
+}
+
+// at pictures what was observed until now.
+func (d distribution) at(now time.Time) status.Summary {
+	p := d.of.Picture(now)
+	in := func(n int64) float64 { return float64(n) / float64(d.unit) }
+	return status.Summary{
+		Name: d.name, Basic: d.basic, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(d.unit),
+		P50: in(p.Quantile(0.5)), P90: in(p.Quantile(0.9)), P95: in(p.Quantile(0.95)),
+		P99: in(p.Quantile(0.99)), P999: in(p.Quantile(0.999)),
+	}
+}
+
+// counters adds what only goes up, until srst.
+func (v picture) counters(m *monitor) {
+	st, n := &v.s.stats, v.s.node.Numbers()
+	m.count("connection_rejected", st.rejected.Load())
+	m.count("sessionless_connections_expired", st.expired.Load())
+	m.count("connection_drop_count", st.dropped.Load())
+	m.count("connection_revalidate_count", st.revalidated.Load())
+	m.count("unsuccessful_handshake", st.handshakesFailed.Load())
+	m.count("commit_count", st.commits.Load())
+	m.count("connection_request_count", st.connects.Load())
+	m.count("bytes_received_count", st.bytesIn.Load())
+	m.count("response_bytes", st.bytesOut.Load())
+	m.count("watch_bytes", st.bytesEvents.Load())
+	m.count("stale_replies", st.staleReplies.Load())
+	m.count("cnxn_closed_without_zk_server_running", st.turnedAway.Load())
+	m.count("stale_sessions_expired", n.Expired.Load())
+	m.count("prep_processor_request_queued", n.Queued.Load())
+	m.count("proposal_count", v.s.node.ProposalSizes().Commands)
+	m.count("raft_log_bytes", n.Bytes.Load())
+	if v.s.cfg.distributed() {
+		m.count("looking_count", st.looking.Load())
+		m.count("revalidate_count", st.asked.Load())
+		m.count("learner_proposal_received_count", n.Received.Load())
+		m.count("learner_commit_received_count", n.Committed.Load())
+		m.count("diff_count", n.Diffs.Load())
+		m.count("snap_count", n.SnapsSent.Picture(time.Now()).Count)
+	}
+}
+
+// raft adds what ZooKeeper has no names for: the state of the log.
+func (v picture) raft(m *monitor) {
+	s, ok := v.s.node.RaftState()
+	if !ok {
+		return
+	}
+	m.int("raft_term", int64(s.Term))
+	m.int("raft_last_log_index", int64(s.Last))
+	m.int("raft_commit_index", int64(s.Committed))
+	m.int("raft_applied_index", int64(s.Applied))
+	m.int("raft_snapshot_index", int64(s.SnapshotIndex))
+	m.int("raft_snapshot_bytes", v.s.node.Numbers().SnapSize.Load())
+	if v.s.cfg.distributed() {
+		m.int("raft_servers", int64(s.Servers))
+		m.int("raft_voters", int64(s.Voters))
+		m.add(status.Gauge, "raft_contact_ms", strconv.FormatInt(s.Contact.Milliseconds(), 10))
+	}
+}

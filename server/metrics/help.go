@@ -1,0 +1,133 @@
+package metrics
+
+// Help says what a number is, for the one who looks at it; the name itself of
+// one that is not known.
+func Help(name string) string {
+	for _, table := range []func() map[string]string{gauges, counters, times, sizes} {
+		if text, ok := table()[name]; ok {
+			return text
+		}
+	}
+	return name
+}
+
+// gauges go up and down.
+func gauges() map[string]string {
+	return map[string]string{
+		"ephemerals_count":           "Ephemeral znodes in the tree.",
+		"num_alive_connections":      "Connections of clients to this server.",
+		"avg_latency":                "Milliseconds that a request took on the average, since the start or srst.",
+		"min_latency":                "Milliseconds that the fastest request took.",
+		"max_latency":                "Milliseconds that the slowest request took.",
+		"outstanding_requests":       "Requests of this server's clients that are in the log's hands.",
+		"znode_count":                "Znodes in the tree.",
+		"global_sessions":            "Sessions of the ensemble.",
+		"local_sessions":             "Sessions of this server alone, as it gives out in read-only mode.",
+		"last_client_response_size":  "Bytes of the latest reply, -1 before the first.",
+		"min_client_response_size":   "Bytes of the smallest reply, -1 before the first.",
+		"max_client_response_size":   "Bytes of the largest reply, -1 before the first.",
+		"packets_sent":               "Replies and events sent to clients.",
+		"packets_received":           "Requests read from clients.",
+		"watch_count":                "Watches set on this server.",
+		"auth_failed_count":          "Authentications that were refused.",
+		"max_file_descriptor_count":  "File descriptors that the process may have.",
+		"open_file_descriptor_count": "File descriptors that the process has.",
+		"approximate_data_size":      "Bytes of all paths and data in the tree.",
+		"uptime":                     "Milliseconds since the server was started.",
+		"outstanding_tls_handshake":  "Connections amid a TLS handshake.",
+		"learners":                   "Servers that follow this leader.",
+		"synced_followers":           "Voters that follow this leader and keep up.",
+		"synced_observers":           "Observers that follow this leader and keep up.",
+		"pending_syncs":              "Syncs of this leader's clients that are under way.",
+		"quorum_size":                "Voters of the ensemble.",
+		"leader_uptime":              "Milliseconds since this server leads.",
+		"config_file_differs":        "1 if the configuration file lists another membership than the ensemble has.",
+		"behaviour_level":            "Level of behaviour that the ensemble has agreed on.",
+		"behaviour_level_known":      "Level of behaviour that this server knows; higher than the other amid an upgrade.",
+		"raft_term":                  "Raft's term.",
+		"raft_last_log_index":        "Index of the newest entry in this server's log.",
+		"raft_commit_index":          "Index up to which this server knows the log to be committed.",
+		"raft_applied_index":         "Index up to which this server has applied the log.",
+		"raft_snapshot_index":        "Index of the newest snapshot on this server.",
+		"raft_snapshot_bytes":        "Bytes of the newest snapshot that this server wrote since its start.",
+		"raft_servers":               "Servers in Raft's configuration.",
+		"raft_voters":                "Voters in Raft's configuration.",
+		"raft_contact_ms":            "Milliseconds since a leader with a quorum confirmed this server.",
+	}
+}
+
+// counters only go up, until a restart or srst.
+func counters() map[string]string {
+	return map[string]string{
+		"connection_rejected":                   "Connections refused for their number, in all or from one address.",
+		"sessionless_connections_expired":       "Connections closed because nothing was heard from them.",
+		"connection_drop_count":                 "Connections closed because their client did not read.",
+		"connection_revalidate_count":           "Connections that came with a session that they had.",
+		"connection_request_count":              "Requests for a session, new or known.",
+		"unsuccessful_handshake":                "TLS handshakes that failed.",
+		"commit_count":                          "Transactions applied.",
+		"bytes_received_count":                  "Bytes of requests.",
+		"response_bytes":                        "Bytes of replies.",
+		"watch_bytes":                           "Bytes of notifications.",
+		"stale_replies":                         "Replies that came when their connection had gone.",
+		"cnxn_closed_without_zk_server_running": "Clients turned away while nobody could be served.",
+		"stale_sessions_expired":                "Sessions that this server, as the leader, has expired.",
+		"prep_processor_request_queued":         "Writes of this server's clients that went to the log.",
+		"proposal_count":                        "Writes that this server has proposed as the leader, of all servers' clients.",
+		"raft_log_bytes":                        "Bytes of entries appended to the log.",
+		"looking_count":                         "Times that this server began to look for a leader.",
+		"revalidate_count":                      "Sessions that came back to this server while it followed.",
+		"learner_proposal_received_count":       "Log entries that came from the leader.",
+		"learner_commit_received_count":         "Log entries of a leader elsewhere that were applied.",
+		"diff_count":                            "Followers that went on from the log of this leader.",
+		"snap_count":                            "Snapshots that this leader has sent to followers.",
+	}
+}
+
+// times are distributions in milliseconds.
+func times() map[string]string {
+	return map[string]string{
+		"updatelatency":                        "Milliseconds from reading a write until its answer.",
+		"readlatency":                          "Milliseconds from reading a read until its answer.",
+		"read_commitproc_time_ms":              "Milliseconds that reads waited behind a write of their session; others do not wait.",
+		"unavailable_time":                     "Milliseconds without service, counted when there is service again.",
+		"leader_unavailable_time":              "Milliseconds without service, counted by the server that leads then.",
+		"election_time":                        "Milliseconds from looking for a leader until one was known.",
+		"follower_sync_time":                   "Milliseconds from knowing the leader until serving, as a follower.",
+		"observer_sync_time":                   "Milliseconds from knowing the leader until serving, as an observer.",
+		"prep_processor_queue_time_ms":         "Milliseconds that writes waited to be proposed: the oldest of each run.",
+		"sync_process_time":                    "Milliseconds to append entries to the log, fsync included.",
+		"sync_processor_queue_flush_time_ms":   "Milliseconds of a write of the log that ends in an fsync.",
+		"fsynctime":                            "Milliseconds of a write of the log that ends in an fsync.",
+		"quorum_ack_latency":                   "Milliseconds from proposing until a quorum has it on disk.",
+		"propagation_latency":                  "Milliseconds from the leader's proposing, by its clock, until applied here, by this one's.",
+		"commit_process_time":                  "Milliseconds to apply a log entry.",
+		"write_batch_time_in_commit_processor": "Milliseconds to apply a log entry.",
+		"proposal_latency":                     "Milliseconds from the leader's proposing until an entry came in here, by two clocks.",
+		"proposal_ack_creation_latency":        "Milliseconds from the leader's proposing until an entry was on disk here, by two clocks.",
+		"commit_propagation_latency":           "Milliseconds from the leader's proposing until an entry was known to be committed here, by two clocks.",
+		"ack_latency":                          "Milliseconds from sending entries to a follower until it has them on disk, by its id.",
+		"snapshottime":                         "Milliseconds to write a snapshot.",
+		"dbinittime":                           "Milliseconds to load snapshot and log at the start.",
+		"startup_snap_load_time":               "Milliseconds to load the snapshot at the start.",
+		"startup_txns_load_time":               "Milliseconds to apply the log at the start.",
+	}
+}
+
+// sizes are distributions of numbers.
+func sizes() map[string]string {
+	return map[string]string{
+		"node_created_watch_count":           "Watchers told of one creation.",
+		"node_deleted_watch_count":           "Watchers told of one deletion.",
+		"node_changed_watch_count":           "Watchers told of one change of data.",
+		"node_children_watch_count":          "Watchers told of one change of children.",
+		"requests_in_session_queue":          "Requests of a session that were waiting when one of them was answered.",
+		"reads_after_write_in_session_queue": "Reads that were answered with the write they waited for.",
+		"reads_issued_from_session_queue":    "Reads that were answered with the write they waited for.",
+		"prep_processor_queue_size":          "Writes that were waiting whenever some were taken to be proposed.",
+		"sync_processor_batch_size":          "Writes in a log entry.",
+		"write_commit_proc_issued":           "Writes in a log entry.",
+		"inflight_snap_count":                "Snapshots being sent whenever one more began.",
+		"startup_txns_loaded":                "Writes in the log beyond the snapshot at the start.",
+	}
+}

@@ -1,0 +1,305 @@
+package server
+
+import (
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server/metrics"
+	"github.com/zkgo/zkgo/server/status"
+)
+
+// elsewhere are the exported numbers that other tests move.
+var elsewhere = map[string]string{
+	"config_file_differs":       "tests/ensemble",
+	"behaviour_level":           "TestMixedVersions of raftfsm",
+	"behaviour_level_known":     "a number of this release: it changes with the next",
+	"max_file_descriptor_count": "the system's",
+	"connection_drop_count":     "TestSlowReaderIsClosed and others like it, by way of overflow",
+}
+
+// moves notes which numbers were exported, and which of them somebody has seen
+// to move after having done what they are about.
+type moves struct {
+	mu          sync.Mutex
+	seen, moved map[string]bool
+}
+
+// exported is what a server exports: numbers by name, and of each distribution
+// the sum.
+func (m *moves) exported(s *Server) map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]string{}
+	monitor := s.Status().Metrics()
+	for _, v := range monitor {
+		if v.Kind != status.Note {
+			all[v.Name] = v.Value
+			m.seen[v.Name] = true
+		}
+	}
+	for _, v := range (picture{s}).Summaries() {
+		all[v.Name] = time.Duration(v.Sum * float64(time.Millisecond)).String()
+		m.seen[v.Name] = true
+	}
+	return all
+}
+
+// by does something and waits until every one of the numbers has changed.
+func (m *moves) by(t *testing.T, s *Server, names string, do func()) {
+	t.Helper()
+	before := m.exported(s)
+	do()
+	m.changed(t, before, s, names)
+}
+
+// since says that the numbers have moved since the server was new.
+func (m *moves) since(t *testing.T, s *Server, names string) {
+	t.Helper()
+	before := map[string]string{}
+	for _, name := range strings.Fields(names) {
+		before[name] = "0"
+		if len(m.exported(s)[name]) > 1 && strings.HasSuffix(m.exported(s)[name], "s") {
+			before[name] = "0s"
+		}
+	}
+	m.changed(t, before, s, names)
+}
+
+// changed waits until the numbers of s are others than before.
+func (m *moves) changed(t *testing.T, before map[string]string, s *Server, names string) {
+	t.Helper()
+	for _, name := range strings.Fields(names) {
+		eventually(t, name+" is no longer "+before[name], func() bool {
+			now, exported := m.exported(s)[name]
+			return exported && now != before[name] && now != "0s"
+		})
+		m.mu.Lock()
+		m.moved[name] = true
+		m.mu.Unlock()
+	}
+}
+
+// TestEveryNumberMoves: a number that nothing changes would be a lie. Each of
+// them is seen to move when what it counts is done, and none is left out.
+func TestEveryNumberMoves(t *testing.T) {
+	t.Parallel()
+	m := &moves{seen: map[string]bool{}, moved: map[string]bool{}}
+	t.Run("each", func(t *testing.T) {
+		t.Run("requests", m.requests)
+		t.Run("connections", m.connections)
+		t.Run("sessions", m.sessions)
+		t.Run("disk", m.disk)
+		t.Run("ensemble", m.ensemble)
+		t.Run("snapshots", m.snapshots)
+	})
+	for name := range m.seen {
+		if metrics.Help(name) == name {
+			t.Errorf("nothing says what %s is", name)
+		}
+		if elsewhere[name] == "" && !m.moved[name] {
+			t.Errorf("nothing moves %s", name)
+		}
+	}
+	if len(m.seen) < 80 {
+		t.Errorf("only %d numbers are exported", len(m.seen))
+	}
+}
+
+// requests moves what clients do with znodes, and what that does to the log.
+func (m *moves) requests(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	var w *wire
+	m.by(t, s, `num_alive_connections global_sessions packets_sent packets_received bytes_received_count response_bytes
+		connection_request_count last_client_response_size min_client_response_size max_client_response_size commit_count uptime`,
+		func() { w = connect(t, s) })
+	m.by(t, s, `znode_count approximate_data_size updatelatency proposal_count quorum_ack_latency propagation_latency
+		prep_processor_request_queued prep_processor_queue_size prep_processor_queue_time_ms sync_processor_batch_size sync_process_time
+		commit_process_time write_batch_time_in_commit_processor write_commit_proc_issued
+		raft_last_log_index raft_commit_index raft_applied_index raft_log_bytes`,
+		func() { w.create("/a", []byte("data"), proto.ModePersistent) })
+	m.by(t, s, "ephemerals_count", func() { w.create("/e", nil, proto.ModeEphemeral) })
+	m.by(t, s, "readlatency watch_count", func() { w.get("/a", true) })
+	m.by(t, s, "node_changed_watch_count watch_bytes", func() {
+		connect(t, s).set("/a", "x")
+		w.wantEvent(proto.EventNodeDataChanged, "/a")
+	})
+	w.must(proto.OpGetChildren, &proto.GetChildrenRequest{Path: "/a", Watch: true})
+	w.call(proto.OpExists, &proto.ExistsRequest{Path: "/a/b", Watch: true})
+	m.by(t, s, "node_created_watch_count node_children_watch_count", func() {
+		connect(t, s).create("/a/b", nil, proto.ModePersistent)
+		w.wantEvent(proto.EventNodeCreated, "/a/b")
+		w.wantEvent(proto.EventNodeChildrenChanged, "/a")
+	})
+	w.get("/a/b", true)
+	m.by(t, s, "node_deleted_watch_count", func() {
+		connect(t, s).must(proto.OpDelete, &proto.DeleteRequest{Path: "/a/b", Version: -1})
+		w.wantEvent(proto.EventNodeDeleted, "/a/b")
+	})
+	m.by(t, s, "read_commitproc_time_ms requests_in_session_queue reads_after_write_in_session_queue reads_issued_from_session_queue", func() {
+		w.send(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
+		w.send(proto.OpGetData, &proto.GetDataRequest{Path: "/a"})
+		w.recv()
+		w.recv()
+	})
+	m.by(t, s, "stale_replies", func() {
+		eventually(t, "a reply comes too late", func() bool {
+			gone := connect(t, s)
+			for range 100 {
+				gone.send(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
+			}
+			_ = gone.nc.Close()
+			return s.stats.staleReplies.Load() > 0
+		})
+	})
+	// No request takes whole milliseconds here, or is to be seen under way.
+	m.by(t, s, "avg_latency min_latency max_latency outstanding_requests", func() {
+		s.stats.reset()
+		s.stats.latency(1, 7*millisecond)
+		s.outstanding.Add(1)
+	})
+	s.outstanding.Add(-1)
+}
+
+// connections moves what is about connections.
+func (m *moves) connections(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	s := startServer(t, func(c *Config) {
+		c.ClientAddr, c.SecureAddr, c.TLS = "127.0.0.1:0", "127.0.0.1:0", &TLS{Options: a.options()}
+		c.MaxClientCnxns = 3
+	})
+	secure := s.ClientAddrs()[1]
+	m.by(t, s, "unsuccessful_handshake", func() {
+		plain := dialTCP(t, secure, nil)
+		plain.write([]byte("ruok"))
+		plain.wantClosed() // it has to speak TLS there
+	})
+	eventually(t, "it is forgotten", func() bool { return s.Status().Server().Connections == 0 })
+	m.by(t, s, "auth_failed_count", func() { connect(t, s).call(proto.OpAuth, &proto.AuthPacket{Scheme: "nonsense"}) })
+	var silent []net.Conn
+	m.by(t, s, "outstanding_tls_handshake open_file_descriptor_count", func() {
+		for range 3 {
+			silent = append(silent, dialTCP(t, secure, nil).nc)
+		}
+		eventually(t, "three clients shake hands", func() bool { return s.stats.handshaking.Load() == 3 })
+	})
+	m.by(t, s, "connection_rejected", func() { dialTCP(t, s.ClientAddrs()[0], nil).wantClosed() })
+	for _, nc := range silent {
+		_ = nc.Close()
+	}
+	w := connect(t, s)
+	m.by(t, s, "connection_revalidate_count", func() { w.again(s, w.resp.Passwd) })
+	m.by(t, s, "local_sessions", func() { // read-only mode has tests of its own
+		s.mu.Lock()
+		s.locals[1] = [proto.PasswordSize]byte{}
+		s.mu.Unlock()
+	})
+}
+
+// sessions moves what happens to those who fall silent.
+func (m *moves) sessions(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) {
+		c.TickTime, c.SessionlessTimeout = 10*time.Millisecond, 10*time.Millisecond
+	})
+	m.by(t, s, "sessionless_connections_expired", func() { dial(t, s).wantClosed() })
+	m.by(t, s, "stale_sessions_expired", func() {
+		dial(t, s).handshake(proto.ConnectRequest{TimeOut: 1, Passwd: make([]byte, proto.PasswordSize)})
+	})
+}
+
+// disk moves what a server with a directory does, and does again at its start.
+func (m *moves) disk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	onDisk := func(c *Config) { c.Memory, c.DataDir, c.LogDir = false, dir, filepath.Join(dir, "log") }
+	s := startServer(t, onDisk)
+	w := connect(t, s)
+	m.by(t, s, "fsynctime sync_processor_queue_flush_time_ms", func() { w.create("/a", nil, proto.ModePersistent) })
+	m.by(t, s, "snapshottime raft_snapshot_index raft_snapshot_bytes", func() {
+		if err := s.Node().Snapshot(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.set("/a", "later than the snapshot")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = startServer(t, onDisk)
+	connect(t, s)
+	m.since(t, s, "dbinittime startup_snap_load_time startup_txns_load_time startup_txns_loaded unavailable_time")
+}
+
+// ensemble moves what leaders, followers and observers do.
+func (m *moves) ensemble(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 4, withObserver)
+	leader, others := e.leader()
+	observer := e.servers[3]
+	follower := others[slices.IndexFunc(others, func(s *Server) bool { return s != observer })]
+	const received = `proposal_latency proposal_ack_creation_latency commit_propagation_latency
+		learner_proposal_received_count learner_commit_received_count`
+	w := connect(t, leader)
+	m.by(t, follower, received, func() { w.create("/a", nil, proto.ModePersistent) })
+	m.by(t, leader, "ack_latency leader_uptime", func() { w.set("/a", "x") })
+	m.since(t, leader, "diff_count leader_unavailable_time synced_followers synced_observers learners")
+	m.since(t, follower, "follower_sync_time election_time raft_contact_ms")
+	m.since(t, observer, "observer_sync_time")
+	m.by(t, follower, "revalidate_count", func() { w.again(follower, w.resp.Passwd) })
+	m.by(t, leader, "pending_syncs", func() { leader.stats.syncs.Add(1) }) // one takes no time
+	leader.stats.syncs.Add(-1)
+
+	two := startEnsemble(t, 2)
+	smaller, _ := two.leader()
+	m.changed(t, m.exported(leader), smaller, "raft_servers raft_voters quorum_size")
+
+	lonely := startServer(t, func(c *Config) {
+		c.TickTime = 10 * time.Millisecond
+		c.ID, c.Network, c.Members = 1, e.net.Host("lonely"), []raftfsm.Member{
+			{ID: 1, QuorumAddr: "lonely:1", ElectionAddr: "lonely:2"}, {ID: 2, QuorumAddr: "nowhere:1", ElectionAddr: "nowhere:2"},
+		}
+	})
+	m.by(t, lonely, "cnxn_closed_without_zk_server_running", func() {
+		alone := dial(t, lonely)
+		req := proto.ConnectRequest{TimeOut: 1, Passwd: make([]byte, proto.PasswordSize)}
+		alone.write(proto.AppendFrame(nil, req.Append(nil)))
+		alone.wantClosed()
+	})
+	m.by(t, follower, "looking_count raft_term", func() {
+		for _, s := range e.servers {
+			if s != follower {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// snapshots moves what the leader does for a server that comes back with nothing
+// when the log does not reach back far enough.
+func (m *moves) snapshots(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3, func(c *Config) { c.SnapTrailing = 1 })
+	leader, others := e.leader()
+	lost := others[0]
+	if err := lost.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := connect(t, leader)
+	for range 10 {
+		w.set("/", "x")
+	}
+	if err := leader.Node().Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	m.by(t, leader, "snap_count inflight_snap_count", func() { startServer(t, func(c *Config) { *c = lost.cfg }) })
+}
