@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -74,6 +75,16 @@ func Survey(cfg Config) (Position, error) {
 		return Position{}, err
 	}
 	return s.position, s.node.closeStores()
+}
+
+// Load returns the state in the directories of a server that does not run, to be
+// taken elsewhere. It reads all of the log, as Survey does.
+func Load(cfg Config) (*tree.Tree, *session.Table, Position, error) {
+	s, err := openSurvivor(cfg)
+	if err != nil {
+		return nil, nil, Position{}, err
+	}
+	return s.node.tree, s.node.sessions, s.position, s.node.closeStores()
 }
 
 // Recover makes the state in the directories of cfg, of a server that does not

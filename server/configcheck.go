@@ -44,7 +44,6 @@ func (c *Config) listed() bool {
 }
 
 // checkDataDir refuses a directory of ZooKeeper's that nobody has imported.
-
 func checkDataDir(c *Config) error {
 	if c.Memory {
 		return nil
@@ -58,7 +57,12 @@ func checkDataDir(c *Config) error {
 		if err != nil || len(entries) == 0 {
 			continue
 		}
-		return fmt.Errorf("%s: %w; run: zkgo import --from %s --data-dir <new directory>", old, ErrZooKeeperData, dir)
+		logs := ""
+		if c.LogDir != c.DataDir {
+			logs = " --logs " + c.LogDir
+		}
+		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
+			"in an ensemble on one server, the others begin without these files", old, ErrZooKeeperData, c.DataDir, logs)
 	}
 	return nil
 }

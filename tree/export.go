@@ -41,6 +41,17 @@ func (s *Snapshot) Len() int { return s.count }
 // Digest returns ZooKeeper's tree digest, version 2, of the snapshot.
 func (s *Snapshot) Digest() uint64 { return s.totals.digest }
 
+// HasTTL reports whether there are znodes with a time to live, which not every
+// ZooKeeper knows. The caller holds the lock.
+func (t *Tree) HasTTL() bool {
+	for n := range t.containers {
+		if n.kind == ttl {
+			return true
+		}
+	}
+	return false
+}
+
 // stored returns s as ZooKeeper stores it.
 func (s *state) stored() *Stored {
 	return &Stored{

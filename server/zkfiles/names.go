@@ -1,6 +1,11 @@
 package zkfiles
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,6 +15,9 @@ const (
 	snapshotPrefix = "snapshot"
 	logPrefix      = "log"
 )
+
+// versionDir is where in a data directory ZooKeeper keeps its files.
+const versionDir = "version-2"
 
 // zxidOf returns the zxid in the name of a file as ZooKeeper reads it, −1 when
 // it is not a file with that prefix.
@@ -23,4 +31,96 @@ func zxidOf(name, prefix string) int64 {
 		return -1
 	}
 	return zxid
+}
+
+// file is a file of ZooKeeper's.
+type file struct {
+	fs   fs.FS
+	name string // in fs
+	path string // for messages
+	zxid int64  // in the name
+	size int64
+}
+
+// open opens the file. Its errors name it by its whole path, which package fs
+// does not know.
+func (f *file) open() (fs.File, error) {
+	r, err := f.fs.Open(f.name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, cause(err))
+	}
+	return r, nil
+}
+
+// cause strips the name that package fs puts before an error.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// Dir is a data directory of ZooKeeper, or the directory version-2 in it.
+type Dir struct {
+	FS   fs.FS  // as of os.DirFS
+	Name string // for messages
+}
+
+// inside returns the directory that holds the files.
+func (d Dir) inside() (Dir, error) {
+	info, err := fs.Stat(d.FS, versionDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return d, nil
+	case err != nil:
+		return d, fmt.Errorf("%s: %w", d.join(versionDir), cause(err))
+	case !info.IsDir():
+		return d, nil
+	}
+	sub, err := fs.Sub(d.FS, versionDir)
+	return Dir{sub, d.join(versionDir)}, err
+}
+
+func (d Dir) join(name string) string { return strings.TrimRight(d.Name, "/") + "/" + name }
+
+// files returns the files with that prefix, by the zxids in their names.
+func (d Dir) files(prefix string) ([]*file, error) {
+	entries, err := fs.ReadDir(d.FS, ".")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name, cause(err))
+	}
+	var found []*file
+	for _, e := range entries {
+		zxid := zxidOf(e.Name(), prefix)
+		if zxid < 0 || e.IsDir() {
+			continue
+		}
+		f := &file{fs: d.FS, name: e.Name(), path: d.join(e.Name()), zxid: zxid}
+		info, err := fs.Stat(d.FS, e.Name()) // a link leads to a file
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, cause(err))
+		}
+		f.size = info.Size()
+		found = append(found, f)
+	}
+	slices.SortFunc(found, func(a, b *file) int { return cmp.Or(cmp.Compare(a.zxid, b.zxid), cmp.Compare(a.name, b.name)) })
+	return found, nil
+}
+
+// epoch reads one of the files in which a server of an ensemble keeps an epoch;
+// 0 when there is none.
+func (d Dir) epoch(name string) (int64, error) {
+	b, err := fs.ReadFile(d.FS, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", d.join(name), cause(err))
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil || n < 0 || n > 1<<31-1 {
+		return 0, fmt.Errorf("%s: %q is no epoch", d.join(name), b)
+	}
+	return n, nil
 }

@@ -78,6 +78,7 @@ var libraries = map[string][]string{
 	"go.yaml.in/yaml":                  {"server/zktest", "cli/subtree"},
 	"github.com/youmark":               {"server/keystore"},
 	"github.com/klauspost/compress":    {"server/zkfiles"},
+	"github.com/schollz/progressbar":   {"cmd/zkgo", "cli"},
 }
 
 func TestImportDirection(t *testing.T) {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progressEvery is how often a progress bar is drawn.
+const progressEvery = 100 * time.Millisecond
+
+// byteProgress shows on a terminal how many bytes of how many are done; anywhere
+// else it shows nothing. done ends it.
+func byteProgress(w io.Writer, what string) (show func(done, total int64), done func()) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	var bar *progressbar.ProgressBar
+	show = func(done, total int64) {
+		if bar == nil {
+			bar = progressbar.NewOptions64(total,
+				progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+				progressbar.OptionShowElapsedTimeOnFinish(), progressbar.OptionThrottle(progressEvery), progressbar.OptionFullWidth())
+		}
+		if bar.GetMax64() != total {
+			bar.ChangeMax64(total)
+		}
+		_ = bar.Set64(done) // a terminal that went away is nobody's loss
+	}
+	return show, func() {
+		if bar != nil {
+			_ = bar.Finish()
+			_, _ = io.WriteString(f, "\n")
+		}
+	}
+}
