@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/tests/oracle"
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// once is one command given as arguments.
+type once struct {
+	args []string
+	// What ours does otherwise, and why; nothing if it does the same.
+	code     int
+	out, err string
+	why      string
+}
+
+// TestExitCode gives commands as arguments: output, streams and exit code.
+func TestExitCode(t *testing.T) {
+	process.Needed(t)
+	oracle.Need(t)
+	real, own := zookeeper(t), zookeeper(t)
+	for _, c := range []once{
+		{args: []string{"create", "/a", "two words"}},
+		{args: []string{"get", "/a"}},
+		{args: []string{"ls", "/nothing"}},
+		{args: []string{"get", "-q", "/a"}},
+		{args: []string{"setAcl", "/a", "foo"}},
+		{args: []string{"redo", "5"}},
+		{args: []string{"quit"}},
+		{
+			args: []string{"deleteall", "/zookeeper"}, code: 1,
+			err: "Failed to delete some node(s) in the subtree!\nArguments are not valid : /zookeeper/quota\n",
+			why: "a script has to see the failure, and somebody the reason",
+		},
+		{args: []string{"listquota", "/a"}, code: 1, err: "absolute path is /zookeeper/quota/a/zookeeper_limits\nquota for /a does not exist.\n", why: "a script has to see the failure"},
+		{args: []string{"setquota", "-n", "0", "/a"}, code: 1, err: "the num quota must be greater than zero\n", why: "a script has to see the failure"},
+		{args: []string{"delete", "-v", "x", "/a"}, code: 1, err: "a version is a number, not \"x\"\n", why: "zkCli.sh dies of an exception"},
+		{args: []string{"set", "-b", "/a", "!"}, code: 1, err: "the data are no Base64: illegal base64 data at input byte 0\n", why: "zkCli.sh dies of an exception"},
+		{args: []string{"addWatch", "relative"}, code: 1, err: "Path must start with / character\n", why: "zkCli.sh dies of an exception"},
+		{args: []string{"addauth", "nothing", "x"}, code: 1, err: "KeeperErrorCode = AuthFailed\n", why: "zkCli.sh does not wait for the answer"},
+		{
+			args: []string{"delete", "/a", "7"}, code: 1,
+			err: "'delete path [version]' has been deprecated. Please use 'delete [-v version] path' instead.\nversion No is not valid : /a\n",
+			why: "zkCli.sh ignores the version and deletes",
+		},
+	} {
+		name := strings.Join(c.args, " ")
+		want := clean(run(t, java(t, append([]string{"-server", real}, c.args...)...), ""))
+		got := clean(run(t, ours(t, append([]string{"-server", own}, c.args...)...), ""))
+		switch {
+		case c.why == "" && want != got:
+			t.Errorf("%s\nzkCli.sh: %+v\nzkgo cli: %+v", name, want, got)
+		case c.why != "" && want == got:
+			t.Errorf("%s: no difference, though one is expected: %s", name, c.why)
+		case c.why != "" && got != (result{c.out, c.err, c.code}):
+			t.Errorf("%s\nwant, for %s: %+v\ngot: %+v", name, c.why, result{c.out, c.err, c.code}, got)
+		}
+	}
+}
+
+// clean takes out what is said about the connection.
+func clean(r result) result {
+	r.out = normal(watched.ReplaceAllString(r.out, ""))
+	r.err = javaType.ReplaceAllString(r.err, "")
+	return r
+}
