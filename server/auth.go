@@ -39,7 +39,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
 		return true
 	}
-	ids, ok := c.s.identify(&req)
+	ids, ok := c.prove(w, &req)
 	if !ok {
 		c.s.stats.authFailed.Add(1)
 		c.s.log.Warn("authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "scheme", req.Scheme)

@@ -88,6 +88,9 @@ type Config struct {
 	SASL           *SASL    // nil: no sasl
 	SASLScheme     bool     // the sasl scheme exists even without SASL
 	X509           bool     // the x509 scheme exists even without TLS
+	// AuthProviders are schemes besides ZooKeeper's. Every server of an ensemble
+	// has to have the same.
+	AuthProviders []AuthProvider
 
 	Admin   *Admin   // commands over HTTP; nil: none
 	Metrics *Metrics // numbers for Prometheus; nil: none
@@ -174,6 +177,7 @@ func (c *Config) policy() tree.Policy {
 		{c.Emulate353TTL, tree.Emulate353TTL},
 		{c.X509 || c.TLS != nil, tree.SchemeX509},
 		{c.SASLScheme || c.SASL != nil, tree.SchemeSASL},
+		{len(c.AuthProviders) > 0, tree.SchemeOthers},
 		{c.ReconfigEnabled, tree.ReconfigEnabled},
 		{c.MultiAddress, tree.MultiAddress},
 		{c.Ensemble, tree.LoneVoter},

@@ -26,6 +26,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("tickTime %v: want at least 1ms", c.TickTime)
 	case (c.SecureAddr != "" || c.PortUnification) && c.TLS == nil:
 		return errors.New("SecureAddr and PortUnification need TLS")
+	case c.checkProviders() != nil:
+		return c.checkProviders()
 	case newDigest(c.DigestAlg) == nil:
 		return fmt.Errorf("DigestAlg %q is no algorithm that is known", c.DigestAlg)
 	case c.distributed() && !c.listed():

@@ -196,5 +196,5 @@ func authenticates(scheme string, p Policy) bool {
 	case "sasl":
 		return p&SchemeSASL != 0
 	}
-	return false
+	return p&SchemeOthers != 0 && otherScheme(scheme)
 }

@@ -27,6 +27,10 @@ func validID(id *proto.ID, p Policy) proto.Code {
 		if p&SchemeSASL != 0 {
 			valid = validKerberos
 		}
+	default:
+		if p&SchemeOthers != 0 && otherScheme(id.Scheme) {
+			valid = func(id string) bool { return id != "" }
+		}
 	}
 	switch {
 	case valid == nil:
@@ -37,6 +41,16 @@ func validID(id *proto.ID, p Policy) proto.Code {
 		return proto.ErrInvalidACL
 	}
 	return proto.Ok
+}
+
+// otherScheme reports whether scheme is none of those with a meaning of their
+// own, and one that a text which separates by colons can name.
+func otherScheme(scheme string) bool {
+	switch scheme {
+	case "", proto.NullString, "auth", "world", "digest", "ip", "x509", "sasl", "super", "ensemble":
+		return false
+	}
+	return !strings.Contains(scheme, ":")
 }
 
 // validDigest reports whether id is user:secret; colons at the end do not count.

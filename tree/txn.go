@@ -18,6 +18,7 @@ const (
 	ReconfigEnabled                    // reconfig is allowed
 	MultiAddress                       // a reconfig may give a server several addresses
 	LoneVoter                          // a reconfig may leave a single voter (standaloneEnabled=false)
+	SchemeOthers                       // ACLs may name identities of schemes that are not ZooKeeper's
 )
 
 // Txn is what a transaction needs besides its request.
