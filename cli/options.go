@@ -49,7 +49,12 @@ func (p *parser) token(arg string) error {
 		return nil
 	}
 	if strings.HasPrefix(arg, "--") {
-		return unknownOption(arg)
+		// Two hyphens are taken for a name of several letters, as is usual elsewhere.
+		name, _, _ := strings.Cut(arg[2:], "=")
+		if len(name) < 2 || p.option(name) == nil {
+			return unknownOption(arg)
+		}
+		arg = arg[1:]
 	}
 	name, value, assigned := strings.Cut(arg[1:], "=")
 	switch o := p.option(name); {

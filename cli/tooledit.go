@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+)
+
+func editCommand() Command {
+	return Command{
+		Name:        "edit",
+		Usage:       "[-editor command] [-create] path",
+		Short:       "edit the data of a znode in $VISUAL or $EDITOR; it is written only if nobody else was first",
+		ListOptions: true,
+		Options: []Option{
+			{Name: "editor", Arg: "command", Help: "another editor"},
+			{Name: "create", Help: "begin with nothing if there is no such znode, and create it"},
+		},
+		Least: 1,
+		Run:   runEdit,
+	}
+}
+
+// edit is one znode in an editor.
+type edit struct {
+	zk    *client.Client
+	path  string
+	file  string
+	data  []byte
+	stat  client.Stat
+	fresh bool // the znode is to be created
+}
+
+func runEdit(ctx context.Context, c *Call) error {
+	p, done, err := c.place(ctx, c.Args[0])
+	if err != nil {
+		return err
+	}
+	defer done()
+	e := &edit{zk: p.Client, path: p.Root}
+	if err := e.read(ctx, c.Has("create")); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "zkgo-edit-")
+	if err != nil {
+		return err
+	}
+	e.file = filepath.Join(dir, fileName(e.path))
+	written, err := e.edit(ctx, c)
+	if err != nil {
+		if now, rerr := os.ReadFile(e.file); rerr == nil && !bytes.Equal(now, e.data) {
+			return fmt.Errorf("%w\nwhat you have written is in %s", err, e.file)
+		}
+		os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+		return err
+	}
+	os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	return c.Emit(map[string]any{"path": e.path, "written": written, "version": e.stat.Version}, func(w io.Writer) {
+		if written {
+			fmt.Fprintf(w, "%s written, version %d\n", e.path, e.stat.Version)
+			return
+		}
+		fmt.Fprintf(w, "%s is unchanged\n", e.path)
+	})
+}
+
+// fileName is what the znode's name is as that of a file. Its end tells an editor
+// what language it is.
+func fileName(path string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("-_.", r) {
+			return r
+		}
+		return '_'
+	}, proto.Base(path))
+	return cmp.Or(name, "root")
+}
+
+func (e *edit) read(ctx context.Context, create bool) (err error) {
+	e.data, e.stat, err = e.zk.Get(ctx, e.path)
+	if create && errors.Is(err, client.ErrNoNode) {
+		e.fresh, err = true, nil
+	}
+	return err
+}
+
+// edit has the data edited and writes them. An error leaves the file where it is.
+func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
+	if err := os.WriteFile(e.file, e.data, 0o600); err != nil {
+		return false, err
+	}
+	if err := runEditor(ctx, c, e.file); err != nil {
+		return false, err
+	}
+	now, err := os.ReadFile(e.file)
+	if err != nil {
+		return false, err
+	}
+	// Editors end a file with a line's end that was not there.
+	if !bytes.HasSuffix(e.data, []byte("\n")) && bytes.HasSuffix(now, []byte("\n")) {
+		now = bytes.TrimSuffix(bytes.TrimSuffix(now, []byte("\n")), []byte("\r"))
+	}
+	if bytes.Equal(now, e.data) && !e.fresh {
+		return false, nil
+	}
+	return true, e.write(ctx, now)
+}
+
+func (e *edit) write(ctx context.Context, now []byte) (err error) {
+	var st client.Stat
+	if e.fresh {
+		_, st, err = e.zk.CreateStat(ctx, e.path, now)
+	} else {
+		st, err = e.zk.Set(ctx, e.path, now, e.stat.Version)
+	}
+	if errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
+		// The connection broke: the znode tells.
+		if data, is, rerr := e.zk.Get(ctx, e.path, client.Linearizable); rerr == nil && bytes.Equal(data, now) {
+			st, err = is, nil
+		}
+	}
+	switch {
+	case err == nil:
+		e.stat = st
+		return nil
+	case errors.Is(err, client.ErrBadVersion):
+		return fmt.Errorf("%s was written by somebody else while you edited version %d: nothing was written: %w", e.path, e.stat.Version, err)
+	case errors.Is(err, client.ErrNodeExists):
+		return fmt.Errorf("%s was created by somebody else meanwhile: nothing was written: %w", e.path, err)
+	case errors.Is(err, client.ErrNoNode):
+		return fmt.Errorf("%s is gone: nothing was written: %w", e.path, err)
+	}
+	return err
+}
+
+// runEditor waits until the editor ends.
+func runEditor(ctx context.Context, c *Call, file string) error {
+	command := c.Value("editor")
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		if command == "" {
+			command = os.Getenv(name)
+		}
+	}
+	if command == "" {
+		command = "vi"
+		if runtime.GOOS == "windows" {
+			command = "notepad"
+		}
+	}
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return errors.New("the editor's name is empty")
+	}
+	cmd := exec.CommandContext(ctx, words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
+	cmd.Stdout, cmd.Stderr = c.Out, c.Err
+	if f, ok := c.In.(*os.File); ok {
+		cmd.Stdin = f // anything else would be read on beyond what the editor reads
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("editor %s: %w", words[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/cli/subtree"
+	"github.com/zkgo/zkgo/client"
+)
+
+// connectPatience is how long a second ensemble may take to answer.
+const connectPatience = 30 * time.Second
+
+// place reads an argument that says where a subtree is: a path of the session's
+// ensemble, or servers of another one with the path behind them, as
+// "zk1:2181,zk2:2181/app". The session on another ensemble is opened with the same
+// options and has to be closed by the function.
+func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), error) {
+	hosts, path, other := strings.Cut(arg, "/")
+	if !other {
+		return subtree.Place{}, nil, fmt.Errorf("%q is neither a path, which begins with /, nor servers and a path, as host:port/path", arg)
+	}
+	path = "/" + path
+	if path != "/" {
+		path = strings.TrimSuffix(path, "/")
+	}
+	if hosts == "" {
+		zk, err := c.Client()
+		return subtree.Place{Client: zk, Root: path}, func() {}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	zk, err := client.Connect(limited, hosts, c.shell.cfg.Options...)
+	if err != nil {
+		return subtree.Place{}, nil, fmt.Errorf("%s: %w", hosts, err)
+	}
+	return subtree.Place{Client: zk, Root: path}, func() { zk.Close() }, nil //nolint:errcheck // the session ends by itself otherwise
+}
+
+// places reads the two arguments of a command that goes from one place to another.
+func (c *Call) places(ctx context.Context) (from, to subtree.Place, done func(), err error) {
+	from, doneFrom, err := c.place(ctx, c.Args[0])
+	if err != nil {
+		return from, to, nil, err
+	}
+	to, doneTo, err := c.place(ctx, c.Args[1])
+	if err != nil {
+		doneFrom()
+		return from, to, nil, err
+	}
+	return from, to, func() { doneTo(); doneFrom() }, nil
+}
