@@ -33,6 +33,7 @@ type events struct {
 	busy  bool // the goroutine is printing
 	on    bool // events are printed
 	ended bool
+	muted func(path string) bool // a command shows these itself; may be nil
 	print func(event)
 	wg    sync.WaitGroup
 }
@@ -48,7 +49,7 @@ func newEvents(print func(event)) *events {
 func (e *events) tell(v event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.on && !e.ended {
+	if e.on && !e.ended && (e.muted == nil || !e.muted(v.Path)) {
 		e.queue = append(e.queue, v)
 		e.wake.Broadcast()
 	}
@@ -82,6 +83,13 @@ func (e *events) setPrinting(on bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.on = on
+}
+
+// mute leaves out events with these paths; nil is none.
+func (e *events) mute(muted func(path string) bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.muted = muted
 }
 
 func (e *events) run() {

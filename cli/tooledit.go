@@ -165,6 +165,9 @@ func runEditor(ctx context.Context, c *Call, file string) error {
 	}
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
 	cmd.Stdout, cmd.Stderr = c.Out, c.Err
+	if l, ok := c.Out.(*lockedWriter); ok {
+		cmd.Stdout = l.w // the terminal itself
+	}
 	if f, ok := c.In.(*os.File); ok {
 		cmd.Stdin = f // anything else would be read on beyond what the editor reads
 	}

@@ -1,10 +1,33 @@
 package cli
 
+import (
+	"context"
+	"errors"
+)
+
 // toolCommands are the commands that zkCli.sh does not have. Most of their work is
 // package cli/subtree's.
 func toolCommands() []Command {
-	return []Command{
+	list := []Command{
 		treeCommand(), findCommand(), duCommand(), copyCommand(), moveCommand(), removeCommand(),
 		watchTreeCommand(), exportCommand(), importCommand(), diffCommand(), editCommand(),
 	}
+	for i := range list {
+		run := list[i].Run
+		list[i].Run = func(ctx context.Context, c *Call) error { return toolError(ctx, run(ctx, c)) }
+	}
+	return list
+}
+
+// toolError keeps the words of an error. What a tool says of where it stopped, and
+// what is done by then, is more than zkCli.sh has a sentence for.
+func toolError(ctx context.Context, err error) error {
+	exit := (*Exit)(nil)
+	switch cause := context.Cause(ctx); {
+	case err == nil || errors.As(err, &exit):
+		return err
+	case errors.Is(cause, errNoConnection):
+		return &Exit{Code: 1, Message: err.Error() + ": the connection is lost, " + cause.Error(), Err: err}
+	}
+	return &Exit{Code: 1, Message: err.Error(), Err: err}
 }

@@ -27,8 +27,15 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, zs: zktest.Run(t), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
-	b.shell = New(Config{Out: b.out, Err: b.err, In: strings.NewReader("")})
-	b.shell.zk = b.zs.Client(t)
+	b.shell = New(Config{Out: b.out, Err: b.err, In: strings.NewReader(""), Quiet: true, Patience: 60 * time.Second})
+	if err := b.shell.Connect(b.zs.Addrs()[0]); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.shell.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	b.zs.Seed(map[string]string{"/app": "root", "/app/a": "one", "/app/a/b": "two\nlines", "/app/c": ""})
 	return b
 }

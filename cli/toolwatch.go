@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
@@ -56,6 +57,10 @@ func runWatch(ctx context.Context, c *Call) error {
 		}
 		timer = time.After(d)
 	}
+	if root := strings.TrimSuffix(p.Root, "/"); p.Client == c.shell.zk {
+		c.shell.events.mute(func(path string) bool { return path == p.Root || strings.HasPrefix(path, root+"/") })
+		defer c.shell.events.mute(nil)
+	}
 	w, err := p.Client.WatchRecursive(ctx, p.Root)
 	if errors.Is(err, client.ErrUnimplemented) {
 		return fmt.Errorf("%s: the server knows no recursive watches, which ZooKeeper has since 3.6: %w", p.Root, err)
@@ -73,7 +78,10 @@ func runWatch(ctx context.Context, c *Call) error {
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		select {
 		case <-ctx.Done():
-			return nil
+			if cause := context.Cause(ctx); errors.Is(cause, errNoConnection) {
+				return fmt.Errorf("the watch on %s: %w", p.Root, cause)
+			}
+			return nil // an interrupt is how it ends
 		case <-timer:
 			return nil
 		case e, ok := <-w.Events():
