@@ -26,8 +26,13 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	return newBenchJSON(t, false)
+}
+
+func newBenchJSON(t *testing.T, asJSON bool) *bench {
+	t.Helper()
 	b := &bench{t: t, zs: zktest.Run(t), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
-	b.shell = New(Config{Out: b.out, Err: b.err, In: strings.NewReader(""), Quiet: true, Patience: 60 * time.Second})
+	b.shell = New(Config{Out: b.out, Err: b.err, In: strings.NewReader(""), Quiet: true, JSON: asJSON, Patience: 60 * time.Second})
 	if err := b.shell.Connect(b.zs.Addrs()[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +78,7 @@ func TestTree(t *testing.T) {
 	b.expect("/app\n├── a\n│   └── b\n└── c\n\n4 znodes, 16 B of data\n", "tree", "/app")
 	b.expect("/\n└── app\n    ├── a\n    └── c\n\n4 znodes, 7 B of data\n", "tree", "-depth", "2")
 	b.expect("/app/a = \"one\"\n└── b = \"two\\nlines\"\n\n2 znodes, 12 B of data\n", "tree", "--data", "/app/a/")
-	b.shell.cfg.JSON = true
+	b = newBenchJSON(t, true)
 	var info znodeInfo
 	if err := json.Unmarshal([]byte(b.run("tree", "-data", "-depth", "1", "/app/a/b")), &info); err != nil || info.Path != "/app/a/b" || *info.Data != "two\nlines" {
 		t.Errorf("%+v, %v", info, err)
