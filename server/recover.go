@@ -4,6 +4,10 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // Survey reads the state in the directories of a server that does not run: how
@@ -37,4 +41,37 @@ func (c *Config) onDisk() raftfsm.Config {
 		ID: c.ID, Members: c.Members, Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
 		SnapRetain: c.SnapRetain, Policy: c.policy(), Now: c.Now, Logger: c.Logger,
 	}
+}
+
+// Restore makes a state of the past the one with which the server of cfg begins a
+// new ensemble, or goes on alone; see raftfsm.Restore. Its directories must not
+// hold a state, of zkgo or of ZooKeeper. t and s are used up.
+func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (raftfsm.Recovery, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return raftfsm.Recovery{}, fmt.Errorf("configuration: %w", err)
+	}
+	if err := checkDataDir(&cfg); err != nil {
+		return raftfsm.Recovery{}, err
+	}
+	return raftfsm.Restore(cfg.onDisk(), t, s, minEpoch)
+}
+
+// CheckEmpty refuses a configuration whose directories hold a state, of zkgo or
+// of ZooKeeper. Nothing is made or changed.
+func CheckEmpty(cfg Config) error {
+	cfg = cfg.withDefaults()
+	fsys := cfg.FS
+	if fsys == nil {
+		fsys = disk.OS{}
+	}
+	cfg.FS = fsys
+	found, err := logstore.HasState(fsys, cfg.LogDir, cfg.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return fmt.Errorf("%s or %s: %w", cfg.LogDir, cfg.DataDir, raftfsm.ErrHasState)
+	}
+	return checkDataDir(&cfg)
 }

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/backup"
+	"github.com/zkgo/zkgo/server/inspect"
+)
+
+// backupFlags are the flags of zkgo backup.
+type backupFlags struct {
+	from          []string
+	auth          string
+	ca, cert, key string
+	insecure      bool
+	noVerify      bool
+	output        string
+	retry         int
+}
+
+// authVariable holds credentials, which the list of processes must not show.
+const authVariable = "ZKGO_ADMIN_AUTH"
+
+func backupCommand() *cobra.Command {
+	var f backupFlags
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Take a backup of a running cluster",
+		Long: `Take a backup of a running cluster into a new file; - is the standard output.
+
+The snapshot comes from a server's AdminServer (commands/snapshot of ZooKeeper
+3.9): that of zkgo, or of Apache ZooKeeper. zkgo's holds the state of one moment
+and everything that was acknowledged anywhere before, and takes no notice of
+load. One of Apache ZooKeeper under load is a state only together with its log:
+such a backup is refused.
+
+The file is compressed, has checksums throughout and says from where and when it
+comes. It gets its name when it is on the disk and has been read back and
+compared with its digest. What has a checksum is not secret: it contains all
+data, and is readable for its owner only.
+
+Whoever asks needs every permission on the root znode. --auth is a scheme and
+what proves it, as in addauth: "digest user:password"; ` + authVariable + ` holds the same,
+unseen by others.`,
+		Example: `  zkgo backup --from http://zk1:8080 zk-$(date +%F).zkb
+  ` + authVariable + `='digest super:secret' zkgo backup --from https://zk1:8080 --cacert ca.pem zk.zkb
+  zkgo backup --from zk1:8080 --from zk2:8080 - | ssh vault 'cat > zk.zkb'
+  zkgo backup verify zk.zkb`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runBackup(cmd.Context(), &f, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.from, "from", nil, "`URL` of an AdminServer, like http://host:8080; may be repeated: the first that answers is taken")
+	flags.StringVar(&f.auth, "auth", "", "`scheme data` that proves who asks")
+	flags.StringVar(&f.ca, "cacert", "", "`file` with the certificates to trust (PEM)")
+	flags.StringVar(&f.cert, "cert", "", "`file` with a client certificate (PEM)")
+	flags.StringVar(&f.key, "key", "", "`file` with its private key (PEM)")
+	flags.BoolVar(&f.insecure, "insecure", false, "do not verify the server's certificate")
+	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
+	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
+	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	_ = cmd.MarkFlagRequired("from") // the flag exists
+	cmd.MarkFlagsRequiredTogether("cert", "key")
+	cmd.AddCommand(backupVerifyCommand(), backupExtractCommand())
+	return cmd
+}
+
+// backupResult is what is printed.
+type backupResult struct{ backup.Result }
+
+// Text implements texter.
+func (r backupResult) Text(w io.Writer) error {
+	fmt.Fprintf(w, "%s: zxid %s of %s, taken %s\n", r.Path, r.Header.Zxid, r.Header.Source, r.Header.Taken.Format(time.RFC3339))
+	if r.Checked {
+		_, err := fmt.Fprintf(w, "%d znodes, %d sessions, %d bytes; read back and compared with its digest\n", r.Znodes, r.Session, r.Bytes)
+		return err
+	}
+	if r.Znodes > 0 {
+		_, err := fmt.Fprintf(w, "%d znodes, %d sessions, %d bytes; read back, it has no digest\n", r.Znodes, r.Session, r.Bytes)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d bytes; not read back\n", r.Bytes)
+	return err
+}
+
+func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr io.Writer) error {
+	out := inspectFlags{output: f.output}
+	if _, err := out.json(); err != nil {
+		return err
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	if f.auth == "" {
+		f.auth = os.Getenv(authVariable)
+	}
+	created := "zkgo " + server.Version()
+	var errs []error
+	for _, url := range f.from {
+		src := backup.Source{URL: url, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}
+		if path == "-" {
+			// What has been written cannot be taken back: only the first is asked.
+			h, end, err := backup.Stream(ctx, src, stdout, created)
+			if err == nil {
+				fmt.Fprintf(stderr, "zxid %s of %s, %d bytes; not read back\n", h.Zxid, h.Source, end.Bytes)
+			}
+			return err
+		}
+		r, err := backup.Take(ctx, src, path, created, !f.noVerify)
+		if err == nil {
+			return out.print(stdout, backupResult{r})
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// client speaks HTTP, perhaps with TLS.
+func (f *backupFlags) client() (*http.Client, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // only if asked for
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", f.ca)
+		}
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("--cert %s, --key %s: %w", f.cert, f.key, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, Proxy: http.ProxyFromEnvironment}}, nil
+}
+
+// contentInfo is what there is to say of a backup or a snapshot.
+type contentInfo struct {
+	Path     string         `json:"path"`
+	Kind     backup.Kind    `json:"kind"`
+	Header   *backup.Header `json:"header,omitempty"`
+	Zxid     inspect.Hex    `json:"zxid"`
+	Znodes   int            `json:"znodes"`
+	Bytes    int64          `json:"bytes"`
+	Sessions int            `json:"sessions"`
+	Owned    int            `json:"ephemerals"`
+	Verified bool           `json:"digestVerified"`
+}
+
+func describe(path string, c *backup.Content) contentInfo {
+	return contentInfo{
+		Path: path, Kind: c.Kind, Header: c.Header, Zxid: inspect.Hex(c.Tree.LastZxid()), Znodes: c.Tree.NodeCount() - 1, Bytes: c.Tree.DataSize(),
+		Sessions: c.Sessions.Len(), Owned: c.Tree.EphemeralCount(), Verified: c.Verified,
+	}
+}
+
+// Text implements texter.
+func (i contentInfo) Text(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s at zxid %v\n", i.Path, i.Kind, i.Zxid)
+	if h := i.Header; h != nil {
+		fmt.Fprintf(w, "taken %s of %s", h.Taken.Format(time.RFC3339), h.Source)
+		if h.State != "" {
+			fmt.Fprintf(w, ", %s", h.State)
+		}
+		if h.Server != "" {
+			fmt.Fprintf(w, ", version %s", h.Server)
+		}
+		fmt.Fprintln(w)
+	}
+	digest := "its digest is right"
+	if !i.Verified {
+		digest = "it has no digest to compare with"
+	}
+	_, err := fmt.Fprintf(w, "%d znodes, %d bytes, %d sessions, %d ephemerals; all checksums are right, %s\n", i.Znodes, i.Bytes, i.Sessions, i.Owned, digest)
+	return err
+}
+
+func backupVerifyCommand() *cobra.Command {
+	out := inspectFlags{}
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Read a backup to its end, and load it",
+		Long: `Read a backup to its end, check every checksum, load the tree and compare it
+with the digest in it: what zkgo restore does before it writes anything.`,
+		Example: `  zkgo backup verify zk.zkb -o json`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := backup.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return out.print(cmd.OutOrStdout(), describe(args[0], c))
+		},
+	}
+	cmd.Flags().StringVarP(&out.output, "output", "o", "text", "`format`: text or json")
+	return cmd
+}
+
+func backupExtractCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "extract FILE DIR",
+		Short: "Take the snapshot out of a backup, for Apache ZooKeeper",
+		Long: `Take the snapshot out of a backup and write it as snapshot.<zxid>, as Apache
+ZooKeeper has it in version-2 of an empty dataDir.`,
+		Example: `  zkgo backup extract zk.zkb /var/lib/zookeeper/version-2`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := backup.ExtractTo(args[0], args[1])
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			return err
+		},
+	}
+}
+
+// restoreFlags are the flags of zkgo restore.
+type restoreFlags struct {
+	serverFlags
+	epoch  uint32
+	dryRun bool
+}
+
+func restoreCommand() *cobra.Command {
+	f := restoreFlags{serverFlags: serverFlags{clientPort: unset, logFormat: "text", logLevel: "warn"}}
+	cmd := &cobra.Command{
+		Use:   "restore BACKUP [zoo.cfg]",
+		Short: "Make a new cluster of a backup",
+		Long: `Make the data directory of a new cluster of a backup; also of a snapshot file of
+Apache ZooKeeper's, or of the directory of one snapshot of zkgo's. The directories
+of the configuration must not hold a state.
+
+In an ensemble one server is restored. Start it: it serves alone. Then start the
+others with empty data directories (and their myid): they join and are sent the
+state. Do not start them before.
+
+What clients did after the backup is lost. So that no client goes on as if it
+were not, all sessions end, and with them the ephemeral znodes; and the epoch
+rises by 256, or to --epoch, above every zxid that clients may have seen.`,
+		Example: `  zkgo restore --dry-run zk.zkb /etc/zookeeper/zoo.cfg
+  zkgo restore zk.zkb /etc/zookeeper/zoo.cfg
+  zkgo restore snapshot.100001a2b --data-dir /var/lib/zkgo`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				f.config = args[1]
+			}
+			return runRestore(&f, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
+	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` of the data (zoo.cfg: dataDir)")
+	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only verify the backup and say what would be done")
+	return cmd
+}
+
+func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
+	z, err := f.zooCfg()
+	if err != nil {
+		return err
+	}
+	cfg, err := server.FromZooCfg(z)
+	if err != nil {
+		return err
+	}
+	if cfg.Logger, err = newLogger(stderr, f.logFormat, f.logLevel); err != nil {
+		return err
+	}
+	if err := server.CheckEmpty(cfg); err != nil {
+		return err
+	}
+	c, err := backup.Load(path)
+	if err != nil {
+		return err
+	}
+	if err := describe(path, c).Text(stdout); err != nil || f.dryRun {
+		return err
+	}
+	r, err := server.Restore(cfg, c.Tree, c.Sessions, f.epoch)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "Done: %s holds it, as the ensemble %s, whose first zxid is 0x%x.\n", cfg.DataDir, r.Cluster, r.Zxid)
+	if len(cfg.Members) > 0 {
+		fmt.Fprintf(stdout, "Start this server, and when it serves the others of %s, with empty directories.\n", strings.TrimPrefix(membersOf(&cfg), "servers "))
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Source is a running server to take a backup of.
+type Source struct {
+	// URL of its AdminServer, with or without the path of the commands:
+	// http://host:8080, https://host:8080/commands.
+	URL string
+	// Auth is what proves who asks, as in ZooKeeper: scheme, space, what the
+	// scheme wants. Empty: the address of who asks.
+	Auth string
+	// Client asks; nil is one without a limit in time. Its TLS is that of the
+	// caller.
+	Client *http.Client
+	// Retry says how often a server that has just answered somebody else is asked
+	// again, and how long is waited when it does not say.
+	Retry int
+	Pause time.Duration
+}
+
+// Result is what was written.
+type Result struct {
+	Path    string  `json:"path"`
+	Header  *Header `json:"header"`
+	Bytes   int64   `json:"bytes"` // of the snapshot, uncompressed
+	Znodes  int     `json:"znodes,omitempty"`
+	Session int     `json:"sessions,omitempty"`
+	Checked bool    `json:"checked"` // loaded and compared with its digest
+}
+
+// Take writes a backup of a running server into a new file. Unless verify is
+// false, what was written is read and loaded before it gets its name.
+func Take(ctx context.Context, src Source, path, created string, verify bool) (Result, error) {
+	res := Result{Path: path}
+	var end End
+	write := func(w io.Writer) (err error) {
+		res.Header, end, err = Stream(ctx, src, w, created)
+		return err
+	}
+	accept := func(tmp string) error {
+		if !verify {
+			return nil
+		}
+		c, err := Load(tmp)
+		if err != nil {
+			return fmt.Errorf("what %s has sent cannot be restored: %w", src.URL, err)
+		}
+		res.Znodes, res.Session, res.Checked = c.Tree.NodeCount()-1, c.Sessions.Len(), c.Verified
+		return nil
+	}
+	err := create(path, write, accept)
+	res.Bytes = end.Bytes
+	return res, err
+}
+
+// Stream writes a backup of a running server to w.
+func Stream(ctx context.Context, src Source, w io.Writer, created string) (*Header, End, error) {
+	h := &Header{Taken: time.Now().UTC().Truncate(time.Millisecond), Source: src.commands(), Created: created}
+	src.describe(ctx, h)
+	resp, err := src.snapshot(ctx)
+	if err != nil {
+		return nil, End{}, err
+	}
+	defer resp.Body.Close()
+	zxid, size := first(resp.Header, "last_zxid"), first(resp.Header, "snapshot_size")
+	if h.Zxid = zxid; zxid == "" {
+		return nil, End{}, fmt.Errorf("%s: the answer has no header last_zxid: that is no AdminServer of ZooKeeper 3.9 or zkgo", src.commands())
+	}
+	end, err := Write(w, *h, resp.Body)
+	if err != nil {
+		return nil, end, fmt.Errorf("%s: %w", src.commands(), err)
+	}
+	if size != "" && size != strconv.FormatInt(end.Bytes, 10) {
+		return nil, end, fmt.Errorf("%s: %d bytes came of %s", src.commands(), end.Bytes, size)
+	}
+	return h, end, nil
+}
+
+// first returns a header whatever case the server has written it in.
+func first(h http.Header, name string) string {
+	for key, values := range h {
+		if strings.EqualFold(key, name) && len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// commands is the URL below which the commands are.
+func (s *Source) commands() string {
+	url := strings.TrimSuffix(s.URL, "/")
+	if !strings.Contains(url, "://") {
+		url = "http://" + url
+	}
+	if _, rest, _ := strings.Cut(url, "://"); !strings.Contains(rest, "/") {
+		url += "/commands"
+	}
+	return url
+}
+
+func (s *Source) client() *http.Client {
+	if s.Client != nil {
+		return s.Client
+	}
+	return http.DefaultClient
+}
+
+func (s *Source) get(ctx context.Context, command string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.commands()+"/"+command, nil)
+	if err != nil {
+		return nil, err
+	}
+	auth := s.Auth
+	if auth == "" {
+		auth = "ip -"
+	}
+	req.Header.Set("Authorization", auth)
+	return s.client().Do(req)
+}
+
+// describe notes which server it is, if it says so.
+func (s *Source) describe(ctx context.Context, h *Header) {
+	resp, err := s.get(ctx, "server_stats")
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Version string `json:"version"`
+		Stats   struct {
+			State string `json:"server_state"`
+		} `json:"server_stats"`
+	}
+	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer) == nil {
+		h.Server, h.State = answer.Version, answer.Stats.State
+	}
+}
+
+// snapshot asks for the snapshot, again while the server says that it was asked a
+// moment ago.
+func (s *Source) snapshot(ctx context.Context) (*http.Response, error) {
+	for try := 0; ; try++ {
+		resp, err := s.get(ctx, "snapshot?streaming=true")
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/octet-stream") {
+			return resp, nil
+		}
+		err = s.refusal(resp)
+		if resp.StatusCode != http.StatusTooManyRequests || try >= s.Retry {
+			return nil, err
+		}
+		pause := s.Pause
+		if after, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil {
+			pause = time.Duration(after) * time.Second
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// refusal is what a server says instead of sending a snapshot.
+func (s *Source) refusal(resp *http.Response) error {
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(b, &answer) != nil || answer.Error == "" {
+		answer.Error = "without a reason"
+	}
+	hint := ""
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		hint = ": it takes every permission on the root, see --auth"
+	case http.StatusNotFound:
+		hint = ": is this the AdminServer?"
+	}
+	return fmt.Errorf("%s/snapshot: refused with %s: %s%s", s.commands(), resp.Status, answer.Error, hint)
+}
