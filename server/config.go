@@ -58,8 +58,20 @@ type Config struct {
 	ListenBacklog      int // shown to operators only; default −1
 	JuteMaxBuffer      int // longest request, default 1,048,575
 	GlobalOutstanding  int // requests in flight at which reading pauses, default 1000
-	MaxOutput          int // bytes queued for one connection before it is closed, default 64 MiB
-	MaxOutputTotal     int // bytes queued for all before the largest is closed, default 1 GiB
+	// LargeRequestAbove makes requests longer than this count as large, and
+	// LargeRequestMax is how many bytes all of them may have together; default
+	// none, and 100 MiB.
+	LargeRequestAbove, LargeRequestMax int
+	ConnThrottle                       *ConnThrottle // nil: sessions are begun as fast as they come
+	RequestThrottle                    RequestThrottle
+	// EagerACL checks a write against this server's own copy before it goes to
+	// the ensemble (enableEagerACLCheck). It means nothing to a server alone.
+	EagerACL bool
+	// MemoryCeiling is how much memory the process may use, in bytes, before
+	// writes that need more are refused; default none.
+	MemoryCeiling  int64
+	MaxOutput      int // bytes queued for one connection before it is closed, default 64 MiB
+	MaxOutputTotal int // bytes queued for all before the largest is closed, default 1 GiB
 
 	SnapCount    int
 	SnapBytes    int64
@@ -118,6 +130,7 @@ const (
 	defaultOutstanding     = 1000
 	defaultMaxOutput       = 64 << 20
 	defaultMaxOutputTotal  = 1 << 30
+	defaultLargeRequests   = 100 << 20
 	minSessionTicks        = 2
 	maxSessionTicks        = 20
 	defaultSnapshotsToKeep = 3
@@ -136,6 +149,7 @@ func (c Config) withDefaults() Config {
 	or(&c.ListenBacklog, -1)
 	or(&c.JuteMaxBuffer, defaultJuteMaxBuffer)
 	or(&c.GlobalOutstanding, defaultOutstanding)
+	or(&c.LargeRequestMax, defaultLargeRequests)
 	or(&c.MaxOutput, defaultMaxOutput)
 	or(&c.MaxOutputTotal, defaultMaxOutputTotal)
 	or(&c.SnapRetain, defaultSnapshotsToKeep)

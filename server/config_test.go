@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -127,5 +128,48 @@ func TestRestart(t *testing.T) {
 	}
 	if _, st := next.get("/e", false); st.EphemeralOwner != w.resp.SessionID {
 		t.Errorf("owner %x", st.EphemeralOwner)
+	}
+}
+
+func TestLimitsFromZooCfg(t *testing.T) {
+	t.Parallel()
+	read := func(lines string) Config {
+		z, err := zoocfg.ParseText("zoo.cfg", "dataDir="+t.TempDir()+"\n"+lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := FromZooCfg(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.withDefaults()
+	}
+	c := read("")
+	if c.ConnThrottle != nil || c.RequestThrottle.on() || c.EagerACL || c.largeAbove() != math.MaxInt || c.LargeRequestMax != 100<<20 {
+		t.Errorf("without a line: %+v", c)
+	}
+	if want := systemMemory() / 100 * 80; c.MemoryCeiling != want {
+		t.Errorf("ceiling %d, want %d", c.MemoryCeiling, want)
+	}
+	c = read("largeRequestThreshold=0\nlargeRequestMaxBytes=9\nmemoryCeiling=1g\nenableEagerACLCheck=true\n" +
+		"request_throttle_max_requests=4\nthrottled_op_wait_time=5\nrequest_stale_latency_check=true\n")
+	if c.largeAbove() != 1 || c.LargeRequestMax != 9 || c.MemoryCeiling != 1<<30 || !c.EagerACL {
+		t.Errorf("%+v", c)
+	}
+	if want := (RequestThrottle{MaxRequests: 4, StallTime: 100 * time.Millisecond, DropStale: true, StaleLatency: true, OpWait: 5 * time.Millisecond}); c.RequestThrottle != want {
+		t.Errorf("%+v", c.RequestThrottle)
+	}
+	c = read("memoryCeiling=off\nconnection_throttle_tokens=10\nconnection_throttle_fill_count=2\n" +
+		"connection_throttle_local_session_weight=5\nconnection_throttle_freeze_time=50\nconnection_throttle_decrease_ratio=0.5\n")
+	want := ConnThrottle{Tokens: 10, FillTime: time.Millisecond, FillCount: 2, FreezeTime: 50 * time.Millisecond,
+		DropIncrease: 0.02, DropDecrease: 0.002, DecreaseRatio: 0.5, New: 1, Renewed: 1}
+	if c.MemoryCeiling != 0 || *c.ConnThrottle != want {
+		t.Errorf("%d, %+v", c.MemoryCeiling, c.ConnThrottle)
+	}
+	// With weights the bucket is counted in global sessions, and nothing weighs
+	// less than a local one.
+	c = read("connection_throttle_tokens=10\nconnection_throttle_weight_enabled=true\nconnection_throttle_local_session_weight=4\n")
+	if x := c.ConnThrottle; x.Tokens != 40 || x.FillCount != 4 || x.New != 4 || x.Renewed != 4 {
+		t.Errorf("%+v", x)
 	}
 }

@@ -34,6 +34,10 @@ type conn struct {
 	started int64          // clock: when the bytes being handled arrived
 	linear  bool           // reads are linearizable
 	current bool           // the server is up to date as of started
+	charge  charge         // of the request that is being looked at
+	over    bool           // a request went into flight above globalOutstandingLimit
+
+	announced bool // the large request that is arriving has been let in
 
 	// ids are the client's identities: replaced, never changed, by the reader.
 	ids atomic.Pointer[[]proto.ID]
@@ -160,6 +164,8 @@ func (c *conn) release() {
 	c.s.bufs.put(c.in)
 	c.in = nil
 	c.s.putWork(c)
+	c.s.discharge(c.charge)
+	c.charge = charge{}
 }
 
 // identities returns the client's identities.

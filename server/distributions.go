@@ -52,6 +52,12 @@ func (s *Server) distributions() []distribution {
 		{"startup_txns_load_time", &n.TxnsLoad, millisecond, true},
 		{"startup_txns_loaded", &n.TxnsHeld, 1, true},
 	}
+	if s.throttle != nil {
+		list = append(list, distribution{"request_throttle_queue_time", &st.throttleQueue, millisecond, false})
+	}
+	if s.tokens != nil {
+		list = append(list, distribution{"connection_token_deficit", &st.tokenDeficit, 1, true})
+	}
 	if !s.cfg.Memory || s.cfg.distributed() {
 		list = append(list, distribution{"snapshottime", &n.Snapshot, millisecond, true})
 	}

@@ -56,6 +56,15 @@ func (c *conn) handshake() bool {
 // but closing.
 func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
+	if s.tokens != nil && !s.tokens.take(s.clock(), req.SessionID != 0) {
+		s.stats.rejected.Add(1)
+		s.log.Debug("closing a client: too many sessions are being begun", "client", c.nc.RemoteAddr())
+		return false
+	}
+	if s.tokens != nil {
+		_, deficit := s.tokens.state()
+		s.stats.tokenDeficit.Observe(1, int64(deficit))
+	}
 	timeout := s.negotiate(req.TimeOut)
 	m := s.awaitMode(c, timeout/3, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly {

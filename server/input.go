@@ -113,6 +113,11 @@ func (c *conn) next() (frame []byte, ok bool, err error) {
 		return nil, false, fmt.Errorf("%w: %d", errFrame, n)
 	}
 	end := proto.LengthSize + int(n)
+	if int(n) > c.s.largeAt {
+		if err := c.admitLarge(int(n), len(b) >= end); err != nil {
+			return nil, false, err
+		}
+	}
 	if len(b) < end {
 		return nil, false, nil
 	}

@@ -44,7 +44,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("packets_sent", p.Sent)
 	m.int("packets_received", p.Received)
 	m.int("max_client_response_size", p.MaxReply)
-	m.text("connection_drop_probability", "0.0")
+	m.text("connection_drop_probability", v.s.dropProbability())
 	m.int("watch_count", int64(p.WatchCount))
 	m.int("auth_failed_count", p.AuthFailed)
 	m.int("min_latency", p.LatencyMin)
@@ -69,6 +69,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("behaviour_level_known", int64(p.Newest))
 	v.counters(&m)
 	v.raft(&m)
+	m.limits(v.s)
 	for _, s := range v.Summaries() {
 		m.summary(&s)
 	}

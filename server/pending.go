@@ -16,6 +16,7 @@ type pending struct {
 	body     []byte // a copy; of writes none is needed
 	weight   int    // of a read: about how long its reply will be
 	connect  *connecting
+	charge   charge
 }
 
 // maxKeptBody is the capacity of a body that a pending keeps for its next life.
@@ -61,11 +62,14 @@ func (c *conn) push(p *pending) bool {
 	c.due += p.weight
 	c.waiting.Add(1)
 	if p.inFlight {
-		c.s.outstanding.Add(1)
+		if c.s.outstanding.Add(1) > int64(c.s.cfg.GlobalOutstanding) {
+			c.over = true
+		}
 		if p.op == proto.OpSync {
 			c.s.stats.syncs.Add(1)
 		}
 	}
+	p.charge, c.charge = c.charge, charge{}
 	return true
 }
 
@@ -84,6 +88,9 @@ func (c *conn) pop() *pending {
 		if p.op == proto.OpSync {
 			c.s.stats.syncs.Add(-1)
 		}
+	}
+	if p.charge != (charge{}) {
+		c.s.discharge(p.charge)
 	}
 	return c.head
 }

@@ -31,6 +31,18 @@ func (c *conn) handle() bool {
 		w.got++
 		w.bytes += len(frame)
 		ok = c.request(w, frame)
+		if c.charge != (charge{}) {
+			c.s.discharge(c.charge)
+			c.charge = charge{}
+		}
+		if c.over {
+			// Each client that meets the limit waits for its own requests before it
+			// sends more, so that a greedy one is not ahead of the others by all it has.
+			c.over = false
+			c.settle(w)
+			c.flush()
+			ok = ok && c.pace()
+		}
 		if w.replies != nil && len(w.replies.b) > flushAbove || w.n >= maxLocked {
 			c.settle(w)
 			c.flush()
@@ -67,6 +79,15 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 		return c.authenticate(w, h, body)
 	case proto.OpSASL:
 		return c.negotiate(w, h, body)
+	}
+	if c.s.throttle != nil {
+		refuse, ok := c.admit(w, h.Op)
+		if !ok {
+			return false
+		}
+		if refuse != proto.Ok {
+			return c.read(w, h, nil, refuse)
+		}
 	}
 	switch kindOf(h.Op) {
 	case answered:

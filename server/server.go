@@ -42,6 +42,10 @@ type Server struct {
 	relieve   chan struct{}
 	members   chan struct{} // the membership has changed
 	tlsPort   *tlsPort      // nil without TLS
+	tokens    *connThrottle // nil: no limit
+	throttle  *throttle     // nil: no limit
+	memory    *memoryGuard  // nil: no limit
+	largeAt   int           // the length above which a request is large
 	listeners []net.Listener
 	admin     *httpServer
 	metrics   *httpServer
@@ -49,6 +53,7 @@ type Server struct {
 	user      string     // of the process, for audit
 
 	outstanding atomic.Int64 // requests in flight
+	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
 	inTouch     atomic.Int64 // clock: a time that confirmed has returned
 
@@ -113,6 +118,12 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.spawn(s.tend)
 	s.keepDynamic()
 	s.spawn(s.passBarriers)
+	if s.throttle != nil {
+		s.spawn(s.passThrottle)
+	}
+	if s.memory != nil {
+		s.spawn(s.watchMemory)
+	}
 	if err := errors.Join(s.openListeners(), s.openAdmin(), s.openMetrics()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -130,6 +141,10 @@ func newServer(cfg Config) *Server {
 		traceMask: defaultTraceMask,
 	}
 	s.fsm.allow = s.fsm.mayRead
+	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
+	if cfg.MemoryCeiling > 0 {
+		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)
+	}
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.inTouch.Store(never)

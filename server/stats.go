@@ -20,15 +20,21 @@ type stats struct {
 	handshakesFailed       atomic.Int64
 	lastReply, minReply    atomic.Int64 // bytes; 0 before the first
 	maxReply               atomic.Int64
-	connects               atomic.Int64 // requests for a session
-	revalidated            atomic.Int64 // of which for one that exists
-	commits                atomic.Int64 // transactions applied
-	bytesIn, bytesOut      atomic.Int64 // of requests and of their replies, without lengths
-	bytesEvents            atomic.Int64 // of notifications
-	staleReplies           atomic.Int64 // made for connections that had gone
-	turnedAway             atomic.Int64 // clients that came while nobody could be served
-	asked                  atomic.Int64 // of revalidated: by a server that does not lead
-	syncs                  atomic.Int64 // in flight
+	connects               atomic.Int64    // requests for a session
+	revalidated            atomic.Int64    // of which for one that exists
+	commits                atomic.Int64    // transactions applied
+	bytesIn, bytesOut      atomic.Int64    // of requests and of their replies, without lengths
+	bytesEvents            atomic.Int64    // of notifications
+	staleReplies           atomic.Int64    // made for connections that had gone
+	turnedAway             atomic.Int64    // clients that came while nobody could be served
+	asked                  atomic.Int64    // of revalidated: by a server that does not lead
+	syncs                  atomic.Int64    // in flight
+	largeRejected          atomic.Int64    // large requests refused
+	throttleWaits          atomic.Int64    // requests that had to wait for others to be done
+	staleDropped           atomic.Int64    // of which dropped with their connections
+	throttledOps           atomic.Int64    // answered with ThrottledOp
+	throttleQueue          measure.Summary // how long requests waited for others to be done
+	tokenDeficit           measure.Summary // tokens that were out when a session was begun
 	reads, updates         measure.Summary
 	waited                 measure.Summary    // reads that waited behind a write of their session
 	queued                 measure.Summary    // requests of a session in its queue, when one of them was done

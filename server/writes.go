@@ -22,6 +22,15 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case refusedInLog:
 		body = refusedMulti()
 	}
+	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, h.Op, body) {
+		return c.read(w, h, nil, proto.ErrQuotaExceeded)
+	}
+	if c.s.cfg.EagerACL && c.s.gated {
+		if code := c.eagerly(h.Op, body); code != proto.Ok {
+			c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
+			return true
+		}
+	}
 	p := c.s.newPending(c, h.Op, h.Xid)
 	p.inFlight = true
 	if c.s.audit != nil {

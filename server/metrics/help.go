@@ -14,6 +14,9 @@ func Help(name string) string {
 // gauges go up and down.
 func gauges() map[string]string {
 	return map[string]string{
+		"memory_ceiling_bytes":       "memoryCeiling, in bytes.",
+		"memory_used_bytes":          "Memory that is in use, as it is held against the ceiling.",
+		"memory_full":                "1 while writes that need memory are refused.",
 		"ephemerals_count":           "Ephemeral znodes in the tree.",
 		"num_alive_connections":      "Connections of clients to this server.",
 		"avg_latency":                "Milliseconds that a request took on the average, since the start or srst.",
@@ -69,6 +72,11 @@ func counters() map[string]string {
 		"bytes_received_count":                  "Bytes of requests.",
 		"response_bytes":                        "Bytes of replies.",
 		"watch_bytes":                           "Bytes of notifications.",
+		"large_requests_rejected":               "Requests refused because large requests had largeRequestMaxBytes already.",
+		"request_throttle_wait_count":           "Requests that waited for others to be done.",
+		"stale_requests_dropped":                "Waiting requests dropped with their connections.",
+		"throttled_ops":                         "Requests answered with ThrottledOp.",
+		"memory_writes_refused":                 "Writes refused because memory is nearly used up.",
 		"stale_replies":                         "Replies that came when their connection had gone.",
 		"cnxn_closed_without_zk_server_running": "Clients turned away while nobody could be served.",
 		"stale_sessions_expired":                "Sessions that this server, as the leader, has expired.",

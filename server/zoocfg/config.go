@@ -71,11 +71,14 @@ type Config struct {
 	DBAutocreate bool
 	LogStore string // "wal", "bolt", or "" for the server's own choice
 
-	JuteMaxBuffer       int // bytes
-	JuteExtraSize       int // bytes a server adds when it checks; JuteMaxBuffer unless set
-	LargeRequestMax     int // bytes of all large requests together
-	LargeRequestAt      int // bytes from which a request is large, -1 is never
-	GlobalOutstanding   int // requests in flight before reading stops
+	JuteMaxBuffer       int     // bytes
+	JuteExtraSize       int     // bytes a server adds when it checks; JuteMaxBuffer unless set
+	LargeRequestMax     int     // bytes of all large requests together
+	LargeRequestAt      int     // bytes from which a request is large, -1 is never
+	GlobalOutstanding   int     // requests in flight before reading stops
+	MemoryCeiling       Ceiling // of ours: memory at which writes are refused
+	ConnThrottle        ConnThrottle
+	RequestThrottle     RequestThrottle
 	FourLetterWhitelist []string
 
 	SkipACL, ExtendedTypes, Emulate353TTL bool
@@ -285,6 +288,7 @@ func blank() *Config {
 		DataDirAutocreate: true, DBAutocreate: true,
 		JuteMaxBuffer: defaultJute, JuteExtraSize: defaultJute,
 		LargeRequestMax: 100 << 20, LargeRequestAt: Unset, GlobalOutstanding: 1000,
+		MemoryCeiling: Ceiling{Percent: 80}, ConnThrottle: defaultConnThrottle(), RequestThrottle: defaultRequestThrottle(),
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000,
 		Auth: Auth{DigestEnabled: true, DigestAlg: "SHA1", SASLServerContext: "Server", SSLScheme: "x509"},
 		QuorumAuth: QuorumAuth{ServerContext: "QuorumServer", LearnerContext: "QuorumLearner",

@@ -240,7 +240,7 @@ func TestEveryKeyWorks(t *testing.T) {
 			t.Errorf("%s is in the table twice", k.name)
 		}
 		names[k.name] = true
-		values := []string{"true", "false", "yes", "no", "3", "41", "/x", "observer", "want", "PEM", "bolt", "SHA-256",
+		values := []string{"true", "false", "yes", "no", "3", "41", "/x", "observer", "want", "PEM", "bolt", "SHA-256", "50%", "0.5",
 			"org.apache.zookeeper.metrics.impl.NullMetricsProvider"}
 		took, changed := false, false
 		for _, v := range values {

@@ -16,7 +16,7 @@ type key struct {
 func keyTable() []key {
 	var all []key
 	for _, part := range [][]key{
-		listenerKeys(), ensembleKeys(), storageKeys(), limitKeys(), featureKeys(),
+		listenerKeys(), ensembleKeys(), storageKeys(), limitKeys(), throttleKeys(), featureKeys(),
 		authKeys(), quorumAuthKeys(), adminKeys(), metricsKeys(), auditKeys(), checkedKeys(),
 	} {
 		all = append(all, part...)
@@ -100,19 +100,6 @@ func storageKeys() []key {
 		{name: "datadir.autocreate", set: boolean(func(c *Config) *bool { return &c.DataDirAutocreate })},
 		{name: "db.autocreate", set: boolean(func(c *Config) *bool { return &c.DBAutocreate })},
 		{name: "logStore", set: oneOf(func(c *Config) *string { return &c.LogStore }, "wal", "bolt")},
-	}
-}
-
-func limitKeys() []key {
-	return []key{
-		{name: "jute.maxbuffer", set: (*Config).setJuteMaxBuffer},
-		{name: "jute.maxbuffer.extrasize", set: propInt(0, func(c *Config) *int { return &c.JuteExtraSize })},
-		{name: "largeRequestMaxBytes", set: propInt(1, func(c *Config) *int { return &c.LargeRequestMax })},
-		{name: "largeRequestThreshold", set: propInt(Unset, func(c *Config) *int { return &c.LargeRequestAt })},
-		{name: "globalOutstandingLimit", set: propInt(1, func(c *Config) *int { return &c.GlobalOutstanding })},
-		{name: "znode.container.checkIntervalMs", set: propMillis(1, func(c *Config) *time.Duration { return &c.ContainerCheckInterval })},
-		{name: "znode.container.maxPerMinute", set: propInt(1, func(c *Config) *int { return &c.ContainerMaxPerMinute })},
-		{name: "znode.container.maxNeverUsedIntervalMs", set: propMillis(0, func(c *Config) *time.Duration { return &c.ContainerMaxNeverUsed })},
 	}
 }
 

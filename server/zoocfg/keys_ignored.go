@@ -42,14 +42,6 @@ func ignoredKeys() []string {
 		"forward_learner_requests_to_commit_processor_disabled", "observer.reconnectDelayMs",
 		"observer.election.DelayMs", "observer.syncEnabled", "observerMaster.sizeLimit", "quorumCnxnTimeoutMs",
 		"leader.nodelay", "follower.nodelay", "ipReachableTimeout",
-		// throttles
-		"connection_throttle_tokens", "connection_throttle_fill_count", "connection_throttle_fill_time",
-		"connection_throttle_freeze_time", "connection_throttle_drop_increase", "connection_throttle_drop_decrease",
-		"connection_throttle_decrease_ratio", "connection_throttle_weight_enabled",
-		"connection_throttle_global_session_weight", "connection_throttle_local_session_weight",
-		"connection_throttle_renew_session_weight", "request_throttle_max_requests", "request_throttle_stall_time",
-		"request_throttle_drop_stale", "request_stale_connection_check", "request_stale_latency_check",
-		"throttled_op_wait_time",
 		// metrics, audit and administration
 		"metricsProvider.numWorkerThreads", "metricsProvider.maxQueueSize", "metricsProvider.workerShutdownTimeoutMs",
 		"pathStats.enabled", "pathStats.delay", "pathStats.initialDelay", "pathStats.maxDepth", "pathStats.sampleRate",

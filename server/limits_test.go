@@ -1,0 +1,134 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// A client that sends without waiting has no more in flight than
+// globalOutstandingLimit, so that one that comes later, with one request, does not
+// wait behind all of it.
+func TestAGreedyClientStarvesNobody(t *testing.T) {
+	t.Parallel()
+	const limit, many = 50, 2000
+	s := startServer(t, func(c *Config) { c.GlobalOutstanding = limit })
+	greedy, modest := connect(t, s), connect(t, s)
+	greedy.create("/a", nil, proto.ModePersistent)
+	modest.create("/b", nil, proto.ModePersistent)
+	base := s.lastZxid()
+	release := hold(t, s)
+	var b []byte
+	for i := range int32(many) {
+		b = appendRequest(b, i+100, proto.OpSetData, setA("x"))
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		if _, err := greedy.nc.Write(b); err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, "the limit is met", func() bool { return s.outstanding.Load() > limit })
+	modest.send(proto.OpSetData, &proto.SetDataRequest{Path: "/b", Version: -1})
+	eventually(t, "the modest client's request is taken", func() bool { return s.outstanding.Load() == limit+2 })
+	release()
+	if got := modest.recv(); got.Err != proto.Ok || got.Zxid-base > limit+2 {
+		t.Errorf("%+v: %d transactions were before it, want at most %d", got.ReplyHeader, got.Zxid-base-1, limit+1)
+	}
+	for i := range int32(many) {
+		if got := greedy.recv(); got.Xid != i+100 || got.Err != proto.Ok {
+			t.Fatalf("reply %d: %+v", i, got.ReplyHeader)
+		}
+	}
+	<-sent
+}
+
+// Large requests may have so many bytes together. One too many is closed, whether
+// it has arrived or only said how long it will be, and what ends makes room.
+func TestLargeRequests(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2500 })
+	first, second, third, small := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
+	first.create("/a", nil, proto.ModePersistent)
+	release := hold(t, s)
+	large := setA(string(bytes.Repeat([]byte("x"), 1200)))
+	first.send(proto.OpSetData, large)
+	second.send(proto.OpSetData, large)
+	small.send(proto.OpSetData, setA("y"))
+	eventually(t, "all three are in flight", func() bool { return s.outstanding.Load() == 3 })
+	if got, want := s.largeBytes.Load(), int64(2*(8+4+2+4+1200+4)); got != want {
+		t.Errorf("%d bytes are held for large requests, want %d", got, want)
+	}
+	third.write(binary.BigEndian.AppendUint32(nil, 1200)) // a length, and no more
+	eventually(t, "its length is refused", func() bool { return s.stats.largeRejected.Load() == 1 })
+	release()
+	for _, w := range []*wire{first, second, small} {
+		if got := w.recv(); got.Err != proto.Ok {
+			t.Errorf("%+v", got.ReplyHeader)
+		}
+	}
+	eventually(t, "nothing is held", func() bool { return s.largeBytes.Load() == 0 })
+
+	// What does not fit at all is closed as soon as it says so.
+	fifth := connect(t, s)
+	fifth.write(binary.BigEndian.AppendUint32(nil, 2501))
+	fifth.wantClosed()
+	if n := metric(s, "large_requests_rejected"); n != "2" {
+		t.Error("it was closed for another reason")
+	}
+	// Answered at once, a large one is given back at once too.
+	first.call(proto.OpExists, &proto.ExistsRequest{Path: "/" + string(bytes.Repeat([]byte("x"), 1200))})
+	eventually(t, "nothing is held again", func() bool { return s.largeBytes.Load() == 0 })
+	first.send(proto.OpSetData, large)
+	if got := first.recv(); got.Err != proto.Ok {
+		t.Errorf("%+v", got.ReplyHeader)
+	}
+}
+
+// A request that arrives while others have filled the room is closed when it is
+// whole.
+func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2000 })
+	connect(t, s)
+	var other *conn
+	s.eachConn(func(c *conn) { other = c })
+	c := &conn{s: s, nc: other.nc}
+	if err := c.admitLarge(1200, false); err != nil {
+		t.Fatal(err)
+	}
+	s.largeBytes.Add(1200)
+	if err := c.admitLarge(1200, false); err != nil {
+		t.Errorf("what was let in is asked again: %v", err)
+	}
+	if err := c.admitLarge(1200, true); err == nil || s.largeBytes.Load() != 1200 || c.charge != (charge{}) {
+		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.charge)
+	}
+	s.largeBytes.Add(-400)
+	if err := c.admitLarge(1200, true); err != nil || s.largeBytes.Load() != 2000 || c.charge.large != 1200 {
+		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.charge)
+	}
+}
+
+// metric is a line of mntr, "" if there is none.
+func metric(s *Server, name string) string {
+	for _, m := range s.Status().Metrics() {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// hold keeps everything from being applied until the function it returns is
+// called, or the test ends.
+func hold(t testing.TB, s *Server) (release func()) {
+	s.tree.RLock()
+	release = sync.OnceFunc(s.tree.RUnlock)
+	t.Cleanup(release)
+	return release
+}

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zkgo/zkgo/server/fourletter"
+)
+
+// limits adds what tells whether a limit holds somebody up, of those that are set.
+func (m *monitor) limits(s *Server) {
+	st := &s.stats
+	if s.largeAt != math.MaxInt {
+		m.count("large_requests_rejected", st.largeRejected.Load())
+	}
+	if s.throttle != nil {
+		m.count("request_throttle_wait_count", st.throttleWaits.Load())
+		m.count("stale_requests_dropped", st.staleDropped.Load())
+		m.count("throttled_ops", st.throttledOps.Load())
+	}
+	if g := s.memory; g != nil {
+		m.int("memory_ceiling_bytes", g.ceiling)
+		m.int("memory_used_bytes", g.used.Load())
+		full := int64(0)
+		if g.full.Load() {
+			full = 1
+		}
+		m.int("memory_full", full)
+		m.count("memory_writes_refused", g.refused.Load())
+	}
+}
+
+// dropProbability is how likely a new client is turned away now.
+func (s *Server) dropProbability() string {
+	chance, _ := s.tokens.state()
+	return fourletter.Float(chance)
+}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"log/slog"
+	"runtime"
+	"runtime/metrics"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// The memory ceiling. A tree that grows for ever ends with the system killing the
+// server, and after it the next one, which holds the same tree. So from a part of
+// the ceiling on whatever would make the tree grow is refused, with QuotaExceeded,
+// until there is room again; reads, deletes, sessions and what replaces data by
+// no more of it go on.
+//
+// What counts is what is alive, not what the collector has yet to find: otherwise
+// a heap of half the ceiling would refuse writes between two collections. What is
+// alive is known after a collection, so near the ceiling one is asked for.
+const (
+	fullPercent  = 90 // of the ceiling: refused from here
+	againPercent = 85 // and taken again below
+	freshPercent = 5  // of the ceiling: garbage or growth that a collection is worth
+
+	memoryEvery = 200 * time.Millisecond
+	fullEvery   = 5 * time.Second // between collections that look for room
+	gcShare     = 20              // a collection is asked for after at least this many times its own length
+)
+
+// memoryUse is what a process has, in bytes.
+type memoryUse struct {
+	live int64 // alive at the end of the latest collection
+	heap int64 // alive, dead, or allocated since
+	rest int64 // stacks and the runtime's own
+}
+
+// memoryGuard watches the ceiling.
+type memoryGuard struct {
+	ceiling int64
+	log     *slog.Logger
+	read    func() memoryUse
+	collect func()
+	clock   func() time.Time
+
+	full    atomic.Bool
+	used    atomic.Int64
+	refused atomic.Int64
+
+	nextFresh, nextRoom time.Time // of its goroutine
+}
+
+func newMemoryGuard(ceiling int64, log *slog.Logger) *memoryGuard {
+	return &memoryGuard{ceiling: ceiling, log: log, read: readMemory, collect: runtime.GC, clock: time.Now}
+}
+
+// readMemory asks the runtime.
+func readMemory() memoryUse {
+	s := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(s)
+	v := func(i int) int64 { return int64(s[i].Value.Uint64()) }
+	return memoryUse{live: v(0), heap: v(1), rest: v(2) - v(1) - v(3) - v(4) - v(5)}
+}
+
+// watchMemory looks now and then, until the server ends.
+func (s *Server) watchMemory() {
+	ticker := time.NewTicker(memoryEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.memory.look()
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// look decides whether writes are refused.
+func (g *memoryGuard) look() {
+	u := g.read()
+	if g.worthCollecting(u) {
+		began := g.clock()
+		g.collect()
+		now := g.clock()
+		took := now.Sub(began)
+		g.nextFresh, g.nextRoom = now.Add(gcShare*took), now.Add(max(fullEvery, gcShare*took))
+		u = g.read()
+	}
+	used := u.live + u.rest
+	g.used.Store(used)
+	switch full := g.full.Load(); {
+	case !full && (used >= g.part(fullPercent) || u.heap+u.rest >= g.ceiling):
+		g.full.Store(true)
+		g.log.Error("memory is nearly used up: writes that need more are refused with QuotaExceeded", "used", used, "memoryCeiling", g.ceiling)
+	case full && used < g.part(againPercent) && u.heap+u.rest < g.ceiling:
+		g.full.Store(false)
+		g.log.Info("there is memory again: writes are taken", "used", used, "memoryCeiling", g.ceiling, "refused", g.refused.Load())
+	}
+}
+
+// worthCollecting reports whether more has to be known of what is alive: because
+// the heap comes near the ceiling, or to find out whether deletes made room.
+func (g *memoryGuard) worthCollecting(u memoryUse) bool {
+	now := g.clock()
+	if g.full.Load() && !now.Before(g.nextRoom) {
+		return true
+	}
+	return u.heap+u.rest >= g.part(fullPercent) && u.heap-u.live >= g.part(freshPercent) && !now.Before(g.nextFresh)
+}
+
+func (g *memoryGuard) part(percent int64) int64 { return g.ceiling / 100 * percent }
+
+// refuses reports whether a write is refused for want of memory. It is called
+// only while memory is full.
+func (g *memoryGuard) refuses(s *Server, op proto.Op, body []byte) bool {
+	if !s.needsMemory(op, body) {
+		return false
+	}
+	g.refused.Add(1)
+	return true
+}
+
+// needsMemory reports whether a write would make the tree larger.
+func (s *Server) needsMemory(op proto.Op, body []byte) bool {
+	r := proto.AliasReader(body)
+	switch op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetACL:
+		return true
+	case proto.OpSetData:
+		path := r.String()
+		return s.grows(path, len(r.Buffer()))
+	case proto.OpMulti:
+		var h proto.MultiHeader
+		for h.Decode(&r); r.Err() == nil && !h.Done; h.Decode(&r) {
+			if h.Op != proto.OpDelete && h.Op != proto.OpCheck {
+				return true
+			}
+			decodeOp(h.Op, &r)
+		}
+	}
+	return false
+}
+
+// grows reports whether n bytes are more than the znode has.
+func (s *Server) grows(path string, n int) bool {
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	have := s.tree.Get(path)
+	return have == nil || n > len(have.Data())
+}

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// What is alive decides, with room between refusing and taking again; garbage
+// does not, but is looked at again when it would fill the memory.
+func TestMemoryGuard(t *testing.T) {
+	t.Parallel()
+	var u memoryUse
+	collected, after := 0, int64(0)
+	now := time.Unix(1000, 0)
+	g := newMemoryGuard(1000, slog.New(slog.DiscardHandler))
+	g.read = func() memoryUse { return u }
+	g.clock = func() time.Time { return now }
+	g.collect = func() { collected++; u.live, u.heap = after, after; now = now.Add(100 * time.Millisecond) }
+	for i, step := range []struct {
+		use       memoryUse
+		after     int64 // alive, should somebody look
+		wait      time.Duration
+		full      bool
+		collected int
+	}{
+		{memoryUse{live: 500, heap: 800, rest: 50}, 0, 0, false, 0},
+		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 0, false, 1},                // garbage, as a collection shows
+		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 0, false, 1},                // not again so soon
+		{memoryUse{live: 500, heap: 950, rest: 50}, 600, 0, true, 1},                 // but no further
+		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 10 * time.Second, false, 2}, // it was garbage
+		{memoryUse{live: 600, heap: 900, rest: 50}, 860, 10 * time.Second, true, 3},  // now it is not
+		{memoryUse{live: 840, heap: 840, rest: 50}, 840, 0, true, 3},                 // not enough room
+		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 4 * time.Second, true, 3},   // deletes have made some, which nobody knows
+		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 2 * time.Second, false, 4},  // until somebody looks
+		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 0, false, 4},                // below the mark at which it is refused
+		{memoryUse{live: 870, heap: 870, rest: 50}, 870, 0, true, 4},
+	} {
+		u, after = step.use, step.after
+		now = now.Add(step.wait)
+		g.look()
+		if g.full.Load() != step.full || collected != step.collected {
+			t.Errorf("step %d: full %v, %d collections; want %v, %d", i, g.full.Load(), collected, step.full, step.collected)
+		}
+	}
+}
+
+func TestReadMemory(t *testing.T) {
+	t.Parallel()
+	if u := readMemory(); u.heap <= 0 || u.rest <= 0 || u.live < 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// While memory is full what needs more is refused, in its turn, and all else is
+// done.
+func TestWritesThatNeedMemoryAreRefused(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	s.memory = newMemoryGuard(1<<40, s.log)
+	w := connect(t, s)
+	w.create("/a", []byte("four"), proto.ModePersistent)
+	w.create("/b", nil, proto.ModePersistent)
+	s.memory.full.Store(true)
+	before := s.lastZxid()
+	create := &proto.CreateRequest{Path: "/c", ACL: proto.OpenACL()}
+	for _, step := range []struct {
+		op  proto.Op
+		req proto.Record
+	}{
+		{proto.OpCreate, create},
+		{proto.OpCreate2, create},
+		{proto.OpCreateContainer, &proto.CreateRequest{Path: "/c", ACL: proto.OpenACL(), Flags: int32(proto.ModeContainer)}},
+		{proto.OpSetData, setA("more than that")},
+		{proto.OpSetACL, &proto.SetACLRequest{Path: "/a", ACL: proto.OpenACL(), Version: -1}},
+		{proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
+			{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: "/b", Version: -1}}, {Op: proto.OpCreate, Req: create}}}},
+	} {
+		if got := w.call(step.op, step.req); got.Err != proto.ErrQuotaExceeded || got.Zxid != before {
+			t.Errorf("%v: %+v", step.op, got.ReplyHeader)
+		}
+	}
+	if n := s.memory.refused.Load(); n != 6 || s.lastZxid() != before {
+		t.Errorf("%d refused, %d transactions", n, s.lastZxid()-before)
+	}
+	for name, want := range map[string]string{"memory_full": "1", "memory_writes_refused": "6", "memory_ceiling_bytes": "1099511627776"} {
+		if got := metric(s, name); got != want {
+			t.Errorf("%s is %q, want %s", name, got, want)
+		}
+	}
+	w.set("/a", "less")
+	w.get("/a", true)
+	w.must(proto.OpSync, &proto.SyncRequest{Path: "/"})
+	w.must(proto.OpPing, nil)
+	w.must(proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: "/b", Version: -1}}}})
+	other := connect(t, s) // a new session
+	other.must(proto.OpCloseSession, nil)
+	s.memory.full.Store(false)
+	w.create("/c", nil, proto.ModePersistent)
+}
+
+// In a pipeline the refusal keeps its place.
+func TestARefusedWriteKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	s.memory = newMemoryGuard(1<<40, s.log)
+	w := connect(t, s)
+	w.create("/a", []byte("four"), proto.ModePersistent)
+	s.memory.full.Store(true)
+	b := appendRequest(nil, 100, proto.OpSetData, setA("five"))
+	b = appendRequest(b, 101, proto.OpCreate, &proto.CreateRequest{Path: "/b", ACL: proto.OpenACL()})
+	b = appendRequest(b, 102, proto.OpGetData, &proto.GetDataRequest{Path: "/a"})
+	w.write(b)
+	for i, want := range []proto.Code{proto.Ok, proto.ErrQuotaExceeded, proto.Ok} {
+		if got := w.recv(); got.Xid != int32(100+i) || got.Err != want {
+			t.Errorf("%d: %+v", i, got.ReplyHeader)
+		}
+	}
+}
+
+var errNone = errors.New("no such file")

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+func setA(data string) *proto.SetDataRequest {
+	return &proto.SetDataRequest{Path: "/a", Data: []byte(data), Version: -1}
+}
+
+// What is more than may be in process waits, in the order it came, and is done.
+func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{MaxRequests: 3} })
+	first := connect(t, s)
+	first.create("/a", nil, proto.ModePersistent)
+	others := []*wire{connect(t, s), connect(t, s)}
+	release := hold(t, s)
+	for range 10 {
+		first.send(proto.OpSetData, setA("first"))
+	}
+	eventually(t, "three are in process, one waits", func() bool { return s.outstanding.Load() == 3 && s.stats.throttleWaits.Load() == 1 })
+	for i, w := range others {
+		w.send(proto.OpSetData, setA("other"))
+		eventually(t, "another waits", func() bool { return s.stats.throttleWaits.Load() == int64(i+2) })
+	}
+	if n := s.outstanding.Load(); n != 3 {
+		t.Errorf("%d requests are in process", n)
+	}
+	release()
+	for range 10 {
+		if got := first.recv(); got.Err != proto.Ok {
+			t.Fatalf("%+v", got.ReplyHeader)
+		}
+	}
+	for _, w := range others {
+		if got := w.recv(); got.Err != proto.Ok {
+			t.Errorf("%+v", got.ReplyHeader)
+		}
+	}
+	eventually(t, "nothing is in process", func() bool {
+		s.throttle.mu.Lock()
+		defer s.throttle.mu.Unlock()
+		return s.throttle.taken == 0 && len(s.throttle.waiting) == 0
+	})
+}
+
+// The line is one of clients, and first come is first served.
+func TestTheLine(t *testing.T) {
+	t.Parallel()
+	l := newThrottle(RequestThrottle{MaxRequests: 2})
+	var all [5]*conn
+	for i := range all {
+		all[i] = new(conn)
+		if now := l.enter(all[i]); now != (i < 2) {
+			t.Errorf("client %d is in: %v", i, now)
+		}
+	}
+	if c := l.next(); c != nil {
+		t.Error("somebody is let in although no slot is free")
+	}
+	l.release()
+	if l.enter(all[0]) {
+		t.Error("who comes back is let in before those in the line")
+	}
+	if !l.leave(all[3]) || l.leave(all[3]) {
+		t.Error("leaving works once")
+	}
+	l.release()
+	for i, want := range []*conn{all[2], all[4], nil} {
+		if got := l.next(); got != want {
+			t.Errorf("turn %d is another's", i)
+		}
+	}
+	if len(l.poke) != 1 {
+		t.Error("nobody was told of the free slots")
+	}
+	if newThrottle(RequestThrottle{DropStale: true}) != nil {
+		t.Error("no limit is a limit")
+	}
+}
+
+// A client that waits is not heard, and keeps its session all the same; one that
+// leaves gives its place up.
+func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{MaxRequests: 1} })
+	busy, w := connect(t, s), connect(t, s)
+	busy.create("/a", nil, proto.ModePersistent)
+	release := hold(t, s)
+	busy.send(proto.OpSetData, setA("x"))
+	eventually(t, "it is in process", func() bool { return s.outstanding.Load() == 1 })
+	w.send(proto.OpExists, &proto.ExistsRequest{Path: "/a"})
+	eventually(t, "the read waits", func() bool { return s.stats.throttleWaits.Load() == 1 })
+	handler{s}.Live(nil)
+	live := handler{s}.Live(nil)
+	if len(live) != 2 {
+		t.Errorf("alive are %v, want both sessions", live)
+	}
+	s.mu.Lock()
+	c := s.sessions[w.resp.SessionID]
+	s.mu.Unlock()
+	c.kill()
+	release()
+	w.wantClosed()
+	if got := busy.recv(); got.Err != proto.Ok {
+		t.Errorf("%+v", got.ReplyHeader)
+	}
+	busy.set("/a", "there is a slot")
+	if n, waits := metric(s, "stale_requests_dropped"), metric(s, "request_throttle_wait_count"); n != "1" || waits != "1" {
+		t.Errorf("%s requests waited, %s were dropped", waits, n)
+	}
+}
+
+// A request that has waited for too long is answered with ThrottledOp, and not
+// done; ping and closeSession are, whatever they waited.
+func TestThrottledOp(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{OpWait: 1} })
+	w := connect(t, s)
+	for _, op := range []struct {
+		op  proto.Op
+		req proto.Record
+	}{
+		{proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: proto.OpenACL()}},
+		{proto.OpExists, &proto.ExistsRequest{Path: "/a"}},
+		{proto.OpSync, &proto.SyncRequest{Path: "/"}},
+	} {
+		if got := w.call(op.op, op.req); got.Err != proto.ErrThrottledOp || got.Zxid != s.lastZxid() || len(got.body) != 0 {
+			t.Errorf("%v: %+v", op.op, got)
+		}
+	}
+	w.must(proto.OpPing, nil)
+	w.must(proto.OpCloseSession, nil)
+	if n := metric(s, "throttled_ops"); n != "3" {
+		t.Errorf("%s counted", n)
+	}
+	if n := metric(s, "cnt_request_throttle_queue_time"); n != "4" { // ping waits in no line
+		t.Errorf("%s waits counted", n)
+	}
+}
+
+// With request_stale_latency_check who has waited for longer than his session's
+// timeout is closed.
+func TestStaleRequestsAreDropped(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) {
+		c.MinSessionTimeout = time.Millisecond
+		c.RequestThrottle = RequestThrottle{MaxRequests: 1, StallTime: time.Millisecond, DropStale: true, StaleLatency: true}
+	})
+	busy := connect(t, s)
+	busy.create("/a", nil, proto.ModePersistent)
+	hold(t, s)
+	busy.send(proto.OpSetData, setA("x"))
+	eventually(t, "it is in process", func() bool { return s.outstanding.Load() == 1 })
+	// A connection whose session has a timeout of 2 ms, as far as the line knows.
+	w := dial(t, s)
+	var c *conn
+	s.eachConn(func(other *conn) {
+		if other.sid == 0 {
+			c = other
+		}
+	})
+	c.mu.Lock()
+	c.timeout = 2
+	c.mu.Unlock()
+	c.started = s.clock()
+	if s.throttle.enter(c) {
+		t.Fatal("it has a slot at once")
+	}
+	w.wantClosed()
+}
