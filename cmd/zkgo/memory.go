@@ -1,11 +1,20 @@
 package main
 
 import (
+	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/zkgo/zkgo/server"
 )
+
+// collectBelow makes the runtime collect its garbage before that alone reaches
+// the ceiling of bytes, unless GOMEMLIMIT says when.
+func collectBelow(ceiling int64) {
+	if ceiling > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(ceiling)
+	}
+}
 
 // quietAfter is how long a server has to do nothing before its free memory goes
 // back to the system.
