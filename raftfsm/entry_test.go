@@ -25,8 +25,7 @@ func commands() []Command {
 // encodeRun is a run of server 2 as intake builds it.
 func encodeRun(t testing.TB, cmds []Command) []byte {
 	t.Helper()
-	q := newIntake(2, 99)
-	q.wake = func() {}
+	q := newIntake(2, 99, newBacklog())
 	for i := range cmds {
 		if err := q.propose(&cmds[i], false); err != nil {
 			t.Fatal(err)
@@ -43,7 +42,7 @@ func TestCommandRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := commands()
 	run := encodeRun(t, want)
-	if err := checkRun(2, run); err != nil {
+	if n, err := checkRun(2, run); err != nil || n != len(want) {
 		t.Fatal(err)
 	}
 	var h runHeader
@@ -72,24 +71,24 @@ func TestCheckRunRefuses(t *testing.T) {
 	t.Parallel()
 	run := encodeRun(t, commands())
 	for n := range run {
-		if checkRun(2, run[:n]) == nil {
+		if _, err := checkRun(2, run[:n]); err == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(run))
 		}
 	}
-	if checkRun(3, run) == nil {
+	if _, err := checkRun(3, run); err == nil {
 		t.Error("the run of another server was taken")
 	}
-	if checkRun(2, append(bytes.Clone(run), 0)) == nil {
+	if _, err := checkRun(2, append(bytes.Clone(run), 0)); err == nil {
 		t.Error("a byte too many was taken")
 	}
 	bad := bytes.Clone(run)
 	bad[runHeaderSize] = byte(kindEnd)
-	if checkRun(2, bad) == nil {
+	if _, err := checkRun(2, bad); err == nil {
 		t.Error("an unknown kind was taken")
 	}
 	bad = bytes.Clone(run)
 	bad[20]++ // count
-	if checkRun(2, bad) == nil {
+	if _, err := checkRun(2, bad); err == nil {
 		t.Error("a wrong count was taken")
 	}
 }

@@ -17,11 +17,11 @@ type forwarder interface {
 // forwarding sends what waits in the intake to one incarnation of a leader. It
 // is to a follower what the proposer is to the leader.
 type forwarding struct {
-	to     forwarder
-	local  *intake
-	wake   <-chan struct{}
-	failed chan error // the first error
-	stop   chan struct{}
+	to      forwarder
+	local   *intake
+	backlog *backlog
+	failed  chan error // the first error
+	stop    chan struct{}
 
 	mu     sync.Mutex // held while runs are taken
 	halted bool
@@ -51,17 +51,18 @@ func (f *forwarding) take(buf []byte) []byte {
 
 // run sends until it is halted or the stream fails.
 func (f *forwarding) run() {
-	defer f.local.wake() // for the next one, whose wake-up this one may have taken
+	defer f.backlog.poke() // for the next one, whose wake-up this one may have taken
 	var buf []byte
 	for {
-		buf = f.take(buf)
-		if len(buf) == 0 {
+		for !f.local.worth() {
 			select {
-			case <-f.wake:
-				continue
+			case <-f.backlog.wake:
 			case <-f.stop:
 				return
 			}
+		}
+		if buf = f.take(buf); len(buf) == 0 {
+			continue
 		}
 		if err := f.to.Send(buf); err != nil {
 			f.failed <- fmt.Errorf("sending commands to the leader: %w", err)
@@ -77,7 +78,7 @@ func (f *forwarding) run() {
 // goroutine only; whoever was followed before is unfollowed.
 func (n *Node) follow(f forwarder) {
 	n.unfollow(errNewLeader)
-	n.forwarding = &forwarding{to: f, local: n.intake, wake: n.wake, failed: make(chan error, 1), stop: make(chan struct{})}
+	n.forwarding = &forwarding{to: f, local: n.intake, backlog: n.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
 	n.background.Go(n.forwarding.run)
 }
 

@@ -30,9 +30,9 @@ type run struct {
 // intake takes the commands of this server: it numbers and encodes them, packs
 // them into runs, and remembers their waiters until they are applied.
 type intake struct {
-	server uint8
-	nonce  uint64
-	wake   func() // called after a command came in; must not block
+	server  uint8
+	nonce   uint64
+	backlog *backlog
 	// taken is told of every run that goes on its way: how many commands it has,
 	// how many were waiting, and since when its first. It must not block.
 	taken func(commands, waiting int, since time.Time)
@@ -44,12 +44,15 @@ type intake struct {
 	open   *run      // the run being built, nil when empty
 	sealed []*run    // full runs, oldest first
 	bytes  int       // in open and sealed
+	unsent int       // commands in open and sealed
 	spare  []byte    // a buffer to build the next run in
 
 	// waiting holds the commands not yet applied, sent or not, from number
 	// next−len(waiting) on.
 	waiting []waiter
 	head    int // waiting[:head] is done with
+
+	holding bool // the sender waits for what is on its way
 }
 
 // waiter is a command on its way.
@@ -58,8 +61,8 @@ type waiter struct {
 	session int64
 }
 
-func newIntake(server uint8, nonce uint64) *intake {
-	q := &intake{server: server, nonce: nonce, next: 1, taken: func(int, int, time.Time) {}}
+func newIntake(server uint8, nonce uint64, waits *backlog) *intake {
+	q := &intake{server: server, nonce: nonce, backlog: waits, next: 1, taken: func(int, int, time.Time) {}}
 	q.room.L = &q.mu
 	return q
 }
@@ -74,14 +77,14 @@ func (q *intake) propose(c *Command, own bool) error {
 		q.mu.Unlock()
 		return q.err
 	}
-	q.add(c)
+	size := q.add(c)
 	q.mu.Unlock()
-	q.wake()
+	q.backlog.add(weight(1, size))
 	return nil
 }
 
-// add encodes c into the open run.
-func (q *intake) add(c *Command) {
+// add encodes c into the open run and returns how many bytes it takes there.
+func (q *intake) add(c *Command) int {
 	size := c.size()
 	if r := q.open; r != nil && (r.count == maxBatchOps || len(r.buf)+size > maxBatchBytes) {
 		q.seal()
@@ -99,13 +102,16 @@ func (q *intake) add(c *Command) {
 	before := len(r.buf)
 	r.buf = c.append(r.buf)
 	r.count++
-	q.bytes += len(r.buf) - before
+	size = len(r.buf) - before
+	q.bytes += size
+	q.unsent++
 	q.next++
 	if q.head == len(q.waiting) { // empty: start over in the same room
 		clear(q.waiting)
 		q.waiting, q.head = q.waiting[:0], 0
 	}
 	q.waiting = append(q.waiting, waiter{c.Waiter, c.Session})
+	return size
 }
 
 // seal completes the open run.
@@ -139,7 +145,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	if len(q.sealed) == 0 {
 		q.sealed = nil
 	}
-	q.bytes -= len(r.buf) - runHeaderSize
+	q.sent(int(r.count), len(r.buf)-runHeaderSize)
 	q.room.Broadcast()
 	dst = append(dst, r.buf...)
 	if cap(r.buf) <= maxSpareBytes {
@@ -147,6 +153,26 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	}
 	q.taken(int(r.count), waiting, r.opened)
 	return dst, int(r.count)
+}
+
+// sent counts commands that wait no longer.
+func (q *intake) sent(n, bytes int) {
+	q.bytes -= bytes
+	q.unsent -= n
+	q.backlog.taken(weight(n, bytes))
+}
+
+// worth says whether what waits is worth a message to the leader: nothing is on
+// its way there, or no more than waits here, or the message would be full. So a
+// client that is alone never waits, and the many that one entry has answered do
+// not become as many messages. Otherwise the sender is woken when that changes.
+func (q *intake) worth() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	inFlight := len(q.waiting) - q.head - q.unsent
+	ok := q.backlog.reached(min(weight(inFlight, 0), fullWeight))
+	q.holding = !ok && inFlight > 0
+	return ok
 }
 
 // empty says whether nothing waits for being sent.
@@ -176,6 +202,10 @@ func (q *intake) applied(dst []any, first uint64, n int) []any {
 			dst = append(dst, nil)
 		}
 	}
+	if q.holding {
+		q.holding = false
+		q.backlog.poke()
+	}
 	if q.head > maxBatchOps && q.head > len(q.waiting)/2 {
 		left := copy(q.waiting, q.waiting[q.head:])
 		clear(q.waiting[left:])
@@ -204,8 +234,9 @@ func (q *intake) lose() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	any := q.head < len(q.waiting)
+	q.sent(q.unsent, q.bytes)
 	q.waiting, q.head = nil, 0
-	q.open, q.sealed, q.bytes = nil, nil, 0
+	q.open, q.sealed = nil, nil
 	q.room.Broadcast()
 	return any
 }

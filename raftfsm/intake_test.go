@@ -33,8 +33,7 @@ func decodeRuns(t *testing.T, b []byte) (runs []runHeader, cmds []Command) {
 }
 
 func testIntake() *intake {
-	q := newIntake(1, 7)
-	q.wake = func() {}
+	q := newIntake(1, 7, newBacklog())
 	return q
 }
 

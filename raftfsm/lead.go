@@ -144,7 +144,7 @@ func (n *Node) openLead() {
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
 		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
-		local: n.intake, remote: n.remote, wake: n.wake,
+		local: n.intake, remote: n.remote, backlog: n.backlog,
 	}
 	n.lead.proposer.start(&n.background)
 	n.remote.open(n.lead.incarnation)

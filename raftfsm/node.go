@@ -36,7 +36,7 @@ type Node struct {
 	machine  *machine
 	intake   *intake
 	remote   *remoteRuns
-	wake     chan struct{} // something waits in intake or remote
+	backlog  *backlog // what waits in intake and remote
 	mail     *mailbox
 
 	others    others
@@ -119,17 +119,16 @@ func (n *Node) Start() error {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, tree: tree.New(), sessions: session.NewTable(),
-		wake: make(chan struct{}, 1), mail: newMailbox(),
+		backlog: newBacklog(), mail: newMailbox(),
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: newDeadlines(cfg.TickTime, cfg.Now, time.Now),
 		duty:      stoppedTimer(), retry: stoppedTimer(),
 	}
 	n.closeOnce = sync.OnceValue(n.close)
-	n.intake = newIntake(uint8(cfg.ID), randomUint64())
-	n.intake.wake = n.poke
+	n.intake = newIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
-	n.remote = newRemoteRuns(n.poke)
+	n.remote = newRemoteRuns(n.backlog)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
 		newest:     cfg.newest,
@@ -157,14 +156,6 @@ func randomUint64() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])
-}
-
-// poke wakes whoever sends what waits.
-func (n *Node) poke() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Propose asks the ensemble to execute c. Commands of one goroutine are

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -11,7 +12,8 @@ import (
 )
 
 // maxInFlight is the number of entries that the proposer keeps in flight: while
-// one is being written, the next is full already. More gain nothing.
+// one is being written, the next is full already. More gain nothing, and a second
+// that is not full (fullWeight) loses.
 const maxInFlight = 2
 
 // applier is what the proposer needs of Raft.
@@ -31,16 +33,18 @@ type proposer struct {
 	claim       func() check // the newest state to compare with
 	sizes       *proposalSizes
 
-	local  *intake
-	remote *remoteRuns
-	wake   <-chan struct{}
+	local   *intake
+	remote  *remoteRuns
+	backlog *backlog
 
 	failed chan error    // the first error
 	done   chan struct{} // closed when nothing is in flight and nothing more will be
 	stop   chan struct{} // closed by halt
 	finish chan struct{} // closed by drain
-	window chan struct{} // one token per entry in flight
 	flying chan raft.ApplyFuture
+	landed chan struct{} // an entry is in flight no longer
+
+	inFlight atomic.Int32 // entries
 
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
@@ -56,8 +60,8 @@ func (p *proposer) start(background *sync.WaitGroup) {
 	p.done = make(chan struct{})
 	p.stop = make(chan struct{})
 	p.finish = make(chan struct{})
-	p.window = make(chan struct{}, maxInFlight)
 	p.flying = make(chan raft.ApplyFuture, maxInFlight)
+	p.landed = make(chan struct{}, 1)
 	background.Go(p.run)
 	background.Go(p.await)
 }
@@ -78,30 +82,47 @@ func (p *proposer) drain() { close(p.finish) }
 
 // run proposes until it is halted or has drained.
 func (p *proposer) run() {
-	defer p.local.wake() // for the next one, whose wake-up this one may have taken
+	defer p.backlog.poke() // for the next one, whose wake-up this one may have taken
 	defer close(p.flying)
+	finish := p.finish
 	for {
+		if p.worth(finish == nil) {
+			if data := p.collect(); data != nil {
+				p.inFlight.Add(1)
+				p.flying <- p.raft.Apply(data, 0)
+				continue
+			}
+			if finish == nil {
+				return
+			}
+		}
+		wake := p.backlog.wake
+		if p.inFlight.Load() >= maxInFlight {
+			wake = nil // nobody needs to tell that more comes
+		}
 		select {
-		case p.window <- struct{}{}:
+		case <-wake:
+		case <-p.landed:
+		case <-finish:
+			finish = nil
 		case <-p.stop:
 			return
 		}
-		data := p.collect()
-		for data == nil {
-			select {
-			case <-p.wake:
-			case <-p.finish:
-				if data = p.collect(); data == nil {
-					return
-				}
-				continue
-			case <-p.stop:
-				return
-			}
-			data = p.collect()
-		}
-		p.flying <- p.raft.Apply(data, 0)
 	}
+}
+
+// worth says whether to propose what waits: when nothing is in flight anything
+// is worth it, beside another entry only one that is full, or the last ones.
+func (p *proposer) worth(last bool) bool {
+	switch n := p.inFlight.Load(); {
+	case n >= maxInFlight:
+		return false
+	case last:
+		return true
+	case n > 0:
+		return p.backlog.reached(fullWeight)
+	}
+	return p.backlog.reached(1)
 }
 
 // await reaps the entries in flight in their order. A future whose entry the
@@ -116,7 +137,11 @@ func (p *proposer) await() {
 			default: // only the first counts
 			}
 		}
-		<-p.window
+		p.inFlight.Add(-1)
+		select {
+		case p.landed <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func TestRefusedBatch(t *testing.T) {
 	r.mustFeed(t, start.append(nil))
 	n := r.node
 	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
-	p := &proposer{raft: log, incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, wake: n.wake}
+	p := &proposer{raft: log, incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
 	propose := func() {
 		for range maxBatchOps { // a batch of its own
 			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
@@ -95,7 +95,7 @@ func TestRemoteRuns(t *testing.T) {
 	if err := n.intake.propose(&c, false); err != nil {
 		t.Fatal(err)
 	}
-	p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote}
+	p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
 	r.mustFeed(t, p.collect())
 	if len(r.recorder.applied) != 3 || r.sessions.Len() != 1 {
 		t.Fatalf("%d commands were executed", len(r.recorder.applied))

@@ -13,7 +13,7 @@ const maxLaneBytes = 4 << 20
 // remoteRuns holds the runs that other servers sent to this one, which leads:
 // a lane for each server.
 type remoteRuns struct {
-	wake func()
+	backlog *backlog
 
 	mu          sync.Mutex
 	room        sync.Cond // bytes of a lane went down or the incarnation ended; uses mu
@@ -23,12 +23,13 @@ type remoteRuns struct {
 
 // lane is what waits of one server, the oldest run first.
 type lane struct {
-	runs  [][]byte
-	bytes int // in runs
+	runs   [][]byte
+	bytes  int // in runs
+	weight int // of runs
 }
 
-func newRemoteRuns(wake func()) *remoteRuns {
-	q := &remoteRuns{wake: wake, lanes: make(map[uint8]*lane)}
+func newRemoteRuns(waits *backlog) *remoteRuns {
+	q := &remoteRuns{backlog: waits, lanes: make(map[uint8]*lane)}
 	q.room.L = &q.mu
 	return q
 }
@@ -45,6 +46,9 @@ func (q *remoteRuns) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.incarnation = 0
+	for _, l := range q.lanes {
+		q.backlog.taken(l.weight)
+	}
 	clear(q.lanes)
 	q.room.Broadcast()
 }
@@ -53,7 +57,8 @@ func (q *remoteRuns) close() {
 // leader. It blocks while too much of that server waits. It does not keep the
 // slice.
 func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
-	if err := checkRun(origin, encoded); err != nil {
+	n, err := checkRun(origin, encoded)
+	if err != nil {
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
 	q.mu.Lock()
@@ -67,8 +72,10 @@ func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error
 	l := q.lane(origin)
 	l.runs = append(l.runs, append([]byte(nil), encoded...))
 	l.bytes += len(encoded)
+	w := weight(n, len(encoded))
+	l.weight += w
 	q.mu.Unlock()
-	q.wake()
+	q.backlog.add(w)
 	return nil
 }
 
@@ -110,6 +117,9 @@ func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	}
 	dst = append(dst, l.runs[0]...)
 	l.bytes -= len(l.runs[0])
+	w := weight(int(h.count), len(l.runs[0]))
+	l.weight -= w
+	q.backlog.taken(w)
 	q.room.Broadcast()
 	l.runs[0] = nil
 	l.runs = l.runs[1:]
@@ -147,26 +157,27 @@ func (t *turns) next(waiting []uint8) uint8 {
 func (t *turns) had(origin uint8, bytes int) { t.bytes[origin] += uint64(bytes) }
 
 // checkRun says whether every server will be able to take the run apart. One
-// that got into the log and cannot be would stop them all.
-func checkRun(origin uint8, encoded []byte) error {
+// that got into the log and cannot be would stop them all. It returns how many
+// commands there are.
+func checkRun(origin uint8, encoded []byte) (int, error) {
 	var h runHeader
 	b, rest, err := h.decode(encoded)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case len(rest) != 0:
-		return fmt.Errorf("%d bytes behind it", len(rest))
+		return 0, fmt.Errorf("%d bytes behind it", len(rest))
 	case h.server != origin:
-		return fmt.Errorf("it names server %d", h.server)
+		return 0, fmt.Errorf("it names server %d", h.server)
 	}
 	var c Command
 	for i := range h.count {
 		if b, err = c.decode(b); err != nil {
-			return fmt.Errorf("command %d of %d: %w", i+1, h.count, err)
+			return 0, fmt.Errorf("command %d of %d: %w", i+1, h.count, err)
 		}
 	}
 	if len(b) != 0 {
-		return fmt.Errorf("%d bytes behind its %d commands", len(b), h.count)
+		return 0, fmt.Errorf("%d bytes behind its %d commands", len(b), h.count)
 	}
-	return nil
+	return int(h.count), nil
 }

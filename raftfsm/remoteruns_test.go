@@ -10,8 +10,7 @@ import (
 func bulkRun(t *testing.T, server uint8, size int) []byte {
 	t.Helper()
 	c := Command{Kind: KindSync, Body: make([]byte, size)}
-	q := newIntake(server, 1)
-	q.wake = func() {}
+	q := newIntake(server, 1, newBacklog())
 	if err := q.propose(&c, true); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +99,7 @@ func TestFairTurns(t *testing.T) {
 // other, until the proposer has had some of it.
 func TestLanes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		q := newRemoteRuns(func() {})
+		q := newRemoteRuns(newBacklog())
 		q.open(3)
 		run := bulkRun(t, 2, 1<<20)
 		added := 0

@@ -1,0 +1,213 @@
+package raftfsm
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// heldLog is a Raft whose entries the test lands.
+type heldLog struct {
+	ops  chan int // of the entries
+	land chan struct{}
+}
+
+type heldFuture struct{ land chan struct{} }
+
+func (f heldFuture) Error() error  { <-f.land; return nil }
+func (f heldFuture) Index() uint64 { return 0 }
+func (f heldFuture) Response() any { return nil }
+
+func (l *heldLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
+	l.ops <- opsIn(data[batchHeaderSize:])
+	return heldFuture{l.land}
+}
+
+// opsIn counts the commands of some runs.
+func opsIn(runs []byte) int {
+	n := 0
+	for len(runs) > 0 {
+		var h runHeader
+		_, rest, err := h.decode(runs)
+		if err != nil {
+			return -1
+		}
+		n, runs = n+int(h.count), rest
+	}
+	return n
+}
+
+// TestSecondEntry: beside an entry in flight the proposer sends only a full one;
+// what is less waits for the first, and goes with all that came meanwhile.
+func TestSecondEntry(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		n := newReplica(t).node
+		log := &heldLog{ops: make(chan int, 10), land: make(chan struct{})}
+		p := &proposer{raft: log, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+		var background sync.WaitGroup
+		p.start(&background)
+		propose := func(count int) {
+			for range count {
+				if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		want := func(what string, ops ...int) {
+			t.Helper()
+			synctest.Wait()
+			var got []int
+			for len(log.ops) > 0 {
+				got = append(got, <-log.ops)
+			}
+			if !slices.Equal(got, ops) {
+				t.Errorf("%s: entries of %v commands, want %v", what, got, ops)
+			}
+		}
+		const full = fullWeight/commandWeight + 1
+		propose(1)
+		want("alone", 1)
+		propose(30)
+		want("while one is in flight")
+		log.land <- struct{}{}
+		want("landed", 30)
+		propose(full)
+		synctest.Wait()
+		if len(log.ops) != 1 || <-log.ops < full/2 {
+			t.Error("a full entry waits for the one before it")
+		}
+		propose(full)
+		want("two in flight")
+		close(log.land)
+		synctest.Wait()
+		for len(log.ops) > 0 {
+			<-log.ops
+		}
+		propose(1)
+		want("nothing in flight", 1)
+		p.drain()
+		background.Wait()
+	})
+}
+
+// leaderStub takes runs as a leader does.
+type leaderStub struct {
+	runs  chan []byte
+	ended chan struct{}
+}
+
+func newLeaderStub(room int) leaderStub {
+	return leaderStub{make(chan []byte, room), make(chan struct{})}
+}
+
+func (l leaderStub) Send(run []byte) error {
+	select {
+	case l.runs <- slices.Clone(run):
+	case <-l.ended:
+	}
+	return nil
+}
+
+func (l leaderStub) Close() { close(l.ended) }
+
+// TestFewMessagesToTheLeader: what comes while commands are on their way waits
+// until it is as much as those, or they are applied.
+func TestFewMessagesToTheLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		q := newIntake(1, 7, newBacklog())
+		to := newLeaderStub(100)
+		f := &forwarding{to: to, local: q, backlog: q.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
+		go f.run()
+		propose := func() {
+			if err := q.propose(&Command{Kind: KindSync}, false); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		want := func(what string, messages ...int) {
+			t.Helper()
+			synctest.Wait()
+			var got []int
+			for len(to.runs) > 0 {
+				got = append(got, opsIn(<-to.runs))
+			}
+			if !slices.Equal(got, messages) {
+				t.Errorf("%s: messages of %v commands, want %v", what, got, messages)
+			}
+		}
+		propose()
+		want("alone", 1)
+		propose()
+		want("as many as on their way", 1)
+		propose()
+		want("fewer")
+		q.applied(nil, 1, 1)
+		want("one applied", 1)
+		for range 20 {
+			propose()
+		}
+		want("twenty clients", 2, 4, 8)
+		q.applied(nil, 2, 16)
+		want("all applied", 6)
+		q.applied(nil, 18, 6)
+		propose()
+		want("alone again", 1)
+		q.lose()
+		propose()
+		want("all lost", 1)
+		f.halt()
+	})
+}
+
+// TestNothingIsLeftBehind: however commands, what is applied of them and the
+// sender meet, nothing waits for ever.
+func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	q := newIntake(1, 7, newBacklog())
+	to := newLeaderStub(1)
+	f := &forwarding{to: to, local: q, backlog: q.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer f.halt()
+	background.Go(f.run)
+	answered := make(chan struct{}, 64)
+	background.Go(func() { // applies in pieces
+		for next := uint64(1); ; {
+			select {
+			case run := <-to.runs:
+				for left := opsIn(run); left > 0; {
+					n := 1 + rand.IntN(left)
+					q.applied(nil, next, n)
+					next, left = next+uint64(n), left-n
+					for range n {
+						answered <- struct{}{}
+					}
+				}
+			case <-f.stop:
+				return
+			}
+		}
+	})
+	const clients, rounds = 8, 3000
+	for range clients {
+		answered <- struct{}{}
+	}
+	for i := range clients * rounds { // as many on their way as there are clients
+		select {
+		case <-answered:
+		case <-time.After(time.Minute):
+			t.Fatalf("stuck after %d commands", i)
+		}
+		if err := q.propose(&Command{Kind: KindSync}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range clients {
+		<-answered
+	}
+}
