@@ -5,13 +5,19 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build test race lint fuzz bench bench-compare chaos chaos-planted interop golden sim figures failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-compare chaos chaos-planted interop golden sim figures failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 build: ## build ./zkgo
 	go build -o zkgo ./cmd/zkgo
+
+release: ## archives, packages, lists of contents and checksums in ./dist; VERSION=1.2.3, without it that of the tag
+	go run -C deploy/release . $(if $(VERSION),-version $(VERSION))
+
+binary: ## build the program of a release for this machine; OUT=./zkgo VERSION=1.2.3
+	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X 'github.com/zkgo/zkgo/server.stamp=$(or $(VERSION),devel) $(or $(REVISION),unknown) $(or $(TIME),1970-01-01T00:00:00Z)'" -o $(or $(OUT),zkgo) ./cmd/zkgo
 
 test: ## run the tests that need nothing but Go
 	go test ./...

@@ -47,6 +47,7 @@ debian_packages() {
   need fusermount3 fuse3
   need strace strace
   need systemd-analyze systemd
+  need man man-db
   need /usr/lib/zookeeper/bin/cli_mt zookeeper-bin
   need /usr/include/zookeeper/zookeeper.h libzookeeper-mt-dev
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

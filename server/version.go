@@ -2,6 +2,7 @@ package server
 
 import (
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -24,8 +25,22 @@ func versionText() string {
 // revisionLength is how much of a commit's name is shown.
 const revisionLength = 12
 
+// stamp is what "go build -ldflags -X" sets in a release: version, revision and the time
+// of the commit (RFC 3339), parted by spaces. Nothing else sets it.
+var stamp string
+
+// BuildTime is when the commit was made that this program was built from, as far as
+// it is known.
+func BuildTime() time.Time {
+	_, _, at := build()
+	return at
+}
+
 // build returns what the binary says of itself.
 func build() (version, revision string, at time.Time) {
+	if version, revision, at, ok := readStamp(stamp); ok {
+		return version, revision, at
+	}
 	version, revision = "devel", "unknown"
 	at = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	info, ok := debug.ReadBuildInfo()
@@ -46,4 +61,14 @@ func build() (version, revision string, at time.Time) {
 		}
 	}
 	return version, revision, at
+}
+
+// readStamp reads a stamp; ok is false if it is none.
+func readStamp(s string) (version, revision string, at time.Time, ok bool) {
+	words := strings.Fields(s)
+	if len(words) != 3 {
+		return "", "", time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, words[2])
+	return words[0], words[1], at, err == nil
 }

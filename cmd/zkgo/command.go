@@ -23,7 +23,6 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		cliCommand(),
 		serverCommand(),
@@ -38,6 +37,7 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 		testserverCommand(),
 		benchCommand(),
 		versionCommand(),
+		manCommand(),
 	)
 	return root
 }

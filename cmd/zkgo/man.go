@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/zkgo/zkgo/server"
+)
+
+// manCommand writes the man pages that packages contain.
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man directory",
+		Short:   "Write the man pages into a directory",
+		Example: "  zkgo man /usr/local/share/man/man1",
+		Args:    cobra.ExactArgs(1),
+		Hidden:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := server.BuildTime() // never today: the same version has the same pages
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			return doc.GenManTree(root, &doc.GenManHeader{
+				Section: "1", Source: "zkgo " + server.Version(), Manual: "zkgo", Date: &at,
+			}, args[0])
+		},
+	}
+}

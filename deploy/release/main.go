@@ -1,0 +1,145 @@
+// Command release makes what is published of a version: archives with the program, the
+// wrappers, man pages and completions for every platform, Debian and RPM packages, a
+// list of what is in the program (CycloneDX), and checksums.
+//
+// It is a module of its own, so that what it needs is nothing that zkgo needs.
+//
+// The same commit and the same version of Go give the same bytes, wherever and by
+// whomever it is run: nothing of the machine, the user, the directory or the time of the
+// build goes into a file. TestReproducible (tests/operator/deploy) builds twice.
+//
+//	make release VERSION=1.2.3        # into ./dist
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// platforms are those that zkgo is tested to build for.
+const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+// release is one run.
+type release struct {
+	source, out, work string // directories: the repository, the result, scratch
+	version, revision string
+	at                time.Time // of the commit: every file has it
+	platforms         []string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("release", flag.ExitOnError)
+	var r release
+	var at, list string
+	flags.StringVar(&r.source, "source", "../..", "the repository")
+	flags.StringVar(&r.out, "out", "../../dist", "the directory for the result, which must not be there")
+	flags.StringVar(&r.version, "version", "", "the version, without v; by default that of the commit's tag, or 0.0.0-dev with the commit")
+	flags.StringVar(&r.revision, "revision", "", "the commit; by default HEAD")
+	flags.StringVar(&at, "time", "", "the time of the commit, RFC 3339; by default HEAD's")
+	flags.StringVar(&list, "platforms", platforms, "what to build for")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	r.platforms = strings.Split(list, ",")
+	for _, dir := range []*string{&r.source, &r.out} {
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return err
+		}
+	}
+	if err := r.identify(ctx, at); err != nil {
+		return err
+	}
+	if r.work, err = os.MkdirTemp("", "zkgo-release-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
+	return r.make(ctx)
+}
+
+// identify finds out what is released, as far as it is not said.
+func (r *release) identify(ctx context.Context, at string) (err error) {
+	if r.revision == "" {
+		if r.revision, err = r.git(ctx, "rev-parse", "HEAD"); err != nil {
+			return err
+		}
+	}
+	if at == "" {
+		if at, err = r.git(ctx, "show", "-s", "--format=%cI", "HEAD"); err != nil {
+			return err
+		}
+	}
+	if r.at, err = time.Parse(time.RFC3339, at); err != nil {
+		return err
+	}
+	r.at = r.at.UTC()
+	if r.version == "" {
+		if tag, err := r.git(ctx, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil {
+			r.version = strings.TrimPrefix(tag, "v")
+		} else {
+			r.version = "0.0.0-dev." + r.at.Format("20060102150405") + "." + r.revision[:min(len(r.revision), 12)]
+		}
+	}
+	if strings.ContainsAny(r.version, " \t\n/") {
+		return fmt.Errorf("version %q", r.version)
+	}
+	return nil
+}
+
+func (r *release) git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", r.source}, args...)...).Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// make makes everything.
+func (r *release) make(ctx context.Context) error {
+	if err := os.Mkdir(r.out, 0o755); err != nil {
+		return err
+	}
+	if err := r.papers(ctx); err != nil {
+		return err
+	}
+	for _, p := range r.platforms {
+		goos, goarch, ok := strings.Cut(p, "/")
+		if !ok {
+			return fmt.Errorf("platform %q: want system/processor", p)
+		}
+		fmt.Println(p)
+		bin, err := r.build(ctx, goos, goarch)
+		if err != nil {
+			return err
+		}
+		if err := r.archive(goos, goarch, bin); err != nil {
+			return err
+		}
+		if err := r.sbom(goos, goarch, bin); err != nil {
+			return err
+		}
+		if goos == "linux" {
+			if err := r.packages(goarch, bin); err != nil {
+				return err
+			}
+		}
+	}
+	return r.checksums()
+}

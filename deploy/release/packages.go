@@ -1,0 +1,87 @@
+package main
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/deb" // registers itself
+	_ "github.com/goreleaser/nfpm/v2/rpm" // registers itself
+)
+
+// packages writes the packages of deploy/nfpm.yaml.
+func (r *release) packages(goarch, bin string) error {
+	if err := r.compressMan(); err != nil {
+		return err
+	}
+	values := map[string]string{"VERSION": r.version, "ARCH": goarch, "BIN": bin, "WORK": r.work, "DEPLOY": filepath.Join(r.source, "deploy"), "SOURCE": r.source}
+	text, err := os.ReadFile(filepath.Join(r.source, "deploy/nfpm.yaml"))
+	if err != nil {
+		return err
+	}
+	config, err := nfpm.Parse(strings.NewReader(os.Expand(string(text), func(name string) string { return values[name] })))
+	if err != nil {
+		return fmt.Errorf("deploy/nfpm.yaml: %w", err)
+	}
+	for _, format := range []string{"deb", "rpm"} {
+		if err := r.pack(config, format); err != nil {
+			return fmt.Errorf("%s: %w", format, err)
+		}
+	}
+	return nil
+}
+
+func (r *release) pack(config nfpm.Config, format string) (err error) {
+	info, err := config.Get(format)
+	if err != nil {
+		return err
+	}
+	info.MTime = r.at
+	info.RPM.BuildHost = "zkgo"
+	info = nfpm.WithDefaults(info)
+	packager, err := nfpm.Get(format)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(r.out, packager.ConventionalFileName(info)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return packager.Package(info, f)
+}
+
+// compressMan leaves the man pages in the directory man1 as distributions want them.
+func (r *release) compressMan() error {
+	pages, err := filepath.Glob(filepath.Join(r.work, "man", "*.1"))
+	if err != nil || len(pages) == 0 {
+		return errors.Join(err, errors.New("there are no man pages"))
+	}
+	to := filepath.Join(r.work, "man1")
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, page := range pages {
+		if err := compress(page, filepath.Join(to, filepath.Base(page)+".gz")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compress(from, to string) (err error) {
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pour(z, from), z.Close())
+}
