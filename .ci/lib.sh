@@ -46,6 +46,7 @@ debian_packages() {
   need gcc gcc libc6-dev
   need fusermount3 fuse3
   need strace strace
+  need promtool prometheus
   need systemd-analyze systemd
   need man man-db
   need /usr/lib/zookeeper/bin/cli_mt zookeeper-bin

@@ -1,0 +1,221 @@
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	rulesFile = "../../../deploy/prometheus/alerts.yml"
+	rulesTest = "../../../deploy/prometheus/alerts_test.yml"
+	dashboard = "../../../deploy/grafana/zkgo.json"
+)
+
+// names are the metrics that a server of some role exports, as they are queried.
+func names(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{"up": true} // Prometheus' own
+	leader, follower, observer := ensemble(t)
+	for _, s := range []interface {
+		ClientAddr() string
+		MetricsAddr() string
+	}{leader, follower, observer, start(t)} {
+		work(t, s.ClientAddr())
+		for line := range strings.Lines(scrape(t, s.MetricsAddr())) {
+			if name := regexp.MustCompile(`^\w+`).FindString(line); name != "" {
+				all[name] = true
+			}
+		}
+	}
+	return all
+}
+
+// rule is one of the alert rules.
+type rule struct{ Alert, Expr string }
+
+func rules(t *testing.T) []rule {
+	t.Helper()
+	b, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal(b, &file); err != nil {
+		t.Fatal(err)
+	}
+	var all []rule
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d rules", len(all))
+	}
+	return all
+}
+
+// panels returns the expressions of the dashboard by the title of their panel.
+func panels(t *testing.T) map[string][]string {
+	t.Helper()
+	b, err := os.ReadFile(dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all[p.Title] = append(all[p.Title], target.Expr)
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("only %d panels", len(all))
+	}
+	return all
+}
+
+var (
+	notNames = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|\b(by|on|ignoring|group_left|group_right|without)\s*\([^)]*\)`)
+	words    = regexp.MustCompile(`[a-zA-Z_:][\w:]*(\s*\()?`)
+)
+
+// queried are the metrics that an expression is about.
+func queried(expr string) []string {
+	var found []string
+	for _, w := range words.FindAllString(notNames.ReplaceAllString(expr, " "), -1) {
+		if !strings.HasSuffix(w, "(") && !slices.Contains([]string{"and", "or", "unless", "bool"}, w) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+func TestQueried(t *testing.T) {
+	t.Parallel()
+	got := queried(`sum by (job) (rate(a_b{job="x",c=~"d"}[5m])) / on (job) group_right () e > 1 and f{g="h"}`)
+	if want := []string{"a_b", "e", "f"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestRulesAndDashboardAskForWhatThereIs: every metric that they name is one that
+// some server exports.
+func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
+	t.Parallel()
+	exported := names(t)
+	check := func(where, expr string) {
+		asked := queried(expr)
+		if len(asked) == 0 {
+			t.Errorf("%s: %s asks for nothing", where, expr)
+		}
+		for _, name := range asked {
+			if !exported[name] {
+				t.Errorf("%s: no server exports %s", where, name)
+			}
+		}
+	}
+	for _, r := range rules(t) {
+		check(r.Alert, r.Expr)
+	}
+	for title, exprs := range panels(t) {
+		for _, expr := range exprs {
+			check(title, expr)
+		}
+	}
+}
+
+// TestPromtoolTakesTheRules checks their syntax and runs their unit tests, of
+// which there are two for each.
+func TestPromtoolTakesTheRules(t *testing.T) {
+	need(t, "promtool")
+	t.Parallel()
+	for _, args := range [][]string{{"check", "rules", rulesFile}, {"test", "rules", rulesTest}} {
+		if out, err := run("", "promtool", args...); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+	b, err := os.ReadFile(rulesTest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules(t) {
+		for _, kind := range []string{" fires\n", " is silent\n"} {
+			if !strings.Contains(string(b), "name: "+r.Alert+kind) {
+				t.Errorf("there is no test that %s%s", r.Alert, strings.TrimSuffix(kind, "\n"))
+			}
+		}
+	}
+}
+
+// TestPromtoolTakesTheDashboard has its expressions checked as rules.
+func TestPromtoolTakesTheDashboard(t *testing.T) {
+	need(t, "promtool")
+	t.Parallel()
+	fill := strings.NewReplacer("$job", "zkgo", "$instance", ".*", "$__rate_interval", "1m")
+	var b strings.Builder
+	b.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	for _, exprs := range panels(t) {
+		for _, expr := range exprs {
+			fmt.Fprintf(&b, "  - {record: \"x:y%d\", expr: %q}\n", b.Len(), fill.Replace(expr))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run("", "promtool", "check", "rules", path); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// complaints are what promtool dislikes about ZooKeeper's own names.
+var complaints = []string{
+	"counter metrics should have \"_total\" suffix",
+	"non-histogram and non-summary metrics should not have \"_count\" suffix",
+	"metric names should not contain abbreviated units",
+	"use base unit \"seconds\" instead of \"milliseconds\"",
+	"use base unit",
+	"non-counter metrics should not have",
+}
+
+// TestPromtoolReadsMetrics has promtool parse what servers of every role export.
+// It complains of names, which are ZooKeeper's, and of nothing else.
+func TestPromtoolReadsMetrics(t *testing.T) {
+	need(t, "promtool")
+	t.Parallel()
+	leader, follower, observer := ensemble(t)
+	for _, s := range []interface {
+		ClientAddr() string
+		MetricsAddr() string
+	}{leader, follower, observer, start(t)} {
+		work(t, s.ClientAddr())
+		text := scrape(t, s.MetricsAddr())
+		out, _ := run(text, "promtool", "check", "metrics") // the exit code says that there are complaints
+		for line := range strings.Lines(out) {
+			if !slices.ContainsFunc(complaints, func(c string) bool { return strings.Contains(line, c) }) {
+				t.Errorf("promtool: %s", line)
+			}
+		}
+		if strings.Count(text, "# TYPE ") < 80 {
+			t.Errorf("only %d metrics", strings.Count(text, "# TYPE "))
+		}
+	}
+	if out, err := run("no metrics { at all\n", "promtool", "check", "metrics"); err == nil {
+		t.Errorf("promtool takes everything: %s", out)
+	}
+}
