@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,9 @@ type Config struct {
 	Patience time.Duration
 	// Options are more options of the client: TLS, credentials, read-only.
 	Options []client.Option
+	// TLS is what Options say of TLS, for what is asked without a session; nil is
+	// without TLS.
+	TLS *tls.Config
 	// In, Out and Err are the streams. Out and Err are written to by one goroutine
 	// at a time.
 	In       io.Reader

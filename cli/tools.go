@@ -10,7 +10,7 @@ import (
 func toolCommands() []Command {
 	list := []Command{
 		treeCommand(), findCommand(), duCommand(), copyCommand(), moveCommand(), removeCommand(),
-		watchTreeCommand(), exportCommand(), importCommand(), diffCommand(), editCommand(),
+		watchTreeCommand(), exportCommand(), importCommand(), diffCommand(), editCommand(), topCommand(),
 	}
 	for i := range list {
 		run := list[i].Run

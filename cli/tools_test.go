@@ -287,3 +287,38 @@ func TestEditConflict(t *testing.T) {
 	}
 	os.RemoveAll(filepath.Dir(strings.TrimSpace(file)))
 }
+
+func TestTop(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	out := b.run("top", "-once")
+	if !strings.Contains(out, "1 of 1 server serving, standalone") || !strings.Contains(strings.Join(strings.Fields(out), " "), b.zs.Addrs()[0]+" standalone 0x") {
+		t.Errorf("%s", out)
+	}
+	if out := b.run("top", "-n", "2", "-i", "10ms"); strings.Count(strings.Join(strings.Fields(out), " "), " standalone 0x") != 2 || strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+	// A server that does not answer is shown, and the exit code says so.
+	down := "127.0.0.1:1"
+	out, err := b.try("top", "-once", b.zs.Addrs()[0]+","+down)
+	if err == nil || !strings.Contains(err.Error(), down) || !strings.Contains(out, "1 of 2 servers serving") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	b = newBenchJSON(t, true)
+	var sample struct{ Servers []struct{ Mode, Zxid any } }
+	if err := json.Unmarshal([]byte(b.run("top", "-once")), &sample); err != nil || len(sample.Servers) != 1 || sample.Servers[0].Mode != "standalone" {
+		t.Errorf("%+v, %v", sample, err)
+	}
+	// On a terminal it has a screen of its own, and gives it back.
+	b = newBench(t)
+	b.shell.cfg.Term = Term{Width: 30, Height: 4}
+	out = b.run("top", "-n", "2", "-i", "10ms")
+	if !strings.HasPrefix(out, "\x1b[?1049h") || !strings.HasSuffix(out, "\x1b[?1049l") || strings.Count(out, "\x1b[H") != 2 {
+		t.Errorf("%q", out)
+	}
+	for _, line := range strings.Split(out, "\x1b[K\r\n") {
+		if plain := line[strings.LastIndexByte(line, '\x1b')+1:]; len([]rune(plain)) > 32 {
+			t.Errorf("a line of %d columns: %q", len([]rune(plain)), plain)
+		}
+	}
+}

@@ -144,6 +144,9 @@ func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	if c.Options, err = f.options(); err != nil {
 		return c, err
 	}
+	if c.TLS, err = f.tlsConfig(); err != nil {
+		return c, err
+	}
 	c.Term, err = terminal(c.Out, f.colour)
 	return c, err
 }

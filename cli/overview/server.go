@@ -1,0 +1,140 @@
+package overview
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Server is what one server says of itself.
+type Server struct {
+	Address string `json:"address"`
+	// Error is why nothing is known, or why it does not serve.
+	Error string `json:"error,omitempty"`
+	// Note is why less is known than could be.
+	Note string `json:"note,omitempty"`
+	// Version of the software.
+	Version string `json:"version,omitempty"`
+	// Mode is leader, follower, observer, standalone or read-only; "" if the server
+	// does not serve.
+	Mode string `json:"mode,omitempty"`
+	Zxid *int64 `json:"zxid,omitempty"`
+	// AnswerMillis is how long the server took to answer the question itself.
+	AnswerMillis float64 `json:"answerMillis"`
+	// Latencies of its clients' requests in milliseconds, since it started or was
+	// told to forget them.
+	LatencyMin *float64 `json:"latencyMin,omitempty"`
+	LatencyAvg *float64 `json:"latencyAvg,omitempty"`
+	LatencyMax *float64 `json:"latencyMax,omitempty"`
+	// Received and Sent count packets since the start.
+	Received    *int64 `json:"received,omitempty"`
+	Sent        *int64 `json:"sent,omitempty"`
+	Connections *int64 `json:"connections,omitempty"`
+	Outstanding *int64 `json:"outstanding,omitempty"`
+	Znodes      *int64 `json:"znodes,omitempty"`
+	// The rest is told by mntr and the AdminServer only.
+	Watches    *int64 `json:"watches,omitempty"`
+	Ephemerals *int64 `json:"ephemerals,omitempty"`
+	DataBytes  *int64 `json:"dataBytes,omitempty"`
+	OpenFiles  *int64 `json:"openFiles,omitempty"`
+	UptimeMS   *int64 `json:"uptimeMillis,omitempty"`
+	// Requests is how many packets came in a second, nil in the first look.
+	Requests *float64 `json:"requestsPerSecond,omitempty"`
+}
+
+// srvr reads the answer to the word srvr.
+func (s *Server) srvr(text string) {
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok {
+			continue
+		}
+		switch key {
+		case "Zookeeper version":
+			s.Version = version(value)
+		case "Latency min/avg/max":
+			if part := strings.Split(value, "/"); len(part) == 3 {
+				s.LatencyMin, s.LatencyAvg, s.LatencyMax = decimal(part[0]), decimal(part[1]), decimal(part[2])
+			}
+		case "Received":
+			s.Received = whole(value)
+		case "Sent":
+			s.Sent = whole(value)
+		case "Connections":
+			s.Connections = whole(value)
+		case "Outstanding":
+			s.Outstanding = whole(value)
+		case "Zxid":
+			s.Zxid = whole(value)
+		case "Mode":
+			s.Mode = value
+		case "Node count":
+			s.Znodes = whole(value)
+		}
+	}
+}
+
+// monitor takes the values of mntr, with or without their prefix.
+func (s *Server) monitor(key, value string) {
+	switch strings.TrimPrefix(key, "zk_") {
+	case "version":
+		s.Version = version(value)
+	case "server_state":
+		s.Mode = value
+	case "min_latency":
+		s.LatencyMin = decimal(value)
+	case "avg_latency":
+		s.LatencyAvg = decimal(value)
+	case "max_latency":
+		s.LatencyMax = decimal(value)
+	case "packets_received":
+		s.Received = whole(value)
+	case "packets_sent":
+		s.Sent = whole(value)
+	case "num_alive_connections":
+		s.Connections = whole(value)
+	case "outstanding_requests":
+		s.Outstanding = whole(value)
+	case "znode_count":
+		s.Znodes = whole(value)
+	case "watch_count":
+		s.Watches = whole(value)
+	case "ephemerals_count":
+		s.Ephemerals = whole(value)
+	case "approximate_data_size":
+		s.DataBytes = whole(value)
+	case "open_file_descriptor_count":
+		s.OpenFiles = whole(value)
+	case "uptime":
+		s.UptimeMS = whole(value)
+	}
+}
+
+// version leaves out what was built when.
+func version(text string) string {
+	text, _, _ = strings.Cut(text, ",")
+	text = strings.TrimSuffix(text, "-unknown")
+	if i := strings.LastIndexByte(text, '-'); i > 0 && len(text)-i > 30 {
+		text = text[:i] // the hash of the commit
+	}
+	return text
+}
+
+func whole(text string) *int64 {
+	n, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		f, ferr := strconv.ParseFloat(text, 64)
+		if ferr != nil {
+			return nil
+		}
+		n = int64(f)
+	}
+	return &n
+}
+
+func decimal(text string) *float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil
+	}
+	return &f
+}
