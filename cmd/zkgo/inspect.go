@@ -156,12 +156,12 @@ func inspectSnapshot(f *inspectFlags) *cobra.Command {
 ephemerals and the newest change; and the sessions that own ephemerals.
 
 PATH is a snapshot of zkgo (a directory), one of ZooKeeper's, a backup, or a
-data directory, of which the newest snapshot is taken.`,
+data directory: then it is the newest snapshot with the log behind it.`,
 		Example: `  zkgo inspect snapshot /var/lib/zookeeper --depth 2
   zkgo inspect snapshot version-2/snapshot.1a2b -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			img, err := inspect.Open(args[0])
+			img, err := inspect.Open(inspect.Dirs{Data: args[0], Logs: f.logs})
 			if err != nil {
 				return err
 			}
@@ -185,11 +185,11 @@ The command fails when a znode differs.`,
   zkgo inspect diff /var/lib/zookeeper/version-2/snapshot.1a2b /var/lib/zkgo --stats`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			before, err := inspect.Open(args[0])
+			before, err := inspect.Open(inspect.Dirs{Data: args[0]})
 			if err != nil {
 				return err
 			}
-			after, err := inspect.Open(args[1])
+			after, err := inspect.Open(inspect.Dirs{Data: args[1]})
 			if err != nil {
 				return err
 			}

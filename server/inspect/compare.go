@@ -134,8 +134,28 @@ func show(n *tree.Node) string {
 		data = fmt.Sprintf("%q", n.Data())
 	}
 	s := fmt.Sprintf("%s version=%d mzxid=%v", data, st.Version, Hex(st.Mzxid))
+	if acl := n.ACL(); !slices.Equal(acl, proto.OpenACL()) {
+		s += " acl="
+		for i, a := range acl {
+			if i > 0 {
+				s += ","
+			}
+			s += fmt.Sprintf("%s:%s:%s", a.ID.Scheme, a.ID.ID, letters(a.Perms))
+		}
+	}
 	if st.EphemeralOwner != 0 {
 		s += fmt.Sprintf(" owner=%v", Hex(st.EphemeralOwner))
+	}
+	return s
+}
+
+// letters are ZooKeeper's letters for permissions.
+func letters(p proto.Perms) string {
+	var s string
+	for i, l := range "rwcda" {
+		if p&(1<<i) != 0 {
+			s += string(l)
+		}
 	}
 	return s
 }

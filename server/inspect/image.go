@@ -32,34 +32,63 @@ type Session struct {
 }
 
 // Open verifies and loads a snapshot: a directory of one, a file of ZooKeeper's,
-// a backup, or the newest snapshot in the directory of a server.
-func Open(path string) (*Image, error) {
-	st, err := os.Stat(path)
+// or a backup. Of the directory of a server it loads the state: the newest
+// snapshot with the log behind it.
+func Open(d Dirs) (*Image, error) {
+	st, err := os.Stat(d.Data)
 	if err != nil {
 		return nil, err
 	}
 	if !st.IsDir() {
-		return openFile(path)
+		return openFile(d.Data)
 	}
-	if isZkgoSnapshot(path) {
-		s := logstore.LookAtSnapshot(nil, path)
+	if isZkgoSnapshot(d.Data) {
+		s := logstore.LookAtSnapshot(nil, d.Data)
 		return openZkgo(&s)
 	}
-	list, err := logstore.SnapshotFiles(nil, path)
+	img, err := openDirs(d)
+	if err != nil || img != nil {
+		return img, err
+	}
+	files, err := listZooKeeper(d, false)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) > 0 {
-		return openZkgo(&list[0])
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s holds no snapshot and no log, neither of zkgo nor of ZooKeeper", d.Data)
 	}
-	newest, err := newestZooKeeper(path)
+	return openZooKeeper(d)
+}
+
+// openDirs loads the state of a server of zkgo's; nil when there is none.
+func openDirs(d Dirs) (*Image, error) {
+	snapshots, err := logstore.SnapshotFiles(nil, d.Data)
 	if err != nil {
 		return nil, err
 	}
-	if newest == "" {
-		return nil, fmt.Errorf("%s holds no snapshot, neither of zkgo nor of ZooKeeper", path)
+	logs, err := logstore.LogFiles(nil, d.logs())
+	switch {
+	case err != nil:
+		return nil, err
+	case len(snapshots) == 0 && len(logs) == 0:
+		return nil, nil
+	case len(logs) == 0:
+		return openZkgo(&snapshots[0])
 	}
-	return openFile(newest)
+	newest := snapshots[:min(len(snapshots), 1)]
+	s, err := raftfsm.ReadLog(logs, newest, func(*raftfsm.Entry) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	if len(newest) > 0 && (s == nil || s.Index < newest[0].Meta.Index) { // the log ends before it
+		return openZkgo(&newest[0])
+	}
+	if s == nil {
+		return nil, fmt.Errorf("%s: the log does not go back to the beginning, and there is no snapshot", d.logs())
+	}
+	img := imageOfState(d.Data, s)
+	img.Note = "the log counts to its end, also what is not known to be committed"
+	return img, nil
 }
 
 func openZkgo(f *logstore.SnapshotFile) (*Image, error) {
@@ -67,12 +96,13 @@ func openZkgo(f *logstore.SnapshotFile) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	img := &Image{Path: f.Dir, Format: FormatZkgo, Index: s.Index, Ensemble: s.Cluster, Tree: s.Tree}
-	for row := range s.Sessions.All {
-		img.Sessions = append(img.Sessions, Session{Hex(row.ID), row.Timeout})
-	}
-	img.note()
-	return img, nil
+	return imageOfState(f.Dir, s), nil
+}
+
+func imageOfState(path string, s *raftfsm.State) *Image {
+	img := imageOf(path, s.Tree, s.Sessions)
+	img.Format, img.Index, img.Ensemble = FormatZkgo, s.Index, s.Cluster
+	return img
 }
 
 func (img *Image) note() {
@@ -97,17 +127,4 @@ func depth(path string) int {
 		return 0
 	}
 	return strings.Count(path, "/")
-}
-
-// newestZooKeeper returns the newest file of a snapshot in a data directory of
-// ZooKeeper's; empty without.
-func newestZooKeeper(dir string) (string, error) {
-	files, err := listZooKeeper(Dirs{Data: dir}, false)
-	var newest File
-	for _, f := range files {
-		if f.Kind == "snapshot" && (newest.Path == "" || f.Last > newest.Last) {
-			newest = f
-		}
-	}
-	return newest.Path, err
 }

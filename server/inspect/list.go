@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,8 +29,8 @@ type File struct {
 	Time   time.Time `json:"time"` // of the last change
 	// First and Last are indexes in a log of zkgo and zxids in one of ZooKeeper; a
 	// snapshot has Last only.
-	First  Number   `json:"first,omitempty"`
-	Last   Number   `json:"last,omitempty"`
+	First  Number   `json:"-"`
+	Last   Number   `json:"-"`
 	Voters []string `json:"voters,omitempty"`
 	Note   string   `json:"note,omitempty"`
 	// Problem says what is wrong with the file; empty when nothing is.
@@ -135,6 +136,18 @@ func isZkgoSnapshot(dir string) bool {
 	return err == nil
 }
 
+// MarshalJSON writes First and Last as they are shown.
+func (f File) MarshalJSON() ([]byte, error) {
+	type plain File
+	out := struct {
+		plain
+		First string `json:"first"`
+		Last  string `json:"last"`
+	}{plain: plain(f)}
+	out.First, out.Last = f.Range()
+	return json.Marshal(out)
+}
+
 // Range returns First and Last as they are shown: "-" where there is none.
 func (f *File) Range() (first, last string) {
 	text := func(n Number) string {
@@ -160,7 +173,7 @@ func Verify(d Dirs) ([]File, error) {
 		return nil, err
 	}
 	if !st.IsDir() || isZkgoSnapshot(d.Data) {
-		img, err := Open(d.Data)
+		img, err := Open(d)
 		if err != nil {
 			f := File{Path: d.Data, Kind: "snapshot", Bytes: st.Size()}
 			f.finish(d.Data, err)
@@ -184,7 +197,7 @@ func Verify(d Dirs) ([]File, error) {
 		}
 	}
 	if newest >= 0 && files[newest].Problem == "" {
-		if _, err := Open(files[newest].Path); err != nil {
+		if _, err := Open(Dirs{Data: files[newest].Path}); err != nil {
 			files[newest].Problem = err.Error()
 		}
 	}
