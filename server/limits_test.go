@@ -14,7 +14,7 @@ import (
 // wait behind all of it.
 func TestAGreedyClientStarvesNobody(t *testing.T) {
 	t.Parallel()
-	const limit, many = 50, 2000
+	const limit, many = 3 * spared, 2000
 	s := startServer(t, func(c *Config) { c.GlobalOutstanding = limit })
 	greedy, modest := connect(t, s), connect(t, s)
 	greedy.create("/a", nil, proto.ModePersistent)
