@@ -30,8 +30,21 @@ func aclCommands() []Command {
 // letters are those of permissions, in the order in which they are printed.
 const letters = "cdrwa"
 
-var permOf = map[rune]client.Perms{
-	'c': client.PermCreate, 'd': client.PermDelete, 'r': client.PermRead, 'w': client.PermWrite, 'a': client.PermAdmin,
+// permOf is what a letter permits; nothing if it is none.
+func permOf(letter rune) client.Perms {
+	switch letter {
+	case 'c':
+		return client.PermCreate
+	case 'd':
+		return client.PermDelete
+	case 'r':
+		return client.PermRead
+	case 'w':
+		return client.PermWrite
+	case 'a':
+		return client.PermAdmin
+	}
+	return 0
 }
 
 // parseACL reads scheme:id:perms,…; what it does not understand it tells and
@@ -46,8 +59,8 @@ func parseACL(errors io.Writer, text string) []client.ACL {
 		}
 		var perms client.Perms
 		for _, letter := range entry[last+1:] {
-			p, ok := permOf[letter]
-			if !ok {
+			p := permOf(letter)
+			if p == 0 {
 				fmt.Fprintf(errors, "Unknown perm type: %c\n", letter)
 			}
 			perms |= p
@@ -61,7 +74,7 @@ func parseACL(errors io.Writer, text string) []client.ACL {
 func permText(perms client.Perms) string {
 	var b strings.Builder
 	for _, letter := range letters {
-		if perms&permOf[letter] != 0 {
+		if perms&permOf(letter) != 0 {
 			b.WriteRune(letter)
 		}
 	}

@@ -2,11 +2,17 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
-
-	"github.com/reeflective/readline"
+	"time"
+	"unicode/utf8"
 )
+
+// completionTime is how long a server may take to list what a path can be completed
+// with.
+const completionTime = 2 * time.Second
 
 // candidate is one way to go on with a line.
 type candidate struct {
@@ -79,18 +85,59 @@ func (s *Shell) completePath(ctx context.Context, begun string) (list []candidat
 	return list
 }
 
-// complete gives the candidates to the line editor.
-func (s *Shell) complete(ctx context.Context, line string) readline.Completions {
-	list := s.candidates(ctx, line)
-	raw := make([]readline.Completion, len(list))
-	paths := false
+// complete goes on with the word before the cursor as far as all candidates agree,
+// and lists them on w if there is nothing to add.
+func (s *Shell) complete(ctx context.Context, w io.Writer, line string, at int) (string, int, bool) {
+	list := s.candidates(ctx, line[:at])
+	if len(list) == 0 {
+		return line, at, true
+	}
+	common := list[0].Value
+	for _, c := range list[1:] {
+		common = commonPrefix(common, c.Value)
+	}
+	begun := line[strings.LastIndexByte(line[:at], ' ')+1 : at]
+	if len(list) == 1 && !strings.HasPrefix(common, "/") {
+		common += " "
+	}
+	if common == begun {
+		s.listCandidates(w, list)
+	}
+	before := line[:at-len(begun)] + common
+	return before + line[at:], len(before), true
+}
+
+// listCandidates shows what there is to choose from: with their help if they have
+// one, else in columns.
+func (s *Shell) listCandidates(w io.Writer, list []candidate) {
+	names := make([]string, len(list))
+	wide := 0
 	for i, c := range list {
-		raw[i] = readline.Completion{Value: c.Value, Display: c.Show, Description: c.Help}
-		paths = paths || strings.HasPrefix(c.Value, "/")
+		names[i] = c.Show
+		wide = max(wide, len(c.Show))
 	}
-	done := readline.CompleteRaw(raw)
-	if paths {
-		return done.NoSpace('*')
+	if len(list) == 1 {
+		return
 	}
-	return done
+	var b strings.Builder
+	if list[0].Help == "" {
+		printColumns(&b, s.cfg.Term, names)
+	} else {
+		for _, c := range list {
+			fmt.Fprintf(&b, "%-*s  %s\n", wide, c.Show, s.cfg.Term.Paint(Faint, c.Help))
+		}
+	}
+	_, _ = io.WriteString(w, b.String())
+}
+
+// commonPrefix returns what two texts begin with, in whole characters.
+func commonPrefix(a, b string) string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && n < len(a) && !utf8.RuneStart(a[n]) {
+		n--
+	}
+	return a[:n]
 }

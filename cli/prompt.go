@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"time"
 
-	"github.com/reeflective/readline"
-	"github.com/reeflective/readline/inputrc"
+	"golang.org/x/term"
 )
 
 // Prompt says how lines are read from somebody at a terminal.
 type Prompt struct {
+	// Raw turns off what the terminal itself does with keys, while a line is read,
+	// and returns what turns it on again.
+	Raw func() (restore func(), err error)
+	// Size returns columns and lines.
+	Size func() (width, height int)
 	// History is the file that lines are kept in, readable by its owner only; ""
 	// keeps them nowhere.
 	History string
@@ -23,40 +25,45 @@ type Prompt struct {
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
 }
 
-// completionTime is how long a server may take to list what a path can be completed
-// with.
-const completionTime = 2 * time.Second
+// The keys that package term hands on.
+const (
+	keyTab    = '\t'
+	keySearch = 18 // Ctrl-R
+)
 
-// Interactive reads lines from the terminal on the process's standard input until
-// quit or the end of input. The exit code is that of the last command.
+// Interactive reads lines from the terminal that In and Out of the configuration
+// are, until quit or the end of input. Events are printed above the line that is
+// being edited. The exit code is that of the last command.
 func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error) {
-	editor := readline.NewShell(inputrc.WithApp("zkgo"))
-	editor.Prompt.Primary(s.prompt)
-	editor.Completer = func(line []rune, cursor int) readline.Completions { return s.complete(ctx, string(line[:cursor])) }
-	if p.History != "" {
-		lines, err := openHistory(p.History)
-		if err != nil {
-			fmt.Fprintf(s.cfg.Err, "no history is kept: %v\n", err)
-		} else {
-			editor.History.Delete()
-			editor.History.Add("history", lines)
+	lines, err := openHistory(p.History)
+	if err != nil {
+		fmt.Fprintf(s.cfg.Err, "no history is kept: %v\n", err)
+	}
+	editor := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{&keys{r: s.cfg.In}, s.cfg.Out}, "")
+	editor.History = lines
+	search := &search{lines: lines}
+	editor.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
+		switch key {
+		case keyTab:
+			return s.complete(ctx, editor, line, at)
+		case keySearch:
+			return search.next(line)
 		}
+		return "", 0, false
 	}
 	fmt.Fprintln(s.cfg.Out, "Welcome to ZooKeeper!")
 	for {
-		above := func(text string) { _, _ = editor.PrintTransientf("%s", strings.TrimSuffix(text, "\n")) }
-		s.above.Store(&above)
-		line, err := editor.Readline()
-		s.above.Store(nil)
+		line, err := s.readLine(editor, p)
 		switch {
-		case errors.Is(err, readline.ErrInterrupt):
-			continue
 		case errors.Is(err, io.EOF):
+			fmt.Fprintln(s.cfg.Out)
 			return code, nil
-		case err != nil:
+		case err != nil && !errors.Is(err, term.ErrPasteIndicator):
 			return 1, fmt.Errorf("reading from the terminal: %w", err)
-		}
-		if strings.TrimSpace(line) == "" {
+		case strings.TrimSpace(line) == "":
 			continue
 		}
 		running, stop := p.Interruptible(ctx)
@@ -69,35 +76,87 @@ func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error)
 	}
 }
 
+// readLine reads one line, with events above it.
+func (s *Shell) readLine(editor *term.Terminal, p Prompt) (string, error) {
+	restore, err := p.Raw()
+	if err != nil {
+		return "", err
+	}
+	defer restore()
+	if width, height := p.Size(); width > 0 && height > 0 {
+		if err := editor.SetSize(width, height); err != nil {
+			return "", err
+		}
+	}
+	editor.SetPrompt(s.prompt())
+	above := func(text string) {
+		editor.SetPrompt(s.prompt()) // the state may be another one now
+		_, _ = io.WriteString(editor, text)
+	}
+	s.above.Store(&above)
+	defer s.above.Store(nil)
+	return editor.ReadLine()
+}
+
 // prompt is zkCli.sh's prompt: servers, state, and the number of the command.
 func (s *Shell) prompt() string {
 	return s.cfg.Term.Paint(Bold, fmt.Sprintf("[zk: %s(%s) %d]", s.cfg.Server, s.javaState(), len(s.history))) + " "
 }
 
-// openHistory opens the file of old lines, and creates it so that nobody else can
-// read it.
-func openHistory(path string) (readline.History, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	lines, err := readline.NewHistoryFromFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return secretive{lines}, nil
+// keys hands on what is typed, except that the interrupt key empties the line:
+// package term would take it for the end of input.
+type keys struct {
+	r    io.Reader
+	rest []byte
 }
 
-// secretive is a history that keeps no passwords.
-type secretive struct{ readline.History }
+const (
+	keyInterrupt = 3
+	toEnd        = 5  // Ctrl-E
+	eraseBefore  = 21 // Ctrl-U
+)
 
-// Write keeps a line, unless it proves an identity.
-func (h secretive) Write(line string) (int, error) {
-	if words := split(line); len(words) > 0 && words[0] == "addauth" {
-		return h.Len(), nil
+// Read implements io.Reader.
+func (k *keys) Read(b []byte) (int, error) {
+	if len(k.rest) == 0 {
+		typed := make([]byte, 256)
+		n, err := k.r.Read(typed)
+		for _, c := range typed[:n] {
+			if c == keyInterrupt {
+				k.rest = append(k.rest, toEnd, eraseBefore)
+			} else {
+				k.rest = append(k.rest, c)
+			}
+		}
+		if err != nil && n == 0 {
+			return 0, err
+		}
 	}
-	return h.History.Write(line)
+	n := copy(b, k.rest)
+	k.rest = k.rest[n:]
+	return n, nil
+}
+
+// search looks for old lines that contain what was typed when it began.
+type search struct {
+	lines  *lineHistory
+	wanted string
+	shown  string // what the last call answered
+	at     int
+}
+
+// next returns the next older line.
+func (s *search) next(line string) (string, int, bool) {
+	if line != s.shown || s.at == 0 {
+		s.wanted, s.at = line, 0
+	}
+	for ; s.at < s.lines.Len(); s.at++ {
+		if old := s.lines.At(s.at); strings.Contains(old, s.wanted) && old != line {
+			s.at++
+			s.shown = old
+			return old, len(old), true
+		}
+	}
+	s.at = 0
+	return line, len(line), true
 }

@@ -29,8 +29,15 @@ func quotaCommands() []Command {
 	}
 }
 
-// limitOf are the keys of the options.
-var limitOf = map[string]string{"n": softCount, "b": softBytes, "N": hardCount, "B": hardBytes}
+// limitOption returns the option that was given and the key that it stands for; "" without one.
+func (c *Call) limitOption() (option, key string) {
+	for _, o := range c.command.Options {
+		if c.Has(o.Name) {
+			return o.Name, map[string]string{"n": softCount, "b": softBytes, "N": hardCount, "B": hardBytes}[o.Name]
+		}
+	}
+	return "", ""
+}
 
 // noQuota is the answer where there is none.
 func noQuota(path string) error { return refuse("quota for " + path + " does not exist.") }
@@ -101,12 +108,10 @@ func deleteQuota(ctx context.Context, c *Call) error {
 	case err != nil:
 		return err
 	}
-	for option, key := range limitOf {
-		if c.Has(option) {
-			limits[key] = -1
-			_, err := zk.Set(ctx, home+"/"+quotaLimits, []byte(limits.String()), client.AnyVersion)
-			return err
-		}
+	if _, key := c.limitOption(); key != "" {
+		limits[key] = -1
+		_, err := zk.Set(ctx, home+"/"+quotaLimits, []byte(limits.String()), client.AnyVersion)
+		return err
 	}
 	names, _, err := zk.Children(ctx, home)
 	if err != nil {
@@ -173,26 +178,21 @@ func setQuota(ctx context.Context, c *Call) error {
 
 // limit reads the limit that is to be set.
 func (c *Call) limit() (key string, value int64, err error) {
-	for option, k := range limitOf {
-		if !c.Has(option) {
-			continue
-		}
-		bits := 64
-		if k == softCount || k == hardCount {
-			bits = 32
-		}
-		value, err := strconv.ParseInt(c.Value(option), 10, bits)
-		switch {
-		case err != nil:
-			return "", 0, refuse("NumberFormatException happens when parsing the option value")
-		case bits == 32 && value <= 0:
-			return "", 0, refuse("the num quota must be greater than zero")
-		case value < 0:
-			return "", 0, refuse("the bytes quota must be greater than or equal to zero")
-		}
-		return k, value, nil
+	option, key := c.limitOption()
+	bits := 64
+	if key == softCount || key == hardCount {
+		bits = 32
 	}
-	return "", 0, c.UsageError()
+	value, err = strconv.ParseInt(c.Value(option), 10, bits)
+	switch {
+	case err != nil:
+		return "", 0, refuse("NumberFormatException happens when parsing the option value")
+	case bits == 32 && value <= 0:
+		return "", 0, refuse("the num quota must be greater than zero")
+	case value < 0:
+		return "", 0, refuse("the bytes quota must be greater than or equal to zero")
+	}
+	return key, value, nil
 }
 
 // noOtherQuota refuses a quota above or below another one: only the innermost

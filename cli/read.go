@@ -93,6 +93,11 @@ func printNames(w io.Writer, t Term, names []string) {
 		fmt.Fprintln(w, "["+strings.Join(painted, ", ")+"]")
 		return
 	}
+	printColumns(w, t, names)
+}
+
+// printColumns prints names in columns, sorted downwards.
+func printColumns(w io.Writer, t Term, names []string) {
 	wide := 0
 	for _, name := range names {
 		wide = max(wide, len([]rune(name))+2)

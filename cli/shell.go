@@ -123,6 +123,17 @@ func (s *Shell) Connect(server string) error {
 	return closed
 }
 
+// open opens another session, and waits for it for as long as commands wait.
+func (s *Shell) open(ctx context.Context, server string) (*client.Client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, errNoConnection)
+	defer cancel()
+	zk, err := client.Connect(ctx, server, append(slices.Clone(s.cfg.Options), client.WithSessionTimeout(s.cfg.Timeout))...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", server, err)
+	}
+	return zk, nil
+}
+
 // happened takes an event of a znode, on the client's goroutine.
 func (s *Shell) happened(e client.Event) {
 	path := strings.TrimPrefix(e.Path, s.chroot)

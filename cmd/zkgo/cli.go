@@ -192,6 +192,14 @@ func (f *cliFlags) interactive(ctx context.Context, shell *cli.Shell) (int, erro
 	}()
 	return shell.Interactive(context.WithoutCancel(ctx), cli.Prompt{
 		History: f.history,
+		Raw: func() (func(), error) {
+			state, err := term.MakeRaw(fd)
+			return func() { _ = term.Restore(fd, state) }, err
+		},
+		Size: func() (width, height int) {
+			width, height, _ = term.GetSize(int(os.Stdout.Fd())) // 0: as before
+			return width, height
+		},
 		Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return signal.NotifyContext(ctx, os.Interrupt)
 		},

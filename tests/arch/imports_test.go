@@ -69,7 +69,7 @@ var libraries = map[string][]string{
 	"go.etcd.io/bbolt":                 {"raftfsm/logstore"},
 	"github.com/hashicorp/go-msgpack":  {"raftfsm/logstore"},
 	"github.com/spf13/cobra":           {"cmd/zkgo"},
-	"github.com/reeflective/readline":  {"cli"},
+	"golang.org/x/term":                {"cli", "cmd/zkgo"},
 	"github.com/coreos/go-systemd":     {"cmd/zkgo"},
 	"github.com/HdrHistogram":          {"bench"},
 	"golang.org/x/sync":                {"bench"},

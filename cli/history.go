@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// historyLines is how many old lines are kept.
+const historyLines = 1000
+
+// lineHistory are the lines that were typed, oldest first, in memory and in a file.
+type lineHistory struct {
+	lines []string
+	file  string
+}
+
+// openHistory reads the file of old lines, and creates it so that nobody else can
+// read it. With an error the history is in memory only.
+func openHistory(path string) (*lineHistory, error) {
+	h := &lineHistory{}
+	if path == "" {
+		return h, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return h, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			h.lines = append(h.lines, line)
+		}
+	}
+	if len(h.lines) > 2*historyLines {
+		h.lines = h.lines[len(h.lines)-historyLines:]
+		if err := os.WriteFile(path, []byte(strings.Join(h.lines, "\n")+"\n"), 0o600); err != nil {
+			return h, err
+		}
+	}
+	h.file = path
+	return h, h.append("")
+}
+
+// Add keeps a line, unless it is the last one again or proves an identity: there
+// are passwords in those. It implements term.History.
+func (h *lineHistory) Add(line string) {
+	words := split(line)
+	if len(words) == 0 || words[0] == "addauth" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
+		return
+	}
+	h.lines = append(h.lines, line)
+	if h.file != "" && h.append(line+"\n") != nil {
+		h.file = "" // it is a convenience: what was typed is more important
+	}
+}
+
+func (h *lineHistory) append(text string) error {
+	file, err := os.OpenFile(h.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteString(text); err != nil {
+		file.Close()
+		return fmt.Errorf("%s: %w", h.file, err)
+	}
+	return file.Close()
+}
+
+// Len implements term.History.
+func (h *lineHistory) Len() int { return len(h.lines) }
+
+// At returns a line, 0 for the newest one. It implements term.History.
+func (h *lineHistory) At(i int) string { return h.lines[len(h.lines)-1-i] }
