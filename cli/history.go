@@ -45,7 +45,7 @@ func openHistory(path string) (*lineHistory, error) {
 // are passwords in those. It implements term.History.
 func (h *lineHistory) Add(line string) {
 	words := split(line)
-	if len(words) == 0 || words[0] == "addauth" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
+	if strings.TrimSpace(line) == "" || words[0] == "addauth" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
 		return
 	}
 	h.lines = append(h.lines, line)

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// TestCommands is one session; tests/operator/cli holds it against zkCli.sh's own.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	b.want("printwatches off", "", "", 0)
+	b.want("create /a one", "", "Created /a\n", 0)
+	b.want("create /a two", "", "Node already exists: /a\n", 1)
+	b.want("create -s /a/n- x", "", "Created /a/n-0000000000\n", 0)
+	b.want("create /a/none", "", "Created /a/none\n", 0)
+	b.want("get /a", "one\n", "", 0)
+	b.want("get /a/none", "null\n", "", 0)
+	b.want("get -b /a", "b25l\n", "", 0)
+	b.want("get /x", "", "Node does not exist: /x\n", 1)
+	b.want("get /a watch", "one\n", "'get path [watch]' has been deprecated. Please use 'get [-s] [-w] path' instead.\n", 0)
+	b.want("ls /a", "[n-0000000000, none]\n", "", 0)
+	b.want("ls -R /a", "/a\n/a/n-0000000000\n/a/none\n", "", 0)
+	b.want("ls", "", "ls [-s] [-w] [-R] path\n", 1)
+	b.want("set -v 7 /a x", "", "version No is not valid : /a\n", 1)
+	b.want("set -b /a aGk=", "", "", 0)
+	b.want("get /a", "hi\n", "", 0)
+	b.want("getAllChildrenNumber /a", "2\n", "", 0)
+	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
+	b.want("setAcl /a world:anyone:cdrw,bad", "", "bad does not have the form scheme:id:perm\n", 0)
+	b.want("getAcl /a", "'world,'anyone\n: cdrw\n", "", 0)
+	b.want("setAcl -R /a world:anyone:r", "", "Insufficient permission : /a\n", 1)
+	b.want("create -e /e", "", "Created /e\n", 0)
+	b.want("create /e/x", "", "Ephemerals cannot have children: /e/x\n", 1)
+	b.want("getEphemerals", "[/e]\n", "", 0)
+	b.want("sync /", "Sync is OK\n", "", 0)
+	b.want("delete /a", "", "Node not empty: /a\n", 1)
+	b.want("deleteall /a -b 1", "", "", 0)
+	b.want("stat /a", "", "Node does not exist: /a\n", 1)
+	b.want("create a", "", "Path must start with / character\n", 1)
+	b.want("nonsense", "", usageText()+"Command not found: Command not found nonsense\n", 127)
+	b.want("close", "", "", 0)
+	b.want("ls /", "", "Not connected\n", 1)
+	b.want("connect", "", "", 0)
+	b.want("ls /", "[zookeeper]\n", "", 0)
+}
+
+func usageText() string {
+	var b strings.Builder
+	usage(&b)
+	return b.String()
+}
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	limits := "absolute path is /zookeeper/quota/q/zookeeper_limits\n"
+	b.do("create /q 12345")
+	b.do("create /q/a")
+	b.want("setquota -n 1 /q", "[Warning]: the count quota you create is less than the existing count:2\n", "", 0)
+	b.want("setquota -B 100 /q", "[Warning]: the count quota you create is less than the existing count:2\n", "", 0)
+	b.want("listquota /q", "Output quota for /q count=1,bytes=-1=;byteHardLimit=100;countHardLimit=-1\n"+
+		"Output stat for /q count=2,bytes=5\n", limits, 0)
+	b.want("setquota -n 5 /q/a", "", "/q/a has a parent /q which has a quota\n", 1)
+	b.want("delquota -n /q", "", "", 0)
+	b.want("listquota /q", "Output quota for /q count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=-1\n"+
+		"Output stat for /q count=2,bytes=5\n", limits, 0)
+	b.want("delquota /q", "", "", 0)
+	b.want("listquota /q", "", limits+"quota for /q does not exist.\n", 1)
+	b.want("setquota -n 5 /q/a", "", "", 0)
+	b.want("setquota -n 5 /q", "", "/q has a child /q/a which has a quota\n", 1)
+	b.want("delquota /q/a", "", "", 0)
+	b.want("ls /zookeeper/quota", "[]\n", "", 0)
+}
+
+// TestQuotaInChroot: quotas are kept where the servers look for them.
+func TestQuotaInChroot(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	zs.Seed(map[string]string{"/app": "", "/app/q": "1234"})
+	b := newTold(t, zs, func(c *Config) { c.Server = "server/app" })
+	b.want("setquota -n 5 /q", "", "", 0)
+	b.want("listquota /q", "Output quota for /q count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=-1\nOutput stat for /q count=1,bytes=4\n",
+		"absolute path is /zookeeper/quota/app/q/zookeeper_limits\n", 0)
+	b.want("ls /", "[q]\n", "", 0)
+}
+
+// TestEvents: each event is printed once, however many watches are for it, with the
+// path as the chroot shows it.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	zs.Seed(map[string]string{"/app": "", "/app/w": ""})
+	b := newTold(t, zs, func(c *Config) { c.Server = "server/app" })
+	for _, line := range []string{"get -w /w", "stat -w /w", "addWatch -m PERSISTENT /w", "addWatch /"} {
+		if _, text, code := b.do(line); code != 0 {
+			t.Fatalf("%s: %s", line, text)
+		}
+	}
+	out, _, _ := b.do("set /w x")
+	if n := strings.Count(out, "type:NodeDataChanged path:/w zxid: "); n != 1 || strings.Count(out, "WATCHER::") != 1 {
+		t.Errorf("%d events:\n%s", n, out)
+	}
+	b.want("removewatches /w -p", "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/w zxid: -1\n", "", 0)
+	b.want("removewatches /w", "", "KeeperErrorCode = No such watcher for /w\n", 1)
+	b.want("printwatches off", "", "", 0)
+	b.want("set /w y", "", "", 0)
+	b.want("printwatches", "printwatches is off\n", "", 0)
+}
+
+// TestJSON: what prints data prints one document, and nothing else.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	zs.Seed(map[string]string{"/a": "text", "/a/b": "\xff\x00"})
+	b := newTold(t, zs, func(c *Config) { c.JSON = true })
+	b.want("get /a", `{"path":"/a","data":"text"}`+"\n", "", 0)
+	b.want("get /a/b", `{"path":"/a/b","data":null,"base64":"/wA="}`+"\n", "", 0)
+	b.want("ls /a", `{"path":"/a","children":["b"]}`+"\n", "", 0)
+	b.want("ls /a/b", `{"path":"/a/b","children":[]}`+"\n", "", 0)
+	b.want("getAcl /a", `{"path":"/a","acl":[{"scheme":"world","id":"anyone","perms":"cdrwa"}]}`+"\n", "", 0)
+	b.want("create -s /n", `{"path":"/n0000000001"}`+"\n", "", 0)
+	b.want("printwatches", `{"printwatches":"on"}`+"\n", "", 0)
+	for _, line := range []string{
+		"stat /a", "get -s /a", "ls -s /a", "getAcl -s /a", "set -s /a x", "config", "config -s", "whoami", "version", "sync /",
+		"getAllChildrenNumber /", "getEphemerals", "history",
+	} {
+		out, text, code := b.do(line)
+		var document map[string]any
+		if err := json.Unmarshal([]byte(out), &document); err != nil || code != 0 || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: %v\n%s%s", line, err, out, text)
+		}
+	}
+	b.do("get -w /a")
+	out, _, _ := b.do("set /a z")
+	var event struct{ Event event }
+	if err := json.Unmarshal([]byte(out), &event); err != nil || event.Event.Path != "/a" || event.Event.Type != "NodeDataChanged" {
+		t.Errorf("an event: %v\n%s", err, out)
+	}
+}
+
+// TestScript: the exit code is that of the last failure, and the lines behind it are
+// run unless that is not wanted.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	b := newTold(t, zs)
+	if code := b.shell.Script(t.Context(), strings.NewReader("create /a\nget /x\n\ncreate /b\nquit\ncreate /c\n"), false); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	b = newTold(t, zs)
+	b.want("ls /", "[a, b, zookeeper]\n", "", 0)
+	if code := b.shell.Script(t.Context(), strings.NewReader("nonsense\ncreate /d\n"), true); code != 127 {
+		t.Errorf("exit code %d", code)
+	}
+	b.want("ls /", "[a, b, zookeeper]\n", "", 0)
+}
+
+func TestHistoryCommands(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	b.want("redo 0", "", "Command index out of range\n", 1)
+	b.want("create /a", "", "Created /a\n", 0)
+	b.want("redo 1", "", "Node already exists: /a\n", 1)
+	b.want("redo 0", "", "No redoing redos\n", 1)
+	b.want("redo x", "", "Command index out of range\n", 1)
+	b.want("history", "0 - redo 0\n1 - create /a\n2 - create /a\n3 - redo 0\n4 - redo x\n5 - history\n", "", 0)
+}
+
+// TestRefusedIdentity: who was not believed does not go on as nobody in particular.
+func TestRefusedIdentity(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	b.want("addauth nothing x", "", "KeeperErrorCode = AuthFailed\n", 1)
+	b.want("ls /", "", "Not connected\n", 1)
+}
+
+// TestNoServer: a command gives up, and says why.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	var out, text strings.Builder
+	s := New(Config{Server: "127.0.0.1:1", Out: &out, Err: &text, Patience: 1, Quiet: true})
+	defer func() { _ = s.Close() }()
+	if err := s.Connect("127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.Command(t.Context(), []string{"ls", "/"}); code != 1 || !strings.HasPrefix(text.String(), "KeeperErrorCode = ConnectionLoss for /: ") {
+		t.Errorf("exit code %d: %s", code, text.String())
+	}
+}
