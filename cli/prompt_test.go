@@ -53,14 +53,14 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// screen is a terminal's output that can be waited for.
-type screen struct {
+// typed is a terminal's output that can be waited for.
+type typed struct {
 	mu   sync.Mutex
 	text strings.Builder
 	more sync.Cond
 }
 
-func (s *screen) Write(b []byte) (int, error) {
+func (s *typed) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.more.Broadcast()
@@ -68,7 +68,7 @@ func (s *screen) Write(b []byte) (int, error) {
 }
 
 // await waits until a text has been printed n times.
-func (s *screen) await(t *testing.T, text string, n int) {
+func (s *typed) await(t *testing.T, text string, n int) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() {
 		s.mu.Lock()
@@ -99,7 +99,7 @@ func TestInteractive(t *testing.T) {
 		Size:          func() (int, int) { return 80, 24 },
 		Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
 	}
-	term := &screen{}
+	term := &typed{}
 	term.more.L = &term.mu
 	in, keyboard := io.Pipe()
 	b := newTold(t, zs, func(c *Config) { c.In, c.Out, c.Err = in, term, term })
