@@ -155,6 +155,7 @@ func (v picture) Sessions() status.Sessions {
 	defer t.RUnlock()
 	for row := range v.s.node.Sessions().All {
 		p.IDs = append(p.IDs, row.ID)
+		p.Timeouts = append(p.Timeouts, time.Duration(row.Timeout)*time.Millisecond)
 	}
 	p.Ephemerals = t.EphemeralSessions()
 	return p
@@ -295,7 +296,7 @@ type digestLog []status.Digest
 
 // noteDigest logs the digest after a transaction; the tree is locked.
 func (s *Server) noteDigest(zxid int64) {
-	if zxid%digestEvery != 0 || zxid == 0 {
+	if uint32(zxid)%digestEvery != 0 || uint32(zxid) == 0 { // 0 begins an epoch, and is no client's
 		return
 	}
 	d := status.Digest{Zxid: zxid, Digest: s.tree.Digest()}

@@ -140,6 +140,25 @@ func TestWordWithMuchBehindIt(t *testing.T) {
 	}
 }
 
+// A server that follows does not know when sessions end.
+func TestDumpOfAFollower(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		leader, others := e.leader()
+		connect(t, others[0]) // which has applied it then, as the leader has
+		for s, want := range map[*Server]string{
+			leader:    `^SessionTracker dump:\nSession Sets \(\d+\)/\(1\):\n`,
+			others[0]: `^SessionTracker dump:\nGlobal Sessions\(1\):\n0x[0-9a-f]+\t30000ms\nephemeral nodes dump:\n`,
+		} {
+			if got := string(fourletter.Answer("dump", nil, s.Status(), "")); !regexp.MustCompile(want).MatchString(got) {
+				t.Errorf("%s, want %s", got, want)
+			}
+			if got := string(fourletter.Answer("hash", nil, s.Status(), "")); got != "" {
+				t.Errorf("hash: %q before there were 128 transactions", got)
+			}
+		}
+	})
+}
+
 func TestHashListsEvery128thDigest(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -86,7 +86,7 @@ func whileServing(b *bytes.Buffer, word string, srv status.Server, src status.So
 	case "conf":
 		configuration(b, src.Configuration(), srv.ReadOnly)
 	case "dump":
-		dump(b, src)
+		dump(b, srv, src)
 	case "wchs":
 		w := src.Watches()
 		fmt.Fprintf(b, "%d connections watching %d paths\nTotal watches:%d\n", w.Conns, w.Paths, w.Total)

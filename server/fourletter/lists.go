@@ -73,11 +73,19 @@ func connection(b *bytes.Buffer, c status.Conn, self string, brief bool) {
 }
 
 // dump lists the sessions by when they end, the ephemerals by session and the
-// connections by when they are closed unless they are heard of.
-func dump(b *bytes.Buffer, src status.Source) {
+// connections by when they are closed unless they are heard of. Who follows does
+// not know when sessions end, and lists them with their timeouts.
+func dump(b *bytes.Buffer, srv status.Server, src status.Source) {
 	s := src.Sessions()
 	b.WriteString("SessionTracker dump:\n")
-	expiring(b, "Session Sets", s.Expiry, func(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) })
+	if srv.Mode == "follower" || srv.Mode == "observer" {
+		fmt.Fprintf(b, "Global Sessions(%d):\n", len(s.IDs))
+		for i, id := range s.IDs {
+			fmt.Fprintf(b, "0x%x\t%dms\n", uint64(id), s.Timeouts[i].Milliseconds())
+		}
+	} else {
+		expiring(b, "Session Sets", s.Expiry, func(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) })
+	}
 	b.WriteString("ephemeral nodes dump:\n")
 	fmt.Fprintf(b, "Sessions with Ephemerals (%d):\n", len(s.Ephemerals))
 	for _, id := range sortedKeys(s.Ephemerals) {

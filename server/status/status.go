@@ -124,6 +124,7 @@ type Pair struct{ Key, Value string }
 type Sessions struct {
 	Expiry     map[time.Time][]int64 // on the leader: when each would end
 	IDs        []int64               // all, sorted
+	Timeouts   []time.Duration       // of IDs
 	Ephemerals map[int64][]string
 }
 
