@@ -130,8 +130,11 @@ func newDigest(alg string) hash.Hash {
 func whoAmI(q *request, out []byte) []byte {
 	resp := proto.WhoAmIResponse{IDs: []proto.ID{}}
 	for _, id := range q.ids {
-		if id.Scheme == "digest" {
+		switch id.Scheme {
+		case "digest":
 			id.ID, _, _ = strings.Cut(id.ID, ":")
+		case "super":
+			id.ID = "" // by a certificate it has a name, too, which ZooKeeper does not show
 		}
 		resp.IDs = append(resp.IDs, id)
 	}

@@ -110,7 +110,7 @@ func Run(bin string, args ...string) (*Server, error) {
 }
 
 // clientAddr is what a server prints of the port that it was given.
-var clientAddr = regexp.MustCompile(`listens for clients.* addresses=(127\.0\.0\.1:\d+)`)
+var clientAddr = regexp.MustCompile(`listens for clients.* addresses="?(127\.0\.0\.1:\d+)`)
 
 // listening waits until the server says where it listens. A port chosen here
 // beforehand could be another server's by then.
