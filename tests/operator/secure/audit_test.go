@@ -128,7 +128,9 @@ func changes(t *testing.T, addr, log string) []string {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return lines(t, log, func(lines []string) bool { return strings.Count(strings.Join(lines, "\n"), "ephemeralZNodeDeletion") == 2 })
+	return lines(t, log, func(lines []string) bool {
+		return strings.Count(strings.Join(lines, "\n"), "ephemeralZNodeDeletion") == 2
+	})
 }
 
 // session and prefix are what differs between two runs.
