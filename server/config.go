@@ -35,14 +35,17 @@ type Config struct {
 	PortUnification bool
 	TLS             *TLS // has to be set for either
 
-	Memory    bool          // keep everything in memory
-	DataDir   string        // snapshots, and the log unless LogDir is set
-	LogDir    string        // the log
-	FS        disk.FS       // what they are on; default disk.OS
-	Store     logstore.Kind // default logstore.WAL
-	Network   peer.Network  // between the servers; default peer.TCP
-	ListenAll bool          // quorumListenOnAllIPs
-	QuorumTLS *QuorumTLS    // between the servers; nil: plaintext
+	Memory  bool   // keep everything in memory
+	DataDir string // snapshots, and the log unless LogDir is set
+	LogDir  string // the log
+	// NoAutocreate refuses to start where one of the two is not there
+	// (datadir.autocreate=false).
+	NoAutocreate bool
+	FS           disk.FS       // what they are on; default disk.OS
+	Store        logstore.Kind // default logstore.WAL
+	Network      peer.Network  // between the servers; default peer.TCP
+	ListenAll    bool          // quorumListenOnAllIPs
+	QuorumTLS    *QuorumTLS    // between the servers; nil: plaintext
 	// ListenHost is where the other servers are listened for when that is not the
 	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
 	ListenHost string

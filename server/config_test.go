@@ -60,6 +60,29 @@ func TestADirectoryOfZooKeepers(t *testing.T) {
 	}
 }
 
+// With datadir.autocreate=false a directory that is not there is no empty one.
+func TestADirectoryThatIsNotToBeMade(t *testing.T) {
+	t.Parallel()
+	cfg := Config{DataDir: filepath.Join(t.TempDir(), "data"), NoAutocreate: true}
+	if s, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "datadir.autocreate") {
+		t.Errorf("%v", err)
+		if s != nil {
+			s.Close()
+		}
+	}
+	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the refused start has made it: %v", err)
+	}
+	if err := os.Mkdir(cfg.DataDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
+
 func TestFromZooCfg(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -50,6 +50,11 @@ func checkDataDir(c *Config) error {
 	if c.Memory {
 		return nil
 	}
+	for _, dir := range []string{c.DataDir, c.LogDir} {
+		if _, err := c.FS.ReadDir(dir); c.NoAutocreate && err != nil {
+			return fmt.Errorf("%s is not to be made (datadir.autocreate=false), and cannot be used: %w; is its volume mounted?", dir, err)
+		}
+	}
 	if ours, err := logstore.HasState(c.FS, c.LogDir, c.DataDir); ours || err != nil {
 		return err
 	}

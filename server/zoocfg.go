@@ -34,6 +34,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 		EnsembleNames: z.Auth.EnsembleNames,
 		ZooCfg:        z,
 	}
+	c.NoAutocreate = !z.DataDirAutocreate
 	c.limitsFromZooCfg(z)
 	if c.MaxClientCnxns == 0 {
 		c.MaxClientCnxns = -1

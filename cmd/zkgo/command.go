@@ -26,6 +26,7 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 	root.AddCommand(
 		cliCommand(),
 		serverCommand(),
+		configCommand(),
 		containerCommand(),
 		healthCommand(),
 		importCommand(),

@@ -1,6 +1,7 @@
 package zoocfg
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -50,13 +51,13 @@ func listenerKeys() []key {
 		{name: "maxCnxns", set: propInt(0, func(c *Config) *int { return &c.MaxCnxns })},
 		{name: "nio.sessionlessCnxnTimeout", set: propMillis(1, func(c *Config) *time.Duration { return &c.SessionlessCnxnTimeout })},
 		{name: "tcpKeepAlive", set: boolean(func(c *Config) *bool { return &c.TCPKeepAlive })},
-		{name: "tickTime", set: millis(0, (*Config).setTick)},
+		{name: "tickTime", set: millis(0, (*Config).setTick, func(c *Config) *time.Duration { return &c.TickTime })},
 		{name: "minSessionTimeout", set: millis(Unset, func(c *Config, d time.Duration) {
 			c.setSessionTimeout("minSessionTimeout", &c.MinSessionTimeout, d, 2)
-		})},
+		}, func(c *Config) *time.Duration { return &c.MinSessionTimeout })},
 		{name: "maxSessionTimeout", set: millis(Unset, func(c *Config, d time.Duration) {
 			c.setSessionTimeout("maxSessionTimeout", &c.MaxSessionTimeout, d, 20)
-		})},
+		}, func(c *Config) *time.Duration { return &c.MaxSessionTimeout })},
 	}
 }
 
@@ -69,12 +70,13 @@ func ensembleKeys() []key {
 		{name: "standaloneEnabled", set: boolean(func(c *Config) *bool { return &c.StandaloneEnabled })},
 		{name: "reconfigEnabled", set: boolean(func(c *Config) *bool { return &c.ReconfigEnabled })},
 		{name: "dynamicConfigFile", set: text(func(c *Config) *string { return &c.DynamicConfigFile })},
-		{name: "peerType", set: setPeerType},
+		{name: "peerType", set: takes(setPeerType, func(c *Config) string { return c.PeerType.String() })},
 		{name: "quorumListenOnAllIPs", set: boolean(func(c *Config) *bool { return &c.QuorumListenOnAllIPs })},
 		{name: "quorumListenAddress", set: setAddress(func(c *Config) *string { return &c.QuorumListenAddress })},
 		{name: "multiAddress.enabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressEnabled })},
 		{name: "multiAddress.reachabilityCheckEnabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressReachabilityCheck })},
-		{name: "multiAddress.reachabilityCheckTimeoutMs", set: millis(anyInt, func(c *Config, d time.Duration) { c.MultiAddressReachabilityTimeout = d })},
+		{name: "multiAddress.reachabilityCheckTimeoutMs", set: millis(anyInt, func(c *Config, d time.Duration) { c.MultiAddressReachabilityTimeout = d },
+			func(c *Config) *time.Duration { return &c.MultiAddressReachabilityTimeout })},
 		{name: "localSessionsEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsEnabled })},
 		{name: "localSessionsUpgradingEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsUpgradingEnabled })},
 		{name: "leaderServes", set: onUnlessNo(func(c *Config) *bool { return &c.LeaderServes })},
@@ -88,12 +90,12 @@ func ensembleKeys() []key {
 
 func storageKeys() []key {
 	return []key{
-		{name: "dataDir", set: (*Config).setDataDir},
-		{name: "dataLogDir", set: (*Config).setDataLogDir},
+		{name: "dataDir", set: takes((*Config).setDataDir, func(c *Config) string { return c.DataDir })},
+		{name: "dataLogDir", set: takes((*Config).setDataLogDir, func(c *Config) string { return c.DataLogDir })},
 		{name: "snapCount", set: propInt(1, func(c *Config) *int { return &c.SnapCount })},
 		{name: "snapSizeLimitInKb", set: propLong(anyInt, func(c *Config) *int64 { return &c.SnapSizeLimitKB })},
 		{name: "autopurge.snapRetainCount", set: integer(anyInt, func(c *Config) *int { return &c.AutopurgeRetain })},
-		{name: "autopurge.purgeInterval", set: setPurgeInterval},
+		{name: "autopurge.purgeInterval", set: takes(setPurgeInterval, func(c *Config) string { return strconv.Itoa(int(c.AutopurgeInterval / time.Hour)) })},
 		{name: "forceSync", set: onUnlessNo(func(c *Config) *bool { return &c.ForceSync })},
 		{name: "fsync.warningthresholdms", set: propMillis(0, func(c *Config) *time.Duration { return &c.FsyncWarning })},
 		{name: "snapshot.trust.empty", set: boolean(func(c *Config) *bool { return &c.SnapshotTrustEmpty })},
@@ -105,7 +107,7 @@ func storageKeys() []key {
 
 func featureKeys() []key {
 	return []key{
-		{name: "4lw.commands.whitelist", set: setWhitelist},
+		{name: "4lw.commands.whitelist", set: takes(setWhitelist, func(c *Config) string { return strings.Join(c.FourLetterWhitelist, ",") })},
 		{name: "skipACL", set: offUnlessYes(func(c *Config) *bool { return &c.SkipACL })},
 		{name: "extendedTypesEnabled", set: boolean(func(c *Config) *bool { return &c.ExtendedTypes })},
 		{name: "emulate353TTLNodes", set: boolean(func(c *Config) *bool { return &c.Emulate353TTL })},
@@ -118,9 +120,9 @@ func featureKeys() []key {
 func adminKeys() []key {
 	return []key{
 		{name: "admin.enableServer", set: boolean(func(c *Config) *bool { return &c.Admin.Enable })},
-		{name: "admin.serverPort", set: setAdminPort},
+		{name: "admin.serverPort", set: takes(setAdminPort, func(c *Config) string { return strconv.Itoa(c.Admin.Port) })},
 		{name: "admin.serverAddress", set: text(func(c *Config) *string { return &c.Admin.Address })},
-		{name: "admin.commandURL", set: setCommandURL},
+		{name: "admin.commandURL", set: takes(setCommandURL, func(c *Config) string { return c.Admin.CommandURL })},
 		{name: "admin.idleTimeout", set: propMillis(0, func(c *Config) *time.Duration { return &c.Admin.IdleTimeout })},
 		{name: "admin.portUnification", set: boolean(func(c *Config) *bool { return &c.Admin.PortUnification })},
 		{name: "admin.forceHttps", set: boolean(func(c *Config) *bool { return &c.Admin.ForceHTTPS })},
@@ -134,7 +136,7 @@ func adminKeys() []key {
 
 func metricsKeys() []key {
 	return []key{
-		{name: "metricsProvider.className", set: setMetricsClass},
+		{name: "metricsProvider.className", set: takes(setMetricsClass, func(c *Config) string { return c.Metrics.ClassName })},
 		{name: "metricsProvider.httpHost", set: text(func(c *Config) *string { return &c.Metrics.HTTPHost })},
 		{name: "metricsProvider.httpPort", set: portNumber(func(c *Config) *int { return &c.Metrics.HTTPPort })},
 		{name: "metricsProvider.exportJvmInfo", set: boolean(func(c *Config) *bool { return &c.Metrics.ExportJVMInfo })},

@@ -7,7 +7,7 @@ import "strings"
 func auditKeys() []key {
 	return []key{
 		{name: "audit.enable", set: boolean(func(c *Config) *bool { return &c.Audit.Enable })},
-		{name: "audit.impl.class", set: setAuditClass, ignored: true},
+		{name: "audit.impl.class", set: takes(setAuditClass, nil), ignored: true},
 		{name: "audit.file", set: text(func(c *Config) *string { return &c.Audit.File })},
 		{name: "audit.maxFileSizeInKb", set: propLong(1, func(c *Config) *int64 { return &c.Audit.MaxFileSizeKB })},
 		{name: "audit.maxBackups", set: propInt(1, func(c *Config) *int { return &c.Audit.MaxBackups })},

@@ -35,12 +35,12 @@ type RequestThrottle struct {
 
 func limitKeys() []key {
 	return []key{
-		{name: "jute.maxbuffer", set: (*Config).setJuteMaxBuffer},
+		{name: "jute.maxbuffer", set: takes((*Config).setJuteMaxBuffer, func(c *Config) string { return strconv.Itoa(c.JuteMaxBuffer) })},
 		{name: "jute.maxbuffer.extrasize", set: propInt(0, func(c *Config) *int { return &c.JuteExtraSize })},
 		{name: "largeRequestMaxBytes", set: propInt(1, func(c *Config) *int { return &c.LargeRequestMax })},
 		{name: "largeRequestThreshold", set: propInt(Unset, func(c *Config) *int { return &c.LargeRequestAt })},
 		{name: "globalOutstandingLimit", set: propInt(1, func(c *Config) *int { return &c.GlobalOutstanding })},
-		{name: "memoryCeiling", set: setMemoryCeiling},
+		{name: "memoryCeiling", set: takes(setMemoryCeiling, func(c *Config) string { return c.MemoryCeiling.String() })},
 		{name: "znode.container.checkIntervalMs", set: propMillis(1, func(c *Config) *time.Duration { return &c.ContainerCheckInterval })},
 		{name: "znode.container.maxPerMinute", set: propInt(1, func(c *Config) *int { return &c.ContainerMaxPerMinute })},
 		{name: "znode.container.maxNeverUsedIntervalMs", set: propMillis(0, func(c *Config) *time.Duration { return &c.ContainerMaxNeverUsed })},
@@ -85,14 +85,14 @@ func defaultRequestThrottle() RequestThrottle {
 // fraction is a probability or a part of a whole. ZooKeeper takes any number and
 // does nothing sensible with one outside.
 func fraction(field func(*Config) *float64) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(f >= 0 && f <= 1) {
 			return expected("a number from 0 to 1", v)
 		}
 		*field(c) = f
 		return nil
-	}
+	}, func(c *Config) string { return strconv.FormatFloat(*field(c), 'g', -1, 64) }}
 }
 
 // Ceiling is how much memory the server may use before it refuses writes: Bytes

@@ -166,11 +166,11 @@ func (c *Config) dispatch(name, value, raw string) error {
 			return errors.New("parameter: " + name + " must be in a separate dynamic config file")
 		}
 		return c.setMember(name, raw)
-	case known && k.set != nil:
+	case known && k.set.set != nil:
 		if k.ignored {
 			c.ignore(name)
 		}
-		return k.set(c, value)
+		return k.set.set(c, value)
 	case known, strings.HasPrefix(name, "metricsProvider."):
 		c.ignore(name)
 	case strings.HasPrefix(name, authProviderPrefix):

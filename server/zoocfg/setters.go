@@ -74,7 +74,7 @@ func filePath(path string) string {
 // setAddress takes a name as it is, but nothing in brackets or with a colon that
 // is no IPv6 address. Java's empty name is the loopback address, not every one.
 func setAddress(field func(*Config) *string) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		if strings.HasPrefix(v, "[") || strings.Contains(v, ":") {
 			inner, opened := strings.CutPrefix(v, "[")
 			inner, closed := strings.CutSuffix(inner, "]")
@@ -88,7 +88,7 @@ func setAddress(field func(*Config) *string) setter {
 		}
 		*field(c) = v
 		return nil
-	}
+	}, func(c *Config) string { return *field(c) }}
 }
 
 func (c *Config) warnRelative(key, path string) {

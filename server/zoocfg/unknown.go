@@ -19,11 +19,26 @@ func (c *Config) warnUnknown(name string) {
 		c.warn(name, rest, "unknown key: the file begins with a byte order mark, remove it")
 		return
 	}
+	if key := guideName(name); key != "" {
+		c.warn(name, key, "has no effect: ZooKeeper's guide calls it so, but reads %s; write that", key)
+		return
+	}
 	if near := nearestKey(name); near != "" {
 		c.warn(name, near, "unknown key, did you mean %s?", near)
 		return
 	}
 	c.warn(name, "", "unknown key")
+}
+
+// guideName is the key that ZooKeeper's guide describes under a name that
+// ZooKeeper does not read, or "".
+func guideName(name string) string {
+	for _, d := range Descriptions() {
+		if d.Section == "Limits" && (strings.Contains(d.Words, "("+name+")") || strings.Contains(d.Words, "("+name+" ")) {
+			return d.Key
+		}
+	}
+	return ""
 }
 
 // nearestKey is the known key an unknown one was probably meant to be, or "".

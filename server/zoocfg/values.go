@@ -4,12 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// A setter checks one trimmed value and stores it.
-type setter func(c *Config, value string) error
+// A setter checks one trimmed value and stores it, and knows how the value that
+// is stored would stand in the file.
+type setter struct {
+	set  func(c *Config, value string) error
+	show func(c *Config) string
+}
+
+// takes is a setter for a key with rules of its own.
+func takes(set func(c *Config, value string) error, show func(c *Config) string) setter {
+	return setter{set, show}
+}
 
 func expected(what, value string) error {
 	return fmt.Errorf("expected %s, got %q", what, value)
@@ -18,7 +28,7 @@ func expected(what, value string) error {
 // boolean is QuorumPeerConfig.parseBoolean, for system properties too: ZooKeeper
 // reads anything but "true" as false there, which hides a misspelt "yes".
 func boolean(field func(*Config) *bool) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		switch strings.ToLower(v) {
 		case "true":
 			*field(c) = true
@@ -28,13 +38,13 @@ func boolean(field func(*Config) *bool) setter {
 			return fmt.Errorf("Invalid option %s: expected true or false", v)
 		}
 		return nil
-	}
+	}, func(c *Config) string { return strconv.FormatBool(*field(c)) }}
 }
 
 // onUnlessNo is a property that only "no" switches off. A "false" is refused:
 // ZooKeeper reads it as yes, its writer meant no.
 func onUnlessNo(field func(*Config) *bool) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		switch v {
 		case "yes", "true":
 			*field(c) = true
@@ -44,13 +54,13 @@ func onUnlessNo(field func(*Config) *bool) setter {
 			return expected("yes or no", v)
 		}
 		return nil
-	}
+	}, showYes(field)}
 }
 
 // offUnlessYes is a property that only "yes" switches on; "true" is refused
 // like "false" in onUnlessNo.
 func offUnlessYes(field func(*Config) *bool) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		switch v {
 		case "yes":
 			*field(c) = true
@@ -60,22 +70,22 @@ func offUnlessYes(field func(*Config) *bool) setter {
 			return expected("yes or no", v)
 		}
 		return nil
-	}
+	}, showYes(field)}
 }
 
 func text(field func(*Config) *string) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		*field(c) = v
 		return nil
-	}
+	}, func(c *Config) string { return *field(c) }}
 }
 
 // list is a comma separated list; blanks around its parts and empty parts go.
 func list(field func(*Config) *[]string) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		*field(c) = commaList(v)
 		return nil
-	}
+	}, func(c *Config) string { return strings.Join(*field(c), ",") }}
 }
 
 func commaList(v string) []string {
@@ -109,18 +119,18 @@ func rangeText(least, most int64) string {
 
 // integer is a key of QuorumPeerConfig.
 func integer(least int, field func(*Config) *int) setter {
-	return func(c *Config, v string) (err error) {
+	return setter{func(c *Config, v string) (err error) {
 		n, err := number(v, least, math.MaxInt32)
 		if err == nil {
 			*field(c) = n
 		}
 		return err
-	}
+	}, showInt(field)}
 }
 
 // portNumber is a key of QuorumPeerConfig that becomes a socket address.
 func portNumber(field func(*Config) *int) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		n, ok := parseInt(v)
 		if !ok {
 			return expected("a port number", v)
@@ -130,7 +140,7 @@ func portNumber(field func(*Config) *int) setter {
 		}
 		*field(c) = n
 		return nil
-	}
+	}, showInt(field)}
 }
 
 // property reads what Java reads with Integer.getInteger or Long.getLong,
@@ -146,52 +156,69 @@ func propertyNumber(v string, least, most int64) (int64, error) {
 }
 
 func propInt(least int64, field func(*Config) *int) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		n, err := propertyNumber(v, least, math.MaxInt32)
 		if err == nil {
 			*field(c) = int(n)
 		}
 		return err
-	}
+	}, showInt(field)}
 }
 
 func propLong(least int64, field func(*Config) *int64) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		n, err := propertyNumber(v, least, math.MaxInt64)
 		if err == nil {
 			*field(c) = n
 		}
 		return err
-	}
+	}, func(c *Config) string { return strconv.FormatInt(*field(c), 10) }}
 }
 
 // maxMillis is the largest number of milliseconds a Duration holds.
 const maxMillis = math.MaxInt64 / int64(time.Millisecond)
 
 func propMillis(least int64, field func(*Config) *time.Duration) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		n, err := propertyNumber(v, least, maxMillis)
 		if err == nil {
 			*field(c) = time.Duration(n) * time.Millisecond
 		}
 		return err
-	}
+	}, showMillis(field)}
 }
 
 // millis is a key of QuorumPeerConfig in milliseconds.
-func millis(least int, store func(c *Config, d time.Duration)) setter {
-	return func(c *Config, v string) error {
+func millis(least int, store func(c *Config, d time.Duration), field func(*Config) *time.Duration) setter {
+	return setter{func(c *Config, v string) error {
 		n, err := number(v, least, math.MaxInt32)
 		if err == nil {
 			store(c, time.Duration(n)*time.Millisecond)
 		}
 		return err
+	}, showMillis(field)}
+}
+
+func showMillis(field func(*Config) *time.Duration) func(*Config) string {
+	return func(c *Config) string { return strconv.FormatInt(field(c).Milliseconds(), 10) }
+}
+
+func showInt(field func(*Config) *int) func(*Config) string {
+	return func(c *Config) string { return strconv.Itoa(*field(c)) }
+}
+
+func showYes(field func(*Config) *bool) func(*Config) string {
+	return func(c *Config) string {
+		if *field(c) {
+			return "yes"
+		}
+		return "no"
 	}
 }
 
 // oneOf is a text out of a fixed set, compared without case.
 func oneOf(field func(*Config) *string, values ...string) setter {
-	return func(c *Config, v string) error {
+	return setter{func(c *Config, v string) error {
 		for _, known := range values {
 			if strings.EqualFold(v, known) {
 				*field(c) = known
@@ -199,13 +226,13 @@ func oneOf(field func(*Config) *string, values ...string) setter {
 			}
 		}
 		return expected("one of "+strings.Join(values, ", "), v)
-	}
+	}, func(c *Config) string { return *field(c) }}
 }
 
 // checked is a key without a meaning here whose value ZooKeeper checks all the
 // same: the file is not valid with a wrong one.
 func checked(check func(v string) error) setter {
-	return func(_ *Config, v string) error { return check(v) }
+	return setter{set: func(_ *Config, v string) error { return check(v) }}
 }
 
 func anyInteger(v string) error {
@@ -222,7 +249,7 @@ func anyLong(v string) error {
 
 func anyBoolean(v string) error {
 	var b bool
-	return boolean(func(*Config) *bool { return &b })(nil, v)
+	return boolean(func(*Config) *bool { return &b }).set(nil, v)
 }
 
 var errElectionAlg = errors.New("Invalid electionAlg value. Only 3 is supported.")

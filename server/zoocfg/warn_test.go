@@ -22,6 +22,9 @@ func TestUnknownKeys(t *testing.T) {
 		"x":                          "",
 		"zookeeper.foo":              "",
 		"completely.different.thing": "",
+		"connectionMaxTokens":        "connection_throttle_tokens",
+		"requestThrottleLimit":       "request_throttle_max_requests",
+		"GSSAPI":                     "",
 	} {
 		c := parse(t, "\n"+key+"=1\n")
 		if len(c.Warnings) != 1 {

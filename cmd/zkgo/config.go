@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Explain a configuration",
+		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
+  zkgo config show /etc/zookeeper/zoo.cfg -o json`,
+	}
+	cmd.AddCommand(configCheckCommand(), configShowCommand())
+	return cmd
+}
+
+// configFlags are the flags of zkgo config.
+type configFlags struct {
+	serverFlags
+	output          string
+	strict, onlySet bool
+}
+
+// command adds what both commands have.
+func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
+	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data, as of zkgo server")
+	flags.IntVar(&f.clientPort, "client-port", unset, "`port` for clients, as of zkgo server")
+	flags.Lookup("client-port").DefValue = "0" // which --help does not print
+	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	return cmd
+}
+
+// read reads the configuration that the arguments name.
+func (f *configFlags) read(args []string) (*zoocfg.Config, error) {
+	if f.output != "text" && f.output != "json" {
+		return nil, fmt.Errorf("--output %q: want text or json", f.output)
+	}
+	if len(args) == 1 {
+		if f.config != "" {
+			return nil, fmt.Errorf("the configuration is named twice: %s and --config %s", args[0], f.config)
+		}
+		f.config = args[0]
+	}
+	return f.zooCfg()
+}
+
+func configCheckCommand() *cobra.Command {
+	var f configFlags
+	cmd := f.command(&cobra.Command{
+		Use:   "check [zoo.cfg]",
+		Short: "Say in words what a configuration means",
+		Long: `Say what a server with this configuration would be, what each line means, what
+has no effect and why, and what looks wrong. Nothing is started and nothing is
+written.
+
+The exit code is 0 when the server would start with it, 1 when it would refuse
+it, and with --strict also 1 when there are warnings.`,
+		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
+  zkgo config check --strict --set tickTime=500 zoo.cfg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			z, err := f.read(args)
+			if err != nil {
+				return err
+			}
+			return f.check(z, cmd.OutOrStdout())
+		},
+	})
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "warnings are errors")
+	return cmd
+}
+
+func (f *configFlags) check(z *zoocfg.Config, w io.Writer) error {
+	check := z.Check()
+	if f.output == "json" {
+		if err := writeJSON(w, check); err != nil {
+			return err
+		}
+	} else if _, err := check.WriteTo(w); err != nil {
+		return err
+	}
+	if _, err := server.FromZooCfg(z); err != nil {
+		return fmt.Errorf("the server would refuse it: %w", err)
+	}
+	if n := len(check.Warnings); f.strict && n > 0 {
+		return fmt.Errorf("%d warnings", n)
+	}
+	return nil
+}
+
+func configShowCommand() *cobra.Command {
+	var f configFlags
+	cmd := f.command(&cobra.Command{
+		Use:   "show [zoo.cfg]",
+		Short: "Print every effective value and where it comes from",
+		Long: `Print every key that means something with the value that a server would run
+with, and where that comes from: a line of a file, --set or another flag, or the
+default. Without a file it is what zkgo server runs with when it is given none.
+Passwords are hidden.`,
+		Example: `  zkgo config show
+  zkgo config show /etc/zookeeper/zoo.cfg --only-set
+  zkgo config show zoo.cfg -o json | jq '.[] | select(.key == "tickTime")'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			z, err := f.read(args)
+			if err != nil {
+				return err
+			}
+			return f.show(z, cmd.OutOrStdout())
+		},
+	})
+	cmd.Flags().BoolVar(&f.onlySet, "only-set", false, "leave out what is as by default")
+	return cmd
+}
+
+func (f *configFlags) show(z *zoocfg.Config, w io.Writer) error {
+	list := []zoocfg.Setting{}
+	for _, s := range z.Settings() {
+		if f.onlySet && !s.Set() {
+			continue
+		}
+		switch {
+		case s.Origin != "--set":
+		case s.Key == "dataDir" && f.dataDir != "":
+			s.Origin = "--data-dir"
+		case s.Key == "clientPort" && f.clientPort != unset:
+			s.Origin = "--client-port"
+		}
+		list = append(list, s)
+	}
+	if f.output == "json" {
+		return writeJSON(w, list)
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, s := range list {
+		if _, err := fmt.Fprintf(t, "%s\t= %s\t(%s)\n", s.Key, s.Value, s.Origin); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,101 @@
+package zoocfg
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rewrite makes docs/compatibility.md say what keys.txt says.
+var rewrite = flag.Bool("rewrite", false, "write the table of keys into docs/compatibility.md")
+
+// Every key that ZooKeeper 3.9.5 reads, by testdata/keys.sh, and every key of the
+// table has a description, and no other; what it says agrees with what the table
+// does.
+func TestEveryKeyIsDescribed(t *testing.T) {
+	t.Parallel()
+	described := map[string]Verdict{}
+	for _, d := range Descriptions() {
+		if _, twice := described[d.Key]; twice {
+			t.Errorf("%s is described twice", d.Key)
+		}
+		described[d.Key] = d.Verdict
+		if d.Words == "" || d.Section == "" {
+			t.Errorf("%+v", d)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "zookeeper-3.9.5-keys.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	official := map[string]bool{}
+	for _, key := range strings.Fields(string(text)) {
+		official[key] = true
+		if v, ok := described[key]; !ok || v == Ours {
+			t.Errorf("ZooKeeper's %s: %q", key, v)
+		}
+	}
+	if len(official) < 250 {
+		t.Errorf("ZooKeeper has more than %d keys", len(official))
+	}
+	// Keys that are read and checked, but decide nothing here.
+	idle := map[string]bool{
+		"clientPortListenBacklog": true, "jute.maxbuffer.extrasize": true, "fsync.warningthresholdms": true, "fips-mode": true,
+		"multiAddress.reachabilityCheckEnabled": true, "multiAddress.reachabilityCheckTimeoutMs": true,
+	}
+	for _, k := range keyTable() {
+		v, ok := described[k.name]
+		if !ok {
+			t.Errorf("%s is not described in keys.txt", k.name)
+			continue
+		}
+		without := v == Meaningless || v != Same && v != Ours && k.ignored
+		if k.ignored != without && !idle[k.name] {
+			t.Errorf("%s is %s, but ignored: %v", k.name, v, k.ignored)
+		}
+	}
+	for key, v := range described {
+		switch v {
+		case Same, Better, Meaningless, Missing, Ours:
+		default:
+			t.Errorf("%s: %q is no verdict", key, v)
+		}
+		name := strings.TrimSuffix(key, "N") + "1"
+		if _, known := knownKeys[key]; !known && !isMember(name) && !strings.HasPrefix(key, authProviderPrefix) && key != "version" && key != "oraclePath" {
+			t.Errorf("%s is described, but unknown", key)
+		}
+	}
+}
+
+// The table of docs/compatibility.md is the one of keys.txt. With -rewrite it is
+// made so.
+func TestTheDocumentHasTheTable(t *testing.T) {
+	t.Parallel()
+	const title, next = "## zoo.cfg\n", "\n## "
+	name := filepath.Join("..", "..", "docs", "compatibility.md")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), title)
+	if !ok {
+		t.Fatalf("%s has no %s", name, title)
+	}
+	// The section begins with words for people; the table begins with ###.
+	at := strings.Index(rest, next)
+	section, after := rest[:at], rest[at:]
+	intro, _, _ := strings.Cut(section, "\n### ")
+	want := before + title + strings.TrimRight(intro, "\n") + "\n" + Table() + after
+	if want == string(text) {
+		return
+	}
+	if !*rewrite {
+		t.Errorf("%s differs from keys.txt: run go test ./server/zoocfg -run TheDocument -rewrite", name)
+		return
+	}
+	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,146 @@
+package zoocfg
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Setting is a key and the value a server runs with.
+type Setting struct {
+	Key string `json:"key"`
+	// Value is as it would stand in the file; passwords are hidden.
+	Value string `json:"value"`
+	// Origin is file:line, --set, or default.
+	Origin  string  `json:"origin"`
+	Verdict Verdict `json:"verdict,omitempty"`
+	Words   string  `json:"words,omitempty"`
+
+	file string
+	line int
+}
+
+// byDefault is the origin of what nobody has set.
+const byDefault = "default"
+
+// Set reports whether somebody has set it.
+func (s *Setting) Set() bool { return s.Origin != byDefault }
+
+// Settings are all keys that mean something here with their effective values, in
+// the order of the table in docs/compatibility.md, and the members behind them.
+func (c *Config) Settings() []Setting {
+	var all []Setting
+	for _, d := range Descriptions() {
+		k := knownKeys[d.Key]
+		if k.ignored || k.set.show == nil {
+			continue
+		}
+		all = append(all, c.setting(d.Key, k.set.show(c)))
+	}
+	return append(all, c.members()...)
+}
+
+// setting is one key with its value.
+func (c *Config) setting(key, value string) Setting {
+	s := Setting{Key: key, Value: value, Origin: byDefault}
+	if d, ok := Describe(key); ok {
+		s.Verdict, s.Words = d.Verdict, d.Words
+	}
+	if value != "" && secret(key) {
+		s.Value = hidden
+	}
+	o, set := c.originOf(key)
+	switch {
+	case !set:
+	case o.line > 0:
+		s.Origin = fmt.Sprintf("%s:%d", o.file, o.line)
+	default:
+		s.Origin = o.file
+	}
+	s.file, s.line = o.file, o.line
+	return s
+}
+
+// originOf is where the value of key comes from. The server's own line decides
+// where its clients are served, whatever else says so.
+func (c *Config) originOf(key string) (origin, bool) {
+	if self, ok := c.Self(); ok {
+		line := fmt.Sprintf("server.%d", self.ID)
+		if key == "peerType" || self.ClientHost != "" && (key == "clientPort" || key == "clientPortAddress") {
+			key = line
+		}
+	}
+	o, ok := c.origin[key]
+	return o, ok
+}
+
+// members are the keys with a number, and the server's own id.
+func (c *Config) members() []Setting {
+	var all []Setting
+	if c.HasMyID {
+		id := Setting{Key: "myid", Value: fmt.Sprint(c.MyID), Origin: c.myIDFrom, Words: "the number of this server"}
+		if c.myIDFrom == "" {
+			id.Origin = "given"
+		}
+		all = append(all, id)
+	}
+	for _, s := range c.Servers {
+		all = append(all, c.setting(fmt.Sprintf("server.%d", s.ID), strings.TrimPrefix(s.Line(), fmt.Sprintf("server.%d=", s.ID))))
+	}
+	for id, ids := range c.Groups {
+		all = append(all, c.setting(fmt.Sprintf("group.%d", id), strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ":"), "[]")))
+	}
+	for id, weight := range c.Weights {
+		all = append(all, c.setting(fmt.Sprintf("weight.%d", id), fmt.Sprint(weight)))
+	}
+	for name, class := range c.Auth.Providers {
+		all = append(all, c.setting(authProviderPrefix+name, class))
+	}
+	slices.SortStableFunc(all, func(a, b Setting) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// Lines are the settings that somebody has made, in the order of the files, with
+// those that have no effect.
+func (c *Config) Lines() []Setting {
+	var all []Setting
+	for _, s := range c.Settings() {
+		if _, own := c.origin[s.Key]; own || s.Key == "myid" {
+			all = append(all, s)
+		}
+	}
+	raw := c.rawValues()
+	for _, key := range c.Ignored {
+		all = append(all, c.setting(key, raw[key]))
+	}
+	slices.SortStableFunc(all, func(a, b Setting) int {
+		return cmp.Or(cmp.Compare(c.fileOrder(a.file), c.fileOrder(b.file)), cmp.Compare(a.line, b.line))
+	})
+	return all
+}
+
+// fileOrder puts the configuration file before what it names and what was set
+// besides.
+func (c *Config) fileOrder(file string) int {
+	switch file {
+	case c.Path:
+		return 0
+	case setByHand:
+		return 2
+	}
+	return 1
+}
+
+// rawValues are the values as the file has them.
+func (c *Config) rawValues() map[string]string {
+	all := map[string]string{}
+	props, err := properties(c.Text)
+	if err != nil {
+		return all // Parse has refused it
+	}
+	for _, p := range props {
+		all[trim(p.key)] = trim(p.value)
+	}
+	return all
+}
