@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,8 +90,10 @@ func (l *limiter) allow(now time.Time, interval time.Duration) bool {
 	return true
 }
 
-// authorized answers whoever may not have the state, as ZooKeeper does.
-func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request, name string) bool {
+// authorized answers whoever may not have the state, as ZooKeeper does: by the
+// name that was asked for.
+func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
+	name := path.Base(r.URL.Path)
 	header := r.Header.Get("Authorization")
 	if header == "" {
 		reply(w, http.StatusUnauthorized, name, nil, "Auth info is missing for the command")
@@ -125,7 +128,7 @@ func (s *snapshots) due(w http.ResponseWriter, l *limiter, name string) bool {
 func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	const name = "snapshot"
 	switch {
-	case !s.authorized(w, r, name):
+	case !s.authorized(w, r):
 		return
 	case s.opts.NoSnapshot:
 		reply(w, http.StatusServiceUnavailable, name, nil, "Snapshot command is disabled (admin.snapshot.enabled)")
@@ -171,7 +174,7 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "POST")
 		reply(w, http.StatusMethodNotAllowed, name, nil, "restore takes a POST with the snapshot as its body")
 		return
-	case !s.authorized(w, r, name):
+	case !s.authorized(w, r):
 		return
 	case s.opts.NoRestore:
 		reply(w, http.StatusServiceUnavailable, name, nil, "Restore command is disabled (admin.restore.enabled)")

@@ -75,7 +75,7 @@ func TestSnapshotCommand(t *testing.T) {
 		want                       string
 	}{
 		{"GET", "snapshot", "", "", 401, "{\n  \"command\" : \"snapshot\",\n  \"error\" : \"Auth info is missing for the command\"\n}"},
-		{"GET", "snap", "digest", "", 401, "{\n  \"command\" : \"snapshot\",\n  \"error\" : \"Not authenticated\"\n}"},
+		{"GET", "snap", "digest", "", 401, "{\n  \"command\" : \"snap\",\n  \"error\" : \"Not authenticated\"\n}"},
 		{"GET", "snapshot", "bogus x", "", 401, "Not authenticated"},
 		{"GET", "snapshot", "digest else:pw", "", 403, "Not authorized"},
 		{"GET", "snapshot", root, "", 200, "ZKSN"},
