@@ -2,12 +2,14 @@ package zkfiles
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/adler32"
 	"io"
 	"iter"
+	"slices"
 )
 
 // A log file is a header and records: the Adler-32 of the payload as a long, the
@@ -199,38 +201,69 @@ const maxRecord = 16 << 20
 
 // lookBehind reads to the end of the file. It returns how many bytes there are
 // up to the last that is not zero, and where in them a whole record begins, −1
-// when none does.
-func (l *Log) lookBehind(window []byte) (used, at int64, err error) {
-	base, ended := int64(0), false
+// when none does. head are the bytes that have been read already.
+func (l *Log) lookBehind(head []byte) (used, at int64, err error) {
+	w := window{buf: head}
 	for {
-		for !ended && len(window) < 2*maxRecord {
-			more, err := readUpTo(l.r, readStep)
-			if err != nil {
+		for !w.ended && len(w.buf) < 2*maxRecord {
+			if err := w.grow(l.r); err != nil {
 				return 0, -1, err
 			}
-			ended = len(more) < readStep
-			window = append(window, more...)
 		}
-		for i, b := range window {
-			if b != 0 {
-				used = base + int64(i) + 1
-			}
-		}
-		limit := len(window)
-		if !ended {
+		limit := len(w.buf)
+		if !w.ended {
 			limit -= maxRecord
 		}
-		for i := 1; i < limit; i++ {
-			if isRecord(window[i:]) {
-				return used, base + int64(i), nil
+		for i := range limit {
+			if w.buf[i] != 0 {
+				used = w.base + int64(i) + 1
+			}
+			if w.base+int64(i) > 0 && isRecord(w.buf[i:]) {
+				return used, w.base + int64(i), nil
 			}
 		}
-		if ended {
+		if w.ended {
 			return used, -1, nil
 		}
-		base += int64(limit)
-		window = append([]byte(nil), window[limit:]...)
+		w.drop(limit)
 	}
+}
+
+// window is a part of a file that is looked through.
+type window struct {
+	buf   []byte
+	base  int64 // where it begins
+	ended bool  // the file ends with it
+}
+
+// grow reads on. Zeros before everything are let go of: a file may have 64 MiB of
+// them. Those that could be the start of a record stay.
+func (w *window) grow(r io.Reader) error {
+	have := len(w.buf)
+	w.buf = slices.Grow(w.buf, readStep)[:have+readStep]
+	n, err := io.ReadFull(r, w.buf[have:])
+	w.buf = w.buf[:have+n]
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		w.ended = true
+	case err != nil:
+		return err
+	}
+	if allZero(w.buf) {
+		w.drop(max(len(w.buf)-recordHeader, 0))
+	}
+	return nil
+}
+
+func (w *window) drop(n int) {
+	w.base += int64(n)
+	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+}
+
+// allZero reports whether b has nothing but zeros: each byte is compared with the
+// next one, which is done many at a time.
+func allZero(b []byte) bool {
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }
 
 // isRecord reports whether b begins with a whole record.

@@ -28,7 +28,7 @@ func configure(dir string, n int, o Options) ([]*Server, error) {
 	}
 	servers := make([]*Server, n)
 	for i := range servers {
-		s := &Server{Port: ports[i], Dir: filepath.Join(dir, fmt.Sprint("server", i+1)), jvm: o.JVM}
+		s := &Server{Port: ports[i], Dir: filepath.Join(dir, fmt.Sprint("server", i+1)), jvm: o.JVM, lib: o.Lib}
 		data := filepath.Join(s.Dir, "data")
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			return nil, err

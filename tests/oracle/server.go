@@ -25,6 +25,8 @@ type Options struct {
 	Config []string
 	// JVM holds additional arguments for java ("-Djute.maxbuffer=2000").
 	JVM []string
+	// Lib is the directory with the jars of another release; "": Version's.
+	Lib string
 }
 
 // Server is one ZooKeeper process.
@@ -37,6 +39,7 @@ type Server struct {
 	Dir string
 
 	jvm  []string
+	lib  string
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process was reaped
 }
@@ -83,9 +86,12 @@ func (s *Server) Launch() error { return s.launch() }
 
 // launch starts java on zoo.cfg and reaps it in the background.
 func (s *Server) launch() error {
-	lib, err := Dir()
-	if err != nil {
-		return err
+	lib := s.lib
+	if lib == "" {
+		var err error
+		if lib, err = Dir(); err != nil {
+			return err
+		}
 	}
 	out, err := os.OpenFile(filepath.Join(s.Dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

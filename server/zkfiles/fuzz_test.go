@@ -1,0 +1,94 @@
+package zkfiles
+
+import (
+	"bytes"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// seeds adds the recorded files whose names begin with prefix.
+func seeds(f *testing.F, prefix string) {
+	for release := range releases() {
+		d, err := recorded(f, release).inside()
+		if err != nil {
+			f.Fatal(err)
+		}
+		list, err := d.files(prefix)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range list {
+			b, err := fs.ReadFile(d.FS, file.name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
+		}
+	}
+}
+
+// FuzzSnapshot: whatever the bytes, there is an error or a tree that holds
+// together and comes back the same from a file of ours.
+func FuzzSnapshot(f *testing.F) {
+	seeds(f, snapshotPrefix)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tr, table := tree.New(), session.NewTable()
+		if _, err := ReadSnapshot("snapshot.5", bytes.NewReader(b), 0, tr, table); err != nil {
+			return
+		}
+		if err := tr.Check(); err != nil {
+			t.Fatal(err)
+		}
+		back, sessions := tree.New(), session.NewTable()
+		if _, err := ReadSnapshot("snapshot.0", bytes.NewReader(written(t, tr, table, None)), 0, back, sessions); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := dump(t, back, sessions), dump(t, tr, table); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	})
+}
+
+// FuzzLog: whatever the bytes, there is an error or transactions that can be
+// applied.
+func FuzzLog(f *testing.F) {
+	seeds(f, logPrefix)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		state, r, err := Load(Source{Data: Dir{fstest.MapFS{"log.1": {Data: b}}, "d"}, AcceptGaps: true, IgnoreDigest: true})
+		if err != nil {
+			return
+		}
+		if r.Transactions > len(b)/recordHeader {
+			t.Errorf("%d transactions in %d bytes", r.Transactions, len(b))
+		}
+		tr := tree.New()
+		if err := state.Fill(tr, session.NewTable()); err != nil {
+			return
+		}
+		if err := tr.Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzTransaction is FuzzLog without a checksum in the way.
+func FuzzTransaction(f *testing.F) {
+	for _, p := range history() {
+		f.Add(p)
+	}
+	f.Add(multi(1, 5, 2, []byte("\x00\x00\x00\x02/a")))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		tx, err := decodeTxn(b)
+		if err != nil {
+			return
+		}
+		s := newState(0)
+		if err := s.Apply(tx); err == nil {
+			_ = s.Fill(tree.New(), session.NewTable())
+		}
+	})
+}

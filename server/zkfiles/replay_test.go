@@ -1,0 +1,333 @@
+package zkfiles
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/adler32"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// logOf returns a log file with these payloads.
+func logOf(payloads ...[]byte) []byte {
+	b := proto.AppendLong(proto.AppendInt(proto.AppendInt(nil, logMagic), fileVersion), 0)
+	for _, p := range payloads {
+		b = proto.AppendLong(b, int64(adler32.Checksum(p)))
+		b = append(append(proto.AppendInt(b, int32(len(p))), p...), recordEnd)
+	}
+	return b
+}
+
+// lastRecord returns where the last record of a log begins.
+func lastRecord(b []byte) int {
+	at := logHeaderSize
+	for {
+		next := at + recordHeader + int(binary.BigEndian.Uint32(b[at+8:])) + 1
+		if next >= len(b) {
+			return at
+		}
+		at = next
+	}
+}
+
+// resum makes the checksum of the record at the start of b right.
+func resum(b []byte) {
+	size := binary.BigEndian.Uint32(b[8:])
+	binary.BigEndian.PutUint64(b, uint64(adler32.Checksum(b[recordHeader:][:size])))
+}
+
+// header returns a transaction without its body.
+func header(id, zxid int64, op proto.Op) []byte {
+	b := proto.AppendInt(proto.AppendLong(nil, id), 1)
+	b = proto.AppendLong(proto.AppendLong(b, zxid), 1000+zxid)
+	return proto.AppendInt(b, int32(op))
+}
+
+func create(id, zxid int64, path string, ephemeral bool, cversion int32) []byte {
+	b := proto.AppendBuffer(proto.AppendString(header(id, zxid, proto.OpCreate), path), []byte("data"))
+	return proto.AppendInt(proto.AppendBool(proto.AppendACLs(b, proto.OpenACL()), ephemeral), cversion)
+}
+
+func remove(id, zxid int64, path string) []byte {
+	return proto.AppendString(header(id, zxid, proto.OpDelete), path)
+}
+
+func set(id, zxid int64, path, data string, version int32) []byte {
+	b := proto.AppendString(header(id, zxid, proto.OpSetData), path)
+	return proto.AppendInt(proto.AppendBuffer(b, []byte(data)), version)
+}
+
+func openSession(id, zxid int64) []byte {
+	return proto.AppendInt(header(id, zxid, proto.OpCreateSession), 4000)
+}
+
+func closeSession(id, zxid int64, paths ...string) []byte {
+	return proto.AppendStrings(header(id, zxid, proto.OpCloseSession), paths)
+}
+
+// history is what happened; a fuzzy snapshot of it may begin anywhere.
+func history() [][]byte {
+	return [][]byte{
+		openSession(alice, 1),
+		openSession(bob, 2),
+		create(alice, 3, "/p", false, 1),
+		create(alice, 4, "/p/c", false, 1),
+		create(alice, 5, "/p/e", true, 2),
+		set(alice, 6, "/p/c", "newer", 1),
+		remove(alice, 7, "/p/c"),
+		closeSession(alice, 8, "/p/e"),
+		remove(bob, 9, "/p"), // the parent, to be made anew
+		create(bob, 10, "/p", false, 2),
+		create(bob, 11, "/p/c", false, 1),
+		create(bob, 12, "/p/e", true, 2), // the name of another session's
+		set(bob, 13, "/p", "last", 1),
+		create(bob, 14, "/p/d", false, 3),
+		remove(bob, 15, "/p/d"),
+		proto.AppendInt(header(bob, 16, proto.OpError), -101),
+	}
+}
+
+// after returns the state behind the first n transactions.
+func after(t *testing.T, n int) *State {
+	t.Helper()
+	s := newState(0)
+	for _, p := range history()[:n] {
+		tx, err := decodeTxn(p)
+		if err == nil {
+			err = s.Apply(tx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestFuzzySnapshot builds every snapshot that a server could have written while
+// the history went on: it begins behind transaction a and ends behind b, each
+// znode as it was at some time between. Whatever was caught when, the logs lead to
+// the same end.
+func TestFuzzySnapshot(t *testing.T) {
+	t.Parallel()
+	all := history()
+	want := text(t, after(t, len(all)))
+	for a := range len(all) + 1 {
+		for b := a; b <= len(all); b++ {
+			for late := range 2 * len(all) {
+				s := mixed(after(t, a), after(t, b), late)
+				s.Zxid = int64(a)
+				for _, p := range all[a:] {
+					tx, err := decodeTxn(p)
+					if err == nil {
+						err = s.Apply(tx)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := text(t, s); got != want {
+					t.Fatalf("from %d to %d, choice %d:\n got %s\nwant %s", a, b, late, got, want)
+				}
+			}
+		}
+	}
+}
+
+// mixed returns the sessions of early and znodes of either: a parent as it was
+// early leads to the children it had then, as a walk through the tree would find
+// them or miss them.
+func mixed(early, late *State, choice int) *State {
+	s := emptyState(0)
+	for id, timeout := range early.Sessions {
+		s.Sessions[id] = timeout
+	}
+	pick := func(path string, i int) *node {
+		from := early
+		if choice>>(i%5)&1 == 1 {
+			from = late
+		}
+		if n := from.nodes[path]; n != nil {
+			c := *n
+			return &c
+		}
+		return nil
+	}
+	for i, path := range []string{"", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/p", "/p/c", "/p/e", "/p/d"} {
+		n := pick(path, i)
+		if n == nil || path != "" && s.nodes[path[:strings.LastIndexByte(path, '/')]] == nil {
+			continue
+		}
+		s.insert(n)
+	}
+	return s
+}
+
+// text fills a tree and returns all it holds.
+func text(t *testing.T, s *State) string {
+	t.Helper()
+	tr, table := tree.New(), session.NewTable()
+	if err := s.Fill(tr, table); err != nil {
+		t.Fatal(err)
+	}
+	return dump(t, tr, table)
+}
+
+// TestFuzzyWithoutTheRest: the state that a snapshot was written with until the
+// logs end is none.
+func TestFuzzyWithoutTheRest(t *testing.T) {
+	t.Parallel()
+	tr, table := sample(t)
+	b := written(t, tr, table, None)
+	for _, c := range []struct {
+		zxid int64
+		log  []byte
+		says string
+	}{
+		{tr.LastZxid(), logOf(openSession(alice, tr.LastZxid())), ""},
+		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1)), "it was written until transaction"},
+		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1), set(bob, tr.LastZxid(), "/a", "other", 1)), "is not what the source had"},
+		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1), proto.AppendInt(header(bob, tr.LastZxid(), proto.OpError), -101)), ""},
+	} {
+		m := fstest.MapFS{SnapshotName(c.zxid, None): {Data: b}, fmt.Sprintf("log.%x", tr.LastZxid()-1): {Data: c.log}}
+		_, _, err := Load(Source{Data: Dir{m, "d"}})
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("from %x: %v, want %q", c.zxid, err, c.says)
+		}
+	}
+}
+
+// TestListThatComesLater: a snapshot has its lists before its znodes, so the list
+// of a new znode may be missing from it.
+func TestListThatComesLater(t *testing.T) {
+	t.Parallel()
+	s := after(t, 4)
+	s.unlisted["/p/c"] = 7
+	if err := s.Fill(tree.New(), session.NewTable()); err == nil || !strings.Contains(err.Error(), `znode "/p/c" has the access control list 7`) {
+		t.Error(err)
+	}
+	for _, p := range [][]byte{create(alice, 5, "/p/c", false, 1), remove(alice, 5, "/p/c"), setACL(alice, 5, "/p/c")} {
+		s := after(t, 4)
+		s.unlisted["/p/c"] = 7
+		tx, err := decodeTxn(p)
+		if err == nil {
+			err = s.Apply(tx)
+		}
+		if err == nil {
+			err = s.Fill(tree.New(), session.NewTable())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func setACL(id, zxid int64, path string) []byte {
+	b := proto.AppendString(header(id, zxid, proto.OpSetACL), path)
+	return proto.AppendInt(proto.AppendACLs(b, proto.OpenACL()), 1)
+}
+
+// TestOrphansOfSessions: an ephemeral znode whose session is gone is deleted at
+// the start, and its parent shows that.
+func TestOrphansOfSessions(t *testing.T) {
+	t.Parallel()
+	s := after(t, 5)
+	delete(s.Sessions, alice)
+	tr, table := tree.New(), session.NewTable()
+	if err := s.Fill(tr, table); err != nil {
+		t.Fatal(err)
+	}
+	var p proto.Stat
+	tr.Get("/p").Stat(&p)
+	if tr.Get("/p/e") != nil || p.Pzxid != 5 || table.Len() != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestTransactions decodes what is odd.
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	digest := proto.AppendLong(proto.AppendInt(nil, 2), 77)
+	ok := func(payload []byte) *Txn {
+		t.Helper()
+		tx, err := decodeTxn(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tx
+	}
+	old := create(1, 5, "/a", true, 3)
+	if c := ok(old[:len(old)-4]).Body.(*CreateTxn); c.ParentCversion != -1 || !c.Ephemeral {
+		t.Errorf("a create from before 3.4: %+v", c)
+	}
+	if tx := ok(append(bytes.Clone(old), digest...)); tx.Body.(*CreateTxn).ParentCversion != 3 || tx.Digest == nil || tx.Digest.Value != 77 {
+		t.Errorf("a create with a digest: %+v", tx)
+	}
+	bare := header(1, 5, proto.OpCloseSession)
+	if tx := ok(bare); tx.Digest != nil || tx.Body.(*CloseSessionTxn).Paths != nil {
+		t.Errorf("%+v", tx)
+	}
+	if tx := ok(append(bytes.Clone(bare), digest...)); tx.Digest == nil || tx.Body.(*CloseSessionTxn).Paths != nil {
+		t.Errorf("only a digest: %+v", tx)
+	}
+	if tx := ok(append(closeSession(1, 5, "/x", "/y"), digest...)); tx.Digest == nil || len(tx.Body.(*CloseSessionTxn).Paths) != 2 {
+		t.Errorf("%+v", tx)
+	}
+	for name, bad := range map[string][]byte{
+		"nothing":             nil,
+		"no body":             header(1, 5, proto.OpCreate),
+		"an unknown type":     header(1, 5, 99),
+		"bytes too many":      append(remove(1, 5, "/a"), 1),
+		"a path of its own":   remove(1, 5, "a"),
+		"a multi in a multi":  multi(1, 5, proto.OpMulti, nil),
+		"a multi cut short":   multi(1, 5, proto.OpDelete, []byte{0, 0}),
+		"a multi with a tail": multi(1, 5, proto.OpDelete, append(proto.AppendString(nil, "/a"), 1)),
+		"many operations":     proto.AppendInt(header(1, 5, proto.OpMulti), 1<<30),
+		"a long list":         proto.AppendInt(proto.AppendString(header(1, 5, proto.OpSetACL), "/a"), 1<<30),
+	} {
+		if tx, err := decodeTxn(bad); err == nil {
+			t.Errorf("%s: %+v", name, tx)
+		}
+	}
+}
+
+func multi(id, zxid int64, op proto.Op, body []byte) []byte {
+	b := proto.AppendInt(header(id, zxid, proto.OpMulti), 1)
+	return proto.AppendBuffer(proto.AppendInt(b, int32(op)), body)
+}
+
+// TestMultiIsAllOrNothing: a failed multi is in the log with what would have
+// succeeded.
+func TestMultiIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	two := func(second proto.Op, body []byte) []byte {
+		b := proto.AppendInt(header(bob, 17, proto.OpMulti), 2)
+		b = proto.AppendBuffer(proto.AppendInt(b, int32(proto.OpDelete)), proto.AppendString(nil, "/p/c"))
+		return proto.AppendBuffer(proto.AppendInt(b, int32(second)), body)
+	}
+	for _, c := range []struct {
+		payload []byte
+		gone    bool
+	}{
+		{two(proto.OpError, proto.AppendInt(nil, -2)), false},
+		{two(proto.OpCheck, proto.AppendInt(proto.AppendString(nil, "/p"), 1)), true},
+		{two(proto.OpCreateTTL, proto.AppendLong(proto.AppendInt(proto.AppendACLs(proto.AppendBuffer(proto.AppendString(nil, "/t"), nil), proto.OpenACL()), 9), -1)), true},
+	} {
+		s := after(t, len(history()))
+		tx, err := decodeTxn(c.payload)
+		if err == nil {
+			err = s.Apply(tx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gone := s.nodes["/p/c"] == nil; gone != c.gone || s.Zxid != 17 || s.nodes["/t"] != nil {
+			t.Errorf("gone: %v, zxid %d", gone, s.Zxid)
+		}
+	}
+}
