@@ -22,6 +22,7 @@ type Call struct {
 	command *Command
 	options map[string][]string
 	shell   *Shell
+	giveUp  context.CancelCauseFunc // ends a tool's context
 }
 
 // Has reports whether an option was given.

@@ -241,10 +241,20 @@ func notFound(name string) error {
 // long.
 func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	states := s.rootZK.Subscribe()
+	stop := s.oversee(ctx, s.rootZK, cancel)
+	return ctx, func() {
+		cancel(nil)
+		stop()
+	}
+}
+
+// oversee gives up when zk has been without a connection for too long, until it is
+// stopped or ctx ends.
+func (s *Shell) oversee(ctx context.Context, zk *client.Client, giveUp context.CancelCauseFunc) (stop func()) {
+	states := zk.Subscribe()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		late := time.AfterFunc(s.cfg.Patience, func() { cancel(errNoConnection) })
+		late := time.AfterFunc(s.cfg.Patience, func() { giveUp(errNoConnection) })
 		defer late.Stop()
 		for {
 			select {
@@ -260,8 +270,7 @@ func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc)
 			}
 		}
 	})
-	return ctx, func() {
-		cancel(nil)
+	return func() {
 		states.Close()
 		wg.Wait()
 	}

@@ -101,7 +101,7 @@ func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err := os.WriteFile(e.file, e.data, 0o600); err != nil {
 		return false, err
 	}
-	if err := runEditor(ctx, c, e.file); err != nil {
+	if err := runEditor(c, e.file); err != nil {
 		return false, err
 	}
 	now, err := os.ReadFile(e.file)
@@ -146,7 +146,7 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 }
 
 // runEditor waits until the editor ends.
-func runEditor(ctx context.Context, c *Call, file string) error {
+func runEditor(c *Call, file string) error {
 	command := c.Value("editor")
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		if command == "" {
@@ -163,7 +163,8 @@ func runEditor(ctx context.Context, c *Call, file string) error {
 	if len(words) == 0 {
 		return errors.New("the editor's name is empty")
 	}
-	cmd := exec.CommandContext(ctx, words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
+	// Nothing but its user ends an editor, whatever becomes of the connection.
+	cmd := exec.Command(words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
 	cmd.Stdout, cmd.Stderr = c.Out, c.Err
 	if l, ok := c.Out.(*lockedWriter); ok {
 		cmd.Stdout = l.w // the terminal itself

@@ -16,7 +16,8 @@ const connectPatience = 30 * time.Second
 // place reads an argument that says where a subtree is: a path of the session's
 // ensemble, or servers of another one with the path behind them, as
 // "zk1:2181,zk2:2181/app". The session on another ensemble is opened with the same
-// options and has to be closed by the function.
+// options and has to be closed by the function; the command ends when one of its
+// ensembles is out of reach for too long.
 func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), error) {
 	hosts, path, other := strings.Cut(arg, "/")
 	if !other {
@@ -36,7 +37,11 @@ func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), er
 	if err != nil {
 		return subtree.Place{}, nil, fmt.Errorf("%s: %w", hosts, err)
 	}
-	return subtree.Place{Client: zk, Root: path}, func() { zk.Close() }, nil //nolint:errcheck // the session ends by itself otherwise
+	stop := c.shell.oversee(ctx, zk, c.giveUp)
+	return subtree.Place{Client: zk, Root: path}, func() {
+		stop()
+		zk.Close() //nolint:errcheck // the session ends by itself otherwise
+	}, nil
 }
 
 // places reads the two arguments of a command that goes from one place to another.

@@ -14,7 +14,12 @@ func toolCommands() []Command {
 	}
 	for i := range list {
 		run := list[i].Run
-		list[i].Run = func(ctx context.Context, c *Call) error { return toolError(ctx, run(ctx, c)) }
+		list[i].Run = func(ctx context.Context, c *Call) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			c.giveUp = cancel
+			return toolError(ctx, run(ctx, c))
+		}
 	}
 	return list
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
@@ -227,6 +228,27 @@ func TestWatchCommand(t *testing.T) {
 		t.Errorf("%s", b.out)
 	}
 	b.run("watch", "-for", "1ms", "/app")
+}
+
+// TestOtherEnsembleLost: a copy ends when its target is out of reach, and says what
+// is done by then.
+func TestOtherEnsembleLost(t *testing.T) {
+	t.Parallel()
+	b, other := newBench(t), zktest.Run(t)
+	addr := other.Addrs()[0]
+	b.shell.cfg.Patience = 50 * time.Millisecond
+	fault := other.DelayNext(zktest.Match{Op: proto.OpMulti}, time.Hour)
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.try("cp", "/app", addr+"/copy")
+		done <- err
+	}()
+	fault.Wait()
+	other.RefuseConnections()
+	other.DropConnections()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "gave up waiting") || !strings.Contains(err.Error(), "/copy") {
+		t.Errorf("%v", err)
+	}
 }
 
 // editor writes a script that stands for an editor.

@@ -3,7 +3,6 @@ package overview_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +40,7 @@ func (f fake) dial(_ context.Context, _, address string) (net.Conn, error) {
 		defer far.Close()
 		word := make([]byte, 4)
 		if _, err := io.ReadFull(bufio.NewReader(far), word); err == nil {
-			io.WriteString(far, answer(string(word)))
+			fmt.Fprint(far, answer(string(word)))
 		}
 	}()
 	return near, nil
@@ -99,9 +98,9 @@ func TestAdmin(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/commands/monitor":
-			json.NewEncoder(w).Encode(map[string]any{"server_state": "standalone", "watch_count": 4, "avg_latency": 0.25, "command": "monitor", "error": nil})
+			fmt.Fprint(w, `{"server_state":"standalone","watch_count":4,"avg_latency":0.25,"command":"monitor","error":null}`)
 		case "/commands/server_stats":
-			io.WriteString(w, `{"server_stats":{"last_processed_zxid":9007199254740993},"error":null}`)
+			fmt.Fprint(w, `{"server_stats":{"last_processed_zxid":9007199254740993},"error":null}`)
 		default:
 			http.NotFound(w, r)
 		}

@@ -85,7 +85,7 @@ func pairs(ctx context.Context, a, b Source) iter.Seq2[pair, error] {
 				yield(pair{}, errA)
 				return
 			}
-			order := 0
+			var order int
 			switch {
 			case !okA:
 				order = 1

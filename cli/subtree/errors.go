@@ -26,7 +26,7 @@ func (e *ConflictError) Unwrap() error { return e.Err }
 
 // conflict tells refusals that mean a conflict from others.
 func conflict(path string, err error) error {
-	what := ""
+	var what string
 	switch {
 	case errors.Is(err, client.ErrNodeExists):
 		what = "is there already"

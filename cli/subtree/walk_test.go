@@ -52,7 +52,10 @@ func TestWalkWide(t *testing.T) {
 		t.Fatalf("%d znodes, sorted: %v", len(got), slices.IsSortedFunc(got, subtree.Compare))
 	}
 	n := 0
-	for range walk(c, "/w")(background(t)) {
+	for _, err := range walk(c, "/w")(background(t)) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 10 {
 			break
 		}
