@@ -99,7 +99,7 @@ func TestSnapshotCommand(t *testing.T) {
 		t.Errorf("%d snapshots kept, %d restored", v.kept, v.restored)
 	}
 	head := state(t, h, "GET", "snapshot", root, "").Header()
-	if head["last_zxid"][0] != "0x1a" || head["snapshot_size"][0] != "4" || head.Get("Content-Type") != "application/octet-stream" || head.Get("Content-Length") != "4" {
+	if head[headerZxid][0] != "0x1a" || head[headerSize][0] != "4" || head.Get("Content-Type") != "application/octet-stream" || head.Get("Content-Length") != "4" {
 		t.Errorf("%v", head)
 	}
 	v.err = errors.New("the disk is full")
