@@ -1,0 +1,202 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// TestThreeFiveThree is the drill of that name in docs/operations.md, by its commands.
+func TestThreeFiveThree(t *testing.T) {
+	e := newEnsemble(t, 5)
+	program := process.Binary(t)
+	e.form(program, 1, 2, 3)
+	e.write("a b c", 1, 2, 3)
+
+	for _, id := range []int{4, 5} {
+		e.configure(id, 1, 2, 3, id)
+	}
+	e.start(program, 4, 5)
+	e.reconfig(1, "-add", e.line(4)+","+e.line(5))
+	e.whole(1, 2, 3, 4, 5)
+	e.more()
+	// Five servers, of which two may go: those are enough for a majority of three.
+	e.stop(1, 2)
+	e.more()
+	e.start(program, 1, 2)
+	e.whole(1, 2, 3, 4, 5)
+
+	lead := e.leader(1, 2, 3, 4, 5)
+	leaves, stays := []int{lead}, []int{}
+	for id := 1; id <= 5; id++ {
+		switch {
+		case id == lead:
+		case len(leaves) < 2:
+			leaves = append(leaves, id)
+		default:
+			stays = append(stays, id)
+		}
+	}
+	e.reconfig(stays[0], "-remove", fmt.Sprintf("%d,%d", leaves[0], leaves[1]))
+	e.stop(leaves...)
+	e.whole(stays...)
+	e.more()
+	e.verify(stays...)
+}
+
+// TestLostVolume starts a server with an empty directory in the place of its old one.
+func TestLostVolume(t *testing.T) {
+	e := newEnsemble(t, 3)
+	program := process.Binary(t)
+	e.form(program, 1, 2, 3)
+	e.write("a b", 1, 2, 3)
+	lost := e.leader(1, 2, 3) // the worst of them
+	e.servers[lost].cmd.Process.Kill()
+	<-e.servers[lost].done
+	e.wipe(lost)
+	e.more()
+	e.start(program, lost)
+	e.whole(1, 2, 3)
+	// It has what it had, and counts: another one may go.
+	e.stop(lost%3 + 1)
+	e.more()
+	e.start(program, lost%3+1)
+	e.whole(1, 2, 3)
+	e.verify(1, 2, 3)
+}
+
+// TestNewAddress moves a server to other ports, for clients and for servers; only its
+// own file knows.
+func TestNewAddress(t *testing.T) {
+	e := newEnsemble(t, 3)
+	program := process.Binary(t)
+	e.form(program, 1, 2, 3)
+	e.write("a b", 1, 2, 3)
+	moved := e.leader(1, 2, 3)
+	e.stop(moved)
+	m := e.servers[moved]
+	m.quorum, m.election, m.client = freePort(t), freePort(t), freePort(t)
+	e.configure(moved, 1, 2, 3)
+	e.start(program, moved)
+	e.whole(1, 2, 3)
+	other := moved%3 + 1
+	eventually(t, "the new address in /zookeeper/config", func() bool {
+		out, err := command(t, program, "cli", "-q", "-server", local(e.servers[other].client), "config").CombinedOutput()
+		return err == nil && strings.Contains(string(out), fmt.Sprintf("server.%d=127.0.0.1:%d:", moved, m.quorum))
+	})
+	e.stop(other)
+	e.more()
+	e.start(program, other)
+	e.whole(1, 2, 3)
+	e.verify(1, 2, 3)
+}
+
+// oldVersion is a commit from before most of what operators use was written: the
+// older version of the upgrade.
+const oldVersion = "96a5ec2"
+
+// older builds an older version, from the repository's history.
+func older(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "older")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(dir, "source.tar")
+	if out, err := command(t, "git", "-C", root, "archive", "-o", archive, oldVersion).CombinedOutput(); err != nil {
+		// A clone without history has nothing older than itself.
+		t.Logf("%s is not in this clone, so both versions are of the same source: %s", oldVersion, out)
+		return process.Binary(t)
+	}
+	must(t, command(t, "tar", "-xf", archive, "-C", dir))
+	build := command(t, "go", "build", "-o", "zkgo", "./cmd/zkgo")
+	build.Dir = dir
+	must(t, build)
+	return filepath.Join(dir, "zkgo")
+}
+
+// behaviour is where the source says which behaviour level it knows.
+var behaviour = regexp.MustCompile(`(?m)^const level = (\d+)$`)
+
+// newer builds these sources as a version that knows one behaviour level more, and
+// returns the program and that level.
+func newer(t *testing.T) (string, int) {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join(root, "raftfsm/entry.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := behaviour.FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s does not say its level", file)
+	}
+	level, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "entry.go"), behaviour.ReplaceAllString(string(text), fmt.Sprint("const level = ", level+1)))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: filepath.Join(dir, "entry.go")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	program := filepath.Join(dir, "zkgo")
+	must(t, command(t, "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "github.com/zkgo/zkgo/cmd/zkgo"))
+	return program, level + 1
+}
+
+// TestUpgrade replaces the program of one server after another while clients write:
+// an older version by this one, back, and by one that changes what entries do. Until
+// the last server has that one, every step can be taken back; afterwards the older
+// version refuses to start, and harms nothing.
+func TestUpgrade(t *testing.T) {
+	e := newEnsemble(t, 3)
+	a, b := older(t), process.Binary(t)
+	c, level := newer(t)
+	e.form(a, 1, 2, 3)
+	e.write("a b c", 1, 2, 3)
+	replace := func(program string, ids ...int) {
+		t.Helper()
+		for _, id := range ids {
+			e.stop(id)
+			e.start(program, id)
+			e.whole(1, 2, 3)
+			e.more()
+		}
+	}
+	lead := e.leader(1, 2, 3)
+	one, other := lead%3+1, (lead+1)%3+1
+	replace(b, one, other, lead) // the leader last: one election less
+	replace(a, one, lead)        // and back
+	replace(c, one, other)
+	for _, id := range []int{one, other} {
+		e.says(id, fmt.Sprint("zk_behaviour_level ", level-1))
+		e.says(id, fmt.Sprint("zk_behaviour_level_known ", level))
+	}
+	replace(a, other) // the newest may still go back
+	replace(c, other, lead)
+	for _, id := range []int{1, 2, 3} {
+		e.says(id, fmt.Sprint("zk_behaviour_level ", level))
+	}
+	e.stop(one)
+	out, err := exec.Command(a, "server", e.servers[one].dir+"/zoo.cfg").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), fmt.Sprintf("needs behaviour level %d, this server knows %d", level, level-1)) {
+		t.Errorf("the older version on the newer log: %v\n%s", err, out)
+	}
+	e.start(c, one)
+	e.whole(1, 2, 3)
+	e.verify(1, 2, 3)
+}
