@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 
@@ -42,12 +41,6 @@ func (c *Call) Values(option string) []string { return c.options[option] }
 
 // Client returns the connection; an error if there is none.
 func (c *Call) Client() (*client.Client, error) { return c.shell.client() }
-
-// Connect opens another session, with the servers of a connect string and the
-// credentials, TLS and timeout of the shell. The caller closes it.
-func (c *Call) Connect(ctx context.Context, server string) (*client.Client, error) {
-	return c.shell.open(ctx, server)
-}
 
 // JSON reports whether data are wanted as JSON.
 func (c *Call) JSON() bool { return c.shell.cfg.JSON }

@@ -54,6 +54,7 @@ type Shell struct {
 	events  *events
 	states  sync.WaitGroup // of the goroutine that tells of the session's states
 	history []string
+	greeted chan struct{}                     // closed when the first state of the connection was told
 	above   atomic.Pointer[func(text string)] // prints above the line that is being edited
 }
 
@@ -112,26 +113,23 @@ func (s *Shell) Connect(server string) error {
 	if s.chroot != "" {
 		s.zk = zk.Namespace(s.chroot)
 	}
-	states := zk.Subscribe()
+	states, greeted := zk.Subscribe(), make(chan struct{})
+	s.greeted = greeted
 	s.states.Go(func() {
+		first := true
 		for change := range states.C() {
-			if name := stateName(change.State); name != "" {
-				s.events.tell(event{State: name, Type: "None", Zxid: -1})
+			name := stateName(change.State)
+			if name == "" {
+				continue
+			}
+			s.events.tell(event{State: name, Type: "None", Zxid: -1})
+			if first {
+				close(greeted)
+				first = false
 			}
 		}
 	})
 	return closed
-}
-
-// open opens another session, and waits for it for as long as commands wait.
-func (s *Shell) open(ctx context.Context, server string) (*client.Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, errNoConnection)
-	defer cancel()
-	zk, err := client.Connect(ctx, server, append(slices.Clone(s.cfg.Options), client.WithSessionTimeout(s.cfg.Timeout))...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", server, err)
-	}
-	return zk, nil
 }
 
 // happened takes an event of a znode, on the client's goroutine.
@@ -224,6 +222,14 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	}
 	if len(rest) < command.Least {
 		return call.UsageError()
+	}
+	if !command.Offline {
+		// What is told of the connection stands in front of what the command prints.
+		select {
+		case <-s.greeted:
+			s.events.flush()
+		case <-ctx.Done(): // the command finds out why
+		}
 	}
 	err = command.Run(ctx, call)
 	if errors.Is(err, client.ErrAuthFailed) {
