@@ -157,7 +157,7 @@ func (c *Call) screen(limit int64) *screen {
 	if f, ok := l.w.(*os.File); ok {
 		s.size = func() (int, int) {
 			width, height, err := term.GetSize(int(f.Fd())) //nolint:gosec // a file's number is small
-			if err != nil {
+			if err != nil || width == 0 || height == 0 {
 				return c.Term.Width, c.Term.Height
 			}
 			return width, height

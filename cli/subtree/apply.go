@@ -92,6 +92,9 @@ func (a *applier) run(ctx context.Context, src Source) error {
 	if err := proto.ValidatePath(a.target); err != nil {
 		return fmt.Errorf("%s: %w", a.target, err)
 	}
+	if system(a.c, a.target) {
+		return fmt.Errorf("%s: ZooKeeper's own znodes are not to be written to", a.target)
+	}
 	if a.o.Prune && a.o.Mode != Overwrite {
 		return errors.New("pruning goes with overwriting only")
 	}
