@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,16 +108,19 @@ func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported
 	if err := os.MkdirAll(files, 0o750); err != nil {
 		return nil, err
 	}
-	// A server of an ensemble compares them with the zxid; one that stands alone
-	// does not look.
-	epoch := strconv.AppendInt(nil, r.Zxid>>32, 10)
+	r.Snapshot = filepath.Join(files, zkfiles.SnapshotName(r.Zxid, c))
+	if err := writeForZooKeeper(r.Snapshot, t, sessions, c); err != nil {
+		return nil, err
+	}
+	// A server of an ensemble compares them with the zxid, and makes them where
+	// they are missing; one that stands alone does not look.
+	epoch := strconv.FormatInt(r.Zxid>>32, 10)
 	for _, name := range []string{"currentEpoch", "acceptedEpoch"} {
-		if err := disk.ReplaceFile(disk.OS{}, filepath.Join(files, name), bytes.Clone(epoch), 0o640); err != nil {
+		if err := disk.ReplaceFile(disk.OS{}, filepath.Join(files, name), []byte(epoch), 0o640); err != nil {
 			return nil, err
 		}
 	}
-	r.Snapshot = filepath.Join(files, zkfiles.SnapshotName(r.Zxid, c))
-	return r, writeForZooKeeper(r.Snapshot, t, sessions, c)
+	return r, nil
 }
 
 // writeForZooKeeper writes a snapshot file, whole or not at all.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// zookeeper is a directory that a real 3.9.5 has written.
+func zookeeper(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../server/zkfiles/testdata/3.9.5")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// content returns all files below dir.
+func content(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestImportAndExport(t *testing.T) {
+	t.Parallel()
+	from, data := zookeeper(t), filepath.Join(t.TempDir(), "data")
+	before := content(t, from)
+	out, diag, err := zkgo(t, "import", "--from", from, "--data-dir", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"up to zxid 0x22", "16 znodes, 1 of them ephemeral, and 1 sessions", "The digest is that of the source", "begins with zxid 0x100000000"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if diag != "" {
+		t.Errorf("stderr: %s", diag)
+	}
+	for path, b := range content(t, from) {
+		if before[path] != b {
+			t.Errorf("%s was changed", path)
+		}
+	}
+	if _, _, err := zkgo(t, "import", "--from", from, "--data-dir", data); !errors.Is(err, raftfsm.ErrHasState) {
+		t.Errorf("a second time: %v", err)
+	}
+	back := t.TempDir()
+	out, diag, err = zkgo(t, "export", "--to-zookeeper", back, "--data-dir", data, "--compression", "gz")
+	if err != nil || !strings.Contains(out, "version-2/snapshot.100000000.gz: 16 znodes and 1 sessions at zxid 0x100000000") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !strings.Contains(diag, "extendedTypesEnabled=true") {
+		t.Errorf("stderr: %s", diag)
+	}
+	if got := content(t, back); len(got) != 3 || got["version-2/currentEpoch"] != "1" || got["version-2/acceptedEpoch"] != "1" {
+		t.Errorf("%v", got)
+	}
+	if _, _, err := zkgo(t, "export", "--to-zookeeper", back, "--data-dir", data); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("a second time: %v", err)
+	}
+	// It is a directory of ZooKeeper's like any other, but has no logs.
+	again := filepath.Join(t.TempDir(), "again")
+	if _, _, err := zkgo(t, "import", "--from", back, "--data-dir", again); err == nil || !strings.Contains(err.Error(), "no transaction logs") {
+		t.Errorf("without logs: %v", err)
+	}
+	if out, _, err := zkgo(t, "import", "--from", back, "--no-logs", "--data-dir", again); err != nil || !strings.Contains(out, "16 znodes, 1 of them ephemeral, and 1 sessions") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestImportInPlace: the zoo.cfg that ZooKeeper had is all there is to name.
+func TestImportInPlace(t *testing.T) {
+	t.Parallel()
+	dir := zookeeper(t)
+	cfg := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(cfg, []byte("tickTime=2000\nclientPort=0\nadmin.enableServer=false\ndataDir="+filepath.ToSlash(dir)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := zkgo(t, "server", cfg)
+	if err == nil || !strings.Contains(err.Error(), "zkgo import --from "+dir) {
+		t.Fatalf("a server starts where only ZooKeeper has been: %v", err)
+	}
+	if out, _, err := zkgo(t, "import", cfg); err != nil || !strings.Contains(out, "16 znodes") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, _, err := zkgo(t, "recover", "--dry-run", cfg); err != nil || !strings.Contains(out, "zxid 0x100000000") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	none := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct{ args, says string }{
+		{"import", "where to?"},
+		{"import --data-dir " + none, "what is to be imported?"},
+		{"import --from " + none + " --data-dir " + none, none},
+		{"import --from " + t.TempDir() + " --data-dir " + none, "there are no files of ZooKeeper"},
+		{"import --logs a --no-logs", "none of the others can be"},
+		{"export", "where to?"},
+		{"export --to-zookeeper " + none, "what is to be exported?"},
+		{"export --to-zookeeper " + none + " --data-dir " + t.TempDir(), "no state of zkgo"},
+	} {
+		if _, _, err := zkgo(t, strings.Fields(c.args)...); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("zkgo %s: %v, want %q", c.args, err, c.says)
+		}
+		if _, err := os.Stat(none); err == nil {
+			t.Fatalf("zkgo %s made the directory", c.args)
+		}
+	}
+	dir := zookeeper(t)
+	path := filepath.Join(dir, "version-2", "log.1f")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[50] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := zkgo(t, "import", "--from", dir, "--data-dir", none); err == nil || !strings.Contains(err.Error(), path+": at offset 16: the checksum") {
+		t.Errorf("a damaged log: %v", err)
+	}
+}

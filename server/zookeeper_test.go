@@ -1,0 +1,129 @@
+package server
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server/zkfiles"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// recorded is a directory that a real 3.9.5 has written.
+func recorded() zkfiles.Source {
+	dir := "zkfiles/testdata/3.9.5"
+	return zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(dir), Name: dir}}
+}
+
+// TestImportIsAState: what was imported is what a server finds, and what is
+// exported again is the same but for the zxid, which has gone up.
+func TestImportIsAState(t *testing.T) {
+	t.Parallel()
+	cfg := Config{DataDir: t.TempDir(), ExtendedTypes: true}
+	r, err := Import(cfg, recorded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Zxid != 1<<32 || r.Report.Zxid != 0x22 || !r.Verified {
+		t.Errorf("%+v %+v", *r, *r.Report)
+	}
+	p, err := Survey(cfg)
+	if err != nil || p.Zxid != r.Zxid || p.Sessions != 1 {
+		t.Errorf("%+v %v", p, err)
+	}
+	out := t.TempDir()
+	if _, err := ExportToZooKeeper(cfg, out, zkfiles.Snappy); err != nil {
+		t.Fatal(err)
+	}
+	before, _, err := zkfiles.Load(recorded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, report, err := zkfiles.Load(zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(out), Name: out}, NoLogs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Digest() != before.Digest() || after.Len() != before.Len() || len(after.Sessions) != len(before.Sessions) || !report.Verified || report.Epoch != 1 {
+		t.Errorf("%+v", *report)
+	}
+	for id, timeout := range before.Sessions {
+		if after.Sessions[id] != timeout {
+			t.Errorf("session %#x: timeout %d instead of %d", id, after.Sessions[id], timeout)
+		}
+	}
+}
+
+// TestImportRisesAboveEveryEpoch: a server of the old ensemble may have heard of
+// an epoch in which nothing was written.
+func TestImportRisesAboveEveryEpoch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		epoch string
+		zxid  int64
+	}{{"7", 8 << 32}, {"2147483646", 2147483647 << 32}, {"2147483647", 0}} {
+		from := t.TempDir()
+		if err := os.CopyFS(from, os.DirFS("zkfiles/testdata/3.9.5")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(from, "version-2", "acceptedEpoch"), []byte(c.epoch), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Import(Config{DataDir: t.TempDir()}, zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(from), Name: from}})
+		if c.zxid == 0 && err == nil || c.zxid != 0 && (err != nil || r.Zxid != c.zxid) {
+			t.Errorf("epoch %s: %+v %v", c.epoch, r, err)
+		}
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := Import(Config{Memory: true}, recorded()); err == nil {
+		t.Error("a server that forgets")
+	}
+	if _, err := Import(Config{}, recorded()); err == nil {
+		t.Error("no directory")
+	}
+	cfg := Config{DataDir: t.TempDir()}
+	if _, err := Import(cfg, recorded()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Import(cfg, recorded()); !errors.Is(err, raftfsm.ErrHasState) || !strings.Contains(err.Error(), cfg.DataDir) {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+// TestImportForgetsServers: a server that stands alone has no list of servers,
+// and those of the old ensemble are not where clients should go.
+func TestImportForgetsServers(t *testing.T) {
+	t.Parallel()
+	for _, distributed := range []bool{false, true} {
+		tr := tree.New()
+		tr.SetConfig(&tree.Txn{Zxid: 5, Time: 6}, []byte("server.1=old:2888:3888:participant\nversion=0"), -1)
+		cfg := Config{Ensemble: distributed}.withDefaults()
+		forgetServers(&cfg, tr)
+		if left := len(tr.Get(tree.ConfigPath).Data()) > 0; left != distributed || tr.LastZxid() != 5 {
+			t.Errorf("distributed %v: left %v", distributed, left)
+		}
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := ExportToZooKeeper(Config{DataDir: t.TempDir()}, t.TempDir(), zkfiles.None); !errors.Is(err, raftfsm.ErrNoState) {
+		t.Error(err)
+	}
+	cfg := Config{DataDir: t.TempDir()}
+	if _, err := Import(cfg, recorded()); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	if _, err := ExportToZooKeeper(cfg, to, "lzma"); err == nil || !strings.Contains(err.Error(), "lzma") {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(to, "version-2", "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
