@@ -315,6 +315,8 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		gone    bool
 	}{
 		{two(proto.OpError, proto.AppendInt(nil, -2)), false},
+		{two(proto.OpError, proto.AppendString(nil, "/the body of the operation that it was")), false},
+		{two(proto.OpError, nil), false},
 		{two(proto.OpCheck, proto.AppendInt(proto.AppendString(nil, "/p"), 1)), true},
 		{two(proto.OpCreateTTL, proto.AppendLong(proto.AppendInt(proto.AppendACLs(proto.AppendBuffer(proto.AppendString(nil, "/t"), nil), proto.OpenACL()), 9), -1)), true},
 	} {

@@ -58,7 +58,7 @@ type (
 	CreateSessionTxn struct{ Timeout int32 }
 	// CloseSessionTxn is that of closeSession. ZooKeeper before 3.6 names no paths.
 	CloseSessionTxn struct{ Paths []string }
-	// ErrorTxn is that of a request that was refused.
+	// ErrorTxn is that of a request that was refused. In a multi it has no code.
 	ErrorTxn struct{ Code proto.Code }
 	// MultiTxn is that of multi: operations without headers of their own.
 	MultiTxn struct{ Ops []MultiOp }
@@ -177,6 +177,12 @@ func decodeMulti(d *proto.Reader) (any, error) {
 		}
 		if !inMulti(op) {
 			return nil, fmt.Errorf("operation %d of a multi has type %d", len(m.Ops)+1, op)
+		}
+		if op == proto.OpError {
+			// A leader turns the operations of a multi that failed into errors, and
+			// leaves their bodies: which of the two is in the log is a race there.
+			m.Ops = append(m.Ops, MultiOp{op, new(ErrorTxn)})
+			continue
 		}
 		sub := proto.NewReader(data)
 		body, err := decodeBody(op, &sub, 0)
