@@ -43,6 +43,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	// Keys that are read and checked, but decide nothing here.
 	idle := map[string]bool{
 		"clientPortListenBacklog": true, "jute.maxbuffer.extrasize": true, "fsync.warningthresholdms": true, "fips-mode": true,
+		"admin.restore.enabled":                 true,
 		"multiAddress.reachabilityCheckEnabled": true, "multiAddress.reachabilityCheckTimeoutMs": true,
 	}
 	for _, k := range keyTable() {

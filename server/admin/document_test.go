@@ -1,0 +1,52 @@
+package admin
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// docs/compatibility.md lists the commands that there are, with all their names,
+// and so all of ZooKeeper's.
+func TestTheDocumentListsTheCommands(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n## AdminServer commands\n")
+	if !ok {
+		t.Fatal("there is no section of the commands")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	documented := map[string]bool{}
+	row := regexp.MustCompile("^\\| (`[a-z_`, ]+`) \\| (same|better|meaningless here|missing) \\|")
+	for line := range strings.Lines(section) {
+		if m := row.FindStringSubmatch(line); m != nil {
+			documented[strings.ReplaceAll(m[1], "`", "")] = true
+		}
+	}
+	commands := map[string]bool{}
+	for _, c := range all() {
+		names := strings.Join(c.names, ", ")
+		commands[names] = true
+		if !documented[names] {
+			t.Errorf("the command %s is not in the table", names)
+		}
+	}
+	if len(documented) != len(commands) {
+		t.Errorf("the table has %d commands, there are %d", len(documented), len(commands))
+	}
+	page, err := os.ReadFile("testdata/commands.html") // of ZooKeeper 3.9.5
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := byName()
+	for _, m := range regexp.MustCompile(`/commands/(\w+)"`).FindAllStringSubmatch(string(page), -1) {
+		if c, ok := names[m[1]]; !ok || !slices.Contains(c.names, m[1]) {
+			t.Errorf("ZooKeeper's %s is not there", m[1])
+		}
+	}
+}
