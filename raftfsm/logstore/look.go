@@ -9,18 +9,21 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"time"
 
 	msgpack "github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // What a store has left in its directories can be looked at without opening it:
 // no lock is taken and nothing is changed, so that it may be done beside a
-// running server. What such a server appends or removes in the meantime is seen
-// or is not.
+// running server: what it appends or removes in the meantime is seen or is not. A
+// log of kind Bolt can be read beside a server only when that writes nothing.
 
 // LogFile is one file of a log.
 type LogFile struct {
@@ -79,17 +82,26 @@ func LogFiles(fsys disk.FS, logDir string) ([]LogFile, error) {
 		return nil, err
 	}
 	dir := filepath.Join(logDir, walDirName)
-	var list []types.SegmentInfo
+	var files []LogFile
 	err = again(func() error {
-		list, err = lookAtSegments(fsys, dir)
+		files, err = lookAtWAL(fsys, dir)
 		return err
 	})
+	return files, err
+}
+
+// lookAtWAL fails if a file was removed since the list of files was read.
+func lookAtWAL(fsys disk.FS, dir string) ([]LogFile, error) {
+	list, err := lookAtSegments(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	files := make([]LogFile, len(list))
 	for i, info := range list {
 		files[i] = lookAtSegment(fsys, filepath.Join(dir, segmentName(info)), info)
+		if errors.Is(files[i].Err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: log index %d was in it", files[i].Err, max(info.MinIndex, info.BaseIndex))
+		}
 	}
 	return files, nil
 }
@@ -166,7 +178,32 @@ func lookAtBolt(fsys disk.FS, path string) LogFile {
 		})
 		return err
 	})
+	f.Err = whileOpen(fsys, path, f.Err)
 	return f
+}
+
+// errBoltOpen: bbolt writes pages anew wherever there is room, so that who reads
+// beside it finds old ones and new ones mixed.
+var errBoltOpen = errors.New("a running server has it open, and a log of kind bolt cannot be read beside one: stop the server, or take a backup")
+
+// whileOpen tells an error that comes of somebody writing to the database from
+// damage.
+func whileOpen(fsys disk.FS, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	path, _, perr := fsys.Database(name)
+	if perr != nil {
+		return err
+	}
+	db, oerr := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: 10 * time.Millisecond})
+	if oerr == nil {
+		return errors.Join(err, db.Close())
+	}
+	if errors.Is(oerr, berrors.ErrTimeout) {
+		return fmt.Errorf("%s: %w", name, errBoltOpen)
+	}
+	return err
 }
 
 // Entries yields the entries of the file in order, each verified. It ends with
@@ -200,7 +237,11 @@ func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
 		if f.Kind == Bolt {
 			read = f.boltEntries
 		}
-		if err := read(take); err != nil && err != stopped {
+		switch err := read(take); {
+		case err == nil || errors.Is(err, stopped):
+		case f.Kind == Bolt:
+			yield(nil, whileOpen(f.fs, f.Path, err))
+		default:
 			yield(nil, err)
 		}
 	}
