@@ -36,19 +36,23 @@ func sentence(err error) string {
 		}
 		return "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
 	}
-	text := refusal(e.Code, e.Path)
+	text := refusal(e)
 	if e.Unknown {
 		text += " (it may or may not have been done)"
 	}
 	return text
 }
 
+// opReconfig is the name of that operation in an error.
+const opReconfig = "reconfig"
+
 // refusal is the sentence for a server's refusal.
-func refusal(code client.Code, path string) string {
-	if path == "" {
-		path = "null"
+func refusal(e *client.Error) string {
+	path := e.Path
+	if path == "" && e.Op != opReconfig {
+		path = "null" // Java's word for none; reconfig has an empty one
 	}
-	switch code {
+	switch e.Code {
 	case client.ErrNoNode:
 		return "Node does not exist: " + path
 	case client.ErrNoChildrenForEphemerals:
@@ -75,10 +79,7 @@ func refusal(code client.Code, path string) string {
 		return "No quorum of new config is connected and up-to-date with the leader of last commmitted config" +
 			" - try invoking reconfiguration after new servers are connected and synced"
 	}
-	if path == "null" {
-		path = ""
-	}
-	return keeperCode(codeName(code), path)
+	return keeperCode(codeName(e.Code), e.Path)
 }
 
 // keeperCode is how ZooKeeper's Java client words a code that zkCli.sh has no
