@@ -68,6 +68,7 @@ func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
 		Options: keystore.Options{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: auth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites, Reload: t.CertReload,
+			CRL: t.CRL, OCSP: t.OCSP,
 		},
 		Only: a.ForceHTTPS,
 	}, nil

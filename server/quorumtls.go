@@ -61,8 +61,6 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 	}
 	t := &z.QuorumTLS
 	switch {
-	case t.CRL, t.OCSP:
-		return errors.New("ssl.quorum.crl, ssl.quorum.ocsp: whether a server's certificate has been revoked cannot be checked here; remove the setting to go on without")
 	case t.KeyStore.Location == "":
 		return errors.New("ssl.quorum.keyStore.location is not set: sslQuorum and portUnification need a certificate")
 	case t.TrustStore.Location == "":
@@ -74,6 +72,7 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification,
 			ReverseDNS:       t.AllowReverseDNSLookup, Reload: t.CertReload,
+			CRL: t.CRL, OCSP: t.OCSP,
 		},
 		VerifyHost: t.HostnameVerification,
 		DialPlain:  !z.SSLQuorum, AcceptPlain: z.QuorumPortUnification,

@@ -237,8 +237,6 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	switch {
 	case z.Auth.SSLScheme != schemeX509:
 		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemeX509)
-	case t.CRL, t.OCSP:
-		return errors.New("ssl.crl, ssl.ocsp: whether a client's certificate has been revoked cannot be checked here; remove the setting to go on without")
 	case t.KeyStore.Location == "":
 		return errors.New("ssl.keyStore.location is not set: a port with TLS needs a certificate")
 	}
@@ -247,6 +245,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
+			CRL: t.CRL, OCSP: t.OCSP,
 		},
 		SuperUser: z.Auth.X509SuperUser,
 	}

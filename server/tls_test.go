@@ -379,7 +379,7 @@ func TestTLSFromZooCfg(t *testing.T) {
 		{"clientPort=0\nclient.portUnification=true\n" + base, ""},
 		{"secureClientPort=0\nsecureClientPortAddress=127.0.0.1\nssl.clientAuth=want\nclient.certReload=true\n" + base, ""},
 		{"secureClientPort=0\n" + base + "ssl.authProvider=mine\nauthProvider.mine=a.B\n", "ssl.authProvider"},
-		{"secureClientPort=0\n" + base + "ssl.crl=true\n", "revoked"},
+		{"secureClientPort=0\n" + base + "ssl.crl=true\n", ""},
 		{"secureClientPort=0\ndataDir=/tmp/x\n", "ssl.keyStore.location"},
 		{"clientPort=0\ndataDir=/tmp/x\nssl.crl=true\n", ""},
 	} {

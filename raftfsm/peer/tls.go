@@ -22,7 +22,8 @@ import (
 type TLS struct {
 	// Config returns what the next handshake works with, in either role: the
 	// certificate to show, and in ClientCAs those that others are trusted by.
-	// It is called for every handshake, on any goroutine.
+	// It is called for every handshake, on any goroutine. Its VerifyConnection, if
+	// any, is asked in either role, with the chains that were verified.
 	Config func() *tls.Config
 	// DialPlain makes this server call others in plaintext, while not all of
 	// them take TLS; AcceptPlain makes it take plaintext too.
@@ -63,8 +64,13 @@ func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 	// The chain is verified right below. Go's own check knows only certificates
 	// that name hosts as alternative names, and ZooKeeper's users have others.
 	c.InsecureSkipVerify = true
+	more := c.VerifyConnection
 	c.VerifyConnection = func(s tls.ConnectionState) error {
-		err := verifyServer(s.PeerCertificates, c.ClientCAs)
+		chains, err := verifyServer(s.PeerCertificates, c.ClientCAs)
+		if err == nil && more != nil {
+			s.VerifiedChains = chains
+			err = more(s)
+		}
 		if err == nil && t.VerifyHost {
 			err = namesHost(s.PeerCertificates[0], host)
 		}
@@ -103,13 +109,12 @@ func (t *TLS) server(conn net.Conn, by time.Time) (net.Conn, *x509.Certificate, 
 	return &secureConn{Conn: stream, raw: conn}, cert, conn.SetDeadline(time.Time{})
 }
 
-func verifyServer(chain []*x509.Certificate, roots *x509.CertPool) error {
+func verifyServer(chain []*x509.Certificate, roots *x509.CertPool) ([][]*x509.Certificate, error) {
 	o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, c := range chain[1:] {
 		o.Intermediates.AddCert(c)
 	}
-	_, err := chain[0].Verify(o)
-	return err
+	return chain[0].Verify(o)
 }
 
 // mayBe says whether a caller's certificate lets it be the server that it says

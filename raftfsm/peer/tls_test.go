@@ -124,6 +124,19 @@ func TestTLSRefusals(t *testing.T) {
 	expired := func(hosts ...string) *TLS {
 		return ca.secured(ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = hosts, time.Now().Add(-time.Minute) }))
 	}
+	// One that looks for more than a good signature: at what was revoked, say.
+	picky := func(s *TLS) *TLS {
+		return with(s, func(s *TLS) {
+			c := s.Config().Clone()
+			c.VerifyConnection = func(state tls.ConnectionState) error {
+				if len(state.VerifiedChains) == 0 {
+					return errors.New("no chain to look at")
+				}
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.VerifiedChains[0], Err: errors.New("it was revoked")}
+			}
+			s.Config = func() *tls.Config { return c }
+		})
+	}
 	tests := []struct {
 		name         string
 		a, b         *TLS   // of server 1, which calls, and of server 2
@@ -156,6 +169,10 @@ func TestTLSRefusals(t *testing.T) {
 			saysA: []string{"server 2 at s2:1", "expired", "valid until"}, saysB: []string{"at s1:", "has expired", "valid until"}},
 		{name: "an expired server", a: good1, b: expired("s2"), want: BadCertificate,
 			saysA: []string{"server 2 at s2:1", "has expired"}, saysB: []string{"at s1:", "does not accept our certificate"}},
+		{name: "a caller that was revoked", a: good1, b: picky(good2), want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "does not accept our certificate"}, saysB: []string{"at s1:", "it was revoked", "s1"}},
+		{name: "a server that was revoked", a: picky(good1), b: good2, want: BadCertificate,
+			saysA: []string{"server 2 at s2:1", "it was revoked"}, saysB: []string{"at s1:", "does not accept our certificate"}},
 		{name: "a server with the name of another", a: good1, b: ca.secured(ca.forHosts("s3")), want: BadCertificate,
 			saysA: []string{"server 2 at s2:1", "valid for s3, not s2"}, saysB: []string{"at s1:", "does not accept our certificate"}},
 		{name: "a caller with the name of another", a: ca.secured(ca.forHosts("s3")), b: good2, want: CertificateRefused,

@@ -23,13 +23,14 @@ type Options struct {
 	VerifyClientHost bool     // a client's certificate must name the address it comes from
 	ReverseDNS       bool     // or a name that the address has
 	Reload           bool     // read the files again when they change
+	CRL, OCSP        bool     // ask whether a certificate was revoked, at the addresses in it
 }
 
 // ServerConfig returns the TLS configuration of a listener. With Reload, a file
 // that cannot be read anew is reported to warn and the last good one is used.
 func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 	stamp := o.stamp() // before the files are read: what changes meanwhile is read again
-	load := o.watched(o.load, warn)
+	load := o.checking(o.watched(o.load, warn))
 	base, err := load()
 	if err != nil {
 		return nil, err
@@ -50,13 +51,13 @@ func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	if o.Trust.Location == "" {
 		return nil, errors.New("trustStore.location is not set: nobody is trusted")
 	}
-	load := o.watched(func() (*tls.Config, error) {
+	load := o.checking(o.watched(func() (*tls.Config, error) {
 		c, err := o.load()
 		if err == nil && c.ClientCAs == nil {
 			c.ClientCAs, err = o.Trust.Pool()
 		}
 		return c, err
-	}, warn)
+	}, warn))
 	stamp := o.stamp()
 	base, err := load()
 	if err != nil {

@@ -52,6 +52,10 @@ func reason(leaf *x509.Certificate, err error) string {
 		return "is signed by nobody in the trust store"
 	case errors.As(err, &host):
 		return "is for another host"
+	case errors.Is(err, errRevoked):
+		return "was revoked"
+	case errors.Is(err, errUnchecked):
+		return "may have been revoked"
 	}
 	return "is not good"
 }

@@ -49,6 +49,7 @@ func sign(t *testing.T, name string, parent *x509.Certificate, parentKey *ecdsa.
 	}
 	if parent == nil {
 		parent, parentKey = tmpl, key
+		tmpl.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, parentKey)
 	if err != nil {

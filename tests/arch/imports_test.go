@@ -78,6 +78,7 @@ var libraries = map[string][]string{
 	"software.sslmate.com/src":         {"server/keystore"},
 	"go.yaml.in/yaml":                  {"server/zktest", "cli/subtree"},
 	"github.com/youmark":               {"server/keystore"},
+	"golang.org/x/crypto":              {"server/keystore"},
 	"github.com/klauspost/compress":    {"server/zkfiles"},
 	"github.com/schollz/progressbar":   {"cmd/zkgo", "cli"},
 }
