@@ -281,6 +281,9 @@ func (e *ensemble) verify(ids ...int) {
 		}
 		c.Close()
 	}
+	for _, w := range e.writers {
+		w.c.Close() // while there is somebody to tell
+	}
 	e.t.Logf("%d acknowledged writes of %d clients are on servers %v", total, len(e.writers), ids)
 }
 
