@@ -50,6 +50,16 @@ func (s *Summary) Observe(n, v int64) {
 	v = max(v, 0)
 	s.count.Add(n)
 	s.sum.Add(n * v)
+	s.bound(v)
+	r := s.recent.Load()
+	if r == nil {
+		r = s.makeRecent()
+	}
+	r.of[r.current.Load()&1][bucketOf(v)].Add(uint32(n))
+}
+
+// bound makes the smallest and the largest ever include v.
+func (s *Summary) bound(v int64) {
 	for m := s.least.Load(); m == 0 || v+1 < m; m = s.least.Load() {
 		if s.least.CompareAndSwap(m, v+1) {
 			break
@@ -60,11 +70,20 @@ func (s *Summary) Observe(n, v int64) {
 			break
 		}
 	}
-	r := s.recent.Load()
-	if r == nil {
-		r = s.makeRecent()
+}
+
+// ObserveMany counts n values that were added up elsewhere: their sum, the
+// smallest and the largest of them, none negative. To the quantiles all of them
+// are as large as their mean.
+func (s *Summary) ObserveMany(n, sum, least, most int64) {
+	if n <= 0 {
+		return
 	}
-	r.of[r.current.Load()&1][bucketOf(v)].Add(uint32(n))
+	mean := sum / n
+	s.Observe(n, mean)
+	s.sum.Add(sum - n*mean)
+	s.bound(least)
+	s.bound(most)
 }
 
 // makeRecent makes the windows, unless somebody else just did.

@@ -66,6 +66,16 @@ func TestSummaryOfMany(t *testing.T) {
 	}
 }
 
+func TestSummaryOfWhatWasAddedUp(t *testing.T) {
+	t.Parallel()
+	var s Summary
+	s.ObserveMany(3, 10, 1, 7)
+	s.ObserveMany(0, 0, 0, 0)
+	if p := s.Picture(time.Now()); p.Count != 3 || p.Sum != 10 || p.Min != 1 || p.Max != 7 || p.Quantile(0.5) != 3 {
+		t.Errorf("%d %d %d %d %d", p.Count, p.Sum, p.Min, p.Max, p.Quantile(0.5))
+	}
+}
+
 // TestQuantilesForget: they are of the latest one to two windows.
 func TestQuantilesForget(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,15 @@ func (s *Server) openAdmin() error {
 	or(&url, admin.DefaultURL)
 	or(&idle, defaultAdminIdle)
 	s.sweepExports()
-	h := admin.Handler(adminSource{picture{s}}, url, a.Snapshots)
+	opts := a.Snapshots
+	opts.TooEarly = func(command string) {
+		if command == "restore" {
+			s.stats.restoresTooEarly.Add(1)
+		} else {
+			s.stats.snapshotsTooEarly.Add(1)
+		}
+	}
+	h := admin.Handler(adminSource{picture{s}}, url, opts)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}

@@ -93,6 +93,14 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 // Export implements admin.Snapshotter. What was acknowledged anywhere before the
 // call is in it.
 func (a adminSource) Export(ctx context.Context) (*admin.Export, error) {
+	e, err := a.export(ctx)
+	if err != nil {
+		a.s.stats.snapshotErrors.Add(1)
+	}
+	return e, err
+}
+
+func (a adminSource) export(ctx context.Context) (*admin.Export, error) {
 	n := a.s.node
 	if err := n.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("the server does not know whether it is up to date: %w", err)
@@ -140,6 +148,7 @@ func (f *exportFile) Close() error {
 // Keep implements admin.Snapshotter.
 func (a adminSource) Keep() (zxid, bytes int64, err error) {
 	if err := a.s.node.Snapshot(); err != nil {
+		a.s.stats.snapshotErrors.Add(1)
 		return 0, 0, err
 	}
 	zxid, _, _ = a.s.node.LastSnapshot()
@@ -152,5 +161,6 @@ func (a adminSource) Keep() (zxid, bytes int64, err error) {
 // ever. Here a state of the past is the beginning of a new ensemble, whose epoch
 // is above everything that clients have seen.
 func (a adminSource) Restore(context.Context, io.Reader) (int64, error) {
+	a.s.stats.restoreErrors.Add(1)
 	return 0, fmt.Errorf("%w: a running server is not set back, since its clients have seen what came later; stop the servers and use zkgo restore", admin.ErrUnsupported)
 }

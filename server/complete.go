@@ -21,6 +21,8 @@ type fsm struct {
 	replied int64 // replies since then
 
 	eventBytes int64 // of those events
+	reads      tally // answered behind writes
+	writes     tally
 	sizes      replySizes
 	zxid       int64 // of the transaction being answered
 }
@@ -42,6 +44,7 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	s := h.s
 	if a.Zxid != 0 {
 		s.stats.commits.Add(1)
+		s.countWrite(a)
 	}
 	s.fire(a.Events)
 	s.noteDigest(a.Zxid)
@@ -127,7 +130,7 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 		}
 		p = next
 		reads++
-		q := request{c: c, op: p.op, xid: p.xid, refuse: p.refuse, body: p.body, ids: p.ids}
+		q := request{c: c, op: p.op, xid: p.xid, refuse: p.refuse, body: p.body, ids: p.ids, reads: &f.reads}
 		f.scratch = s.answer(&q, f.scratch[:0])
 		hangUp = q.hangUp
 	}
@@ -156,6 +159,8 @@ func (h handler) BatchDone() {
 	s := h.s
 	f := &s.fsm
 	f.now = 0
+	f.reads.flush()
+	f.writes.flush()
 	if f.sent+f.replied > 0 {
 		s.stats.sent.Add(f.sent + f.replied)
 		s.stats.replySizes(&f.sizes)
@@ -210,7 +215,7 @@ var _ raftfsm.Handler = handler{}
 
 // newFSM prepares the applying goroutine's state.
 func newFSM() fsm {
-	return fsm{writer: newRawWriter()}
+	return fsm{writer: newRawWriter(), writes: tally{write: true}}
 }
 
 // mayRead reports whether w's client may hear of the event being fired.

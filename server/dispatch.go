@@ -38,6 +38,7 @@ type request struct {
 	refuse proto.Code
 	body   []byte
 	ids    []proto.ID
+	reads  *tally // where what was read is added up; nil: nowhere
 
 	// Set by answer.
 	hangUp bool  // the connection ends with this reply

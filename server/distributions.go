@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func (s *Server) distributions() []distribution {
 		{"startup_txns_loaded", &n.TxnsHeld, 1, true},
 	}
 	if s.throttle != nil {
-		list = append(list, distribution{"request_throttle_queue_time", &st.throttleQueue, millisecond, false})
+		list = append(list, distribution{"request_throttle_queue_time_ms", &st.throttleQueue, millisecond, false})
 	}
 	if s.tokens != nil {
 		list = append(list, distribution{"connection_token_deficit", &st.tokenDeficit, 1, true})
@@ -86,6 +87,7 @@ func (v picture) Summaries() []status.Summary {
 	for _, d := range v.s.distributions() {
 		sums = append(sums, d.at(now))
 	}
+	sums = append(sums, v.namespaces(now)...)
 	acks := v.s.node.Numbers().Acks.All()
 	for _, id := range slices.Sorted(maps.Keys(acks)) {
 		s := distribution{"ack_latency", acks[id], millisecond, false}.at(now)
@@ -93,6 +95,64 @@ func (v picture) Summaries() []status.Summary {
 		sums = append(sums, s)
 	}
 	return sums
+}
+
+// namespaces pictures the accesses by child of the root.
+func (v picture) namespaces(now time.Time) (sums []status.Summary) {
+	v.s.spaces.each(func(n *namespace) {
+		for _, d := range []distribution{{"read_per_namespace", &n.reads, 1, true}, {"write_per_namespace", &n.writes, 1, true}} {
+			if s := d.at(now); s.Count > 0 {
+				s.Key = n.name
+				sums = append(sums, s)
+			}
+		}
+	})
+	slices.SortFunc(sums, func(a, b status.Summary) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key)) })
+	return sums
+}
+
+// perNamespace adds quotas and their use, those below one child of the root added
+// up, and the writes that were refused for them.
+func (v picture) perNamespace(m *monitor) {
+	type use struct{ countLimit, bytesLimit, count, bytes, refused int64 }
+	all := map[string]*use{}
+	of := func(name string) *use {
+		if all[name] == nil {
+			all[name] = &use{countLimit: -1, bytesLimit: -1, count: -1, bytes: -1}
+		}
+		return all[name]
+	}
+	add := func(to *int64, n int64) {
+		if n >= 0 {
+			*to = max(*to, 0) + n
+		}
+	}
+	t := v.s.tree
+	t.RLock()
+	quotas := t.Quotas()
+	t.RUnlock()
+	for _, q := range quotas {
+		if name := namespaceOf(q.Path); name != "" {
+			u := of(name)
+			add(&u.countLimit, q.CountLimit)
+			add(&u.bytesLimit, q.BytesLimit)
+			add(&u.count, q.Count)
+			add(&u.bytes, q.Bytes)
+		}
+	}
+	v.s.spaces.each(func(n *namespace) {
+		if refused := n.overQuota.Load(); refused > 0 {
+			of(n.name).refused = refused
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		u := all[name]
+		m.keyed(status.Gauge, name, "quota_count_limit_per_namespace", u.countLimit)
+		m.keyed(status.Gauge, name, "quota_bytes_limit_per_namespace", u.bytesLimit)
+		m.keyed(status.Gauge, name, "quota_count_usage_per_namespace", u.count)
+		m.keyed(status.Gauge, name, "quota_bytes_usage_per_namespace", u.bytes)
+		m.keyed(status.Counter, name, "quota_exceeded_error_per_namespace", u.refused)
+	}
 }
 
 // at pictures what was observed until now.
@@ -125,6 +185,12 @@ func (v picture) counters(m *monitor) {
 	m.count("prep_processor_request_queued", n.Queued.Load())
 	m.count("proposal_count", v.s.node.ProposalSizes().Commands)
 	m.count("raft_log_bytes", n.Bytes.Load())
+	if v.s.cfg.Admin != nil {
+		m.count("snapshot_error_count", st.snapshotErrors.Load())
+		m.count("snapshot_rate_limited_count", st.snapshotsTooEarly.Load())
+		m.count("restore_error_count", st.restoreErrors.Load())
+		m.count("restore_rate_limited_count", st.restoresTooEarly.Load())
+	}
 	if v.s.cfg.distributed() {
 		m.count("looking_count", st.looking.Load())
 		m.count("revalidate_count", st.asked.Load())

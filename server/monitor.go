@@ -15,6 +15,13 @@ func (m *monitor) add(kind status.MetricKind, name, value string) {
 	*m = append(*m, status.Metric{Name: name, Value: value, Kind: kind})
 }
 
+// keyed adds one of several with a name, unless it is negative.
+func (m *monitor) keyed(kind status.MetricKind, key, name string, n int64) {
+	if n >= 0 {
+		*m = append(*m, status.Metric{Name: name, Key: key, Value: strconv.FormatInt(n, 10), Kind: kind})
+	}
+}
+
 func (m *monitor) text(name, value string)    { m.add(status.Note, name, value) }
 func (m *monitor) never(name string)          { m.add(status.Note, name, "0") }
 func (m *monitor) int(name string, n int64)   { m.add(status.Gauge, name, strconv.FormatInt(n, 10)) }
@@ -69,6 +76,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("behaviour_level_known", int64(p.Newest))
 	v.counters(&m)
 	v.raft(&m)
+	v.perNamespace(&m)
 	m.limits(v.s)
 	for _, s := range v.Summaries() {
 		m.summary(&s)
@@ -98,7 +106,7 @@ func (v picture) leading(m *monitor, p status.Server) {
 func (m *monitor) summary(s *status.Summary) {
 	name := s.Name
 	if s.Key != "" {
-		name = s.Key + "_" + name
+		name = status.Plain(s.Key) + "_" + name
 	}
 	m.text("avg_"+name, fourletter.Float(s.Mean))
 	for _, line := range []struct {

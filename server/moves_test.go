@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net"
 	"path/filepath"
 	"slices"
@@ -11,17 +12,25 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/metrics"
 	"github.com/zkgo/zkgo/server/status"
 )
 
 // elsewhere are the exported numbers that other tests move.
 var elsewhere = map[string]string{
-	"config_file_differs":       "tests/ensemble",
-	"behaviour_level":           "TestMixedVersions of raftfsm",
-	"behaviour_level_known":     "a number of this release: it changes with the next",
-	"max_file_descriptor_count": "the system's",
-	"connection_drop_count":     "TestSlowReaderIsClosed and others like it, by way of overflow",
+	"config_file_differs":         "tests/ensemble",
+	"behaviour_level":             "TestMixedVersions of raftfsm",
+	"behaviour_level_known":       "a number of this release: it changes with the next",
+	"max_file_descriptor_count":   "the system's",
+	"large_requests_rejected":     "TestLargeRequests",
+	"request_throttle_wait_count": "TestRequestsAboveTheLimitWaitTheirTurn",
+	"stale_requests_dropped":      "TestStaleRequestsAreDropped",
+	"memory_ceiling_bytes":        "TestWritesThatNeedMemoryAreRefused, as the other three of memory",
+	"memory_used_bytes":           "TestMemoryGuard",
+	"memory_full":                 "TestWritesThatNeedMemoryAreRefused",
+	"memory_writes_refused":       "TestWritesThatNeedMemoryAreRefused",
+	"connection_drop_count":       "TestSlowReaderIsClosed and others like it, by way of overflow",
 }
 
 // moves notes which numbers were exported, and which of them somebody has seen
@@ -98,6 +107,9 @@ func TestEveryNumberMoves(t *testing.T) {
 		t.Run("disk", m.disk)
 		t.Run("ensemble", m.ensemble)
 		t.Run("snapshots", m.snapshots)
+		t.Run("namespaces", m.namespaces)
+		t.Run("http", m.http)
+		t.Run("limits", m.limits)
 	})
 	for name := range m.seen {
 		if metrics.Help(name) == name {
@@ -261,12 +273,7 @@ func (m *moves) ensemble(t *testing.T) {
 	smaller, _ := two.leader()
 	m.changed(t, m.exported(leader), smaller, "raft_servers raft_voters quorum_size")
 
-	lonely := startServer(t, func(c *Config) {
-		c.TickTime = 10 * time.Millisecond
-		c.ID, c.Network, c.Members = 1, e.net.Host("lonely"), []raftfsm.Member{
-			{ID: 1, QuorumAddr: "lonely:1", ElectionAddr: "lonely:2"}, {ID: 2, QuorumAddr: "nowhere:1", ElectionAddr: "nowhere:2"},
-		}
-	})
+	lonely := startServer(t, alone)
 	m.by(t, lonely, "cnxn_closed_without_zk_server_running", func() {
 		alone := dial(t, lonely)
 		req := proto.ConnectRequest{TimeOut: 1, Passwd: make([]byte, proto.PasswordSize)}
@@ -302,4 +309,75 @@ func (m *moves) snapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.by(t, leader, "snap_count inflight_snap_count", func() { startServer(t, func(c *Config) { *c = lost.cfg }) })
+}
+
+// namespaces moves what is counted by child of the root.
+func (m *moves) namespaces(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.EnforceQuota = true })
+	w := connect(t, s)
+	w.create("/a", nil, proto.ModePersistent)
+	m.since(t, s, "write_per_namespace")
+	for _, path := range []string{"/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats"} {
+		w.create(path, []byte("count=3,bytes=40=;byteHardLimit=50;countHardLimit=4"), proto.ModePersistent)
+	}
+	w.set("/a", "bytes")
+	w.get("/a", false)
+	m.since(t, s, `read_per_namespace quota_count_limit_per_namespace quota_bytes_limit_per_namespace
+		quota_count_usage_per_namespace quota_bytes_usage_per_namespace`)
+	m.by(t, s, "quota_exceeded_error_per_namespace", func() {
+		w.call(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Data: make([]byte, 100), Version: -1})
+	})
+}
+
+// http moves what the AdminServer counts of the whole state.
+func (m *moves) http(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) {
+		c.Admin = &Admin{Addr: "127.0.0.1:0"}
+		c.Admin.Snapshots.Interval = time.Hour
+	})
+	base := "http://" + s.AdminAddr() + "/commands/"
+	for _, v := range []struct{ method, command, names string }{
+		{"GET", "snapshot", "snapshot_rate_limited_count"}, {"POST", "restore", "restore_rate_limited_count"},
+	} {
+		askState(t, v.method, base+v.command, "digest some:body", nil)
+		m.by(t, s, v.names, func() { askState(t, v.method, base+v.command, "digest some:body", nil) })
+	}
+	m.since(t, s, "restore_error_count")
+	lonely := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} })
+	m.by(t, lonely, "snapshot_error_count", func() {
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if e, err := (adminSource{picture{lonely}}).Export(over); err == nil {
+			_ = e.Content.Close()
+			t.Error("a server without an ensemble gives out a snapshot")
+		}
+	})
+}
+
+// alone makes a server one of two, of which the other is never there.
+func alone(c *Config) {
+	c.TickTime = 10 * time.Millisecond
+	c.ID, c.Network, c.Members = 1, peer.NewMemory().Host("lonely"), []raftfsm.Member{
+		{ID: 1, QuorumAddr: "lonely:1", ElectionAddr: "lonely:2"}, {ID: 2, QuorumAddr: "nowhere:1", ElectionAddr: "nowhere:2"},
+	}
+}
+
+// limits moves what is counted where a limit is set.
+func (m *moves) limits(t *testing.T) {
+	t.Parallel()
+	throttled := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{OpWait: 1} })
+	w := connect(t, throttled)
+	m.by(t, throttled, "throttled_ops request_throttle_queue_time_ms", func() {
+		w.call(proto.OpExists, &proto.ExistsRequest{Path: "/"})
+	})
+	turning := startServer(t, func(c *Config) {
+		c.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}
+	})
+	m.by(t, turning, "connection_token_deficit", func() { connect(t, turning) })
+	full := startServer(t)
+	full.memory = newMemoryGuard(1<<40, full.log)
+	m.exported(full)
+	m.exported(startServer(t, func(c *Config) { c.LargeRequestAbove = 100 }))
 }

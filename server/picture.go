@@ -218,6 +218,11 @@ func (v picture) SetTraceMask(mask uint64) {
 func (v picture) ResetServer() {
 	v.s.stats.reset()
 	v.s.node.Numbers().Reset()
+	v.s.spaces.each(func(n *namespace) {
+		n.reads.Reset()
+		n.writes.Reset()
+		n.overQuota.Store(0)
+	})
 }
 
 // ResetConns implements status.Source.

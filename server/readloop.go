@@ -124,7 +124,7 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 	if w.replies == nil {
 		w.replies = c.s.bufs.get(smallBuffer)
 	}
-	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities()}
+	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities(), reads: &w.reads}
 	before := len(w.replies.b)
 	w.replies.b = c.s.answer(&q, w.replies.b)
 	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)

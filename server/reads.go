@@ -42,6 +42,7 @@ func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
 	if req.Watch {
 		s.watch(q.c, req.Path, watch.Data)
 	}
+	s.countRead(q, req.Path, len(n.Data()))
 	return proto.Ok, appendStat(proto.AppendBuffer(out, n.Data()), n)
 }
 
@@ -72,6 +73,7 @@ func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
 	if code != proto.Ok {
 		return code, out
 	}
+	s.countRead(q, req.Path, 0)
 	return proto.Ok, appendStat(out, n)
 }
 
@@ -89,7 +91,9 @@ func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
 	if req.Watch {
 		s.watch(q.c, req.Path, watch.Child)
 	}
+	before := len(out)
 	out = s.tree.AppendChildren(out, n)
+	s.countRead(q, req.Path, len(out)-before)
 	if q.op == proto.OpGetChildren2 {
 		out = appendStat(out, n)
 	}

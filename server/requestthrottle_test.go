@@ -138,7 +138,7 @@ func TestThrottledOp(t *testing.T) {
 	if n := metric(s, "throttled_ops"); n != "3" {
 		t.Errorf("%s counted", n)
 	}
-	if n := metric(s, "cnt_request_throttle_queue_time"); n != "4" { // ping waits in no line
+	if n := metric(s, "cnt_request_throttle_queue_time_ms"); n != "4" { // ping waits in no line
 		t.Errorf("%s waits counted", n)
 	}
 }

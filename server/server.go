@@ -35,6 +35,7 @@ type Server struct {
 	barriers  barriers
 	modes     modes
 	stats     stats
+	spaces    namespaces
 	bufs      buffers
 	works     sync.Pool // of *work
 	pendings  sync.Pool // of *pending

@@ -20,14 +20,18 @@ type stats struct {
 	handshakesFailed       atomic.Int64
 	lastReply, minReply    atomic.Int64 // bytes; 0 before the first
 	maxReply               atomic.Int64
-	connects               atomic.Int64    // requests for a session
-	revalidated            atomic.Int64    // of which for one that exists
-	commits                atomic.Int64    // transactions applied
-	bytesIn, bytesOut      atomic.Int64    // of requests and of their replies, without lengths
-	bytesEvents            atomic.Int64    // of notifications
-	staleReplies           atomic.Int64    // made for connections that had gone
-	turnedAway             atomic.Int64    // clients that came while nobody could be served
-	asked                  atomic.Int64    // of revalidated: by a server that does not lead
+	connects               atomic.Int64 // requests for a session
+	revalidated            atomic.Int64 // of which for one that exists
+	commits                atomic.Int64 // transactions applied
+	bytesIn, bytesOut      atomic.Int64 // of requests and of their replies, without lengths
+	bytesEvents            atomic.Int64 // of notifications
+	staleReplies           atomic.Int64 // made for connections that had gone
+	turnedAway             atomic.Int64 // clients that came while nobody could be served
+	asked                  atomic.Int64 // of revalidated: by a server that does not lead
+	snapshotErrors         atomic.Int64 // of the AdminServer's, as the following
+	snapshotsTooEarly      atomic.Int64
+	restoreErrors          atomic.Int64
+	restoresTooEarly       atomic.Int64
 	syncs                  atomic.Int64    // in flight
 	largeRejected          atomic.Int64    // large requests refused
 	throttleWaits          atomic.Int64    // requests that had to wait for others to be done
@@ -70,7 +74,7 @@ func (st *stats) latency(n, d int64) {
 // reset forgets what srst forgets.
 func (st *stats) reset() {
 	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax,
-		&st.bytesIn, &st.bytesOut, &st.bytesEvents, &st.staleReplies, &st.turnedAway, &st.asked,
+		&st.snapshotErrors, &st.snapshotsTooEarly, &st.restoreErrors, &st.restoresTooEarly, &st.bytesIn, &st.bytesOut, &st.bytesEvents, &st.staleReplies, &st.turnedAway, &st.asked,
 		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits, &st.looking} {
 		v.Store(0)
 	}
@@ -154,6 +158,7 @@ func (c *conn) count(w *work) {
 		st.latency(n, now-c.started)
 		st.reads.Observe(n, now-c.started)
 		st.replySizes(&w.sizes)
+		w.reads.flush()
 	}
 	w.got, w.done, w.bytes = 0, 0, 0
 }

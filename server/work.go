@@ -15,6 +15,7 @@ type work struct {
 	done    int     // requests answered here since then
 	last    lastRequest
 	sizes   replySizes
+	reads   tally
 	zxid    int64 // in the latest reply
 	cmd     raftfsm.Command
 }

@@ -167,9 +167,9 @@ func monitor(src Source) object {
 	var o object
 	for _, m := range src.Metrics() {
 		if _, err := strconv.ParseFloat(m.Value, 64); err == nil {
-			o = o.with(m.Name, json.Number(m.Value))
+			o = o.with(m.Line(), json.Number(m.Value))
 		} else {
-			o = o.with(m.Name, m.Value)
+			o = o.with(m.Line(), m.Value)
 		}
 	}
 	return o

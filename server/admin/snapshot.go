@@ -31,6 +31,8 @@ type Snapshotter interface {
 // SnapshotOptions says who gets snapshots.
 type SnapshotOptions struct {
 	NoSnapshot, NoRestore bool
+	// TooEarly is told of every command that Interval refuses. Nil: nobody counts.
+	TooEarly func(command string)
 	// Interval is how long after one snapshot the next one may be asked for, and
 	// after one restore the next. 0: at once.
 	Interval time.Duration
@@ -119,6 +121,9 @@ func (s *snapshots) due(w http.ResponseWriter, l *limiter, name string) bool {
 	}
 	if l.allow(now(), s.opts.Interval) {
 		return true
+	}
+	if s.opts.TooEarly != nil {
+		s.opts.TooEarly(name)
 	}
 	w.Header().Set("Retry-After", strconv.Itoa(int((s.opts.Interval+time.Second-1)/time.Second)))
 	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, s.opts.Interval))

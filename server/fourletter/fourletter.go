@@ -109,7 +109,7 @@ func whileServing(b *bytes.Buffer, word string, srv status.Server, src status.So
 		b.WriteString("Connection stats reset.\n")
 	case "mntr":
 		for _, m := range src.Metrics() {
-			fmt.Fprintf(b, "zk_%s\t%s\n", m.Name, m.Value)
+			fmt.Fprintf(b, "zk_%s\t%s\n", m.Line(), m.Value)
 		}
 	}
 }

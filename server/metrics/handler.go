@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -51,16 +52,23 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		if v, err := strconv.ParseFloat(m.Value, 64); err == nil {
-			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, Help(m.Name), nil, nil), typ, v)
+			labels, values := keyed(m.Key)
+			out <- prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, Help(m.Name), labels, nil), typ, v, values...)
 		}
 	}
 	for _, s := range c.src.Summaries() {
 		q := map[float64]float64{0.5: s.P50, 0.9: s.P90, 0.99: s.P99}
-		var labels, values []string
-		if s.Key != "" {
-			labels, values = []string{"key"}, []string{s.Key} // as ZooKeeper calls it
-		}
+		labels, values := keyed(s.Key)
 		desc := prometheus.NewDesc(s.Name, Help(s.Name), labels, nil)
 		out <- prometheus.MustNewConstSummary(desc, uint64(s.Count), s.Sum, q, values...)
 	}
+}
+
+// keyed are the labels of a number that has a key. A child of the root can be
+// called what no label may.
+func keyed(key string) (labels, values []string) {
+	if key == "" {
+		return nil, nil
+	}
+	return []string{"key"}, []string{strings.ToValidUTF8(key, "?")} // as ZooKeeper calls it
 }

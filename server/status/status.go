@@ -5,7 +5,11 @@
 // It imports the standard library only.
 package status
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode"
+)
 
 // Source is a server that can be asked about itself. Every answer is a copy,
 // consistent in itself.
@@ -141,6 +145,32 @@ type Digest struct {
 type Metric struct {
 	Name, Value string
 	Kind        MetricKind
+	// Key tells those of one name apart, as that of a Summary.
+	Key string
+}
+
+// Line is what mntr calls it, behind "zk_".
+func (m *Metric) Line() string {
+	if m.Key == "" {
+		return m.Name
+	}
+	return Plain(m.Key) + "_" + m.Name
+}
+
+// Plain is a key as it stands in the name of a line: a blank or a line's end would
+// make it another line, and tools give mntr up at the first name with anything but
+// letters, digits and a few signs.
+func Plain(key string) string {
+	var b strings.Builder
+	for i, r := range key {
+		switch {
+		case r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_', i > 0 && (r == '-' || r == '.'):
+			b.WriteRune(r)
+		default:
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
 }
 
 // MetricKind says what may be done with a Metric.

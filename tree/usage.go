@@ -1,0 +1,25 @@
+package tree
+
+// QuotaUse is a quota and what is used of it. A number that is not there is −1.
+type QuotaUse struct {
+	Path                   string
+	CountLimit, BytesLimit int64 // the hard ones, if there are
+	Count, Bytes           int64
+}
+
+// Quotas returns all quotas, in no order. The tree is locked by the caller.
+func (t *Tree) Quotas() []QuotaUse {
+	var all []QuotaUse
+	for path, q := range t.allQuotas() {
+		u := QuotaUse{Path: path, CountLimit: q.limits.get(countHardName), BytesLimit: q.limits.get(byteHardName),
+			Count: q.stats.get(countName), Bytes: q.stats.get(bytesName)}
+		if u.CountLimit < 0 {
+			u.CountLimit = q.limits.get(countName)
+		}
+		if u.BytesLimit < 0 {
+			u.BytesLimit = q.limits.get(bytesName)
+		}
+		all = append(all, u)
+	}
+	return all
+}
