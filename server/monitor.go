@@ -51,7 +51,11 @@ func (v picture) Metrics() []status.Metric {
 	m.int("packets_sent", p.Sent)
 	m.int("packets_received", p.Received)
 	m.int("max_client_response_size", p.MaxReply)
-	m.text("connection_drop_probability", v.s.dropProbability())
+	throttles := status.Note // without a throttle it is always 0
+	if v.s.tokens != nil {
+		throttles = status.Gauge
+	}
+	m.add(throttles, "connection_drop_probability", v.s.dropProbability())
 	m.int("watch_count", int64(p.WatchCount))
 	m.int("auth_failed_count", p.AuthFailed)
 	m.int("min_latency", p.LatencyMin)

@@ -38,6 +38,7 @@ var elsewhere = map[string]string{
 type moves struct {
 	mu          sync.Mutex
 	seen, moved map[string]bool
+	notes       map[string]bool // further lines of mntr
 }
 
 // exported is what a server exports: numbers by name, and of each distribution
@@ -51,6 +52,8 @@ func (m *moves) exported(s *Server) map[string]string {
 		if v.Kind != status.Note {
 			all[v.Name] = v.Value
 			m.seen[v.Name] = true
+		} else {
+			m.notes[v.Name] = true
 		}
 	}
 	for _, v := range (picture{s}).Summaries() {
@@ -99,7 +102,7 @@ func (m *moves) changed(t *testing.T, before map[string]string, s *Server, names
 // them is seen to move when what it counts is done, and none is left out.
 func TestEveryNumberMoves(t *testing.T) {
 	t.Parallel()
-	m := &moves{seen: map[string]bool{}, moved: map[string]bool{}}
+	m := &moves{seen: map[string]bool{}, moved: map[string]bool{}, notes: map[string]bool{}}
 	t.Run("each", func(t *testing.T) {
 		t.Run("requests", m.requests)
 		t.Run("connections", m.connections)
@@ -119,6 +122,7 @@ func TestEveryNumberMoves(t *testing.T) {
 			t.Errorf("nothing moves %s", name)
 		}
 	}
+	documented(t, m.seen, m.notes)
 	if len(m.seen) < 80 {
 		t.Errorf("only %d numbers are exported", len(m.seen))
 	}
@@ -376,6 +380,11 @@ func (m *moves) limits(t *testing.T) {
 		c.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}
 	})
 	m.by(t, turning, "connection_token_deficit", func() { connect(t, turning) })
+	m.by(t, turning, "connection_drop_probability", func() {
+		turning.tokens.mu.Lock()
+		turning.tokens.dropChance = 0.25
+		turning.tokens.mu.Unlock()
+	})
 	full := startServer(t)
 	full.memory = newMemoryGuard(1<<40, full.log)
 	m.exported(full)

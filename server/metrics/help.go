@@ -51,6 +51,7 @@ func gauges() map[string]string {
 		"quota_bytes_limit_per_namespace": "Bytes that the quotas below a child of the root allow.",
 		"quota_count_usage_per_namespace": "Znodes that count against those quotas.",
 		"quota_bytes_usage_per_namespace": "Bytes that count against those quotas.",
+		"connection_drop_probability":     "How likely a client is turned away that asks for a session now.",
 		"raft_term":                       "Raft's term.",
 		"raft_last_log_index":             "Index of the newest entry in this server's log.",
 		"raft_commit_index":               "Index up to which this server knows the log to be committed.",

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/server/fourletter"
+)
+
+// table reads the rows of a table of docs/compatibility.md: the first column to
+// the second.
+func table(t *testing.T, section, head string) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile("../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "\n## "+section+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	_, text, found := strings.Cut(text, "\n| "+head+" | | |\n|---|---|---|\n")
+	if !found {
+		t.Fatalf("docs/compatibility.md has no table of %s below %s", head, section)
+	}
+	text, _, _ = strings.Cut(text+"\n", "\n\n")
+	rows := map[string]string{}
+	for line := range strings.Lines(text) {
+		m := regexp.MustCompile("^\\| `(\\S+)` \\| ([^|]+) \\|").FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("docs/compatibility.md: %q is no row of %s", line, head)
+			continue
+		}
+		if rows[m[1]] != "" {
+			t.Errorf("docs/compatibility.md has %s twice", m[1])
+		}
+		rows[m[1]] = m[2]
+	}
+	return rows
+}
+
+// documented holds what servers export, and what else stands in mntr, against the
+// tables of metrics, and these against ZooKeeper's list.
+func documented(t *testing.T, exported, notes map[string]bool) {
+	t.Helper()
+	theirs, ours := table(t, "Metrics", "ZooKeeper's metric"), table(t, "Metrics", "zkgo's own")
+	b, err := os.ReadFile("metrics/testdata/zookeeper.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		if name, _, _ := strings.Cut(line, " "); name != "#" {
+			known[name] = true
+			if theirs[name] == "" {
+				t.Errorf("docs/compatibility.md says nothing of %s", name)
+			}
+		}
+	}
+	for name, verdict := range theirs {
+		switch {
+		case !known[name]:
+			t.Errorf("docs/compatibility.md: ZooKeeper has no %s", name)
+		case verdict == "same" || verdict == "better":
+			if !exported[name] && !notes[name] {
+				t.Errorf("docs/compatibility.md: %s is %s, but no server shows it", name, verdict)
+			}
+		case verdict == "meaningless here":
+			if exported[name] {
+				t.Errorf("docs/compatibility.md: %s is %s, but a server exports it", name, verdict)
+			}
+		default:
+			t.Errorf("docs/compatibility.md: %s is %q", name, verdict)
+		}
+	}
+	for name := range exported {
+		if theirs[name] == "" && ours[name] == "" {
+			t.Errorf("docs/compatibility.md does not have %s", name)
+		}
+	}
+	for name := range ours {
+		if !exported[name] || known[name] {
+			t.Errorf("docs/compatibility.md: %s is no metric of zkgo's own", name)
+		}
+	}
+}
+
+// TestEveryWordIsDocumented holds the words against their table.
+func TestEveryWordIsDocumented(t *testing.T) {
+	t.Parallel()
+	rows := table(t, "Four-letter words", "word")
+	for _, word := range fourletter.Words() {
+		if rows[word] != "same" && rows[word] != "better" {
+			t.Errorf("docs/compatibility.md: %s is %q", word, rows[word])
+		}
+		delete(rows, word)
+	}
+	for word := range rows {
+		t.Errorf("docs/compatibility.md: there is no word %s", word)
+	}
+}
