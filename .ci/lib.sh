@@ -40,6 +40,8 @@ debian_packages() {
       missing+=("$server")
   done
   need javac openjdk-17-jdk-headless
+  need curl curl
+  need openssl openssl
   need mvn maven
   need python3 python3
   need git git

@@ -26,6 +26,7 @@ type certs struct {
 	dir  string
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
+	crl  string // where certificates issued from now on say that the list is
 }
 
 func newCerts(t *testing.T) *certs {
@@ -61,6 +62,9 @@ func (c *certs) sign(name pkix.Name, valid time.Duration) (*ecdsa.PrivateKey, *x
 		BasicConstraintsValid: true, IsCA: c.cert == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 	}
+	if c.crl != "" {
+		tmpl.CRLDistributionPoints = []string{c.crl}
+	}
 	parent, signer := c.cert, c.key
 	if parent == nil {
 		parent, signer = tmpl, key
@@ -77,7 +81,7 @@ func (c *certs) sign(name pkix.Name, valid time.Duration) (*ecdsa.PrivateKey, *x
 }
 
 // issue writes NAME.key and NAME.pem, and with openssl NAME.p12.
-func (c *certs) issue(name string, subject pkix.Name, valid time.Duration) {
+func (c *certs) issue(name string, subject pkix.Name, valid time.Duration) *x509.Certificate {
 	c.t.Helper()
 	key, cert := c.sign(subject, valid)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -88,6 +92,7 @@ func (c *certs) issue(name string, subject pkix.Name, valid time.Duration) {
 	c.write(name+".pem", "CERTIFICATE", cert.Raw)
 	c.run("openssl", "pkcs12", "-export", "-name", name, "-inkey", c.path(name+".key"), "-in", c.path(name+".pem"),
 		"-out", c.path(name+".p12"), "-passout", "pass:"+storePassword)
+	return cert
 }
 
 // trustStore writes ca.NAME with keytool, in a format of Java's.
