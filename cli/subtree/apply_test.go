@@ -1,8 +1,13 @@
 package subtree_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"iter"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
@@ -166,6 +171,60 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// TestConflictInTransaction: the same where several znodes are written at once.
+func TestConflictInTransaction(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	zs.Seed(map[string]string{"/s": "1", "/s/a": "2", "/t": "", "/t/a": ""})
+	other := zs.Client(t)
+	fault := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID}, time.Hour)
+	result := make(chan error, 1)
+	go func() {
+		_, err := subtree.Copy(background(t), place(c, "/s"), place(c, "/t"), subtree.ApplyOptions{Mode: subtree.Overwrite})
+		result <- err
+	}()
+	fault.Wait()
+	if _, err := other.Set(background(t), "/t/a", []byte("theirs"), client.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	zs.Advance(time.Hour)
+	var conflict *subtree.ConflictError
+	if err := <-result; !errors.As(err, &conflict) || conflict.Path != "/t/a" || zs.Get("/t/a") != "theirs" || zs.Get("/t") != "" {
+		t.Fatalf("%v\n%s", err, zs.Dump())
+	}
+}
+
+// TestBlankedACL: what the server hides is not copied as if it were there.
+func TestBlankedACL(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	ctx := background(t)
+	hidden := append(client.WorldACL(client.PermRead), client.ACL{Perms: client.PermAll, ID: client.ID{Scheme: "digest", ID: "u:hash"}})
+	if _, err := c.Create(ctx, "/s", nil, client.WithACL(hidden...)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := subtree.Copy(ctx, place(c, "/s"), place(c, "/t"), subtree.ApplyOptions{}); err == nil || zs.Exists("/t") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := subtree.Copy(ctx, place(c, "/s"), place(c, "/t"), subtree.ApplyOptions{NoACL: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCopyOverlap: nothing is copied into itself, nor onto what it lies in.
+func TestCopyOverlap(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	zs.Seed(map[string]string{"/s": "", "/s/a": "", "/s/a/b": ""})
+	before := zs.Dump()
+	for _, pair := range [][2]string{{"/s", "/s/new"}, {"/s/a", "/s"}, {"/s", "/s"}} {
+		_, err := subtree.Copy(background(t), place(c, pair[0]), place(c, pair[1]), subtree.ApplyOptions{Mode: subtree.Overwrite, Prune: true})
+		if err == nil || zs.Dump() != before {
+			t.Errorf("%q: %v\n%s", pair, err, zs.Dump())
+		}
+	}
+}
+
 // TestLostReply: a transaction whose answer is lost is done once.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
@@ -203,5 +262,57 @@ func TestSequences(t *testing.T) {
 	// It is true.
 	if _, err := c.Create(ctx, "/copy/q/n-", nil, client.Sequential); !errors.Is(err, client.ErrNodeExists) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// TestLargeData: transactions stay below what a server takes.
+func TestLargeData(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	nodes := map[string]string{"/s": ""}
+	for i := range 12 {
+		nodes[fmt.Sprintf("/s/%d", i)] = strings.Repeat("x", 200_000)
+	}
+	for path, data := range nodes {
+		zs.Set(path, data)
+	}
+	if _, err := subtree.Copy(background(t), place(c, "/s"), place(c, "/t"), subtree.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, walk(c, "/s"), walk(c, "/t"))
+	if n := zs.Requests(zktest.Match{Op: proto.OpMulti}); n > 2 {
+		t.Errorf("%d transactions for data of which two do not fit into one", n)
+	}
+}
+
+// TestManyInOneTransaction: small znodes share transactions.
+func TestManyInOneTransaction(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	wide(t, c, "/s", 1200)
+	before := zs.Requests(zktest.Match{Op: proto.OpMulti})
+	if _, err := subtree.Copy(background(t), place(c, "/s"), place(c, "/t"), subtree.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := zs.Requests(zktest.Match{Op: proto.OpMulti}) - before; n != 3 {
+		t.Errorf("%d transactions for 1201 znodes", n)
+	}
+}
+
+// TestPruneConflict: what somebody writes to before it is pruned stays.
+func TestPruneConflict(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	zs.Seed(map[string]string{"/s": "", "/s/a": "", "/t": "", "/t/b": ""})
+	src := subtree.Walk(c, "/s", subtree.WalkOptions{})
+	_, err := subtree.Apply(background(t), c, "/t", func(ctx context.Context) iter.Seq2[*subtree.Node, error] {
+		return func(yield func(*subtree.Node, error) bool) {
+			src(ctx)(yield)
+			zs.Set("/t/b", "theirs") // when the target has been read
+		}
+	}, subtree.ApplyOptions{Mode: subtree.Overwrite, Prune: true})
+	var conflict *subtree.ConflictError
+	if !errors.As(err, &conflict) || conflict.Path != "/t/b" || zs.Get("/t/b") != "theirs" {
+		t.Fatalf("%v\n%s", err, zs.Dump())
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server/zktest"
 )
 
 func TestMove(t *testing.T) {
@@ -88,6 +91,45 @@ func TestMoveStops(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestMoveTargetChanged: nothing is deleted unless the copy is whole.
+func TestMoveTargetChanged(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	zs.Seed(map[string]string{"/s": "s", "/s/a": "1"})
+	_, moved, err := subtree.Move(background(t), place(c, "/s"), place(c, "/t"), subtree.MoveOptions{Stage: func(s subtree.Stage) {
+		if s == subtree.StageVerify {
+			zs.Set("/t/a", "other")
+		}
+	}})
+	if err == nil || moved != 0 || zs.Get("/s/a") != "1" {
+		t.Fatalf("%d moved, %v\n%s", moved, err, zs.Dump())
+	}
+}
+
+// TestMoveLastMoment: a write between the last look and the deletion is seen by the
+// server.
+func TestMoveLastMoment(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	zs.Seed(map[string]string{"/s": "s", "/s/a": "1"})
+	other := zs.Client(t)
+	fault := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID, Nth: 2}, time.Hour) // the first one creates
+	result := make(chan error, 1)
+	go func() {
+		_, _, err := subtree.Move(background(t), place(c, "/s"), place(c, "/t"), subtree.MoveOptions{})
+		result <- err
+	}()
+	fault.Wait()
+	if _, err := other.Set(background(t), "/s/a", []byte("theirs"), client.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	zs.Advance(time.Hour)
+	var conflict *subtree.ConflictError
+	if err := <-result; !errors.As(err, &conflict) || conflict.Path != "/s/a" || zs.Get("/s/a") != "theirs" {
+		t.Fatalf("%v\n%s", err, zs.Dump())
 	}
 }
 

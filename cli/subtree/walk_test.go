@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
@@ -110,4 +111,37 @@ func firstError(t *testing.T, s subtree.Source) error {
 		}
 	}
 	return nil
+}
+
+// TestWalkRecreated: data, ACL and children of two znodes that had the same name one
+// after the other are not taken for those of one.
+func TestWalkRecreated(t *testing.T) {
+	t.Parallel()
+	for _, held := range []proto.Op{proto.OpGetACL, proto.OpGetChildren} {
+		zs, c := run(t)
+		other := zs.Client(t)
+		ctx := background(t)
+		zs.Seed(map[string]string{"/w": "old", "/w/a": ""})
+		fault := zs.DelayNext(zktest.Match{Op: held, Path: "/w"}, time.Hour)
+		result := make(chan *subtree.Node, 3)
+		go func() {
+			for n, err := range walk(c, "/w")(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
+				result <- n
+			}
+			close(result)
+		}()
+		fault.Wait()
+		if _, err := other.Multi(ctx, client.DeleteOp("/w/a", -1), client.DeleteOp("/w", -1),
+			client.CreateOp("/w", []byte("new")), client.CreateOp("/w/b", nil)); err != nil {
+			t.Fatal(err)
+		}
+		zs.Advance(time.Hour)
+		n, child := <-result, <-result
+		if n == nil || child == nil || string(n.Data) != "new" || child.Path != "/b" {
+			t.Fatalf("%v held up: %+v, %+v", held, n, child)
+		}
+	}
 }
