@@ -76,6 +76,7 @@ type loader struct {
 
 	older   bool    // the newest snapshot could not be read
 	due     *Digest // that of the snapshot, as long as its transaction has not come
+	unsure  *Digest // that of the snapshot did not fit, and no other was compared since
 	fuzzy   bool    // digests cannot be compared yet
 	matches bool    // the newest digest that was compared fitted
 }
@@ -173,7 +174,7 @@ func (l *loader) expect(d *Digest) {
 	switch {
 	case d == nil || d.Zxid < l.state.Zxid: // an elected leader's, of the transaction before its epoch: ZooKeeper passes it over, too
 	case d.Zxid == l.state.Zxid:
-		l.compare(d)
+		l.snapshotDigest(d)
 	default:
 		l.due, l.fuzzy = d, true
 	}
@@ -208,7 +209,7 @@ func (l *loader) read(f *file) (*State, SnapshotInfo, error) {
 	if err != nil {
 		return nil, SnapshotInfo{}, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // it was only read
 	return readSnapshot(f.path, l.counting(r), l.Policy)
 }
 
@@ -258,7 +259,7 @@ func (l *loader) file(f *file, last *join) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // it was only read
 	log, first := ReadLog(f.path, l.counting(r)), true
 	for tx, err := range log.All() {
 		if err != nil {
@@ -326,7 +327,9 @@ func (l *loader) apply(tx *Txn) error {
 	case d == nil:
 	case tx.Zxid == d.Zxid:
 		l.due, l.fuzzy = nil, false
-		l.compare(d)
+		if !l.snapshotDigest(d) {
+			return nil // that of the transaction itself does not fit either
+		}
 	case tx.Zxid > d.Zxid:
 		l.warn("transaction %#x, of which the snapshot has the digest, is not in the logs", d.Zxid)
 		l.due, l.fuzzy = nil, false
@@ -337,11 +340,25 @@ func (l *loader) apply(tx *Txn) error {
 	return nil
 }
 
+// snapshotDigest holds the state against the digest of the snapshot. One that
+// does not fit is no verdict yet: ZooKeeper notes the zxid of a transaction after
+// it has changed the znodes, so a snapshot may have caught the change that
+// follows on its digest.
+func (l *loader) snapshotDigest(d *Digest) bool {
+	if d.Version == digestVersion && d.Value != l.state.digest {
+		l.unsure = d
+		return false
+	}
+	l.compare(d)
+	return true
+}
+
 // compare holds the state against a digest.
 func (l *loader) compare(d *Digest) {
 	if d.Version != digestVersion {
 		return
 	}
+	l.unsure = nil
 	l.report.Compared++
 	l.matches = d.Value == l.state.digest
 	if !l.matches {
@@ -356,6 +373,9 @@ func (l *loader) compare(d *Digest) {
 // digest decides: one that does not fit on the way can be ZooKeeper's own error,
 // a wrong state never fits again.
 func (l *loader) verify() error {
+	if l.unsure != nil {
+		l.compare(l.unsure)
+	}
 	l.report.Verified = l.report.Compared > 0 && l.matches
 	var err error
 	switch {

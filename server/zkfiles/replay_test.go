@@ -202,6 +202,38 @@ func TestFuzzyWithoutTheRest(t *testing.T) {
 	}
 }
 
+// TestSnapshotThatCaughtOneMore: the digest of a snapshot may be that of the
+// transaction before the last change in it.
+func TestSnapshotThatCaughtOneMore(t *testing.T) {
+	t.Parallel()
+	before, behind := after(t, 12), after(t, 13)
+	tr, table := tree.New(), session.NewTable()
+	if err := after(t, 13).Fill(tr, table); err != nil {
+		t.Fatal(err)
+	}
+	b := written(t, tr, table, None)
+	b = b[:len(b)-lastZxidSize-digestSize]
+	b = proto.AppendLong(proto.AppendInt(proto.AppendLong(b, 12), digestVersion), int64(before.digest))
+	b = proto.AppendString(proto.AppendLong(b, int64(adler32.Checksum(b))), "/")
+	digest := proto.AppendLong(proto.AppendInt(nil, digestVersion), int64(behind.digest))
+	last := append(bytes.Clone(history()[12]), digest...)
+	for name, c := range map[string]struct {
+		name string
+		log  [][]byte
+		ok   bool
+	}{
+		"at its own zxid": {"snapshot.c", [][]byte{history()[11], last}, true},
+		"later":           {"snapshot.b", [][]byte{history()[10], history()[11], last}, true},
+		"and no more":     {"snapshot.c", [][]byte{history()[11]}, false},
+	} {
+		m := fstest.MapFS{c.name: {Data: b}, "log.b": {Data: logOf(c.log...)}}
+		_, r, err := Load(Source{Data: Dir{m, "d"}})
+		if c.ok != (err == nil) || c.ok && (!r.Verified || r.Compared != 1 || len(r.Warnings) > 0) {
+			t.Errorf("%s: %v %+v", name, err, r)
+		}
+	}
+}
+
 // TestListThatComesLater: a snapshot has its lists before its znodes, so the list
 // of a new znode may be missing from it.
 func TestListThatComesLater(t *testing.T) {

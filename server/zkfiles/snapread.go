@@ -157,8 +157,8 @@ func (s *snapshotReader) readNodes() {
 // place adds a znode that was read. Its list may be missing: one that came while
 // the snapshot was written is in the log.
 func (s *snapshotReader) place(n *node, list int64) error {
-	known := false
-	if n.ACL, known = s.lists[list]; !known {
+	acl, known := s.lists[list]
+	if n.ACL = acl; !known {
 		s.unlisted[n.Path] = list
 	}
 	if s.nodes[n.Path] != nil {

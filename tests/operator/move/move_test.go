@@ -3,7 +3,6 @@ package move
 import (
 	"net"
 	"testing"
-	"time"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/server"
@@ -42,13 +41,13 @@ func TestThereAndBack(t *testing.T) {
 	stop()
 
 	for _, compression := range []zkfiles.Compression{zkfiles.None, zkfiles.Gzip, zkfiles.Snappy} {
-		t.Run("back"+compression.Extension(), func(t *testing.T) { back(t, data, compression, session, want) })
+		back(t, zk, c, data, compression, session, want)
 	}
 }
 
 // back exports data to a ZooKeeper, which must show the same.
-func back(t *testing.T, data string, compression zkfiles.Compression, session int64, want map[string]string) {
-	zk := oracle.Start(t, options())
+func back(t *testing.T, zk *oracle.Server, c *client.Client, data string, compression zkfiles.Compression, session int64, want map[string]string) {
+	t.Helper()
 	zk.Stop()
 	empty(t, dataDir(zk))
 	out, err := server.ExportToZooKeeper(config(data, ""), dataDir(zk), compression)
@@ -61,18 +60,12 @@ func back(t *testing.T, data string, compression zkfiles.Compression, session in
 	if err := zk.Run(); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "exported", picture(t, reader(t, zk.Addr())), want)
+	same(t, "exported "+string(compression), picture(t, reader(t, zk.Addr())), want)
 	// The session was opened at a ZooKeeper, so its password is one it knows.
-	again := connect(t, zk.Addr(), client.WithSession(client.Session{ID: session, Password: password(session), Timeout: time.Minute}), client.WithoutNewSession())
-	if again.Session().ID != session {
-		t.Errorf("session %#x", again.Session().ID)
+	stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral")
+	if err != nil || stat.EphemeralOwner != session || c.Session().ID != session {
+		t.Errorf("back: the ephemeral znode belongs to %#x, the client has session %#x, before it was %#x: %v", stat.EphemeralOwner, c.Session().ID, session, err)
 	}
-	must[string](t)(again.Create(ctx(t), "/later", nil))
-}
-
-func password(session int64) []byte {
-	p := zkfiles.Password(session)
-	return p[:]
 }
 
 // freeAddr returns an address at which nobody listens at the moment.
