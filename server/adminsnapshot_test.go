@@ -2,12 +2,15 @@ package server
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zkfiles"
@@ -74,9 +77,10 @@ func TestAdminSnapshot(t *testing.T) {
 		t.Errorf("digest %x at %x of %d sessions, %v", tr.Digest(), tr.LastZxid(), table.Len(), head)
 	}
 	mine.RUnlock()
-	if found, _ := filepath.Glob(filepath.Join(dir, exportPattern)); len(found) != 0 {
-		t.Errorf("left behind: %v", found)
-	}
+	eventually(t, "nothing is left behind", func() bool { // the answer was whole before its end
+		found, err := filepath.Glob(filepath.Join(dir, exportPattern))
+		return err == nil && len(found) == 0
+	})
 	if _, _, ok := s.Node().LastSnapshot(); ok {
 		t.Error("a snapshot that nobody wrote")
 	}
@@ -101,4 +105,34 @@ func TestAdminSnapshot(t *testing.T) {
 			t.Errorf("%s: %d %.80s", auth, code, b)
 		}
 	}
+}
+
+// A server that does not know whether it is up to date hands out nothing.
+func TestAdminSnapshotOfAServerCutOff(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		_, others := e.leader()
+		s := others[0]
+		var rest []string
+		for id, other := range e.servers {
+			if other != s {
+				rest = append(rest, host(id+1))
+			}
+		}
+		export := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			e, err := adminSource{picture{s}}.Export(ctx)
+			if err != nil {
+				return err
+			}
+			return e.Content.Close()
+		}
+		if err := export(); err != nil {
+			t.Error(err)
+		}
+		e.net.Partition([]string{host(int(s.cfg.ID))}, rest)
+		if err := export(); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "up to date") {
+			t.Errorf("cut off: %v", err)
+		}
+	})
 }
