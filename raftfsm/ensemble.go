@@ -201,7 +201,7 @@ func (e *ensemble) run() {
 // place finds out as who this server starts its Raft, and with which first
 // configuration: none when it has Raft state or a leader will bring it.
 func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err error) {
-	bound := e.formation.store.seat.Bound
+	bound := e.formation.held().Bound
 	if e.n.identity.RaftID == "" {
 		founded, err := e.formation.run(e.ctx)
 		if err != nil {
@@ -210,10 +210,10 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 		if !founded {
 			return bootstrap, nil, nil
 		}
-		bound = e.formation.store.seat.Bound
+		bound = e.formation.held().Bound
 		first = bound
 	}
-	if seat := e.formation.store.seat; seat.Taken {
+	if e.formation.held().Taken {
 		has, err := raft.HasExistingState(e.n.stores.Logs(), e.n.stores.Stable(), e.n.stores.Snapshots())
 		if err == nil && !has {
 			err = fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew",

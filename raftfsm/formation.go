@@ -376,6 +376,13 @@ func (f *formation) phaseNow() phase {
 	return f.phase
 }
 
+// held is the seat of the moment: others ask for promises at any time.
+func (f *formation) held() seat {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.store.seat
+}
+
 // taken notes that Raft state exists: a server that is found without it later
 // has lost it, and with it its place.
 func (f *formation) taken() error {
