@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,10 +18,11 @@ type namespace struct {
 	overQuota     atomic.Int64    // writes that a quota refused
 }
 
-// namespaces keeps them by name.
+// namespaces keeps them by name. Looking one up takes no lock: the map is replaced,
+// never changed.
 type namespaces struct {
-	mu sync.RWMutex
-	of map[string]*namespace
+	mu sync.Mutex // of who adds one
+	of atomic.Pointer[map[string]*namespace]
 }
 
 // maxNamespaces is how many are told apart. Each takes some kilobytes, here and in
@@ -40,76 +42,110 @@ func namespaceOf(path string) string {
 // find returns a namespace, nil if there are too many already. It keeps no part of
 // name.
 func (s *namespaces) find(name string) *namespace {
-	s.mu.RLock()
-	n := s.of[name]
-	s.mu.RUnlock()
-	if n != nil || name == "" {
+	if n := s.all()[name]; n != nil {
 		return n
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n = s.of[name]; n == nil && len(s.of) < maxNamespaces {
-		if s.of == nil {
-			s.of = make(map[string]*namespace)
-		}
+	old := s.all()
+	n := old[name]
+	if n == nil && len(old) < maxNamespaces {
 		n = &namespace{name: strings.Clone(name)}
-		s.of[n.name] = n
+		next := make(map[string]*namespace, len(old)+1)
+		maps.Copy(next, old)
+		next[n.name] = n
+		s.of.Store(&next)
 	}
 	return n
 }
 
+// all returns the map, which nobody changes.
+func (s *namespaces) all() map[string]*namespace {
+	if m := s.of.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
 // each calls f for every namespace.
 func (s *namespaces) each(f func(n *namespace)) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, n := range s.of {
+	for _, n := range s.all() {
 		f(n)
 	}
 }
 
-// tally adds up what is done in one namespace, until it is another's turn: who
-// works in one mostly goes on there, and then counting is a comparison and a few
-// additions.
+// tallied is how many namespaces a tally adds up for at a time.
+const tallied = 4
+
+// tally adds up what is done in a few namespaces, until flush or until it is
+// another's turn: who works in some mostly goes on there, and then counting is a
+// comparison and a few additions. It belongs to one goroutine.
 type tally struct {
-	of                  *namespace
-	write               bool
+	write bool
+	turn  uint8
+	slots [tallied]slot
+}
+
+// slot is what has been added up for one namespace.
+type slot struct {
+	of                  *namespace // stays when it is empty
 	n, sum, least, most int64
 }
 
 // add counts one access to path.
 func (t *tally) add(s *namespaces, path string, bytes int) {
-	if t.of == nil || !t.of.has(path) {
-		t.flush()
-		if t.of = s.find(namespaceOf(path)); t.of == nil {
+	if len(path) < 2 {
+		return // the root is below no child of it
+	}
+	for i := range t.slots {
+		if v := &t.slots[i]; v.of != nil && v.of.has(path) {
+			v.add(int64(bytes))
 			return
 		}
 	}
-	size := int64(bytes)
-	if t.n == 0 || size < t.least {
-		t.least = size
+	of := s.find(namespaceOf(path))
+	if of == nil {
+		return
 	}
-	t.n++
-	t.sum += size
-	t.most = max(t.most, size)
+	v := &t.slots[t.turn%tallied]
+	t.turn++
+	v.flush(t.write)
+	v.of = of
+	v.add(int64(bytes))
+}
+
+func (v *slot) add(size int64) {
+	if v.n == 0 || size < v.least {
+		v.least = size
+	}
+	v.n++
+	v.sum += size
+	v.most = max(v.most, size)
+}
+
+// flush hands on what has been added up.
+func (t *tally) flush() {
+	for i := range t.slots {
+		t.slots[i].flush(t.write)
+	}
+}
+
+func (v *slot) flush(write bool) {
+	if v.n == 0 {
+		return
+	}
+	to := &v.of.reads
+	if write {
+		to = &v.of.writes
+	}
+	to.ObserveMany(v.n, v.sum, v.least, v.most)
+	*v = slot{of: v.of}
 }
 
 // has reports whether path is below n, or its root.
 func (n *namespace) has(path string) bool {
 	end := 1 + len(n.name)
 	return len(path) >= end && path[1:end] == n.name && (len(path) == end || path[end] == '/')
-}
-
-// flush hands on what has been added up.
-func (t *tally) flush() {
-	if t.n == 0 {
-		return
-	}
-	to := &t.of.reads
-	if t.write {
-		to = &t.of.writes
-	}
-	to.ObserveMany(t.n, t.sum, t.least, t.most)
-	t.n, t.sum, t.least, t.most = 0, 0, 0, 0
 }
 
 // countRead counts a read of path and so many bytes.

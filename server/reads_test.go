@@ -192,7 +192,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		{proto.OpGetChildren2, &proto.GetChildrenRequest{Path: "/a"}},
 		{proto.OpPing, nil},
 	} {
-		q := request{c: c, op: v.op, ids: c.identities()}
+		q := request{c: c, op: v.op, ids: c.identities(), reads: new(tally)}
 		if v.req != nil {
 			q.body = v.req.Append(nil)
 		}

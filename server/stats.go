@@ -158,8 +158,8 @@ func (c *conn) count(w *work) {
 		st.latency(n, now-c.started)
 		st.reads.Observe(n, now-c.started)
 		st.replySizes(&w.sizes)
-		w.reads.flush()
 	}
+	w.reads.flush()
 	w.got, w.done, w.bytes = 0, 0, 0
 }
 

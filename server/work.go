@@ -40,6 +40,6 @@ func (s *Server) putWork(c *conn) {
 	}
 	c.work = nil
 	s.bufs.put(w.replies)
-	*w = work{}
+	*w = work{reads: w.reads} // empty, but where it was added up last
 	s.works.Put(w)
 }

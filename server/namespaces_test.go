@@ -1,0 +1,86 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestNamespaceOf(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"": "", "/": "", "/a": "a", "/a/b/c": "a", "/a.b/": "a.b"} {
+		if got := namespaceOf(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestTally: what is added up for one namespace goes nowhere else, and none of it
+// is lost when another's turn comes.
+func TestTally(t *testing.T) {
+	t.Parallel()
+	var all namespaces
+	var reads tally
+	for _, path := range []string{"/a", "/a/b", "/ab", "/", "/a/c", "/a", "/b", "/c", "/d", "/a"} {
+		reads.add(&all, path, len(path))
+	}
+	reads.flush()
+	got := map[string][4]int64{}
+	all.each(func(n *namespace) {
+		p := n.reads.Picture(time.Now())
+		got[n.name] = [4]int64{p.Count, p.Sum, p.Min, p.Max}
+	})
+	want := map[string][4]int64{"a": {5, 14, 2, 4}, "ab": {1, 3, 3, 3}, "b": {1, 2, 2, 2}, "c": {1, 2, 2, 2}, "d": {1, 2, 2, 2}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestNamespacesAreBounded: a root with very many children takes no memory for them.
+func TestNamespacesAreBounded(t *testing.T) {
+	t.Parallel()
+	var all namespaces
+	var writes tally
+	for i := range 10 * maxNamespaces {
+		writes.add(&all, fmt.Sprintf("/n%d", i), 1)
+	}
+	if n := len(all.all()); n != maxNamespaces {
+		t.Errorf("%d namespaces", n)
+	}
+}
+
+// TestCountingAllocatesNothing: neither where the namespace stays nor where it
+// changes.
+func TestCountingAllocatesNothing(t *testing.T) {
+	var all namespaces
+	var reads tally
+	if n := testing.AllocsPerRun(100, func() {
+		reads.add(&all, "/a/b", 10)
+		reads.add(&all, "/a/c", 10)
+		for _, path := range []string{"/b", "/c", "/d", "/e", "/f"} { // more than it has room for
+			reads.add(&all, path, 10)
+		}
+		reads.flush()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkCountRead is what a read pays for being counted by its namespace.
+func BenchmarkCountRead(b *testing.B) {
+	var all namespaces
+	var reads tally
+	for b.Loop() {
+		reads.add(&all, "/kafka/brokers/topics/some-topic", 100)
+	}
+}
+
+// BenchmarkCountReadElsewhere is the same where no two in a row are alike.
+func BenchmarkCountReadElsewhere(b *testing.B) {
+	var all namespaces
+	var reads tally
+	paths := []string{"/kafka/brokers/topics/some-topic", "/solr/collections"}
+	for i := 0; b.Loop(); i++ {
+		reads.add(&all, paths[i&1], 100)
+	}
+}
