@@ -180,6 +180,9 @@ func TestExportImportDiffCommands(t *testing.T) {
 		b.run("rm", "-r", "/new")
 		b.run("rm", "-r", "/app")
 		b.run("import", file)
+		if _, err := b.try("export", "-f", file+".json", "/none"); err == nil {
+			t.Error("exported what is not there")
+		}
 		list, _ := os.ReadDir(filepath.Dir(file))
 		if len(list) != 1 {
 			t.Errorf("files are left: %v", list)
@@ -327,8 +330,8 @@ func TestTop(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	b = newBenchJSON(t, true)
-	var sample struct{ Servers []struct{ Mode, Zxid any } }
-	if err := json.Unmarshal([]byte(b.run("top", "-once")), &sample); err != nil || len(sample.Servers) != 1 || sample.Servers[0].Mode != "standalone" {
+	var sample struct{ Servers []struct{ Mode, Zxid string } }
+	if err := json.Unmarshal([]byte(b.run("top", "-once")), &sample); err != nil || len(sample.Servers) != 1 || sample.Servers[0].Mode != "standalone" || !strings.HasPrefix(sample.Servers[0].Zxid, "0x") {
 		t.Errorf("%+v, %v", sample, err)
 	}
 	// On a terminal it has a screen of its own, and gives it back.

@@ -225,7 +225,7 @@ func sampleText(sample *overview.Sample) string {
 		s := &sample.Servers[i]
 		zxid := "-"
 		if s.Zxid != nil {
-			zxid = hexID(*s.Zxid)
+			zxid = hexID(int64(*s.Zxid))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Address, cmp.Or(s.Mode, "down"), zxid, optional(sample.Lag(i)),
 			fraction(s.LatencyAvg), fraction(s.LatencyMax), s.AnswerMillis, optional(s.Connections), optional(s.Watches),

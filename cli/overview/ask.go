@@ -107,7 +107,7 @@ func (w *Watcher) byAdmin(ctx context.Context, s *Server) error {
 		return err
 	}
 	if inner, ok := stats["server_stats"].(map[string]any); ok {
-		s.Zxid = whole(fmt.Sprint(inner["last_processed_zxid"]))
+		s.Zxid = (*Zxid)(whole(fmt.Sprint(inner["last_processed_zxid"])))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -17,7 +18,7 @@ type Server struct {
 	// Mode is leader, follower, observer, standalone or read-only; "" if the server
 	// does not serve.
 	Mode string `json:"mode,omitempty"`
-	Zxid *int64 `json:"zxid,omitempty"`
+	Zxid *Zxid  `json:"zxid,omitempty"`
 	// AnswerMillis is how long the server took to answer the question itself.
 	AnswerMillis float64 `json:"answerMillis"`
 	// Latencies of its clients' requests in milliseconds, since it started or was
@@ -39,6 +40,15 @@ type Server struct {
 	UptimeMS   *int64 `json:"uptimeMillis,omitempty"`
 	// Requests is how many packets came in a second, nil in the first look.
 	Requests *float64 `json:"requestsPerSecond,omitempty"`
+}
+
+// Zxid is a transaction's id. As text it is hexadecimal: its number has more digits
+// than a reader of JSON keeps.
+type Zxid int64
+
+// MarshalText implements encoding.TextMarshaler.
+func (z Zxid) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "0x%x", uint64(z)), nil //nolint:gosec // all 64 bits are meant
 }
 
 // srvr reads the answer to the word srvr.
@@ -64,7 +74,7 @@ func (s *Server) srvr(text string) {
 		case "Outstanding":
 			s.Outstanding = whole(value)
 		case "Zxid":
-			s.Zxid = whole(value)
+			s.Zxid = (*Zxid)(whole(value))
 		case "Mode":
 			s.Mode = value
 		case "Node count":

@@ -109,6 +109,6 @@ func (s *Sample) Lag(server int) *int64 {
 	if newest>>32 != *z>>32 {
 		return nil
 	}
-	lag := newest - *z
+	lag := int64(newest - *z)
 	return &lag
 }

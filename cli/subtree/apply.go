@@ -142,6 +142,9 @@ func (a *applier) existing(ctx context.Context) (Source, error) {
 // parents looks after what is above the target.
 func (a *applier) parents(ctx context.Context) error {
 	parent := proto.Parent(a.target)
+	if a.target == "/" {
+		return nil // a chroot that does not exist yet is the target itself
+	}
 	if parent == "/" || parent == "" {
 		if a.c.FullPath("/") == "/" {
 			return nil

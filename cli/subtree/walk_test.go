@@ -125,7 +125,8 @@ func TestWalkRecreated(t *testing.T) {
 		fault := zs.DelayNext(zktest.Match{Op: held, Path: "/w"}, time.Hour)
 		result := make(chan *subtree.Node, 3)
 		go func() {
-			for n, err := range walk(c, "/w")(ctx) {
+			o := subtree.WalkOptions{NoACL: held != proto.OpGetACL} // which notices as well
+			for n, err := range subtree.Walk(c, "/w", o)(ctx) {
 				if err != nil {
 					t.Error(err)
 				}
