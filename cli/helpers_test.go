@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zkgo/zkgo/client"
@@ -14,7 +15,27 @@ import (
 type told struct {
 	t        *testing.T
 	shell    *Shell
-	out, err strings.Builder
+	out, err shared
+}
+
+// shared is text that events are written into at any time.
+type shared struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// take returns what there is, and empties it.
+func (s *shared) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.text.Reset()
+	return s.text.String()
 }
 
 // newTold returns a shell that is connected.
@@ -46,10 +67,13 @@ func newTold(t *testing.T, zs *zktest.Server, change ...func(*Config)) *told {
 // do runs a line and returns what it printed on both streams and its exit code.
 func (b *told) do(line string) (out, err string, code int) {
 	b.t.Helper()
-	b.out.Reset()
-	b.err.Reset()
+	before := b.out.take()
+	b.err.take()
 	code, _ = b.shell.Line(b.t.Context(), line)
-	return b.out.String(), b.err.String(), code
+	if strings.Contains(before, "WATCHER") { // of what happened since the last line
+		return before + b.out.take(), b.err.take(), code
+	}
+	return b.out.take(), b.err.take(), code
 }
 
 // want runs a line and compares.

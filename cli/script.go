@@ -49,22 +49,51 @@ func (s *Shell) told(err error) (code int, quit bool) {
 
 // Script runs the lines of a text until its end, quit, or the end of ctx. It goes on
 // behind a line that fails, unless stop says otherwise. The exit code is that of
-// the last line that failed.
+// the last line that failed. A read that is under way when ctx ends is left behind.
 func (s *Shell) Script(ctx context.Context, text io.Reader, stop bool) (code int) {
-	lines := bufio.NewScanner(text)
-	lines.Buffer(nil, 16<<20)
-	for ctx.Err() == nil && lines.Scan() {
-		failed, quit := s.Line(ctx, lines.Text())
-		if failed != 0 {
-			code = failed
-		}
-		if quit || failed != 0 && stop {
-			return code
+	lines, failed := scan(ctx, text)
+	for {
+		select {
+		case <-ctx.Done():
+			return max(code, 1)
+		case line, ok := <-lines:
+			if !ok {
+				if err := *failed; err != nil {
+					fmt.Fprintf(s.cfg.Err, "reading the script: %v\n", err)
+					return 1
+				}
+				return code
+			}
+			lineCode, quit := s.Line(ctx, line)
+			if lineCode != 0 {
+				code = lineCode
+			}
+			if quit || lineCode != 0 && stop {
+				return code
+			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		fmt.Fprintf(s.cfg.Err, "reading the script: %v\n", err)
-		return 1
-	}
-	return code
+}
+
+// longestLine is how long a line of a script can be.
+const longestLine = 16 << 20
+
+// scan reads lines in a goroutine of its own, since a read cannot be interrupted.
+// The error is valid when the channel is closed.
+func scan(ctx context.Context, text io.Reader) (lines <-chan string, failed *error) {
+	ch, failed := make(chan string), new(error)
+	go func() {
+		defer close(ch)
+		scanner := bufio.NewScanner(text)
+		scanner.Buffer(nil, longestLine)
+		for scanner.Scan() {
+			select {
+			case ch <- scanner.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+		*failed = scanner.Err()
+	}()
+	return ch, failed
 }

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/server/zktest"
 )
@@ -176,6 +179,48 @@ func TestRefusedIdentity(t *testing.T) {
 	b := newTold(t, zktest.Run(t))
 	b.want("addauth nothing x", "", "KeeperErrorCode = AuthFailed\n", 1)
 	b.want("ls /", "", "Not connected\n", 1)
+}
+
+// TestSessionEnds: nothing goes on in another session without a word.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	b := newTold(t, zs, func(c *Config) { c.Quiet = false })
+	b.do("create -e /e")
+	zs.ExpireSession(b.shell.zk.Session().ID)
+	out, text, code := "", "", 0
+	for began := time.Now(); !(strings.Contains(text, "Not connected") && strings.Contains(out, "Expired")) && time.Since(began) < time.Minute; {
+		var more string
+		more, text, code = b.do("stat /e")
+		out += more
+	}
+	if code != 1 || !strings.Contains(out, "state:Disconnected") || !strings.Contains(out, "state:Expired") {
+		t.Errorf("%d %s\n%s", code, text, out)
+	}
+	b.do("connect")
+	if _, text, code := b.do("stat /e"); code != 1 || text != "Node does not exist: /e\n" {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
+// TestInterrupt: a script and a command end, and say so.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	b := newTold(t, zs)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code := b.shell.Command(ctx, []string{"get", "/"}); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if text := b.err.take(); text != "Interrupted\n" {
+		t.Errorf("said %q", text)
+	}
+	stdin, hangs := io.Pipe()
+	defer hangs.Close()
+	if code := b.shell.Script(ctx, stdin, false); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 // TestNoServer: a command gives up, and says why.

@@ -25,9 +25,15 @@ func sentence(err error) string {
 		}
 		return err.Error()
 	}
+	unknown := ""
+	if e.Unknown {
+		unknown = " (it may or may not have been done)"
+	}
 	switch {
 	case errors.Is(err, errNoConnection):
-		return keeperCode("ConnectionLoss", e.Path) + ": " + e.Err.Error()
+		return keeperCode("ConnectionLoss", e.Path) + unknown + ": " + e.Err.Error()
+	case e.Code == 0 && errors.Is(err, context.Canceled):
+		return "Interrupted" + unknown
 	case e.Code == 0:
 		return err.Error()
 	case e.Code == client.ErrBadArguments && e.Err != nil:
@@ -36,11 +42,7 @@ func sentence(err error) string {
 		}
 		return "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
 	}
-	text := refusal(e)
-	if e.Unknown {
-		text += " (it may or may not have been done)"
-	}
-	return text
+	return refusal(e) + unknown
 }
 
 // opReconfig is the name of that operation in an error.
