@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server"
+)
+
+// live starts a server with an AdminServer on dir, makes a znode and returns where
+// the AdminServer is.
+func live(t *testing.T, dir string) (admin string) {
+	t.Helper()
+	s, err := server.Start(t.Context(), server.Config{
+		ClientAddr: "127.0.0.1:0", DataDir: dir, LogDir: dir, Admin: &server.Admin{Addr: "127.0.0.1:0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	<-s.Ready()
+	c, err := client.Connect(t.Context(), s.ClientAddrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.EnsurePath(t.Context(), "/a"); err != nil {
+		t.Fatal(err)
+	}
+	return s.AdminAddr()
+}
+
+// A backup is taken of a live server, verified, restored and looked into, and
+// each command fails where it should.
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	source, target := filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "target")
+	file := filepath.Join(t.TempDir(), "a.zkb")
+	admin := live(t, source)
+	works := func(say string, args ...string) string {
+		t.Helper()
+		out, diag, err := zkgo(t, args...)
+		if err != nil || !strings.Contains(out, say) {
+			t.Fatalf("zkgo %s: %v\n%s%s", strings.Join(args, " "), err, out, diag)
+		}
+		return out
+	}
+	fails := func(say string, args ...string) {
+		t.Helper()
+		if out, _, err := zkgo(t, args...); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("zkgo %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	works("compared with its digest", "backup", "--from", "127.0.0.1:1", "--from", admin, file)
+	fails("is there already", "backup", "--from", admin, file)
+	works("its digest is right", "backup", "verify", file)
+	var info struct {
+		Znodes   int
+		Verified bool `json:"digestVerified"`
+	}
+	if err := json.Unmarshal([]byte(works("{", "backup", "verify", file, "-o", "json")), &info); err != nil || info.Znodes != 5 || !info.Verified {
+		t.Errorf("%+v, %v", info, err)
+	}
+	works("backup at zxid", "restore", "--dry-run", file, "--data-dir", target)
+	if _, err := os.Stat(target); !os.IsNotExist(err) {
+		t.Errorf("a dry run made something: %v", err)
+	}
+	fails(raftfsm.ErrHasState.Error(), "restore", file, "--data-dir", source)
+	works("Done", "restore", file, "--data-dir", target)
+	fails(raftfsm.ErrHasState.Error(), "restore", file, "--data-dir", target)
+	fails("no such file", "restore", filepath.Join(target, "nosuch"), "--data-dir", source+"2")
+	works("snapshot.", "backup", "extract", file, filepath.Join(t.TempDir(), "version-2"))
+
+	works("0 znodes differ", "inspect", "diff", file, target)
+	works(`"/zookeeper"`, "inspect", "snapshot", target)
+	works("snapshot", "inspect", "list", target)
+	works("log", "inspect", "verify", source, "-o", "json")
+	works("begins to lead", "inspect", "log", source, "--all")
+	works(`"op":"leader"`, "inspect", "log", source, "--all", "-o", "json")
+	fails("want text or json", "inspect", "list", target, "-o", "xml")
+	fails("--from", "inspect", "log", source, "--from", "zz")
+
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	bad := filepath.Join(t.TempDir(), "bad.zkb")
+	if err := os.WriteFile(bad, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(bad, "restore", bad, "--data-dir", filepath.Join(t.TempDir(), "never"))
+	fails("damaged", "inspect", "verify", bad)
+	fails(bad, "backup", "verify", bad)
+
+	if b = []byte(live(t, target)); len(b) == 0 { // it starts
+		t.Error("no address")
+	}
+}
+
+// Credentials come from the flag, and certificates are checked.
+func TestBackupFlags(t *testing.T) {
+	t.Parallel()
+	var got string
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer s.Close()
+	file := filepath.Join(t.TempDir(), "a.zkb")
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, file); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--insecure", "--auth", "digest a:b", file); err == nil || !strings.Contains(err.Error(), "403") || got != "digest a:b" {
+		t.Errorf("%v, as %q", err, got)
+	}
+	if _, _, err := zkgo(t, "backup", file); err == nil || !strings.Contains(err.Error(), "from") {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--cacert", file, file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v", err)
+	}
+}
