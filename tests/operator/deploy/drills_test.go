@@ -60,7 +60,7 @@ func TestLostVolume(t *testing.T) {
 	program := process.Binary(t)
 	e.form(program, 1, 2, 3)
 	e.write("a b", 1, 2, 3)
-	lost := e.leader(1, 2, 3) // the worst of them
+	lost := e.leader(1, 2, 3)              // the worst of them
 	_ = e.servers[lost].cmd.Process.Kill() // it runs
 	<-e.servers[lost].done
 	e.wipe(lost)
