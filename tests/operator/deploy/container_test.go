@@ -17,24 +17,13 @@ import (
 // imageUser is who runs in the image.
 const imageUser = 1000
 
-// static returns the program as the Dockerfile builds it, once for all tests.
-func static(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(filepath.Dir(process.Binary(t)), "static")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	must(t, command(t, "make", "-C", root, "binary", "OUT="+path, "VERSION="+version))
-	return path
-}
-
 // image lays out a root as the Dockerfile does: the binary, its other names, and the
 // directories of the image's user. Nothing else.
 func image(t *testing.T) string {
 	t.Helper()
 	rooted(t)
 	dir := t.TempDir()
-	if err := os.Link(static(t), filepath.Join(dir, "zkgo")); err != nil {
+	if err := os.Link(program(t), filepath.Join(dir, "zkgo")); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []string{"conf", "data", "datalog", "tmp", "bin"} {

@@ -12,28 +12,26 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/zkgo/zkgo/tests/process"
 )
 
 // TestThreeFiveThree is the drill of that name in docs/operations.md, by its commands.
 func TestThreeFiveThree(t *testing.T) {
 	e := newEnsemble(t, 5)
-	program := process.Binary(t)
-	e.form(program, 1, 2, 3)
+	zkgo := program(t)
+	e.form(zkgo, 1, 2, 3)
 	e.write("a b c", 1, 2, 3)
 
 	for _, id := range []int{4, 5} {
 		e.configure(id, 1, 2, 3, id)
 	}
-	e.start(program, 4, 5)
+	e.start(zkgo, 4, 5)
 	e.reconfig(1, "-add", e.line(4)+","+e.line(5))
 	e.whole(1, 2, 3, 4, 5)
 	e.more()
 	// Five servers, of which two may go: those are enough for a majority of three.
 	e.stop(1, 2)
 	e.more()
-	e.start(program, 1, 2)
+	e.start(zkgo, 1, 2)
 	e.whole(1, 2, 3, 4, 5)
 
 	lead := e.leader(1, 2, 3, 4, 5)
@@ -57,20 +55,20 @@ func TestThreeFiveThree(t *testing.T) {
 // TestLostVolume starts a server with an empty directory in the place of its old one.
 func TestLostVolume(t *testing.T) {
 	e := newEnsemble(t, 3)
-	program := process.Binary(t)
-	e.form(program, 1, 2, 3)
+	zkgo := program(t)
+	e.form(zkgo, 1, 2, 3)
 	e.write("a b", 1, 2, 3)
 	lost := e.leader(1, 2, 3)              // the worst of them
 	_ = e.servers[lost].cmd.Process.Kill() // it runs
 	<-e.servers[lost].done
 	e.wipe(lost)
 	e.more()
-	e.start(program, lost)
+	e.start(zkgo, lost)
 	e.whole(1, 2, 3)
 	// It has what it had, and counts: another one may go.
 	e.stop(lost%3 + 1)
 	e.more()
-	e.start(program, lost%3+1)
+	e.start(zkgo, lost%3+1)
 	e.whole(1, 2, 3)
 	e.verify(1, 2, 3)
 }
@@ -79,24 +77,24 @@ func TestLostVolume(t *testing.T) {
 // own file knows.
 func TestNewAddress(t *testing.T) {
 	e := newEnsemble(t, 3)
-	program := process.Binary(t)
-	e.form(program, 1, 2, 3)
+	zkgo := program(t)
+	e.form(zkgo, 1, 2, 3)
 	e.write("a b", 1, 2, 3)
 	moved := e.leader(1, 2, 3)
 	e.stop(moved)
 	m := e.servers[moved]
 	m.quorum, m.election, m.client = freePort(t), freePort(t), freePort(t)
 	e.configure(moved, 1, 2, 3)
-	e.start(program, moved)
+	e.start(zkgo, moved)
 	e.whole(1, 2, 3)
 	other := moved%3 + 1
 	eventually(t, "the new address in /zookeeper/config", func() bool {
-		out, err := command(t, program, "cli", "-q", "-server", local(e.servers[other].client), "config").CombinedOutput()
+		out, err := command(t, zkgo, "cli", "-q", "-server", local(e.servers[other].client), "config").CombinedOutput()
 		return err == nil && strings.Contains(string(out), fmt.Sprintf("server.%d=127.0.0.1:%d:", moved, m.quorum))
 	})
 	e.stop(other)
 	e.more()
-	e.start(program, other)
+	e.start(zkgo, other)
 	e.whole(1, 2, 3)
 	e.verify(1, 2, 3)
 }
@@ -116,11 +114,11 @@ func older(t *testing.T) string {
 	if out, err := command(t, "git", "-C", root, "archive", "-o", archive, oldVersion).CombinedOutput(); err != nil {
 		// A clone without history has nothing older than itself.
 		t.Logf("%s is not in this clone, so both versions are of the same source: %s", oldVersion, out)
-		return process.Binary(t)
+		return program(t)
 	}
 	must(t, command(t, "tar", "-xf", archive, "-C", dir))
-	build := command(t, "go", "build", "-o", "zkgo", "./cmd/zkgo")
-	build.Dir = dir
+	build := command(t, "go", "build", "-trimpath", "-o", "zkgo", "./cmd/zkgo")
+	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	must(t, build)
 	return filepath.Join(dir, "zkgo")
 }
@@ -155,9 +153,11 @@ func newer(t *testing.T) (string, int) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
-	program := filepath.Join(dir, "zkgo")
-	must(t, command(t, "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "github.com/zkgo/zkgo/cmd/zkgo"))
-	return program, level + 1
+	path := filepath.Join(dir, "zkgo")
+	build := command(t, "go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, "github.com/zkgo/zkgo/cmd/zkgo")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	must(t, build)
+	return path, level + 1
 }
 
 // TestUpgrade replaces the program of one server after another while clients write:
@@ -166,15 +166,15 @@ func newer(t *testing.T) (string, int) {
 // version refuses to start, and harms nothing.
 func TestUpgrade(t *testing.T) {
 	e := newEnsemble(t, 3)
-	a, b := older(t), process.Binary(t)
+	a, b := older(t), program(t)
 	c, level := newer(t)
 	e.form(a, 1, 2, 3)
 	e.write("a b c", 1, 2, 3)
-	replace := func(program string, ids ...int) {
+	replace := func(zkgo string, ids ...int) {
 		t.Helper()
 		for _, id := range ids {
 			e.stop(id)
-			e.start(program, id)
+			e.start(zkgo, id)
 			e.whole(1, 2, 3)
 			e.more()
 		}

@@ -67,11 +67,11 @@ func (e *ensemble) configure(id int, list ...int) {
 }
 
 // start starts servers with a version of the program.
-func (e *ensemble) start(program string, ids ...int) {
+func (e *ensemble) start(zkgo string, ids ...int) {
 	e.t.Helper()
 	for _, id := range ids {
 		m := e.servers[id]
-		m.daemon = run(e.t, exec.Command(program, "server", m.dir+"/zoo.cfg"))
+		m.daemon = run(e.t, exec.Command(zkgo, "server", m.dir+"/zoo.cfg"))
 	}
 }
 
@@ -84,12 +84,12 @@ func (e *ensemble) await(ids ...int) {
 }
 
 // form starts an ensemble.
-func (e *ensemble) form(program string, ids ...int) {
+func (e *ensemble) form(zkgo string, ids ...int) {
 	e.t.Helper()
 	for _, id := range ids {
 		e.configure(id, ids...)
 	}
-	e.start(program, ids...)
+	e.start(zkgo, ids...)
 	e.await(ids...)
 }
 
@@ -147,7 +147,7 @@ func (e *ensemble) whole(ids ...int) {
 func (e *ensemble) reconfig(through int, args ...string) {
 	e.t.Helper()
 	eventually(e.t, fmt.Sprint("reconfig ", args), func() bool {
-		out, err := command(e.t, process.Binary(e.t), append([]string{"cli", "--auth", "digest:super:secret", "-server", local(e.servers[through].client), "reconfig"}, args...)...).CombinedOutput()
+		out, err := command(e.t, program(e.t), append([]string{"cli", "--auth", "digest:super:secret", "-server", local(e.servers[through].client), "reconfig"}, args...)...).CombinedOutput()
 		if err != nil {
 			e.t.Logf("reconfig %v: %v\n%s", args, err, out)
 		}

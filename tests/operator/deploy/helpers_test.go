@@ -22,9 +22,42 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	process.Cleanup()
-	removeRelease()
+	for _, dir := range []string{built.dir, released.dir} {
+		if dir != "" {
+			_ = os.RemoveAll(filepath.Dir(dir)) // in the temp dir
+		}
+	}
 	os.Exit(code)
+}
+
+// built is the program that the tests run.
+var built struct {
+	once sync.Once
+	dir  string // with the program in it
+	err  error
+}
+
+// program builds the program, once, as the Dockerfile does: with what a release is
+// built with, so that all builds here share what they compile.
+func program(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		dir, err := os.MkdirTemp("", "zkgo-deploy-test-")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.dir = filepath.Join(dir, "bin")
+		cmd := command(t, "make", "-C", root, "binary", "OUT="+filepath.Join(built.dir, "zkgo"), "VERSION="+version)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%s: %w\n%s", cmd, err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "zkgo")
 }
 
 // root is the repository's.

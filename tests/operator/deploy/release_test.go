@@ -32,13 +32,6 @@ var released struct {
 	err  error
 }
 
-// TestMain's end removes it.
-func removeRelease() {
-	if released.dir != "" {
-		os.RemoveAll(filepath.Dir(released.dir))
-	}
-}
-
 // release makes a release for this machine's platform, once.
 func release(t *testing.T) string {
 	t.Helper()

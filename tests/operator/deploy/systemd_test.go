@@ -38,7 +38,7 @@ func TestNotify(t *testing.T) {
 		return string(b[:n])
 	}
 	port := freePort(t)
-	cmd := exec.Command(process.Binary(t), "server", "--data-dir", filepath.Join(dir, "data"), "--client-port", fmt.Sprint(port),
+	cmd := exec.Command(program(t), "server", "--data-dir", filepath.Join(dir, "data"), "--client-port", fmt.Sprint(port),
 		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(dir, "notify"))
 	d := run(t, cmd)
@@ -70,7 +70,7 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit := filepath.Join(dir, "zkgo.service")
-	write(t, unit, strings.Replace(string(text), "/usr/bin/zkgo", process.Binary(t), 1))
+	write(t, unit, strings.Replace(string(text), "/usr/bin/zkgo", program(t), 1))
 	if out := must(t, command(t, "systemd-analyze", "verify", "--man=no", unit)); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)
 	}

@@ -115,7 +115,7 @@ func install(t *testing.T) string {
 	if err := os.CopyFS(filepath.Join(home, "bin"), os.DirFS(filepath.Join(root, "deploy/bin"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(process.Binary(t), filepath.Join(home, "bin", "zkgo")); err != nil {
+	if err := os.Symlink(program(t), filepath.Join(home, "bin", "zkgo")); err != nil {
 		t.Fatal(err)
 	}
 	return home
