@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -127,36 +128,40 @@ func (g *gate) Close() error { return nil }
 // TestSlowSink: nobody who adds waits, who asks first does, and nothing is lost.
 func TestSlowSink(t *testing.T) {
 	t.Parallel()
-	g := &gate{let: make(chan struct{})}
-	l := New(g, slog.New(slog.DiscardHandler))
-	for i := range 2 * maxHeld {
-		l.Add(Record{Session: int64(i)})
-	}
-	stop := make(chan struct{})
-	close(stop)
-	l.Wait(stop) // returns for stop
-	waited := make(chan struct{})
-	go func() { l.Wait(nil); close(waited) }()
-	select {
-	case <-waited:
-		t.Error("readers go on although nothing has been written")
-	default:
-	}
-	close(g.let)
-	<-waited
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l.Add(Record{})
-	l.Wait(nil)
-	if len(g.records) != 2*maxHeld {
-		t.Fatalf("%d records", len(g.records))
-	}
-	for i := range g.records {
-		if g.records[i].Session != int64(i) {
-			t.Fatalf("record %d is %d", i, g.records[i].Session)
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{let: make(chan struct{})}
+		l := New(g, slog.New(slog.DiscardHandler))
+		for i := range 2 * maxHeld {
+			l.Add(Record{Session: int64(i)})
 		}
-	}
+		stop := make(chan struct{})
+		close(stop)
+		l.Wait(stop) // returns for stop
+		waited := false
+		go func() { l.Wait(nil); waited = true }()
+		synctest.Wait()
+		if waited {
+			t.Error("readers go on although nothing has been written")
+		}
+		close(g.let)
+		synctest.Wait()
+		if !waited {
+			t.Error("readers wait although everything has been written")
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l.Add(Record{})
+		l.Wait(nil)
+		if len(g.records) != 2*maxHeld {
+			t.Fatalf("%d records", len(g.records))
+		}
+		for i := range g.records {
+			if g.records[i].Session != int64(i) {
+				t.Fatalf("record %d is %d", i, g.records[i].Session)
+			}
+		}
+	})
 }
 
 // TestSinkFails: the server goes on, and its log says for how long.
