@@ -69,6 +69,9 @@ func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error)
 		running, stop := p.Interruptible(ctx)
 		var quit bool
 		code, quit = s.Line(running, line)
+		if running.Err() != nil && code == 0 {
+			fmt.Fprintln(s.cfg.Out) // behind the ^C that the terminal shows
+		}
 		stop()
 		if quit {
 			return code, nil

@@ -288,10 +288,23 @@ func (s *Shell) client() (*client.Client, error) {
 		return nil, errNotConnected
 	}
 	switch s.zk.State() {
-	case client.StateLost, client.StateClosed, client.StateAuthFailed:
+	case client.StateLost, client.StateClosed:
 		return nil, errNotConnected
+	case client.StateAuthFailed:
+		return nil, s.notBelieved()
 	}
 	return s.zk, nil
+}
+
+// notBelieved says why the servers refuse who this is.
+func (s *Shell) notBelieved() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // there is nothing to wait for
+	err := s.zk.Await(ctx)
+	if err == nil {
+		return errNotConnected // it is at another server by now
+	}
+	return &Exit{Code: 1, Message: keeperCode("AuthFailed", "") + ": " + s.cfg.Server + ": " + err.Error(), Err: client.ErrAuthFailed}
 }
 
 // root returns the connection without the chroot.

@@ -36,6 +36,8 @@ func sentence(err error) string {
 		return "Interrupted" + unknown
 	case e.Code == 0:
 		return err.Error()
+	case e.Code == client.ErrAuthFailed && e.Err != nil:
+		return refusal(e) + ": " + e.Err.Error()
 	case e.Code == client.ErrBadArguments && e.Err != nil:
 		if wrong := checkPath(e.Path); wrong != nil {
 			return wrong.Error()

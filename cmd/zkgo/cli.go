@@ -73,6 +73,7 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the data only, nothing about the connection")
 	flags.BoolVarP(&f.stop, "stop-on-error", "e", false, "end a script at the first command that fails")
 	flags.StringVar(&f.history, "history", defaultHistory(), `file of old lines; "" keeps none`)
+	flags.Lookup("history").DefValue = "~/" + historyName // the same page for everybody
 	flags.StringVar(&f.colour, "color", "auto", "colours: auto, always or never")
 	return cmd
 }
@@ -103,13 +104,16 @@ func twoHyphens(cmd *cobra.Command, args []string) []string {
 	return out
 }
 
+// historyName is the name of the file in the home directory.
+const historyName = ".zkgo_history"
+
 // defaultHistory is where old lines are kept.
 func defaultHistory() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(home, ".zkgo_history")
+	return filepath.Join(home, historyName)
 }
 
 // run runs the command, the script or the prompt.

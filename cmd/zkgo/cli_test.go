@@ -214,3 +214,25 @@ func TestCompletionOfCommands(t *testing.T) {
 		t.Errorf("%q", names)
 	}
 }
+
+// TestCLIWithSASL: the flag, and a password that is wrong.
+func TestCLIWithSASL(t *testing.T) {
+	t.Parallel()
+	jaas := filepath.Join(t.TempDir(), "jaas.conf")
+	text := "Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"secret\";\n};\n"
+	if err := os.WriteFile(jaas, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ts := runsTestserver(t, "--set", "java.security.auth.login.config="+jaas)
+	addr := ts.ready.ConnectString
+	out, said, err := zkgo(t, "cli", "-server", addr, "-q", "--sasl", "bob:secret", "whoami")
+	if err != nil || !strings.Contains(out, "sasl: bob\n") {
+		t.Errorf("%q %q %v", out, said, err)
+	}
+	out, said, err = zkgo(t, "cli", "-server", addr, "-q", "--sasl", "bob:wrong", "ls", "/")
+	if err == nil || out != "" || strings.Contains(said, "wrong") || !strings.Contains(said, "authentication refused") {
+		t.Errorf("a wrong password: %q %q %v", out, said, err)
+	}
+	ts.stdin.Close()
+	ts.await(t, "stdin has ended")
+}
