@@ -52,6 +52,7 @@ type Config struct {
 	SnapTrailing         int           // entries that stay in the log behind a snapshot; default: about 64 MiB of them
 
 	Policy               tree.Policy // this server's switches, in force while it leads
+	Full                 func() bool // reports whether it has to refuse what needs memory, for everybody while it leads; nil: never
 	ContainerInterval    time.Duration
 	ContainerMaxPerMin   int
 	ContainerMaxNeverUse time.Duration

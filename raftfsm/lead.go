@@ -143,7 +143,7 @@ func (n *Node) openLead() {
 	n.deadlines.reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
-		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
+		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, full: n.cfg.Full, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
 		local: n.intake, remote: n.remote, backlog: n.backlog,
 	}
 	n.lead.proposer.start(&n.background)

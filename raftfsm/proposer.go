@@ -29,6 +29,7 @@ type proposer struct {
 	raft        applier
 	incarnation uint64
 	policy      tree.Policy
+	full        func() bool // adds tree.Full to policy; nil: never
 	now         func() time.Time
 	claim       func() check // the newest state to compare with
 	sizes       *proposalSizes
@@ -161,6 +162,9 @@ func (p *proposer) collect() []byte {
 	}
 	p.seq++
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
+	if p.full != nil && p.full() {
+		h.policy |= tree.Full
+	}
 	h.append(b[:0])
 	p.sizes.note(len(b), ops)
 	if cap(b) <= maxSpareBytes {

@@ -16,6 +16,10 @@ import (
 // until there is room again; reads, deletes, sessions and what replaces data by
 // no more of it go on.
 //
+// A server refuses the writes of its own clients by its own memory. A leader
+// refuses everybody's by its: whether it does is in the log with each batch, so
+// that all servers do the same.
+//
 // What counts is what is alive, not what the collector has yet to find: otherwise
 // a heap of half the ceiling would refuse writes between two collections. What is
 // alive is known after a collection, so near the ceiling one is asked for.

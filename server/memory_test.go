@@ -121,4 +121,44 @@ func TestARefusedWriteKeepsItsPlace(t *testing.T) {
 	}
 }
 
+// What the leader has no memory for, no server's clients can do: whether it is so
+// is in the log.
+func TestAFullLeaderRefusesForAll(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3, func(c *Config) {
+		if c.ID == 3 { // the first leader
+			c.MemoryCeiling = 1
+		}
+	})
+	leader, others := e.leader()
+	if leader.cfg.ID != 3 {
+		t.Skip("another server leads")
+	}
+	eventually(t, "the leader finds its memory full", leader.memory.full.Load)
+	w := connect(t, others[0])
+	for _, step := range []struct {
+		op   proto.Op
+		req  proto.Record
+		want proto.Code
+	}{
+		{proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: proto.OpenACL()}, proto.ErrQuotaExceeded},
+		{proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: []byte("x"), Version: -1}, proto.ErrQuotaExceeded},
+		{proto.OpSetData, &proto.SetDataRequest{Path: "/", Version: -1}, proto.Ok},
+		{proto.OpSync, &proto.SyncRequest{Path: "/"}, proto.Ok},
+	} {
+		if got := w.call(step.op, step.req); got.Err != step.want {
+			t.Errorf("%v: %+v, want %v", step.op, got.ReplyHeader, step.want)
+		}
+	}
+	last := others[0].lastZxid()
+	for _, s := range e.servers {
+		eventually(t, "all have applied it", func() bool { return s.lastZxid() >= last })
+		s.tree.RLock()
+		if s.tree.Get("/a") != nil {
+			t.Errorf("server %d has it", s.cfg.ID)
+		}
+		s.tree.RUnlock()
+	}
+}
+
 var errNone = errors.New("no such file")

@@ -156,13 +156,17 @@ func newServer(cfg Config) *Server {
 // nodeConfig is what the replicated state has to know.
 func (s *Server) nodeConfig() raftfsm.Config {
 	c := &s.cfg
+	var full func() bool
+	if s.memory != nil {
+		full = s.memory.full.Load
+	}
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
 		Memory: c.Memory, FS: c.FS, LogSegment: c.LogSegment, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
 		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,
-		Policy: c.policy(), ContainerInterval: c.ContainerInterval,
+		Policy: c.policy(), Full: full, ContainerInterval: c.ContainerInterval,
 		ContainerMaxPerMin: c.ContainerMaxPerMin, ContainerMaxNeverUse: c.ContainerMaxNeverUsed,
 		Now: c.Now, Wall: c.Wall, Logger: c.Logger, Handler: handler{s},
 	}

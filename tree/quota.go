@@ -71,8 +71,12 @@ func (t *Tree) allQuotas() map[string]quota {
 // checkQuota says what a quota has against a change at path: that it would break
 // a hard limit, or that its text cannot be read, on which ZooKeeper stumbles.
 // Within a multi the usage before the multi counts: a delete does not make room
-// for a create behind it.
+// for a create behind it. Where the leader has no memory left, growing is refused
+// whatever the quota is.
 func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
+	if tx.Policy&Full != 0 && (bytes > 0 || count > 0) {
+		return proto.ErrQuotaExceeded
+	}
 	if tx.Policy&EnforceQuota == 0 {
 		return proto.Ok
 	}

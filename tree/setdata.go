@@ -73,6 +73,9 @@ func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
 	if !expected(n.aversion, q.Version) {
 		return proto.ErrBadVersion
 	}
+	if tx.Policy&Full != 0 {
+		return proto.ErrQuotaExceeded
+	}
 	t.edit(n)
 	old := n.acl
 	n.acl = t.acls.intern(acl)

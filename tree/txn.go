@@ -19,6 +19,7 @@ const (
 	MultiAddress                       // a reconfig may give a server several addresses
 	LoneVoter                          // a reconfig may leave a single voter (standaloneEnabled=false)
 	SchemeOthers                       // ACLs may name identities of schemes that are not ZooKeeper's
+	Full                               // the leader's memory is full: what makes the tree larger is refused
 )
 
 // Txn is what a transaction needs besides its request.
