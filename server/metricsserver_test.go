@@ -44,7 +44,7 @@ func TestElections(t *testing.T) {
 			got := numbers(t, leader)
 			return got["synced_followers"] == want && got["learners"] == want && got["synced_observers"] == "0"
 		})
-		if got := numbers(t, others[0]); got["quorum_size"] != "" || got["election_time_count"] == "0" {
+		if got := numbers(t, others[0]); got["quorum_size"] != strconv.Itoa(n) || got["learners"] != "" || got["election_time_count"] == "0" {
 			t.Errorf("follower: %v", got)
 		}
 	}

@@ -35,6 +35,8 @@ func (v picture) Metrics() []status.Metric {
 	m.text("version", p.Version)
 	m.text("server_state", p.Mode)
 	switch p.Mode {
+	case "leader":
+		m.text("peer_state", "leading - broadcast")
 	case "follower":
 		m.text("peer_state", "following - broadcast")
 	case "observer":
@@ -68,6 +70,9 @@ func (v picture) Metrics() []status.Metric {
 	m.int("outstanding_tls_handshake", v.s.stats.handshaking.Load())
 	m.int("min_client_response_size", p.MinReply)
 	m.never("non_mtls_local_conn_count")
+	if v.s.cfg.distributed() {
+		m.int("quorum_size", int64(p.QuorumSize))
+	}
 	if p.Leads {
 		v.leading(&m, p)
 	}
@@ -98,7 +103,6 @@ func (v picture) leading(m *monitor, p status.Server) {
 	m.int("synced_observers", int64(p.SyncedObservers))
 	m.never("synced_non_voting_followers")
 	m.int("pending_syncs", v.s.stats.syncs.Load())
-	m.int("quorum_size", int64(p.QuorumSize))
 	m.int("leader_uptime", int64(p.LeaderUptime/time.Millisecond))
 	note("last_proposal_size", p.LastProposal)
 	note("min_proposal_size", p.MinProposal)

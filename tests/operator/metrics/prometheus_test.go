@@ -219,3 +219,28 @@ func TestPromtoolReadsMetrics(t *testing.T) {
 		t.Errorf("promtool takes everything: %s", out)
 	}
 }
+
+// TestZooKeepersRulesFindTheirNumbers: what ZooKeeper's guide to monitoring has
+// alerts for, and what its dashboard, 10465 at grafana.com, shows besides the
+// inside of the Java server.
+func TestZooKeepersRulesFindTheirNumbers(t *testing.T) {
+	t.Parallel()
+	exported := names(t)
+	for _, name := range strings.Fields(`up znode_count num_alive_connections approximate_data_size watch_count election_time_count
+		open_file_descriptor_count fsynctime_sum snapshottime_sum avg_latency
+		max_file_descriptor_count ephemerals_count outstanding_requests max_latency min_latency uptime packets_received packets_sent
+		quorum_size synced_followers synced_observers learners pending_syncs leader_uptime election_time_sum looking_count
+		fsynctime_count readlatency updatelatency propagation_latency proposal_latency quorum_ack_latency
+		prep_processor_queue_size prep_processor_request_queued sync_processor_batch_size sync_process_time commit_count snap_count diff_count
+		connection_rejected connection_drop_count connection_request_count connection_revalidate_count
+		node_created_watch_count node_deleted_watch_count node_changed_watch_count node_children_watch_count
+		global_sessions local_sessions stale_sessions_expired sessionless_connections_expired
+		bytes_received_count write_per_namespace read_per_namespace proposal_count learner_proposal_received_count
+		learner_commit_received_count dbinittime startup_snap_load_time startup_txns_load_time startup_txns_loaded
+		unavailable_time leader_unavailable_time follower_sync_time unsuccessful_handshake outstanding_tls_handshake response_bytes watch_bytes
+		process_cpu_seconds_total process_resident_memory_bytes process_open_fds process_start_time_seconds`) {
+		if !exported[name] {
+			t.Errorf("no server exports %s", name)
+		}
+	}
+}

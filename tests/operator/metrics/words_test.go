@@ -173,21 +173,26 @@ func compareMonitors(t *testing.T, role, theirs, ours string) {
 			t.Errorf("%s: %s is of kind %q, ZooKeeper's of kind %q", role, name, kind(value), want[name])
 		}
 	}
+	for _, name := range strings.Fields(`version server_state peer_state approximate_data_size auth_failed_count connection_drop_probability
+		ephemerals_count global_sessions last_client_response_size min_client_response_size max_client_response_size
+		last_proposal_size min_proposal_size max_proposal_size avg_latency min_latency max_latency leader_uptime learners local_sessions
+		non_mtls_local_conn_count non_mtls_remote_conn_count num_alive_connections open_file_descriptor_count max_file_descriptor_count
+		outstanding_requests outstanding_tls_handshake packets_received packets_sent pending_syncs quorum_size synced_followers
+		synced_non_voting_followers synced_observers uptime watch_count znode_count`) {
+		has := strings.Contains("\n"+ours, "\nzk_"+name+"\t")
+		if wants := want["zk_"+name] != ""; wants != has {
+			t.Errorf("%s: %s is there: %v, in ZooKeeper: %v", role, name, has, wants)
+		}
+	}
 	if n < 150 {
 		t.Errorf("%s: only %d of ZooKeeper's names", role, n)
 	}
-	first := func(s string) []string {
-		var names []string
-		for line := range strings.Lines(s) {
-			name, _, _ := strings.Cut(line, "\t")
-			if names = append(names, name); name == "zk_server_state" || name == "zk_peer_state" {
-				continue
-			}
-			if len(names) >= 3 {
-				break
-			}
+	first := func(s string) []string { // behind the version
+		lines := strings.Split(s, "\n")[1:3]
+		if role == "standalone" {
+			return lines[:1]
 		}
-		return names[:2]
+		return lines
 	}
 	if !slices.Equal(first(ours), first(theirs)) {
 		t.Errorf("%s: begins with %v, want %v", role, first(ours), first(theirs))
