@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ func TestTools(t *testing.T) {
 		name string
 		run  func(*testing.T, []*side)
 	}{
-		{"look", look}, {"copy", copyTree}, {"files", files}, {"between", between},
+		{"look", look}, {"copy", copyTree}, {"sequences", sequences}, {"files", files}, {"between", between},
 		{"large", largeTree}, {"edit", edit}, {"watch", watch}, {"top", top}, {"move", move}, {"remove", remove},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, sides) })
@@ -99,6 +100,40 @@ func change(t *testing.T, zk *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// sequences: the note about numbers that would be given again is true.
+func sequences(t *testing.T, sides []*side) {
+	for _, s := range sides {
+		ctx := t.Context()
+		_, err := s.zk.Create(ctx, "/seq", nil)
+		for range 5 {
+			if err == nil {
+				_, err = s.zk.Create(ctx, "/seq/n-", nil, client.Sequential)
+			}
+		}
+		for i := range 3 {
+			if err == nil {
+				err = s.zk.Delete(ctx, fmt.Sprintf("/seq/n-%010d", i), -1)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := same(t, sides, "cp", "/seq", "/behind"); r.code != 0 || !strings.Contains(r.err, "the next sequential znode in /behind gets the number 2, and there is one with 4") {
+		t.Errorf("%+v", r)
+	}
+	for _, s := range sides {
+		if path, err := s.zk.Create(t.Context(), "/behind/n-", nil, client.Sequential); err != nil || path != "/behind/n-0000000002" {
+			t.Errorf("%s: %s, %v", s.name, path, err)
+		}
+		if _, err := s.zk.Create(t.Context(), "/behind/n-", nil, client.Sequential); !errors.Is(err, client.ErrNodeExists) {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	ok(t, sides, "rm", "-r", "/seq")
+	ok(t, sides, "rm", "-r", "/behind")
 }
 
 // files: export, import, diff with a file.
