@@ -114,11 +114,18 @@ func (l *loader) find() error {
 		return l.needLogs(data)
 	}
 	// As ZooKeeper: whoever has moved one of the two must not get half a state.
-	if misplaced, err := data.files(logPrefix); err != nil || len(misplaced) > 0 {
-		return errors.Join(err, fmt.Errorf("%s holds transaction logs beside those in %s: which are the right ones?", data.Name, logs.Name))
+	strayLogs, err := data.files(logPrefix)
+	if err != nil {
+		return err
 	}
-	if misplaced, err := logs.files(snapshotPrefix); err != nil || len(misplaced) > 0 {
-		return errors.Join(err, fmt.Errorf("%s holds snapshots, as well as %s: are the two directories mixed up?", logs.Name, data.Name))
+	straySnapshots, err := logs.files(snapshotPrefix)
+	switch {
+	case err != nil:
+		return err
+	case len(strayLogs) > 0:
+		return fmt.Errorf("%s holds transaction logs beside those in %s: which are the right ones?", data.Name, logs.Name)
+	case len(straySnapshots) > 0:
+		return fmt.Errorf("%s holds snapshots, as well as %s: are the two directories mixed up?", logs.Name, data.Name)
 	}
 	return l.needLogs(logs)
 }

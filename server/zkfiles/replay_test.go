@@ -365,3 +365,86 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestLaterNumbersStay: a parent that is from later keeps its numbers, whatever
+// is applied to it again; and a session's end deletes what it names.
+func TestLaterNumbersStay(t *testing.T) {
+	t.Parallel()
+	s := after(t, 5)
+	p := s.nodes["/p"]
+	p.Cversion, p.Pzxid = 9, 90
+	apply := func(payload []byte) {
+		t.Helper()
+		tx, err := decodeTxn(payload)
+		if err == nil {
+			err = s.Apply(tx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(create(alice, 6, "/p/x", false, 3))
+	apply(remove(alice, 7, "/p/x"))
+	if p.Cversion != 9 || p.Pzxid != 90 {
+		t.Errorf("cversion %d, pzxid %d", p.Cversion, p.Pzxid)
+	}
+	apply(closeSession(bob, 91, "/p/c", "/p/none"))
+	if s.nodes["/p/c"] != nil || s.nodes["/p/e"] == nil || p.Pzxid != 91 {
+		t.Errorf("pzxid %d", p.Pzxid)
+	}
+}
+
+// TestTimesToLiveOf353: what 3.5.3 wrote is read with the switch that ZooKeeper
+// has for it, and otherwise taken for a session's.
+func TestTimesToLiveOf353(t *testing.T) {
+	t.Parallel()
+	body := proto.AppendACLs(proto.AppendBuffer(proto.AppendString(header(bob, 17, proto.OpCreateTTL), "/t"), nil), proto.OpenACL())
+	tx, err := decodeTxn(proto.AppendLong(proto.AppendInt(body, 9), 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newState(tree.Emulate353TTL)
+	if err := s.Apply(tx); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.nodes["/t"].Owner; got != -1<<63|1000 {
+		t.Errorf("%x", uint64(got))
+	}
+	tr := tree.New()
+	if err := s.Fill(tr, session.NewTable()); err != nil || tr.Get("/t") == nil || !tr.HasTTL() || tr.EphemeralCount() != 0 {
+		t.Error(err)
+	}
+}
+
+// TestPassword compares with what java.util.Random gives with ZooKeeper's seed.
+func TestPassword(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[int64]string{
+		0x1000000000000a1:  "dbe4fa4c3bd6c0de1fcb499baf233d1e",
+		0x100031e43460000:  "5826d60f0595569af6bc5cdf56c1ab88",
+		0x7fffffffffffffff: "20f62cb5648dc2d771471c8a2486a9ee",
+	} {
+		if got := fmt.Sprintf("%x", Password(id)); got != want {
+			t.Errorf("session %#x: %s instead of %s", id, got, want)
+		}
+	}
+}
+
+// TestAnOldSnapshotNeedsAllSince: where the newest snapshot is damaged, whole
+// epochs may be missing behind the one before, and their numbers do not tell.
+func TestAnOldSnapshotNeedsAllSince(t *testing.T) {
+	t.Parallel()
+	tr, table := sample(t)
+	b := written(t, tr, table, None)
+	m := fstest.MapFS{
+		SnapshotName(tr.LastZxid(), None): {Data: b},
+		"log.300000001":                   {Data: logOf(openSession(9, 3<<32|1))},
+	}
+	if _, _, err := Load(Source{Data: Dir{m, "d"}}); err != nil {
+		t.Error(err)
+	}
+	m["snapshot.200000005"] = &fstest.MapFile{Data: b[:100]}
+	if _, _, err := Load(Source{Data: Dir{m, "d"}}); err == nil || !strings.Contains(err.Error(), "what was between is missing") {
+		t.Error(err)
+	}
+}
