@@ -1,0 +1,68 @@
+package client_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// TestEveryEventOnce: WithEvents is told of an event once and in the server's order,
+// whatever watches there are for it, and before a watch's channel has it.
+func TestEveryEventOnce(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+		var told []string
+		all := make(chan client.Event, 16)
+		c := connect(t, zs, client.WithEvents(func(e client.Event) { all <- e })).Namespace("/app")
+		ctx := bounded(t)
+		zs.Set("/app/a", "1")
+		_, _, _, err := c.GetW(ctx, "/a")
+		must(t, err)
+		_, _, _, err = c.ExistsW(ctx, "/a")
+		must(t, err)
+		_, err = c.WatchPersistent(ctx, "/a")
+		must(t, err)
+		w, err := c.WatchRecursive(ctx, "/a")
+		must(t, err)
+		zs.Set("/app/a", "2")
+		if _, ok := await(t, w.Events(), "an event"); !ok || len(all) != 1 {
+			t.Errorf("%d events were told of when the watch had one", len(all))
+		}
+		zs.Set("/app/a/b", "1")
+		zs.Delete("/app/a/b")
+		must(t, c.Sync(ctx, "/"))
+		zxid := int64(0)
+		for len(all) > 0 {
+			e := <-all
+			told = append(told, strings.TrimPrefix(e.Type.String(), "Node")+" "+e.Path)
+			if e.Zxid < zxid {
+				t.Errorf("%v is older than the event before", e)
+			}
+			zxid = e.Zxid
+		}
+		want := []string{
+			"DataChanged /app/a", "Created /app/a/b", "ChildrenChanged /app/a", "Deleted /app/a/b", "ChildrenChanged /app/a",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told of %q, want %q", told, want)
+		}
+	})
+}
+
+// TestAwait: with WithLazy somebody may want to know after all.
+func TestAwait(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+		c := connect(t, zs, client.WithLazy())
+		must(t, c.Await(bounded(t)))
+		if c.Session().ID == 0 {
+			t.Error("no session")
+		}
+		must(t, c.Close())
+		if err := c.Await(bounded(t)); !errors.Is(err, client.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
