@@ -147,3 +147,43 @@ func TestAuditFile(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditInEnsemble: who is connected writes the line, on a follower as on the
+// leader; every server writes what has ended with a session, also one that expires.
+func TestAuditInEnsemble(t *testing.T) {
+	books := make([]*auditBook, 3)
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		for i, s := range e.servers {
+			w := connect(t, s)
+			w.create(fmt.Sprint("/e", i), nil, proto.ModeEphemeral)
+			if i > 0 {
+				w.must(proto.OpCloseSession, nil)
+				continue
+			}
+			_ = w.nc.Close() // expires
+		}
+		for _, s := range e.servers {
+			eventually(t, "the sessions are over", func() bool {
+				t := s.Node().Tree()
+				t.RLock()
+				defer t.RUnlock()
+				return t.EphemeralCount() == 0
+			})
+		}
+		for i, s := range e.servers {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			book := strings.Join(books[i].records, "\n")
+			for j := range e.servers {
+				own := strings.Count(book, fmt.Sprintf("operation=create znode=/e%d ", j))
+				if ended := strings.Count(book, fmt.Sprintf("CloseOrExpire znode=/e%d ", j)); ended != 1 || own == 1 != (i == j) {
+					t.Errorf("server %d has written %d creates and %d ends of /e%d:\n%s", i+1, own, ended, j, book)
+				}
+			}
+		}
+	}, func(c *Config) {
+		books[c.ID-1] = &auditBook{}
+		c.Audit = &Audit{Sink: books[c.ID-1]}
+	})
+}
