@@ -1,0 +1,35 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestQuotas: the hard limits if there are, else the soft ones, and −1 for what is
+// not limited.
+func TestQuotas(t *testing.T) {
+	t.Parallel()
+	tr := New()
+	if got := tr.Quotas(); len(got) != 0 {
+		t.Errorf("a new tree has %v", got)
+	}
+	zxid := int64(0)
+	create := func(path, data string) {
+		t.Helper()
+		zxid++
+		tx := &Txn{Zxid: zxid, Time: 1}
+		if res := tr.Apply(tx, proto.OpCreate, &proto.CreateRequest{Path: path, Data: []byte(data), ACL: proto.OpenACL()}); res.Code != proto.Ok {
+			t.Fatalf("%s: %v", path, res.Code)
+		}
+	}
+	create("/a", "four")
+	create("/a/b", "")
+	create("/zookeeper/quota/a", "")
+	create("/zookeeper/quota/a/zookeeper_limits", "count=5,bytes=-1=;byteHardLimit=100")
+	create("/zookeeper/quota/a/zookeeper_stats", "count=0,bytes=0")
+	want := QuotaUse{Path: "/a", CountLimit: 5, BytesLimit: 100, Count: 2, Bytes: 4}
+	if got := tr.Quotas(); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
