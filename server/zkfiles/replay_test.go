@@ -119,7 +119,10 @@ func TestFuzzySnapshot(t *testing.T) {
 	want := text(t, after(t, len(all)))
 	for a := range len(all) + 1 {
 		for b := a; b <= len(all); b++ {
-			for late := range 2 * len(all) {
+			for late := range 1 << 5 {
+				if a == b && late > 0 || late&8 != 0 { // which decides only about /zookeeper/config
+					continue
+				}
 				s := mixed(after(t, a), after(t, b), late)
 				s.Zxid = int64(a)
 				for _, p := range all[a:] {
