@@ -220,16 +220,17 @@ func sampleText(sample *overview.Sample) string {
 	}
 	fmt.Fprintf(&b, "%s  %d of %s serving, %s\n\n", sample.Time.UTC().Format("2006-01-02 15:04:05Z"), serving, plural(len(sample.Servers), "server"), leader)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "server\tmode\tzxid\tbehind\tms avg\tms max\tanswer\tconns\twatches\treq/s\twaiting\tznodes\tephem\tversion\t")
+	// What matters most comes first: a narrow terminal cuts the rest off.
+	fmt.Fprintln(table, "server\tmode\tzxid\treq/s\tconns\twatches\tms avg\tms max\tbehind\twaiting\tanswer\tznodes\tephem\tversion\t")
 	for i := range sample.Servers {
 		s := &sample.Servers[i]
 		zxid := "-"
 		if s.Zxid != nil {
 			zxid = hexID(int64(*s.Zxid))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Address, cmp.Or(s.Mode, "down"), zxid, optional(sample.Lag(i)),
-			fraction(s.LatencyAvg), fraction(s.LatencyMax), s.AnswerMillis, optional(s.Connections), optional(s.Watches),
-			fraction(s.Requests), optional(s.Outstanding), optional(s.Znodes), optional(s.Ephemerals), cmp.Or(s.Version, "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t\n", s.Address, cmp.Or(s.Mode, "down"), zxid,
+			fraction(s.Requests), optional(s.Connections), optional(s.Watches), fraction(s.LatencyAvg), fraction(s.LatencyMax),
+			optional(sample.Lag(i)), optional(s.Outstanding), s.AnswerMillis, optional(s.Znodes), optional(s.Ephemerals), cmp.Or(s.Version, "-"))
 	}
 	table.Flush() //nolint:errcheck // into memory
 	for i := range sample.Servers {
