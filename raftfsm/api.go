@@ -91,6 +91,12 @@ type Command struct {
 
 	// Waiter comes back in Applied when the command was applied here.
 	Waiter any
+
+	// Way ties commands together that must not be done one without the other: a
+	// connection's, of which the later ones may build on what the earlier did.
+	// Propose sets it. Given back in the next command, it makes Propose refuse that
+	// one if what was on its way has been lost meanwhile; 0 is for the first.
+	Way uint64
 }
 
 // Applied tells a Handler what one command of the log did. It and everything

@@ -26,8 +26,8 @@ func commands() []Command {
 func encodeRun(t testing.TB, cmds []Command) []byte {
 	t.Helper()
 	q := newIntake(2, 99, newBacklog())
-	for i := range cmds {
-		if err := q.propose(&cmds[i], false); err != nil {
+	for _, cmd := range cmds { // which propose changes
+		if err := q.propose(&cmd, false); err != nil {
 			t.Fatal(err)
 		}
 	}

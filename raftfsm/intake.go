@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -40,6 +41,7 @@ type intake struct {
 	mu     sync.Mutex
 	room   sync.Cond // bytes went down or err was set
 	err    error     // set by close
+	way    uint64    // goes up whenever commands are lost
 	next   uint64    // number of the next command
 	open   *run      // the run being built, nil when empty
 	sealed []*run    // full runs, oldest first
@@ -62,7 +64,7 @@ type waiter struct {
 }
 
 func newIntake(server uint8, nonce uint64, waits *backlog) *intake {
-	q := &intake{server: server, nonce: nonce, backlog: waits, next: 1, taken: func(int, int, time.Time) {}}
+	q := &intake{server: server, nonce: nonce, backlog: waits, next: 1, way: 1, taken: func(int, int, time.Time) {}}
 	q.room.L = &q.mu
 	return q
 }
@@ -77,11 +79,20 @@ func (q *intake) propose(c *Command, own bool) error {
 		q.mu.Unlock()
 		return q.err
 	}
+	if c.Way != 0 && c.Way != q.way {
+		q.mu.Unlock()
+		return errLostBefore
+	}
+	c.Way = q.way
 	size := q.add(c)
 	q.mu.Unlock()
 	q.backlog.add(weight(1, size))
 	return nil
 }
+
+// errLostBefore refuses a command that must not be done without the one before
+// it.
+var errLostBefore = errors.New("a command before this one was lost on its way to the leader")
 
 // add encodes c into the open run and returns how many bytes it takes there.
 func (q *intake) add(c *Command) int {
@@ -235,6 +246,7 @@ func (q *intake) lose() bool {
 	defer q.mu.Unlock()
 	any := q.head < len(q.waiting)
 	q.sent(q.unsent, q.bytes)
+	q.way++
 	q.waiting, q.head = nil, 0
 	q.open, q.sealed = nil, nil
 	q.room.Broadcast()

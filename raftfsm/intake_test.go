@@ -191,3 +191,29 @@ func (q *intake) bytesWaiting() int {
 	defer q.mu.Unlock()
 	return q.bytes
 }
+
+// What comes behind a command that was lost is refused, until its connection
+// begins anew: a client that writes a file and then says that it is there must
+// not be believed when the first was lost.
+func TestNothingFollowsALostCommand(t *testing.T) {
+	t.Parallel()
+	q := newIntake(1, 1, newBacklog())
+	first := Command{Kind: KindSync}
+	if err := q.propose(&first, false); err != nil || first.Way == 0 {
+		t.Fatalf("way %d: %v", first.Way, err)
+	}
+	second, other := Command{Kind: KindSync, Way: first.Way}, Command{Kind: KindSync}
+	if err := q.propose(&second, false); err != nil || second.Way != first.Way {
+		t.Fatalf("way %d: %v", second.Way, err)
+	}
+	if !q.lose() {
+		t.Fatal("nothing was lost")
+	}
+	third := Command{Kind: KindSync, Way: second.Way}
+	if err := q.propose(&third, false); !errors.Is(err, errLostBefore) || !q.empty() {
+		t.Errorf("what follows is taken: %v", err)
+	}
+	if err := q.propose(&other, false); err != nil || other.Way == first.Way {
+		t.Errorf("another connection's is not: way %d, %v", other.Way, err)
+	}
+}

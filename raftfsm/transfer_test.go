@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -48,6 +49,7 @@ func (p *pipeline) run() {
 		conn := span{first: next, end: next}
 		answers := make(chan outcome, pipelined)
 		sent := make(map[int]time.Time)
+		way := uint64(0)
 		for lost := p.r.lostCount(); p.r.lostCount() == lost; {
 			select {
 			case <-p.stop:
@@ -57,8 +59,16 @@ func (p *pipeline) run() {
 			}
 			for conn.end-conn.first-conn.acked < pipelined {
 				cmd := create(s, p.path(conn.end), 0)
+				if conn.end > conn.first+conn.acked {
+					cmd.Way = way
+				}
 				cmd.Waiter = answers
-				if err := p.r.Propose(&cmd); err != nil {
+				err := p.r.Propose(&cmd)
+				if errors.Is(err, errLostBefore) {
+					break // the connection is over
+				}
+				way = cmd.Way
+				if err != nil {
 					p.c.t.Errorf("Propose: %v", err)
 					return
 				}

@@ -34,6 +34,7 @@ type conn struct {
 	started int64          // clock: when the bytes being handled arrived
 	linear  bool           // reads are linearizable
 	current bool           // the server is up to date as of started
+	way     uint64         // of the latest command, see raftfsm.Command
 	charge  charge         // of the request that is being looked at
 	over    bool           // a request went into flight above globalOutstandingLimit
 

@@ -67,10 +67,18 @@ func (c *conn) propose(w *work, p *pending) bool {
 	if w.locked {
 		c.settle(w)
 	}
+	// What is lost on its way takes along what comes behind it: until Lost has closed
+	// the connection, a request that builds on a lost one must not get through.
+	w.cmd.Way = 0
+	if c.waiting.Load() != 0 {
+		w.cmd.Way = c.way
+	}
 	if !c.push(p) {
 		return false
 	}
-	if err := c.s.node.Propose(&w.cmd); err != nil {
+	err := c.s.node.Propose(&w.cmd)
+	c.way = w.cmd.Way
+	if err != nil {
 		c.s.log.Debug("closing a client whose request cannot be proposed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "error", err)
 		return false
 	}
