@@ -1,0 +1,39 @@
+package backup
+
+import (
+	"bytes"
+	"io"
+	"testing"
+)
+
+// Whatever a file holds: it is refused, or it is a backup that reads the same when
+// it is written again.
+func FuzzOpen(f *testing.F) {
+	for _, snapshot := range []string{"", "a snapshot"} {
+		var b bytes.Buffer
+		if _, err := Write(&b, Header{Zxid: "0x1", Source: "http://a"}, bytes.NewReader([]byte(snapshot))); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		read := func(b []byte) (h *Header, content []byte, err error) {
+			h, err = open(bytes.NewReader(b), func(_ *Header, data io.Reader) error {
+				content, err = io.ReadAll(io.LimitReader(data, 1<<20))
+				return err
+			})
+			return h, content, err
+		}
+		h, content, err := read(b)
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if _, err := Write(&again, *h, bytes.NewReader(content)); err != nil {
+			return // a time that JSON cannot hold
+		}
+		if _, got, err := read(again.Bytes()); err != nil || len(content) < 1<<20 && !bytes.Equal(got, content) {
+			t.Errorf("%q instead of %q: %v", got, content, err)
+		}
+	})
+}
