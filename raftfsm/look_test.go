@@ -68,6 +68,28 @@ func TestLookingBesideARunningServer(t *testing.T) {
 	})
 }
 
+// A log that does not go back to the beginning is followed from the snapshot on.
+func TestLookingBehindASnapshot(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "behind", func(t *testing.T, cfg Config) {
+		tr, table, s := elsewhere()
+		if err := Seed(cfg, tr, table); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, cfg)
+		o := r.reattach(s)
+		made := r.do(create(o.attached, "/new", 0))
+		entries, state := lookAt(t, cfg)
+		if entries[0].Index != 2 || !entries[0].Known || dumpOf(t, state) != r.dump() {
+			t.Errorf("%+v: the log leads to another state than the server has", entries[0])
+		}
+		last := entries[len(entries)-1].Transactions
+		if len(last) != 1 || last[0].Zxid != made.zxid || last[0].Path != "/new" {
+			t.Errorf("%+v", last)
+		}
+	})
+}
+
 func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
 	t.Helper()
 	logs, err := logstore.LogFiles(nil, cfg.LogDir)

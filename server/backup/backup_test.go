@@ -2,7 +2,9 @@ package backup
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -132,6 +134,28 @@ func TestDamage(t *testing.T) {
 	}
 	if _, err := Load(path); err != nil {
 		t.Errorf("undamaged: %v", err)
+	}
+}
+
+// The end mark is about the snapshot, too, not only about the records.
+func TestTheEndFitsTheSnapshot(t *testing.T) {
+	t.Parallel()
+	_, snapshot := snapshotOf(t, 4)
+	var b bytes.Buffer
+	b.WriteString(magic)
+	r := &recordWriter{w: &b}
+	data := &dataWriter{r: r}
+	z := gzip.NewWriter(data)
+	_, err := z.Write(snapshot)
+	if err := errors.Join(err, r.text(typeHeader, Header{}), z.Close(), data.flush(), r.text(typeEnd, End{Bytes: int64(len(snapshot)), Sum: 1})); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "b.zkb")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "with checksum") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -65,6 +65,8 @@ func TestOurFiles(t *testing.T) {
 	must(t, err)
 	_, err = c.Set(ctx, "/a", []byte("two"), client.AnyVersion)
 	must(t, err)
+	_, err = c.SetACL(ctx, "/", []client.ACL{{Perms: proto.PermAll, ID: client.ID{Scheme: "world", ID: "anyone"}}, {Perms: proto.PermRead, ID: client.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}, client.AnyVersion)
+	must(t, err)
 	_, err = c.Create(ctx, "/e", nil, client.Ephemeral)
 	must(t, err)
 	_, err = c.Multi(ctx, client.CreateOp("/b", []byte("12345")), client.DeleteOp("/nosuch", client.AnyVersion))
@@ -89,7 +91,7 @@ func TestOurFiles(t *testing.T) {
 	}
 	session := Hex(c.Session().ID)
 	for i, want := range []string{
-		"createSession timeout", `create2 "/a" 3 bytes`, `setData "/a" 3 bytes`, `create2 "/e"`,
+		"createSession timeout", `create2 "/a" 3 bytes`, `setData "/a" 3 bytes`, `setACL "/"`, `create2 "/e"`,
 		`multi: create2 "/b" 5 bytes`, `multi: create2 "/b" 5 bytes; create2 "/b/c"`,
 	} {
 		want = strings.ReplaceAll(want, "create2", all[1].Op) // whichever the client uses
@@ -97,18 +99,18 @@ func TestOurFiles(t *testing.T) {
 			t.Errorf("line %d of\n%s\nwant %s", i, strings.Join(text, "\n"), want)
 		}
 	}
-	if len(all) != 6 || !strings.Contains(text[4], "NoNode") {
+	if len(all) != 7 || !strings.Contains(text[5], "NoNode") {
 		t.Errorf("%d lines:\n%s", len(all), strings.Join(text, "\n"))
 	}
 	for _, f := range []struct {
 		Filter
 		want int
-	}{{Filter{Below: "/b"}, 2}, {Filter{From: 2, To: 3}, 2}, {Filter{Session: session}, 6}, {Filter{Session: 1}, 0}, {Filter{Below: "/"}, 5}} {
+	}{{Filter{Below: "/b"}, 2}, {Filter{From: 2, To: 3}, 2}, {Filter{Session: session}, 7}, {Filter{Session: 1}, 0}, {Filter{Below: "/"}, 6}} {
 		if got := lines(t, d, f.Filter); len(got) != f.want {
 			t.Errorf("%+v: %d lines instead of %d", f.Filter, len(got), f.want)
 		}
 	}
-	if got := lines(t, d, Filter{All: true}); len(got) <= 6 || !slices.ContainsFunc(got, func(tx Transaction) bool { return tx.Op == "leader" }) {
+	if got := lines(t, d, Filter{All: true}); len(got) <= 7 || !slices.ContainsFunc(got, func(tx Transaction) bool { return tx.Op == "leader" }) {
 		t.Errorf("%d lines with those that are no transactions", len(got))
 	}
 
@@ -129,7 +131,7 @@ func TestOurFiles(t *testing.T) {
 	must(t, err)
 	var b bytes.Buffer
 	must(t, diff.Text(&b))
-	for _, want := range []string{"! \"/a\" data\n    - \"one\"", "+ \"two\"", `+ "/b" "12345"`, `+ "/b/c"`, `+ "/e"`, "4 znodes differ, 0 sessions ended, 0 began"} {
+	for _, want := range []string{"! \"/a\" data\n    - \"one\"", "+ \"two\"", `+ "/b" "12345"`, `+ "/b/c"`, `+ "/e"`, "! \"/\" acl", "ip:10.0.0.0/8:r", "5 znodes differ, 0 sessions ended, 0 began"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in\n%s", want, b.String())
 		}
