@@ -103,7 +103,7 @@ func deleteQuota(ctx context.Context, c *Call) error {
 	limits, err := readTrack(ctx, zk, home+"/"+quotaLimits)
 	switch {
 	case errors.Is(err, client.ErrNoNode):
-		fmt.Fprintln(c.Out, "Quota does not exist for "+c.Args[0])
+		fmt.Fprintln(c.warnings(), "Quota does not exist for "+c.Args[0])
 		return nil
 	case err != nil:
 		return err

@@ -48,7 +48,7 @@ func oldWatch(c *Call, now string) {
 
 func list(ctx context.Context, c *Call) error {
 	if c.Has("?") {
-		fmt.Fprint(c.Out, "usage: ls [options] path\n -?   help\n -R   recurse\n -s   stat\n -w   watch\n")
+		fmt.Fprint(c.warnings(), "usage: ls [options] path\n -?   help\n -R   recurse\n -s   stat\n -w   watch\n")
 	}
 	oldWatch(c, "ls [-w] path")
 	if len(c.Args) == 0 {

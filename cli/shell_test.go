@@ -127,6 +127,10 @@ func TestJSON(t *testing.T) {
 	b.want("getAcl /a", `{"path":"/a","acl":[{"scheme":"world","id":"anyone","perms":"cdrwa"}]}`+"\n", "", 0)
 	b.want("create -s /n", `{"path":"/n0000000001"}`+"\n", "", 0)
 	b.want("printwatches", `{"printwatches":"on"}`+"\n", "", 0)
+	b.want("delquota /a", "", "Quota does not exist for /a\n", 0)
+	b.want("setquota -n 1 /a", "", "[Warning]: the count quota you create is less than the existing count:2\n", 0)
+	b.want("listquota /a", `{"path":"/a","quota":{"byteHardLimit":-1,"bytes":-1,"count":1,"countHardLimit":-1},"stat":{"bytes":6,"count":2}}`+"\n",
+		"absolute path is /zookeeper/quota/a/zookeeper_limits\n", 0)
 	for _, line := range []string{
 		"stat /a", "get -s /a", "ls -s /a", "getAcl -s /a", "set -s /a x", "config", "config -s", "whoami", "version", "sync /",
 		"getAllChildrenNumber /", "getEphemerals", "history",
