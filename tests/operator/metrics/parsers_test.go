@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"io"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,6 +37,31 @@ func TestGoZookeeperReadsTheWords(t *testing.T) {
 	if ok || stats[0].Error == nil {
 		t.Errorf("srvr: %+v: if it reads this year's dates, let this test want all of it", stats[0])
 	}
+	old := regexp.MustCompile(`built on (\d{4})-(\d\d)-(\d\d)`).ReplaceAllString(ask(t, addr, "srvr"), "built on $2/$3/$1")
+	stats, ok = zk.FLWSrvr([]string{says(t, old)}, patience)
+	if !ok || stats[0].Mode != zk.ModeStandalone || stats[0].Connections != 2 || stats[0].NodeCount < 5 || stats[0].Counter < 3 {
+		t.Errorf("srvr with a date of then: %+v", stats[0])
+	}
+}
+
+// says answers one connection, whatever it asks, and returns where.
+func says(t *testing.T, answer string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if conn, err := l.Accept(); err == nil {
+			_, _ = io.ReadFull(conn, make([]byte, 4))
+			_, _ = io.WriteString(conn, answer)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l.Addr().String()
 }
 
 // TestGoZookeeperReadsBothAlike: whatever it makes of ours it makes of the real one.
