@@ -33,9 +33,15 @@ func Seed(cfg Config, t *tree.Tree, s *session.Table) error {
 
 // Restore is Seed for a state of the past, which clients have seen going on: the
 // epoch rises far above its own and to at least minEpoch, and all sessions end,
-// as they do when a lost quorum is recovered from.
+// as they do when a lost quorum is recovered from. The ids of new ones begin where
+// ZooKeeper's would, at the time: not every kind of backup knows which ids were
+// given already, and a client whose session is gone must not meet another one's
+// under its id.
 func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
-	return seed(cfg, t, s, func(n *Node) error { return n.renew(minEpoch) }, nil)
+	return seed(cfg, t, s, func(n *Node) error {
+		s.Skip(uint64(n.cfg.Now().UnixMilli()) << 16)
+		return n.renew(minEpoch)
+	}, nil)
 }
 
 func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, reached func(string) error) (r Recovery, err error) {

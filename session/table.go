@@ -43,6 +43,10 @@ func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize
 // Put adds a session that comes from elsewhere, or replaces the one with its id.
 func (t *Table) Put(s Session) { t.rows[s.ID] = s }
 
+// Skip raises the counter behind new ids to at least that, as far as it goes: ids
+// of sessions that the table does not know of are below.
+func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterBits-1)) }
+
 // nextID returns an id that no session has had: an imported one may hold a
 // number that the counter has yet to reach.
 func (t *Table) nextID(server uint8) int64 {

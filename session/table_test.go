@@ -151,3 +151,13 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	tab := NewTable()
+	tab.Skip(0xff00_0000_0000_0500)
+	tab.Skip(7)
+	if s := tab.Create(2, 4000, [16]byte{}); s.ID != 0x0200_0000_0000_0501 {
+		t.Errorf("%#x", s.ID)
+	}
+}
