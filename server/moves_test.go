@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,10 +162,15 @@ func (m *moves) requests(t *testing.T) {
 		w.wantEvent(proto.EventNodeDeleted, "/a/b")
 	})
 	m.by(t, s, "read_commitproc_time_ms requests_in_session_queue reads_after_write_in_session_queue reads_issued_from_session_queue", func() {
-		w.send(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
-		w.send(proto.OpGetData, &proto.GetDataRequest{Path: "/a"})
-		w.recv()
-		w.recv()
+		// A read that arrives with a write finds it in flight nearly always.
+		both := appendRequest(nil, 100, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
+		both = appendRequest(both, 101, proto.OpGetData, &proto.GetDataRequest{Path: "/a"})
+		eventually(t, "a read waits behind a write", func() bool {
+			w.write(both)
+			w.recv()
+			w.recv()
+			return s.stats.behind.Picture(time.Now()).Count > 0
+		})
 	})
 	m.by(t, s, "stale_replies", func() {
 		eventually(t, "a reply comes too late", func() bool {
@@ -178,7 +185,7 @@ func (m *moves) requests(t *testing.T) {
 	// No request takes whole milliseconds here, or is to be seen under way.
 	m.by(t, s, "avg_latency min_latency max_latency outstanding_requests", func() {
 		s.stats.reset()
-		s.stats.latency(1, 7*millisecond)
+		s.stats.latency(1, 3600*1000*millisecond)
 		s.outstanding.Add(1)
 	})
 	s.outstanding.Add(-1)
@@ -223,12 +230,22 @@ func (m *moves) connections(t *testing.T) {
 // sessions moves what happens to those who fall silent.
 func (m *moves) sessions(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) {
-		c.TickTime, c.SessionlessTimeout = 10*time.Millisecond, 10*time.Millisecond
-	})
-	m.by(t, s, "sessionless_connections_expired", func() { dial(t, s).wantClosed() })
+	impatient := startServer(t, func(c *Config) { c.SessionlessTimeout = 10 * time.Millisecond })
+	m.by(t, impatient, "sessionless_connections_expired", func() { dial(t, impatient).wantClosed() })
+	s := startServer(t, func(c *Config) { c.TickTime = 10 * time.Millisecond })
 	m.by(t, s, "stale_sessions_expired", func() {
-		dial(t, s).handshake(proto.ConnectRequest{TimeOut: 1, Passwd: make([]byte, proto.PasswordSize)})
+		ask := proto.ConnectRequest{TimeOut: 1, Passwd: make([]byte, proto.PasswordSize)}
+		b, mark := proto.BeginFrame(nil)
+		b = proto.EndFrame(ask.Append(b), mark)
+		// Neither the answer need come before the session is over, nor the request
+		// before the server has had enough of who says nothing.
+		eventually(t, "a session is over", func() bool {
+			w := dial(t, s)
+			w.write(b)
+			_ = w.nc.SetReadDeadline(time.Now().Add(patience / 10))
+			_, _ = io.Copy(io.Discard, w.nc)
+			return m.exported(s)["stale_sessions_expired"] != "0"
+		})
 	})
 }
 
@@ -345,8 +362,13 @@ func (m *moves) http(t *testing.T) {
 	for _, v := range []struct{ method, command, names string }{
 		{"GET", "snapshot", "snapshot_rate_limited_count"}, {"POST", "restore", "restore_rate_limited_count"},
 	} {
-		askState(t, v.method, base+v.command, "digest some:body", nil)
-		m.by(t, s, v.names, func() { askState(t, v.method, base+v.command, "digest some:body", nil) })
+		m.by(t, s, v.names, func() {
+			eventually(t, v.command+" comes too early", func() bool {
+				code, _, body := askState(t, v.method, base+v.command, "digest some:body", nil)
+				t.Logf("%s: %d %.100s", v.command, code, body)
+				return code == http.StatusTooManyRequests
+			})
+		})
 	}
 	m.since(t, s, "restore_error_count")
 	lonely := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} })
