@@ -42,8 +42,9 @@ func namespaceOf(path string) string {
 // find returns a namespace, nil if there are too many already. It keeps no part of
 // name.
 func (s *namespaces) find(name string) *namespace {
-	if n := s.all()[name]; n != nil {
-		return n
+	all := s.all()
+	if n := all[name]; n != nil || len(all) >= maxNamespaces {
+		return n // none is ever taken out
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,6 +47,11 @@ func TestNamespacesAreBounded(t *testing.T) {
 	if n := len(all.all()); n != maxNamespaces {
 		t.Errorf("%d namespaces", n)
 	}
+	all.mu.Lock() // nobody who is turned away waits for it
+	defer all.mu.Unlock()
+	if n := all.find("another"); n != nil {
+		t.Errorf("%q is told apart", n.name)
+	}
 }
 
 // TestCountingAllocatesNothing: neither where the namespace stays nor where it
