@@ -38,12 +38,12 @@ func (f *forwarding) halt() {
 	}
 }
 
-// take returns the next run in buf, or an empty slice.
+// take returns the next run in buf, or an empty slice if none is worth sending.
 func (f *forwarding) take(buf []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.halted {
-		return nil
+	if f.halted || !f.local.worth() {
+		return buf[:0]
 	}
 	b, _ := f.local.take(buf[:0], 0)
 	return b
@@ -54,15 +54,13 @@ func (f *forwarding) run() {
 	defer f.backlog.poke() // for the next one, whose wake-up this one may have taken
 	var buf []byte
 	for {
-		for !f.local.worth() {
+		if buf = f.take(buf); len(buf) == 0 {
 			select {
 			case <-f.backlog.wake:
+				continue
 			case <-f.stop:
 				return
 			}
-		}
-		if buf = f.take(buf); len(buf) == 0 {
-			continue
 		}
 		if err := f.to.Send(buf); err != nil {
 			f.failed <- fmt.Errorf("sending commands to the leader: %w", err)

@@ -46,7 +46,6 @@ type intake struct {
 	open   *run      // the run being built, nil when empty
 	sealed []*run    // full runs, oldest first
 	bytes  int       // in open and sealed
-	unsent int       // commands in open and sealed
 	spare  []byte    // a buffer to build the next run in
 
 	// waiting holds the commands not yet applied, sent or not, from number
@@ -115,7 +114,6 @@ func (q *intake) add(c *Command) int {
 	r.count++
 	size = len(r.buf) - before
 	q.bytes += size
-	q.unsent++
 	q.next++
 	if q.head == len(q.waiting) { // empty: start over in the same room
 		clear(q.waiting)
@@ -147,7 +145,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 		q.seal()
 	}
 	r := q.sealed[0]
-	waiting := int(q.next - r.first)
+	waiting := q.unsent()
 	if ops > 0 && (ops+int(r.count) > maxBatchOps || len(dst)+len(r.buf) > maxBatchBytes) {
 		return dst, 0
 	}
@@ -169,8 +167,18 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 // sent counts commands that wait no longer.
 func (q *intake) sent(n, bytes int) {
 	q.bytes -= bytes
-	q.unsent -= n
 	q.backlog.taken(weight(n, bytes))
+}
+
+// unsent returns how many commands are in open and sealed; q.mu is held.
+func (q *intake) unsent() int {
+	switch {
+	case len(q.sealed) > 0:
+		return int(q.next - q.sealed[0].first)
+	case q.open != nil:
+		return int(q.next - q.open.first)
+	}
+	return 0
 }
 
 // worth says whether what waits is worth a message to the leader: nothing is on
@@ -180,7 +188,7 @@ func (q *intake) sent(n, bytes int) {
 func (q *intake) worth() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	inFlight := len(q.waiting) - q.head - q.unsent
+	inFlight := len(q.waiting) - q.head - q.unsent()
 	ok := q.backlog.reached(min(weight(inFlight, 0), fullWeight))
 	q.holding = !ok && inFlight > 0
 	return ok
@@ -245,7 +253,7 @@ func (q *intake) lose() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	any := q.head < len(q.waiting)
-	q.sent(q.unsent, q.bytes)
+	q.sent(q.unsent(), q.bytes)
 	q.way++
 	q.waiting, q.head = nil, 0
 	q.open, q.sealed = nil, nil
