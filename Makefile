@@ -53,7 +53,7 @@ sim: ## break simulated ensembles: SEEDS=n runs of 10 minutes each, from SEED on
 figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Markdown
 	@go run ./tests/summary/total $(SUMMARY)
 
-bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; half an hour
+bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
 	go run ./tests/compare/run -results docs/results -plots docs/plots -page docs/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
