@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
 )
 
@@ -27,26 +28,6 @@ func aclCommands() []Command {
 	}
 }
 
-// letters are those of permissions, in the order in which they are printed.
-const letters = "cdrwa"
-
-// permOf is what a letter permits; nothing if it is none.
-func permOf(letter rune) client.Perms {
-	switch letter {
-	case 'c':
-		return client.PermCreate
-	case 'd':
-		return client.PermDelete
-	case 'r':
-		return client.PermRead
-	case 'w':
-		return client.PermWrite
-	case 'a':
-		return client.PermAdmin
-	}
-	return 0
-}
-
 // parseACL reads scheme:id:perms,…; what it does not understand it tells and
 // leaves out.
 func parseACL(errors io.Writer, text string) []client.ACL {
@@ -59,7 +40,7 @@ func parseACL(errors io.Writer, text string) []client.ACL {
 		}
 		var perms client.Perms
 		for _, letter := range entry[last+1:] {
-			p := permOf(letter)
+			p := subtree.PermOf(letter)
 			if p == 0 {
 				fmt.Fprintf(errors, "Unknown perm type: %c\n", letter)
 			}
@@ -68,17 +49,6 @@ func parseACL(errors io.Writer, text string) []client.ACL {
 		acl = append(acl, client.ACL{Perms: perms, ID: client.ID{Scheme: entry[:first], ID: entry[first+1 : last]}})
 	}
 	return acl
-}
-
-// permText spells permissions.
-func permText(perms client.Perms) string {
-	var b strings.Builder
-	for _, letter := range letters {
-		if perms&permOf(letter) != 0 {
-			b.WriteRune(letter)
-		}
-	}
-	return b.String()
 }
 
 // ACL is an entry of an ACL in JSON.
@@ -92,7 +62,7 @@ type ACL struct {
 func NewACL(acl []client.ACL) []ACL {
 	list := make([]ACL, len(acl))
 	for i, a := range acl {
-		list[i] = ACL{a.ID.Scheme, a.ID.ID, permText(a.Perms)}
+		list[i] = ACL{a.ID.Scheme, a.ID.ID, subtree.PermText(a.Perms)}
 	}
 	return list
 }
@@ -116,7 +86,7 @@ func getACL(ctx context.Context, c *Call) error {
 	}
 	return c.Emit(answer, func(w io.Writer) {
 		for _, a := range acl {
-			fmt.Fprintf(w, "'%s,'%s\n: %s\n", a.ID.Scheme, a.ID.ID, permText(a.Perms))
+			fmt.Fprintf(w, "'%s,'%s\n: %s\n", a.ID.Scheme, a.ID.ID, subtree.PermText(a.Perms))
 		}
 		if c.Has("s") {
 			printStat(w, c.Term, stat)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/zkgo/zkgo/cli/subtree"
 )
 
 // completionTime is how long a server may take to list what a path can be completed
@@ -79,7 +81,7 @@ func (s *Shell) completePath(ctx context.Context, begun string) (list []candidat
 	slices.Sort(names)
 	for _, name := range names {
 		if strings.HasPrefix(name, begun[slash+1:]) {
-			list = append(list, candidate{joinPath(parent, name), name, ""})
+			list = append(list, candidate{subtree.Join(parent, "/"+name), name, ""})
 		}
 	}
 	return list

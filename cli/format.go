@@ -19,19 +19,18 @@ type line struct{ key, value string }
 
 // statLines are the lines of a Stat.
 func statLines(s client.Stat) []line {
-	hex := func(v int64) string { return fmt.Sprintf("0x%x", uint64(v)) }
 	date := func(v int64) string { return time.UnixMilli(v).Format(javaDate) }
 	number := func(v int32) string { return fmt.Sprint(v) }
 	return []line{
-		{"cZxid", hex(s.Czxid)},
+		{"cZxid", hexID(s.Czxid)},
 		{"ctime", date(s.Ctime)},
-		{"mZxid", hex(s.Mzxid)},
+		{"mZxid", hexID(s.Mzxid)},
 		{"mtime", date(s.Mtime)},
-		{"pZxid", hex(s.Pzxid)},
+		{"pZxid", hexID(s.Pzxid)},
 		{"cversion", number(s.Cversion)},
 		{"dataVersion", number(s.Version)},
 		{"aclVersion", number(s.Aversion)},
-		{"ephemeralOwner", hex(s.EphemeralOwner)},
+		{"ephemeralOwner", hexID(s.EphemeralOwner)},
 		{"dataLength", number(s.DataLength)},
 		{"numChildren", number(s.NumChildren)},
 	}
@@ -66,12 +65,10 @@ type Stat struct {
 
 // NewStat turns metadata into their form in JSON.
 func NewStat(s client.Stat) *Stat {
-	hex := func(v int64) string { return fmt.Sprintf("0x%x", uint64(v)) }
-	date := func(v int64) string { return time.UnixMilli(v).UTC().Format("2006-01-02T15:04:05.000Z") }
 	return &Stat{
-		Czxid: hex(s.Czxid), Ctime: date(s.Ctime), Mzxid: hex(s.Mzxid), Mtime: date(s.Mtime), Pzxid: hex(s.Pzxid),
+		Czxid: hexID(s.Czxid), Ctime: isoTime(s.Ctime), Mzxid: hexID(s.Mzxid), Mtime: isoTime(s.Mtime), Pzxid: hexID(s.Pzxid),
 		Cversion: s.Cversion, DataVersion: s.Version, ACLVersion: s.Aversion,
-		EphemeralOwner: hex(s.EphemeralOwner), DataLength: s.DataLength, NumChildren: s.NumChildren,
+		EphemeralOwner: hexID(s.EphemeralOwner), DataLength: s.DataLength, NumChildren: s.NumChildren,
 	}
 }
 

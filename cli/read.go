@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
 )
 
@@ -237,7 +238,7 @@ func walkBelow(path string, visit func(path string) error, children func(path st
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		names[i] = joinPath(path, name)
+		names[i] = subtree.Join(path, "/"+name)
 		if err := visit(names[i]); err != nil {
 			return err
 		}
@@ -248,12 +249,4 @@ func walkBelow(path string, visit func(path string) error, children func(path st
 		}
 	}
 	return nil
-}
-
-// joinPath returns the path of a child.
-func joinPath(parent, name string) string {
-	if parent == "/" {
-		return "/" + name
-	}
-	return parent + "/" + name
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,13 +41,9 @@ func newInfo(path string, n *subtree.Node, data bool) znodeInfo {
 	if n.Ephemeral() {
 		info.Owner = hexID(s.EphemeralOwner)
 	}
-	if data && n.Data != nil {
-		if utf8.Valid(n.Data) {
-			text := string(n.Data)
-			info.Data = &text
-		} else {
-			info.Base64 = base64.StdEncoding.EncodeToString(n.Data)
-		}
+	if data {
+		d := NewData(n.Data)
+		info.Data, info.Base64 = d.Data, d.Base64
 	}
 	for _, a := range n.ACL {
 		info.ACL = append(info.ACL, subtree.FormatACL(a))

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 )
 
 // writeCommands are those that create, change and delete znodes.
@@ -99,9 +101,6 @@ func create(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// maxTTL is the longest time to live that a znode can have, in milliseconds.
-const maxTTL = 1<<40 - 1
-
 // createOptions reads what kind of znode is to be created.
 func createOptions(c *Call) (opts []client.CreateOption, err error) {
 	if c.Has("c") && (c.Has("e") || c.Has("s")) {
@@ -118,8 +117,8 @@ func createOptions(c *Call) (opts []client.CreateOption, err error) {
 		return nil, refuse("TTLs cannot be used with Ephemeral znodes")
 	case c.Has("t") && c.Has("c"):
 		return nil, refuse("TTLs cannot be used with Container znodes")
-	case c.Has("t") && (ttl <= 0 || ttl > maxTTL):
-		return nil, refuse(fmt.Sprintf("ttl must be positive and cannot be larger than: %d", int64(maxTTL)))
+	case c.Has("t") && (ttl <= 0 || ttl > proto.MaxTTL):
+		return nil, refuse(fmt.Sprintf("ttl must be positive and cannot be larger than: %d", int64(proto.MaxTTL)))
 	case c.Has("t"):
 		opts = append(opts, client.WithTTL(time.Duration(ttl)*time.Millisecond))
 	}
@@ -245,7 +244,7 @@ func below(ctx context.Context, zk *client.Client, path string) ([]string, error
 			return nil, err
 		}
 		for _, name := range names {
-			paths = append(paths, joinPath(paths[i], name))
+			paths = append(paths, subtree.Join(paths[i], "/"+name))
 		}
 	}
 	return paths, nil

@@ -171,13 +171,7 @@ func (r *record) checkKind() error {
 
 // FormatACL writes an entry of an ACL as zkCli.sh takes it, scheme:id:perms.
 func FormatACL(a client.ACL) string {
-	var perms strings.Builder
-	for _, p := range permLetters {
-		if a.Perms&p.perm != 0 {
-			perms.WriteByte(p.letter)
-		}
-	}
-	return a.ID.Scheme + ":" + a.ID.ID + ":" + perms.String()
+	return a.ID.Scheme + ":" + a.ID.ID + ":" + PermText(a.Perms)
 }
 
 // ParseACL reads what FormatACL writes. The scheme ends at the first colon, the
@@ -190,11 +184,11 @@ func ParseACL(s string) (client.ACL, error) {
 	}
 	a := client.ACL{ID: client.ID{Scheme: scheme, ID: rest[:last]}}
 	for _, letter := range []byte(rest[last+1:]) {
-		i := strings.IndexByte("cdrwa", letter)
-		if i < 0 {
+		perm := PermOf(rune(letter))
+		if perm == 0 {
 			return client.ACL{}, fmt.Errorf("%q: %q is no permission, which are c, d, r, w and a", s, letter)
 		}
-		a.Perms |= permLetters[i].perm
+		a.Perms |= perm
 	}
 	return a, nil
 }
@@ -211,7 +205,7 @@ func parseACLs(list []string) ([]client.ACL, error) {
 
 // permLetters has the permissions in zkCli.sh's order.
 var permLetters = [...]struct {
-	letter byte
+	letter rune
 	perm   client.Perms
 }{
 	{'c', client.PermCreate},
@@ -219,4 +213,25 @@ var permLetters = [...]struct {
 	{'r', client.PermRead},
 	{'w', client.PermWrite},
 	{'a', client.PermAdmin},
+}
+
+// PermOf is what a letter permits; nothing if it is none.
+func PermOf(letter rune) client.Perms {
+	for _, p := range permLetters {
+		if p.letter == letter {
+			return p.perm
+		}
+	}
+	return 0
+}
+
+// PermText spells permissions, in zkCli.sh's order.
+func PermText(perms client.Perms) string {
+	var b strings.Builder
+	for _, p := range permLetters {
+		if perms&p.perm != 0 {
+			b.WriteRune(p.letter)
+		}
+	}
+	return b.String()
 }
