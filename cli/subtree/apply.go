@@ -37,8 +37,6 @@ type ApplyOptions struct {
 	NoACL bool
 	// Parents creates what is missing above the target, without data.
 	Parents bool
-	// MaxRequest is the servers' jute.maxbuffer, client.DefaultMaxRequest if 0.
-	MaxRequest int
 	// Did is called, if set, for every action when it was done (or, with DryRun,
 	// would be), in order.
 	Did func(Action)
@@ -73,7 +71,7 @@ func (r *Report) Changed() bool { return r.Created+r.Set+r.ACLs+r.Deleted > 0 }
 // the tree. A *[ConflictError] says that somebody else writes there too.
 func Apply(ctx context.Context, c *client.Client, target string, src Source, o ApplyOptions) (Report, error) {
 	a := &applier{c: c, target: target, o: o, highest: map[string]int64{}}
-	a.batch = newBatch(c, o.MaxRequest, a.did)
+	a.batch = newBatch(c, a.did)
 	err := a.run(ctx, src)
 	return a.report, err
 }

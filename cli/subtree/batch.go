@@ -50,22 +50,18 @@ type write struct {
 // batch collects writes into transactions. Its order is that of add.
 type batch struct {
 	c      *client.Client
-	bytes  int // bound of one transaction
 	done   func(Action)
 	writes []write
 	size   int
 }
 
-func newBatch(c *client.Client, maxRequest int, done func(Action)) *batch {
-	if maxRequest <= 0 {
-		maxRequest = client.DefaultMaxRequest
-	}
-	return &batch{c: c, bytes: min(batchBytes, maxRequest/2), done: done}
+func newBatch(c *client.Client, done func(Action)) *batch {
+	return &batch{c: c, done: done}
 }
 
 // add takes a write, and does those before it if all of them would be too large.
 func (b *batch) add(ctx context.Context, w write) error {
-	if len(b.writes) >= batchOps || len(b.writes) > 0 && b.size+w.size > b.bytes {
+	if len(b.writes) >= batchOps || len(b.writes) > 0 && b.size+w.size > batchBytes {
 		if err := b.flush(ctx); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) 
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	for range min(n, DefaultParallel) {
+	for range min(n, parallel) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1

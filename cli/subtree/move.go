@@ -208,7 +208,7 @@ func (m *mover) verify(ctx context.Context) error {
 
 // delete deletes at the old place, from below.
 func (m *mover) delete(ctx context.Context) error {
-	b := newBatch(m.from.Client, m.o.Apply.MaxRequest, func(a Action) {
+	b := newBatch(m.from.Client, func(a Action) {
 		m.deleted++
 		if m.o.Deleted != nil {
 			m.o.Deleted(a.Path)

@@ -19,7 +19,6 @@ type Document struct {
 	Ephemerals int
 
 	r      io.ReadSeeker
-	format Format
 	sorted []*Node // nil if the file is sorted
 }
 
@@ -143,7 +142,6 @@ func (d *Document) scan(each func(*Node) error) (header, error) {
 	if err != nil {
 		return header{}, err
 	}
-	d.format = format
 	count := 0
 	next := func(r *record) error {
 		count++

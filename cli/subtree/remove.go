@@ -15,8 +15,6 @@ type RemoveOptions struct {
 	KeepRoot bool
 	// DryRun deletes nothing and tells what would be deleted.
 	DryRun bool
-	// MaxRequest is the servers' jute.maxbuffer, client.DefaultMaxRequest if 0.
-	MaxRequest int
 	// Found is called, if set, when the subtree was read, with the number of
 	// znodes that will be deleted. An error of it ends everything.
 	Found func(n int) error
@@ -121,7 +119,7 @@ func (r *remover) round(ctx context.Context, list []string) (again bool, err err
 
 // delete deletes what can be of some znodes.
 func (r *remover) delete(ctx context.Context, writes []write, blocked map[string]bool) error {
-	b := newBatch(r.c, r.o.MaxRequest, r.did)
+	b := newBatch(r.c, r.did)
 	for len(writes) > 0 {
 		if r.o.DryRun {
 			for _, w := range writes {

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// DefaultParallel is how many znodes are read at the same time.
-const DefaultParallel = 32
+// parallel is how many znodes are read at the same time.
+const parallel = 32
 
 // WalkOptions say what is read of a tree. The zero value reads all of it.
 type WalkOptions struct {
@@ -23,8 +23,6 @@ type WalkOptions struct {
 	// System includes ZooKeeper's own znodes, /zookeeper and what is below it,
 	// which are left out otherwise unless the root is among them.
 	System bool
-	// Parallel is how many znodes are read at the same time, [DefaultParallel] if 0.
-	Parallel int
 	// Vanished is called, if set, with the path below the root of every znode that
 	// was deleted between its parent being read and its own turn.
 	Vanished func(path string)
@@ -90,10 +88,6 @@ func (w *walker) run(ctx context.Context, yield func(*Node, error) bool) {
 // ahead begins with what comes next: so many requests are under way that the
 // distance to the server does not count, and no more than that is in memory.
 func (w *walker) ahead(ctx context.Context, s *step) {
-	parallel := w.o.Parallel
-	if parallel <= 0 {
-		parallel = DefaultParallel
-	}
 	for range parallel {
 		if s == nil {
 			return
