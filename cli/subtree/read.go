@@ -30,6 +30,8 @@ type Document struct {
 func Read(r io.ReadSeeker) (*Document, error) {
 	d := &Document{r: r}
 	var path string
+	var above ancestors
+	var orphan error // of a file that is sorted as far as it was read
 	unordered := false
 	head, err := d.scan(func(n *Node) error {
 		if d.Count > 0 {
@@ -41,6 +43,9 @@ func Read(r io.ReadSeeker) (*Document, error) {
 			}
 		}
 		path = n.Path
+		if !unordered && orphan == nil {
+			orphan = above.add(n)
+		}
 		d.Count++
 		if n.Ephemeral() {
 			d.Ephemerals++
@@ -51,15 +56,16 @@ func Read(r io.ReadSeeker) (*Document, error) {
 		return nil, err
 	}
 	d.Root = head.Root
-	if unordered {
-		if err := d.sort(); err != nil {
-			return nil, err
-		}
+	switch {
+	case d.Count == 0:
+		return nil, errors.New("there are no znodes in it")
+	case unordered:
+		return d, d.sort()
 	}
-	return d, d.parents()
+	return d, orphan
 }
 
-// sort takes all znodes into memory.
+// sort takes all znodes into memory, and checks that every one has its parent.
 func (d *Document) sort() error {
 	d.sorted = make([]*Node, 0, d.Count)
 	if _, err := d.scan(func(n *Node) error {
@@ -69,38 +75,38 @@ func (d *Document) sort() error {
 		return err
 	}
 	slices.SortFunc(d.sorted, func(a, b *Node) int { return Compare(a.Path, b.Path) })
+	var above ancestors
+	for _, n := range d.sorted {
+		if err := above.add(n); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// parents checks that every znode has its parent.
-func (d *Document) parents() error {
-	if d.Count == 0 {
-		return errors.New("there are no znodes in it")
+// ancestors are the znode that came last, in the order of [Compare], and those
+// above it.
+type ancestors []*Node
+
+// add checks that the next znode has its parent.
+func (a *ancestors) add(n *Node) error {
+	above := *a
+	switch {
+	case len(above) == 0 && n.Path != "":
+		return fmt.Errorf("%s: the root, /, must be there too", n.Path)
+	case len(above) > 0 && above[len(above)-1].Path == n.Path:
+		return fmt.Errorf("%s is there twice", Join("/", n.Path))
 	}
-	var above []*Node
-	last := ""
-	for n, err := range d.Source()(context.Background()) {
-		if err != nil {
-			return err
-		}
-		if len(above) == 0 && n.Path != "" {
-			return fmt.Errorf("%s: the root, /, must be there too", n.Path)
-		}
-		if len(above) > 0 && n.Path == last {
-			return fmt.Errorf("%s is there twice", Join("/", n.Path))
-		}
-		for len(above) > 0 && above[len(above)-1].Path != parentOf(n.Path) {
-			above = above[:len(above)-1]
-		}
-		switch {
-		case len(above) == 0 && n.Path != "":
-			return fmt.Errorf("%s has no parent in the file", n.Path)
-		case len(above) > 0 && above[len(above)-1].Ephemeral():
-			return fmt.Errorf("%s: its parent is ephemeral and cannot have children", n.Path)
-		}
-		above = append(above, n)
-		last = n.Path
+	for len(above) > 0 && above[len(above)-1].Path != parentOf(n.Path) {
+		above = above[:len(above)-1]
 	}
+	switch {
+	case len(above) == 0 && n.Path != "":
+		return fmt.Errorf("%s has no parent in the file", n.Path)
+	case len(above) > 0 && above[len(above)-1].Ephemeral():
+		return fmt.Errorf("%s: its parent is ephemeral and cannot have children", n.Path)
+	}
+	*a = append(above, n)
 	return nil
 }
 
