@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/sasl"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 

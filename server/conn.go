@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/sasl"
+	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -27,16 +27,16 @@ type conn struct {
 	// The reader's own.
 	in      *buffer // read, from in.b[parsed:]; nil while there is nothing
 	parsed  int
-	readErr error          // of the last readReady
-	work    *work          // what handling a batch of requests needs; nil between batches
-	ended   bool           // closeSession or a fatal error was read: what follows is not looked at
-	sasl    *sasl.Exchange // nil before the first token
-	started int64          // clock: when the bytes being handled arrived
-	linear  bool           // reads are linearizable
-	current bool           // the server is up to date as of started
-	way     uint64         // of the latest command, see raftfsm.Command
-	charge  charge         // of the request that is being looked at
-	over    bool           // a request went into flight above globalOutstandingLimit
+	readErr error        // of the last readReady
+	work    *work        // what handling a batch of requests needs; nil between batches
+	ended   bool         // closeSession or a fatal error was read: what follows is not looked at
+	sasl    *sasl.Server // nil before the first token
+	started int64        // clock: when the bytes being handled arrived
+	linear  bool         // reads are linearizable
+	current bool         // the server is up to date as of started
+	way     uint64       // of the latest command, see raftfsm.Command
+	charge  charge       // of the request that is being looked at
+	over    bool         // a request went into flight above globalOutstandingLimit
 
 	announced bool // the large request that is arriving has been let in
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/sasl"
+	"github.com/zkgo/zkgo/sasl"
 )
 
 // A client that is refused hears so, and then that nothing follows, although it

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/sasl"
+	"github.com/zkgo/zkgo/sasl"
+	"github.com/zkgo/zkgo/server/jaas"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -40,7 +41,7 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 		return true
 	}
 	if c.sasl == nil {
-		c.sasl = sasl.NewExchange(settings.Users)
+		c.sasl = sasl.NewServer(settings.Users)
 	}
 	token, user, err := c.sasl.Step(req.Token)
 	if err != nil {
@@ -102,8 +103,8 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 		return fmt.Errorf("java.security.auth.login.config: %w", err)
 	}
 	section := cmp.Or(a.SASLServerContext, defaultSection)
-	users, err := sasl.ParseJAAS(string(text), section)
-	if errors.Is(err, sasl.ErrNoSection) && section == defaultSection && len(c.RequireAuth) == 0 {
+	users, err := jaas.Users(string(text), section)
+	if errors.Is(err, jaas.ErrNoSection) && section == defaultSection && len(c.RequireAuth) == 0 {
 		// The file is for other purposes, such as the quorum's.
 		return nil
 	}

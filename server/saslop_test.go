@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/sasl"
+	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

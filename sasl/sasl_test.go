@@ -8,39 +8,6 @@ import (
 	"testing"
 )
 
-const jaas = `
-// who may connect
-Client { x.y.Other required user_no="1"; };
-Server {
-    org.apache.zookeeper.server.auth.DigestLoginModule required /* two
-       of them */
-    user_super="admin\secret"
-    # the second
-    user_bob="bob=;{}secret" user_empty="";
-};
-`
-
-func TestParseJAAS(t *testing.T) {
-	t.Parallel()
-	got, err := ParseJAAS(jaas, "Server")
-	want := Users{"super": `admin\secret`, "bob": "bob=;{}secret", "empty": ""}
-	if err != nil || !maps.Equal(got, want) {
-		t.Fatalf("ParseJAAS = %v, %v", got, err)
-	}
-	for text, part := range map[string]string{
-		jaas:                                   `"Client"`,
-		"":                                     "no section",
-		`Client { a.DigestLoginModule r; };`:   "no user",
-		`Client { "unclosed };`:                "line 1",
-		"\nClient { /* unclosed };":            "line 2",
-		`Client { a.DigestLoginModule user_x;`: "no value",
-	} {
-		if _, err := ParseJAAS(text, "Client"); err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%q: error %v does not say %s", text, err, part)
-		}
-	}
-}
-
 // TestResponse is the example of RFC 2831, section 4.
 func TestResponse(t *testing.T) {
 	t.Parallel()
@@ -101,7 +68,7 @@ func TestExchange(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			x := NewExchange(users)
+			x := NewServer(users)
 			challenge, user, err := x.Step(nil)
 			if err != nil || user != "" {
 				t.Fatal(user, err)
@@ -122,7 +89,7 @@ func TestExchange(t *testing.T) {
 
 func TestNoncesDiffer(t *testing.T) {
 	t.Parallel()
-	first, second := NewExchange(nil), NewExchange(nil)
+	first, second := NewServer(nil), NewServer(nil)
 	if first.nonce == second.nonce {
 		t.Error("two exchanges have one nonce")
 	}
@@ -133,7 +100,7 @@ func FuzzStep(f *testing.F) {
 	f.Add(`a="b\"c",d`)
 	f.Add(`"=,=,,`)
 	f.Fuzz(func(t *testing.T, s string) {
-		x := NewExchange(Users{"bob": "x"})
+		x := NewServer(Users{"bob": "x"})
 		if _, _, err := x.Step(nil); err != nil {
 			t.Fatal(err)
 		}
@@ -149,6 +116,71 @@ func TestNarrow(t *testing.T) {
 	for in, want := range map[string]string{"": "", "bob": "bob", "Jürgen": "J\xfcrgen", "日本": "日本", "\xff": "\xff"} {
 		if got := narrow(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestClient has both sides meet: they agree if they have the same password and,
+// as servers, the same purpose, and the client sees who does not know it.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	users := Users{"bob": "secret", `q"u\o=,te`: "ü,日"}
+	for _, tt := range []struct {
+		name    string
+		client  *Client
+		server  *Server
+		refused bool
+	}{
+		{"a client", NewClient("bob", "secret"), NewServer(users), false},
+		{"quotes", NewClient(`q"u\o=,te`, "ü,日"), NewServer(users), false},
+		{"wrong password", NewClient("bob", "Secret"), NewServer(users), true},
+		{"no such user", NewClient("eve", ""), NewServer(users), true},
+		{"a server", NewQuorumClient("bob", "secret", "p"), NewQuorumServer(users, "p"), false},
+		{"another purpose", NewQuorumClient("bob", "secret", "p"), NewQuorumServer(users, "q"), true},
+		{"part of the purpose", NewQuorumClient("bob", "secret", "pq"), NewQuorumServer(users, "p"), true},
+		{"a server where clients connect", NewQuorumClient("bob", "secret", "p"), NewServer(users), true},
+		{"a client where servers connect", NewClient("bob", "secret"), NewQuorumServer(users, "p"), true},
+	} {
+		first, done, err := tt.client.Next(nil)
+		if err != nil || done || len(first) > 0 {
+			t.Fatalf("%s: begins with %q, %t, %v", tt.name, first, done, err)
+		}
+		challenge, _, _ := tt.server.Step(first)
+		answer, done, err := tt.client.Next(challenge)
+		if err != nil || done {
+			t.Fatalf("%s: %t, %v", tt.name, done, err)
+		}
+		proof, user, err := tt.server.Step(answer)
+		if tt.refused != errors.Is(err, ErrRefused) || tt.refused == (user == tt.client.user) {
+			t.Errorf("%s: the server knows %q: %v", tt.name, user, err)
+		}
+		if out, done, err := tt.client.Next(proof); tt.refused != errors.Is(err, ErrServer) || !done || out != nil {
+			t.Errorf("%s: the client: %q, %t, %v", tt.name, out, done, err)
+		}
+	}
+}
+
+// TestClientRefuses what is no challenge of DIGEST-MD5, and a server that lets it
+// in without knowing the password.
+func TestClientRefuses(t *testing.T) {
+	t.Parallel()
+	for _, challenge := range []string{"", "nonsense", `nonce="x"`, `nonce="x",algorithm=md5`, `algorithm=md5-sess`, `nonce="x`} {
+		c := NewClient("bob", "secret")
+		_, _, _ = c.Next(nil)
+		if out, _, err := c.Next([]byte(challenge)); err == nil {
+			t.Errorf("%q is answered with %q", challenge, out)
+		}
+	}
+	for _, password := range []string{"secret", "other"} {
+		c := NewClient("bob", "secret")
+		_, _, _ = c.Next(nil)
+		out, _, _ := c.Next([]byte(`realm="a",realm="b",nonce="x",algorithm=md5-sess`))
+		f, err := directives(string(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Next([]byte(proofPrefix + response(f, password, ""))); (err == nil) != (password == "secret") {
+			t.Errorf("a server that knows %q: %v", password, err)
 		}
 	}
 }

@@ -1,13 +1,12 @@
-package sasl
+package jaas
 
 import (
 	"errors"
 	"fmt"
 	"strings"
-)
 
-// Users maps a user's name to the password in clear: DIGEST-MD5 needs it.
-type Users map[string]string
+	"github.com/zkgo/zkgo/sasl"
+)
 
 // userPrefix opens the options of DigestLoginModule that name users.
 const userPrefix = "user_"
@@ -18,8 +17,8 @@ const digestModule = "DigestLoginModule"
 // ErrNoSection reports that a JAAS configuration lacks the section asked for.
 var ErrNoSection = errors.New("JAAS configuration has no section")
 
-// ParseJAAS reads the users of one section, usually "Server", from the text of
-// a JAAS login configuration:
+// Users reads the users of one section, usually "Server", from the text of a
+// JAAS login configuration:
 //
 //	Server {
 //	    org.apache.zookeeper.server.auth.DigestLoginModule required
@@ -28,40 +27,84 @@ var ErrNoSection = errors.New("JAAS configuration has no section")
 //
 // A missing section, another login module and a section without users are
 // errors.
-func ParseJAAS(text, section string) (Users, error) {
+func Users(text, section string) (sasl.Users, error) {
+	options, err := options(text, section)
+	if err != nil {
+		return nil, err
+	}
+	found := sasl.Users{}
+	for _, o := range options {
+		if name, ok := strings.CutPrefix(o.name, userPrefix); ok {
+			found[name] = o.value
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("JAAS section %q names no user", section)
+	}
+	return found, nil
+}
+
+// Login reads as whom a section, usually "QuorumLearner", logs in:
+//
+//	QuorumLearner {
+//	    org.apache.zookeeper.server.auth.DigestLoginModule required
+//	    username="bob"
+//	    password="secret";
+//	};
+func Login(text, section string) (user, password string, err error) {
+	options, err := options(text, section)
+	if err != nil {
+		return "", "", err
+	}
+	has := map[string]string{}
+	for _, o := range options {
+		has[o.name] = o.value
+	}
+	for _, name := range []string{"username", "password"} {
+		if has[name] == "" {
+			return "", "", fmt.Errorf("JAAS section %q has no %s", section, name)
+		}
+	}
+	return has["username"], has["password"], nil
+}
+
+// option is name=value in a section.
+type option struct{ name, value string }
+
+// options reads those of a section, which has to be one of ZooKeeper's module.
+func options(text, section string) ([]option, error) {
 	toks, err := tokens(text)
 	if err != nil {
 		return nil, err
 	}
 	for i := 0; i+1 < len(toks); i++ {
 		if toks[i].text == section && toks[i+1].text == "{" {
-			return users(toks[i+2:], section)
+			return optionsUntilBrace(toks[i+2:], section)
 		}
 	}
 	return nil, fmt.Errorf("%w %q", ErrNoSection, section)
 }
 
-// users reads a section's options up to its closing brace.
-func users(toks []token, section string) (Users, error) {
+// optionsUntilBrace reads a section behind its opening brace.
+func optionsUntilBrace(toks []token, section string) ([]option, error) {
 	if len(toks) == 0 || !strings.HasSuffix(toks[0].text, digestModule) {
 		return nil, fmt.Errorf("JAAS section %q does not use %s, the only module there is", section, digestModule)
 	}
-	found := Users{}
+	var found []option
 	for i, t := range toks {
 		if t.text == "}" && !t.quoted {
 			break
 		}
-		name, ok := strings.CutPrefix(t.text, userPrefix)
-		if !ok || t.quoted {
-			continue
+		if t.quoted || i == 0 || toks[i-1].text == "=" && !toks[i-1].quoted {
+			continue // a value
 		}
-		if i+2 >= len(toks) || toks[i+1].text != "=" {
+		is := i+1 < len(toks) && toks[i+1].text == "=" && !toks[i+1].quoted
+		switch {
+		case is && i+2 < len(toks):
+			found = append(found, option{t.text, toks[i+2].text})
+		case is, strings.HasPrefix(t.text, userPrefix):
 			return nil, fmt.Errorf("JAAS section %q, line %d: %s has no value", section, t.line, t.text)
 		}
-		found[name] = toks[i+2].text
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("JAAS section %q names no user", section)
 	}
 	return found, nil
 }
