@@ -41,6 +41,7 @@ type Config struct {
 	LogSegment int           // bytes in a file of the log of kind logstore.WAL; default 32 MiB
 	Network    peer.Network  // default peer.TCP
 	TLS        *peer.TLS     // between the servers; nil: plaintext. Its Hosts is set here
+	SASL       *peer.SASL    // between the servers; nil: they prove nothing by it
 	ListenAll  bool          // quorumListenOnAllIPs
 	ListenHost string        // where to listen for the other servers; default the host that they dial, ListenAll wins
 

@@ -135,7 +135,7 @@ func (n *nursery) start(id uint64) {
 	log := slog.New(slog.DiscardHandler)
 	i := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == id })]
 	self := peer.Identity{ServerID: string(founderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
-	hub, err := peer.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, nil, log)
+	hub, err := peer.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, peer.Security{}, log)
 	if err != nil {
 		n.t.Error(err)
 		return

@@ -9,15 +9,15 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
-// security is how the connections between the servers are made secure, nil for
-// not at all.
-func (e *ensemble) security() *peer.TLS {
-	if e.n.cfg.TLS == nil {
-		return nil
+// security is how the connections between the servers are made secure.
+func (e *ensemble) security() peer.Security {
+	s := peer.Security{SASL: e.n.cfg.SASL}
+	if e.n.cfg.TLS != nil {
+		t := *e.n.cfg.TLS
+		t.Hosts = e.hosts
+		s.TLS = &t
 	}
-	t := *e.n.cfg.TLS
-	t.Hosts = e.hosts
-	return &t
+	return s
 }
 
 // hosts returns the hosts at which a server is known and those of all others:

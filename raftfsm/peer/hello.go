@@ -71,20 +71,39 @@ const (
 	NeedTLS             // the server speaks TLS only
 	NoTLS               // the server speaks plaintext only
 	BadCertificate      // the certificate is not accepted
-	lastAnswerCode = BadCertificate
+	NeedSASL            // the server lets nobody in without SASL
+	NoSASL              // the server does not take SASL
+	BadLogin            // the user or the password is not accepted
+	challenged          // no answer yet: the challenge follows
+	lastAnswerCode = challenged
 )
 
-// What is never sent, because TLS itself tells the peer.
+// What is never sent: it is what one side knows of the other.
 const (
 	CertificateRefused = lastAnswerCode + 1 + iota // the other side does not accept ours
 	NoAgreement                                    // on how to speak TLS
+	NoLogin                                        // the caller does not use SASL
+	UnwantedLogin                                  // the caller uses SASL, this server does not
+	LoginRefused                                   // the other side does not accept our user or password
+	BadProof                                       // the other side does not know our password
 )
 
 var codeNames = [...]string{"accepted", "speaks another version of the protocol", "belongs to another ensemble",
 	"is another server than the one meant", "has a different list of servers in its configuration", "is not ready", "answered with nonsense",
 	"demands TLS, which this server does not speak: set sslQuorum here too, or portUnification there",
 	"does not speak TLS, which this server demands: set sslQuorum there too, or portUnification here",
-	"shows a certificate that is not accepted", "does not accept our certificate", "agrees on no TLS connection"}
+	"shows a certificate that is not accepted",
+	"demands SASL by its quorum.auth.serverRequireSasl, which this server does not use: set quorum.auth.learnerRequireSasl here too, " +
+		"or serverRequireSasl=false there",
+	"does not take SASL, which this server uses by its quorum.auth.learnerRequireSasl: set quorum.auth.enableSasl there too, " +
+		"or learnerRequireSasl=false here",
+	"shows a user or password that is not accepted", "asks for more",
+	"does not accept our certificate", "agrees on no TLS connection",
+	"does not use SASL, which this server demands by its quorum.auth.serverRequireSasl: set quorum.auth.learnerRequireSasl there too, " +
+		"or serverRequireSasl=false here",
+	"uses SASL by its quorum.auth.learnerRequireSasl, which this server does not take: set quorum.auth.enableSasl here too, " +
+		"or learnerRequireSasl=false there",
+	"does not accept our user or password", "does not prove that it knows our password"}
 
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
@@ -101,7 +120,7 @@ type RefusedError struct {
 	Code         Code
 	Ours, Theirs Identity
 	Incoming     bool  // the other side called
-	Cause        error // of the codes that have to do with TLS
+	Cause        error // of some codes that have to do with TLS and SASL
 }
 
 func (e *RefusedError) Error() string {
@@ -129,12 +148,15 @@ func (e *RefusedError) Error() string {
 //
 //	magic[8] version u16 kind u8 code u8 from[32] to[32] cluster[16] list[32] nonce u64
 //
-// The dialler's code is 0; the answer repeats the kind and has the code.
+// The dialler's code is 0; the answer repeats the kind and has the code. How it
+// goes where SASL is used is in sasl.go; a server that has never heard of that
+// finds another version there, and says so.
 const (
-	magic     = "zkgopeer"
-	version   = 1
-	idSize    = 32
-	helloSize = len(magic) + 2 + 1 + 1 + idSize + idSize + 16 + 32 + 8
+	magic       = "zkgopeer"
+	version     = 1
+	saslVersion = 2
+	idSize      = 32
+	helloSize   = len(magic) + 2 + 1 + 1 + idSize + idSize + 16 + 32 + 8
 )
 
 type hello struct {
@@ -186,11 +208,14 @@ func (h *hello) decode(b []byte) error {
 	copy(h.from.Cluster[:], b)
 	copy(h.from.List[:], b[16:])
 	h.from.Nonce = binary.BigEndian.Uint64(b[48:])
-	if h.version == version && (h.kind == 0 || h.kind >= kinds || h.code > lastAnswerCode) {
+	if h.known() && (h.kind == 0 || h.kind >= kinds || h.code > lastAnswerCode) {
 		return errHello
 	}
 	return nil
 }
+
+// known says whether this server understands what such a message means.
+func (h *hello) known() bool { return h.version == version || h.version == saslVersion }
 
 // decodeID takes digits and dots only, since ids end up in logs.
 func decodeID(b []byte) (string, error) {
@@ -229,13 +254,7 @@ func readHello(c net.Conn, by time.Time) (hello, error) {
 }
 
 func writeHello(c net.Conn, h *hello, by time.Time) error {
-	if err := c.SetWriteDeadline(by); err != nil {
-		return err
-	}
-	if _, err := c.Write(h.append(make([]byte, 0, helloSize))); err != nil {
-		return err
-	}
-	return c.SetWriteDeadline(time.Time{})
+	return write(c, h.append(make([]byte, 0, helloSize)), by)
 }
 
 // judge is what a server answers to a handshake; both sides apply it, each to

@@ -14,9 +14,6 @@ import (
 
 const (
 	handshakeTimeout = 5 * time.Second
-	// maxHandshakes bounds the connections that have not yet said who they
-	// are: each costs a goroutine and a few hundred bytes.
-	maxHandshakes = 256
 	// refusalPause keeps a peer that tries for ever from filling the log.
 	refusalPause = 30 * time.Second
 )
@@ -28,13 +25,15 @@ type Acceptor func(conn net.Conn, from Identity)
 // Hub owns the quorum port of a server and every connection that passes it.
 //
 // Invariant: no byte of a stream is read or written before both sides have
-// accepted the other's identity.
+// accepted the other's identity, and nothing that a server says of itself is
+// acted upon before it has proved what SASL asks of it.
 type Hub struct {
 	network Network
-	tls     *TLS // nil: plaintext
+	tls     *TLS  // nil: plaintext
+	sasl    *SASL // nil: nobody has to prove anything
 	log     *slog.Logger
 	ln      net.Listener
-	slots   chan struct{} // one per handshake under way
+	shaking handshakes
 	wg      sync.WaitGroup
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -48,15 +47,21 @@ type Hub struct {
 	closed    bool
 }
 
+// Security is how servers know that they talk to one another. Both may be nil:
+// then everything goes in plaintext, and everybody is believed.
+type Security struct {
+	TLS  *TLS
+	SASL *SASL // within TLS where there is TLS
+}
+
 // Listen opens the quorum port. Streams are refused as not ready until Handle
-// was called for their kind. Without security everything goes in plaintext.
-func Listen(network Network, addr string, self Identity, security *TLS, logger *slog.Logger) (*Hub, error) {
+// was called for their kind.
+func Listen(network Network, addr string, self Identity, security Security, logger *slog.Logger) (*Hub, error) {
 	ln, err := network.Listen(addr)
 	if err != nil {
 		return nil, fmt.Errorf("quorum port %s: %w", addr, err)
 	}
-	h := &Hub{network: network, tls: security, log: logger, ln: ln, self: self,
-		slots: make(chan struct{}, maxHandshakes),
+	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ln: ln, self: self,
 		conns: make(map[net.Conn]struct{}), refusals: make(map[string]time.Time)}
 	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -149,34 +154,61 @@ func (h *Hub) refusal(err error, who RefusedError) error {
 func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, error) {
 	ours := h.Identity()
 	by := time.Now().Add(handshakeTimeout)
-	if err := writeHello(conn, &hello{version: version, kind: kind, to: to, from: ours}, by); err != nil {
+	said := hello{version: version, kind: kind, to: to, from: ours}
+	hear := readHello
+	if h.sasl != nil && h.sasl.Login {
+		said.version = saslVersion
+		hear = func(conn net.Conn, by time.Time) (hello, error) { return h.sasl.login(conn, &said, by) }
+	}
+	if err := writeHello(conn, &said, by); err != nil {
 		return Identity{}, err
 	}
-	answer, err := readHello(conn, by)
-	if err != nil {
+	answer, err := hear(conn, by)
+	var distrusted *saslError
+	if err != nil && !errors.As(err, &distrusted) {
 		return Identity{}, fmt.Errorf("handshake with server %s at %s: %w", to, addr, err)
 	}
-	code := answer.code
-	switch {
-	case answer.version != version:
-		code = WrongVersion
-	case answer.kind != kind:
-		code = wrongAnswer
-	case code == Accepted:
-		code = judge(kind, ours, answer.from, to, answer.from.ServerID)
+	code := h.understood(&said, &answer)
+	if distrusted != nil {
+		code, answer.from = distrusted.code, Identity{}
 	}
 	if code != Accepted {
 		err := &RefusedError{Kind: kind, Addr: addr, To: to, Code: code, Ours: ours, Theirs: answer.from}
-		if code == BadCertificate {
-			err.Code, err.Cause = CertificateRefused, errors.New("it is not that of server "+ours.ServerID)
-			if h.tls != nil {
-				err.Cause = fmt.Errorf("it is not that of server %s: %s", ours.ServerID, h.tls.ours())
-			}
-		}
+		h.blame(err, distrusted)
 		h.complain(err)
 		return answer.from, err
 	}
 	return answer.from, nil
+}
+
+// understood is what the answer to a handshake comes to.
+func (h *Hub) understood(said, answer *hello) Code {
+	switch {
+	case answer.version != said.version && said.version == saslVersion && answer.code == WrongVersion:
+		return NoSASL // it has never heard of it
+	case answer.version != said.version && answer.code != NeedTLS && answer.code != NoTLS && answer.code != NeedSASL, !answer.known():
+		return WrongVersion
+	case answer.kind != said.kind, answer.code == challenged:
+		return wrongAnswer
+	case answer.code == Accepted:
+		return judge(said.kind, said.from, answer.from, said.to, answer.from.ServerID)
+	}
+	return answer.code
+}
+
+// blame adds what this server knows of the reason why another refuses it.
+func (h *Hub) blame(err *RefusedError, distrusted *saslError) {
+	switch {
+	case distrusted != nil:
+		err.Cause = distrusted
+	case err.Code == BadLogin && h.sasl != nil:
+		err.Code, err.Cause = LoginRefused, fmt.Errorf("user %.64q", h.sasl.User)
+	case err.Code == BadCertificate:
+		err.Code, err.Cause = CertificateRefused, errors.New("it is not that of server "+err.Ours.ServerID)
+		if h.tls != nil {
+			err.Cause = fmt.Errorf("it is not that of server %s: %s", err.Ours.ServerID, h.tls.ours())
+		}
+	}
 }
 
 func (h *Hub) accept() {
@@ -196,17 +228,11 @@ func (h *Hub) accept() {
 			}
 			continue
 		}
-		select {
-		case h.slots <- struct{}{}:
-		default:
-			_ = raw.Close()
-			continue
-		}
 		conn, err := h.track(raw)
 		if err != nil {
-			<-h.slots
 			return
 		}
+		h.shaking.begin(conn)
 		h.wg.Add(1)
 		go func() {
 			defer h.wg.Done()
@@ -230,7 +256,7 @@ func (h *Hub) serve(conn net.Conn) {
 		}
 		_ = conn.Close()
 	}
-	<-h.slots
+	h.shaking.end(conn)
 	if err == nil {
 		a(stream, from)
 	}
@@ -289,34 +315,48 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 	if err != nil {
 		return nil, Identity{}, h.refusal(err, RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true})
 	}
-	h.mu.Lock()
-	ours := h.self
+	ours := h.Identity()
+	proof, code, cause := []byte(nil), WrongVersion, error(nil)
+	if in.known() {
+		if proof, code, cause = h.sasl.authenticate(conn, &in, ours, by); code == Accepted && cause != nil {
+			return nil, in.from, cause // the connection broke
+		}
+	}
+	answer := hello{version: in.version, kind: in.kind, code: code, to: in.from.ServerID}
 	var a Acceptor
-	if in.version == version {
-		a = h.acceptors[in.kind]
-	}
-	h.mu.Unlock()
-	code, cause := WrongVersion, error(nil)
-	if in.version == version {
-		code = judge(in.kind, ours, in.from, in.to, ours.ServerID)
-		if code == Accepted && a == nil {
-			code = NotReady
+	switch code {
+	case Accepted:
+		answer.from = ours
+		if a, cause = h.acceptor(in.kind), h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
+			answer.code = BadCertificate
+		} else if answer.code = judge(in.kind, ours, in.from, in.to, ours.ServerID); answer.code == Accepted && a == nil {
+			answer.code = NotReady
 		}
-		if cause = h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
-			code = BadCertificate
-		}
+	case WrongVersion:
+		answer.version, answer.from = version, ours
+	default: // who this server is, is for those only who can show who they are
+		answer.version = saslVersion
 	}
-	answer := hello{version: version, kind: in.kind, code: code, to: in.from.ServerID, from: ours}
-	if err := writeHello(conn, &answer, by); err != nil {
+	said := answer.append(nil)
+	if proof != nil {
+		said = appendToken(said, proof)
+	}
+	if err := write(conn, said, by); err != nil {
 		return nil, in.from, err
 	}
-	if code != Accepted {
-		err := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: code, Ours: ours,
+	if answer.code != Accepted {
+		err := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
 			Theirs: in.from, Incoming: true, Cause: cause}
 		h.complain(err)
 		return nil, in.from, err
 	}
 	return a, in.from, nil
+}
+
+func (h *Hub) acceptor(kind Kind) Acceptor {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.acceptors[kind]
 }
 
 // complain logs a refusal that an operator has to know of, now and then.

@@ -33,7 +33,7 @@ func (l *logBuffer) String() string {
 func newHub(t *testing.T, m *Memory, self Identity, log io.Writer) *Hub {
 	t.Helper()
 	name := "s" + strings.Split(self.ServerID, ".")[0]
-	h, err := Listen(m.Host(name), name+":1", self, nil, slog.New(slog.NewTextHandler(log, nil)))
+	h, err := Listen(m.Host(name), name+":1", self, Security{}, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

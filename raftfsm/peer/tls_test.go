@@ -95,7 +95,7 @@ func hostsOfThree(server string) (its, others []string) {
 // secureHub starts a hub on the host of its server.
 func secureHub(t *testing.T, n Network, id string, security *TLS, log *logBuffer) *Hub {
 	t.Helper()
-	h, err := Listen(n, "s"+strings.Split(id, ".")[0]+":1", Identity{ServerID: id, Cluster: ClusterID{1}}, security,
+	h, err := Listen(n, "s"+strings.Split(id, ".")[0]+":1", Identity{ServerID: id, Cluster: ClusterID{1}}, Security{TLS: security},
 		slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -459,7 +459,7 @@ func TestTLSWithOpenSSL(t *testing.T) {
 	}
 	ca, other := newAuthority(t, "CA"), newAuthority(t, "another CA")
 	local := func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }
-	h, err := Listen(TCP{}, "127.0.0.1:0", Identity{ServerID: "2", Cluster: ClusterID{1}}, ca.secured(ca.issue(local)), slog.New(slog.DiscardHandler))
+	h, err := Listen(TCP{}, "127.0.0.1:0", Identity{ServerID: "2", Cluster: ClusterID{1}}, Security{TLS: ca.secured(ca.issue(local))}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -335,7 +335,7 @@ func TestLateCopiesMeetTheNextTransport(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := NewMemory()
 			var applied atomic.Uint64
-			hub2, err := Listen(twice{m.Host("s2"), time.Second}, "s2:1", Identity{ServerID: "2", Cluster: ClusterID{1}}, nil, slog.New(slog.DiscardHandler))
+			hub2, err := Listen(twice{m.Host("s2"), time.Second}, "s2:1", Identity{ServerID: "2", Cluster: ClusterID{1}}, Security{}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
