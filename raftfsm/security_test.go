@@ -12,12 +12,14 @@ import (
 	"math/big"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -58,8 +60,13 @@ func secured(t *testing.T) func(id uint64) *peer.TLS {
 	}
 }
 
-// eavesdropper is a network that counts the connections that speak TLS and
-// those that do not.
+// sure makes SASL settings for the servers of a test, who require it of each other.
+func sure(uint64) *peer.SASL {
+	return &peer.SASL{Users: sasl.Users{"zk": "secret"}, User: "zk", Password: "secret", Login: true, Require: true}
+}
+
+// eavesdropper is a network that counts the connections that speak TLS or SASL,
+// and those that do neither.
 type eavesdropper struct {
 	mu            sync.Mutex
 	plain, secure int
@@ -96,7 +103,7 @@ func (c *overheardConn) Write(b []byte) (int, error) {
 	c.once.Do(func() {
 		c.e.mu.Lock()
 		defer c.e.mu.Unlock()
-		if b[0] == 0x16 {
+		if b[0] == 0x16 || strings.HasPrefix(string(b), "zkgopeer\x00\x02") {
 			c.e.secure++
 		} else {
 			c.e.plain++
@@ -110,129 +117,174 @@ func (c *overheardConn) Write(b []byte) (int, error) {
 // death of a leader. No connection goes without.
 func TestSecureEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		var ears eavesdropper
 		security := secured(t)
-		c := newCluster(t, 3)
-		for _, m := range c.list {
-			c.start(m.ID, func(cfg *Config) { cfg.TLS, cfg.Network = security(m.ID), ears.on(cfg.Network) })
-		}
-		for _, r := range c.rigs {
-			r.awaitServed()
-		}
-		lead, l := c.leader()
-		id, f := c.follower()
-		s := f.attach(10 * time.Second)
-		f.setLive(s.ID)
-		if o := f.do(create(s, "/a", 0)); o.code != proto.Ok {
-			t.Fatalf("%+v", o)
-		}
-		begin := time.Now()
-		c.eventually("half a minute", func() bool { return time.Since(begin) > 30*time.Second })
-		if o := f.do(create(s, "/lives", 0)); o.code != proto.Ok {
-			t.Fatalf("the reports of the follower did not keep its session alive: %+v", o)
-		}
-
-		var rest []string
-		for x := range c.rigs {
-			if x != id {
-				rest = append(rest, hostOf(x))
-			}
-		}
-		c.net.Partition([]string{hostOf(id)}, rest)
-		ls := l.attach(time.Minute)
-		for i := range 50 {
-			l.do(create(ls, fmt.Sprintf("/b%d", i), 0))
-		}
-		for x, y := range c.rigs {
-			if x != id {
-				y.compact()
-			}
-		}
-		c.net.Rejoin([]string{hostOf(id)}, rest)
-		f.recorder.wait(t, "Jumped", func() bool { return f.jumped > 0 })
-		c.settled()
-
-		c.kill(lead)
-		before := time.Now()
-		c.leader()
-		if d := time.Since(before); d > electionTimeout {
-			t.Errorf("the death of the leader was noticed after %v: by a timeout", d)
-		}
-		r := c.rigs[id]
-		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/c", 0) }); o.code != proto.Ok {
-			t.Fatalf("%+v", o)
-		}
-		if plain, secure := ears.counts(); plain > 0 || secure < 10 {
-			t.Errorf("%d connections in plaintext, %d with TLS", plain, secure)
-		}
+		secureEnsemble(t, func(id uint64, cfg *Config) { cfg.TLS = security(id) })
 	})
+}
+
+// TestSureEnsemble does the same with SASL.
+func TestSureEnsemble(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		secureEnsemble(t, func(id uint64, cfg *Config) { cfg.SASL = sure(id) })
+	})
+}
+
+func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
+	t.Helper()
+	var ears eavesdropper
+	c := newCluster(t, 3)
+	for _, m := range c.list {
+		c.start(m.ID, func(cfg *Config) {
+			secure(m.ID, cfg)
+			cfg.Network = ears.on(cfg.Network)
+		})
+	}
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
+	lead, l := c.leader()
+	id, f := c.follower()
+	s := f.attach(10 * time.Second)
+	f.setLive(s.ID)
+	if o := f.do(create(s, "/a", 0)); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	begin := time.Now()
+	c.eventually("half a minute", func() bool { return time.Since(begin) > 30*time.Second })
+	if o := f.do(create(s, "/lives", 0)); o.code != proto.Ok {
+		t.Fatalf("the reports of the follower did not keep its session alive: %+v", o)
+	}
+
+	var rest []string
+	for x := range c.rigs {
+		if x != id {
+			rest = append(rest, hostOf(x))
+		}
+	}
+	c.net.Partition([]string{hostOf(id)}, rest)
+	ls := l.attach(time.Minute)
+	for i := range 50 {
+		l.do(create(ls, fmt.Sprintf("/b%d", i), 0))
+	}
+	for x, y := range c.rigs {
+		if x != id {
+			y.compact()
+		}
+	}
+	c.net.Rejoin([]string{hostOf(id)}, rest)
+	f.recorder.wait(t, "Jumped", func() bool { return f.jumped > 0 })
+	c.settled()
+
+	c.kill(lead)
+	before := time.Now()
+	c.leader()
+	if d := time.Since(before); d > electionTimeout {
+		t.Errorf("the death of the leader was noticed after %v: by a timeout", d)
+	}
+	r := c.rigs[id]
+	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/c", 0) }); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	if plain, secure := ears.counts(); plain > 0 || secure < 10 {
+		t.Errorf("%d connections go without, %d do not", plain, secure)
+	}
 }
 
 // TestRollingChangeToTLS takes an ensemble from plaintext to TLS and back by
 // restarting one server after the other, while a client writes.
 func TestRollingChangeToTLS(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		var ears eavesdropper
 		security := secured(t)
-		plain := func(uint64) *peer.TLS { return nil }
-		accepting := func(id uint64) *peer.TLS { // portUnification
-			s := security(id)
-			s.DialPlain, s.AcceptPlain = true, true
-			return s
+		plain := func(uint64, *Config) {}
+		accepting := func(id uint64, cfg *Config) { // portUnification
+			cfg.TLS = security(id)
+			cfg.TLS.DialPlain, cfg.TLS.AcceptPlain = true, true
 		}
-		dialling := func(id uint64) *peer.TLS { // and sslQuorum
-			s := security(id)
-			s.AcceptPlain = true
-			return s
+		dialling := func(id uint64, cfg *Config) { // and sslQuorum
+			cfg.TLS = security(id)
+			cfg.TLS.AcceptPlain = true
 		}
-		c := newCluster(t, 3).onDisk()
-		c.startAll()
-		_, f := c.follower()
-		s := f.attach(time.Hour)
-		written := 0
-		write := func(r *rig) {
-			t.Helper()
-			path := fmt.Sprintf("/w%d", written)
-			o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) })
-			if o.code != proto.Ok && o.code != proto.ErrNodeExists {
-				t.Fatalf("%s: %+v", path, o)
-			}
-			written++
-		}
-		for step, how := range []func(uint64) *peer.TLS{accepting, dialling, security, dialling, accepting, plain} {
-			for id := uint64(1); id <= 3; id++ {
-				c.stop(id)
-				c.leader()
-				other := c.rigs[id%3+1]
-				other.awaitServed()
-				if o, ok := other.tryReattach(s); ok {
-					s.Gen = o.attached.Gen
-				}
-				write(other) // with two of three
-				r := c.start(id, func(cfg *Config) { cfg.TLS, cfg.Network = how(id), ears.on(cfg.Network) })
-				r.awaitServed()
-				write(other)
-			}
-			c.settled()
-			if step == 2 {
-				ears.mu.Lock()
-				ears.plain = 0
-				ears.mu.Unlock()
-				c.kill(2)
-				c.leader()
-				c.start(2, func(cfg *Config) { cfg.TLS, cfg.Network = how(2), ears.on(cfg.Network) }).awaitServed()
-				if plain, secure := ears.counts(); plain > 0 || secure == 0 {
-					t.Errorf("at the end of the change: %d connections in plaintext, %d with TLS", plain, secure)
-				}
-			}
-		}
-		_, r := c.leader()
-		for i := range written {
-			if !r.exists(fmt.Sprintf("/w%d", i)) {
-				t.Errorf("write %d is lost", i)
-			}
-		}
+		only := func(id uint64, cfg *Config) { cfg.TLS = security(id) }
+		rollingChange(t, []func(uint64, *Config){accepting, dialling, only, dialling, accepting, plain})
 	})
+}
+
+// TestRollingChangeToSASL does the same with SASL, in the steps of ZooKeeper's
+// guide.
+func TestRollingChangeToSASL(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		plain := func(uint64, *Config) {}
+		enabled := func(id uint64, cfg *Config) {
+			cfg.SASL = sure(id)
+			cfg.SASL.Login, cfg.SASL.Require = false, false
+		}
+		learner := func(id uint64, cfg *Config) {
+			cfg.SASL = sure(id)
+			cfg.SASL.Require = false
+		}
+		server := func(id uint64, cfg *Config) { cfg.SASL = sure(id) }
+		rollingChange(t, []func(uint64, *Config){enabled, learner, server, learner, enabled, plain})
+	})
+}
+
+// rollingChange goes through the steps, of which after the third all connections
+// are to be secure.
+func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
+	t.Helper()
+	var ears eavesdropper
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	_, f := c.follower()
+	s := f.attach(time.Hour)
+	written := 0
+	write := func(r *rig) {
+		t.Helper()
+		path := fmt.Sprintf("/w%d", written)
+		o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) })
+		if o.code != proto.Ok && o.code != proto.ErrNodeExists {
+			t.Fatalf("%s: %+v", path, o)
+		}
+		written++
+	}
+	for step, how := range steps {
+		with := func(id uint64) func(*Config) {
+			return func(cfg *Config) {
+				how(id, cfg)
+				cfg.Network = ears.on(cfg.Network)
+			}
+		}
+		for id := uint64(1); id <= 3; id++ {
+			c.stop(id)
+			c.leader()
+			other := c.rigs[id%3+1]
+			other.awaitServed()
+			if o, ok := other.tryReattach(s); ok {
+				s.Gen = o.attached.Gen
+			}
+			write(other) // with two of three
+			r := c.start(id, with(id))
+			r.awaitServed()
+			write(other)
+		}
+		c.settled()
+		if step == 2 {
+			ears.mu.Lock()
+			ears.plain = 0
+			ears.mu.Unlock()
+			c.kill(2)
+			c.leader()
+			c.start(2, with(2)).awaitServed()
+			if plain, secure := ears.counts(); plain > 0 || secure == 0 {
+				t.Errorf("at the end of the change: %d connections go without, %d do not", plain, secure)
+			}
+		}
+	}
+	_, r := c.leader()
+	for i := range written {
+		if !r.exists(fmt.Sprintf("/w%d", i)) {
+			t.Errorf("write %d is lost", i)
+		}
+	}
 }
 
 // TestHostsOfServers: what a certificate has to name comes from the

@@ -46,6 +46,7 @@ type Config struct {
 	Network      peer.Network  // between the servers; default peer.TCP
 	ListenAll    bool          // quorumListenOnAllIPs
 	QuorumTLS    *QuorumTLS    // between the servers; nil: plaintext
+	QuorumSASL   *QuorumSASL   // between the servers; nil: they prove nothing by it
 	// ListenHost is where the other servers are listened for when that is not the
 	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
 	ListenHost string

@@ -28,6 +28,8 @@ func (c *Config) check() error {
 		return errors.New("SecureAddr and PortUnification need TLS")
 	case c.checkProviders() != nil:
 		return c.checkProviders()
+	case c.QuorumSASL.check() != nil:
+		return c.QuorumSASL.check()
 	case newDigest(c.DigestAlg) == nil:
 		return fmt.Errorf("DigestAlg %q is no algorithm that is known", c.DigestAlg)
 	case c.distributed() && !c.listed():

@@ -50,12 +50,8 @@ func (q *QuorumTLS) load(log *slog.Logger) (*peer.TLS, error) {
 	return t, nil
 }
 
-// quorumFromZooCfg translates sslQuorum, portUnification and ssl.quorum.*. What
-// would leave the servers less protected than the file asks for is refused.
+// quorumFromZooCfg translates sslQuorum, portUnification and ssl.quorum.*.
 func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
-	if z.QuorumAuth.EnableSASL {
-		return errors.New("quorum.auth.enableSasl: servers cannot prove who they are by SASL here; use sslQuorum, or remove the setting to go on without")
-	}
 	if !z.SSLQuorum && !z.QuorumPortUnification {
 		return nil
 	}

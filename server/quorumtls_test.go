@@ -144,7 +144,6 @@ func TestSSLQuorumFromZooCfg(t *testing.T) {
 		{stores + "sslQuorum=true\nssl.quorum.ocsp=true\n", "", func(q *QuorumTLS) bool { return q.OCSP && !q.CRL }},
 		{key + "sslQuorum=true\n", "ssl.quorum.trustStore.location", nil},
 		{"dataDir=/tmp/x\nclientPort=0\nportUnification=true\n", "ssl.quorum.keyStore.location", nil},
-		{"dataDir=/tmp/x\nclientPort=0\nquorum.auth.enableSasl=true\n", "quorum.auth.enableSasl", nil},
 	} {
 		z, err := zoocfg.ParseText("zoo.cfg", tc.text)
 		if err != nil {

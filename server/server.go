@@ -103,6 +103,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		nodeConfig.TLS = security
 	}
+	if cfg.distributed() {
+		nodeConfig.SASL = cfg.QuorumSASL.of()
+	}
 	if err := s.openAudit(); err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	if err := c.quorumFromZooCfg(z); err != nil {
 		return Config{}, err
 	}
+	if err := c.quorumSASLFromZooCfg(z); err != nil {
+		return Config{}, err
+	}
 	if err := c.saslFromZooCfg(z); err != nil {
 		return Config{}, err
 	}

@@ -86,9 +86,21 @@ func (c *Config) membershipWords() string {
 	}
 	words += fmt.Sprintf(" This one is server %d, %s", self.ID, article(self.Role.String()))
 	if c.SSLQuorum {
-		return words + "; the servers speak TLS with each other."
+		return words + "; the servers speak TLS with each other." + c.quorumAuthWords()
 	}
-	return words + "; the servers speak with each other in plaintext."
+	return words + "; the servers speak with each other in plaintext." + c.quorumAuthWords()
+}
+
+func (c *Config) quorumAuthWords() string {
+	switch a := c.QuorumAuth; {
+	case a.ServerRequire:
+		return " They authenticate by SASL, and no server is let in without."
+	case a.LearnerRequire:
+		return " This one authenticates by SASL with every server that it calls, and lets in those that do not."
+	case a.EnableSASL:
+		return " This one takes SASL from servers that call it, lets in those that do not use it, and uses none itself."
+	}
+	return ""
 }
 
 func (c *Config) clientWords() string {

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/sasl"
+	"github.com/zkgo/zkgo/server/jaas"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// QuorumSASL lets the servers of an ensemble prove to one another, by SASL
+// DIGEST-MD5, that they know a password. It protects nothing of what they say
+// afterwards: that takes QuorumTLS, within which it works too.
+type QuorumSASL struct {
+	// Users may call this server, User is as whom it calls others.
+	Users          sasl.Users
+	User, Password string
+	// LearnerRequire makes this server authenticate with whom it calls
+	// (quorum.auth.learnerRequireSasl), and ServerRequire lets nobody in who does
+	// not (quorum.auth.serverRequireSasl); it takes LearnerRequire. Without either
+	// it lets in both: for changing over while the ensemble runs.
+	LearnerRequire, ServerRequire bool
+}
+
+// check reports what would keep servers apart.
+func (q *QuorumSASL) check() error {
+	switch {
+	case q == nil:
+	case len(q.Users) == 0:
+		return errors.New("QuorumSASL: nobody is in Users")
+	case q.User == "" || q.Password == "":
+		return errors.New("QuorumSASL: User and Password are not both set")
+	case q.ServerRequire && !q.LearnerRequire:
+		return errors.New("QuorumSASL: ServerRequire takes LearnerRequire: this server could not call the others")
+	}
+	return nil
+}
+
+// of is what the connections between the servers take.
+func (q *QuorumSASL) of() *peer.SASL {
+	if q == nil {
+		return nil
+	}
+	return &peer.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
+}
+
+// quorumSASLFromZooCfg translates quorum.auth.* and reads the JAAS file. As in
+// ZooKeeper both sections have to be there, whatever is required, and a server
+// that stands alone reads neither.
+func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
+	q, file := &z.QuorumAuth, z.Auth.JAASFile
+	if !q.EnableSASL || !z.Distributed() {
+		return nil
+	}
+	if file == "" {
+		return errors.New("quorum.auth.enableSasl: java.security.auth.login.config is not set: expected the JAAS file with the sections " +
+			q.ServerContext + " and " + q.LearnerContext)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("quorum.auth.enableSasl: java.security.auth.login.config: %w", err)
+	}
+	s := &QuorumSASL{LearnerRequire: q.LearnerRequire, ServerRequire: q.ServerRequire}
+	if s.Users, err = jaas.Users(string(text), q.ServerContext); err != nil {
+		return fmt.Errorf("quorum.auth.server.saslLoginContext: %s: %w", file, err)
+	}
+	if s.User, s.Password, err = jaas.Login(string(text), q.LearnerContext); err != nil {
+		return fmt.Errorf("quorum.auth.learner.saslLoginContext: %s: %w", file, err)
+	}
+	c.QuorumSASL = s
+	return nil
+}
