@@ -90,7 +90,6 @@ func TestRefusedAtStart(t *testing.T) {
 		"localSessionsEnabled=true":                         "without localSessionsUpgradingEnabled is not supported: every session here is known to all servers",
 		"group.1=1:2\ngroup.2=3":                            "hierarchical quorums are not supported: 2 groups are configured",
 		"group.1=1:2:3\nweight.1=2\nweight.2=1\nweight.3=1": "every voter counts the same here",
-		"quorum.auth.enableSasl=true":                       "quorum.auth",
 		"server.2=a:1:2|b:1:2":                              "multiAddress.enabled=true",
 		"dynamicConfigFile=/no/such/file":                   "must be in a separate dynamic config file",
 	} {

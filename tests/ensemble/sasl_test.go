@@ -1,0 +1,204 @@
+package ensemble
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/tests/process"
+)
+
+// The steps of ZooKeeper's guide to authentication between servers.
+var saslSteps = [][]string{
+	{"quorum.auth.enableSasl=true"},
+	{"quorum.auth.enableSasl=true", "quorum.auth.learnerRequireSasl=true"},
+	{"quorum.auth.enableSasl=true", "quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true"},
+}
+
+// logins writes a server's JAAS file and returns the line that names it: who may
+// call it is zk:secret, and it calls as user with password.
+func (n *node) logins(t testing.TB, user, password string) string {
+	t.Helper()
+	file := filepath.Join(n.dir, "jaas.conf")
+	put(t, file, fmt.Appendf(nil, `
+QuorumServer {
+       org.apache.zookeeper.server.auth.DigestLoginModule required
+       user_zk="secret";
+};
+QuorumLearner {
+       org.apache.zookeeper.server.auth.DigestLoginModule required
+       username="%s"
+       password="%s";
+};
+`, user, password))
+	return "java.security.auth.login.config=" + file
+}
+
+// with are the settings of a step for a server that knows the password.
+func (n *node) with(t testing.TB, step []string) []string {
+	t.Helper()
+	if step == nil {
+		return nil
+	}
+	return append([]string{n.logins(t, "zk", "secret")}, step...)
+}
+
+// letsIn says whether a server's quorum port answers a caller that does not use
+// SASL with anything but a refusal.
+func (n *node) letsIn() bool {
+	conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", n.host, n.quorum), process.Patience)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	// magic, version, a probe, code, from nobody to anybody.
+	hello := append([]byte("zkgopeer\x00\x01\x04\x00"), make([]byte, 32+32+16+32+8)...)
+	if _, err := conn.Write(hello); err != nil {
+		return false
+	}
+	answer := make([]byte, len(hello))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		return false
+	}
+	return answer[len("zkgopeer")+1] == 1
+}
+
+// TestChangeToSASL takes an ensemble to SASL in the steps of ZooKeeper's guide, and
+// back, one server after the other, while clients write.
+func TestChangeToSASL(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, superDigest)
+	c.form(1, 2, 3)
+	clients := []*client{c.connect("a", 1, 2, 3), c.connect("b", 3, 1, 2)}
+	enabled, learner, server := saslSteps[0], saslSteps[1], saslSteps[2]
+	for i, step := range [][]string{enabled, learner, server, learner, enabled, nil} {
+		for id := 1; id <= 3; id++ {
+			c.restart(id, c.nodes[id].with(t, step)...)
+			c.await(id)
+			for _, w := range clients {
+				w.more(c, 5)
+			}
+			if lets, should := c.nodes[id].letsIn(), len(step) != len(server); lets != should {
+				t.Errorf("%v: server %d lets in who does not use SASL: %t", step, id, lets)
+			}
+		}
+		for id := 1; id <= 3; id++ {
+			// The test's own look at the port is a stream from no server.
+			if refused(c.output(id), " stream to ") {
+				t.Errorf("%v: server %d was refused by another:\n%s", step, id, c.output(id))
+			}
+		}
+		if i == 2 {
+			lead := c.leader()
+			c.kill(lead)
+			for _, w := range clients {
+				w.more(c, 20)
+			}
+			c.start(lead)
+			c.await(lead)
+		}
+	}
+	c.verify(clients, 1, 2, 3)
+}
+
+// TestSASLWithTLS: both at once, and the leader dies.
+func TestSASLWithTLS(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, superDigest, "sslQuorum=true")
+	c.apart()
+	c.certified(newAuthority(t, "CA"), 1, 2, 3)
+	settings := make(map[int][]string)
+	for id, n := range c.nodes {
+		settings[id] = append(n.stores(), n.with(t, saslSteps[2])...)
+	}
+	c.formWith(settings)
+	c.survives(c.connect("a", 1, 2, 3))
+}
+
+// TestSASLRefused brings server 3 up with what the others must not accept, or with
+// what does not accept them. It does not get in, and the logs say on both sides who
+// was refused and why. The others go on, and take server 3 back when it is as it
+// should be.
+func TestSASLRefused(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, superDigest)
+	settings := make(map[int][]string)
+	for id, n := range c.nodes {
+		settings[id] = n.with(t, saslSteps[2])
+	}
+	c.formWith(settings)
+	clients := []*client{c.connect("a", 1, 2)}
+	third := c.nodes[3]
+	without, only, calling := []string(nil), saslSteps[0], saslSteps[1]
+	for _, tc := range []struct {
+		name           string
+		others         []string // the step of servers 1 and 2
+		mine           []string // and of server 3
+		user, password string
+		says           string   // server 3, when it called
+		they           []string // whoever it called
+	}{
+		{"without SASL", saslSteps[2], without, "zk", "secret", "demands SASL by its quorum.auth.serverRequireSasl",
+			[]string{"from server 3", "does not use SASL", "quorum.auth.learnerRequireSasl there"}},
+		{"enabled only", saslSteps[2], only, "zk", "secret", "demands SASL by its quorum.auth.serverRequireSasl",
+			[]string{"from server 3", "does not use SASL"}},
+		{"wrong password", saslSteps[2], calling, "zk", "Secret", "does not accept our user or password",
+			[]string{"from server 3", `wrong password for \"zk\"`}},
+		{"wrong user", saslSteps[2], saslSteps[2], "eve", "secret", "does not accept our user or password",
+			[]string{"from server 3", `wrong password for \"eve\"`}},
+		// As in ZooKeeper who shows something has to show the right thing.
+		{"wrong password where none is required", calling, calling, "zk", "Secret", "does not accept our user or password",
+			[]string{"from server 3", `wrong password for \"zk\"`}},
+		{"calls who does not take it", without, calling, "zk", "secret", "does not take SASL",
+			[]string{"from server 3", "uses SASL", "quorum.auth.enableSasl here"}},
+	} {
+		c.stop(3)
+		for id := 1; id <= 2; id++ { // a refusal is logged once in a while
+			c.restart(id, c.nodes[id].with(t, tc.others)...)
+		}
+		c.await(1, 2)
+		login := third.logins(t, tc.user, tc.password)
+		c.write(3, append(append(c.lines(1, 2, 3), login), tc.mine...)...)
+		c.start(3)
+		c.eventually(tc.name+": both sides say why", func() bool {
+			return refused(c.output(3), " to server ", tc.says) && (refused(c.output(1), tc.they...) || refused(c.output(2), tc.they...))
+		})
+		if c.mode(3) != "" {
+			t.Errorf("%s: server 3 serves", tc.name)
+		}
+		for id := 1; id <= 3; id++ {
+			if out := c.output(id); strings.Contains(out, `"secret"`) || strings.Contains(out, "password=") {
+				t.Errorf("%s: a password is in the log of server %d:\n%s", tc.name, id, out)
+			}
+		}
+		clients[0].more(c, 5)
+	}
+	for id, n := range c.nodes {
+		c.restart(id, n.with(t, saslSteps[2])...)
+	}
+	c.await(1, 2, 3)
+	c.verify(clients, 1, 2, 3)
+}
+
+// TestSASLAsksForALogin: a file that names no logins is refused at the start.
+func TestSASLAsksForALogin(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	for _, tc := range []struct {
+		lines []string
+		want  string
+	}{
+		{saslSteps[0], "java.security.auth.login.config is not set: expected the JAAS file with the sections QuorumServer and QuorumLearner"},
+		{c.nodes[1].with(t, append([]string{"quorum.auth.learner.saslLoginContext=Other"}, saslSteps[0]...)), `no section \"Other\"`},
+		{saslSteps[2][1:], "quorum.auth.enableSasl is disabled, so cannot enable quorum.auth."},
+		{[]string{saslSteps[2][0], saslSteps[2][2]}, "quorum.auth.learnerRequireSasl is disabled, so cannot enable quorum.auth.serverRequireSasl"},
+	} {
+		c.write(1, append(c.lines(1, 2, 3), tc.lines...)...)
+		if err := c.try(1); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `\"`, `"`), strings.ReplaceAll(tc.want, `\"`, `"`)) {
+			t.Errorf("%v: %v, want %q", tc.lines, err, tc.want)
+		}
+	}
+}
