@@ -109,6 +109,21 @@ func TestCheck(t *testing.T) {
 	if _, err := json.Marshal(k); err != nil {
 		t.Error(err)
 	}
+	for lines, want := range map[string]string{
+		"":                              "in plaintext.\n",
+		"quorum.auth.enableSasl=true\n": "This one takes SASL from servers that call it, lets in those that do not use it, and uses none itself.",
+		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n":                                     "This one authenticates by SASL with every server that it calls, and lets in those that do not.",
+		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\nquorum.auth.serverRequireSasl=true\n": "no server is let in without.",
+	} {
+		c, err := ParseText("zoo.cfg", text+lines, WithMyID(2), WithReadFile(noFiles))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := c.Check()
+		if words := strings.Join(k.Summary, "\n") + "\n"; !strings.Contains(words, want) || len(k.Ignored) != 3 {
+			t.Errorf("%q: no %q in\n%s", lines, want, words)
+		}
+	}
 	alone := parse(t, "skipACL=yes\nsessionRequireClientSASLAuth=true\nadmin.enableServer=false\n")
 	words := strings.Join(alone.Check().Summary, "\n")
 	for _, want := range []string{"stands alone", "No client can reach it", "AdminServer: off", "everybody may do everything", "have to authenticate"} {

@@ -42,6 +42,7 @@ type node struct {
 	quorum, election, client int
 	proc                     *process.Server // of zkgo
 	java                     *oracle.Server
+	jvm                      []string // arguments for java
 }
 
 // newCluster chooses ports for n servers, with ids from 1 on.
@@ -153,7 +154,7 @@ func (c *cluster) start(ids ...int) {
 func (c *cluster) try(id int, args ...string) error {
 	n := c.nodes[id]
 	if c.real {
-		n.java = oracle.At(n.dir, id, n.client)
+		n.java = oracle.At(n.dir, id, n.client).With(n.jvm...)
 		return n.java.Launch()
 	}
 	p, err := process.Run(process.Binary(c.t), append([]string{"server", n.cfg()}, args...)...)

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/tests/process"
 )
@@ -64,6 +66,72 @@ func (n *node) letsIn() bool {
 		return false
 	}
 	return answer[len("zkgopeer")+1] == 1
+}
+
+// TestSASLPairings has two servers form an ensemble with every pair of settings.
+func TestSASLPairings(t *testing.T) {
+	t.Parallel()
+	saslPairings(t, false)
+}
+
+// TestSASLPairingsOfZooKeeper: the real server does the same with each of them.
+func TestSASLPairingsOfZooKeeper(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ZKGO_LIVE") != "1" {
+		t.Skip("set ZKGO_LIVE=1 to see whether the real server does the same")
+	}
+	saslPairings(t, true)
+}
+
+func saslPairings(t *testing.T, real bool) {
+	none, enabled, learner, server := []string(nil), saslSteps[0], saslSteps[1], saslSteps[2]
+	for _, tc := range []struct {
+		name     string
+		one, two []string
+		password string // that server 1 calls with
+		talk     bool
+	}{
+		{"none, none", none, none, "secret", true},
+		{"none, enabled", none, enabled, "secret", true},
+		{"none, learner", none, learner, "secret", false},
+		{"none, server", none, server, "secret", false},
+		{"enabled, enabled", enabled, enabled, "secret", true},
+		{"enabled, learner", enabled, learner, "secret", true},
+		{"enabled, server", enabled, server, "secret", false},
+		{"learner, learner", learner, learner, "secret", true},
+		{"learner, server", learner, server, "secret", true},
+		{"server, server", server, server, "secret", true},
+		{"a wrong password that nobody calls with", enabled, learner, "Secret", true},
+		{"a wrong password that nobody requires", learner, learner, "Secret", false},
+		{"a wrong password", server, server, "Secret", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCluster(t, 2, "fips-mode=false") // without which ZooKeeper does not use DIGEST-MD5
+			c.real = real
+			for id, step := range map[int][]string{1: tc.one, 2: tc.two} {
+				n := c.nodes[id]
+				password := "secret"
+				if id == 1 {
+					password = tc.password
+				}
+				file := n.logins(t, "zk", password)
+				n.jvm = []string{"-D" + file}
+				c.write(id, append(append(c.lines(1, 2), file), step...)...)
+			}
+			c.start(1, 2)
+			if tc.talk {
+				c.await(1, 2)
+				return
+			}
+			c.eventually("one of them says that it refuses the other", func() bool {
+				if real {
+					return strings.Contains(c.nodes[1].java.Log()+c.nodes[2].java.Log(), "SaslException")
+				}
+				return refused(c.output(1), "SASL") || refused(c.output(1), "our user or password")
+			})
+			c.never(3*time.Second, "both serve", func() bool { return c.mode(1) != "" && c.mode(2) != "" })
+		})
+	}
 }
 
 // TestChangeToSASL takes an ensemble to SASL in the steps of ZooKeeper's guide, and

@@ -80,6 +80,12 @@ func (s *Server) Run() error {
 // and what it names. Run starts it; somebody has to Stop it.
 func At(dir string, id, port int) *Server { return &Server{ID: id, Port: port, Dir: dir} }
 
+// With adds arguments for java.
+func (s *Server) With(jvm ...string) *Server {
+	s.jvm = append(s.jvm, jvm...)
+	return s
+}
+
 // Launch is Run without the wait: a server of an ensemble serves only when
 // enough of the others were started.
 func (s *Server) Launch() error { return s.launch() }
