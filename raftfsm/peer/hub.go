@@ -186,7 +186,7 @@ func (h *Hub) understood(said, answer *hello) Code {
 	switch {
 	case answer.version != said.version && said.version == saslVersion && answer.code == WrongVersion:
 		return NoSASL // it has never heard of it
-	case answer.version != said.version && answer.code != NeedTLS && answer.code != NoTLS && answer.code != NeedSASL, !answer.known():
+	case answer.version != said.version && answer.code != NeedTLS && answer.code != NeedSASL, !answer.known():
 		return WrongVersion
 	case answer.kind != said.kind, answer.code == challenged:
 		return wrongAnswer

@@ -142,3 +142,28 @@ func FuzzHello(f *testing.F) {
 		}
 	})
 }
+
+// TestManyHandshakes: those that are over do not count among those under way, and
+// what they have opened stays open.
+func TestManyHandshakes(t *testing.T) {
+	t.Parallel()
+	var log logBuffer
+	m := NewMemory()
+	x := ClusterID{1}
+	a, b := newHub(t, m, Identity{ServerID: "1", Cluster: x}, &log), newHub(t, m, Identity{ServerID: "2", Cluster: x}, &log)
+	b.Handle(Raft, echo)
+	var open []net.Conn
+	for range maxHandshakes + 1 {
+		conn, _, err := a.Dial(t.Context(), Raft, "s2:1", "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+	}
+	for i, conn := range open {
+		conn.Write([]byte("ping"))
+		if got := readN(t, conn, 4); got != "ping" {
+			t.Fatalf("connection %d: read %q", i, got)
+		}
+	}
+}

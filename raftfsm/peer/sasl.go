@@ -93,7 +93,7 @@ func (s *SASL) login(conn net.Conn, said *hello, by time.Time) (hello, error) {
 func unproved(answer hello) hello {
 	answer.from = Identity{}
 	switch answer.code {
-	case WrongVersion, NeedTLS, NoTLS, NoSASL, BadLogin:
+	case WrongVersion, NeedTLS, NoSASL, BadLogin:
 	default:
 		answer.code = BadProof
 	}

@@ -137,6 +137,16 @@ func (p *pairing) meet(t *testing.T, sa, sb Security) {
 	}
 }
 
+// TestSASLWithoutTLS: who lacks TLS is told that, and not that it lacks SASL.
+func TestSASLWithoutTLS(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t, "CA")
+	s1 := Security{SASL: login("zk", "secret", requires)}
+	s2 := Security{TLS: ca.secured(ca.forHosts("s2")), SASL: s1.SASL}
+	p := pairing{want: NeedTLS, saysA: []string{"demands TLS"}, saysB: []string{"does not speak TLS"}}
+	p.meet(t, s1, s2)
+}
+
 // TestSASLAndWhatComesBehind: who has proved to know the password is judged as
 // everybody else is, and is told who it was that refused.
 func TestSASLAndWhatComesBehind(t *testing.T) {
@@ -291,7 +301,10 @@ func TestSASLImpostor(t *testing.T) {
 			}()
 			var log logBuffer
 			a := saslHub(t, m.Host("s1"), "1", Security{SASL: login("zk", "secret", logsIn)}, &log)
-			_, theirs, err := a.Dial(t.Context(), Raft, "s2:1", "2")
+			conn, theirs, err := a.Dial(t.Context(), Raft, "s2:1", "2")
+			if err == nil {
+				conn.Close()
+			}
 			var refused *RefusedError
 			if !errors.As(err, &refused) || refused.Code != tt.want || theirs != (Identity{}) {
 				t.Errorf("%v of %+v, want code %d", err, theirs, tt.want)
@@ -427,6 +440,7 @@ func TestSASLBounds(t *testing.T) {
 			c.say(asServer1(Raft))
 			c.hear()
 			c.hearToken()
+			sent := time.Now()
 			c.Write(token)
 			if name != "too long" {
 				if h := c.hear(); h.code != BadLogin {
@@ -435,6 +449,9 @@ func TestSASLBounds(t *testing.T) {
 			}
 			if !c.ended() {
 				t.Errorf("%s: the connection goes on", name)
+			}
+			if d := time.Since(sent); d > drainTimeout {
+				t.Errorf("%s: what cannot be right is waited for for %v", name, d)
 			}
 		}
 	})
