@@ -101,11 +101,15 @@ func (b *blockReader) next() ([]byte, error) {
 			return nil, b.fail(fmt.Errorf("reading its %d bytes: %w", size, noEOF(err)))
 		}
 	}
-	b.crc = crc32.Update(b.crc, castagnoli(), b.buf)
-	if want := binary.BigEndian.Uint32(h[4:]); b.crc != want {
-		return nil, b.fail(fmt.Errorf("its checksum is %08x instead of %08x", b.crc, want))
+	return b.buf, b.verify(b.buf, binary.BigEndian.Uint32(h[4:]))
+}
+
+// verify holds a payload against its checksum.
+func (b *blockReader) verify(payload []byte, want uint32) error {
+	if b.crc = crc32.Update(b.crc, castagnoli(), payload); b.crc != want {
+		return b.fail(fmt.Errorf("its checksum is %08x instead of %08x", b.crc, want))
 	}
-	return b.buf, nil
+	return nil
 }
 
 // fail names the block that err is about.

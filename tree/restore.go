@@ -25,7 +25,7 @@ func (t *Tree) replace(load func() error) error {
 		t.snaps[0].drop(errReplaced)
 	}
 	t.reset()
-	t.result, t.undo, t.aclBuf, t.recalled = Result{}, journal{}, nil, nil // they keep old nodes alive
+	t.forget()
 	err := load()
 	if err != nil {
 		t.reset()
@@ -33,6 +33,9 @@ func (t *Tree) replace(load func() error) error {
 	}
 	return err
 }
+
+// forget lets go of what keeps old nodes alive.
+func (t *Tree) forget() { t.result, t.undo, t.aclBuf, t.recalled = Result{}, journal{}, nil, nil }
 
 // loader builds a tree from records. Nodes come in any order: a node that is
 // named as a parent before its own record came stands in the tree as a blank.
@@ -56,9 +59,9 @@ func (t *Tree) load(r io.Reader) error {
 		return fmt.Errorf("tree: reading the start of a snapshot: %w", noEOF(err))
 	}
 	if string(m[:]) != magic {
-		return fmt.Errorf("tree: not a snapshot or one of another version: it starts with %q instead of %q", m[:], magic)
+		return wrongMagic(m[:])
 	}
-	l := loader{t: t, blocks: blockReader{r: r}, kids: make(map[*Node]int32)}
+	l := newLoader(t, r)
 	for !l.ended {
 		payload, err := l.blocks.next()
 		if err != nil {
@@ -69,6 +72,14 @@ func (t *Tree) load(r io.Reader) error {
 		}
 	}
 	return nil
+}
+
+func newLoader(t *Tree, r io.Reader) loader {
+	return loader{t: t, blocks: blockReader{r: r}, kids: make(map[*Node]int32)}
+}
+
+func wrongMagic(found []byte) error {
+	return fmt.Errorf("tree: not a snapshot or one of another version: it starts with %q instead of %q", found, magic)
 }
 
 // block reads the records of one block.
