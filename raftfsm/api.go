@@ -132,8 +132,8 @@ type Handler interface {
 	// in flight has to be closed. A few that are being applied at the moment
 	// may still come with their waiters.
 	Lost(reason error)
-	// Jumped says that the tree was replaced by a snapshot: every connection
-	// has to be closed, because what happened in between fired no watch.
+	// Jumped says that the tree is replaced, by a snapshot or a restored one: every
+	// connection has to be closed, because what lies in between fires no watch.
 	Jumped()
 	// Live appends the sessions heard from since the last call, and those whose
 	// client cannot be heard because the server has stopped reading from it.

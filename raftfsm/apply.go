@@ -90,6 +90,8 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 		return m.applyRaise(c)
 	case KindMembership:
 		return m.applyMembership(c)
+	case KindRestoreBegin, KindRestoreChunk, KindRestoreCommit, KindRestoreAbort:
+		return m.applyRestore(c)
 	default:
 		err = errUnknownCommand
 	}

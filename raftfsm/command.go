@@ -25,6 +25,12 @@ const (
 	// KindReconfigDone tells of a change of membership that no client asked
 	// for. It is no command.
 	KindReconfigDone
+	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort
+	// replace the state by another one (arrival.go).
+	KindRestoreBegin
+	KindRestoreChunk
+	KindRestoreCommit
+	KindRestoreAbort
 
 	kindEnd // one past the last
 )
@@ -138,6 +144,14 @@ func (k Kind) String() string {
 		return "membership"
 	case KindReconfigDone:
 		return "reconfigDone"
+	case KindRestoreBegin:
+		return "restoreBegin"
+	case KindRestoreChunk:
+		return "restoreChunk"
+	case KindRestoreCommit:
+		return "restoreCommit"
+	case KindRestoreAbort:
+		return "restoreAbort"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }

@@ -24,7 +24,10 @@ import (
 const format = 1
 
 // level is the newest behaviour of the state machine that this code knows.
-const level = 1
+//
+//	1  the first one
+//	2  restores into a running ensemble
+const level = 2
 
 // The kinds of entry.
 const (

@@ -41,6 +41,10 @@ type machine struct {
 	claim       atomic.Pointer[check]
 	snapCounter snapCounter
 
+	// arriving is the state that a restore brings, nil while there is none. It is
+	// in no snapshot: while it is there, none is taken.
+	arriving *arrival
+
 	handler  Handler
 	intake   *intake // of this server: where the waiters are
 	own      func(incarnation uint64) bool
@@ -57,6 +61,8 @@ type machine struct {
 	freezeNext atomic.Bool             // the next Restore comes from a leader: freeze after it
 	applied    func(index uint64)      // told of everything applied
 	written    func(zxid, bytes int64) // told of every snapshot that is durable
+
+	settled func(id uint64, o restored) // told how a restore ended
 
 	// configured is told of every change of Raft's configuration.
 	configured func(index uint64, conf raft.Configuration)
@@ -134,7 +140,9 @@ func (m *machine) apply(index uint64, data []byte) error {
 	}
 	m.applied(index)
 	m.snapCounter.bytes += int64(len(data))
-	m.snapCounter.poke()
+	if m.arriving == nil {
+		m.snapCounter.poke()
+	}
 	return nil
 }
 
@@ -152,6 +160,7 @@ func (m *machine) applyLeaderStart(data []byte) error {
 	}
 	m.tree.Lock()
 	defer m.tree.Unlock()
+	m.drop(errRestoreLeader)
 	m.cluster = s.cluster
 	m.level = max(m.level, s.level)
 	m.incarnation, m.seq = s.incarnation, 0
@@ -240,6 +249,7 @@ func (m *machine) applyBatch(data []byte) error {
 		return nil
 	}
 	m.seq = h.seq
+	m.dropLate(h.time)
 	m.batch.own, m.batch.made = m.own(h.incarnation), h.time
 	m.tx = tree.Txn{Time: h.time, Policy: h.policy}
 	for len(runs) > 0 {

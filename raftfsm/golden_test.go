@@ -41,7 +41,7 @@ func everyKind() [][]byte {
 		s = row // the newest
 	}
 	was := r.config
-	acl := write(s, proto.OpSetACL, &proto.SetACLRequest{Path: "/g", ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}, Version: -1})
+	acl := write(s, proto.OpSetACL, &proto.SetACLRequest{Path: "/g", ACL: acl10(), Version: -1})
 	multi := write(s, proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
 		{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: "/g/m", ACL: proto.OpenACL()}},
 		{Op: proto.OpCheck, Req: &proto.CheckVersionRequest{Path: "/g/m", Version: 0}},
@@ -51,8 +51,24 @@ func everyKind() [][]byte {
 	reconfig.IDs = super
 	refused := Command{Kind: KindReconfigRefused, Session: s.ID, Gen: s.Gen, Op: proto.OpReconfig, Body: []byte{0xff, 0xff, 0xff, 0xf3}}
 	moved := proto.AppendBuffer(proto.AppendBuffer(nil, was), []byte("server.1=x:1:2:participant\nserver.2=b:1:2:participant\nversion=0"))
+	other := tree.New()
+	other.Apply(&tree.Txn{Zxid: 90<<32 | 1, Time: 5}, proto.OpCreate, &proto.CreateRequest{Path: "/r", Data: []byte("restored"), ACL: acl10()})
+	other.Apply(&tree.Txn{Zxid: 90<<32 | 2, Time: 6}, proto.OpCreateContainer, &proto.CreateRequest{Path: "/r/c", ACL: proto.OpenACL(), Flags: flagContainer})
+	snap := other.Snapshot()
+	defer snap.Release()
+	var content bytes.Buffer
+	if _, err := snap.WriteTo(&content); err != nil {
+		panic(err)
+	}
+	restore := restoreOf(12, content.Bytes(), 300)
+	late := restoreOf(11, content.Bytes(), 300)[:2]
 	return append(log, l.batch(create(s, "/g", 0), acl, multi), l.batch(Command{Kind: KindSync}, Command{Kind: KindRaise, Body: binary.BigEndian.AppendUint32(nil, 1)},
-		refused, Command{Kind: KindMembership, Body: moved}, reconfig, create(s, "/g/c", flagContainer), create(s, "/g/s", flagSequential)))
+		refused, Command{Kind: KindMembership, Body: moved}, reconfig, create(s, "/g/c", flagContainer), create(s, "/g/s", flagSequential)),
+		l.batch(late...), l.batch(abortOf(11)), l.batch(restore[:2]...), l.batch(append(restore[2:], create(s, "/gone", 0), attach)...))
+}
+
+func acl10() []proto.ACL {
+	return []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}
 }
 
 // nopTB is a testing.TB for helpers that only use it to fail.

@@ -53,6 +53,8 @@ type intake struct {
 	waiting []waiter
 	head    int // waiting[:head] is done with
 
+	lost chan struct{} // closed when commands are lost; nil while nobody wants to know
+
 	holding bool // the sender waits for what is on its way
 }
 
@@ -258,7 +260,21 @@ func (q *intake) lose() bool {
 	q.waiting, q.head = nil, 0
 	q.open, q.sealed = nil, nil
 	q.room.Broadcast()
+	if q.lost != nil {
+		close(q.lost)
+		q.lost = nil
+	}
 	return any
+}
+
+// losing returns a channel that is closed when commands are lost the next time.
+func (q *intake) losing() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lost == nil {
+		q.lost = make(chan struct{})
+	}
+	return q.lost
 }
 
 // close makes propose fail with err from now on.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -82,31 +84,60 @@ func (e *ensemble) commonLevel(newest uint32) uint32 {
 	if m == nil {
 		return 0
 	}
-	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
-	here := make(map[uint64]bool)
-	var mu sync.Mutex
-	var wg sync.WaitGroup
+	known := e.knownLevels(newest)
 	lowest := newest
-	for _, s := range servers {
-		here[serverOf(s.ID)] = true
-		if s.ID == e.n.identity.RaftID {
-			continue
-		}
-		wg.Go(func() {
-			known := uint32(0)
-			if p := e.askServer(s); p != nil {
-				known = p.Level
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			lowest = min(lowest, known)
-		})
+	for _, level := range known {
+		lowest = min(lowest, level)
 	}
-	wg.Wait()
 	for i := range m.members {
-		if !here[m.members[i].ID] {
+		if _, here := known[m.members[i].ID]; !here {
 			return 0
 		}
 	}
 	return lowest
+}
+
+// knownLevels asks every server in Raft's configuration which level it knows, 0
+// of one that does not answer. This one knows own.
+func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
+	known := make(map[uint64]uint32)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	note := func(id uint64, level uint32) {
+		mu.Lock()
+		defer mu.Unlock()
+		known[id] = level
+	}
+	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+		if s.ID == e.n.identity.RaftID {
+			note(serverOf(s.ID), own)
+			continue
+		}
+		wg.Go(func() {
+			level := uint32(0)
+			if p := e.askServer(s); p != nil {
+				level = p.Level
+			}
+			note(serverOf(s.ID), level)
+		})
+	}
+	wg.Wait()
+	return known
+}
+
+// behind implements others.
+func (e *ensemble) behind(level uint32) (who []string) {
+	if e.n.raftNow() == nil {
+		return []string{errNoRaft.Error()}
+	}
+	known := e.knownLevels(level)
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		switch l := known[id]; {
+		case l == 0:
+			who = append(who, fmt.Sprintf("server %d does not answer", id))
+		case l < level:
+			who = append(who, fmt.Sprintf("server %d knows level %d", id, l))
+		}
+	}
+	return who
 }

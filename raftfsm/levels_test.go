@@ -72,7 +72,9 @@ func testMixedVersions(t *testing.T) {
 	c.wipe(4)
 	var log logText
 	c.start(4, log.tune, func(cfg *Config) { cfg.Members = append(c.list[:3:3], memberAt(4)) })
-	c.eventually("a refusal", func() bool { return log.contains("the ensemble is at behaviour level 2") && log.contains("upgrade it") })
+	c.eventually("a refusal", func() bool {
+		return log.contains(fmt.Sprint("the ensemble is at behaviour level ", level+1)) && log.contains("upgrade it")
+	})
 	c.stop(1)
 	old := c.start(1)
 	select {
@@ -101,7 +103,7 @@ func TestUnknownLevel(t *testing.T) {
 	r.mustFeed(t, l.begin())
 	before := r.machine.index
 	err := r.feed(l.batch(Command{Kind: KindRaise, Body: []byte{0, 0, 0, level + 1}}))
-	if err == nil || !strings.Contains(err.Error(), "behaviour level 2, this server knows 1") || r.machine.index != before {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("behaviour level %d, this server knows %d", level+1, level)) || r.machine.index != before {
 		t.Errorf("%v, index %d", err, r.machine.index)
 	}
 }

@@ -63,6 +63,7 @@ type Node struct {
 	background  sync.WaitGroup
 
 	lastSnapshot atomic.Pointer[lastSnapshot]
+	replacing    replacing
 
 	// Owned by the control goroutine.
 	controlDone chan struct{}
@@ -138,6 +139,7 @@ func newNode(cfg Config) *Node {
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
 		applied:    func(index uint64) { n.others.applied(index) },
 		written:    n.noteSnapshot,
+		settled:    n.replacing.settled,
 		evidence:   cfg.keepEvidence,
 		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}

@@ -59,6 +59,10 @@ type others interface {
 	// acknowledged anywhere before the call.
 	barrier(ctx context.Context) error
 
+	// behind says of every other server that is not known to know a behaviour
+	// level why not.
+	behind(level uint32) []string
+
 	// live appends sessions that are alive although neither the Handler nor the
 	// intake knows.
 	live(dst []int64) []int64
@@ -100,6 +104,7 @@ func (alone) configured(uint64, raft.Configuration) {}
 func (alone) applied(uint64)                        {}
 func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
 func (alone) confirmedRecently() bool               { return true }
+func (alone) behind(uint32) []string                { return nil }
 func (alone) live(dst []int64) []int64              { return dst }
 func (alone) transfer(context.Context) error        { return nil }
 func (alone) touched([]int64)                       {}

@@ -300,6 +300,7 @@ func (n *Node) renew(minEpoch uint32) error {
 		m.endSession(&Command{Kind: KindExpire, Session: row.ID})
 	}
 	m.incarnation, m.seq = 0, 0
+	m.drop(errRestoreLeader)
 	// Without a text the first leader brings the list of its configuration file
 	// along. One that a reconfig has set has a version, which must rise.
 	old := m.config

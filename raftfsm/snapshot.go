@@ -52,10 +52,14 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	m.tree.Lock()
 	defer m.tree.Unlock()
-	m.snapCounter.reset()
 	if m.fleeting {
+		m.snapCounter.reset()
 		return &image{}, nil
 	}
+	if m.arriving != nil {
+		return nil, errArriving
+	}
+	m.snapCounter.reset()
 	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
@@ -136,6 +140,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	defer m.tree.Unlock()
 	m.intake.lose()
 	m.handler.Jumped()
+	m.drop(errRestoreSkipped)
 	before := m.index
 	err := m.load(r)
 	if err == nil && m.index <= before {
@@ -252,6 +257,9 @@ func (c *snapCounter) reset() {
 	c.limitOps = c.maxOps - rand.IntN(c.maxOps/2+1)
 	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)
 }
+
+// soon makes the next snapshot due at once.
+func (c *snapCounter) soon() { c.limitOps = 0 }
 
 // poke triggers a snapshot when one is due.
 func (c *snapCounter) poke() {

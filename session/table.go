@@ -47,6 +47,10 @@ func (t *Table) Put(s Session) { t.rows[s.ID] = s }
 // of sessions that the table does not know of are below.
 func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterBits-1)) }
 
+// Counter returns the part of a session's id that a counter or, in ZooKeeper, a
+// clock has made: what Skip takes.
+func Counter(id int64) uint64 { return uint64(id) & (1<<counterBits - 1) }
+
 // nextID returns an id that no session has had: an imported one may hold a
 // number that the counter has yet to reach.
 func (t *Table) nextID(server uint8) int64 {

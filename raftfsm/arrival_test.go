@@ -1,0 +1,295 @@
+package raftfsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// treeOf returns a tree with znodes below /r, at a zxid of the given epoch.
+func treeOf(t testing.TB, epoch int64, n int) *tree.Tree {
+	t.Helper()
+	tr := tree.New()
+	tx := tree.Txn{Zxid: epoch << 32, Time: 5}
+	for i := range n + 1 {
+		tx.Zxid++
+		path := "/r"
+		if i > 0 {
+			path = fmt.Sprintf("/r/%d", i)
+		}
+		req := &proto.CreateRequest{Path: path, Data: bytes.Repeat([]byte{byte(i)}, 100), ACL: proto.OpenACL()}
+		if res := tr.Apply(&tx, proto.OpCreate, req); res.Code != proto.Ok {
+			t.Fatal(res.Code)
+		}
+	}
+	return tr
+}
+
+// bytesOf is the tree as it goes through the log.
+func bytesOf(t testing.TB, tr *tree.Tree) []byte {
+	t.Helper()
+	tr.Lock()
+	snap := tr.Snapshot()
+	tr.Unlock()
+	defer snap.Release()
+	var b bytes.Buffer
+	if _, err := snap.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// restoreOf is the commands that bring those bytes, in pieces of a size.
+func restoreOf(id uint64, content []byte, size int) []Command {
+	head := binary.BigEndian.AppendUint64(nil, id)
+	cmds := []Command{{Kind: KindRestoreBegin, Body: head}}
+	commit := restoreCommit{bytes: int64(len(content)), sum: pieceSum(0, content), sessions: 1 << 40}
+	for ; len(content) > 0; commit.chunks++ {
+		piece := content[:min(size, len(content))]
+		content = content[len(piece):]
+		body := binary.BigEndian.AppendUint32(bytes.Clone(head), commit.chunks)
+		cmds = append(cmds, Command{Kind: KindRestoreChunk, Body: append(body, piece...)})
+	}
+	return append(cmds, Command{Kind: KindRestoreCommit, Body: commit.append(bytes.Clone(head))})
+}
+
+func abortOf(id uint64) Command {
+	return Command{Kind: KindRestoreAbort, Body: binary.BigEndian.AppendUint64(nil, id)}
+}
+
+// inhabited is a replica with two sessions, an ephemeral znode and a membership.
+func inhabited(t *testing.T) (*replica, *leader, session.Session) {
+	t.Helper()
+	r := newReplica(t)
+	l := newLeader(5, flagConfig)
+	l.start.config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
+	s := firstSession()
+	r.mustFeed(t, l.begin())
+	r.mustFeed(t, l.batch(attachCommand(), attachCommand(), create(s, "/old", 0), create(s, "/mine", flagEphemeral)))
+	return r, l, s
+}
+
+// TestRestoreReplacesTheState: everything but the membership is the other state's,
+// and whoever was there before can do nothing any more.
+func TestRestoreReplacesTheState(t *testing.T) {
+	t.Parallel()
+	for _, epoch := range []int64{0, 40} { // behind this one, and before it
+		r, l, s := inhabited(t)
+		config := string(r.tree.Get(tree.ConfigPath).Data())
+		var was proto.Stat
+		r.tree.Get(tree.ConfigPath).Stat(&was)
+		other := treeOf(t, epoch, 2000)
+		cmds := restoreOf(77, bytesOf(t, other), 10_000)
+		cmds = append(cmds, create(s, "/after", 0), attachCommand())
+		told := map[uint64]restored{}
+		r.machine.settled = func(id uint64, o restored) { told[id] = o }
+		r.machine.incarnation = 5
+		r.node.incarnation.Store(5) // it leads, so that it keeps deadlines
+		r.mustFeed(t, l.batch(cmds...))
+
+		want := (max(epoch, 1) + 1) << 32
+		if o := told[77]; o.err != nil || o.zxid != want {
+			t.Fatalf("%x, %v", o.zxid, o.err)
+		}
+		if r.tree.LastZxid() != want+2 { // a refused write, a session
+			t.Errorf("zxid %x", r.tree.LastZxid())
+		}
+		if r.exists("/old") || r.exists("/mine") || r.exists("/after") || !r.exists("/r/2000") {
+			t.Error("the old state, or only a part of the new one")
+		}
+		if err := r.tree.Check(); err != nil {
+			t.Error(err)
+		}
+		var st proto.Stat
+		r.tree.Get(tree.ConfigPath).Stat(&st)
+		if got := string(r.tree.Get(tree.ConfigPath).Data()); got != config || st != was {
+			t.Errorf("the membership %q %+v", got, st)
+		}
+		if r.tree.Digest() != other.Digest() {
+			t.Errorf("digest %x, of what was restored %x", r.tree.Digest(), other.Digest())
+		}
+		done := r.recorder.applied[len(r.recorder.applied)-2:]
+		if done[0].code != proto.ErrSessionExpired || done[0].path != "" {
+			t.Errorf("a write of a session that is gone: %+v", done[0])
+		}
+		if id := done[1].attached.ID; r.sessions.Len() != 1 || id != 2<<56|(1<<40+1) {
+			t.Errorf("%d sessions, the new one %x", r.sessions.Len(), uint64(id))
+		}
+		var rows uint64
+		for row := range r.sessions.All {
+			rows ^= rowDigest(row)
+		}
+		ended := 0
+		for _, e := range r.node.mail.take() {
+			if e.kind == evEnded {
+				ended++
+			}
+		}
+		if r.rows != rows || r.jumped != 1 || ended != 2 {
+			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, ended)
+		}
+		select {
+		case <-r.snapCounter.trigger:
+		default:
+			t.Error("no snapshot is due")
+		}
+	}
+}
+
+// TestRestoreThatIsNotWhole: whatever is wrong with what arrives, nothing changes,
+// and what comes behind it works as ever.
+func TestRestoreThatIsNotWhole(t *testing.T) {
+	t.Parallel()
+	content := bytesOf(t, treeOf(t, 3, 500))
+	ephemerals := treeOf(t, 3, 1)
+	ephemerals.Apply(&tree.Txn{Zxid: 3<<32 | 99, Session: 7}, proto.OpCreate, &proto.CreateRequest{Path: "/e", Flags: flagEphemeral, ACL: proto.OpenACL()})
+	last := treeOf(t, maxEpoch, 1)
+	pieces := func(change func([]Command) []Command) []Command { return change(restoreOf(1, content, 5000)) }
+	flip := func(i, at int) func([]Command) []Command {
+		return func(c []Command) []Command { c[i].Body[at] ^= 1; return c }
+	}
+	end := len(restoreOf(1, content, 5000)) - 1
+	for name, tc := range map[string]struct {
+		cmds []Command
+		want string
+	}{
+		"a flipped bit":        {pieces(flip(3, 100)), "damaged"},
+		"a flipped start":      {pieces(flip(1, 12)), "damaged"},
+		"a wrong number":       {pieces(flip(2, 11)), "piece 1 of it is missing"},
+		"a wrong length":       {pieces(flip(end, 8+4+7)), "bytes and checksum"},
+		"a wrong checksum":     {pieces(flip(end, 8+4+8)), "bytes and checksum"},
+		"a wrong count":        {pieces(flip(end, 8+3)), "pieces with"},
+		"a commit cut short":   {pieces(func(c []Command) []Command { c[end].Body = c[end].Body[:20]; return c }), "body of 12 bytes"},
+		"a piece too few":      {pieces(func(c []Command) []Command { return append(c[:2:2], c[3:]...) }), "piece 1 of it is missing"},
+		"a piece twice":        {pieces(func(c []Command) []Command { return append(c[:3:3], c[2:]...) }), "piece 2 of it is missing"},
+		"bytes behind the end": {restoreOf(1, append(bytes.Clone(content), 0), 5000), "behind the end"},
+		"cut off":              {restoreOf(1, content[:len(content)-1], 5000), "ends early"},
+		"nothing":              {restoreOf(1, nil, 5000), "ends early"},
+		"ephemeral znodes":     {restoreOf(1, bytesOf(t, ephemerals), 5000), "1 ephemeral znodes"},
+		"no epoch is left":     {restoreOf(1, bytesOf(t, last), 5000), "there is none above"},
+		"an abort":             {pieces(func(c []Command) []Command { return append(c[:3:3], abortOf(1), c[3]) }), "given up"},
+		"another one":          {pieces(func(c []Command) []Command { return append(c[:3:3], restoreOf(2, content, 5000)[0], c[3]) }), "another restore"},
+		"a commit of another": {pieces(func(c []Command) []Command {
+			return append(c[:3:3], restoreOf(2, content, 5000)[end], abortOf(2), abortOf(1))
+		}), "given up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, l, s := inhabited(t)
+			var told []error
+			r.machine.settled = func(id uint64, o restored) {
+				if id == 1 {
+					told = append(told, o.err)
+				}
+			}
+			before := r.dump(t)
+			before = before[:strings.Index(before, "\n5 ")] // the counter of batches
+			r.mustFeed(t, l.batch(tc.cmds...))
+			after := r.dump(t)
+			if !strings.HasPrefix(after, before) || r.jumped != 0 || r.sessions.Len() != 2 {
+				t.Errorf("something has changed:\n%s\n%s", before, after)
+			}
+			if len(told) != 1 || told[0] == nil || !strings.Contains(told[0].Error(), tc.want) {
+				t.Errorf("told %v", told)
+			}
+			r.mustFeed(t, l.batch(create(s, "/new", 0)))
+			if !r.exists("/new") {
+				t.Error("it does not go on")
+			}
+		})
+	}
+}
+
+// TestRestoreIsInterrupted: a leadership that begins, and time that goes by, end
+// what has not been committed; a commit behind that does nothing.
+func TestRestoreIsInterrupted(t *testing.T) {
+	t.Parallel()
+	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
+	end := len(cmds) - 1
+	for name, tc := range map[string]struct {
+		between func(r *replica, l *leader)
+		want    string
+	}{
+		"another leadership": {func(r *replica, l *leader) {
+			l.start.incarnation, l.seq = 6, 0
+			r.mustFeed(t, l.begin())
+		}, "another leadership"},
+		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) + 1 }, "nothing more of it came"},
+		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) - 1 }, ""},
+		"a clock that jumps": {func(_ *replica, l *leader) { l.seq = 0 }, ""},
+	} {
+		r, l, _ := inhabited(t)
+		var told error
+		r.machine.settled = func(_ uint64, o restored) { told = o.err }
+		r.mustFeed(t, l.batch(cmds[:end]...))
+		tc.between(r, l)
+		seq := l.seq // its times are made of the numbers, which have to follow on each other
+		r.machine.seq = seq
+		r.mustFeed(t, l.batch(cmds[end]))
+		switch restored := r.exists("/r"); {
+		case restored != (tc.want == ""):
+			t.Errorf("%s: restored %v", name, restored)
+		case tc.want != "" && (told == nil || !strings.Contains(told.Error(), tc.want)):
+			t.Errorf("%s: %v", name, told)
+		}
+	}
+}
+
+// TestNoSnapshotWhileAStateArrives: what has arrived is not in one, and no piece may
+// be cut off with the log before it.
+func TestNoSnapshotWhileAStateArrives(t *testing.T) {
+	t.Parallel()
+	r, l, s := inhabited(t)
+	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
+	r.mustFeed(t, l.batch(cmds[:3]...))
+	if i, err := r.machine.Snapshot(); err == nil {
+		i.Release()
+		t.Fatal("a snapshot without what has arrived")
+	}
+	r.machine.snapCounter.limitOps = 1
+	r.mustFeed(t, l.batch(create(s, "/x", 0)))
+	select {
+	case <-r.snapCounter.trigger:
+		t.Error("one is asked for again and again")
+	default:
+	}
+	r.mustFeed(t, l.batch(abortOf(1)))
+	i, err := r.machine.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Release()
+	r.machine.fleeting = true
+	r.mustFeed(t, l.batch(cmds[:3]...))
+	if _, err := r.machine.Snapshot(); err != nil {
+		t.Errorf("nobody will read it, and the log has to become shorter: %v", err)
+	}
+}
+
+// TestRestoreBelowItsLevel: at a lower level it does nothing, on any server.
+func TestRestoreBelowItsLevel(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t)
+	l := newLeader(5, 0)
+	l.start.level = restoreLevel - 1
+	r.mustFeed(t, l.begin())
+	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 10)), 5000)
+	r.mustFeed(t, l.batch(cmds...))
+	if r.exists("/r") || r.machine.arriving != nil {
+		t.Error("restored")
+	}
+	r.mustFeed(t, l.batch(append([]Command{{Kind: KindRaise, Body: []byte{0, 0, 0, restoreLevel}}}, cmds...)...))
+	if !r.exists("/r") {
+		t.Error("not restored at its level")
+	}
+	if err := r.feed(l.batch(Command{Kind: KindRestoreBegin})); err == nil {
+		t.Error("a restore without an id")
+	}
+}

@@ -1,0 +1,445 @@
+package raftfsm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// readyToRestore waits until every server knows that all know how.
+func (c *cluster) readyToRestore() {
+	c.t.Helper()
+	c.eventually("the level of restores", func() bool {
+		for _, r := range c.rigs {
+			if now, _ := r.Level(); now < restoreLevel {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// pieces is how many of a state on its way have come, −1 without one.
+func (r *rig) pieces() int {
+	r.Tree().RLock()
+	defer r.Tree().RUnlock()
+	if a := r.machine.arriving; a != nil {
+		return int(a.next)
+	}
+	return -1
+}
+
+// replace starts a restore of a tree in the background.
+func (r *rig) replace(tr *tree.Tree) chan restored {
+	done := make(chan restored, 1)
+	go func() {
+		z, err := r.Replace(context.Background(), tr, session.NewTable())
+		done <- restored{z, err}
+	}()
+	return done
+}
+
+// ofMany is a tree of many pieces.
+func ofMany(t testing.TB) *tree.Tree {
+	t.Helper()
+	tr := treeOf(t, 7, 0)
+	tx := tree.Txn{Zxid: tr.LastZxid(), Time: 5}
+	for i := range 40 {
+		tx.Zxid++
+		tr.Apply(&tx, proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/r/%d", i+1), Data: bytes.Repeat([]byte("x"), 60<<10), ACL: proto.OpenACL()})
+	}
+	return tr
+}
+
+// TestRestoreInAnEnsemble: through any server, beside clients that write.
+func TestRestoreInAnEnsemble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testRestoreInAnEnsemble)
+}
+
+func testRestoreInAnEnsemble(t *testing.T) {
+	c := newCluster(t, 4)
+	c.list[3].Observer = true
+	c.startAll()
+	c.readyToRestore()
+	c.farApart()
+	lead, _ := c.leader()
+	for id, r := range c.rigs {
+		old := make(map[uint64]session.Session)
+		for other, r := range c.rigs {
+			old[other] = r.attach(time.Hour)
+			r.do(create(old[other], fmt.Sprint("/before-", other), flagEphemeral))
+		}
+		before := r.zxid()
+		tr := ofMany(t)
+		tr.Apply(&tree.Txn{Zxid: 8<<32 | 1, Session: 99}, proto.OpCreate, &proto.CreateRequest{Path: "/r/e", Flags: flagEphemeral, ACL: proto.OpenACL()})
+		sessions := session.NewTable()
+		sessions.Put(session.Session{ID: 5<<56 | 1<<55, Timeout: 4000, Gen: 1})
+		sessions.Put(session.Session{ID: 99, Timeout: 4000, Gen: 1})
+		done := make(chan restored, 1)
+		go func() {
+			z, err := r.Replace(t.Context(), tr, sessions)
+			done <- restored{z, err}
+		}()
+		// Somebody writes all the time; what is acknowledged behind the restore counts.
+		_, w := c.follower()
+		s, writes := w.attach(time.Hour), 0
+		var o restored
+		for running := true; running; writes++ {
+			if got := w.do(create(s, fmt.Sprint("/w-", writes), 0)); got.code == proto.ErrSessionExpired {
+				s = w.attach(time.Hour)
+			}
+			select {
+			case o = <-done:
+				running = false
+			default:
+			}
+		}
+		if o.err != nil {
+			t.Fatalf("through server %d, %d leads: %v", id, lead, o.err)
+		}
+		if o.zxid>>32 <= before>>32 || uint32(o.zxid) != 0 {
+			t.Errorf("zxid %x after %x", o.zxid, before)
+		}
+		c.settled()
+		for other, r := range c.rigs {
+			if !r.exists("/r/40") || r.exists("/r/e") || r.exists(fmt.Sprint("/before-", other)) {
+				t.Errorf("server %d after a restore through %d: %q", other, id, r.dump()[:200])
+			}
+			if o := r.do(create(old[other], "/never", 0)); o.code != proto.ErrSessionExpired {
+				t.Errorf("a session of before writes: %+v", o)
+			}
+			if o := r.reattach(old[other]); o.code != proto.ErrSessionExpired {
+				t.Errorf("a session of before comes back: %+v", o)
+			}
+			fresh := r.attach(time.Hour)
+			if fresh.ID&(1<<56-1) <= 1<<55 {
+				t.Errorf("session %x", fresh.ID)
+			}
+			if o := r.do(create(fresh, fmt.Sprintf("/since-%d-%d", id, other), 0)); o.code != proto.Ok {
+				t.Errorf("%+v", o)
+			}
+		}
+		c.settled()
+		for other := range c.rigs {
+			if !r.exists(fmt.Sprintf("/since-%d-%d", id, other)) {
+				t.Error("a write behind the restore is lost")
+			}
+		}
+		if err := r.Tree().Check(); err != nil {
+			t.Error(err)
+		}
+		t.Logf("%d writes beside the restore through server %d", writes, id)
+	}
+	if now, _ := c.leader(); now != lead {
+		t.Errorf("server %d leads, it was %d", now, lead)
+	}
+}
+
+// TestRestoreIsCutShort: whoever dies, leads or goes on: nothing has changed, and
+// the next restore works.
+func TestRestoreIsCutShort(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(c *cluster, origin, lead uint64, stop func()){
+		"the leader dies":       func(c *cluster, _, lead uint64, _ func()) { c.kill(lead) },
+		"the lead goes on":      func(c *cluster, _, lead uint64, _ func()) { _ = c.rigs[lead].Transfer(c.t.Context()) },
+		"the origin dies":       func(c *cluster, origin, _ uint64, _ func()) { c.kill(origin) },
+		"the origin stops":      func(c *cluster, origin, _ uint64, _ func()) { c.stop(origin) },
+		"who asked for it goes": func(_ *cluster, _, _ uint64, stop func()) { stop() },
+		"the way is cut":        func(c *cluster, origin, lead uint64, _ func()) { c.net.Reset(hostOf(origin), hostOf(lead)) },
+	} {
+		for _, leading := range []bool{false, true} {
+			if leading && name == "the way is cut" {
+				continue // to whom
+			}
+			t.Run(fmt.Sprint(name, " ", leading), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { testRestoreIsCutShort(t, leading, cut) })
+			})
+		}
+	}
+}
+
+func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, origin, lead uint64, stop func())) {
+	c := newCluster(t, 3)
+	c.startAll()
+	c.readyToRestore()
+	c.farApart()
+	lead, l := c.leader()
+	origin, r := lead, l
+	if !leading {
+		origin, r = c.follower()
+	}
+	s := r.attach(time.Hour)
+	r.do(create(s, "/before", 0))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	tr := ofMany(t)
+	go func() {
+		_, err := r.Replace(ctx, tr, session.NewTable())
+		done <- err
+	}()
+	c.eventually("some of it", func() bool { return r.pieces() > 3 })
+	cut(c, origin, lead, stop)
+	err := <-done
+	t.Logf("%v", err)
+	if err == nil || errors.Is(err, ErrRestoreUnknown) {
+		t.Errorf("it said %v", err)
+	}
+	_, l = c.leader()
+	s = l.attach(time.Hour)
+	l.do(create(s, "/after", 0))
+	c.settled()
+	for id, r := range c.rigs {
+		if !r.exists("/before") || r.exists("/r") {
+			t.Errorf("server %d: %.200q", id, r.dump())
+		}
+	}
+	// What nobody goes on with is forgotten, so that there are snapshots again.
+	time.Sleep(arrivalLimit + time.Second)
+	l.do(create(s, "/later", 0))
+	c.settled()
+	for id, r := range c.rigs {
+		if n := r.pieces(); n >= 0 {
+			t.Errorf("server %d keeps %d pieces", id, n)
+		}
+	}
+	if o := <-l.replace(ofMany(t)); o.err != nil {
+		t.Errorf("the next one: %v", o.err)
+	}
+	c.settled()
+	if !l.exists("/r/40") {
+		t.Error("the next one is not there")
+	}
+}
+
+// TestRestoreAndRestarts: what was not committed is gone after a restart of all
+// servers, what was is there; also where the log and where a snapshot brings it.
+func TestRestoreAndRestarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testRestoreAndRestarts)
+}
+
+func testRestoreAndRestarts(t *testing.T) {
+	c := newCluster(t, 3).onDisk()
+	trailing := func(cfg *Config) { cfg.SnapTrailing = 1 }
+	start := func(ids ...uint64) {
+		for _, id := range ids {
+			c.start(id, trailing)
+		}
+		for _, id := range ids {
+			c.rigs[id].awaitServed()
+		}
+	}
+	start(1, 2, 3)
+	c.readyToRestore()
+	c.farApart()
+	_, r := c.follower()
+	r.do(create(r.attach(time.Hour), "/before", 0))
+	done := r.replace(ofMany(t))
+	c.eventually("some of it", func() bool { return r.pieces() > 3 })
+	for id := range uint64(3) {
+		c.kill(id + 1)
+	}
+	if o := <-done; o.err == nil {
+		t.Error("restored")
+	}
+	start(1, 2, 3)
+	c.settled()
+	for id, r := range c.rigs {
+		if !r.exists("/before") || r.exists("/r") || r.pieces() >= 0 {
+			t.Errorf("server %d after a restart in the middle: %d pieces, %.100q", id, r.pieces(), r.dump())
+		}
+	}
+
+	// One is down, and finds it in the log.
+	out, _ := c.follower()
+	c.stop(out)
+	_, r = c.leader()
+	if o := <-r.replace(ofMany(t)); o.err != nil {
+		t.Fatal(o.err)
+	}
+	s := r.attach(time.Hour)
+	r.do(create(s, "/since", 0))
+	start(out)
+	c.settled()
+	// One is down, and the log no longer has it.
+	out, _ = c.follower()
+	c.stop(out)
+	_, r = c.leader()
+	tr := ofMany(t)
+	tr.Apply(&tree.Txn{Zxid: 9<<32 | 1}, proto.OpCreate, &proto.CreateRequest{Path: "/second", ACL: proto.OpenACL()})
+	if o := <-r.replace(tr); o.err != nil {
+		t.Fatal(o.err)
+	}
+	s = r.attach(time.Hour)
+	r.do(create(s, "/since", 0))
+	for _, r := range c.rigs {
+		r.compact()
+	}
+	start(out)
+	c.settled()
+	if !c.rigs[out].exists("/second") || !c.rigs[out].exists("/since") {
+		t.Errorf("%.200q", c.rigs[out].dump())
+	}
+	for id := range uint64(3) {
+		c.stop(id + 1)
+	}
+	start(1, 2, 3)
+	c.settled()
+	for id, r := range c.rigs {
+		if !r.exists("/second") || !r.exists("/since") || r.exists("/before") {
+			t.Errorf("server %d: %.200q", id, r.dump())
+		}
+		if err := r.Tree().Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRestoreNeedsAllServers: it is refused, with the names of those who do not know
+// it, and of those who do not say.
+func TestRestoreNeedsAllServers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.start(1)
+		c.start(2)
+		c.start(3, func(cfg *Config) { cfg.newest = restoreLevel - 1 })
+		for _, r := range c.rigs {
+			r.awaitServed()
+		}
+		time.Sleep(10 * levelEvery)
+		for _, want := range []string{"server 3 knows level 1", "server 3 does not answer"} {
+			o := <-c.rigs[1].replace(treeOf(t, 3, 1))
+			if !errors.Is(o.err, ErrRestoreLevel) || !strings.Contains(o.err.Error(), want) || strings.Contains(o.err.Error(), "server 2") {
+				t.Errorf("%v", o.err)
+			}
+			if c.rigs[3] != nil {
+				c.stop(3)
+				c.leader()
+				c.rigs[1].awaitServed()
+			}
+		}
+	})
+}
+
+// TestRestoreWithoutALeader is refused when nobody has come for a while; a second
+// one at the same server is refused at once.
+func TestRestoreWithoutALeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		c.readyToRestore()
+		c.kill(2)
+		c.kill(3)
+		time.Sleep(time.Minute)
+		first := c.rigs[1].replace(treeOf(t, 3, 1))
+		synctest.Wait()
+		if o := <-c.rigs[1].replace(treeOf(t, 3, 1)); !errors.Is(o.err, ErrRestoreBusy) {
+			t.Errorf("%v", o.err)
+		}
+		if o := <-first; !errors.Is(o.err, ErrRestoreNoLeader) {
+			t.Errorf("%v", o.err)
+		}
+	})
+}
+
+// TestRestoreOfAServerAlone, in memory and on disks, with a restart.
+func TestRestoreOfAServerAlone(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, cfg Config) {
+		r := start(t, cfg)
+		s := r.attach(time.Hour)
+		r.do(create(s, "/before", 0))
+		want := ofMany(t)
+		digest := want.Digest()
+		if o := <-r.replace(want); o.err != nil || o.zxid != 8<<32 {
+			t.Fatalf("%x %v", o.zxid, o.err)
+		}
+		r.do(create(r.attach(time.Hour), "/since", 0))
+		before := r.dump()
+		if cfg.Memory {
+			return
+		}
+		r.close()
+		again := start(t, cfg)
+		if again.dump() != before {
+			t.Errorf("after a restart: %.200q", again.dump())
+		}
+		if again.exists("/before") || again.Tree().Digest() == digest { // which lacks /since
+			t.Error("not what was restored")
+		}
+	})
+}
+
+// TestRestoresUnderFire kills a server at a random moment of a restore, and starts
+// it again: all have the old state or all have the new one, as the answer said.
+func TestRestoresUnderFire(t *testing.T) {
+	t.Parallel()
+	verdicts := make(map[string]int)
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		synctest.Test(t, func(t *testing.T) { verdicts[testUnderFire(t, seed)]++ })
+	}
+	t.Logf("%v", verdicts)
+	if verdicts["done"] == 0 || verdicts["nothing"] == 0 {
+		t.Errorf("void: %v", verdicts)
+	}
+}
+
+func testUnderFire(t *testing.T, seed uint64) string {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	c := newCluster(t, 3).onDisk()
+	c.startAll()
+	c.readyToRestore()
+	c.farApart()
+	origin, dead := rnd.Uint64N(3)+1, rnd.Uint64N(3)+1
+	r := c.rigs[origin]
+	r.do(create(r.attach(time.Hour), "/before", 0))
+	begin := time.Now()
+	done := r.replace(ofMany(t))
+	time.Sleep(time.Duration(rnd.Int64N(int64(500 * time.Millisecond))))
+	killed := time.Since(begin)
+	c.kill(dead)
+	time.Sleep(time.Duration(rnd.Int64N(int64(3 * time.Second))))
+	o := <-done
+	c.start(dead).awaitServed()
+	_, l := c.leader()
+	l.do(create(l.attach(time.Hour), "/after", 0))
+	c.settled()
+	old, is := l.exists("/before"), l.exists("/r/40")
+	if old == is {
+		t.Errorf("seed %d: neither the old state nor the new one: %.200q", seed, l.dump())
+	}
+	t.Logf("seed %d: through %d, %d dies after %v: %v", seed, origin, dead, killed, o.err)
+	switch {
+	case o.err == nil:
+		if !is {
+			t.Errorf("seed %d: it was not done", seed)
+		}
+		return "done"
+	case errors.Is(o.err, ErrRestoreUnknown):
+		return "unknown"
+	default:
+		if !old {
+			t.Errorf("seed %d: it was done, and the answer is %v", seed, o.err)
+		}
+		return "nothing"
+	}
+}
