@@ -158,6 +158,9 @@ func (s *Server) countRead(q *request, path string, bytes int) {
 
 // countWrite counts what a transaction has changed, with the bytes of its request.
 func (s *Server) countWrite(a *raftfsm.Applied) {
+	if a.Kind == raftfsm.KindReconfigDone {
+		return // nobody's request: ZooKeeper does not count what its leader writes there
+	}
 	if a.Code == proto.ErrQuotaExceeded {
 		r := proto.AliasReader(a.Body)
 		if n := s.spaces.find(namespaceOf(r.String())); n != nil && r.Err() == nil {
