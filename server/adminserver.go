@@ -140,7 +140,7 @@ func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	c.Admin = &Admin{
 		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
 		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet, TLS: security, Profiles: a.Profiles,
-		Snapshots: admin.SnapshotOptions{NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, Interval: a.RateLimiterInterval},
+		Snapshots: admin.SnapshotOptions{NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, Interval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval},
 	}
 	return nil
 }

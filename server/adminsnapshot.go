@@ -10,9 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/admin"
+	"github.com/zkgo/zkgo/server/backup"
 	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/tree"
@@ -158,9 +161,35 @@ func (a adminSource) Keep() (zxid, bytes int64, err error) {
 // Restore implements admin.Snapshotter. ZooKeeper replaces the state of one
 // server behind the backs of the others and of the clients: the servers of an
 // ensemble then differ, and a client that has seen a later zxid is refused for
-// ever. Here a state of the past is the beginning of a new ensemble, whose epoch
-// is above everything that clients have seen.
-func (a adminSource) Restore(context.Context, io.Reader) (int64, error) {
-	a.s.stats.restoreErrors.Add(1)
-	return 0, fmt.Errorf("%w: a running server is not set back, since its clients have seen what came later; stop the servers and use zkgo restore", admin.ErrUnsupported)
+// ever. Here all servers replace theirs at one place of the log, end all sessions
+// and go on with an epoch above everything that clients have seen.
+func (a adminSource) Restore(ctx context.Context, r io.Reader) (int64, error) {
+	begin := time.Now()
+	zxid, err := a.restore(ctx, r)
+	if err != nil {
+		a.s.stats.restoreErrors.Add(1)
+		a.s.log.Warn("a restore over HTTP has failed", "error", err)
+		return 0, err
+	}
+	a.s.stats.restores.Since(begin)
+	a.s.log.Info("a state was restored over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
+	return zxid, nil
+}
+
+func (a adminSource) restore(ctx context.Context, r io.Reader) (int64, error) {
+	n := a.s.node
+	if err := n.CanReplace(); err != nil { // before all of it is read
+		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
+	}
+	c, err := backup.Read("what was sent", r, a.s.cfg.policy())
+	if err != nil {
+		return 0, fmt.Errorf("nothing was changed: %w", err)
+	}
+	zxid, err := n.Replace(ctx, c.Tree, c.Sessions)
+	for _, e := range []error{raftfsm.ErrRestoreLevel, raftfsm.ErrRestoreBusy, raftfsm.ErrRestoreNoLeader} {
+		if errors.Is(err, e) {
+			return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
+		}
+	}
+	return zxid, err
 }

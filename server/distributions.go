@@ -53,6 +53,9 @@ func (s *Server) distributions() []distribution {
 		{"startup_txns_load_time", &n.TxnsLoad, millisecond, true},
 		{"startup_txns_loaded", &n.TxnsHeld, 1, true},
 	}
+	if s.cfg.Admin != nil {
+		list = append(list, distribution{"restore_time", &st.restores, millisecond, true})
+	}
 	if s.throttle != nil {
 		list = append(list, distribution{"request_throttle_queue_time_ms", &st.throttleQueue, millisecond, false})
 	}

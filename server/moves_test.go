@@ -356,7 +356,7 @@ func (m *moves) http(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.Admin = &Admin{Addr: "127.0.0.1:0"}
-		c.Admin.Snapshots.Interval = time.Hour
+		c.Admin.Snapshots.Interval, c.Admin.Snapshots.RestoreInterval = time.Hour, time.Hour
 	})
 	base := "http://" + s.AdminAddr() + "/commands/"
 	for _, v := range []struct{ method, command, names string }{
@@ -371,6 +371,13 @@ func (m *moves) http(t *testing.T) {
 		})
 	}
 	m.since(t, s, "restore_error_count")
+	willing := startServer(t, withAdmin)
+	<-willing.Ready()
+	m.by(t, willing, "restore_time", func() {
+		if code, a := sendState(t, willing, "restore", snapshotWith(t, "x")); code != http.StatusOK {
+			t.Errorf("%d %+v", code, a)
+		}
+	})
 	lonely := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} })
 	m.by(t, lonely, "snapshot_error_count", func() {
 		over, cancel := context.WithCancel(t.Context())

@@ -32,6 +32,7 @@ type stats struct {
 	snapshotsTooEarly      atomic.Int64
 	restoreErrors          atomic.Int64
 	restoresTooEarly       atomic.Int64
+	restores               measure.Summary // how long those took that were done
 	syncs                  atomic.Int64    // in flight
 	largeRejected          atomic.Int64    // large requests refused
 	throttleWaits          atomic.Int64    // requests that had to wait for others to be done
@@ -79,7 +80,7 @@ func (st *stats) reset() {
 		v.Store(0)
 	}
 	for _, m := range []*measure.Summary{&st.reads, &st.updates, &st.waited, &st.queued, &st.behind, &st.unavailable, &st.leaderless,
-		&st.syncTimes, &st.obsSyncs, &st.elections, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
+		&st.syncTimes, &st.obsSyncs, &st.elections, &st.restores, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
 		m.Reset()
 	}
 }

@@ -7,6 +7,6 @@
 //
 // The answers are ZooKeeper's: JSON objects with the fields in ZooKeeper's
 // order and spelled as Jackson does, status 200 even for a command that nobody
-// knows, and the error inside. Snapshots can be neither taken nor restored: the
-// files would be zkgo's and of no use to the tools that ask for them.
+// knows, and the error inside. Only snapshot and restore, which are about the whole
+// state, ask who comes and answer with a status that says what became of it.
 package admin

@@ -23,8 +23,8 @@ type Snapshotter interface {
 	Export(ctx context.Context) (*Export, error)
 	// Keep has the server write a snapshot of its own, into its data directory.
 	Keep() (zxid, bytes int64, err error)
-	// Restore replaces the state by the snapshot in r, if it can. It returns the
-	// zxid of the state.
+	// Restore replaces the state of the whole ensemble by the snapshot in r, if it
+	// can. It returns the zxid of the state.
 	Restore(ctx context.Context, r io.Reader) (zxid int64, err error)
 }
 
@@ -34,9 +34,9 @@ type SnapshotOptions struct {
 	// TooEarly is told of every command that Interval refuses. Nil: nobody counts.
 	TooEarly func(command string)
 	// Interval is how long after one snapshot the next one may be asked for, and
-	// after one restore the next. 0: at once.
-	Interval time.Duration
-	Now      func() time.Time // default time.Now
+	// RestoreInterval how long after one restore the next. 0: at once.
+	Interval, RestoreInterval time.Duration
+	Now                       func() time.Time // default time.Now
 }
 
 // Access is what somebody may do.
@@ -56,12 +56,8 @@ type Export struct {
 	Content io.ReadCloser
 }
 
-// ErrUnsupported says that what was asked for is possible nowhere, or not on this
-// kind of server.
-var ErrUnsupported = errors.New("not supported")
-
-// ErrBadSnapshot says that what was sent is no snapshot that can be restored.
-var ErrBadSnapshot = errors.New("this cannot be restored")
+// ErrUnavailable says that what was asked for is not possible now.
+var ErrUnavailable = errors.New("not possible now")
 
 // Headers of the answer to snapshot.
 const (
@@ -114,19 +110,19 @@ func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // due answers whoever comes too early.
-func (s *snapshots) due(w http.ResponseWriter, l *limiter, name string) bool {
+func (s *snapshots) due(w http.ResponseWriter, l *limiter, interval time.Duration, name string) bool {
 	now := time.Now
 	if s.opts.Now != nil {
 		now = s.opts.Now
 	}
-	if l.allow(now(), s.opts.Interval) {
+	if l.allow(now(), interval) {
 		return true
 	}
 	if s.opts.TooEarly != nil {
 		s.opts.TooEarly(name)
 	}
-	w.Header().Set("Retry-After", strconv.Itoa(int((s.opts.Interval+time.Second-1)/time.Second)))
-	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, s.opts.Interval))
+	w.Header().Set("Retry-After", strconv.Itoa(int((interval+time.Second-1)/time.Second)))
+	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, interval))
 	return false
 }
 
@@ -138,7 +134,7 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	case s.opts.NoSnapshot:
 		reply(w, http.StatusServiceUnavailable, name, nil, "Snapshot command is disabled (admin.snapshot.enabled)")
 		return
-	case !s.due(w, &s.snapshot, name):
+	case !s.due(w, &s.snapshot, s.opts.Interval, name):
 		return
 	}
 	if q := r.URL.Query(); q.Has("streaming") && !strings.EqualFold(q.Get("streaming"), "true") {
@@ -174,25 +170,24 @@ func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
 
 func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	const name = "restore"
+	asked := r.Method == http.MethodGet || r.Method == http.MethodHead // ZooKeeper asks these, too, who they are
 	switch {
+	case (asked || r.Method == http.MethodPost) && !s.authorized(w, r):
+		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
 		reply(w, http.StatusMethodNotAllowed, name, nil, "restore takes a POST with the snapshot as its body")
 		return
-	case !s.authorized(w, r):
-		return
 	case s.opts.NoRestore:
 		reply(w, http.StatusServiceUnavailable, name, nil, "Restore command is disabled (admin.restore.enabled)")
 		return
-	case !s.due(w, &s.restores, name):
+	case !s.due(w, &s.restores, s.opts.RestoreInterval, name):
 		return
 	}
 	zxid, err := s.src.Restore(r.Context(), r.Body)
 	switch {
-	case errors.Is(err, ErrUnsupported):
-		reply(w, http.StatusNotImplemented, name, nil, err.Error())
-	case errors.Is(err, ErrBadSnapshot):
-		reply(w, http.StatusBadRequest, name, nil, err.Error())
+	case errors.Is(err, ErrUnavailable):
+		reply(w, http.StatusServiceUnavailable, name, nil, err.Error())
 	case err != nil:
 		reply(w, http.StatusInternalServerError, name, nil, err.Error())
 	default:

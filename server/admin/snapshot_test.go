@@ -44,7 +44,7 @@ func (v *vault) Restore(_ context.Context, r io.Reader) (int64, error) {
 		return 0, err
 	}
 	if string(b) != "ZKSN" {
-		return 0, fmt.Errorf("%w: %q", ErrBadSnapshot, b)
+		return 0, fmt.Errorf("no snapshot: %q", b)
 	}
 	v.restored++
 	return 26, v.err
@@ -84,11 +84,13 @@ func TestSnapshotCommand(t *testing.T) {
 		{"GET", "snapshot?streaming=false", root, "", 200, "{\n  \"command\" : \"snapshot\",\n  \"error\" : null\n}"},
 		{"GET", "snapshot?streaming=foo", root, "", 200, "null"},
 		{"POST", "snapshot", root, "", 405, ""},
+		{"GET", "restore", "", "", 401, "Auth info is missing for the command"},
 		{"GET", "restore", root, "", 405, "POST"},
+		{"PUT", "restore", "", "", 405, "POST"},
 		{"POST", "restore", "", "ZKSN", 401, "Auth info is missing for the command"},
 		{"POST", "rest", "digest else:pw", "ZKSN", 403, "Not authorized"},
 		{"POST", "restore", root, "ZKSN", 200, "{\n  \"last_zxid\" : 26,\n  \"command\" : \"restore\",\n  \"error\" : null\n}"},
-		{"POST", "restore", root, "root:x:0", 400, "root:x:0"},
+		{"POST", "restore", root, "root:x:0", 500, "root:x:0"},
 	} {
 		w := state(t, h, tc.method, tc.target, tc.auth, tc.body)
 		if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.want) {
@@ -109,8 +111,8 @@ func TestSnapshotCommand(t *testing.T) {
 			t.Errorf("%s: %d %s", target, w.Code, w.Body)
 		}
 	}
-	v.err = fmt.Errorf("%w: not here", ErrUnsupported)
-	if w := state(t, h, "POST", "restore", root, "ZKSN"); w.Code != 501 || !strings.Contains(w.Body.String(), "not here") {
+	v.err = fmt.Errorf("%w: not here", ErrUnavailable)
+	if w := state(t, h, "POST", "restore", root, "ZKSN"); w.Code != 503 || !strings.Contains(w.Body.String(), "not here") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -120,7 +122,7 @@ func TestSnapshotOptions(t *testing.T) {
 	const root = "digest root:pw"
 	now := time.UnixMilli(1)
 	v := &vault{fake: fake{role: "leader"}}
-	h := Handler(v, DefaultURL, SnapshotOptions{Interval: time.Minute, Now: func() time.Time { return now }})
+	h := Handler(v, DefaultURL, SnapshotOptions{Interval: time.Minute, RestoreInterval: time.Minute, Now: func() time.Time { return now }})
 	codes := func() (codes []int) {
 		for range 2 {
 			codes = append(codes, state(t, h, "GET", "snapshot", root, "").Code, state(t, h, "POST", "restore", root, "ZKSN").Code)

@@ -54,14 +54,20 @@ func Load(path string) (*Content, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, dataSize)
+	return Read(path, f, 0)
+}
+
+// Read verifies and loads a backup or a snapshot of ZooKeeper's from a stream. name
+// is for messages; of p only Emulate353TTL counts.
+func Read(name string, from io.Reader, p tree.Policy) (*Content, error) {
+	r := bufio.NewReaderSize(from, dataSize)
 	if start, err := r.Peek(len(magic)); err == nil && string(start[:len(magic)-1]) == magic[:len(magic)-1] {
-		return loadBackup(path, r)
+		return loadBackup(name, r, p)
 	} else if len(start) == 0 {
-		return nil, fmt.Errorf("%s is empty", path)
+		return nil, fmt.Errorf("%s is empty", name)
 	}
 	c := newContent(KindZooKeeper)
-	info, err := zkfiles.ReadSnapshot(path, r, 0, c.Tree, c.Sessions)
+	info, err := zkfiles.ReadSnapshot(name, r, p, c.Tree, c.Sessions)
 	c.Verified = info.Verified
 	return c, err
 }
@@ -84,10 +90,10 @@ func loadZkgo(dir string) (*Content, error) {
 
 // loadBackup loads a backup. The snapshot in it counts only when everything up to
 // the end mark has been read.
-func loadBackup(path string, r io.Reader) (*Content, error) {
+func loadBackup(path string, r io.Reader, p tree.Policy) (*Content, error) {
 	c := newContent(KindBackup)
 	h, err := open(r, func(h *Header, data io.Reader) error {
-		info, err := zkfiles.ReadSnapshot("the snapshot in it", data, 0, c.Tree, c.Sessions)
+		info, err := zkfiles.ReadSnapshot("the snapshot in it", data, p, c.Tree, c.Sessions)
 		c.Verified = info.Verified
 		return err
 	})

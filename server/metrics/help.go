@@ -106,6 +106,7 @@ func counters() map[string]string {
 func times() map[string]string {
 	return map[string]string{
 		"updatelatency":                        "Milliseconds from reading a write until its answer.",
+		"restore_time":                         "Milliseconds that restores over HTTP took.",
 		"readlatency":                          "Milliseconds from reading a read until its answer.",
 		"read_commitproc_time_ms":              "Milliseconds that reads waited behind a write of their session; others do not wait.",
 		"unavailable_time":                     "Milliseconds without service, counted when there is service again.",

@@ -157,7 +157,8 @@ type Admin struct {
 	PortUnification, ForceHTTPS, NeedClient bool
 	SnapshotEnabled, RestoreEnabled         bool
 	RateLimiterInterval                     time.Duration
-	Profiles                                bool // admin.pprof.enabled; zkgo's own
+	RestoreInterval                         time.Duration // the same key, with a default of its own
+	Profiles                                bool          // admin.pprof.enabled; zkgo's own
 }
 
 // Metrics is the metrics provider.
@@ -296,7 +297,7 @@ func blank() *Config {
 		Admin: Admin{Enable: true, Port: 8080, Address: "0.0.0.0", CommandURL: "/commands",
 			IdleTimeout: 30 * time.Second, SnapshotEnabled: true, RestoreEnabled: true,
 			// Said to be 5 minutes; ZooKeeper 3.9 takes the number for microseconds.
-			RateLimiterInterval: 300 * time.Millisecond},
+			RateLimiterInterval: 300 * time.Millisecond, RestoreInterval: 5 * time.Minute},
 		Metrics: Metrics{ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, ExportJVMInfo: true},
 		Audit:   Audit{MaxFileSizeKB: 10240, MaxBackups: 10},
 		TLS:     defaultTLS(), QuorumTLS: defaultTLS(),

@@ -129,7 +129,7 @@ func adminKeys() []key {
 		{name: "admin.needClientAuth", set: boolean(func(c *Config) *bool { return &c.Admin.NeedClient })},
 		{name: "admin.snapshot.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.SnapshotEnabled })},
 		{name: "admin.restore.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.RestoreEnabled })},
-		{name: "admin.rateLimiterIntervalInMS", set: propMillis(0, func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval })},
+		{name: "admin.rateLimiterIntervalInMS", set: rateLimiter()},
 		{name: "admin.pprof.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.Profiles })}, // of ours
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestShownValuesAreValid(t *testing.T) {
 	t.Parallel()
 	c := parse(t, strings.Join([]string{
-		"clientPort=2181", "forceSync=no", "skipACL=yes", "tickTime=500", "peerType=participant", "autopurge.purgeInterval=3",
+		"admin.rateLimiterIntervalInMS=77", "clientPort=2181", "forceSync=no", "skipACL=yes", "tickTime=500", "peerType=participant", "autopurge.purgeInterval=3",
 		"4lw.commands.whitelist=ruok,mntr", "memoryCeiling=1g", "connection_throttle_drop_increase=0.125", "ssl.clientAuth=want",
 		"ssl.enabledProtocols=TLSv1.2,TLSv1.3", "admin.serverPort=9", "minSessionTimeout=700", "ensembleAuthName=a,b",
 		"secureClientPortAddress=127.0.0.1", "secureClientPort=2182",

@@ -188,6 +188,22 @@ func propMillis(least int64, field func(*Config) *time.Duration) setter {
 	}, showMillis(field)}
 }
 
+// rateLimiter is the interval between two snapshots, and that between two restores:
+// one key for both. Unset, ZooKeeper's lasts 300 ms for the one and 5 minutes for
+// the other.
+func rateLimiter() setter {
+	s := propMillis(0, func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval })
+	set := s.set
+	s.set = func(c *Config, v string) error {
+		err := set(c, v)
+		if err == nil {
+			c.Admin.RestoreInterval = c.Admin.RateLimiterInterval
+		}
+		return err
+	}
+	return s
+}
+
 // millis is a key of QuorumPeerConfig in milliseconds.
 func millis(least int, store func(c *Config, d time.Duration), field func(*Config) *time.Duration) setter {
 	return setter{func(c *Config, v string) error {
