@@ -34,7 +34,7 @@ func zookeeper(t *testing.T) (s *oracle.Server, commands string) {
 		t.Fatal(err)
 	}
 	s = oracle.Start(t, oracle.Options{Config: []string{
-		"extendedTypesEnabled=true", "admin.enableServer=true", "admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", ports[0]),
+		"extendedTypesEnabled=true", "admin.enableServer=true", "admin.rateLimiterIntervalInMS=100", "admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", ports[0]),
 		"maxSessionTimeout=600000",
 	}})
 	return s, fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
@@ -49,7 +49,7 @@ func ours(t *testing.T, dir string) (addr, commands string) {
 	}
 	p, err := process.Run(process.Binary(t), "server", "--data-dir", dir, "--client-port", "0", "--set", "clientPortAddress=127.0.0.1",
 		"--set", "extendedTypesEnabled=true", "--set", fmt.Sprint("admin.serverPort=", ports[0]), "--set", "admin.serverAddress=127.0.0.1",
-		"--set", "maxSessionTimeout=600000")
+		"--set", "maxSessionTimeout=600000", "--set", "admin.rateLimiterIntervalInMS=100")
 	if err != nil {
 		t.Fatal(err)
 	}
