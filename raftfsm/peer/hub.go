@@ -333,7 +333,10 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 			answer.code = NotReady
 		}
 	case WrongVersion:
-		answer.version, answer.from = version, ours
+		answer.version = version
+		if h.sasl == nil || !h.sasl.Require {
+			answer.from = ours
+		}
 	default: // who this server is, is for those only who can show who they are
 		answer.version = saslVersion
 	}

@@ -84,13 +84,14 @@ func pairings() []pairing {
 func TestSASLPairings(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "CA")
+	tls1, tls2 := ca.secured(ca.forHosts("s1")), ca.secured(ca.forHosts("s2"))
 	for _, secure := range []bool{false, true} {
 		for _, p := range pairings() {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
 				a, b := Security{SASL: p.a}, Security{SASL: p.b}
 				if secure {
-					a.TLS, b.TLS = ca.secured(ca.forHosts("s1")), ca.secured(ca.forHosts("s2"))
+					a.TLS, b.TLS = tls1, tls2
 				}
 				p.meet(t, a, b)
 			})
@@ -235,6 +236,12 @@ func TestSASLOlderServers(t *testing.T) {
 	c.say(old)
 	if h := c.hear(); h.version == version || h.kind != Raft || h.from != (Identity{}) || !c.ended() {
 		t.Errorf("an older server is answered with %+v", h)
+	}
+	c = dialled(t, m)
+	old.version = saslVersion + 1
+	c.say(old)
+	if h := c.hear(); h.code != WrongVersion || h.from != (Identity{}) || !c.ended() {
+		t.Errorf("a server of a version to come is answered with %+v", h)
 	}
 
 	ln, err := m.Host("s3").Listen("s3:1")
