@@ -2,7 +2,6 @@ package tree
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -13,7 +12,7 @@ func (t *Tree) Check() error {
 	c := checker{t: t, refs: make(map[*aclEntry]int), owners: make(map[int64]int)}
 	for n := range t.index.all {
 		if err := c.node(n); err != nil {
-			return fmt.Errorf("tree: node %q: %w", n.path, err)
+			return fmt.Errorf("tree: node %q: %w", n.path(), err)
 		}
 	}
 	if err := c.sums(); err != nil {
@@ -39,28 +38,28 @@ func (c *checker) node(n *Node) error {
 	c.links += n.NumChildren()
 	c.refs[n.acl]++
 	switch {
-	case t.Get(n.path) != n:
+	case t.Get(n.path()) != n:
 		return fmt.Errorf("is not found under its path")
-	case (n == t.root) != (n.parent == nil) || (n == t.root) != (n.path == rootPath):
+	case (n == t.root) != (n.parent == nil) || (n == t.root) != (n.path() == rootPath):
 		return fmt.Errorf("is it the root or not")
 	case n.epoch > t.epoch:
 		return fmt.Errorf("changed in epoch %d of %d", n.epoch, t.epoch)
-	case n.crc != crcOf(n):
-		return fmt.Errorf("caches the checksum %08x instead of %08x", n.crc, crcOf(n))
-	case (n.kind == persistent) != (n.owner == 0):
-		return fmt.Errorf("is of kind %d with owner %#x", n.kind, n.owner)
-	case n.kind == ephemeral && n.NumChildren() > 0:
+	case n.crc() != textCRC(n.path(), n.bytes()):
+		return fmt.Errorf("caches the checksum %08x instead of %08x", n.crc(), textCRC(n.path(), n.bytes()))
+	case n.kind() != persistent && n.owner() == 0:
+		return fmt.Errorf("is of kind %d without an owner", n.kind())
+	case n.kind() == ephemeral && n.NumChildren() > 0:
 		return fmt.Errorf("is ephemeral and has children")
 	}
 	if p := n.parent; p != nil {
 		switch {
-		case t.Get(p.path) != p:
+		case t.Get(p.path()) != p:
 			return fmt.Errorf("has a parent that is not in the tree")
-		case p.path != proto.Parent(n.path):
-			return fmt.Errorf("has the parent %q", p.path)
+		case p.path() != proto.Parent(n.path()):
+			return fmt.Errorf("has the parent %q", p.path())
 		case int(n.pos) >= p.NumChildren() || (*p.kids)[n.pos] != n:
 			return fmt.Errorf("is not at its position %d among its parent's children", n.pos)
-		case n.name() != proto.Base(n.path):
+		case n.name() != proto.Base(n.path()):
 			return fmt.Errorf("has the name %q", n.name())
 		}
 	}
@@ -69,11 +68,11 @@ func (c *checker) node(n *Node) error {
 
 // kind checks that n is in the indexes where it belongs.
 func (c *checker) kind(n *Node) error {
-	switch n.kind {
+	switch n.kind() {
 	case ephemeral:
-		c.owners[n.owner]++
-		if _, ok := c.t.ephemerals[n.owner][n]; !ok {
-			return fmt.Errorf("is not among the ephemerals of %#x", n.owner)
+		c.owners[n.owner()]++
+		if _, ok := c.t.ephemerals[n.owner()][n]; !ok {
+			return fmt.Errorf("is not among the ephemerals of %#x", n.owner())
 		}
 	case container, ttl:
 		c.containers++
@@ -81,7 +80,7 @@ func (c *checker) kind(n *Node) error {
 			return fmt.Errorf("is not among the containers")
 		}
 	}
-	if prefix, ok := limitedPath(n.path); ok {
+	if prefix, ok := limitedPath(n.path()); ok {
 		c.limits++
 		if c.t.quotas[prefix] != n {
 			return fmt.Errorf("does not limit %q", prefix)
@@ -142,12 +141,4 @@ func (c *checker) lists() error {
 		return fmt.Errorf("%d access control lists in use, %d stored", len(c.refs), stored)
 	}
 	return nil
-}
-
-// crcOf computes what seal should have cached.
-func crcOf(n *Node) uint32 {
-	m := Node{state: n.state}
-	m.path = strings.Clone(n.path)
-	new(Tree).seal(&m)
-	return m.crc
 }

@@ -14,18 +14,18 @@ import (
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Tree, *Node){
-		"not found under its path":      func(_ *Tree, n *Node) { n.path = "/elsewhere" },
+		"not found under its path":      func(_ *Tree, n *Node) { n.text = newText(persistent, 0, "/elsewhere", n.bytes()) },
 		"the root or not":               func(_ *Tree, n *Node) { n.parent = nil },
 		"changed in epoch":              func(t *Tree, n *Node) { n.epoch = t.epoch + 1 },
-		"caches the checksum":           func(_ *Tree, n *Node) { n.crc++ },
-		"of kind 0 with owner":          func(_ *Tree, n *Node) { n.owner = 1 },
+		"caches the checksum":           func(_ *Tree, n *Node) { n.rewrite(n.bytes(), n.version); *n.first++ },
+		"of kind 2 without an owner":    func(_ *Tree, n *Node) { n.text = newText(container, 0, n.path(), n.bytes()) },
 		"not in the tree":               func(t *Tree, n *Node) { n.parent = New().root },
 		"has the parent":                func(t *Tree, n *Node) { n.parent = t.root },
 		"not at its position":           func(_ *Tree, n *Node) { n.pos++ },
 		"among the ephemerals":          func(t *Tree, _ *Node) { t.ephemerals[7] = nil },
 		"among the containers":          func(t *Tree, _ *Node) { t.containers = nil },
 		"does not limit":                func(t *Tree, _ *Node) { t.quotas = nil },
-		"is ephemeral and has children": func(t *Tree, _ *Node) { n := t.Get("/a"); n.kind, n.owner = ephemeral, 7 },
+		"is ephemeral and has children": func(t *Tree, _ *Node) { n := t.Get("/a"); n.text = newText(ephemeral, 7, "/a", n.bytes()) },
 		"nodes and":                     func(t *Tree, _ *Node) { t.index.n++ },
 		"ephemerals,":                   func(t *Tree, _ *Node) { t.totals.ephemerals++ },
 		"containers, 3 indexed":         func(t *Tree, _ *Node) { t.containers[new(Node)] = struct{}{} },
@@ -63,7 +63,7 @@ func TestIndex(t *testing.T) {
 		n := want[path]
 		h := uint32(g.Intn(3)) + 1<<uint(len(path)*3)
 		if n == nil {
-			n = &Node{state: state{path: path}, epoch: h}
+			n = &Node{state: state{text: newText(persistent, 0, path, nil)}, epoch: h}
 			want[path] = n
 			x.put(n)
 			if (one.n+1)*5 > len(one.nodes)*4 {
@@ -85,8 +85,8 @@ func TestIndex(t *testing.T) {
 	seen := 0
 	for n := range x.all {
 		seen++
-		if want[n.path] != n {
-			t.Fatalf("%q is too much", n.path)
+		if want[n.path()] != n {
+			t.Fatalf("%q is too much", n.path())
 		}
 	}
 	for path, n := range want {

@@ -55,7 +55,7 @@ func (t *Tree) Copy() *Copy {
 				c.kids = append(c.kids, numbers[kid])
 			}
 		}
-		if _, limits := limitedPath(n.path); limits || n.kind != persistent {
+		if _, limits := limitedPath(n.path()); limits || n.kind() != persistent {
 			c.aside = append(c.aside, numbers[n])
 		}
 	}

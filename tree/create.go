@@ -74,7 +74,7 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 		return proto.ErrBadArguments
 	case t.Get(path) != nil:
 		return proto.ErrNodeExists
-	case parent.kind == ephemeral:
+	case parent.kind() == ephemeral:
 		return proto.ErrNoChildrenForEphemerals
 	}
 	if code := t.checkQuota(tx, path, int64(len(c.data)), 1); code != proto.Ok {
@@ -82,13 +82,11 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 	}
 	n := &Node{epoch: t.epoch, parent: parent}
 	n.state = state{
-		path: strings.Clone(path), owner: owner, kind: kindOf(owner), acl: t.acls.intern(acl),
+		text: newText(kindOf(owner), owner, path, c.data), acl: t.acls.intern(acl),
 		czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time,
 	}
-	n.setBytes(ownCopy(c.data))
-	t.seal(n)
 	t.bear(tx, n, cversion)
-	r.Path = n.path
+	r.Path = n.path()
 	n.Stat(&r.Stat) // before a stats node's data are replaced, as in ZooKeeper
 	t.quotaCreated(n)
 	fire(events, proto.EventNodeCreated, n, tx.Zxid)

@@ -18,22 +18,12 @@ func (t *Tree) Digest() uint64 { return t.totals.digest }
 // every server and after every restart.
 func (t *Tree) FullDigest() uint64 { return mix(t.totals.full + mix(uint64(t.zxid))) }
 
-// seal computes what n caches of its path and data. It must be called before n
-// is attached and when its data changed.
-func (t *Tree) seal(n *Node) {
-	n.crc = 0
-	if n.path != rootPath { // the root's path counts as ""
-		n.crc = crc32.Update(0, crc32.IEEETable, stringBytes(n.path))
-	}
-	n.crc = crc32.Update(n.crc, crc32.IEEETable, n.bytes())
-}
-
 // count adds n to the totals.
 func (t *Tree) count(n *Node) {
 	own, full := t.digests(n)
 	t.totals.digest += own
 	t.totals.full += full
-	t.totals.dataSize += int64(len(n.path)) + n.dataLen()
+	t.totals.dataSize += int64(len(n.path())) + n.dataLen()
 }
 
 // uncount takes n out of the totals.
@@ -41,26 +31,26 @@ func (t *Tree) uncount(n *Node) {
 	own, full := t.digests(n)
 	t.totals.digest -= own
 	t.totals.full -= full
-	t.totals.dataSize -= int64(len(n.path)) + n.dataLen()
+	t.totals.dataSize -= int64(len(n.path())) + n.dataLen()
 }
 
 // digests returns n's part of ZooKeeper's digest and of the full one.
 func (t *Tree) digests(n *Node) (own, full uint64) {
-	n.putStat(&t.statBuf)
-	own = uint64(crc32.Update(n.crc, crc32.IEEETable, t.statBuf[:]))
-	full = own<<8 | uint64(n.kind)<<1
+	n.putStat(&t.statBuf, n.owner())
+	own = uint64(crc32.Update(n.crc(), crc32.IEEETable, t.statBuf[:]))
+	full = own<<8 | uint64(n.kind())<<1
 	if n.size < 0 {
 		full |= 1 // null and empty data are different, which the CRC does not see
 	}
 	full = mix(mix(full) ^ n.acl.hash)
-	if belowProc(n.path) {
+	if belowProc(n.path()) {
 		own = 0
 	}
 	return own, full
 }
 
 // putStat writes the part of the stat that goes into a digest.
-func (s *state) putStat(b *[statBlock]byte) {
+func (s *state) putStat(b *[statBlock]byte, owner int64) {
 	be := binary.BigEndian
 	be.PutUint64(b[0:], uint64(s.czxid))
 	be.PutUint64(b[8:], uint64(s.mzxid))
@@ -70,7 +60,7 @@ func (s *state) putStat(b *[statBlock]byte) {
 	be.PutUint32(b[40:], uint32(s.version))
 	be.PutUint32(b[44:], uint32(s.cversion))
 	be.PutUint32(b[48:], uint32(s.aversion))
-	be.PutUint64(b[52:], uint64(s.owner))
+	be.PutUint64(b[52:], uint64(owner))
 }
 
 // belowProc says whether path is one of those that ZooKeeper's digest leaves out.

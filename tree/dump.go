@@ -19,7 +19,7 @@ func (t *Tree) Dump(w io.Writer) error {
 			data = fmt.Sprintf("%q", n.Data())
 		}
 		fmt.Fprintf(b, "%q kind=%d owner=%#x czxid=%#x mzxid=%#x pzxid=%#x ctime=%d mtime=%d version=%d cversion=%d aversion=%d children=%d data=%s acl=",
-			n.path, n.kind, uint64(n.owner), n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime, n.version, n.cversion, n.aversion, n.NumChildren(), data)
+			n.path(), n.kind(), uint64(n.owner()), n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime, n.version, n.cversion, n.aversion, n.NumChildren(), data)
 		for _, a := range n.ACL() {
 			fmt.Fprintf(b, "%d:%q:%q ", a.Perms, a.ID.Scheme, a.ID.ID)
 		}

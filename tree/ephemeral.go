@@ -10,7 +10,7 @@ func (t *Tree) Ephemerals(session int64) []string {
 	nodes := t.ephemerals[session].sorted()
 	paths := make([]string, len(nodes))
 	for i, n := range nodes {
-		paths[i] = n.path
+		paths[i] = n.path()
 	}
 	return paths
 }
@@ -42,6 +42,6 @@ func (s nodeSet) sorted() []*Node {
 	for n := range s {
 		nodes = append(nodes, n)
 	}
-	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.path(), b.path()) })
 	return nodes
 }

@@ -25,7 +25,7 @@ func (s *Snapshot) Stored() (iter.Seq[*Stored], error) {
 	if len(images) != s.count {
 		return nil, fmt.Errorf("tree: the snapshot at zxid %#x has %d nodes instead of %d", s.zxid, len(images), s.count)
 	}
-	slices.SortFunc(images, func(a, b image) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(images, func(a, b image) int { return strings.Compare(a.path(), b.path()) })
 	return func(yield func(*Stored) bool) {
 		for i := range images {
 			if !yield(images[i].stored()) {
@@ -45,7 +45,7 @@ func (s *Snapshot) Digest() uint64 { return s.totals.digest }
 // ZooKeeper knows. The caller holds the lock.
 func (t *Tree) HasTTL() bool {
 	for n := range t.containers {
-		if n.kind == ttl {
+		if n.kind() == ttl {
 			return true
 		}
 	}
@@ -55,7 +55,7 @@ func (t *Tree) HasTTL() bool {
 // stored returns s as ZooKeeper stores it.
 func (s *state) stored() *Stored {
 	return &Stored{
-		Path: s.path, Data: s.bytes(), ACL: s.acl.list, Owner: s.owner,
+		Path: s.path(), Data: s.bytes(), ACL: s.acl.list, Owner: s.owner(),
 		Czxid: s.czxid, Mzxid: s.mzxid, Pzxid: s.pzxid, Ctime: s.ctime, Mtime: s.mtime,
 		Version: s.version, Cversion: s.cversion, Aversion: s.aversion,
 	}
@@ -67,19 +67,14 @@ func (n *Stored) Digest() uint64 {
 	if belowProc(n.Path) {
 		return 0
 	}
-	path := n.Path
-	if path == rootPath {
-		path = ""
-	}
-	crc := crc32.Update(0, crc32.IEEETable, stringBytes(path))
-	crc = crc32.Update(crc, crc32.IEEETable, n.Data)
 	var b [statBlock]byte
 	s := state{
-		owner: n.Owner, czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
-		version: n.Version, cversion: n.Cversion, aversion: n.Aversion,
+		text:  text{version: n.Version},
+		czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
+		cversion: n.Cversion, aversion: n.Aversion,
 	}
-	s.putStat(&b)
-	return uint64(crc32.Update(crc, crc32.IEEETable, b[:]))
+	s.putStat(&b, n.Owner)
+	return uint64(crc32.Update(textCRC(n.Path, n.Data), crc32.IEEETable, b[:]))
 }
 
 // IsEphemeral reports whether ZooKeeper's stored owner is that of an ephemeral

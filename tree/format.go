@@ -129,15 +129,15 @@ func noEOF(err error) error {
 // appendNode appends the record of one node.
 func appendNode(b []byte, s *state, list uint32, kids int32) []byte {
 	b = append(b, tagNode)
-	b = proto.AppendString(b, s.path)
+	b = proto.AppendString(b, s.path())
 	b = proto.AppendBuffer(b, s.bytes())
 	b = proto.AppendInt(b, int32(list))
-	for _, v := range [...]int64{s.czxid, s.mzxid, s.pzxid, s.ctime, s.mtime, s.owner} {
+	for _, v := range [...]int64{s.czxid, s.mzxid, s.pzxid, s.ctime, s.mtime, s.owner()} {
 		b = proto.AppendLong(b, v)
 	}
 	for _, v := range [...]int32{s.version, s.cversion, s.aversion} {
 		b = proto.AppendInt(b, v)
 	}
-	b = append(b, byte(s.kind))
+	b = append(b, byte(s.kind()))
 	return proto.AppendInt(b, kids)
 }

@@ -39,15 +39,16 @@ func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, 
 		if err != nil {
 			return err
 		}
+		path := n.Path
+		if path == "" {
+			path = rootPath
+		}
 		s := state{
-			path: n.Path, acl: t.acls.intern(n.ACL), owner: n.Owner, kind: kindUnder(n.Owner, p, isSession),
+			text: newText(kindUnder(n.Owner, p, isSession), n.Owner, path, n.Data), acl: t.acls.intern(n.ACL),
 			czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
-			version: n.Version, cversion: n.Cversion, aversion: n.Aversion,
+			cversion: n.Cversion, aversion: n.Aversion,
 		}
-		if s.path == "" {
-			s.path = rootPath
-		}
-		s.setBytes(ownCopy(n.Data))
+		s.version = n.Version
 		if _, err := l.place(&s); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, 
 
 // missing adds one of ZooKeeper's own znodes.
 func (l *loader) missing(path string) error {
-	s := state{path: path, acl: l.t.acls.intern(openACL())}
+	s := state{text: newText(persistent, 0, path, []byte{}), acl: l.t.acls.intern(openACL())}
 	if path == ConfigPath {
 		l.t.acls.release(s.acl)
 		s.acl, s.aversion = l.t.acls.intern(readACL()), -1

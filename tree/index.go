@@ -51,7 +51,7 @@ func (x *index) getAt(i int, h uint32, path string) *Node {
 
 // put adds n, whose path must not be there.
 func (x *index) put(n *Node) {
-	i, h := x.locate(n.path)
+	i, h := x.locate(n.path())
 	x.putAt(i, h, n)
 }
 
@@ -68,9 +68,9 @@ func (x *index) putAt(i int, h uint32, n *Node) {
 
 // remove takes n out.
 func (x *index) remove(n *Node) {
-	i, h := x.locate(n.path)
+	i, h := x.locate(n.path())
 	s := &x.shards[i]
-	at := s.find(n.path, h)
+	at := s.find(n.path(), h)
 	if at < 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func (s *shard) find(path string, h uint32) int {
 		return -1
 	}
 	for i := s.home(h); s.hashes[i] != 0; i = s.next(i) {
-		if s.hashes[i] == h && s.nodes[i].path == path {
+		if s.hashes[i] == h && s.nodes[i].path() == path {
 			return i
 		}
 	}

@@ -127,8 +127,7 @@ func (t *Tree) charge(path string, bytes, count int64) {
 // overwrite replaces the data of a stats node.
 func (t *Tree) overwrite(n *Node, data []byte) {
 	t.edit(n)
-	n.setBytes(data)
-	t.seal(n)
+	n.rewrite(data, n.version)
 	t.commit(n)
 }
 
@@ -136,10 +135,10 @@ func (t *Tree) overwrite(n *Node, data []byte) {
 // data replaced by the usage that is counted at this moment.
 func (t *Tree) quotaCreated(n *Node) {
 	size := n.dataLen()
-	if strings.HasPrefix(n.path, quotaPath+"/") && strings.HasSuffix(n.path, statsName) {
-		t.overwrite(n, t.measure(n.path[len(quotaPath):len(n.path)-len(statsName)]))
+	if strings.HasPrefix(n.path(), quotaPath+"/") && strings.HasSuffix(n.path(), statsName) {
+		t.overwrite(n, t.measure(n.path()[len(quotaPath):len(n.path())-len(statsName)]))
 	}
-	t.charge(n.path, size, 1)
+	t.charge(n.path(), size, 1)
 }
 
 // measure returns the text of the usage of path and all below it.
@@ -156,7 +155,7 @@ func (t *Tree) measure(path string) []byte {
 }
 
 // quotaDeleted does the accounting for a removed node.
-func (t *Tree) quotaDeleted(n *Node) { t.charge(n.path, -n.dataLen(), -1) }
+func (t *Tree) quotaDeleted(n *Node) { t.charge(n.path(), -n.dataLen(), -1) }
 
 // tally is the text of limits and usage, "count=4,bytes=5=;byteHardLimit=10",
 // in parts. A name that is absent has no entry in has and counts as −1.

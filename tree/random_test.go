@@ -257,10 +257,10 @@ func TestSnapshotSeesNothingNewer(t *testing.T) {
 		}
 		got := map[string]image{}
 		for _, im := range batch {
-			if _, twice := got[im.path]; twice {
-				t.Fatalf("seed %d: %q twice", seed, im.path)
+			if _, twice := got[im.path()]; twice {
+				t.Fatalf("seed %d: %q twice", seed, im.path())
 			}
-			got[im.path] = im
+			got[im.path()] = im
 		}
 		if len(got) != len(want.nodes) {
 			t.Fatalf("seed %d: %d nodes instead of %d", seed, len(got), len(want.nodes))

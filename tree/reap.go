@@ -44,12 +44,12 @@ func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap
 		switch {
 		case n.NumChildren() > 0:
 			continue
-		case n.kind == ttl && age <= n.timeToLive():
+		case n.kind() == ttl && age <= n.timeToLive():
 			continue
-		case n.kind == container && n.cversion <= 0 && (maxNeverUsed <= 0 || age <= maxNeverUsed.Milliseconds()):
+		case n.kind() == container && n.cversion <= 0 && (maxNeverUsed <= 0 || age <= maxNeverUsed.Milliseconds()):
 			continue
 		}
-		due = append(due, Reap{n.path, n.czxid, n.mzxid})
+		due = append(due, Reap{n.path(), n.czxid, n.mzxid})
 	}
 	slices.SortFunc(due, func(a, b Reap) int { return strings.Compare(a.Path, b.Path) })
 	return due
@@ -63,9 +63,9 @@ func (t *Tree) reap(tx *Txn, q *Reap, events *[]Event) proto.Code {
 		return proto.ErrNoNode
 	case n.NumChildren() > 0:
 		return proto.ErrNotEmpty
-	case n.kind != container && n.kind != ttl, n.czxid != q.Czxid, n.mzxid != q.Mzxid:
+	case n.kind() != container && n.kind() != ttl, n.czxid != q.Czxid, n.mzxid != q.Mzxid:
 		return proto.ErrBadVersion
-	case n.kind == ttl && tx.Time-n.mtime <= n.timeToLive():
+	case n.kind() == ttl && tx.Time-n.mtime <= n.timeToLive():
 		return proto.ErrBadVersion
 	}
 	t.remove(tx, n, events)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -140,25 +139,31 @@ const maxReserve = 1 << 20
 // node reads a node and links it to its parent.
 func (l *loader) node(d *proto.Reader) error {
 	var s state
-	s.path = d.String()
-	data := d.Buffer()
+	path, data := d.String(), d.Buffer()
 	list := d.Int()
 	s.czxid, s.mzxid, s.pzxid = d.Long(), d.Long(), d.Long()
-	s.ctime, s.mtime, s.owner = d.Long(), d.Long(), d.Long()
-	s.version, s.cversion, s.aversion = d.Int(), d.Int(), d.Int()
-	s.kind = kind(d.Byte())
+	s.ctime, s.mtime = d.Long(), d.Long()
+	owner := d.Long()
+	version := d.Int()
+	s.cversion, s.aversion = d.Int(), d.Int()
+	kind := kind(d.Byte())
 	kids := d.Int()
 	switch {
 	case d.Err() != nil:
 		return d.Err()
 	case list < 0 || int(list) >= len(l.lists):
-		return fmt.Errorf("node %q has the unknown access control list %d", s.path, list)
+		return fmt.Errorf("node %q has the unknown access control list %d", path, list)
 	case kids < 0:
-		return fmt.Errorf("node %q has %d children", s.path, kids)
+		return fmt.Errorf("node %q has %d children", path, kids)
+	case kind > ttl:
+		return fmt.Errorf("node %q is of the unknown kind %d", path, kind)
+	case (kind == persistent) != (owner == 0):
+		return fmt.Errorf("node %q of kind %d has the owner %#x", path, kind, owner)
 	}
 	s.acl = l.lists[list]
 	s.acl.refs++
-	s.setBytes(ownCopy(data))
+	s.text = newText(kind, owner, path, data)
+	s.version = version
 	n, err := l.place(&s)
 	if err != nil {
 		return err
@@ -172,51 +177,52 @@ func (l *loader) node(d *proto.Reader) error {
 	return nil
 }
 
-// place puts a node into the tree. The state's path is copied, its data and its
-// reference to a list are taken over.
+// place puts a node into the tree, which takes over the state's reference to a
+// list.
 func (l *loader) place(s *state) (*Node, error) {
-	switch err := proto.ValidatePath(s.path); {
-	case err != nil:
+	path := s.path()
+	if err := proto.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("node with an impossible path: %w", err)
-	case s.kind > ttl:
-		return nil, fmt.Errorf("node %q is of the unknown kind %d", s.path, s.kind)
-	case (s.kind == persistent) != (s.owner == 0):
-		return nil, fmt.Errorf("node %q of kind %d has the owner %#x", s.path, s.kind, s.owner)
 	}
-	n := l.find(s.path, true)
-	if n.acl != nil {
-		return nil, fmt.Errorf("node %q is there twice", s.path)
+	shard, hash := l.t.index.locate(path)
+	n := l.t.index.getAt(shard, hash, path)
+	switch {
+	case n == nil:
+		n = l.add(shard, hash, s)
+	case n.acl != nil:
+		return nil, fmt.Errorf("node %q is there twice", path)
+	default:
+		n.state = *s
+		l.blanks--
 	}
-	l.blanks--
-	s.path = n.path
-	n.state = *s
-	l.t.seal(n)
-	if s.path != rootPath {
-		l.find(proto.Parent(n.path), false).addChild(n)
+	if path != rootPath {
+		l.parent(path).addChild(n)
 	}
 	l.t.enlist(n)
 	return n, nil
 }
 
-// find returns the node with that path, a new blank if there is none. alias
-// says that the path must be copied to be kept.
-func (l *loader) find(path string, alias bool) *Node {
-	shard, hash := l.t.index.locate(path)
-	if n := l.t.index.getAt(shard, hash, path); n != nil {
-		return n
-	}
-	if alias {
-		path = strings.Clone(path)
-	}
+// add makes a node with that state, which no path leads to yet.
+func (l *loader) add(shard int, hash uint32, s *state) *Node {
 	if len(l.slab) == 0 {
 		l.slab = make([]Node, slabSize)
 	}
 	n := &l.slab[0]
 	l.slab = l.slab[1:]
-	n.path, n.epoch = path, l.t.epoch
+	n.state, n.epoch = *s, l.t.epoch
 	l.t.index.putAt(shard, hash, n)
-	l.blanks++
 	return n
+}
+
+// parent returns the parent of path, a new blank if there is none.
+func (l *loader) parent(path string) *Node {
+	path = proto.Parent(path)
+	shard, hash := l.t.index.locate(path)
+	if n := l.t.index.getAt(shard, hash, path); n != nil {
+		return n
+	}
+	l.blanks++
+	return l.add(shard, hash, &state{text: newText(persistent, 0, path, nil)})
 }
 
 // trailer finishes the tree and compares it with what the trailer says.
@@ -234,7 +240,7 @@ func (l *loader) trailer(d *proto.Reader) error {
 	}
 	for n, count := range l.kids {
 		if links += int64(count); n.NumChildren() != int(count) {
-			return fmt.Errorf("node %q has %d children instead of %d", n.path, n.NumChildren(), count)
+			return fmt.Errorf("node %q has %d children instead of %d", n.path(), n.NumChildren(), count)
 		}
 	}
 	switch {
@@ -265,9 +271,9 @@ func (l *loader) finish() error {
 	for n := range l.t.index.all {
 		switch {
 		case n.acl == nil:
-			return fmt.Errorf("node %q is missing, but not its children", n.path)
-		case n.kind == ephemeral && n.NumChildren() > 0:
-			return fmt.Errorf("node %q is ephemeral and has children", n.path)
+			return fmt.Errorf("node %q is missing, but not its children", n.path())
+		case n.kind() == ephemeral && n.NumChildren() > 0:
+			return fmt.Errorf("node %q is ephemeral and has children", n.path())
 		}
 	}
 	return nil

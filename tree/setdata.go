@@ -9,25 +9,24 @@ func (t *Tree) setData(tx *Txn, q *proto.SetDataRequest, r *Result, events *[]Ev
 		return code
 	}
 	delta := int64(len(q.Data)) - n.dataLen()
-	if code := t.checkQuota(tx, n.path, delta, 0); code != proto.Ok {
+	if code := t.checkQuota(tx, n.path(), delta, 0); code != proto.Ok {
 		return code
 	}
 	if !expected(n.version, q.Version) {
 		return proto.ErrBadVersion
 	}
-	t.put(tx, n, ownCopy(q.Data), n.version+1)
+	t.put(tx, n, q.Data, n.version+1)
 	n.Stat(&r.Stat)
-	t.charge(n.path, delta, 0)
+	t.charge(n.path(), delta, 0)
 	fire(events, proto.EventNodeDataChanged, n, tx.Zxid)
 	return proto.Ok
 }
 
-// put stores new data, which must not change any more.
+// put stores a copy of new data.
 func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {
 	t.edit(n)
-	n.setBytes(data)
-	n.version, n.mzxid, n.mtime = version, tx.Zxid, tx.Time
-	t.seal(n)
+	n.rewrite(data, version)
+	n.mzxid, n.mtime = tx.Zxid, tx.Time
 	t.commit(n)
 }
 
@@ -97,11 +96,10 @@ func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
 	r.reset(proto.OpReconfig)
 	n := t.Get(ConfigPath)
 	changed := string(n.bytes()) != string(text)
-	data := ownCopy(text)
-	if data == nil {
-		data = []byte{} // clients of the config znode do not expect null
+	if text == nil {
+		text = []byte{} // clients of the config znode do not expect null
 	}
-	t.put(tx, n, data, version)
+	t.put(tx, n, text, version)
 	n.Stat(&r.Stat)
 	r.Data = n.bytes()
 	if changed {

@@ -75,7 +75,7 @@ func (t *Tree) preserve(n *Node) {
 	if n.epoch == t.epoch {
 		return
 	}
-	shard, _ := t.index.locate(n.path)
+	shard, _ := t.index.locate(n.path())
 	for _, s := range t.snaps {
 		if n.epoch < s.epoch && shard >= s.passed {
 			s.images = append(s.images, n.image())

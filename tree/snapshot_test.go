@@ -108,13 +108,17 @@ func TestForgedSnapshots(t *testing.T) {
 	t.Parallel()
 	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }
 	acl := proto.AppendACLs(proto.AppendInt([]byte{tagList}, 0), proto.OpenACL())
-	node := func(path string, kids int32, change func(*state)) []byte {
-		s := state{path: path, size: -1}
+	node := func(path string, kids int32, change func(record []byte)) []byte {
+		b := appendNode(nil, &state{text: newText(persistent, 0, path, nil)}, 0, kids)
 		if change != nil {
-			change(&s)
+			change(b)
 		}
-		return appendNode(nil, &s, s.crc, kids)
+		return b
 	}
+	// The records end in the owner, three versions, the kind and the number of children.
+	kindAt := func(b []byte) *byte { return &b[len(b)-5] }
+	ownerAt := func(b []byte) *byte { return &b[len(b)-18] }
+	listAt := func(b []byte) *byte { return &b[len(b)-66] }
 	trailer := func(n int64) []byte {
 		return proto.AppendLong(proto.AppendLong(proto.AppendLong([]byte{tagTrailer}, n), 1), 2)
 	}
@@ -130,11 +134,11 @@ func TestForgedSnapshots(t *testing.T) {
 		"record ends early":                   with(4, []byte{tagNode, 0}),
 		"left: proto: record ends early":      with(4, []byte{tagNode, 0, 0, 0, 9}),
 		"access control list 5 where 1":       with(4, proto.AppendInt([]byte{tagList}, 5), proto.AppendACLs(nil, nil)),
-		"unknown access control list 3":       with(4, node("/x", 0, func(s *state) { s.crc = 3 })),
+		"unknown access control list 3":       with(4, node("/x", 0, func(b []byte) { *listAt(b) = 3 })),
 		"has -1 children":                     with(4, node("/x", -1, nil)),
-		"unknown kind 4":                      with(4, node("/x", 0, func(s *state) { s.kind = 4 })),
-		"has the owner 0x5":                   with(4, node("/x", 0, func(s *state) { s.owner = 5 })),
-		"of kind 1 has the owner 0x0":         with(4, node("/x", 0, func(s *state) { s.kind = ephemeral })),
+		"unknown kind 4":                      with(4, node("/x", 0, func(b []byte) { *kindAt(b) = 4 })),
+		"has the owner 0x5":                   with(4, node("/x", 0, func(b []byte) { *ownerAt(b) = 5 })),
+		"of kind 1 has the owner 0x0":         with(4, node("/x", 0, func(b []byte) { *kindAt(b) = byte(ephemeral) })),
 		"impossible path":                     with(4, node("x", 0, nil)),
 		"is there twice":                      with(4, node("/zookeeper", 0, nil)),
 		"is missing, but not its":             with(4, node("/x/y", 0, nil), trailer(4)),
@@ -144,7 +148,7 @@ func TestForgedSnapshots(t *testing.T) {
 		"5 nodes where the header says 4":     with(4, node("/x", 0, nil), trailer(5)),
 		"has 0 children instead of 3":         slices.Concat(header(4), acl, node("/", 1, nil), node("/zookeeper", 2, nil), node("/zookeeper/quota", 3, nil), node("/zookeeper/config", 0, nil), trailer(4)),
 		"add up to 3 with 5 nodes":            slices.Concat(header(5), own[len(header(0)):], node("/zookeeper/quota/x", 0, nil), trailer(5)),
-		"is ephemeral and has children":       with(4, node("/e", 1, func(s *state) { s.kind, s.owner = ephemeral, 5 }), node("/e/x", 0, nil), trailer(6)),
+		"is ephemeral and has children":       with(4, node("/e", 1, func(b []byte) { *kindAt(b), *ownerAt(b) = byte(ephemeral), 5 }), node("/e/x", 0, nil), trailer(6)),
 		"the digest is":                       with(4, slices.Concat([]byte{tagTrailer}, rightDigest(t, own))),
 	} {
 		if want == "it starts with" {
@@ -268,8 +272,8 @@ func TestImport(t *testing.T) {
 		t.Errorf("usage %q", got)
 	}
 	for path, want := range map[string]kind{"/q": persistent, "/q/session": ephemeral, "/q/server255": ephemeral, "/ttl": ttl, "/old": ttl, "/container": container} {
-		if n := tree.Get(path); n.kind != want {
-			t.Errorf("%s is of kind %d", path, n.kind)
+		if n := tree.Get(path); n.kind() != want {
+			t.Errorf("%s is of kind %d", path, n.kind())
 		}
 	}
 	if tree.Get("/ttl").timeToLive() != 1234 || tree.Get("/old").timeToLive() != 77 || tree.Get("/q").timeToLive() != 0 || tree.LastZxid() != 77 {

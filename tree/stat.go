@@ -18,8 +18,8 @@ func (n *Node) Stat(s *proto.Stat) {
 		NumChildren: kids,
 		Pzxid:       n.pzxid,
 	}
-	if n.kind == ephemeral {
-		s.EphemeralOwner = n.owner
+	if n.kind() == ephemeral {
+		s.EphemeralOwner = n.owner()
 	}
 }
 
@@ -46,8 +46,8 @@ func kindOf(owner int64) kind {
 // timeToLive returns the milliseconds after which n may be removed; 0 unless n
 // has a time to live.
 func (n *Node) timeToLive() int64 {
-	if n.kind != ttl {
+	if n.kind() != ttl {
 		return 0
 	}
-	return n.owner & proto.MaxTTL
+	return n.owner() & proto.MaxTTL
 }

@@ -79,8 +79,7 @@ func readACL() []proto.ACL {
 // plant adds one of the initial nodes.
 func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
 	n := &Node{epoch: t.epoch}
-	n.state = state{path: path, aversion: aversion, acl: t.acls.intern(acl())}
-	t.seal(n)
+	n.state = state{text: newText(persistent, 0, path, []byte{}), aversion: aversion, acl: t.acls.intern(acl())}
 	if path == rootPath {
 		t.root = n
 	} else {
@@ -135,7 +134,7 @@ func (t *Tree) NodeCount() int { return t.index.n + 1 }
 // DataSize returns the bytes of all paths and data.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
 
-// attach puts a sealed node with its parent set into every index and total.
+// attach puts a node with its parent set into every index and total.
 func (t *Tree) attach(n *Node) {
 	t.index.put(n)
 	if n.parent != nil {
@@ -163,19 +162,19 @@ func (t *Tree) reattach(n *Node) {
 // enlist adds n to the totals and to the indexes by kind and meaning.
 func (t *Tree) enlist(n *Node) {
 	t.count(n)
-	switch n.kind {
+	switch n.kind() {
 	case ephemeral:
-		set := t.ephemerals[n.owner]
+		set := t.ephemerals[n.owner()]
 		if set == nil {
 			set = make(nodeSet)
-			t.ephemerals[n.owner] = set
+			t.ephemerals[n.owner()] = set
 		}
 		set[n] = struct{}{}
 		t.totals.ephemerals++
 	case container, ttl:
 		t.containers[n] = struct{}{}
 	}
-	if prefix, ok := limitedPath(n.path); ok {
+	if prefix, ok := limitedPath(n.path()); ok {
 		t.quotas[prefix] = n
 	}
 }
@@ -183,18 +182,18 @@ func (t *Tree) enlist(n *Node) {
 // discharge undoes enlist.
 func (t *Tree) discharge(n *Node) {
 	t.uncount(n)
-	switch n.kind {
+	switch n.kind() {
 	case ephemeral:
-		set := t.ephemerals[n.owner]
+		set := t.ephemerals[n.owner()]
 		delete(set, n)
 		if len(set) == 0 {
-			delete(t.ephemerals, n.owner)
+			delete(t.ephemerals, n.owner())
 		}
 		t.totals.ephemerals--
 	case container, ttl:
 		delete(t.containers, n)
 	}
-	if prefix, ok := limitedPath(n.path); ok {
+	if prefix, ok := limitedPath(n.path()); ok {
 		delete(t.quotas, prefix)
 	}
 }

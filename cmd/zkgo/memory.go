@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/zkgo/zkgo/server"
@@ -16,9 +17,12 @@ func collectBelow(ceiling int64) {
 	}
 }
 
-// quietAfter is how long a server has to do nothing before its free memory goes
-// back to the system.
-const quietAfter = 15 * time.Second
+// lookEvery is how often it is looked whether the server has become quiet.
+const lookEvery = time.Second
+
+// quietRequests is how many requests a quiet server may have had since the last
+// look: the pings of ten thousand clients.
+const quietRequests = 2000
 
 // trimMemory gives memory back whenever the server has become quiet. The
 // runtime does so by itself only while it collects, and an idle program does
@@ -27,29 +31,42 @@ func trimMemory(s *server.Server) func() {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(quietAfter)
+		ticker := time.NewTicker(lookEvery)
 		defer ticker.Stop()
 		var seen int64
-		trimmed := false
+		busy := true // starting was work
 		for {
 			select {
 			case <-done:
 				return
 			case <-ticker.C:
 			}
-			busy := s.Handled() - seen
-			seen += busy
-			switch {
-			case busy > busyRequests:
-				trimmed = false
-			case !trimmed:
+			handled := s.Handled()
+			now := handled-seen > quietRequests
+			if seen = handled; busy && !now && worthTrimming() {
 				debug.FreeOSMemory()
-				trimmed = true
 			}
+			busy = now
 		}
 	}()
 	return func() { close(done); <-ended }
 }
 
-// busyRequests is how many requests a quiet server may have had, pings mostly.
-const busyRequests = 10000
+// leastTrimmed is less memory than it is worth collecting for.
+const leastTrimmed = 4 << 20
+
+// worthTrimming reports whether an eighth of what lives could be given back.
+// Since what looks like garbage may live, it is asked at the end of work only;
+// since much has to be allocated before it says yes again, a server whose load
+// comes in bursts does not collect after each of them.
+func worthTrimming() bool {
+	sample := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},                // after the last collection
+		{Name: "/memory/classes/heap/objects:bytes"}, // that and what was allocated since
+		{Name: "/memory/classes/heap/free:bytes"},    // could be returned to the system
+	}
+	metrics.Read(sample)
+	live, objects, free := sample[0].Value.Uint64(), sample[1].Value.Uint64(), sample[2].Value.Uint64()
+	spare := free + max(objects, live) - live
+	return spare > max(leastTrimmed, live/8)
+}

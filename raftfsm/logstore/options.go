@@ -23,7 +23,7 @@ const (
 
 const (
 	defaultRetain     = 3
-	defaultCacheBytes = 64 << 20
+	defaultCacheBytes = 16 << 20
 	defaultStallLimit = 5 * time.Second
 	// defaultSegmentBytes: compaction frees whole segments, and each new one
 	// costs about four fsyncs.
@@ -44,7 +44,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Retain is the number of snapshots kept: default 3, at least 1.
 	Retain int
-	// CacheBytes bounds the newest entries kept in memory: default 64 MiB.
+	// CacheBytes bounds the newest entries kept in memory: default 16 MiB.
 	CacheBytes int64
 	// StallLimit is how long Close waits for a running write: default 5 s.
 	StallLimit time.Duration
