@@ -52,7 +52,8 @@ type machine struct {
 	fail     func(error)                              // reports what stopped the machine
 	evidence func(write func(io.Writer) error) string // keeps what is written, and says where
 	log      *slog.Logger
-	stopped  bool // after fail: nothing is applied any more
+	hurry    <-chan struct{} // closed when the server stops: a snapshot need not be polite any more
+	stopped  bool            // after fail: nothing is applied any more
 	// fleeting: neither this server nor another one will ever read a snapshot.
 	fleeting bool
 	// frozen: a snapshot was installed and the Raft instance that did it is

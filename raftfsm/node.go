@@ -140,6 +140,7 @@ func newNode(cfg Config) *Node {
 		applied:    func(index uint64) { n.others.applied(index) },
 		written:    n.noteSnapshot,
 		settled:    n.replacing.settled,
+		hurry:      n.stopping,
 		evidence:   cfg.keepEvidence,
 		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
 	}

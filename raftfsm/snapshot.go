@@ -37,6 +37,7 @@ type image struct {
 	tree *tree.Snapshot
 
 	numbers *Numbers // where the writing is counted
+	hurry   <-chan struct{}
 
 	zxid    int64
 	written func(zxid, bytes int64) // after it is durable
@@ -60,7 +61,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, errArriving
 	}
 	m.snapCounter.reset()
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, zxid: m.tree.LastZxid(), written: m.written}, nil
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, hurry: m.hurry, zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
 // appendHeader appends everything that stands before the tree.
@@ -110,7 +111,7 @@ func (i *image) write(w io.Writer) error {
 	if i.tree == nil {
 		return nil
 	}
-	c := newChunkWriter(w)
+	c := newChunkWriter(&pace{w: w, hurry: i.hurry, begun: time.Now()})
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
 	if _, err := c.Write(append(head, i.head...)); err != nil {
 		return err

@@ -88,3 +88,17 @@ func ReplaceFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	}
 	return fsys.SyncDir(filepath.Dir(path))
 }
+
+// writebacker is a File whose writing to the disk can be started.
+type writebacker interface {
+	startWriteback(off, n int64) error
+}
+
+// StartWriteback lets the system begin to write a part of a file to the disk, if
+// it can, and does not wait for that. It makes nothing durable: a Sync of a large
+// file that is on the disk already holds up nobody else's, and that is all.
+func StartWriteback(f File, off, n int64) {
+	if w, ok := f.(writebacker); ok {
+		_ = w.startWriteback(off, n) // what is wrong with the disk, the Sync will say
+	}
+}

@@ -85,6 +85,10 @@ type snapReader struct {
 	io.Closer
 }
 
+// writebackStep is after how many bytes the disk begins to write: all of a
+// snapshot at its end would make the log, which is on the same disk, wait.
+const writebackStep = 1 << 20
+
 // snapSink writes a snapshot under a temporary name.
 type snapSink struct {
 	store  *fileSnapshots
@@ -94,6 +98,7 @@ type snapSink struct {
 	w      *bufio.Writer
 	sum    hash.Hash32
 	size   int64
+	begun  int64 // up to here writing to the disk has been started
 	closed bool
 }
 
@@ -121,6 +126,10 @@ func (k *snapSink) Write(b []byte) (int, error) {
 	n, err := k.w.Write(b)
 	k.sum.Write(b[:n])
 	k.size += int64(n)
+	if written := k.size - int64(k.w.Buffered()); written-k.begun >= writebackStep {
+		disk.StartWriteback(k.f, k.begun, written-k.begun)
+		k.begun = written
+	}
 	return n, err
 }
 

@@ -1,0 +1,38 @@
+package raftfsm
+
+import (
+	"io"
+	"time"
+)
+
+// A snapshot of a large tree is a second of work that nobody waits for. Done in
+// one go it takes a processor from requests that somebody does wait for: the
+// scheduler lets a goroutine run for ten milliseconds before it looks for others.
+// So the writer rests twice as long as it has worked, after every millisecond.
+const (
+	paceWork = time.Millisecond
+	paceRest = 2
+	// paceMost bounds a rest: what looks like work was waiting, when the machine
+	// is busy or the disk slow.
+	paceMost = 8 * time.Millisecond
+)
+
+// pace is a writer that leaves others their turn.
+type pace struct {
+	w     io.Writer
+	hurry <-chan struct{} // closed: no more rests
+	begun time.Time       // of the work since the last rest
+}
+
+// Write implements io.Writer.
+func (p *pace) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if worked := time.Since(p.begun); worked >= paceWork {
+		select {
+		case <-time.After(min(paceRest*worked, paceMost)):
+		case <-p.hurry:
+		}
+		p.begun = time.Now()
+	}
+	return n, err
+}

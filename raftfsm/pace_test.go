@@ -1,0 +1,48 @@
+package raftfsm
+
+import (
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowWriter takes a while for everything.
+type slowWriter time.Duration
+
+func (d slowWriter) Write(b []byte) (int, error) {
+	<-time.After(time.Duration(d))
+	return len(b), nil
+}
+
+// Two thirds of the time belong to others, unless there is a hurry; and nobody
+// rests long because the disk was slow.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		write time.Duration
+		hurry bool
+		want  time.Duration
+	}{
+		{paceWork, false, 100 * 3 * paceWork},
+		{paceWork, true, 100 * paceWork},
+		{paceWork / 2, false, 100 * paceWork / 2 * 3},
+		{time.Second, false, 100 * (time.Second + paceMost)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun, hurry := time.Now(), make(chan struct{})
+			if c.hurry {
+				close(hurry)
+			}
+			p := &pace{w: slowWriter(c.write), hurry: hurry, begun: begun}
+			for range 100 {
+				if _, err := io.WriteString(p, "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(begun); took != c.want {
+				t.Errorf("100 writes of %v took %v, not %v", c.write, took, c.want)
+			}
+		})
+	}
+}
