@@ -119,6 +119,5 @@ func (t *Tree) keep(own *Node) {
 	t.acls.release(n.acl)
 	n.state = own.state
 	n.acl = acl
-	t.seal(n)
 	t.enlist(n)
 }
