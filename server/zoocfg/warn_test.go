@@ -94,12 +94,15 @@ func TestHierarchicalQuorums(t *testing.T) {
 	t.Parallel()
 	const servers = "initLimit=1\nsyncLimit=1\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n"
 	for lines, supported := range map[string]bool{
-		"":                              true,
-		"group.1=1:2:3\n":               true,
-		"group.1=1:2:3\nweight.1=1\n":   true,
-		"group.1=1:2:3\nweight.1=2\n":   false,
-		"group.1=1:2\ngroup.2=3\n":      false,
-		"group.1=1:2:3:9\nweight.9=1\n": false,
+		"":                            true,
+		"group.1=1:2:3\n":             true,
+		"group.1=1:2:3\nweight.1=1\n": true,
+		"group.1=1:2:3\nweight.1=2\n": false,
+		"group.1=1:2:3\nweight.3=0\n": false,
+		"group.1=1:2:3\nweight.1=1\nweight.2=1\nweight.3=1\n": true,
+		"group.1=1:2:3\nweight.1=7\nweight.2=7\nweight.3=7\n": true,
+		"group.1=1:2\ngroup.2=3\n":                            false,
+		"group.1=1:2:3:9\nweight.9=1\n":                       false,
 		"group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=0\n": false,
 	} {
 		c := parse(t, servers+lines, WithMyID(1))
