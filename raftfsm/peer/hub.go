@@ -315,19 +315,19 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 	if err != nil {
 		return nil, Identity{}, h.refusal(err, RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true})
 	}
-	ours := h.Identity()
 	proof, code, cause := []byte(nil), WrongVersion, error(nil)
 	if in.known() {
-		if proof, code, cause = h.sasl.authenticate(conn, &in, ours, by); code == Accepted && cause != nil {
+		if proof, code, cause = h.sasl.authenticate(conn, &in, h.Identity(), by); code == Accepted && cause != nil {
 			return nil, in.from, cause // the connection broke
 		}
 	}
+	// Only now: who this server is may have changed meanwhile.
+	ours, a := h.asOfNow(&in)
 	answer := hello{version: in.version, kind: in.kind, code: code, to: in.from.ServerID}
-	var a Acceptor
 	switch code {
 	case Accepted:
 		answer.from = ours
-		if a, cause = h.acceptor(in.kind), h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
+		if cause = h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
 			answer.code = BadCertificate
 		} else if answer.code = judge(in.kind, ours, in.from, in.to, ours.ServerID); answer.code == Accepted && a == nil {
 			answer.code = NotReady
@@ -356,10 +356,14 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 	return a, in.from, nil
 }
 
-func (h *Hub) acceptor(kind Kind) Acceptor {
+// asOfNow is who this server is, and who takes the stream that a caller asks for.
+func (h *Hub) asOfNow(in *hello) (Identity, Acceptor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.acceptors[kind]
+	if !in.known() {
+		return h.self, nil
+	}
+	return h.self, h.acceptors[in.kind]
 }
 
 // complain logs a refusal that an operator has to know of, now and then.

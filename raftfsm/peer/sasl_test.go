@@ -339,6 +339,31 @@ func impostor(proof func(response []byte) []byte) func(talk) {
 	}
 }
 
+// TestSASLAndANewIdentity: what a server has become while a caller answers its
+// challenge is what the caller is judged by.
+func TestSASLAndANewIdentity(t *testing.T) {
+	t.Parallel()
+	var log logBuffer
+	m := NewMemory()
+	b := saslHub(t, m.Host("s2"), "2", Security{SASL: login("zk", "secret", requires)}, &log)
+	b.Handle(Raft, echo)
+	c := dialled(t, m)
+	said := asServer1(Raft)
+	c.say(said)
+	c.hear()
+	client := sasl.NewQuorumClient("zk", "secret", purpose(said))
+	_, _, _ = client.Next(nil)
+	response, _, err := client.Next(c.hearToken())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.SetIdentity(Identity{ServerID: "2.1", Cluster: ClusterID{1}})
+	c.Write(appendToken(nil, response))
+	if h := c.hear(); h.code != WrongTarget || h.from.ServerID != "2.1" {
+		t.Errorf("the answer is %+v", h)
+	}
+}
+
 // TestSASLForOneHello: a response that a server has made is of no use for another
 // hello, and none at the server that has made it.
 func TestSASLForOneHello(t *testing.T) {
