@@ -205,5 +205,7 @@ func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	m.tree.Advance(epoch << 32)
 	m.snapCounter.soon()
 	m.settled(a.id, restored{zxid: epoch << 32})
+	m.out = Applied{Kind: KindRestoreCommit, Zxid: epoch << 32} // a transaction of nobody's
+	m.handler.Applied(&m.out)
 	return nil
 }

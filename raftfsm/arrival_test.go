@@ -115,7 +115,11 @@ func TestRestoreReplacesTheState(t *testing.T) {
 		if r.tree.Digest() != other.Digest() {
 			t.Errorf("digest %x, of what was restored %x", r.tree.Digest(), other.Digest())
 		}
-		done := r.recorder.applied[len(r.recorder.applied)-2:]
+		done := r.recorder.applied[len(r.recorder.applied)-3:]
+		if done[0].kind != KindRestoreCommit || done[0].zxid != want || done[0].waited {
+			t.Errorf("the restore itself: %+v", done[0])
+		}
+		done = done[1:]
 		if done[0].code != proto.ErrSessionExpired || done[0].path != "" {
 			t.Errorf("a write of a session that is gone: %+v", done[0])
 		}
