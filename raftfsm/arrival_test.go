@@ -3,7 +3,9 @@ package raftfsm
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +276,35 @@ func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 	r.mustFeed(t, l.batch(cmds[:3]...))
 	if _, err := r.machine.Snapshot(); err != nil {
 		t.Errorf("nobody will read it, and the log has to become shorter: %v", err)
+	}
+}
+
+// TestRestoreIsSkipped: a server that is sent a snapshot cannot know what became of
+// a restore before it, and forgets what it has of it.
+func TestRestoreIsSkipped(t *testing.T) {
+	t.Parallel()
+	a, l, s := inhabited(t)
+	b, _, _ := inhabited(t)
+	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
+	end := len(cmds) - 1
+	var told error
+	b.machine.settled = func(_ uint64, o restored) { told = o.err }
+	begun := l.batch(cmds[:end]...)
+	a.mustFeed(t, begun)
+	b.mustFeed(t, begun)
+	a.mustFeed(t, l.batch(abortOf(1), create(s, "/since", 0)))
+	if err := b.machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(told, ErrRestoreUnknown) {
+		t.Errorf("told %v", told)
+	}
+	b.index = a.index
+	late := l.batch(cmds[end])
+	a.mustFeed(t, late)
+	b.mustFeed(t, late)
+	if a.dump(t) != b.dump(t) || !b.exists("/since") || b.exists("/r") {
+		t.Error("the states differ")
 	}
 }
 

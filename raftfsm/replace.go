@@ -129,8 +129,6 @@ type replacement struct {
 	commit restoreCommit
 	buf    []byte // of the piece that is not full yet
 	failed error  // why Write failed
-
-	committed bool // the commit was proposed
 }
 
 // errEnded is why writing stops when the machine has dropped what arrives.
@@ -153,7 +151,6 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 	}
 	if err == nil {
 		err = r.propose(KindRestoreCommit, r.commit.append(nil), nil)
-		r.committed = err == nil
 	}
 	return r.end(err)
 }
@@ -271,10 +268,11 @@ func (r *replacement) end(why error) (int64, error) {
 	}
 }
 
-// verdict is what Replace returns. Without a commit nothing can have changed.
-func (r *replacement) verdict(o restored, why error) (int64, error) {
+// verdict is what Replace returns. Without a commit, that is if there was a reason
+// not to propose it, nothing can have changed.
+func (*replacement) verdict(o restored, why error) (int64, error) {
 	switch {
-	case o.err == nil || r.committed || why == nil || errors.Is(why, errEnded):
+	case why == nil || errors.Is(why, errEnded):
 		return o.zxid, o.err
 	case errors.Is(why, errRestoreLost):
 		return 0, why

@@ -83,8 +83,9 @@ func testRestoreInAnEnsemble(t *testing.T) {
 		before := r.zxid()
 		tr := ofMany(t)
 		tr.Apply(&tree.Txn{Zxid: 8<<32 | 1, Session: 99}, proto.OpCreate, &proto.CreateRequest{Path: "/r/e", Flags: flagEphemeral, ACL: proto.OpenACL()})
+		const high = 1<<56 - 1<<40 // later than any clock
 		sessions := session.NewTable()
-		sessions.Put(session.Session{ID: 5<<56 | 1<<55, Timeout: 4000, Gen: 1})
+		sessions.Put(session.Session{ID: 5<<56 | high, Timeout: 4000, Gen: 1})
 		sessions.Put(session.Session{ID: 99, Timeout: 4000, Gen: 1})
 		done := make(chan restored, 1)
 		go func() {
@@ -123,7 +124,7 @@ func testRestoreInAnEnsemble(t *testing.T) {
 				t.Errorf("a session of before comes back: %+v", o)
 			}
 			fresh := r.attach(time.Hour)
-			if fresh.ID&(1<<56-1) <= 1<<55 {
+			if fresh.ID&(1<<56-1) <= high {
 				t.Errorf("session %x", fresh.ID)
 			}
 			if o := r.do(create(fresh, fmt.Sprintf("/since-%d-%d", id, other), 0)); o.code != proto.Ok {
@@ -191,9 +192,13 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 		done <- err
 	}()
 	c.eventually("some of it", func() bool { return r.pieces() > 3 })
+	begin := time.Now()
 	cut(c, origin, lead, stop)
 	err := <-done
-	t.Logf("%v", err)
+	t.Logf("%v after %v", err, time.Since(begin))
+	if time.Since(begin) > settleLimit/2 {
+		t.Error("it waited until nothing more could be hoped for")
+	}
 	if err == nil || errors.Is(err, ErrRestoreUnknown) {
 		t.Errorf("it said %v", err)
 	}
@@ -353,6 +358,57 @@ func TestRestoreWithoutALeader(t *testing.T) {
 		}
 		if o := <-first; !errors.Is(o.err, ErrRestoreNoLeader) {
 			t.Errorf("%v", o.err)
+		}
+	})
+}
+
+// TestRestoreThatDoesNotBegin: its first command is lost with the way to the leader.
+func TestRestoreThatDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		c.readyToRestore()
+		lead, _ := c.leader()
+		origin, r := c.follower()
+		c.net.Hold(hostOf(origin), hostOf(lead))
+		done, begin := r.replace(treeOf(t, 3, 1)), time.Now()
+		synctest.Wait()
+		c.net.Reset(hostOf(origin), hostOf(lead))
+		c.net.Heal(hostOf(origin), hostOf(lead))
+		if o := <-done; !errors.Is(o.err, errRestoreLost) || time.Since(begin) > beginLimit/2 {
+			t.Errorf("%v after %v", o.err, time.Since(begin))
+		}
+	})
+}
+
+// TestRecoveryInTheMiddleOfARestore: what had not been committed is no part of what
+// survivors begin anew with.
+func TestRecoveryInTheMiddleOfARestore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		c.readyToRestore()
+		c.farApart()
+		_, r := c.follower()
+		r.do(create(r.attach(time.Hour), "/before", 0))
+		done := r.replace(ofMany(t))
+		c.eventually("some of it", func() bool { return r.pieces() > 3 })
+		for id := range uint64(3) {
+			c.kill(id + 1)
+		}
+		<-done
+		for id := range uint64(3) {
+			c.awaitClosed(id + 1)
+		}
+		cfg := c.config(1)
+		if _, err := Recover(cfg, 0); err != nil {
+			t.Fatal(err)
+		}
+		tr, _, _, err := Load(cfg)
+		if err != nil || tr.Get("/before") == nil || tr.Get("/r") != nil {
+			t.Errorf("recovered: %v", err)
 		}
 	})
 }
