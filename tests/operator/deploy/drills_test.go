@@ -161,9 +161,9 @@ func newer(t *testing.T) (string, int) {
 }
 
 // TestUpgrade replaces the program of one server after another while clients write:
-// an older version by this one, back, and by one that changes what entries do. Until
-// the last server has that one, every step can be taken back; afterwards the older
-// version refuses to start, and harms nothing.
+// an older version by this one, and that by one that changes what entries do, as this
+// one does. Until the last server has the newer one, every step can be taken back;
+// afterwards the older version refuses to start, and harms nothing.
 func TestUpgrade(t *testing.T) {
 	e := newEnsemble(t, 3)
 	a, b := older(t), program(t)
@@ -181,20 +181,24 @@ func TestUpgrade(t *testing.T) {
 	}
 	lead := e.leader(1, 2, 3)
 	one, other := lead%3+1, (lead+1)%3+1
-	replace(b, one, other, lead) // the leader last: one election less
-	replace(a, one, lead)        // and back
+	replace(b, one, other)
+	replace(a, one)       // and back
+	replace(b, one, lead) // the leader last: one election less
+	for _, id := range []int{1, 2, 3} {
+		e.says(id, fmt.Sprint("zk_behaviour_level ", level-1))
+	}
 	replace(c, one, other)
 	for _, id := range []int{one, other} {
 		e.says(id, fmt.Sprint("zk_behaviour_level ", level-1))
 		e.says(id, fmt.Sprint("zk_behaviour_level_known ", level))
 	}
-	replace(a, other) // the newest may still go back
+	replace(b, other) // the newest may still go back
 	replace(c, other, lead)
 	for _, id := range []int{1, 2, 3} {
 		e.says(id, fmt.Sprint("zk_behaviour_level ", level))
 	}
 	e.stop(one)
-	out, err := exec.Command(a, "server", e.servers[one].dir+"/zoo.cfg").CombinedOutput()
+	out, err := exec.Command(b, "server", e.servers[one].dir+"/zoo.cfg").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), fmt.Sprintf("needs behaviour level %d, this server knows %d", level, level-1)) {
 		t.Errorf("the older version on the newer log: %v\n%s", err, out)
 	}
