@@ -521,27 +521,40 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		before := trans.Unheard()
 		r.LeadershipTransferToServer(s.ID, s.Address)
-		if err = follows(ctx, r, term, s.ID); err == nil {
+		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
+		if err = follows(ctx, leads, func() bool { return trans.Unheard() != before }); err == nil {
 			return nil
 		}
+		err = fmt.Errorf("server %s %w", s.ID, err)
 	}
 	return err
 }
 
-// follows waits until this server does not lead any more. Raft's own answer is
-// not waited for: there is none while its main loop waits for the disk, and never
-// one when it is shut down or deposed before it has looked at the request.
-func follows(ctx context.Context, r *raft.Raft, term uint64, id raft.ServerID) error {
+// The reasons of servers that do not follow this one as leaders.
+var (
+	errUnheard = errors.New("cannot be told to take the lead")
+	errUnled   = errors.New("does not take the lead")
+)
+
+// follows waits until this server does not lead any more, or the other one could
+// not be told. Raft's own answer is not waited for: there is none while its main
+// loop waits for the disk, and never one when it is shut down or deposed before it
+// has looked at the request.
+func follows(ctx context.Context, leads, unheard func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, electionTimeout+electionTimeout/4) // Raft gives up after one
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for r.State() == raft.Leader && r.CurrentTerm() == term {
+	for leads() {
+		if unheard() {
+			return errUnheard
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("server %s does not take the lead", id)
+			return errUnled
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -91,6 +92,7 @@ type Transport struct {
 	watch    leaderWatch
 	replays  *replays
 	muting   muting
+	unheard  atomic.Uint64
 
 	done chan struct{}
 	once sync.Once
@@ -247,5 +249,12 @@ func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 
 // TimeoutNow makes another server start an election.
 func (t *Transport) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	return t.net.TimeoutNow(id, target(id, addr), args, resp)
+	err := t.net.TimeoutNow(id, target(id, addr), args, resp)
+	if err != nil {
+		t.unheard.Add(1)
+	}
+	return err
 }
+
+// Unheard counts the TimeoutNow that did not get through.
+func (t *Transport) Unheard() uint64 { return t.unheard.Load() }
