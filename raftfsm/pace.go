@@ -8,7 +8,8 @@ import (
 // A snapshot of a large tree is a second of work that nobody waits for. Done in
 // one go it takes a processor from requests that somebody does wait for: the
 // scheduler lets a goroutine run for ten milliseconds before it looks for others.
-// So the writer rests twice as long as it has worked, after every millisecond.
+// So the writer rests twice as long as it has worked, after every millisecond, as
+// long as there are writes.
 const (
 	paceWork = time.Millisecond
 	paceRest = 2
@@ -21,6 +22,7 @@ const (
 type pace struct {
 	w     io.Writer
 	hurry <-chan struct{} // closed: no more rests
+	busy  func() bool     // whether somebody has worked since it was last asked
 	begun time.Time       // of the work since the last rest
 }
 
@@ -28,9 +30,11 @@ type pace struct {
 func (p *pace) Write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
 	if worked := time.Since(p.begun); worked >= paceWork {
-		select {
-		case <-time.After(min(paceRest*worked, paceMost)):
-		case <-p.hurry:
+		if p.busy() {
+			select {
+			case <-time.After(min(paceRest*worked, paceMost)):
+			case <-p.hurry:
+			}
 		}
 		p.begun = time.Now()
 	}

@@ -22,19 +22,21 @@ func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		write time.Duration
 		hurry bool
+		idle  bool
 		want  time.Duration
 	}{
-		{paceWork, false, 100 * 3 * paceWork},
-		{paceWork, true, 100 * paceWork},
-		{paceWork / 2, false, 100 * paceWork / 2 * 3},
-		{time.Second, false, 100 * (time.Second + paceMost)},
+		{paceWork, false, false, 100 * 3 * paceWork},
+		{paceWork, false, true, 100 * paceWork},
+		{paceWork, true, false, 100 * paceWork},
+		{paceWork / 2, false, false, 100 * paceWork / 2 * 3},
+		{time.Second, false, false, 100 * (time.Second + paceMost)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun, hurry := time.Now(), make(chan struct{})
 			if c.hurry {
 				close(hurry)
 			}
-			p := &pace{w: slowWriter(c.write), hurry: hurry, begun: begun}
+			p := &pace{w: slowWriter(c.write), hurry: hurry, busy: func() bool { return !c.idle }, begun: begun}
 			for range 100 {
 				if _, err := io.WriteString(p, "x"); err != nil {
 					t.Fatal(err)

@@ -38,6 +38,7 @@ type image struct {
 
 	numbers *Numbers // where the writing is counted
 	hurry   <-chan struct{}
+	busy    func() bool
 
 	zxid    int64
 	written func(zxid, bytes int64) // after it is durable
@@ -61,7 +62,17 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, errArriving
 	}
 	m.snapCounter.reset()
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, hurry: m.hurry, zxid: m.tree.LastZxid(), written: m.written}, nil
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, hurry: m.hurry, busy: m.busy(), zxid: m.tree.LastZxid(), written: m.written}, nil
+}
+
+// busy returns what reports whether entries were applied since it was last asked.
+func (m *machine) busy() func() bool {
+	seen := m.claim.Load()
+	return func() bool {
+		before := seen
+		seen = m.claim.Load()
+		return seen != before
+	}
 }
 
 // appendHeader appends everything that stands before the tree.
@@ -111,7 +122,7 @@ func (i *image) write(w io.Writer) error {
 	if i.tree == nil {
 		return nil
 	}
-	c := newChunkWriter(&pace{w: w, hurry: i.hurry, begun: time.Now()})
+	c := newChunkWriter(&pace{w: w, hurry: i.hurry, busy: i.busy, begun: time.Now()})
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
 	if _, err := c.Write(append(head, i.head...)); err != nil {
 		return err

@@ -57,7 +57,7 @@ func load(work string, conns, window int) bench.Config {
 
 // Plan is the matrix.
 func Plan() []Cell {
-	preloaded := load("load", 8, 1)
+	preloaded := load("load", 64, 16)
 	preloaded.Nodes, preloaded.Keep = 1_000_000, true
 	return []Cell{
 		{Name: "get 64×1", Servers: 1, Load: load("get", 64, 1), Wants: []Want{{Metric: CPU, Ratio: 0.45}}},
