@@ -214,6 +214,18 @@ func (r *rig) tryReattach(s session.Session) (outcome, bool) {
 	return outcome{}, false
 }
 
+// surelyAttached creates a session as a client does that tries until it has one.
+func (c *cluster) surelyAttached(r *rig, timeout time.Duration) session.Session {
+	c.t.Helper()
+	for range 100 {
+		if o, ok := r.tryReattach(session.Session{Timeout: int32(timeout.Milliseconds()), Password: [16]byte{1, 2, 3}}); ok {
+			return o.attached
+		}
+	}
+	c.t.Fatal("no session in a hundred tries")
+	return session.Session{}
+}
+
 // settled waits until all servers hold the same.
 func (c *cluster) settled() {
 	c.t.Helper()

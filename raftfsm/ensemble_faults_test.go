@@ -68,7 +68,11 @@ func testSnapshotInstalled(t *testing.T) {
 		c.eventually("the follower is back", func() bool {
 			return f.exists(fmt.Sprintf("/round-%d-99", round)) && f.Status().Serving && f.raftNow() != before
 		})
-		if o := f.do(create(f.attach(time.Minute), fmt.Sprintf("/after-%d", round), 0)); o.code != proto.Ok {
+		// Clients that are lost come back: the new Raft may find its way to the leader
+		// only after it was asked.
+		back := c.surelyAttached(f, time.Minute)
+		after := func(s session.Session) Command { return create(s, fmt.Sprintf("/after-%d", round), 0) }
+		if o := c.sure(f, &back, after); o.code != proto.Ok && o.code != proto.ErrNodeExists {
 			t.Fatalf("round %d: %+v", round, o)
 		}
 		c.settled()

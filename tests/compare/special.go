@@ -181,40 +181,59 @@ func reattach(b *Bed) (Values, error) {
 		}
 		set.Data = append(set.Data, path)
 	}
+	// A ZooKeeper that is asked for a session before it has loaded its data may fail
+	// at it for good: it gets another chance.
+	for range 3 {
+		var took time.Duration
+		if took, err = b.allBack(all, &set); err == nil {
+			return Values{Reattach: ms(took)}, nil
+		}
+	}
+	return nil, err
+}
+
+// backWithin is how long it may take.
+const backWithin = 15 * time.Second
+
+// allBack restarts the server and returns how long it takes until all clients have
+// their sessions and watches again.
+func (b *Bed) allBack(all []*process.Client, set *proto.SetWatches) (time.Duration, error) {
 	s := b.Servers[0]
 	s.Kill()
 	hangUp(all)
 	began := time.Now()
 	if err := s.Launch(); err != nil {
-		return nil, err
+		return 0, err
 	}
+	late := time.AfterFunc(backWithin, s.Kill) // what has been asked and not answered ends with it
+	defer late.Stop()
 	var g errgroup.Group
 	g.SetLimit(32)
 	for i, old := range all {
 		g.Go(func() (err error) {
-			all[i], err = b.comeBack(old, &set)
+			all[i], err = b.comeBack(old, set, began.Add(backWithin))
 			return err
 		})
 	}
-	err = g.Wait()
-	return Values{Reattach: ms(time.Since(began))}, err
+	err := g.Wait()
+	return time.Since(began), err
 }
 
 // comeBack attaches to a session again and sets its watches.
-func (b *Bed) comeBack(old *process.Client, set *proto.SetWatches) (*process.Client, error) {
-	for deadline := time.Now().Add(process.Patience); ; {
-		c, err := process.Connect(b.Servers[0].Addr, old.Session, old.Password, sessionTimeout)
+func (b *Bed) comeBack(old *process.Client, set *proto.SetWatches, deadline time.Time) (*process.Client, error) {
+	err := errors.New("it is too late")
+	for time.Now().Before(deadline) && b.ctx.Err() == nil {
+		var c *process.Client
+		c, err = process.Connect(b.Servers[0].Addr, old.Session, old.Password, sessionTimeout)
 		if err == nil {
 			if _, err = c.Do(proto.OpSetWatches, set); err == nil {
 				return c, nil
 			}
 			c.Close()
 		}
-		if time.Now().After(deadline) || b.ctx.Err() != nil {
-			return old, fmt.Errorf("a session does not come back: %w", err)
-		}
 		pause(2 * time.Millisecond)
 	}
+	return old, fmt.Errorf("a session does not come back: %w", err)
 }
 
 // million looks at a server full of znodes, and starts it again.
