@@ -109,7 +109,7 @@ func TestHeapIsBounded(t *testing.T) {
 		for range 128 {
 			do(set(s, "/a", data))
 		}
-		grown(t, before, 80*mega, "128 proposals of a megabyte in the log")
+		grown(t, before, 40*mega, "128 proposals of a megabyte in the log")
 		r.close()
 	})
 }
