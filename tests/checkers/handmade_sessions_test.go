@@ -46,6 +46,8 @@ func madeSessions() []handmade {
 		{"an ephemeral ends with an expired session", late().on(2, create("/b", "2.1", 20), exists("/e", 20, nil)), nil},
 		{"an ephemeral outlives its session", eph().on(1, closing(12)).on(2, exists("/e", 12, owned(stat(10, 10, 0), 1))), []string{"ephemerals"}},
 		{"an ephemeral outlives an expired session", late().on(2, create("/b", "2.1", 20), exists("/e", 20, owned(stat(10, 10, 0), 1))), []string{"ephemerals"}},
+		{"an ephemeral is said to outlive an expired session", late().on(2, create("/b", "2.1", 20), refused(ephemeral("/e", "2.2", 21, 2), proto.ErrNodeExists)), []string{"ephemerals"}},
+		{"another ephemeral may have taken its place", late().on(3, lost(ephemeral("/e", "3.1", 0, 3))).on(2, create("/b", "2.1", 20), refused(ephemeral("/e", "2.2", 21, 2), proto.ErrNodeExists)), nil},
 		{"an ephemeral goes before its session", eph().on(2, exists("/e", 12, nil)).on(1, none(13)), []string{"ephemerals"}},
 		{"one of two ephemerals goes", eph().on(1, ephemeral("/f", "1.2", 11, 1)).on(2, exists("/e", 12, nil), exists("/f", 13, owned(stat(11, 11, 0), 1))), []string{"ephemerals"}},
 		{"an ephemeral without an owner", newMade().on(1, ephemeral("/e", "1.1", 10, 0)), []string{"ephemerals"}},

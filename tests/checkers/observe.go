@@ -335,11 +335,20 @@ func (p *path) there(pt point) {
 	in := p.before(pt.zxid)
 	switch {
 	case in != nil && pt.zxid <= in.last:
-	case in != nil && p.absentIn(in.last, pt.zxid) == nil:
+	case in != nil && p.absentIn(in.last, pt.zxid) == nil && !p.another(in, pt):
 		in.extend(pt.zxid, pt.rec)
 	default:
 		p.odd = append(p.odd, pt)
 	}
+}
+
+// another reports whether what is there may be no more what was: an ephemeral
+// znode goes with its session and without a word, and somebody whose request has
+// got no reply may have made the next one.
+func (p *path) another(in *incarnation, pt point) bool {
+	return in.owner != 0 && slices.ContainsFunc(p.creates, func(w *write) bool {
+		return w.open() && w.op.Session != in.owner && w.op.Call < when(pt.rec)
+	})
 }
 
 // unlisted notes for every incarnation the first list of children that lacks it
