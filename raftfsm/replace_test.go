@@ -29,6 +29,20 @@ func (c *cluster) readyToRestore() {
 	})
 }
 
+// killedInTheMiddle kills all three servers when some of a restore has come beside
+// the state with /before, and returns what tells how it ended.
+func (c *cluster) killedInTheMiddle() <-chan restored {
+	c.t.Helper()
+	_, r := c.follower()
+	r.do(create(r.attach(time.Hour), "/before", 0))
+	done := r.replace(ofMany(c.t))
+	c.eventually("some of it", func() bool { return r.pieces() > 3 })
+	for id := range uint64(3) {
+		c.kill(id + 1)
+	}
+	return done
+}
+
 // pieces is how many of a state on its way have come, −1 without one.
 func (r *rig) pieces() int {
 	r.Tree().RLock()
@@ -250,13 +264,7 @@ func testRestoreAndRestarts(t *testing.T) {
 	start(1, 2, 3)
 	c.readyToRestore()
 	c.farApart()
-	_, r := c.follower()
-	r.do(create(r.attach(time.Hour), "/before", 0))
-	done := r.replace(ofMany(t))
-	c.eventually("some of it", func() bool { return r.pieces() > 3 })
-	for id := range uint64(3) {
-		c.kill(id + 1)
-	}
+	done := c.killedInTheMiddle()
 	if o := <-done; o.err == nil {
 		t.Error("restored")
 	}
@@ -271,7 +279,7 @@ func testRestoreAndRestarts(t *testing.T) {
 	// One is down, and finds it in the log.
 	out, _ := c.follower()
 	c.stop(out)
-	_, r = c.leader()
+	_, r := c.leader()
 	if o := <-r.replace(ofMany(t)); o.err != nil {
 		t.Fatal(o.err)
 	}
@@ -391,13 +399,7 @@ func TestRecoveryInTheMiddleOfARestore(t *testing.T) {
 		c.startAll()
 		c.readyToRestore()
 		c.farApart()
-		_, r := c.follower()
-		r.do(create(r.attach(time.Hour), "/before", 0))
-		done := r.replace(ofMany(t))
-		c.eventually("some of it", func() bool { return r.pieces() > 3 })
-		for id := range uint64(3) {
-			c.kill(id + 1)
-		}
+		done := c.killedInTheMiddle()
 		<-done
 		for id := range uint64(3) {
 			c.awaitClosed(id + 1)

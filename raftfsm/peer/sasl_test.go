@@ -126,15 +126,7 @@ func (p *pairing) meet(t *testing.T, sa, sb Security) {
 	a.Close() // and nothing more is said
 	b.Close()
 	for log, says := range map[*logBuffer][]string{&logA: p.saysA, &logB: p.saysB} {
-		text := log.String()
-		if lines := strings.Count(text, "\n"); p.want == Accepted && lines > 0 || p.want != Accepted && lines != 1 {
-			t.Errorf("%d lines:\n%s", lines, text)
-		}
-		for _, s := range says {
-			if !strings.Contains(text, s) {
-				t.Errorf("no word of %q in %s", s, text)
-			}
-		}
+		log.holds(t, p.want, says)
 	}
 }
 

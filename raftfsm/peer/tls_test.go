@@ -226,17 +226,23 @@ func TestTLSRefusals(t *testing.T) {
 			a.Close() // and nothing more is said
 			b.Close()
 			for log, says := range map[*logBuffer][]string{&logA: tt.saysA, &logB: tt.saysB} {
-				text := log.String()
-				if lines := strings.Count(text, "\n"); tt.want == Accepted && lines > 0 || tt.want != Accepted && lines != 1 {
-					t.Errorf("%d lines:\n%s", lines, text)
-				}
-				for _, s := range says {
-					if !strings.Contains(text, s) {
-						t.Errorf("no word of %q in %s", s, text)
-					}
-				}
+				log.holds(t, tt.want, says)
 			}
 		})
+	}
+}
+
+// holds checks that a refusal took one line, and that it says what it has to.
+func (l *logBuffer) holds(t *testing.T, want Code, says []string) {
+	t.Helper()
+	text := l.String()
+	if lines := strings.Count(text, "\n"); want == Accepted && lines > 0 || want != Accepted && lines != 1 {
+		t.Errorf("%d lines:\n%s", lines, text)
+	}
+	for _, s := range says {
+		if !strings.Contains(text, s) {
+			t.Errorf("no word of %q in %s", s, text)
+		}
 	}
 }
 

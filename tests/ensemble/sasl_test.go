@@ -160,13 +160,7 @@ func TestChangeToSASL(t *testing.T) {
 			}
 		}
 		if i == 2 {
-			lead := c.leader()
-			c.kill(lead)
-			for _, w := range clients {
-				w.more(c, 20)
-			}
-			c.start(lead)
-			c.await(lead)
+			c.killLeader(clients...)
 		}
 	}
 	c.verify(clients, 1, 2, 3)

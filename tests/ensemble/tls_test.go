@@ -71,8 +71,15 @@ func (n *node) shown() *x509.Certificate {
 	return cert
 }
 
-// survives kills the leader under load, and starts it again.
+// survives kills the leader under load, starts it again, and checks what is there.
 func (c *cluster) survives(clients ...*client) {
+	c.t.Helper()
+	c.killLeader(clients...)
+	c.verify(clients, 1, 2, 3)
+}
+
+// killLeader kills the leader under load, and starts it again.
+func (c *cluster) killLeader(clients ...*client) {
 	c.t.Helper()
 	lead := c.leader()
 	c.kill(lead)
@@ -81,7 +88,6 @@ func (c *cluster) survives(clients ...*client) {
 	}
 	c.start(lead)
 	c.await(lead)
-	c.verify(clients, 1, 2, 3)
 }
 
 // TestTLS forms an ensemble over TLS, kills its leader and starts it again:

@@ -205,31 +205,40 @@ type answer struct {
 	values map[string]any
 }
 
+// exchange sends one request and returns the reply.
+func exchange(t *testing.T, url, method, auth, contentType string, body []byte) (code int, header http.Header, reply []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx(t), method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if auth != "" {
+		req.Header.Set("Authorization", auth)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, b
+}
+
 // asked sends a request, again if it comes too early.
 func asked(t *testing.T, url, method, auth string, body []byte) (a answer) {
 	t.Helper()
 	eventually(t, "its turn", func() bool {
-		req, err := http.NewRequestWithContext(ctx(t), method, url, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/octet-stream")
-		if auth != "" {
-			req.Header.Set("Authorization", auth)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a = answer{code: resp.StatusCode, values: map[string]any{}}
+		code, _, b := exchange(t, url, method, auth, "application/octet-stream", body)
+		a = answer{code: code, values: map[string]any{}}
 		if len(b) > 0 {
 			if err := json.Unmarshal(b, &a.values); err != nil {
-				t.Fatalf("%s %s: %d %s", method, url, resp.StatusCode, b)
+				t.Fatalf("%s %s: %d %s", method, url, code, b)
 			}
 		}
 		a.fields = slices.Sorted(maps.Keys(a.values))

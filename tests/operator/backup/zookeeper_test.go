@@ -238,27 +238,12 @@ func TestSameAnswers(t *testing.T) {
 			for _, url := range []string{theirs, mine} {
 				var answer string
 				eventually(t, "its turn", func() bool { // there is a limit to the rate
-					req, err := http.NewRequestWithContext(ctx(t), http.MethodGet, url+"/"+command, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if auth != "" {
-						req.Header.Set("Authorization", auth)
-					}
-					resp, err := http.DefaultClient.Do(req)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer resp.Body.Close()
-					b, err := io.ReadAll(resp.Body)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if resp.Header.Get("Content-Type") == "application/octet-stream" {
+					code, header, b := exchange(t, url+"/"+command, http.MethodGet, auth, "", nil)
+					if header.Get("Content-Type") == "application/octet-stream" {
 						b = b[:4]
 					}
-					answer = fmt.Sprint(resp.StatusCode, resp.Header.Get("Content-Type"), string(b), len(resp.Header["Last_zxid"]) > 0)
-					return resp.StatusCode != http.StatusTooManyRequests
+					answer = fmt.Sprint(code, header.Get("Content-Type"), string(b), len(header["Last_zxid"]) > 0)
+					return code != http.StatusTooManyRequests
 				})
 				answers = append(answers, answer)
 			}
