@@ -142,14 +142,14 @@ func TestRefusedEntry(t *testing.T) {
 		for round := range 20 {
 			const commands = 3000
 			var chans []chan outcome
-			r.note(func() { r.applied = nil })
+			r.note(func() { r.applied, r.lost = nil, nil })
 			for i := range commands {
 				if i == 50*round {
 					faults.failNext(errInjected)
 				}
 				chans = append(chans, r.send(create(s, fmt.Sprintf("/n/%d-%d", round, i), 0)))
 			}
-			r.wait(t, "Lost", func() bool { return len(r.lost) > round })
+			r.wait(t, "Lost", func() bool { return len(r.lost) > 0 && !r.states[len(r.states)-1].Serving })
 			r.awaitServing()
 			r.do(Command{Kind: KindSync})
 			var executed []string
@@ -177,6 +177,29 @@ func TestRefusedEntry(t *testing.T) {
 		}
 		if r.Status().Epoch != 0 {
 			t.Fatal("a server that stands alone changed its epoch")
+		}
+	})
+}
+
+// TestLateLeaderStart: a leaderStart of an earlier leadership comes behind that
+// of the present one, so that the log skips what is proposed from then on. The
+// server notices, and begins anew.
+func TestLateLeaderStart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := start(t, memoryConfig())
+		defer r.close()
+		s := r.attach(time.Hour)
+		r.do(create(s, "/a", 0))
+		late := leaderStart{server: 1, incarnation: 7, level: r.startLevel(), flags: flagStandalone, cluster: r.identity.clusterID()}
+		if err := r.raftNow().Apply(late.append(nil), 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		r.wait(t, "another leadership", func() bool {
+			n := len(r.states)
+			return n > 2 && r.states[n-1].Serving && !r.states[n-2].Serving
+		})
+		if o := r.do(create(s, "/b", 0)); o.code != proto.Ok {
+			t.Fatalf("create after the late leaderStart: %v", o.code)
 		}
 	})
 }

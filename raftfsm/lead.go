@@ -26,7 +26,8 @@ type leadership struct {
 // errNewLeader is why commands are given up when the lead has gone elsewhere.
 var errNewLeader = errors.New("another leadership has begun")
 
-// startRetry is the pause before another leaderStart when Raft refused one.
+// startRetry is the pause before another leaderStart when Raft refused one, or a
+// batch.
 const startRetry = 20 * time.Millisecond
 
 // control is the goroutine on which everything about leading happens: one place
@@ -66,8 +67,10 @@ func (n *Node) control() {
 		case <-n.retry.C:
 			n.beginLead()
 		case err := <-failed:
+			// Raft answers the batch before it steps down, if it does: a leadership
+			// begun at once would be lost at once, and with it what came meanwhile.
 			n.stepDown(err)
-			n.beginLead()
+			n.retry.Reset(startRetry)
 		case err := <-unsent:
 			n.unfollow(err)
 		case err := <-n.stores.Failed():
@@ -108,8 +111,14 @@ func (n *Node) started(server uint8, incarnation uint64) {
 		return
 	}
 	n.unfollow(errNewLeader)
-	if uint64(server) != n.cfg.ID {
+	switch {
+	case uint64(server) != n.cfg.ID:
 		n.others.led(server, incarnation)
+	case n.lead != nil && n.lead.proposer != nil:
+		// A leaderStart of an earlier leadership of this server was delayed on its
+		// way into the log: no batch of the present incarnation counts any more.
+		n.stepDown(errNewLeader)
+		n.beginLead()
 	}
 }
 
