@@ -123,7 +123,11 @@ func (e *ensemble) start() error {
 	if store.seat.Bound != nil {
 		e.formation.phase = phaseBound
 	}
-	e.formation.fixed = n.identity.RaftID != ""
+	if n.identity.RaftID != "" {
+		// It has its place, whatever it takes until its Raft runs: to be taken for
+		// an empty one would let the others found an ensemble without its data.
+		e.formation.fixed, e.formation.phase, e.formation.id = true, phaseMember, n.identity.RaftID
+	}
 	e.hub.Handle(peer.Probe, e.acceptProbe)
 	e.hub.Handle(peer.Forward, e.acceptForward)
 	e.hub.Handle(peer.Liveness, e.acceptLiveness)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
 )
@@ -211,6 +213,63 @@ func testStandaloneGrows(t *testing.T) {
 		t.Errorf("the session did not survive: %+v", o)
 	}
 	c.settled()
+}
+
+// slowStart is a log whose entries cannot be read yet, which Raft does first.
+type slowStart struct {
+	raft.LogStore
+	ready <-chan struct{}
+}
+
+func (l slowStart) GetLog(index uint64, entry *raft.Log) error {
+	<-l.ready
+	return l.LogStore.GetLog(index, entry)
+}
+
+type slowStores struct {
+	stores
+	ready <-chan struct{}
+}
+
+func (s slowStores) Logs() raft.LogStore { return slowStart{s.stores.Logs(), s.ready} }
+
+// TestStandaloneGrowsSlowly: what has data says so before its Raft runs. Empty
+// servers that take it for another empty one would found an ensemble with it,
+// and without its data.
+func TestStandaloneGrowsSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		all := c.list
+		c.list = all[:1]
+		r := c.start(1)
+		r.awaitServed()
+		r.do(create(r.attach(time.Hour), "/old", 0))
+		c.stop(1)
+		c.list = all
+		ready := make(chan struct{})
+		c.start(1, func(cfg *Config) {
+			cfg.open = func(cfg Config) (stores, error) {
+				s, err := openLogstore(cfg)
+				return slowStores{s, ready}, err
+			}
+		})
+		c.start(2)
+		c.start(3)
+		time.Sleep(freshFor / 2)
+		for _, id := range []uint64{2, 3} {
+			if st := c.rigs[id].Status(); st.Serving {
+				t.Errorf("server %d serves without the one that has the data: %+v", id, st)
+			}
+		}
+		close(ready)
+		for id, r := range c.rigs {
+			if r.awaitServed(); !r.exists("/old") {
+				t.Errorf("server %d does not have what the first one had", id)
+			}
+		}
+		c.settled()
+	})
 }
 
 // TestStopsBesideASilentServer: a leader that stops does not wait for the answer

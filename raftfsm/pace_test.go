@@ -15,28 +15,30 @@ func (d slowWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Two thirds of the time belong to others, unless there is a hurry; and nobody
-// rests long because the disk was slow.
+// Eight ninths of the time belong to others, two thirds when the log has grown,
+// unless there is a hurry; and nobody rests long because the disk was slow.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		write time.Duration
 		hurry bool
 		idle  bool
+		late  bool
 		want  time.Duration
 	}{
-		{paceWork, false, false, 100 * 3 * paceWork},
-		{paceWork, false, true, 100 * paceWork},
-		{paceWork, true, false, 100 * paceWork},
-		{paceWork / 2, false, false, 100 * paceWork / 2 * 3},
-		{time.Second, false, false, 100 * (time.Second + paceMost)},
+		{write: paceWork, want: 100 * 9 * paceWork},
+		{write: paceWork, late: true, want: 100 * 3 * paceWork},
+		{write: paceWork, idle: true, want: 100 * paceWork},
+		{write: paceWork, hurry: true, want: 100 * paceWork},
+		{write: paceWork / 2, want: 100 * paceWork / 2 * 9},
+		{write: time.Second, want: 100 * (time.Second + paceMost)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun, hurry := time.Now(), make(chan struct{})
 			if c.hurry {
 				close(hurry)
 			}
-			p := &pace{w: slowWriter(c.write), hurry: hurry, busy: func() bool { return !c.idle }, begun: begun}
+			p := &pace{w: slowWriter(c.write), hurry: hurry, busy: func() bool { return !c.idle }, late: func() bool { return c.late }, begun: begun}
 			for range 100 {
 				if _, err := io.WriteString(p, "x"); err != nil {
 					t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -39,6 +40,7 @@ type image struct {
 	numbers *Numbers // where the writing is counted
 	hurry   <-chan struct{}
 	busy    func() bool
+	late    func() bool
 
 	zxid    int64
 	written func(zxid, bytes int64) // after it is durable
@@ -62,7 +64,9 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, errArriving
 	}
 	m.snapCounter.reset()
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers, hurry: m.hurry, busy: m.busy(), zxid: m.tree.LastZxid(), written: m.written}, nil
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers,
+		hurry: m.hurry, busy: m.busy(), late: m.snapCounter.late.Load,
+		zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
 // busy returns what reports whether entries were applied since it was last asked.
@@ -122,7 +126,7 @@ func (i *image) write(w io.Writer) error {
 	if i.tree == nil {
 		return nil
 	}
-	c := newChunkWriter(&pace{w: w, hurry: i.hurry, busy: i.busy, begun: time.Now()})
+	c := newChunkWriter(&pace{w: w, hurry: i.hurry, busy: i.busy, late: i.late, begun: time.Now()})
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
 	if _, err := c.Write(append(head, i.head...)); err != nil {
 		return err
@@ -256,7 +260,12 @@ type snapCounter struct {
 	bytes      int64
 	limitOps   int
 	limitBytes int64
+
+	late atomic.Bool // lateAfter times as much was applied as a snapshot is due after
 }
+
+// lateAfter times snapCount, as it is by default, are replayed in half a second.
+const lateAfter = 4
 
 // reset starts counting anew, behind a snapshot. Whatever was applied between
 // the last trigger and this has asked again for the same snapshot.
@@ -266,6 +275,7 @@ func (c *snapCounter) reset() {
 	default:
 	}
 	c.ops, c.bytes = 0, 0
+	c.late.Store(false)
 	c.limitOps = c.maxOps - rand.IntN(c.maxOps/2+1)
 	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)
 }
@@ -277,6 +287,9 @@ func (c *snapCounter) soon() { c.limitOps = 0 }
 func (c *snapCounter) poke() {
 	if c.ops < c.limitOps && c.bytes < c.limitBytes {
 		return
+	}
+	if c.ops >= lateAfter*c.maxOps || c.bytes >= c.maxBytes {
+		c.late.Store(true)
 	}
 	select {
 	case c.trigger <- struct{}{}:

@@ -25,3 +25,27 @@ func TestOneSnapshotWhenOneIsDue(t *testing.T) {
 		}
 	}
 }
+
+// A snapshot is late when several times as much was applied as one is due after,
+// until the next one begins.
+func TestLateSnapshot(t *testing.T) {
+	t.Parallel()
+	c := snapCounter{maxOps: 10, maxBytes: 1 << 20, trigger: make(chan struct{}, 1)}
+	for _, more := range []func(){
+		func() { c.ops += lateAfter * c.maxOps },
+		func() { c.bytes += c.maxBytes },
+	} {
+		c.reset()
+		c.ops = c.limitOps
+		if c.poke(); c.late.Load() {
+			t.Error("a snapshot that is due is late already")
+		}
+		more()
+		if c.poke(); !c.late.Load() {
+			t.Errorf("no snapshot is late after %d transactions and %d bytes", c.ops, c.bytes)
+		}
+	}
+	if c.reset(); c.late.Load() {
+		t.Error("late behind a snapshot")
+	}
+}
