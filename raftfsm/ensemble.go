@@ -126,7 +126,8 @@ func (e *ensemble) start() error {
 	if n.identity.RaftID != "" {
 		// It has its place, whatever it takes until its Raft runs: to be taken for
 		// an empty one would let the others found an ensemble without its data.
-		e.formation.fixed, e.formation.phase, e.formation.id = true, phaseMember, n.identity.RaftID
+		e.formation.fixed = true
+		e.formation.member(n.identity.RaftID)
 	}
 	e.hub.Handle(peer.Probe, e.acceptProbe)
 	e.hub.Handle(peer.Forward, e.acceptForward)

@@ -192,15 +192,7 @@ func TestStandaloneGrows(t *testing.T) {
 }
 
 func testStandaloneGrows(t *testing.T) {
-	c := newCluster(t, 3).onDisk()
-	all := c.list
-	c.list = all[:1]
-	r := c.start(1)
-	r.awaitServed()
-	s := r.attach(time.Hour)
-	r.do(create(s, "/old", 0))
-	c.stop(1)
-	c.list = all
+	c, s := stoodAlone(t)
 	c.startAll()
 	for id, r := range c.rigs {
 		if !r.exists("/old") {
@@ -213,6 +205,21 @@ func testStandaloneGrows(t *testing.T) {
 		t.Errorf("the session did not survive: %+v", o)
 	}
 	c.settled()
+}
+
+// stoodAlone describes three servers of which the first has stood alone and holds
+// /old and a session.
+func stoodAlone(t *testing.T) (*cluster, session.Session) {
+	c := newCluster(t, 3).onDisk()
+	all := c.list
+	c.list = all[:1]
+	r := c.start(1)
+	r.awaitServed()
+	s := r.attach(time.Hour)
+	r.do(create(s, "/old", 0))
+	c.stop(1)
+	c.list = all
+	return c, s
 }
 
 // slowStart is a log whose entries cannot be read yet, which Raft does first.
@@ -239,14 +246,7 @@ func (s slowStores) Logs() raft.LogStore { return slowStart{s.stores.Logs(), s.r
 func TestStandaloneGrowsSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 3).onDisk()
-		all := c.list
-		c.list = all[:1]
-		r := c.start(1)
-		r.awaitServed()
-		r.do(create(r.attach(time.Hour), "/old", 0))
-		c.stop(1)
-		c.list = all
+		c, _ := stoodAlone(t)
 		ready := make(chan struct{})
 		c.start(1, func(cfg *Config) {
 			cfg.open = func(cfg Config) (stores, error) {

@@ -356,7 +356,7 @@ func (f *formation) settled(b *founding) (members int, all bool) {
 	return members, all
 }
 
-// member says that this server has Raft state now, as id.
+// member says that this server has Raft state, as id.
 func (f *formation) member(id raft.ServerID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

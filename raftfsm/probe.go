@@ -28,7 +28,7 @@ type phase string
 const (
 	phaseEmpty  phase = "empty"  // nothing on disk
 	phaseBound  phase = "bound"  // has accepted a founding
-	phaseMember phase = "member" // has Raft state
+	phaseMember phase = "member" // has Raft state, which may not run yet
 )
 
 // probe is what a server tells another about itself, in question and answer.

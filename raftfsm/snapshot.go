@@ -38,9 +38,7 @@ type image struct {
 	tree *tree.Snapshot
 
 	numbers *Numbers // where the writing is counted
-	hurry   <-chan struct{}
-	busy    func() bool
-	late    func() bool
+	pace    pace     // of the writing
 
 	zxid    int64
 	written func(zxid, bytes int64) // after it is durable
@@ -65,7 +63,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	m.snapCounter.reset()
 	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers,
-		hurry: m.hurry, busy: m.busy(), late: m.snapCounter.late.Load,
+		pace: pace{hurry: m.hurry, busy: m.busy(), late: m.snapCounter.late.Load},
 		zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
@@ -126,7 +124,8 @@ func (i *image) write(w io.Writer) error {
 	if i.tree == nil {
 		return nil
 	}
-	c := newChunkWriter(&pace{w: w, hurry: i.hurry, busy: i.busy, late: i.late, begun: time.Now()})
+	i.pace.w, i.pace.begun = w, time.Now()
+	c := newChunkWriter(&i.pace)
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
 	if _, err := c.Write(append(head, i.head...)); err != nil {
 		return err
@@ -261,10 +260,11 @@ type snapCounter struct {
 	limitOps   int
 	limitBytes int64
 
-	late atomic.Bool // lateAfter times as much was applied as a snapshot is due after
+	late atomic.Bool // lateAfter times maxOps or all of maxBytes was applied
 }
 
-// lateAfter times snapCount, as it is by default, are replayed in half a second.
+// lateAfter is how many times snapCount may wait to be replayed before a snapshot
+// hurries: half a second by default.
 const lateAfter = 4
 
 // reset starts counting anew, behind a snapshot. Whatever was applied between

@@ -110,6 +110,9 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	if got := busy.recv(); got.Err != proto.Ok {
 		t.Errorf("%+v", got.ReplyHeader)
 	}
+	if n, waits := metric(s, "stale_requests_dropped"), metric(s, "request_throttle_wait_count"); n != "1" || waits != "1" {
+		t.Errorf("%s requests waited, %s were dropped", waits, n)
+	}
 	busy.set("/a", "there is a slot")
 }
 

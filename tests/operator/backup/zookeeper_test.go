@@ -1,9 +1,7 @@
 package backup
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -60,22 +58,7 @@ func ours(t *testing.T, dir string) (addr, commands string) {
 // ask sends a request of the AdminServer.
 func ask(t *testing.T, method, url string, body []byte) (int, http.Header, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx(t), method, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "digest root:pw")
-	req.Header.Set("Content-Type", "application/octet-stream")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header, b
+	return exchange(t, url, method, "digest root:pw", "application/octet-stream", body)
 }
 
 // fill makes znodes of every kind.
