@@ -475,6 +475,13 @@ func (e *ensemble) leadNow() *leading {
 	return e.lead
 }
 
+// storing implements others.
+func (e *ensemble) storing(entries []*raft.Log) {
+	if t := e.leadsBy(); t != nil {
+		t.Storing(entries)
+	}
+}
+
 // applied implements others.
 func (e *ensemble) applied(index uint64) {
 	e.appliedIndex.Store(index)
@@ -482,11 +489,17 @@ func (e *ensemble) applied(index uint64) {
 	if e.catchUp.Load() != nil {
 		e.caughtUp()
 	}
-	if e.n.incarnation.Load() != 0 {
-		if t := e.transportNow(); t != nil {
-			t.Committed(index)
-		}
+	if t := e.leadsBy(); t != nil {
+		t.Committed(index)
 	}
+}
+
+// leadsBy returns the transport of a server that leads, nil on another one.
+func (e *ensemble) leadsBy() *peer.Transport {
+	if e.n.incarnation.Load() == 0 {
+		return nil
+	}
+	return e.transportNow()
 }
 
 // status implements others.

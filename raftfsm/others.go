@@ -45,7 +45,11 @@ type others interface {
 	// configuration that takes effect.
 	configured(index uint64, conf raft.Configuration)
 
-	// applied is called there with the index of every entry applied.
+	// storing is called on Raft's main goroutine with the entries that are about
+	// to be stored.
+	storing(entries []*raft.Log)
+
+	// applied is called on the state machine's with the index of every entry applied.
 	applied(index uint64)
 
 	// confirmed returns the newest time at which a leader that could commit is
@@ -101,6 +105,7 @@ func (alone) leading(s *leaderStart)                { s.flags = flagStandalone }
 func (alone) closed(error)                          {}
 func (alone) led(uint8, uint64)                     {}
 func (alone) configured(uint64, raft.Configuration) {}
+func (alone) storing([]*raft.Log)                   {}
 func (alone) applied(uint64)                        {}
 func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
 func (alone) confirmedRecently() bool               { return true }

@@ -57,6 +57,7 @@ type node struct {
 	host  string
 	hub   *Hub
 	trans *Transport
+	log   *slowLog
 	raft  *raft.Raft
 	fsm   *countFSM
 }
@@ -112,7 +113,8 @@ func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, t
 	if err := raft.BootstrapCluster(cfg, store, store, snaps, n.trans, conf); err != nil {
 		t.Fatal(err)
 	}
-	started, err := raft.NewRaft(cfg, n.fsm, store, store, snaps, n.trans)
+	n.log = &slowLog{InmemStore: store, storing: n.trans.Storing}
+	started, err := raft.NewRaft(cfg, n.fsm, n.log, store, snaps, n.trans)
 	if err != nil {
 		t.Fatal(err)
 	}

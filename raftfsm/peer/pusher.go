@@ -35,6 +35,8 @@ type pushPeer struct {
 	lastOf  uint64 // term of that entry
 	told    uint64 // commit index the peer knows for sure, in term
 	pushing bool
+	asked   bool  // a request of Raft's is under way
+	early   *sent // what went before Raft asked for it, until it does
 }
 
 // acked notes a successful AppendEntries and tells the peer what was committed

@@ -69,6 +69,7 @@ var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
 // Transport is the raft.Transport of one Raft instance. Around Raft's own
 // network layer it
 //   - records when a quorum last took this server for the leader,
+//   - sends entries to followers while this server stores them,
 //   - tells followers at once what was committed,
 //   - keeps snapshots from Raft that would set this server back,
 //   - lets a leader begin anywhere in what this server has applied,
@@ -174,19 +175,20 @@ func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (ra
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// AppendEntries sends entries or a heartbeat.
+// AppendEntries sends entries or a heartbeat, or gives the answer to those that
+// are sent already.
 func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	begin := time.Now()
-	if err := t.send(id, addr, args, resp); err != nil {
-		return err
+	if args.PrevLogEntry == 0 && len(args.Entries) == 0 {
+		return t.send(id, addr, args, resp) // a heartbeat
 	}
-	if !resp.Success {
-		return nil
+	s := t.request(id, addr, args)
+	if *resp = s.resp; s.err != nil || !resp.Success {
+		return s.err
 	}
-	if len(args.Entries) > 0 && t.cfg.Acknowledged != nil {
-		t.cfg.Acknowledged(id, time.Since(begin))
+	if len(s.args.Entries) > 0 && t.cfg.Acknowledged != nil {
+		t.cfg.Acknowledged(id, s.took)
 	}
-	if joined := t.pusher.acked(id, addr, args); joined && t.cfg.Joined != nil {
+	if joined := t.pusher.acked(id, addr, s.args); joined && t.cfg.Joined != nil {
 		t.cfg.Joined()
 	}
 	return nil
