@@ -121,8 +121,7 @@ func fresh(s *measure.Summary, n int64, at, now time.Time) {
 type countedLogs struct {
 	raft.LogStore
 	numbers *Numbers
-	follows func() bool       // entries come from a leader
-	storing func([]*raft.Log) // told before they are stored
+	follows func() bool // entries come from a leader
 }
 
 var _ raft.MonotonicLogStore = countedLogs{}
@@ -138,7 +137,6 @@ func (c countedLogs) StoreLog(l *raft.Log) error { return c.StoreLogs([]*raft.Lo
 
 // StoreLogs implements raft.LogStore.
 func (c countedLogs) StoreLogs(logs []*raft.Log) error {
-	c.storing(logs)
 	begin := time.Now()
 	if err := c.LogStore.StoreLogs(logs); err != nil {
 		return err

@@ -46,7 +46,7 @@ type others interface {
 	configured(index uint64, conf raft.Configuration)
 
 	// storing is called on Raft's main goroutine with the entries that are about
-	// to be stored.
+	// to be stored, checksums and all.
 	storing(entries []*raft.Log)
 
 	// applied is called on the state machine's with the index of every entry applied.

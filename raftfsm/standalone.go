@@ -91,7 +91,7 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 		// waited for below.
 		o := outcome{err: errUnreadable}
 		defer func() { started <- o }()
-		counted := countedLogs{LogStore: logs, numbers: n.Numbers(), follows: n.follows, storing: n.others.storing}
+		counted := countedLogs{LogStore: logs, numbers: n.Numbers(), follows: n.follows}
 		o.raft, o.err = raft.NewRaft(conf, n.machine, counted, stable, snaps, n.transport)
 	}()
 	select {

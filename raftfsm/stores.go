@@ -29,6 +29,10 @@ func (n *Node) openStores() error {
 	if o, ok := s.(interface{ SetObserver(f func(d time.Duration)) }); ok {
 		o.SetObserver(func(d time.Duration) { n.Numbers().Fsync.Observe(1, int64(d)) })
 	}
+	// What prepares the directory of another server has no others.
+	if o, ok := s.(interface{ SetStoring(f func([]*raft.Log)) }); ok && n.others != nil {
+		o.SetStoring(n.others.storing)
+	}
 	return nil
 }
 

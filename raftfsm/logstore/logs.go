@@ -25,6 +25,10 @@ type logs struct {
 	// dispensable; all: the whole log is removed, see DeleteRange.
 	covered func(index uint64, all bool) error
 
+	// storing is told of entries, with their checksums, that are about to be
+	// written; nil: nobody.
+	storing func(entries []*raft.Log)
+
 	cache cache
 	mean  atomic.Int64 // bytes per entry, moving
 
@@ -160,6 +164,9 @@ func (s *logs) append(logs []*raft.Log) error {
 	from := logs[0].Index
 	if err := sealAll(logs); err != nil {
 		return fmt.Errorf("%s: %w", s.engine.Where(from), err)
+	}
+	if s.storing != nil {
+		s.storing(logs)
 	}
 	if err := s.health.write(logWrite, func() error { return s.engine.StoreLogs(logs) }); err != nil {
 		return fmt.Errorf("%s: storing entries from log index %d: %w", s.engine.Where(from), from, err)

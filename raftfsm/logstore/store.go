@@ -252,6 +252,11 @@ func (s *Store) Kind() Kind { return s.kind }
 // Logs returns the log.
 func (s *Store) Logs() raft.LogStore { return s.logs }
 
+// SetStoring has f told of entries that are about to be written, with their
+// checksums: nothing in them changes any more. It must be called before the log is
+// used, and f must not block.
+func (s *Store) SetStoring(f func(entries []*raft.Log)) { s.logs.storing = f }
+
 // Stable returns the store of term and vote.
 func (s *Store) Stable() raft.StableStore { return s.stable }
 

@@ -41,8 +41,8 @@ func (t *Transport) carry(s *sent, id raft.ServerID, addr raft.ServerAddress) {
 	close(s.done)
 }
 
-// Storing sends what this server is about to store to the followers that have
-// everything before it. It does so only on a leader: nobody else makes entries of
+// Storing sends what this server is about to store, and changes no more, to the
+// followers that have everything before it. It does so only on a leader: nobody else makes entries of
 // the term in which followers have acknowledged some to it.
 func (t *Transport) Storing(entries []*raft.Log) {
 	first, last := entries[0], entries[len(entries)-1]
