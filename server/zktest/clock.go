@@ -31,7 +31,11 @@ func (c *clock) advance(d time.Duration) {
 // sleep returns when d has passed, by itself or by Advance, and reports false
 // when stop was closed before.
 func (c *clock) sleep(d time.Duration, stop <-chan struct{}) bool {
-	end := c.now().Add(d)
+	return c.sleepUntil(c.now().Add(d), stop)
+}
+
+// sleepUntil is sleep up to a time of this clock.
+func (c *clock) sleepUntil(end time.Time, stop <-chan struct{}) bool {
 	for {
 		c.mu.Lock()
 		left, changed := time.Until(end.Add(-c.ahead)), c.changed

@@ -121,8 +121,9 @@ func (g *gate) takeFault(r Request, paths []string) *Fault {
 // strike lets the fault happen to the request r of c.
 func (f *Fault) strike(g *gate, r Request, c *clientConn) server.Verdict {
 	g.log("%v %s", r, f.what)
+	end := g.clock.now().Add(f.delay) // before who waits for this hears of it, and moves the clock
 	f.once.Do(func() { close(f.struck) })
-	if f.delay > 0 && !g.clock.sleep(f.delay, c.done) {
+	if f.delay > 0 && !g.clock.sleepUntil(end, c.done) {
 		return server.Verdict{Drop: true}
 	}
 	return f.verdict

@@ -186,6 +186,27 @@ func TestDelayNext(t *testing.T) {
 	}
 }
 
+// The clock that is moved as soon as a request is held up lets it go on.
+func TestDelayIsCountedFromTheFault(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	c := rawConnect(t, zs)
+	if err := c.nc.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		fault := zs.DelayNext(zktest.Match{}, time.Hour)
+		if err := c.send(proto.OpExists, &proto.ExistsRequest{Path: "/"}); err != nil {
+			t.Fatal(err)
+		}
+		fault.Wait()
+		zs.Advance(time.Hour)
+		if _, err := c.frame(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAServerClosesWithFaultsPending(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
