@@ -49,10 +49,12 @@ func slowMonitor() error {
 		return err
 	}
 	_, _, errno = syscall.AllThreadsSyscall(syscall.SYS_PRCTL, setTimerSlack, monitorSlack, 0)
-	if errno == syscall.ENOTSUP { // as it is with cgo
+	switch errno {
+	case 0:
+	case syscall.ENOTSUP: // as it is with cgo
 		err = slackByFile(threads)
-	} else if errno != 0 {
-		err = errno
+	default: // nothing was changed
+		return fmt.Errorf("timer slack of all threads: %w", errno)
 	}
 	restoreSlack(len(threads)+spareThreads, usual)
 	if err != nil {

@@ -24,6 +24,9 @@ func timerSlacks(t *testing.T, pid int) map[int]int {
 		if os.IsPermission(err) {
 			t.Skip("to see how late another thread may wake takes CAP_SYS_NICE:", err)
 		}
+		if os.IsNotExist(err) {
+			continue // it has ended
+		}
 		id, _ := strconv.Atoi(task.Name())
 		if slacks[id], err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
 			t.Fatal(err)

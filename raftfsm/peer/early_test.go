@@ -2,7 +2,6 @@ package peer
 
 import (
 	"errors"
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,12 +63,7 @@ func TestFollowersStoreMeanwhile(t *testing.T) {
 // leaderOfTerm3 is a lone Transport whose peer has acknowledged entries up to 6 in
 // term 3, and what the peer sees from then on.
 func leaderOfTerm3(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
-	m := NewMemory()
-	seen := make(chan *raft.AppendEntriesRequest, 100)
-	fakePeer(t, m, seen)
-	hub := newHub(t, m, Identity{ServerID: "1", Cluster: ClusterID{1}}, io.Discard)
-	tr := NewTransport(TransportConfig{Hub: hub, ID: "1", Addr: "s1:1"})
-	t.Cleanup(func() { tr.Close() })
+	tr, seen := besidePeer(t)
 	askFor(t, tr, 5, 6)
 	<-seen
 	return tr, seen

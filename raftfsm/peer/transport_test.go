@@ -111,14 +111,20 @@ func fakePeer(t *testing.T, m *Memory, seen chan *raft.AppendEntriesRequest) {
 	}()
 }
 
-func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
-	t.Parallel()
+// besidePeer is a lone Transport and what its peer sees.
+func besidePeer(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
 	m := NewMemory()
 	seen := make(chan *raft.AppendEntriesRequest, 100)
 	fakePeer(t, m, seen)
 	hub := newHub(t, m, Identity{ServerID: "1", Cluster: ClusterID{1}}, io.Discard)
 	tr := NewTransport(TransportConfig{Hub: hub, ID: "1", Addr: "s1:1"})
-	defer tr.Close()
+	t.Cleanup(func() { tr.Close() })
+	return tr, seen
+}
+
+func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	tr, seen := besidePeer(t)
 	next := func() *raft.AppendEntriesRequest {
 		t.Helper()
 		select {
