@@ -2,7 +2,6 @@ package tree
 
 import (
 	"fmt"
-	"hash/crc32"
 	"iter"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ func (n *Stored) Digest() uint64 {
 		cversion: n.Cversion, aversion: n.Aversion,
 	}
 	s.putStat(&b, n.Owner)
-	return uint64(crc32.Update(textCRC(n.Path, n.Data), crc32.IEEETable, b[:]))
+	return uint64(extendCRC(textCRC(n.Path, n.Data), &b))
 }
 
 // IsEphemeral reports whether ZooKeeper's stored owner is that of an ephemeral

@@ -1,6 +1,9 @@
 package tree
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"unsafe"
+)
 
 // shardBits gives 1024 shards: few enough to cost little in an empty tree, enough
 // that growing or walking one of them holds nobody up.
@@ -11,6 +14,9 @@ const shardBits = 10
 // Go's map needs twice the memory because it stores the paths again. A snapshot
 // walks it shard by shard; what a shard's number says about the walk's progress
 // is why it is not a plain map.
+//
+// It keeps no node alive: see newSlots. Whoever puts a node in must know that the
+// tree leads to it, from the root down, or hold it until it does.
 type index struct {
 	seed   maphash.Seed
 	shards []shard
@@ -142,12 +148,27 @@ func (s *shard) vacate(i int) {
 
 func (s *shard) resize(size int) {
 	old := *s
-	s.hashes, s.nodes = make([]uint32, size), make([]*Node, size)
+	s.hashes, s.nodes = make([]uint32, size), newSlots(size)
 	for i, n := range old.nodes {
 		if n != nil {
 			s.put(n, old.hashes[i])
 		}
 	}
+}
+
+// newSlots makes slots that the garbage collector does not look into: it finds all
+// nodes through their parents' lists, in about the order in which they were made,
+// and to come to each again from here, at random, was two fifths of its work.
+//
+// It never moves anything, so what is stored stays right; and a pointer that is
+// read here is like any other, because no node is here that could not be reached
+// otherwise when a collection began or has been made since. The slots must be
+// written one by one: copy, append and clear ask the collector about such memory.
+func newSlots(n int) []*Node {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((**Node)(unsafe.Pointer(unsafe.SliceData(make([]uintptr, n)))), n)
 }
 
 // all calls yield for every node in no particular order.

@@ -43,6 +43,7 @@ type loader struct {
 	blocks blockReader
 	lists  []*aclEntry
 	slab   []Node
+	slabs  []*Node         // the first of each: nothing else leads to children of blanks
 	blanks int             // nodes without a list: their record has not come
 	kids   map[*Node]int32 // children that a node says it has, where there are any
 	want   int64           // nodes that the header announces
@@ -206,10 +207,14 @@ func (l *loader) place(s *state) (*Node, error) {
 func (l *loader) add(shard int, hash uint32, s *state) *Node {
 	if len(l.slab) == 0 {
 		l.slab = make([]Node, slabSize)
+		l.slabs = append(l.slabs, &l.slab[0])
 	}
 	n := &l.slab[0]
 	l.slab = l.slab[1:]
 	n.state, n.epoch = *s, l.t.epoch
+	if n.path() == rootPath {
+		l.t.root = n
+	}
 	l.t.index.putAt(shard, hash, n)
 	return n
 }
@@ -264,7 +269,6 @@ func (l *loader) finish() error {
 			return fmt.Errorf("node %q is missing", path)
 		}
 	}
-	l.t.root = l.t.index.get(rootPath)
 	if l.blanks == 0 && len(l.t.ephemerals) == 0 {
 		return nil
 	}

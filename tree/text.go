@@ -35,7 +35,6 @@ func newText(k kind, owner int64, path string, data []byte) text {
 	}
 	b := make([]byte, start+len(path)+len(data))
 	le := binary.LittleEndian
-	le.PutUint32(b, textCRC(path, data))
 	le.PutUint32(b[4:], uint32(len(path)))
 	b[8] = byte(k)
 	if k != persistent {
@@ -43,6 +42,10 @@ func newText(k kind, owner int64, path string, data []byte) text {
 	}
 	copy(b[start:], path)
 	copy(b[start+len(path):], data)
+	if path == rootPath {
+		start += len(rootPath) // which counts as ""
+	}
+	le.PutUint32(b, crc32.ChecksumIEEE(b[start:]))
 	size := int32(len(data))
 	if data == nil {
 		size = -1
@@ -50,7 +53,7 @@ func newText(k kind, owner int64, path string, data []byte) text {
 	return text{first: unsafe.SliceData(b), size: size}
 }
 
-// textCRC is the checksum of path and data, where the root's path counts as "".
+// textCRC is the checksum that a text of path and data has.
 func textCRC(path string, data []byte) uint32 {
 	crc := uint32(0)
 	if path != rootPath {

@@ -1,0 +1,139 @@
+package tree
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// collecting runs the garbage collector all the time, until the test has ended.
+func collecting(t *testing.T) {
+	t.Helper()
+	var ended sync.WaitGroup
+	stop := make(chan struct{})
+	ended.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		ended.Wait()
+	})
+}
+
+// litter makes garbage of the sizes of nodes and their texts, in place of those
+// that somebody has let go of.
+func litter() (n int) {
+	for i := range 64 {
+		b := bytes.Repeat([]byte{0xa5}, 16+8*(i%16))
+		n += len(b)
+	}
+	return n
+}
+
+// The index keeps no node alive, so everything else must: while nodes come and go,
+// while a multi is undone, and while a snapshot comes whose children stand before
+// their parents.
+func TestCollectorFindsEveryNode(t *testing.T) {
+	collecting(t)
+	tree, tx := New(), &Txn{}
+	apply := func(op proto.Op, req proto.Record) {
+		t.Helper()
+		tx.Zxid++
+		tree.Apply(tx, op, req)
+		litter()
+	}
+	create := func(path string) *proto.CreateRequest {
+		return &proto.CreateRequest{Path: path, Data: []byte(strings.Repeat("d", 50)), ACL: proto.OpenACL()}
+	}
+	for i := range 3000 {
+		dir := fmt.Sprintf("/d%d", i%7)
+		apply(proto.OpCreate, create(dir))
+		apply(proto.OpCreate, create(fmt.Sprintf("%s/n%d", dir, i)))
+		if i%3 == 0 {
+			apply(proto.OpDelete, &proto.DeleteRequest{Path: fmt.Sprintf("/d%d/n%d", (i/2)%7, i/2), Version: -1})
+		}
+		if i%5 == 0 { // fails at its end
+			apply(proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
+				{Op: proto.OpCreate, Req: create(fmt.Sprintf("%s/m%d", dir, i))},
+				{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: fmt.Sprintf("%s/n%d", dir, i), Version: -1}},
+				{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: "/nowhere", Version: -1}},
+			}})
+		}
+	}
+	if err := tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	stored, digest := written(t, tree), tree.FullDigest()
+	again, err := loaded(stored, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	litter()
+	if err := again.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if again.FullDigest() != digest {
+		t.Errorf("loaded: %#x instead of %#x", again.FullDigest(), digest)
+	}
+}
+
+// A child whose parent has not come is led to by nothing but what is loading it.
+func TestCollectorAndOrphans(t *testing.T) {
+	collecting(t)
+	source := New()
+	nodes := []*Stored{}
+	for i := range 2000 {
+		for _, path := range []string{fmt.Sprintf("/p%d/q/r", i), fmt.Sprintf("/p%d/q", i), fmt.Sprintf("/p%d", i)} {
+			nodes = append(nodes, &Stored{Path: path, Data: []byte(path), ACL: proto.OpenACL()})
+		}
+	}
+	nodes = append(nodes, &Stored{Path: "/", ACL: proto.OpenACL()})
+	err := source.Import(1, 0, func(int64) bool { return false }, func(yield func(*Stored, error) bool) {
+		for part := range 3 { // all the leaves, all their parents, all of theirs
+			for i := part; i < len(nodes); i += 3 {
+				litter()
+				if !yield(nodes[i], nil) {
+					return
+				}
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	litter()
+	if err := source.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if got := source.CountDescendants(source.Get("/")); got != 6003 {
+		t.Errorf("%d znodes", got)
+	}
+}
+
+// The short way to a digest gives what the long one does.
+func TestExtendCRC(t *testing.T) {
+	t.Parallel()
+	var b [statBlock]byte
+	for i := range 1000 {
+		s := state{czxid: int64(i) << 30, mzxid: int64(i), pzxid: -int64(i), ctime: int64(i) * 7, cversion: int32(i)}
+		s.putStat(&b, int64(i)<<8)
+		crc := crc32.ChecksumIEEE(b[:i%statBlock])
+		want := crc32.Update(crc, crc32.IEEETable, b[statPad:])
+		if got := extendCRC(crc, &b); got != want {
+			t.Fatalf("%d: %08x instead of %08x", i, got, want)
+		}
+	}
+}
