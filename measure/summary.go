@@ -45,6 +45,10 @@ type windows struct {
 // them.
 const windowLength = 5 * time.Minute
 
+// Totals returns how many values were counted since the last Reset, and their sum,
+// for who asks too often for a Picture.
+func (s *Summary) Totals() (count, sum int64) { return s.count.Load(), s.sum.Load() }
+
 // Observe counts n values v. Negative ones count as 0.
 func (s *Summary) Observe(n, v int64) {
 	v = max(v, 0)

@@ -38,6 +38,7 @@ type Numbers struct {
 	Expired  atomic.Int64    // sessions that ended by their timeout, counted by the leader
 	Snapshot measure.Summary // writing one
 	SnapSize atomic.Int64    // bytes of the newest that was written
+	Writing  atomic.Int64    // snapshots that are being written
 
 	// The start.
 	Init     measure.Summary // opening the stores, loading the snapshot and the log

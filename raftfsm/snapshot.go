@@ -93,6 +93,8 @@ func (m *machine) appendHeader(b []byte) []byte {
 
 // Persist writes the image.
 func (i *image) Persist(sink raft.SnapshotSink) error {
+	i.numbers.Writing.Add(1)
+	defer i.numbers.Writing.Add(-1)
 	begin := time.Now()
 	size := &countingWriter{w: sink}
 	if err := i.write(size); err != nil {

@@ -280,6 +280,3 @@ func (s *Server) close() error {
 	errs = append(errs, s.closeAudit())
 	return errors.Join(errs...)
 }
-
-// Handled is the number of requests that have been read.
-func (s *Server) Handled() int64 { return s.stats.received.Load() }

@@ -41,7 +41,7 @@ func trimMemory(s *server.Server) func() {
 				return
 			case <-ticker.C:
 			}
-			handled := s.Handled()
+			handled := s.Load().Requests
 			now := handled-seen > quietRequests
 			if seen = handled; busy && !now && worthTrimming() {
 				debug.FreeOSMemory()

@@ -93,13 +93,3 @@ func restoreSlack(n int, usual uintptr) {
 	}
 	done.Wait()
 }
-
-// restoreProcs sets the number of the runtime's processors to what it was. Unless
-// somebody has set it, it follows the limits of the container.
-func restoreProcs(n int) {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.SetDefaultGOMAXPROCS()
-	} else {
-		runtime.GOMAXPROCS(n)
-	}
-}

@@ -100,8 +100,9 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	stopTrim := trimMemory(s)
+	stopTrim, stopFit := trimMemory(s), fitProcessors(s.Load, processors())
 	err = serve(ctx, s, log, began)
+	stopFit()
 	stopTrim()
 	return errors.Join(err, s.Close())
 }

@@ -1,0 +1,18 @@
+package server
+
+// Load is what a server has been doing, for who fits the process to it. The counts
+// are since the start, or since "srst" was asked.
+type Load struct {
+	Requests int64 // that have been read
+	Entries  int64 // of the log that were applied
+	Writes   int64 // in them
+	Snapshot bool  // one is being written now
+}
+
+// Load may be asked at any time, and often: it takes no lock.
+func (s *Server) Load() Load {
+	numbers := s.node.Numbers()
+	l := Load{Requests: s.stats.received.Load(), Snapshot: numbers.Writing.Load() > 0}
+	l.Entries, l.Writes = numbers.Entries.Totals()
+	return l
+}
