@@ -93,8 +93,6 @@ func (m *machine) appendHeader(b []byte) []byte {
 
 // Persist writes the image.
 func (i *image) Persist(sink raft.SnapshotSink) error {
-	i.numbers.Writing.Add(1)
-	defer i.numbers.Writing.Add(-1)
 	begin := time.Now()
 	size := &countingWriter{w: sink}
 	if err := i.write(size); err != nil {
@@ -126,6 +124,8 @@ func (i *image) write(w io.Writer) error {
 	if i.tree == nil {
 		return nil
 	}
+	i.numbers.Writing.Add(1)
+	defer i.numbers.Writing.Add(-1)
 	i.pace.w, i.pace.begun = w, time.Now()
 	c := newChunkWriter(&i.pace)
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))

@@ -1,6 +1,47 @@
 package raftfsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/zkgo/zkgo/tree"
+)
+
+// watchedSink notes how many snapshots are being written while it is written to.
+type watchedSink struct {
+	numbers *Numbers
+	seen    []int64
+}
+
+func (w *watchedSink) Write(b []byte) (int, error) {
+	w.seen = append(w.seen, w.numbers.Writing.Load())
+	return len(b), nil
+}
+func (w *watchedSink) Close() error  { return nil }
+func (w *watchedSink) Cancel() error { return nil }
+func (w *watchedSink) ID() string    { return "" }
+
+// A snapshot counts as being written while it is, and one that nobody will read
+// never does.
+func TestSnapshotsBeingWritten(t *testing.T) {
+	t.Parallel()
+	var n Numbers
+	sink := &watchedSink{numbers: &n}
+	i := &image{tree: tree.New().Snapshot(), numbers: &n, written: func(zxid, bytes int64) {},
+		pace: pace{busy: func() bool { return false }, late: func() bool { return false }}}
+	for _, i := range []*image{{}, i} {
+		if err := i.Persist(sink); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(sink.seen) == 0 || n.Writing.Load() != 0 {
+		t.Fatalf("written %d times, and %d afterwards", len(sink.seen), n.Writing.Load())
+	}
+	for _, count := range sink.seen {
+		if count != 1 {
+			t.Errorf("while one is written %d are", count)
+		}
+	}
+}
 
 // What is applied while a snapshot that is due has not been begun asks for it
 // again: that does not call for another one right behind it.
