@@ -28,28 +28,16 @@ const quietRequests = 2000
 // runtime does so by itself only while it collects, and an idle program does
 // not. It returns the function that ends it.
 func trimMemory(s *server.Server) func() {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(lookEvery)
-		defer ticker.Stop()
-		var seen int64
-		busy := true // starting was work
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-			}
-			handled := s.Load().Requests
-			now := handled-seen > quietRequests
-			if seen = handled; busy && !now && worthTrimming() {
-				debug.FreeOSMemory()
-			}
-			busy = now
+	var seen int64
+	busy := true // starting was work
+	return every(lookEvery, func() {
+		handled := s.Load().Requests
+		now := handled-seen > quietRequests
+		if seen = handled; busy && !now && worthTrimming() {
+			debug.FreeOSMemory()
 		}
-	}()
-	return func() { close(done); <-ended }
+		busy = now
+	})
 }
 
 // leastTrimmed is less memory than it is worth collecting for.
