@@ -1,5 +1,7 @@
 package proto
 
+import "slices"
+
 // Perms is a set of permissions. ZooKeeper stores any 32 bits unchecked.
 type Perms int32
 
@@ -49,11 +51,24 @@ func (r *Reader) ACLs() []ACL {
 	if n < 0 {
 		return nil
 	}
-	v := make([]ACL, n)
+	v := r.newACLs(n)
 	for i := range v {
 		v[i].Decode(r)
 	}
 	return v
+}
+
+// LendACLs makes r put access control lists behind those in room, which grows as it
+// must. They are valid until the caller uses that room again.
+func (r *Reader) LendACLs(room *[]ACL) { r.acls = room }
+
+func (r *Reader) newACLs(n int) []ACL {
+	if r.acls == nil || n == 0 {
+		return make([]ACL, n)
+	}
+	at := len(*r.acls)
+	*r.acls = slices.Grow(*r.acls, n)[:at+n]
+	return (*r.acls)[at : at+n : at+n]
 }
 
 // AppendACLs appends a vector of ACLs; nil is null.

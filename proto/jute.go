@@ -25,6 +25,7 @@ type Reader struct {
 	off   int
 	err   error
 	alias bool
+	acls  *[]ACL // room for lists; nil: they are allocated
 }
 
 // NewReader returns a Reader whose strings and buffers are copies.

@@ -19,6 +19,7 @@ type requests struct {
 	reconfig  proto.ReconfigRequest
 	reap      tree.Reap
 	reader    proto.Reader
+	acls      []proto.ACL // of the request being applied; the tree copies what it keeps
 }
 
 // record returns the record for the body of op, and false for an operation that
@@ -56,11 +57,24 @@ func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
 		return nil, nil
 	}
 	q.reader = proto.AliasReader(body) // a local one would be allocated
+	q.lendACLs()
 	req.Decode(&q.reader)
 	if err := q.reader.Err(); err != nil {
 		return nil, fmt.Errorf("body of %v: %w", op, err)
 	}
 	return req, nil
+}
+
+// maxACLRoom is how many ACLs there is room for all the time.
+const maxACLRoom = 1024
+
+// lendACLs gives the reader the room that the request before had for its lists.
+func (q *requests) lendACLs() {
+	clear(q.acls) // their strings are in that request's entry
+	if q.acls = q.acls[:0]; cap(q.acls) > maxACLRoom {
+		q.acls = nil
+	}
+	q.reader.LendACLs(&q.acls)
 }
 
 // applyCommand applies one command and tells the handler. The tree is locked.

@@ -217,3 +217,50 @@ func TestNothingFollowsALostCommand(t *testing.T) {
 		t.Errorf("another connection's is not: way %d, %v", other.Way, err)
 	}
 }
+
+// TestIntakeReusesBuffers: runs that wait together, again and again, are built in
+// the same memory, unless one was far too large.
+func TestIntakeReusesBuffers(t *testing.T) {
+	t.Parallel()
+	q := testIntake()
+	round := func(sizes ...int) map[*byte]bool {
+		for _, size := range sizes {
+			c := request(size)
+			if err := q.propose(&c, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		used := make(map[*byte]bool)
+		for len(q.sealed) > 0 || q.open != nil {
+			r := q.open
+			if len(q.sealed) > 0 {
+				r = q.sealed[0]
+			}
+			used[&r.buf[0]] = true
+			b, n := q.take(nil, 0)
+			if _, cmds := decodeRuns(t, b); len(cmds) != n || n == 0 {
+				t.Fatalf("%d commands, want %d", len(cmds), n)
+			}
+		}
+		return used
+	}
+	const half = maxBatchBytes/2 + 1
+	first := round(half, half, half)
+	if len(first) != maxSpares {
+		t.Fatalf("%d runs", len(first))
+	}
+	for used := range round(half, half, half) {
+		if !first[used] {
+			t.Fatal("a run was built in new memory")
+		}
+	}
+	round(2*maxSpareBytes, half, half, half)
+	for _, b := range q.spares {
+		if cap(b) > maxSpareBytes || len(b) != 0 {
+			t.Fatalf("a buffer of %d bytes with %d in it is kept", cap(b), len(b))
+		}
+	}
+	if len(q.spares) != maxSpares {
+		t.Fatalf("%d buffers are kept", len(q.spares))
+	}
+}

@@ -258,7 +258,7 @@ func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
 		_, err := file.ReadAt(b, int64(s.off))
 		l := &raft.Log{}
 		if err == nil {
-			err = codec{}.Decode(b, l)
+			err = new(codec).Decode(b, l)
 		}
 		if err := take(l, err); err != nil {
 			return err

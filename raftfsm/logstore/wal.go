@@ -45,6 +45,7 @@ type walEngine struct {
 	*raftwal.WAL
 	meta  *walMeta
 	files *segmentFiles
+	codec *codec
 }
 
 // openWAL opens or creates. background gets errors that no call returns.
@@ -63,17 +64,18 @@ func openWAL(o Options, background func(error)) (engine, error) {
 	if err := files.removeUnknown(meta.segments()); err != nil {
 		return nil, errors.Join(err, meta.close())
 	}
+	codec := new(codec)
 	w, err := raftwal.Open(dir,
 		raftwal.WithMetaStore(meta),
 		raftwal.WithSegmentFiler(files),
-		raftwal.WithCodec(codec{}),
+		raftwal.WithCodec(codec),
 		raftwal.WithSegmentSize(o.SegmentBytes),
 		raftwal.WithLogger(hclog.NewNullLogger()), // all it could report comes from files and meta
 	)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), files.closeAll(), meta.close())
 	}
-	return &walEngine{WAL: w, meta: meta, files: files}, nil
+	return &walEngine{WAL: w, meta: meta, files: files, codec: codec}, nil
 }
 
 func (w *walEngine) LoadRecord() ([]byte, error) { return w.meta.record(), nil }
@@ -85,6 +87,7 @@ func (w *walEngine) StoreLogs(logs []*raft.Log) error {
 	if err := w.files.awaitRotation(); err != nil {
 		return err
 	}
+	w.codec.room.empty()
 	return w.WAL.StoreLogs(logs)
 }
 

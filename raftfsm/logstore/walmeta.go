@@ -144,7 +144,7 @@ func (m *walMeta) Load(string) (types.PersistentState, error) {
 	for i := range s.Segments {
 		// raft-wal marks every segment as one of its own codec, and then, when
 		// opening it, insists on the codec it was given.
-		s.Segments[i].Codec = codec{}.ID()
+		s.Segments[i].Codec = new(codec).ID()
 	}
 	return s, nil
 }
