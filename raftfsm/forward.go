@@ -98,16 +98,27 @@ func (e *ensemble) followLoop() {
 			// one nothing happens but that another is tried.
 			e.target.server = serverOf(leader)
 		}
-		t := e.target
+		t, lead := e.target, e.lead
 		e.attending = cancel
 		e.mu.Unlock()
-		if t.server != 0 {
+		switch {
+		case lead != nil:
+			lead.last(ctx)
+		case t.server != 0:
 			e.attend(ctx, t)
-		} else {
+		default:
 			e.lookAround(ctx)
 		}
 		pauseFor(ctx, dialPause)
 		cancel()
+	}
+}
+
+// last waits as long as the leadership lasts.
+func (l *leading) last(ctx context.Context) {
+	select {
+	case <-l.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
