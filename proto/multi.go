@@ -35,17 +35,25 @@ type MultiRequest struct {
 	Ops []MultiOp
 }
 
-// Decode reads m. Operations that ZooKeeper does not allow inside a multi, and
-// a mixture of reads and writes, fail the Reader.
+// maxOpsReused is how many operations' records are used again: what is left of a
+// longer request keeps nothing alive.
+const maxOpsReused = 64
+
+// Decode reads m, and uses the records again that m holds or once held. Operations
+// that ZooKeeper does not allow inside a multi, and a mixture of reads and writes,
+// fail the Reader.
 func (m *MultiRequest) Decode(r *Reader) {
-	m.Ops = nil
+	if cap(m.Ops) > maxOpsReused {
+		m.Ops = nil
+	}
+	m.Ops = m.Ops[:0]
 	for {
 		var h MultiHeader
 		h.Decode(r)
 		if r.Err() != nil || h.Done {
 			return
 		}
-		req := multiRecord(h.Op)
+		req := m.record(h.Op)
 		if req == nil {
 			r.Fail(fmt.Errorf("proto: %v inside a multi", h.Op))
 			return
@@ -57,6 +65,16 @@ func (m *MultiRequest) Decode(r *Reader) {
 		req.Decode(r)
 		m.Ops = append(m.Ops, MultiOp{h.Op, req})
 	}
+}
+
+// record returns the record to read the next operation into.
+func (m *MultiRequest) record(op Op) Record {
+	if n := len(m.Ops); n < cap(m.Ops) {
+		if old := m.Ops[:n+1][n]; old.Op == op && old.Req != nil {
+			return old.Req
+		}
+	}
+	return multiRecord(op)
 }
 
 // multiRecord returns a new record for an operation inside a multi, nil for
