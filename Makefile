@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build release binary test race lint fuzz bench bench-compare chaos chaos-planted interop golden sim figures failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted interop golden sim figures failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ fuzz: ## fuzz every target; FUZZTIME=1m for longer
 
 bench: ## run the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-diff: ## the same at another commit and here, in turns, compared with benchstat; BASE=main PKG="./tree ./proto" BENCH=Apply COUNT=8
+	BENCH="$(BENCH)" BENCHTIME="$(BENCHTIME)" COUNT="$(COUNT)" tests/benchdiff/run.sh $(or $(BASE),HEAD) $(PKG)
 
 chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt FAULTS=kill-leader,wipe
 	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -faults=$(FAULTS) -summary=$(abspath $(SUMMARY))
