@@ -51,7 +51,7 @@ func (m *MultiRequest) Decode(r *Reader) {
 		var h MultiHeader
 		h.Decode(r)
 		if r.Err() != nil || h.Done {
-			return
+			break
 		}
 		req := m.record(h.Op)
 		if req == nil {
@@ -64,6 +64,9 @@ func (m *MultiRequest) Decode(r *Reader) {
 		}
 		req.Decode(r)
 		m.Ops = append(m.Ops, MultiOp{h.Op, req})
+	}
+	if len(m.Ops) == 0 {
+		m.Ops = nil
 	}
 }
 
