@@ -87,7 +87,7 @@ func (w *walEngine) StoreLogs(logs []*raft.Log) error {
 	if err := w.files.awaitRotation(); err != nil {
 		return err
 	}
-	w.codec.room.empty()
+	defer w.codec.room.empty()
 	return w.WAL.StoreLogs(logs)
 }
 

@@ -29,7 +29,7 @@ type room struct{ b []byte }
 // maxRoom is how many bytes are kept.
 const maxRoom = 1 << 20
 
-// empty begins the next append.
+// empty ends an append.
 func (r *room) empty() {
 	r.b = r.b[:0]
 	if cap(r.b) > maxRoom {
