@@ -22,11 +22,12 @@ work=$(mktemp -d)
 trap 'git worktree remove --force "$work/old" 2>/dev/null || true; rm -rf "$work"' EXIT
 git worktree add --quiet --detach "$work/old" "$base"
 
+# tree names the checkout of a side.
+tree() { if [ "$1" = old ]; then echo "$work/old"; else echo "$PWD"; fi; }
+
 for package in "${packages[@]}"; do
     for side in old new; do
-        tree=$PWD
-        if [ "$side" = old ]; then tree=$work/old; fi
-        (cd "$tree/$package" && go test -c -o "$work/$side-${package//\//_}" .)
+        (cd "$(tree "$side")/$package" && go test -c -o "$work/$side-${package//\//_}" .)
     done
 done
 
@@ -34,9 +35,7 @@ for ((turn = 1; turn <= ${COUNT:-8}; turn++)); do
     echo "turn $turn of ${COUNT:-8}" >&2
     for package in "${packages[@]}"; do
         for side in old new; do
-            tree=$PWD
-            if [ "$side" = old ]; then tree=$work/old; fi
-            (cd "$tree/$package" && "$work/$side-${package//\//_}" -test.run '^$' -test.bench "${BENCH:-.}" \
+            (cd "$(tree "$side")/$package" && "$work/$side-${package//\//_}" -test.run '^$' -test.bench "${BENCH:-.}" \
                 -test.benchmem -test.benchtime "${BENCHTIME:-200ms}") >>"$work/$side.txt"
         done
     done
