@@ -205,6 +205,11 @@ func (s *logs) DeleteRange(lo, hi uint64) error {
 	if err := s.health.enter(); err != nil {
 		return err
 	}
+	// Reading a large snapshot back takes long. That is done before writes have to
+	// wait; remove asks again and hears at once what came of it.
+	if first, _ := s.FirstIndex(); lo <= first {
+		_ = s.covered(hi, true)
+	}
 	s.write.Lock()
 	refused, err := s.remove(lo, hi)
 	s.write.Unlock()

@@ -23,6 +23,8 @@ type segmentFiles struct {
 	dir string
 	log *slog.Logger
 
+	removals removals
+
 	mu       turn
 	open     []*segment
 	prepared *segment      // made by prepare, fetched by Create
@@ -147,10 +149,7 @@ func (s *segmentFiles) List() (map[uint64]uint64, error) { return map[uint64]uin
 // Delete implements types.SegmentFiler. The list of segments does not name the
 // file any more; if it reappears after a power cut, removeUnknown finds it.
 func (s *segmentFiles) Delete(base, id uint64) error {
-	path := filepath.Join(s.dir, segmentName(types.SegmentInfo{BaseIndex: base, ID: id}))
-	if err := s.fs.Remove(path); err != nil {
-		s.log.Warn("log: a segment that is no longer needed could not be removed", "file", path, "err", err)
-	}
+	s.removals.add(filepath.Join(s.dir, segmentName(types.SegmentInfo{BaseIndex: base, ID: id})))
 	return nil
 }
 
@@ -212,6 +211,7 @@ func (s *segmentFiles) closeAll() error {
 	for _, g := range all {
 		errs = append(errs, g.Close())
 	}
+	s.removals.wait()
 	return errors.Join(errs...)
 }
 

@@ -54,7 +54,7 @@ func openWAL(o Options, background func(error)) (engine, error) {
 	if err := disk.MkdirSynced(o.FS, dir); err != nil {
 		return nil, err
 	}
-	files := &segmentFiles{mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger}
+	files := &segmentFiles{mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, removals: removals{fs: o.FS, log: o.Logger}}
 	meta, err := openWALMeta(dir, files, background)
 	if err != nil {
 		return nil, err

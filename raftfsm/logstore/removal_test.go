@@ -1,0 +1,81 @@
+package logstore
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+)
+
+// holding is a file system that is slow at reading snapshots and removing
+// segments.
+type holding struct{ disk.FS }
+
+const held = time.Second
+
+func (h holding) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+	f, err := h.FS.OpenFile(name, flag, perm)
+	if err != nil || filepath.Base(name) != snapStateName {
+		return f, err
+	}
+	return slowReader{f}, nil
+}
+
+func (h holding) Remove(name string) error {
+	if strings.HasSuffix(name, segSuffix) {
+		time.Sleep(held)
+	}
+	return h.FS.Remove(name)
+}
+
+type slowReader struct{ disk.File }
+
+func (f slowReader) Read(b []byte) (int, error) {
+	time.Sleep(held)
+	return f.File.Read(b)
+}
+
+// TestCompactionHoldsUpNoWrite: what a removal takes long for, to read the
+// snapshot back and to free what the segments occupied, happens while others
+// write. When the store is closed it is done.
+func TestCompactionHoldsUpNoWrite(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, o Options) {
+		synctest.Test(t, func(t *testing.T) {
+			o.FS = holding{disk.OS{}}
+			s := mustOpen(t, o)
+			store(t, s, 1, 300, 1)
+			snapshot(t, s, 290, 1, []byte("state"))
+			before, _ := segmentNames(disk.OS{}, filepath.Join(o.LogDir, walDirName))
+
+			removed := make(chan error, 1)
+			go func() { removed <- s.Logs().DeleteRange(1, 290) }()
+			write := func(index uint64) {
+				synctest.Wait() // the removal has come to where it is slow
+				begin := time.Now()
+				store(t, s, index, index, 1)
+				if d := time.Since(begin); d != 0 {
+					t.Errorf("entry %d was written after %v", index, d)
+				}
+			}
+			write(301)
+			time.Sleep(2*held + held/2) // the state, its end, and half of a segment
+			write(302)
+			if err := <-removed; err != nil {
+				t.Fatal(err)
+			}
+			expect(t, s, 291, 302, term(1))
+
+			mustClose(t, s)
+			if after, _ := segmentNames(disk.OS{}, filepath.Join(o.LogDir, walDirName)); o.Kind == WAL && len(after) >= len(before) {
+				t.Errorf("segments %q, and %q after the removal", before, after)
+			}
+			s = mustOpen(t, o)
+			expect(t, s, 291, 302, term(1))
+		})
+	})
+}
