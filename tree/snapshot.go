@@ -27,9 +27,9 @@ type Snapshot struct {
 	full   uint64
 
 	// Guarded by the tree's lock.
-	passed int     // shards of the index that are written
-	images []image // nodes changed since, in shards not passed then
-	err    error   // why nothing more can be written
+	passed int       // shards of the index that are written
+	images [][]image // nodes changed since, in shards not passed then; see keep
+	err    error     // why nothing more can be written
 }
 
 // image is a node as a snapshot has to show it.
@@ -78,10 +78,21 @@ func (t *Tree) preserve(n *Node) {
 	shard, _ := t.index.locate(n.path())
 	for _, s := range t.snaps {
 		if n.epoch < s.epoch && shard >= s.passed {
-			s.images = append(s.images, n.image())
+			s.keep(n.image())
 		}
 	}
 	n.epoch = t.epoch
+}
+
+// keep adds an image. They are kept in pieces: one list of all would be copied
+// again and again while it grows, and transactions would wait for that.
+func (s *Snapshot) keep(i image) {
+	last := len(s.images) - 1
+	if last < 0 || len(s.images[last]) == collectTarget {
+		s.images = append(s.images, make([]image, 0, collectTarget))
+		last++
+	}
+	s.images[last] = append(s.images[last], i)
 }
 
 func (n *Node) image() image { return image{n.state, int32(n.NumChildren())} }
@@ -154,11 +165,12 @@ func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 			}
 		}
 	}
-	if s.passed < len(shards) {
-		return batch, true, nil
+	// When every shard is passed, no image is added any more.
+	if s.passed == len(shards) && len(batch) < target && len(s.images) > 0 {
+		batch = append(batch, s.images[0]...)
+		s.images = s.images[1:]
 	}
-	// Every shard is passed, so no image is added any more.
-	return append(batch, s.images...), false, nil
+	return batch, s.passed < len(shards) || len(s.images) > 0, nil
 }
 
 // snapshotWriter writes nodes and the lists they use.

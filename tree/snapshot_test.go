@@ -46,6 +46,51 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
+// TestSnapshotOfWhatChangesMeanwhile changes every node between the taking and the
+// writing of a snapshot: all of it is images then, of which no list grows by
+// being copied.
+func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	tree := filled(t, 5*collectTarget+7)
+	before := dumped(t, tree)
+	s := tree.Snapshot()
+	defer s.Release()
+	var paths []string
+	for n := range tree.index.all {
+		if n.Path() != ConfigPath { // which nobody may change
+			paths = append(paths, n.Path())
+		}
+	}
+	for i, path := range paths {
+		if i%2 == 0 && tree.Get(path).NumChildren() == 0 && !undeletable(path) {
+			do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
+		} else {
+			do(t, tree, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: []byte("changed"), Version: -1})
+		}
+	}
+	images := 0
+	for _, piece := range s.images {
+		images += len(piece)
+		if cap(piece) != collectTarget {
+			t.Errorf("a piece has room for %d images", cap(piece))
+		}
+	}
+	if images != len(paths) {
+		t.Errorf("%d images of %d nodes", images, len(paths))
+	}
+	var b bytes.Buffer
+	if _, err := s.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	again := New()
+	if err := again.Restore(&b); err != nil {
+		t.Fatal(err)
+	}
+	if after := dumped(t, again); after != before {
+		t.Error("the snapshot shows another state than that in which it was taken")
+	}
+}
+
 // Large nodes need blocks and reads larger than usual.
 func TestSnapshotOfLargeNodes(t *testing.T) {
 	t.Parallel()
