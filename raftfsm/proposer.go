@@ -32,6 +32,7 @@ type proposer struct {
 	full        func() bool // adds tree.Full to policy; nil: never
 	now         func() time.Time
 	claim       func() check // the newest state to compare with
+	keeps       bool         // the data of an entry may be looked at after it was applied
 	sizes       *proposalSizes
 
 	local   *intake
@@ -42,7 +43,7 @@ type proposer struct {
 	done   chan struct{} // closed when nothing is in flight and nothing more will be
 	stop   chan struct{} // closed by halt
 	finish chan struct{} // closed by drain
-	flying chan raft.ApplyFuture
+	flying chan flight
 	landed chan struct{} // an entry is in flight no longer
 
 	inFlight atomic.Int32 // entries
@@ -50,9 +51,15 @@ type proposer struct {
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
 	seq     uint64
-	scratch []byte
+	spares  [][]byte // to build entries in
 	turns   turns
 	waiting []uint8 // room for fill
+}
+
+// flight is an entry on its way.
+type flight struct {
+	raft.ApplyFuture
+	data []byte
 }
 
 // start sets the proposer to work; its goroutines are counted in background.
@@ -61,7 +68,7 @@ func (p *proposer) start(background *sync.WaitGroup) {
 	p.done = make(chan struct{})
 	p.stop = make(chan struct{})
 	p.finish = make(chan struct{})
-	p.flying = make(chan raft.ApplyFuture, maxInFlight)
+	p.flying = make(chan flight, maxInFlight)
 	p.landed = make(chan struct{}, 1)
 	background.Go(p.run)
 	background.Go(p.await)
@@ -90,7 +97,7 @@ func (p *proposer) run() {
 		if p.worth(finish == nil) {
 			if data := p.collect(); data != nil {
 				p.inFlight.Add(1)
-				p.flying <- p.raft.Apply(data, 0)
+				p.flying <- flight{p.raft.Apply(data, 0), data}
 				continue
 			}
 			if finish == nil {
@@ -131,7 +138,11 @@ func (p *proposer) worth(last bool) bool {
 func (p *proposer) await() {
 	defer close(p.done)
 	for f := range p.flying {
-		if err := f.Error(); err != nil {
+		err := f.Error()
+		if err == nil && !p.keeps {
+			p.reuse(f.data)
+		}
+		if err != nil {
 			p.halt()
 			select {
 			case p.failed <- fmt.Errorf("proposing a batch: %w", err):
@@ -153,11 +164,9 @@ func (p *proposer) collect() []byte {
 	if p.halted {
 		return nil
 	}
-	if p.scratch == nil {
-		p.scratch = make([]byte, batchHeaderSize, 4096)
-	}
-	b, ops := p.fill(p.scratch[:batchHeaderSize])
+	b, ops := p.fill(p.spare()[:batchHeaderSize])
 	if ops == 0 {
+		p.reuseLocked(b)
 		return nil
 	}
 	p.seq++
@@ -167,12 +176,38 @@ func (p *proposer) collect() []byte {
 	}
 	h.append(b[:0])
 	p.sizes.note(len(b), ops)
-	if cap(b) <= maxSpareBytes {
-		p.scratch = b
+	if !p.keeps {
+		return b // until it was applied
 	}
-	// Raft keeps the entry in its cache: it gets memory of its own, no larger
-	// than the entry is.
+	// The log keeps the entry: it gets memory of its own, no larger than the entry
+	// is.
+	p.reuseLocked(b)
 	return append([]byte(nil), b...)
+}
+
+// spare returns memory to build an entry in.
+func (p *proposer) spare() []byte {
+	last := len(p.spares) - 1
+	if last < 0 {
+		return make([]byte, batchHeaderSize, 4096)
+	}
+	b := p.spares[last]
+	p.spares = p.spares[:last]
+	return b
+}
+
+// reuse takes the memory of an entry that nobody needs any more.
+func (p *proposer) reuse(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reuseLocked(b)
+}
+
+// reuseLocked is reuse with p.mu held.
+func (p *proposer) reuseLocked(b []byte) {
+	if cap(b) <= maxSpareBytes && len(p.spares) <= maxInFlight {
+		p.spares = append(p.spares, b[:batchHeaderSize])
+	}
 }
 
 // fill appends runs to b, as many as fit into a batch, and returns how many

@@ -118,3 +118,47 @@ func TestRemoteRuns(t *testing.T) {
 		t.Fatal("something is left")
 	}
 }
+
+// TestEntriesAndTheirMemory: an entry is built in the memory of one that was
+// applied, if nobody looks at that any more, and never in that of one that is on
+// its way or was refused: Raft may still have it.
+func TestEntriesAndTheirMemory(t *testing.T) {
+	t.Parallel()
+	for _, keeps := range []bool{true, false} {
+		r := newReplica(t)
+		n := r.node
+		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: keeps}
+		next := func() []byte {
+			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+				t.Fatal(err)
+			}
+			return p.collect()
+		}
+		a, b := next(), next()
+		if &a[0] == &b[0] {
+			t.Fatalf("keeps %t: two entries on their way share their memory", keeps)
+		}
+		var background sync.WaitGroup
+		p.start(&background)
+		p.flying <- flight{stubFuture{}, a}
+		p.flying <- flight{stubFuture{raft.ErrLeadershipLost}, b}
+		if err := <-p.failed; err == nil {
+			t.Fatal("no error")
+		}
+		background.Wait()
+		p.halted = false
+		for range 3 {
+			switch c := next(); {
+			case &c[0] == &b[0]:
+				t.Fatalf("keeps %t: the memory of an entry of unknown fate was taken", keeps)
+			case &c[0] == &a[0] && keeps:
+				t.Fatal("the memory of an entry that is kept was taken")
+			case &c[0] == &a[0]:
+				a = []byte{0} // found
+			}
+		}
+		if len(a) != 1 && !keeps {
+			t.Fatal("the memory of the entry that was applied was not taken again")
+		}
+	}
+}

@@ -43,11 +43,19 @@ func openLogstore(c Config) (stores, error) {
 	}
 	s, err := logstore.Open(logstore.Options{
 		FS: c.FS, Kind: c.Store, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
+		NoCache: c.standalone(),
 	})
 	if err != nil {
 		return nil, err // not s: a nil *logstore.Store is no nil stores
 	}
 	return s, nil
+}
+
+// keepsEntries says whether somebody may still look at the data of an entry that
+// was applied here: the log, or who sends it to others.
+func (n *Node) keepsEntries() bool {
+	s, ok := n.stores.(interface{ Keeps() bool })
+	return !ok || s.Keeps() || !n.cfg.standalone()
 }
 
 // restoreNewest loads the newest snapshot into the machine. Raft would do it as

@@ -46,6 +46,9 @@ type Options struct {
 	Retain int
 	// CacheBytes bounds the newest entries kept in memory: default 16 MiB.
 	CacheBytes int64
+	// NoCache: nothing of an entry is kept in memory once StoreLogs has returned.
+	// It is for a server whose log nobody else asks for.
+	NoCache bool
 	// StallLimit is how long Close waits for a running write: default 5 s.
 	StallLimit time.Duration
 	// SegmentBytes is the size at which the log of kind WAL starts a new file:

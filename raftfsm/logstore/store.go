@@ -104,7 +104,9 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 	}
 	s.stable = &stable{health: s.health, engine: s.engine, mu: newTurn(), rec: rec}
 	s.logs = &logs{write: newTurn(), health: s.health, engine: s.engine, stable: s.stable, covered: covered}
-	s.logs.cache.limit = s.opts.CacheBytes
+	if !s.opts.NoCache {
+		s.logs.cache.limit = s.opts.CacheBytes
+	}
 	if s.logs.first, err = s.engine.FirstIndex(); err == nil {
 		s.logs.last, err = s.engine.LastIndex()
 	}
@@ -154,7 +156,7 @@ func Memory(logger *slog.Logger) *Store {
 		snapshots: snaps,
 	}
 	s.health = newHealth(s.opts.Logger)
-	s.opts.CacheBytes = 0 // the entries are in memory anyway
+	s.opts.NoCache = true // the entries are in memory anyway
 	if err := s.assemble(snaps.covers); err != nil {
 		s.health.fail(err) // cannot happen: there is nothing to read
 	}
@@ -266,6 +268,10 @@ func (s *Store) Snapshots() raft.SnapshotStore { return s.snapshots }
 
 // Failed gets the first I/O error. The server has to stop then.
 func (s *Store) Failed() <-chan error { return s.health.failed }
+
+// Keeps says whether the data of entries is still referred to when StoreLogs has
+// returned.
+func (s *Store) Keeps() bool { return s.kind == memory || !s.opts.NoCache }
 
 // Hanging returns for how long the oldest write to the log or of the vote has
 // been under way, 0 without one. A leader for which that is too long must not
