@@ -94,6 +94,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 		return err
 	}
 	cfg.Logger = log
+	collectLater()
 	collectBelow(cfg.MemoryCeiling)
 	began := time.Now()
 	s, err := server.Start(ctx, cfg)
