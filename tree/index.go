@@ -2,6 +2,7 @@ package tree
 
 import (
 	"hash/maphash"
+	"runtime"
 	"unsafe"
 )
 
@@ -74,6 +75,7 @@ func (x *index) putAt(i int, h uint32, n *Node) {
 
 // remove takes n out.
 func (x *index) remove(n *Node) {
+	defer runtime.KeepAlive(n) // until no slot holds it: perhaps nobody else does any more
 	i, h := x.locate(n.path())
 	s := &x.shards[i]
 	at := s.find(n.path(), h)
