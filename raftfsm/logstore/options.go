@@ -49,7 +49,8 @@ type Options struct {
 	// NoCache: nothing of an entry is kept in memory once StoreLogs has returned.
 	// It is for a server whose log nobody else asks for.
 	NoCache bool
-	// StallLimit is how long Close waits for a running write: default 5 s.
+	// StallLimit is how long Close waits for a running write, and for segments that
+	// are being removed: default 5 s.
 	StallLimit time.Duration
 	// SegmentBytes is the size at which the log of kind WAL starts a new file:
 	// default 32 MiB. Compaction frees whole files.

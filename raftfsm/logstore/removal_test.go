@@ -11,6 +11,30 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
+// TestCloseWhileARemovalHangs: who closes the store does not wait for ever.
+func TestCloseWhileARemovalHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t, WAL)
+		o.FS = holding{disk.OS{}}
+		o.StallLimit = held / 2
+		s := mustOpen(t, o)
+		store(t, s, 1, 300, 1)
+		snapshot(t, s, 290, 1, []byte("state"))
+		if err := s.Logs().DeleteRange(1, 290); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "still being removed") {
+			t.Errorf("Close: %v", err)
+		}
+		if d := time.Since(begin); d > o.StallLimit {
+			t.Errorf("Close took %v", d)
+		}
+		time.Sleep(100 * held) // nothing must be left when the test ends
+	})
+}
+
 // holding is a file system that is slow at reading snapshots and removing
 // segments.
 type holding struct{ disk.FS }
@@ -46,7 +70,7 @@ func TestCompactionHoldsUpNoWrite(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
 		synctest.Test(t, func(t *testing.T) {
-			o.FS = holding{disk.OS{}}
+			o.FS, o.StallLimit = holding{disk.OS{}}, time.Minute
 			s := mustOpen(t, o)
 			store(t, s, 1, 300, 1)
 			snapshot(t, s, 290, 1, []byte("state"))

@@ -211,7 +211,7 @@ func (s *segmentFiles) closeAll() error {
 	for _, g := range all {
 		errs = append(errs, g.Close())
 	}
-	s.removals.wait()
+	errs = append(errs, s.removals.wait())
 	return errors.Join(errs...)
 }
 

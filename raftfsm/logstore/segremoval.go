@@ -1,8 +1,10 @@
 package logstore
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/zkgo/zkgo/raftfsm/disk"
 )
@@ -14,8 +16,9 @@ import (
 // Nothing refers to the files any more. What a stop of the program leaves of
 // them is removed when the log is opened again (segmentFiles.removeUnknown).
 type removals struct {
-	fs  disk.FS
-	log *slog.Logger
+	fs    disk.FS
+	log   *slog.Logger
+	limit time.Duration // how long wait waits
 
 	mu      sync.Mutex
 	paths   []string // oldest first
@@ -56,5 +59,18 @@ func (r *removals) next() string {
 	return path
 }
 
-// wait returns when everything is removed. Nothing may be added any more.
-func (r *removals) wait() { r.done.Wait() }
+// wait returns when everything is removed, or with an error when the disk takes
+// too long. Nothing may be added any more.
+func (r *removals) wait() error {
+	done := make(chan struct{})
+	go func() {
+		r.done.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(r.limit):
+		return fmt.Errorf("log: segments are still being removed after %v", r.limit)
+	}
+}

@@ -3,6 +3,7 @@ package logstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/hashicorp/go-hclog"
@@ -54,7 +55,7 @@ func openWAL(o Options, background func(error)) (engine, error) {
 	if err := disk.MkdirSynced(o.FS, dir); err != nil {
 		return nil, err
 	}
-	files := &segmentFiles{mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, removals: removals{fs: o.FS, log: o.Logger}}
+	files := &segmentFiles{mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, removals: removals{fs: o.FS, log: o.Logger, limit: o.StallLimit}}
 	meta, err := openWALMeta(dir, files, background)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,8 @@ func walExists(fsys disk.FS, dir string) (bool, error) {
 
 func removeAndSync(fsys disk.FS, dir string, names []string) error {
 	for _, n := range names {
-		if err := fsys.Remove(filepath.Join(dir, n)); err != nil {
+		// A removal that hung when the log was closed may end only now.
+		if err := fsys.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
