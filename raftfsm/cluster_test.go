@@ -166,6 +166,19 @@ func (c *cluster) eventually(what string, ok func() bool) {
 	}
 }
 
+// awaitLevel waits until all servers are at that behaviour level.
+func (c *cluster) awaitLevel(least uint32) {
+	c.t.Helper()
+	c.eventually(fmt.Sprintf("level %d", least), func() bool {
+		for _, r := range c.rigs {
+			if now, _ := r.Level(); now < least {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // sure repeats a command until it was applied: connections of clients that were
 // lost on the way come back, too. It re-attaches the session.
 func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) Command) outcome {

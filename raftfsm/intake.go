@@ -14,11 +14,6 @@ const (
 
 	// maxIntakeBytes is what may wait for being sent before Propose blocks.
 	maxIntakeBytes = 16 << 20
-
-	// maxSpareBytes is the largest run buffer kept for reuse, and maxSpares how
-	// many: while many clients write, as many runs wait or are being built.
-	maxSpareBytes = 2 * maxBatchBytes
-	maxSpares     = 3
 )
 
 // run is a sequence of consecutive commands of this server, encoded behind the
@@ -48,7 +43,7 @@ type intake struct {
 	open   *run      // the run being built, nil when empty
 	sealed []*run    // full runs, oldest first
 	bytes  int       // in open and sealed
-	spares [][]byte  // buffers to build the next runs in
+	spares spares    // buffers to build the next runs in
 
 	// waiting holds the commands not yet applied, sent or not, from number
 	// next−len(waiting) on.
@@ -105,7 +100,7 @@ func (q *intake) add(c *Command) int {
 	}
 	r := q.open
 	if r == nil {
-		r = &run{first: q.next, buf: q.buffer()[:runHeaderSize], opened: time.Now()}
+		r = &run{first: q.next, buf: q.spares.take()[:runHeaderSize], opened: time.Now()}
 		q.open = r
 	}
 	before := len(r.buf)
@@ -120,24 +115,6 @@ func (q *intake) add(c *Command) int {
 	}
 	q.waiting = append(q.waiting, waiter{c.Waiter, c.Session})
 	return size
-}
-
-// buffer returns an empty one.
-func (q *intake) buffer() []byte {
-	last := len(q.spares) - 1
-	if last < 0 {
-		return make([]byte, 0, 4096)
-	}
-	b := q.spares[last]
-	q.spares = q.spares[:last]
-	return b
-}
-
-// reuse keeps b, which nobody needs any more, for a run to come.
-func (q *intake) reuse(b []byte) {
-	if cap(b) <= maxSpareBytes && len(q.spares) < maxSpares {
-		q.spares = append(q.spares, b[:0])
-	}
 }
 
 // seal completes the open run.
@@ -174,7 +151,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	q.sent(int(r.count), len(r.buf)-runHeaderSize)
 	q.room.Broadcast()
 	dst = append(dst, r.buf...)
-	q.reuse(r.buf)
+	q.spares.put(r.buf)
 	q.taken(int(r.count), waiting, r.opened)
 	return dst, int(r.count)
 }

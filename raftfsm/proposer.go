@@ -51,7 +51,7 @@ type proposer struct {
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
 	seq     uint64
-	spares  [][]byte // to build entries in
+	spares  spares // to build entries in
 	turns   turns
 	waiting []uint8 // room for fill
 }
@@ -138,16 +138,15 @@ func (p *proposer) worth(last bool) bool {
 func (p *proposer) await() {
 	defer close(p.done)
 	for f := range p.flying {
-		err := f.Error()
-		if err == nil && !p.keeps {
-			p.reuse(f.data)
-		}
-		if err != nil {
+		switch err := f.Error(); {
+		case err != nil:
 			p.halt()
 			select {
 			case p.failed <- fmt.Errorf("proposing a batch: %w", err):
 			default: // only the first counts
 			}
+		case !p.keeps:
+			p.reuse(f.data)
 		}
 		p.inFlight.Add(-1)
 		select {
@@ -164,9 +163,9 @@ func (p *proposer) collect() []byte {
 	if p.halted {
 		return nil
 	}
-	b, ops := p.fill(p.spare()[:batchHeaderSize])
+	b, ops := p.fill(p.spares.take()[:batchHeaderSize])
 	if ops == 0 {
-		p.reuseLocked(b)
+		p.spares.put(b)
 		return nil
 	}
 	p.seq++
@@ -181,33 +180,15 @@ func (p *proposer) collect() []byte {
 	}
 	// The log keeps the entry: it gets memory of its own, no larger than the entry
 	// is.
-	p.reuseLocked(b)
+	p.spares.put(b)
 	return append([]byte(nil), b...)
-}
-
-// spare returns memory to build an entry in.
-func (p *proposer) spare() []byte {
-	last := len(p.spares) - 1
-	if last < 0 {
-		return make([]byte, batchHeaderSize, 4096)
-	}
-	b := p.spares[last]
-	p.spares = p.spares[:last]
-	return b
 }
 
 // reuse takes the memory of an entry that nobody needs any more.
 func (p *proposer) reuse(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reuseLocked(b)
-}
-
-// reuseLocked is reuse with p.mu held.
-func (p *proposer) reuseLocked(b []byte) {
-	if cap(b) <= maxSpareBytes && len(p.spares) <= maxInFlight {
-		p.spares = append(p.spares, b[:batchHeaderSize])
-	}
+	p.spares.put(b)
 }
 
 // fill appends runs to b, as many as fit into a batch, and returns how many

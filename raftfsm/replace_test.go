@@ -19,14 +19,7 @@ import (
 // readyToRestore waits until every server knows that all know how.
 func (c *cluster) readyToRestore() {
 	c.t.Helper()
-	c.eventually("the level of restores", func() bool {
-		for _, r := range c.rigs {
-			if now, _ := r.Level(); now < restoreLevel {
-				return false
-			}
-		}
-		return true
-	})
+	c.awaitLevel(restoreLevel)
 }
 
 // killedInTheMiddle kills all three servers when some of a restore has come beside

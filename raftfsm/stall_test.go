@@ -101,24 +101,11 @@ func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 	for _, r := range c.rigs {
 		r.awaitServed()
 	}
-	c.levelled()
+	// A leader asks for the level soon after its election, in an entry of its own: a
+	// disk that stalls while only some have that holds others than the test means to.
+	c.awaitLevel(level)
 	c.settled()
 	return c, disks
-}
-
-// levelled waits until the ensemble is at its newest behaviour level. A leader
-// asks for that soon after its election, in an entry of its own: a disk that
-// stalls while only some have that entry holds others than the test means to.
-func (c *cluster) levelled() {
-	c.t.Helper()
-	c.eventually("the newest level", func() bool {
-		for _, r := range c.rigs {
-			if now, newest := r.Level(); now != newest {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // TestStalledDisks holds the leader's disk, or all disks at once, while clients

@@ -52,10 +52,10 @@ func openLogstore(c Config) (stores, error) {
 }
 
 // keepsEntries says whether somebody may still look at the data of an entry that
-// was applied here: the log, or who sends it to others.
+// was applied here: the log, for those it sends entries to.
 func (n *Node) keepsEntries() bool {
 	s, ok := n.stores.(interface{ Keeps() bool })
-	return !ok || s.Keeps() || !n.cfg.standalone()
+	return !ok || s.Keeps()
 }
 
 // restoreNewest loads the newest snapshot into the machine. Raft would do it as
