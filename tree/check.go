@@ -10,7 +10,7 @@ import (
 // thing that is wrong. It looks at every node and is meant for tests.
 func (t *Tree) Check() error {
 	c := checker{t: t, refs: make(map[*aclEntry]int), owners: make(map[int64]int)}
-	for n := range t.index.all {
+	for n := range t.nodes.all {
 		if err := c.node(n); err != nil {
 			return fmt.Errorf("tree: node %q: %w", n.path(), err)
 		}
@@ -40,8 +40,10 @@ func (c *checker) node(n *Node) error {
 	switch {
 	case t.Get(n.path()) != n:
 		return fmt.Errorf("is not found under its path")
-	case (n == t.root) != (n.parent == nil) || (n == t.root) != (n.path() == rootPath):
+	case (n == t.root) != (n.parent == none) || (n == t.root) != (n.path() == rootPath):
 		return fmt.Errorf("is it the root or not")
+	case t.nodes.at(n.number) != n:
+		return fmt.Errorf("is not where its number %d says", n.number)
 	case n.epoch > t.epoch:
 		return fmt.Errorf("changed in epoch %d of %d", n.epoch, t.epoch)
 	case n.crc() != textCRC(n.path(), n.bytes()):
@@ -51,13 +53,13 @@ func (c *checker) node(n *Node) error {
 	case n.kind() == ephemeral && n.NumChildren() > 0:
 		return fmt.Errorf("is ephemeral and has children")
 	}
-	if p := n.parent; p != nil {
+	if p := t.nodes.parent(n); p != nil {
 		switch {
 		case t.Get(p.path()) != p:
 			return fmt.Errorf("has a parent that is not in the tree")
 		case p.path() != proto.Parent(n.path()):
 			return fmt.Errorf("has the parent %q", p.path())
-		case int(n.pos) >= p.NumChildren() || (*p.kids)[n.pos] != n:
+		case int(n.pos) >= p.NumChildren() || p.children()[n.pos] != n.number:
 			return fmt.Errorf("is not at its position %d among its parent's children", n.pos)
 		case n.name() != proto.Base(n.path()):
 			return fmt.Errorf("has the name %q", n.name())
@@ -112,11 +114,14 @@ func (c *checker) sums() error {
 	case t.undo.active || len(t.undo.steps) > 0 || t.undo.cversions != nil || t.undo.quotas != nil:
 		return fmt.Errorf("a multi has left something behind")
 	}
+	if err := t.nodes.check(); err != nil {
+		return err
+	}
 	if err := c.lists(); err != nil {
 		return err
 	}
 	again := Tree{}
-	for n := range t.index.all {
+	for n := range t.nodes.all {
 		again.count(n)
 	}
 	again.totals.ephemerals = t.totals.ephemerals

@@ -3,7 +3,6 @@ package tree
 import (
 	"errors"
 	"io"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,12 +15,15 @@ func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Tree, *Node){
 		"not found under its path":      func(_ *Tree, n *Node) { n.text = newText(persistent, 0, "/elsewhere", n.bytes()) },
-		"the root or not":               func(_ *Tree, n *Node) { n.parent = nil },
+		"the root or not":               func(_ *Tree, n *Node) { n.parent = none },
+		"where its number":              func(t *Tree, n *Node) { n.number++ },
+		"and 0 vacant slots":            func(t *Tree, _ *Node) { orphan(t).state = state{} },
+		"neither a node nor":            func(t *Tree, _ *Node) { orphan(t).text = text{} },
 		"changed in epoch":              func(t *Tree, n *Node) { n.epoch = t.epoch + 1 },
 		"caches the checksum":           func(_ *Tree, n *Node) { n.rewrite(n.bytes(), n.version); *n.first++ },
 		"of kind 2 without an owner":    func(_ *Tree, n *Node) { n.text = newText(container, 0, n.path(), n.bytes()) },
-		"not in the tree":               func(t *Tree, n *Node) { n.parent = New().root },
-		"has the parent":                func(t *Tree, n *Node) { n.parent = t.root },
+		"not in the tree":               func(t *Tree, n *Node) { n.parent = orphan(t).number },
+		"has the parent":                func(t *Tree, n *Node) { n.parent = t.root.number },
 		"not at its position":           func(_ *Tree, n *Node) { n.pos++ },
 		"among the ephemerals":          func(t *Tree, _ *Node) { t.ephemerals[7] = nil },
 		"among the containers":          func(t *Tree, _ *Node) { t.containers = nil },
@@ -44,6 +46,13 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
+// orphan adds a node to which no path leads.
+func orphan(t *Tree) *Node {
+	n := t.nodes.take()
+	n.state = state{text: newText(persistent, 0, "/orphan", nil), acl: t.root.acl}
+	return n
+}
+
 func TestDumpFails(t *testing.T) {
 	t.Parallel()
 	w := failAfter(0)
@@ -56,7 +65,8 @@ func TestDumpFails(t *testing.T) {
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(5)
-	x := newIndex()
+	of := new(nodes)
+	x := newIndex(of)
 	one := shard{}
 	want := map[string]*Node{}
 	for range 50_000 {
@@ -64,39 +74,40 @@ func TestIndex(t *testing.T) {
 		n := want[path]
 		h := uint32(g.Intn(3)) + 1<<uint(len(path)*3)
 		if n == nil {
-			n = &Node{state: state{text: newText(persistent, 0, path, nil)}, epoch: h}
+			n = of.take()
+			n.text, n.epoch = newText(persistent, 0, path, nil), h
 			want[path] = n
 			x.put(n)
-			if (one.n+1)*5 > len(one.nodes)*4 {
-				one.resize(len(one.nodes) + len(one.nodes)/2 + 4)
+			if (one.n+1)*5 > len(one.slots)*4 {
+				one.resize(len(one.slots) + len(one.slots)/2 + 4)
 			}
-			one.put(n, n.epoch)
+			one.put(slot{n.epoch, n.number})
 			one.n++
 		} else if g.Intn(3) > 0 {
 			delete(want, path)
 			x.remove(n)
 			x.remove(n) // is harmless
-			one.vacate(one.find(path, n.epoch))
+			one.vacate(one.find(of, path, n.epoch))
 			one.n--
-			runtime.KeepAlive(n) // neither table does that
+			of.vacate(n)
 		}
 	}
 	if x.n != len(want) || one.n != len(want) {
 		t.Fatalf("%d and %d nodes instead of %d", x.n, one.n, len(want))
 	}
 	seen := 0
-	for n := range x.all {
+	for n := range of.all {
 		seen++
 		if want[n.path()] != n {
 			t.Fatalf("%q is too much", n.path())
 		}
 	}
 	for path, n := range want {
-		if x.get(path) != n || one.find(path, n.epoch) < 0 || one.nodes[one.find(path, n.epoch)] != n {
+		if x.get(path) != n || one.find(of, path, n.epoch) < 0 || one.slots[one.find(of, path, n.epoch)].node != n.number {
 			t.Fatalf("%q is not found", path)
 		}
 	}
-	for range x.all {
+	for range of.all {
 		seen--
 		break
 	}
@@ -107,8 +118,8 @@ func TestIndex(t *testing.T) {
 		x.remove(n)
 	}
 	for i := range x.shards {
-		if len(x.shards[i].nodes) > 8 {
-			t.Errorf("an empty shard has %d slots", len(x.shards[i].nodes))
+		if len(x.shards[i].slots) > 8 {
+			t.Errorf("an empty shard has %d slots", len(x.shards[i].slots))
 		}
 	}
 }

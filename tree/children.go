@@ -2,98 +2,98 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// Children calls yield for the name of every direct child, in no particular
+// Children calls yield for the name of every direct child of n, in no particular
 // order.
-func (n *Node) Children(yield func(name string) bool) {
-	if n.kids == nil {
-		return
-	}
-	for _, kid := range *n.kids {
-		if !yield(kid.name()) {
-			return
+func (t *Tree) Children(n *Node) func(yield func(name string) bool) {
+	return func(yield func(name string) bool) {
+		for _, kid := range n.children() {
+			if !yield(t.nodes.at(kid).name()) {
+				return
+			}
 		}
 	}
 }
 
 // AppendChildren appends the names of n's children as a vector of strings.
 func (t *Tree) AppendChildren(b []byte, n *Node) []byte {
-	b = proto.AppendInt(b, int32(n.NumChildren()))
-	if n.kids == nil {
-		return b
-	}
-	for _, kid := range *n.kids {
-		b = proto.AppendString(b, kid.name())
+	kids := n.children()
+	b = proto.AppendInt(b, int32(len(kids)))
+	for _, kid := range kids {
+		b = proto.AppendString(b, t.nodes.at(kid).name())
 	}
 	return b
 }
 
 // CountDescendants returns the number of nodes below n.
 func (t *Tree) CountDescendants(n *Node) int {
-	if n.parent == nil {
+	if n == t.root {
 		return t.index.n - 1
 	}
-	count, _ := usage(n)
+	count, _ := t.usage(n)
 	return count - 1
 }
 
 // usage returns the number of nodes from n downwards and the bytes of their
 // data. It keeps a stack of its own: a chain of nodes may be as deep as a path
 // is long.
-func usage(n *Node) (count int, bytes int64) {
-	for stack := []*Node{n}; len(stack) > 0; {
-		n := stack[len(stack)-1]
+func (t *Tree) usage(n *Node) (count int, bytes int64) {
+	for stack := []number{n.number}; len(stack) > 0; {
+		n := t.nodes.at(stack[len(stack)-1])
 		stack = stack[:len(stack)-1]
 		count++
 		bytes += n.dataLen()
-		if n.kids != nil {
-			stack = append(stack, *n.kids...)
-		}
+		stack = append(stack, n.children()...)
 	}
 	return count, bytes
+}
+
+// children returns the numbers of n's children.
+func (n *Node) children() []number {
+	if n.kids == nil {
+		return nil
+	}
+	return *n.kids
 }
 
 // addChild puts n at the end of p's children.
 func (p *Node) addChild(n *Node) {
 	if p.kids == nil {
-		p.kids = new([]*Node)
+		p.kids = new([]number)
 	}
-	n.parent, n.pos = p, uint32(len(*p.kids))
-	*p.kids = append(*p.kids, n)
+	n.parent, n.pos = p.number, uint32(len(*p.kids))
+	*p.kids = append(*p.kids, n.number)
 }
 
 // reserveChildren makes room for count children in all.
 func (n *Node) reserveChildren(count int) {
-	list := make([]*Node, n.NumChildren(), max(count, n.NumChildren()))
-	if n.kids != nil {
-		copy(list, *n.kids)
-	}
+	list := make([]number, n.NumChildren(), max(count, n.NumChildren()))
+	copy(list, n.children())
 	n.kids = &list
 }
 
 // removeChild takes n out of p's children: the last child takes its place.
-func (p *Node) removeChild(n *Node) {
+func (x *nodes) removeChild(p, n *Node) {
 	kids := *p.kids
 	last := len(kids) - 1
 	kids[n.pos] = kids[last]
-	kids[n.pos].pos = n.pos
-	kids[last] = nil
+	x.at(kids[n.pos]).pos = n.pos
 	kids = kids[:last]
 	switch {
 	case last == 0:
 		p.kids = nil
 		return
 	case last*4 < cap(kids):
-		kids = append(make([]*Node, 0, last*2), kids...)
+		kids = append(make([]number, 0, last*2), kids...)
 	}
 	*p.kids = kids
 }
 
 // reinsertChild undoes removeChild.
-func (p *Node) reinsertChild(n *Node) {
+func (x *nodes) reinsertChild(p, n *Node) {
 	pos := n.pos
 	p.addChild(n)
 	kids := *p.kids
 	last := uint32(len(kids) - 1)
-	kids[pos], kids[last] = n, kids[pos]
-	kids[last].pos, n.pos = last, pos
+	kids[pos], kids[last] = n.number, kids[pos]
+	x.at(kids[last]).pos, n.pos = last, pos
 }

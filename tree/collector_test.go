@@ -43,9 +43,9 @@ func litter() (n int) {
 	return n
 }
 
-// The index keeps no node alive, so everything else must: while nodes come and go,
+// A number keeps no node alive, and a slot is used again: while nodes come and go,
 // while a multi is undone, and while a snapshot comes whose children stand before
-// their parents.
+// their parents, nothing is lost and nothing is mistaken for another.
 func TestCollectorFindsEveryNode(t *testing.T) {
 	collecting(t)
 	tree, tx := New(), &Txn{}

@@ -1,41 +1,31 @@
 package tree
 
-import "math"
-
 // Copy is what a tree held at one time, to be brought back any number of times.
 // It is immutable and may be shared.
 //
-// It is laid out as Recall needs it: everything that points to something stands
-// as a number, so that a tree is made of it with a handful of allocations and
-// without hashing a path.
+// Nodes have the numbers they had, so that a tree is made of it with a handful of
+// allocations and without hashing a path.
 type Copy struct {
-	nodes   []Node   // in the order of the index; their pointers to nodes mean nothing
-	parents []uint32 // number of the parent; of the root its own
-	acls    []uint32 // number of the list
-	lists   []*aclEntry
-	index   index    // where the nodes stand: without them
-	slots   []uint32 // number of the node in each slot of all shards, noNode without
-	kids    []uint32 // numbers of the children, parent after parent
-	counts  []uint32 // of the children of each node
-	totals  totals
-	aside   []uint32 // numbers of the nodes that stand in an index by kind or meaning
+	nodes  nodes    // without lists and children
+	root   number   // of the nodes
+	acls   []uint32 // number of the list of each node, in the order of nodes.all
+	lists  []*aclEntry
+	counts []uint32 // of the children of each node
+	kids   []number // the children, parent after parent
+	index  index    // its shards are parts of slots
+	slots  []slot
+	totals totals
+	aside  []number // the nodes that stand in an index by kind or meaning
 }
-
-// noNode is the number of an empty slot.
-const noNode = math.MaxUint32
 
 // Copy returns what the tree holds now. The caller holds the lock, for reading
 // at least. It takes as long as a walk over all nodes.
 func (t *Tree) Copy() *Copy {
-	c := &Copy{index: index{seed: t.index.seed, n: t.index.n}, totals: t.totals}
-	numbers := make(map[*Node]uint32, t.index.n)
-	for n := range t.index.all {
-		numbers[n] = uint32(len(c.nodes))
-		c.nodes = append(c.nodes, *n)
-	}
-	c.copyIndex(t, numbers)
+	c := &Copy{root: t.root.number, totals: t.totals}
+	c.nodes.become(t.nodes)
+	c.copyIndex(t)
 	lists := make(map[*aclEntry]uint32)
-	for n := range t.index.all {
+	for n := range c.nodes.all {
 		list, known := lists[n.acl]
 		if !known {
 			list = uint32(len(c.lists))
@@ -44,37 +34,34 @@ func (t *Tree) Copy() *Copy {
 			c.lists = append(c.lists, &e)
 		}
 		c.acls = append(c.acls, list)
-		parent := numbers[n]
-		if n.parent != nil {
-			parent = numbers[n.parent]
-		}
-		c.parents = append(c.parents, parent)
 		c.counts = append(c.counts, uint32(n.NumChildren()))
-		if n.kids != nil {
-			for _, kid := range *n.kids {
-				c.kids = append(c.kids, numbers[kid])
-			}
-		}
+		c.kids = append(c.kids, n.children()...)
 		if _, limits := limitedPath(n.path()); limits || n.kind() != persistent {
-			c.aside = append(c.aside, numbers[n])
+			c.aside = append(c.aside, n.number)
 		}
+		n.acl, n.kids = nil, nil
 	}
 	return c
 }
 
 // copyIndex notes which node stands in which slot.
-func (c *Copy) copyIndex(t *Tree, numbers map[*Node]uint32) {
-	c.index.shards = make([]shard, len(t.index.shards))
+func (c *Copy) copyIndex(t *Tree) {
+	c.index = index{seed: t.index.seed, n: t.index.n, shards: make([]shard, len(t.index.shards))}
 	for i := range t.index.shards {
 		s := &t.index.shards[i]
-		c.index.shards[i] = shard{hashes: append([]uint32(nil), s.hashes...), n: s.n}
-		for _, n := range s.nodes {
-			if n == nil {
-				c.slots = append(c.slots, noNode)
-			} else {
-				c.slots = append(c.slots, numbers[n])
-			}
-		}
+		c.slots = append(c.slots, s.slots...)
+		c.index.shards[i] = shard{slots: s.slots, n: s.n}
+	}
+	c.index.layOut(c.slots, c.index.shards)
+}
+
+// layOut makes parts of slots the slots of the shards, as many as the shards of
+// like have.
+func (x *index) layOut(slots []slot, like []shard) {
+	for i := range like {
+		size := len(like[i].slots)
+		x.shards[i] = shard{slots: slots[:size:size], n: like[i].n}
+		slots = slots[size:]
 	}
 }
 
@@ -82,21 +69,16 @@ func (c *Copy) copyIndex(t *Tree, numbers map[*Node]uint32) {
 // Copy: to fill it again takes a tenth of the time that new memory takes.
 type recalled struct {
 	c      *Copy
-	nodes  []Node
-	slots  []*Node
-	hashes []uint32
+	nodes  nodes
+	slots  []slot
 	shards []shard
-	kids   []*Node
-	heads  [][]*Node
+	kids   []number
+	heads  [][]number
 }
 
 func newRecalled(c *Copy) *recalled {
-	hashes := 0
-	for i := range c.index.shards {
-		hashes += len(c.index.shards[i].hashes)
-	}
-	return &recalled{c: c, nodes: make([]Node, len(c.nodes)), slots: make([]*Node, len(c.slots)), hashes: make([]uint32, hashes),
-		shards: make([]shard, len(c.index.shards)), kids: make([]*Node, len(c.kids)), heads: make([][]*Node, len(c.nodes))}
+	return &recalled{c: c, slots: make([]slot, len(c.slots)), shards: make([]shard, len(c.index.shards)),
+		kids: make([]number, len(c.kids)), heads: make([][]number, len(c.counts))}
 }
 
 // Recall replaces the content of the tree by what a Copy holds, and leaves the
@@ -107,31 +89,29 @@ func (t *Tree) Recall(c *Copy) {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
 	}
-	t.result, t.undo, t.aclBuf = Result{}, journal{}, nil // they keep old nodes alive
+	t.result, t.undo, t.aclBuf = Result{}, journal{}, nil // they keep old texts alive
 	if t.recalled == nil || t.recalled.c != c {
 		t.recalled = newRecalled(c)
 	}
 	r := t.recalled
-	copy(r.nodes, c.nodes)
-	lists, kids := t.recallLists(c), r.kids
-	for i, kid := range c.kids {
-		kids[i] = &r.nodes[kid]
-	}
-	for i := range r.nodes {
-		n := &r.nodes[i]
-		n.epoch, n.acl, n.parent, n.kids = t.epoch, lists[c.acls[i]], &r.nodes[c.parents[i]], nil
+	r.nodes.become(&c.nodes)
+	t.nodes, t.root = &r.nodes, r.nodes.at(c.root)
+	copy(r.kids, c.kids)
+	lists, kids, i := t.recallLists(c), r.kids, 0
+	for n := range r.nodes.all {
+		n.epoch, n.acl = t.epoch, lists[c.acls[i]]
 		if count := c.counts[i]; count > 0 {
 			r.heads[i], kids = kids[:count:count], kids[count:]
 			n.kids = &r.heads[i]
 		}
-		if n.parent == n {
-			n.parent, t.root = nil, n
-		}
+		i++
 	}
-	t.recallIndex(r)
+	copy(r.slots, c.slots)
+	t.index = index{seed: c.index.seed, shards: r.shards, n: c.index.n, nodes: t.nodes}
+	t.index.layOut(r.slots, c.index.shards)
 	t.ephemerals, t.containers, t.quotas = make(map[int64]nodeSet), make(nodeSet), make(map[string]*Node)
-	for _, i := range c.aside {
-		t.enlist(&r.nodes[i])
+	for _, num := range c.aside {
+		t.enlist(t.nodes.at(num))
 	}
 	t.totals = c.totals
 }
@@ -146,23 +126,4 @@ func (t *Tree) recallLists(c *Copy) []*aclEntry {
 		lists[i].refs = e.refs
 	}
 	return lists
-}
-
-// recallIndex puts the nodes where they stood.
-func (t *Tree) recallIndex(r *recalled) {
-	for i, number := range r.c.slots {
-		r.slots[i] = nil
-		if number != noNode {
-			r.slots[i] = &r.nodes[number]
-		}
-	}
-	begin := 0
-	for i := range r.shards {
-		from := &r.c.index.shards[i]
-		end := begin + len(from.hashes)
-		r.shards[i] = shard{hashes: r.hashes[begin:end:end], nodes: r.slots[begin:end:end], n: from.n}
-		copy(r.shards[i].hashes, from.hashes)
-		begin = end
-	}
-	t.index = index{seed: r.c.index.seed, shards: r.shards, n: r.c.index.n}
 }

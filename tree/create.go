@@ -80,12 +80,13 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 	if code := t.checkQuota(tx, path, int64(len(c.data)), 1); code != proto.Ok {
 		return code
 	}
-	n := &Node{epoch: t.epoch, parent: parent}
+	n := t.nodes.take()
+	n.epoch = t.epoch
 	n.state = state{
 		text: newText(kindOf(owner), owner, path, c.data), acl: t.acls.intern(acl),
 		czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time,
 	}
-	t.bear(tx, n, cversion)
+	t.bear(tx, parent, n, cversion)
 	r.Path = n.path()
 	n.Stat(&r.Stat) // before a stats node's data are replaced, as in ZooKeeper
 	t.quotaCreated(n)
@@ -127,12 +128,11 @@ func (t *Tree) cversion(n *Node) int32 {
 	return n.cversion
 }
 
-// bear attaches n to its parent, whose child number was cversion.
+// bear attaches n to its parent, whose next child has the number cversion.
 //
 // ZooKeeper never lowers a stored number: when it wraps, it and the parent's
 // pzxid stay as they are for ever. Only within one multi it counts on.
-func (t *Tree) bear(tx *Txn, n *Node, cversion int32) {
-	parent := n.parent
+func (t *Tree) bear(tx *Txn, parent, n *Node, cversion int32) {
 	if cversion++; cversion > parent.cversion {
 		t.edit(parent)
 		parent.cversion, parent.pzxid = cversion, tx.Zxid
@@ -140,7 +140,7 @@ func (t *Tree) bear(tx *Txn, n *Node, cversion int32) {
 	} else {
 		t.undo.wrapped(parent, cversion)
 	}
-	t.attach(n)
+	t.attach(parent, n)
 	t.undo.created(n)
 }
 

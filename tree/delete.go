@@ -39,16 +39,18 @@ func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Co
 
 // remove takes n, which has no children, out of the tree.
 func (t *Tree) remove(tx *Txn, n *Node, events *[]Event) {
-	parent := n.parent
+	parent := t.nodes.parent(n)
 	t.edit(parent)
 	parent.pzxid = max(parent.pzxid, tx.Zxid)
 	t.commit(parent)
 	t.preserve(n)
 	t.detach(n)
-	t.undo.deleted(n)
 	t.quotaDeleted(n)
 	fire(events, proto.EventNodeDeleted, n, tx.Zxid)
 	fire(events, proto.EventNodeChildrenChanged, parent, tx.Zxid)
+	if !t.undo.deleted(n) {
+		t.nodes.vacate(n)
+	}
 }
 
 // undeletable reports whether path is one of ZooKeeper's own znodes.

@@ -9,11 +9,13 @@
 //
 // # Structure
 //
-// An index finds a Node by its path. A Node knows its parent and its position
-// in the parent's list of children, so that it leaves the list in constant
-// time. Data, paths and access control lists are immutable once stored: readers
-// may keep them after they gave up the lock. Lists are interned, one copy for
-// all nodes that carry the same one.
+// Nodes lie in blocks and are called by numbers: the index that finds a Node by
+// its path holds these, and so do nodes of each other. A Node knows its parent
+// and its position in the parent's list of children, so that it leaves the list
+// in constant time. The slot of a deleted znode is used again, so nothing holds
+// a Node from one transaction to another. Data, paths and access control lists
+// are immutable once stored: readers may keep them after they gave up the lock.
+// Lists are interned, one copy for all nodes that carry the same one.
 //
 // # Changes
 //

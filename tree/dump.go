@@ -31,7 +31,7 @@ func (t *Tree) Dump(w io.Writer) error {
 // sorted returns all nodes in the order of their paths.
 func (t *Tree) sorted() []*Node {
 	all := make(nodeSet, t.index.n)
-	for n := range t.index.all {
+	for n := range t.nodes.all {
 		all[n] = struct{}{}
 	}
 	return all.sorted()

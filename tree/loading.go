@@ -106,7 +106,7 @@ func (t *Tree) Adopt(o *Tree) {
 	}
 	o.keep(t.Get(ConfigPath))
 	t.forget()
-	t.index, t.root, t.acls, t.ephemerals = o.index, o.root, o.acls, o.ephemerals
+	t.nodes, t.index, t.root, t.acls, t.ephemerals = o.nodes, o.index, o.root, o.acls, o.ephemerals
 	t.containers, t.quotas, t.totals, t.zxid = o.containers, o.quotas, o.totals, o.zxid
 	t.epoch = max(t.epoch, o.epoch)
 }

@@ -465,7 +465,7 @@ func (m *model) compare(t *Tree) error {
 		var s proto.Stat
 		n.Stat(&s)
 		var names []string
-		for name := range n.Children {
+		for name := range t.Children(n) {
 			names = append(names, name)
 		}
 		slices.Sort(names)

@@ -1,6 +1,10 @@
 package tree
 
-import "github.com/zkgo/zkgo/proto"
+import (
+	"strings"
+
+	"github.com/zkgo/zkgo/proto"
+)
 
 // kind says what ends a znode's life.
 type kind uint8
@@ -23,13 +27,15 @@ type state struct {
 }
 
 // Node is a znode. Its size is what a million of them cost: 96 bytes, and about
-// 10 more than path and data take for its text.
+// 10 more than path and data take for its text. It is valid until a transaction,
+// which may delete the znode and have another one in its place.
 type Node struct {
 	state
-	parent *Node    // nil for the root
-	kids   *[]*Node // nil until there was a child
-	pos    uint32   // index in the parent's kids
-	epoch  uint32   // of the newest snapshot when it last changed
+	kids   *[]number // nil until there was a child
+	number number    // its own
+	parent number    // none for the root
+	pos    uint32    // index in the parent's kids
+	epoch  uint32    // of the newest snapshot when it last changed
 }
 
 // Path returns the full path; "/" for the root.
@@ -42,20 +48,10 @@ func (n *Node) Data() []byte { return n.bytes() }
 func (n *Node) ACL() []proto.ACL { return n.acl.list }
 
 // NumChildren returns the number of direct children.
-func (n *Node) NumChildren() int {
-	if n.kids == nil {
-		return 0
-	}
-	return len(*n.kids)
-}
+func (n *Node) NumChildren() int { return len(n.children()) }
 
-// name returns the last component of the path.
+// name returns the last component of the path; "" for the root.
 func (n *Node) name() string {
-	if n.parent == nil {
-		return ""
-	}
-	if n.parent.parent == nil {
-		return n.path()[1:]
-	}
-	return n.path()[len(n.parent.path())+1:]
+	path := n.path()
+	return path[strings.LastIndexByte(path, '/')+1:]
 }

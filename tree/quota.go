@@ -147,7 +147,7 @@ func (t *Tree) measure(path string) []byte {
 	now.set(countName, 0)
 	now.set(bytesName, 0)
 	if n := t.Get(path); n != nil {
-		count, bytes := usage(n)
+		count, bytes := t.usage(n)
 		now.set(countName, int64(count))
 		now.set(bytesName, bytes)
 	}

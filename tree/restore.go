@@ -42,8 +42,6 @@ type loader struct {
 	t      *Tree
 	blocks blockReader
 	lists  []*aclEntry
-	slab   []Node
-	slabs  []*Node         // the first of each: nothing else leads to children of blanks
 	blanks int             // nodes without a list: their record has not come
 	kids   map[*Node]int32 // children that a node says it has, where there are any
 	want   int64           // nodes that the header announces
@@ -130,10 +128,6 @@ func (l *loader) list(d *proto.Reader) error {
 	return nil
 }
 
-// slabSize is the number of nodes that are allocated at once. It is small: one
-// that lives keeps all alive.
-const slabSize = 16
-
 // maxReserve bounds what a header that lies about the number of nodes can cost.
 const maxReserve = 1 << 20
 
@@ -205,12 +199,7 @@ func (l *loader) place(s *state) (*Node, error) {
 
 // add makes a node with that state, which no path leads to yet.
 func (l *loader) add(shard int, hash uint32, s *state) *Node {
-	if len(l.slab) == 0 {
-		l.slab = make([]Node, slabSize)
-		l.slabs = append(l.slabs, &l.slab[0])
-	}
-	n := &l.slab[0]
-	l.slab = l.slab[1:]
+	n := l.t.nodes.take()
 	n.state, n.epoch = *s, l.t.epoch
 	if n.path() == rootPath {
 		l.t.root = n
@@ -272,7 +261,7 @@ func (l *loader) finish() error {
 	if l.blanks == 0 && len(l.t.ephemerals) == 0 {
 		return nil
 	}
-	for n := range l.t.index.all {
+	for n := range l.t.nodes.all {
 		switch {
 		case n.acl == nil:
 			return fmt.Errorf("node %q is missing, but not its children", n.path())

@@ -14,10 +14,9 @@ import (
 //
 // A node's epoch says which was the newest snapshot when the node last changed.
 // Before the first change after a snapshot, the node's state is copied into the
-// snapshot's images, unless the writer has already passed the node's shard of
-// the index. So the writer finds every node exactly once: unchanged in the
-// index, or among the images. A node that was created after the snapshot has
-// its epoch from birth.
+// snapshot's images, unless the writer has already passed the node's number. So
+// the writer finds every node exactly once: unchanged in its slot, or among the
+// images. A node that was created after the snapshot has its epoch from birth.
 type Snapshot struct {
 	t      *Tree
 	epoch  uint32
@@ -25,10 +24,11 @@ type Snapshot struct {
 	count  int
 	totals totals
 	full   uint64
+	end    number // of the nodes that were there
 
 	// Guarded by the tree's lock.
-	passed int       // shards of the index that are written
-	images [][]image // nodes changed since, in shards not passed then; see keep
+	passed number    // nodes with smaller numbers are written
+	images [][]image // nodes changed since, not passed then; see keep
 	err    error     // why nothing more can be written
 }
 
@@ -45,7 +45,7 @@ var errReleased = errors.New("tree: snapshot was released")
 // call Release in the end.
 func (t *Tree) Snapshot() *Snapshot {
 	t.epoch++
-	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.index.n, totals: t.totals, full: t.FullDigest()}
+	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.index.n, totals: t.totals, full: t.FullDigest(), end: t.nodes.end()}
 	t.snaps = append(t.snaps, s)
 	return s
 }
@@ -75,9 +75,8 @@ func (t *Tree) preserve(n *Node) {
 	if n.epoch == t.epoch {
 		return
 	}
-	shard, _ := t.index.locate(n.path())
 	for _, s := range t.snaps {
-		if n.epoch < s.epoch && shard >= s.passed {
+		if n.epoch < s.epoch && n.number >= s.passed {
 			s.keep(n.image())
 		}
 	}
@@ -122,8 +121,8 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	return p.n, err
 }
 
-// writeNodes writes all nodes: shard by shard those that have not changed, then
-// the images of the others.
+// writeNodes writes all nodes: in the order of their numbers those that have not
+// changed, then the images of the others.
 func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	var batch []image
 	for more := true; more; {
@@ -144,12 +143,14 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	return nil
 }
 
-// collectTarget is about the number of nodes that are collected under one hold
-// of the lock.
-const collectTarget = 256
+// collectTarget is the number of nodes that are collected under one hold of the
+// lock, and collectBlocks that of blocks of nodes which are looked through for them.
+const (
+	collectTarget = 256
+	collectBlocks = 32
+)
 
-// collect appends the states of the next nodes, at least about target of them,
-// to batch. Only references are copied under the lock: paths, data and lists do
+// collect appends the states of the next nodes, about target of them, to batch. Only references are copied under the lock: paths, data and lists do
 // not change.
 func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	s.t.mu.RLock()
@@ -157,20 +158,25 @@ func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	if s.err != nil {
 		return nil, false, s.err
 	}
-	shards := s.t.index.shards
-	for target += len(batch); s.passed < len(shards) && len(batch) < target; s.passed++ {
-		for _, n := range shards[s.passed].nodes {
-			if n != nil && n.epoch < s.epoch {
+	target += len(batch)
+	for blocks := 0; s.passed < s.end && len(batch) < target && blocks < collectBlocks; blocks++ {
+		slots, next := s.t.nodes.slots(s.passed)
+		if room := target - len(batch); room < len(slots) {
+			slots, next = slots[:room], s.passed+number(room)
+		}
+		for i := range slots {
+			if n := &slots[i]; n.first != nil && n.epoch < s.epoch {
 				batch = append(batch, n.image())
 			}
 		}
+		s.passed = next
 	}
-	// When every shard is passed, no image is added any more.
-	if s.passed == len(shards) && len(batch) < target && len(s.images) > 0 {
+	// When every number is passed, no image is added any more.
+	if s.passed == s.end && len(batch) < target && len(s.images) > 0 {
 		batch = append(batch, s.images[0]...)
 		s.images = s.images[1:]
 	}
-	return batch, s.passed < len(shards) || len(s.images) > 0, nil
+	return batch, s.passed < s.end || len(s.images) > 0, nil
 }
 
 // snapshotWriter writes nodes and the lists they use.

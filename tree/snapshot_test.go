@@ -56,7 +56,7 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 	s := tree.Snapshot()
 	defer s.Release()
 	var paths []string
-	for n := range tree.index.all {
+	for n := range tree.nodes.all {
 		if n.Path() != ConfigPath { // which nobody may change
 			paths = append(paths, n.Path())
 		}

@@ -20,6 +20,7 @@ type Tree struct {
 	mu   sync.RWMutex
 	zxid int64
 
+	nodes      *nodes
 	index      index
 	root       *Node
 	acls       aclTable
@@ -78,19 +79,21 @@ func readACL() []proto.ACL {
 
 // plant adds one of the initial nodes.
 func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
-	n := &Node{epoch: t.epoch}
+	n := t.nodes.take()
+	n.epoch = t.epoch
 	n.state = state{text: newText(persistent, 0, path, []byte{}), aversion: aversion, acl: t.acls.intern(acl())}
 	if path == rootPath {
 		t.root = n
+		t.attach(nil, n)
 	} else {
-		n.parent = t.Get(proto.Parent(path))
+		t.attach(t.Get(proto.Parent(path)), n)
 	}
-	t.attach(n)
 }
 
 // reset empties the tree to nothing, not even a root.
 func (t *Tree) reset() {
-	t.index = newIndex()
+	t.nodes = new(nodes)
+	t.index = newIndex(t.nodes)
 	t.root = nil
 	t.acls = newACLTable()
 	t.ephemerals = make(map[int64]nodeSet)
@@ -134,19 +137,21 @@ func (t *Tree) NodeCount() int { return t.index.n + 1 }
 // DataSize returns the bytes of all paths and data.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
 
-// attach puts a node with its parent set into every index and total.
-func (t *Tree) attach(n *Node) {
+// attach puts a node below its parent, nil for the root, and into every index and
+// total.
+func (t *Tree) attach(parent, n *Node) {
 	t.index.put(n)
-	if n.parent != nil {
-		n.parent.addChild(n)
+	if parent != nil {
+		parent.addChild(n)
 	}
 	t.enlist(n)
 }
 
-// detach takes a node without children out of every index and total.
+// detach takes a node without children out of every index and total. It has its
+// number until it is vacated.
 func (t *Tree) detach(n *Node) {
 	t.index.remove(n)
-	n.parent.removeChild(n)
+	t.nodes.removeChild(t.nodes.parent(n), n)
 	t.discharge(n)
 	t.acls.release(n.acl)
 }
@@ -155,7 +160,7 @@ func (t *Tree) detach(n *Node) {
 func (t *Tree) reattach(n *Node) {
 	t.acls.retain(n.acl)
 	t.index.put(n)
-	n.parent.reinsertChild(n)
+	t.nodes.reinsertChild(t.nodes.parent(n), n)
 	t.enlist(n)
 }
 

@@ -22,7 +22,7 @@ type action uint8
 const (
 	changed action = iota // was holds the state before
 	created
-	deleted // n still knows its parent and its position
+	deleted // n still knows its parent and its position, and is vacated in the end
 )
 
 type step struct {
@@ -43,10 +43,12 @@ func (j *journal) created(n *Node) {
 	}
 }
 
-func (j *journal) deleted(n *Node) {
+// deleted reports whether the journal holds n from now on.
+func (j *journal) deleted(n *Node) bool {
 	if j.active {
 		j.steps = append(j.steps, step{what: deleted, n: n})
 	}
+	return j.active
 }
 
 // wrapped notes that the child number of n has passed the largest one.
@@ -71,6 +73,11 @@ func (t *Tree) begin(tx *Txn) {
 // end ends the journal and keeps its memory unless it is large.
 func (t *Tree) end() {
 	steps := t.undo.steps
+	for i := range steps {
+		if steps[i].what == deleted {
+			t.nodes.vacate(steps[i].n)
+		}
+	}
 	clear(steps)
 	if cap(steps) > 1024 {
 		steps = nil
@@ -88,6 +95,7 @@ func (t *Tree) rollback() {
 		switch s.what {
 		case created:
 			t.detach(s.n)
+			t.nodes.vacate(s.n)
 		case deleted:
 			t.reattach(s.n)
 		case changed:
@@ -101,4 +109,6 @@ func (t *Tree) rollback() {
 		}
 	}
 	t.totals = t.undo.before
+	clear(steps)
+	t.undo.steps = steps[:0]
 }

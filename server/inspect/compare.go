@@ -86,7 +86,7 @@ func (c *Comparison) nodes(a, b *tree.Node, stats bool) {
 	if what := differing(a, b, stats); len(what) > 0 {
 		c.Differences = append(c.Differences, Difference{a.Path(), Changed, what, show(a), show(b)})
 	}
-	names := slices.AppendSeq(slices.Collect(a.Children), b.Children)
+	names := slices.AppendSeq(slices.Collect(c.Before.Tree.Children(a)), c.After.Tree.Children(b))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		path := below(a.Path(), name)

@@ -114,7 +114,7 @@ func (img *Image) note() {
 // the order of their names.
 func walk(t *tree.Tree, n *tree.Node, each func(*tree.Node)) {
 	each(n)
-	for _, name := range slices.Sorted(n.Children) {
+	for _, name := range slices.Sorted(t.Children(n)) {
 		walk(t, t.Get(below(n.Path(), name)), each)
 	}
 }

@@ -104,7 +104,7 @@ func shown(tr *tree.Tree) string {
 		}
 		fmt.Fprintf(&out, "%q %q czxid=%x mzxid=%x pzxid=%x ctime=%d mtime=%d version=%d cversion=%d aversion=%d owner=%x length=%d children=%d [%s]\n",
 			path, n.Data(), s.Czxid, s.Mzxid, s.Pzxid, s.Ctime, s.Mtime, s.Version, s.Cversion, s.Aversion, uint64(s.EphemeralOwner), s.DataLength, s.NumChildren, strings.Join(acl, " "))
-		for _, name := range slices.Sorted(n.Children) {
+		for _, name := range slices.Sorted(tr.Children(n)) {
 			if child := strings.TrimRight(path, "/") + "/" + name; child != tree.ConfigPath {
 				show(child)
 			}

@@ -22,13 +22,13 @@ func (s *Server) read(f func(t *tree.Tree)) {
 }
 
 // node calls f with the znode at path, and fails the test if there is none.
-func (s *Server) node(path string, f func(n *tree.Node)) {
+func (s *Server) node(path string, f func(t *tree.Tree, n *tree.Node)) {
 	s.t.Helper()
 	found := false
 	s.read(func(t *tree.Tree) {
 		if n := t.Get(path); n != nil {
 			found = true
-			f(n)
+			f(t, n)
 		}
 	})
 	if !found {
@@ -39,7 +39,7 @@ func (s *Server) node(path string, f func(n *tree.Node)) {
 // Get returns what the znode at path holds. It fails the test if there is none.
 func (s *Server) Get(path string) (data string) {
 	s.t.Helper()
-	s.node(path, func(n *tree.Node) { data = string(n.Data()) })
+	s.node(path, func(_ *tree.Tree, n *tree.Node) { data = string(n.Data()) })
 	return data
 }
 
@@ -47,7 +47,7 @@ func (s *Server) Get(path string) (data string) {
 // none.
 func (s *Server) Stat(path string) (st proto.Stat) {
 	s.t.Helper()
-	s.node(path, func(n *tree.Node) { n.Stat(&st) })
+	s.node(path, func(_ *tree.Tree, n *tree.Node) { n.Stat(&st) })
 	return st
 }
 
@@ -61,7 +61,7 @@ func (s *Server) Exists(path string) (found bool) {
 // fails the test if there is no such znode.
 func (s *Server) Children(path string) (names []string) {
 	s.t.Helper()
-	s.node(path, func(n *tree.Node) { names = slices.Sorted(n.Children) })
+	s.node(path, func(t *tree.Tree, n *tree.Node) { names = slices.Sorted(t.Children(n)) })
 	return names
 }
 
@@ -91,7 +91,7 @@ func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int
 		fmt.Fprintf(b, " (ephemeral of 0x%x)", uint64(st.EphemeralOwner))
 	}
 	b.WriteByte('\n')
-	for _, name := range slices.Sorted(n.Children) {
+	for _, name := range slices.Sorted(t.Children(n)) {
 		child := path + "/" + name
 		if child != "/zookeeper" {
 			b.WriteString(strings.Repeat("  ", depth+1) + name)

@@ -49,7 +49,7 @@ func imagesOf(t *tree.Tree) []image {
 			return // whose content is not a client's
 		}
 		list = append(list, imageOf(n))
-		for _, name := range slices.Sorted(n.Children) {
+		for _, name := range slices.Sorted(t.Children(n)) {
 			walk(t.Get(below(n.Path(), name)))
 		}
 	}
@@ -138,7 +138,7 @@ func leaving(ops []proto.MultiOp, t *tree.Tree, path string, kept map[string]boo
 	if !kept[path] {
 		return deleting(ops, t, path)
 	}
-	for _, name := range slices.Sorted(t.Get(path).Children) {
+	for _, name := range slices.Sorted(t.Children(t.Get(path))) {
 		ops = leaving(ops, t, below(path, name), kept)
 	}
 	return ops

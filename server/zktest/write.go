@@ -114,7 +114,7 @@ func deleting(ops []proto.MultiOp, t *tree.Tree, path string) []proto.MultiOp {
 	if n == nil || path == "/zookeeper" {
 		return ops
 	}
-	for _, name := range slices.Sorted(n.Children) {
+	for _, name := range slices.Sorted(t.Children(n)) {
 		ops = deleting(ops, t, strings.TrimSuffix(path, "/")+"/"+name)
 	}
 	if path == "/" {

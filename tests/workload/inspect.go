@@ -35,10 +35,9 @@ func collect(t *tree.Tree, n *tree.Node, to *[]history.Node) {
 	var st proto.Stat
 	n.Stat(&st)
 	*to = append(*to, history.Node{Path: n.Path(), Data: string(n.Data()), Stat: *history.StatOf(&st)})
-	n.Children(func(name string) bool {
+	for name := range t.Children(n) {
 		collect(t, t.Get(strings.TrimSuffix(n.Path(), "/")+"/"+name), to)
-		return true
-	})
+	}
 }
 
 // Dump reads the whole tree through a client of a server: for processes, which
