@@ -75,7 +75,7 @@ func (x *nodes) grow() {
 	if last := len(x.given) - 1; last >= 0 {
 		at, x.given = x.given[last], x.given[:last]
 	} else {
-		if at > math.MaxUint32>>blockBits {
+		if at == math.MaxUint32>>blockBits { // end is a number too
 			panic("tree: more znodes than there are numbers")
 		}
 		x.blocks, x.rooms = append(x.blocks, nil), append(x.rooms, room{})
