@@ -91,6 +91,57 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 	}
 }
 
+// While a snapshot is written, whole blocks of nodes are given back, and new nodes
+// come into the slots and under the numbers of old ones, before and behind where the
+// writer is: it shows all that were there, and nothing else.
+func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, seen := range []int{0, 1, 700, 2900} {
+		tree := filled(t, 3000)
+		want := map[string]int64{}
+		var leaves []string
+		for n := range tree.nodes.all {
+			want[n.Path()] = n.mzxid
+			if n.NumChildren() == 0 && !undeletable(n.Path()) {
+				leaves = append(leaves, n.Path())
+			}
+		}
+		blocks := len(tree.nodes.blocks)
+		s := tree.Snapshot()
+		got, more, err := s.collect(nil, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range leaves {
+			do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
+		}
+		if len(tree.nodes.given) < blocks-3 {
+			t.Fatalf("%d of %d blocks were given back", len(tree.nodes.given), blocks)
+		}
+		for range 4000 {
+			do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/dir5/new", Flags: int32(proto.ModePersistentSequential), ACL: proto.OpenACL()})
+		}
+		for more {
+			if got, more, err = s.collect(got, collectTarget); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range got {
+			if mzxid, there := want[got[i].path()]; !there || mzxid != got[i].mzxid {
+				t.Fatalf("after %d: %q of %#x is too much", seen, got[i].path(), got[i].mzxid)
+			}
+			delete(want, got[i].path())
+		}
+		if len(want) > 0 {
+			t.Errorf("after %d: %d nodes are missing", seen, len(want))
+		}
+		s.Release()
+		if err := tree.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Large nodes need blocks and reads larger than usual.
 func TestSnapshotOfLargeNodes(t *testing.T) {
 	t.Parallel()
