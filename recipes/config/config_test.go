@@ -107,6 +107,7 @@ func TestConfigAtEveryStep(t *testing.T) {
 			e.Errorf("limit %d, %v", s.Limit, c.Err())
 		}
 		c.Close()
+		synctest.Wait() // until the server has done with a session that has just expired
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)
 		}
