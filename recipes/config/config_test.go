@@ -107,7 +107,8 @@ func TestConfigAtEveryStep(t *testing.T) {
 			e.Errorf("limit %d, %v", s.Limit, c.Err())
 		}
 		c.Close()
-		synctest.Wait() // until the server has done with a session that has just expired
+		time.Sleep(5 * time.Second) // for a request that is held up, of a session that has just expired
+		synctest.Wait()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)
 		}
