@@ -80,12 +80,10 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 	if code := t.checkQuota(tx, path, int64(len(c.data)), 1); code != proto.Ok {
 		return code
 	}
-	n := t.nodes.take()
-	n.epoch = t.epoch
-	n.state = state{
+	n := t.newNode(&state{
 		text: newText(kindOf(owner), owner, path, c.data), acl: t.acls.intern(acl),
 		czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time,
-	}
+	})
 	t.bear(tx, parent, n, cversion)
 	r.Path = n.path()
 	n.Stat(&r.Stat) // before a stats node's data are replaced, as in ZooKeeper

@@ -199,8 +199,7 @@ func (l *loader) place(s *state) (*Node, error) {
 
 // add makes a node with that state, which no path leads to yet.
 func (l *loader) add(shard int, hash uint32, s *state) *Node {
-	n := l.t.nodes.take()
-	n.state, n.epoch = *s, l.t.epoch
+	n := l.t.newNode(s)
 	if n.path() == rootPath {
 		l.t.root = n
 	}

@@ -150,8 +150,8 @@ const (
 	collectBlocks = 32
 )
 
-// collect appends the states of the next nodes, about target of them, to batch. Only references are copied under the lock: paths, data and lists do
-// not change.
+// collect appends the states of the next nodes, about target of them, to batch.
+// Only references are copied under the lock: paths, data and lists do not change.
 func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	s.t.mu.RLock()
 	defer s.t.mu.RUnlock()

@@ -79,15 +79,20 @@ func readACL() []proto.ACL {
 
 // plant adds one of the initial nodes.
 func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
-	n := t.nodes.take()
-	n.epoch = t.epoch
-	n.state = state{text: newText(persistent, 0, path, []byte{}), aversion: aversion, acl: t.acls.intern(acl())}
+	n := t.newNode(&state{text: newText(persistent, 0, path, []byte{}), aversion: aversion, acl: t.acls.intern(acl())})
 	if path == rootPath {
 		t.root = n
 		t.attach(nil, n)
 	} else {
 		t.attach(t.Get(proto.Parent(path)), n)
 	}
+}
+
+// newNode makes a node with that state, which belongs to no parent and to no path yet.
+func (t *Tree) newNode(s *state) *Node {
+	n := t.nodes.take()
+	n.state, n.epoch = *s, t.epoch
+	return n
 }
 
 // reset empties the tree to nothing, not even a root.

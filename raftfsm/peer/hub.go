@@ -344,16 +344,14 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 	if proof != nil {
 		said = appendToken(said, proof)
 	}
-	if err := write(conn, said, by); err != nil {
-		return nil, in.from, err
+	if answer.code == Accepted {
+		return a, in.from, write(conn, said, by)
 	}
-	if answer.code != Accepted {
-		err := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
-			Theirs: in.from, Incoming: true, Cause: cause}
-		h.complain(err)
-		return nil, in.from, err
-	}
-	return a, in.from, nil
+	refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
+		Theirs: in.from, Incoming: true, Cause: cause}
+	// Before the answer: what the caller does next must not be the first that is noted.
+	h.complain(refused)
+	return nil, in.from, errors.Join(refused, write(conn, said, by))
 }
 
 // asOfNow is who this server is, and who takes the stream that a caller asks for.

@@ -59,10 +59,10 @@ func pairings() []pairing {
 		{name: "who requires does not log in", a: ours(func(s *SASL) { s.Require = true }), b: ours(enabled)},
 		{name: "login without SASL there", a: ours(logsIn), want: NoSASL,
 			saysA: []string{"raft stream to server 2 at s2:1", "does not take SASL", "quorum.auth.enableSasl there"},
-			saysB: []string{"stream from server 1 at s1:", "uses SASL", "quorum.auth.enableSasl here"}},
+			saysB: []string{"raft stream from server 1 at s1:", "uses SASL", "quorum.auth.enableSasl here"}},
 		{name: "no SASL to who requires", b: ours(requires), want: NeedSASL,
 			saysA: []string{"raft stream to server 2 at s2:1", "demands SASL by its quorum.auth.serverRequireSasl", "learnerRequireSasl here"},
-			saysB: []string{"stream from server 1 at s1:", "does not use SASL", "quorum.auth.serverRequireSasl", "learnerRequireSasl there"}},
+			saysB: []string{"raft stream from server 1 at s1:", "does not use SASL", "quorum.auth.serverRequireSasl", "learnerRequireSasl there"}},
 		{name: "enabled only to who requires", a: ours(enabled), b: ours(requires), want: NeedSASL,
 			saysA: []string{"demands SASL"}, saysB: []string{"does not use SASL"}},
 		{name: "wrong password", a: login("zk", "Secret", logsIn), b: ours(requires), want: LoginRefused,
@@ -80,8 +80,7 @@ func pairings() []pairing {
 
 // TestSASLPairings has differently configured servers meet, in plaintext and by
 // TLS, over every kind of stream: who may not talk does not, and both logs say who
-// it is and why, in one line: about the first kind that was tried where it was tried,
-// and where it was refused about any, because the answer goes out before the line.
+// it is and why, in one line.
 func TestSASLPairings(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "CA")
