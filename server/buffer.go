@@ -3,8 +3,12 @@ package server
 import "sync"
 
 // buffer is a pooled byte slice. Buffers move between connections' inputs,
-// replies and outputs; whoever holds one last puts it back.
-type buffer struct{ b []byte }
+// replies and outputs; whoever holds one last puts it back. A shared one is the
+// output of many connections at once: nobody changes it, and it is not pooled.
+type buffer struct {
+	b      []byte
+	shared bool
+}
 
 // Capacities of pooled buffers. Most requests and replies of one round fit the
 // smallest; one above the largest is left to the garbage collector.
@@ -26,7 +30,7 @@ func (p *buffers) get(n int) *buffer {
 			return b
 		}
 	}
-	return &buffer{make([]byte, 0, max(n, size))}
+	return &buffer{b: make([]byte, 0, max(n, size))}
 }
 
 // class returns the pool that serves requests for n bytes.
@@ -46,7 +50,7 @@ func (p *buffers) class(n int) (*sync.Pool, int) {
 
 // put takes b back; nil is fine.
 func (p *buffers) put(b *buffer) {
-	if b == nil {
+	if b == nil || b.shared {
 		return
 	}
 	n := cap(b.b)

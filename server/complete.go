@@ -11,7 +11,7 @@ import (
 // belongs to that goroutine alone.
 type fsm struct {
 	scratch []byte                    // the reply being made
-	event   []byte                    // the notification being made
+	event   notification              // being delivered
 	acl     []proto.ACL               // of the event being fired, for allow
 	allow   func(*watch.Watcher) bool // made once
 	dirty   []*conn                   // with output to be written when the entry is done
@@ -166,6 +166,7 @@ func (h handler) BatchDone() {
 		s.stats.replySizes(&f.sizes)
 		s.stats.bytesEvents.Add(f.eventBytes)
 		f.sent, f.replied, f.eventBytes = 0, 0, 0
+		f.event = notification{}
 	}
 	if len(f.dirty) == 0 {
 		return

@@ -16,7 +16,7 @@ func (c *conn) readReady(fd uintptr) bool {
 	c.makeRoom()
 	b := c.in.b
 	for {
-		n, err := syscall.Read(int(fd), b[len(b):cap(b)])
+		n, err := recv(int(fd), b[len(b):cap(b)])
 		switch {
 		case n > 0:
 			c.in.b = b[:len(b)+n]
@@ -40,7 +40,7 @@ type rawWriter struct {
 	b     []byte
 	n     int
 	err   error
-	ready func(fd uintptr) bool // the method value, made once
+	ready func(fd uintptr) // the method value, made once
 }
 
 func newRawWriter() *rawWriter {
@@ -49,11 +49,10 @@ func newRawWriter() *rawWriter {
 	return w
 }
 
-// write writes what the kernel takes at once. It always returns true: RawConn
-// must not wait.
-func (w *rawWriter) write(fd uintptr) bool {
+// write writes what the kernel takes at once.
+func (w *rawWriter) write(fd uintptr) {
 	for w.n < len(w.b) {
-		n, err := syscall.Write(int(fd), w.b[w.n:])
+		n, err := send(int(fd), w.b[w.n:])
 		if err == syscall.EINTR {
 			continue
 		}
@@ -61,11 +60,10 @@ func (w *rawWriter) write(fd uintptr) bool {
 			if err != syscall.EAGAIN {
 				w.err = err
 			}
-			return true
+			return
 		}
 		w.n += n
 	}
-	return true
 }
 
 // tryWrite writes what it can of b to c and returns how much that was.
@@ -77,7 +75,7 @@ func (w *rawWriter) tryWrite(c *conn, b []byte) (int, error) {
 		return c.try.TryWrite(b)
 	}
 	w.b, w.n, w.err = b, 0, nil
-	err := c.raw.Write(w.ready)
+	err := c.raw.Control(w.ready) // not Write, which prepares for waiting
 	w.b = nil
 	if err == nil {
 		err = w.err

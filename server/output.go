@@ -12,11 +12,16 @@ func (c *conn) queue(b []byte) {
 	if c.closed || len(b) == 0 {
 		return
 	}
-	if c.out == nil {
+	switch {
+	case c.out == nil:
 		c.out = c.s.bufs.get(len(b))
-	} else if len(c.out.b)+len(b) > c.s.cfg.MaxOutput {
+	case len(c.out.b)+len(b) > c.s.cfg.MaxOutput:
 		c.overflow()
 		return
+	case c.out.shared:
+		own := c.s.bufs.get(len(c.out.b) + len(b))
+		own.b = append(own.b, c.out.b...)
+		c.out = own
 	}
 	c.out.b = append(c.out.b, b...)
 	c.s.countQueued(len(b))
@@ -33,6 +38,17 @@ func (c *conn) queueBuffer(b *buffer) *buffer {
 	c.queue(b.b)
 	b.b = b.b[:0]
 	return b
+}
+
+// queueShared is queue for a shared buffer: a client that has nothing else to be
+// sent takes no memory for it.
+func (c *conn) queueShared(b *buffer) {
+	if c.out != nil || c.closed {
+		c.queue(b.b)
+		return
+	}
+	c.out = b
+	c.s.countQueued(len(b.b))
 }
 
 // overflow gives up a client that does not read; c.mu is held.
@@ -90,12 +106,25 @@ func (c *conn) written(b *buffer, err error) *buffer {
 // a client that does not read is not read from.
 func (c *conn) flush() {
 	for b := c.take(); b != nil; {
-		var err error
-		if err = c.gate(); err == nil {
-			_, err = c.nc.Write(b.b)
+		err := c.gate()
+		if err == nil {
+			err = c.writeOut(b.b)
 		}
 		b = c.written(b, err)
 	}
+}
+
+// writeOut writes b to the client: at once, as far as a socket takes it.
+func (c *conn) writeOut(b []byte) error {
+	if c.raw != nil {
+		n, err := c.s.getWork(c).writer.tryWrite(c, b)
+		if err != nil || n == len(b) {
+			return err
+		}
+		b = b[n:]
+	}
+	_, err := c.nc.Write(b)
+	return err
 }
 
 // flushNow writes what the client takes at once, and leaves the rest to a

@@ -20,15 +20,36 @@ func (s *Server) watch(c *conn, path string, k watch.Kind) {
 // goroutine that applies the log.
 func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	f := &c.s.fsm
-	f.event = appendEvent(f.event[:0], typ, path, zxid)
+	frame := f.event.make(typ, path, zxid)
 	c.mu.Lock()
-	c.queue(f.event)
+	c.queueShared(frame)
 	c.counters.sent++
 	c.mu.Unlock()
 	f.sent++
-	f.eventBytes += int64(len(f.event) - proto.LengthSize)
+	f.eventBytes += int64(len(frame.b) - proto.LengthSize)
 	f.touch(c)
 }
+
+// notification is the frame of the newest event, which all who watch get alike.
+type notification struct {
+	typ   proto.EventType
+	path  string
+	zxid  int64
+	frame *buffer
+}
+
+// make returns the frame of an event.
+func (n *notification) make(typ proto.EventType, path string, zxid int64) *buffer {
+	if n.frame == nil || n.zxid != zxid || n.typ != typ || n.path != path {
+		b := make([]byte, 0, eventSize+len(path))
+		*n = notification{typ, path, zxid, &buffer{b: appendEvent(b, typ, path, zxid), shared: true}}
+	}
+	return n.frame
+}
+
+// eventSize is how many bytes a notification has besides its path: lengths of
+// itself and of the path, type and state.
+const eventSize = proto.LengthSize + proto.ReplyHeaderSize + 4 + 4 + 4
 
 // appendEvent appends a notification.
 func appendEvent(out []byte, typ proto.EventType, path string, zxid int64) []byte {

@@ -18,6 +18,7 @@ type work struct {
 	reads   tally
 	zxid    int64 // in the latest reply
 	cmd     raftfsm.Command
+	writer  *rawWriter
 }
 
 // getWork gives c a work unless it has one.
@@ -25,7 +26,7 @@ func (s *Server) getWork(c *conn) *work {
 	if c.work == nil {
 		w, ok := s.works.Get().(*work)
 		if !ok {
-			w = new(work)
+			w = &work{writer: newRawWriter()}
 		}
 		c.work = w
 	}
@@ -40,6 +41,6 @@ func (s *Server) putWork(c *conn) {
 	}
 	c.work = nil
 	s.bufs.put(w.replies)
-	*w = work{reads: w.reads} // empty, but where it was added up last
+	*w = work{reads: w.reads, writer: w.writer} // empty, but where it was added up last
 	s.works.Put(w)
 }

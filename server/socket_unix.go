@@ -1,0 +1,11 @@
+//go:build unix && !(linux && (amd64 || arm64))
+
+package server
+
+import "syscall"
+
+// recv reads what has arrived, up to len(b) bytes.
+func recv(fd int, b []byte) (int, error) { return syscall.Read(fd, b) }
+
+// send writes what the socket has room for.
+func send(fd int, b []byte) (int, error) { return syscall.Write(fd, b) }
