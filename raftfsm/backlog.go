@@ -40,6 +40,9 @@ func (b *backlog) add(weight int) {
 // taken counts commands that wait no longer.
 func (b *backlog) taken(weight int) { b.waiting.Add(-int64(weight)) }
 
+// weight returns what waits.
+func (b *backlog) weight() int { return int(b.waiting.Load()) }
+
 // reached says whether as much as target waits; if not, add will wake the sender
 // when it does. For the sender only.
 func (b *backlog) reached(target int) bool {

@@ -31,8 +31,9 @@ type proposer struct {
 	policy      tree.Policy
 	full        func() bool // adds tree.Full to policy; nil: never
 	now         func() time.Time
-	claim       func() check // the newest state to compare with
-	keeps       bool         // the data of an entry may be looked at after it was applied
+	claim       func() check  // the newest state to compare with
+	keeps       bool          // the data of an entry may be looked at after it was applied
+	patience    time.Duration // how long those who were just answered are waited for; 0: not at all
 	sizes       *proposalSizes
 
 	local   *intake
@@ -51,6 +52,7 @@ type proposer struct {
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
 	seq     uint64
+	ops     int    // commands of the newest entry
 	spares  spares // to build entries in
 	turns   turns
 	waiting []uint8 // room for fill
@@ -93,8 +95,10 @@ func (p *proposer) run() {
 	defer p.backlog.poke() // for the next one, whose wake-up this one may have taken
 	defer close(p.flying)
 	finish := p.finish
+	others := newReturners(p.patience)
+	defer others.end()
 	for {
-		if p.worth(finish == nil) {
+		if !others.waits(p.backlog) && p.worth(finish == nil) {
 			if data := p.collect(); data != nil {
 				p.inFlight.Add(1)
 				p.flying <- flight{p.raft.Apply(data, 0), data}
@@ -111,8 +115,14 @@ func (p *proposer) run() {
 		select {
 		case <-wake:
 		case <-p.landed:
+			if p.inFlight.Load() == 0 {
+				others.applied(p.ops, p.backlog.weight())
+			}
+		case <-others.timer.C:
+			others.expired()
 		case <-finish:
 			finish = nil
+			others = newReturners(0)
 		case <-p.stop:
 			return
 		}
@@ -169,6 +179,7 @@ func (p *proposer) collect() []byte {
 		return nil
 	}
 	p.seq++
+	p.ops = ops
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	if p.full != nil && p.full() {
 		h.policy |= tree.Full

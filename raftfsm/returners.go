@@ -1,0 +1,69 @@
+package raftfsm
+
+import "time"
+
+const (
+	// returnWithin is how long a client that has just been answered may take until
+	// its next write is here and still be waited for. Three servers on one machine
+	// take half of it.
+	returnWithin = 600 * time.Microsecond
+
+	// maxInVain bounds how seldom the proposer waits where it waited in vain: once
+	// in 2^maxInVain entries.
+	maxInVain = 6
+)
+
+// returners decides whether the next entry waits, after one was applied, for those
+// whom that one has answered. Clients that do nothing but write come back at once,
+// and those that come just behind an entry would each wait for the whole of it: two
+// entries of three clients, of which each waits for both, are worth less than one
+// for all. Where they do not come back it soon stops to wait. A client that writes
+// alone never waits. It is for the goroutine of the proposer only.
+type returners struct {
+	limit  time.Duration // 0: none
+	timer  *time.Timer
+	target int // weight of what is waited for; 0: nobody
+	inVain int // how often in a row, at most maxInVain
+	rest   int // so many entries are not waited behind
+}
+
+func newReturners(limit time.Duration) *returners {
+	w := &returners{limit: limit, timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
+	return w
+}
+
+// applied begins to wait, behind an entry that held ops commands, while some weight
+// waits already. Bytes of those who come back are not counted on: they vary.
+func (w *returners) applied(ops, waiting int) {
+	switch {
+	case w.limit == 0 || ops == 0:
+	case w.rest > 0:
+		w.rest--
+	default:
+		w.target = min(waiting+weight(ops, 0), fullWeight)
+		w.timer.Reset(w.limit)
+	}
+}
+
+// waits says whether the next entry has to wait for more than is there.
+func (w *returners) waits(b *backlog) bool {
+	if w.target > 0 && b.reached(w.target) {
+		w.end()
+		w.inVain = 0
+	}
+	return w.target > 0
+}
+
+// expired ends a wait in vain.
+func (w *returners) expired() {
+	w.end()
+	w.inVain = min(w.inVain+1, maxInVain)
+	w.rest = 1<<w.inVain - 1
+}
+
+// end ends the wait.
+func (w *returners) end() {
+	w.target = 0
+	w.timer.Stop()
+}

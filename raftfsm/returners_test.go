@@ -1,0 +1,120 @@
+package raftfsm
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// slowLog is a Raft that takes a while for each entry and notes what it got.
+type slowLog struct {
+	took   time.Duration
+	sizes  []int       // commands of each entry
+	begins []time.Time // when it was handed over
+	ops    func() int  // of the newest entry
+}
+
+type slowFuture struct {
+	stubFuture
+	ready <-chan time.Time
+}
+
+func (f slowFuture) Error() error { <-f.ready; return nil }
+
+func (s *slowLog) Apply([]byte, time.Duration) raft.ApplyFuture {
+	s.sizes = append(s.sizes, s.ops())
+	s.begins = append(s.begins, time.Now())
+	return slowFuture{ready: time.After(s.took)}
+}
+
+// TestReturners: behind an entry the proposer waits for as many commands as that one
+// held beside those that wait already, not longer than it should, and not at all
+// after it has waited in vain.
+func TestReturners(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(t)
+		start := leaderStart{server: 1, incarnation: 3, level: level, flags: flagStandalone}
+		r.mustFeed(t, start.append(nil))
+		n := r.node
+		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, patience: returnWithin, keeps: true}
+		log := &slowLog{took: time.Millisecond, ops: func() int { return p.ops }}
+		p.raft = log
+		write := func(count int) {
+			for range count {
+				if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+		entries := func(want ...int) {
+			t.Helper()
+			if synctest.Wait(); len(log.sizes) != len(want) || log.sizes[len(want)-1] != want[len(want)-1] {
+				t.Fatalf("entries of %v commands, want %v", log.sizes, want)
+			}
+		}
+		p.start(&n.background)
+		defer n.background.Wait()
+		defer p.drain()
+
+		write(1)
+		entries(1) // alone: at once
+		write(2)
+		time.Sleep(log.took)
+		entries(1) // for the one that was answered
+		time.Sleep(returnWithin / 2)
+		write(1)
+		entries(1, 3)
+		time.Sleep(log.took)
+		write(2)
+		entries(1, 3)
+		time.Sleep(returnWithin) // the third stays away
+		entries(1, 3, 2)
+		write(1)
+		time.Sleep(log.took)
+		entries(1, 3, 2, 1) // nobody is waited for now
+		time.Sleep(log.took)
+		time.Sleep(returnWithin)
+		write(1) // whoever comes late does not wait either
+		entries(1, 3, 2, 1, 1)
+	})
+}
+
+// TestReturnersStayAway: where nobody ever comes back, next to no entry waits; where
+// they come again, all do.
+func TestReturnersStayAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, b := newReturners(returnWithin), newBacklog()
+		waited := 0
+		for range 1000 {
+			if w.applied(5, 0); w.waits(b) {
+				waited++
+				<-w.timer.C
+				w.expired()
+			}
+		}
+		if most := maxInVain + 1000>>maxInVain + 1; waited > most {
+			t.Fatalf("waited behind %d of 1000 entries, want at most %d", waited, most)
+		}
+		w.rest = 0
+		for range 10 {
+			w.applied(5, 0)
+			if !w.waits(b) {
+				t.Fatal("does not wait for those who come")
+			}
+			b.add(weight(5, 0))
+			if w.waits(b) {
+				t.Fatal("waits although all are there")
+			}
+			b.taken(weight(5, 0))
+		}
+		w = newReturners(0)
+		if w.applied(5, 0); w.waits(b) {
+			t.Fatal("waits where it should not")
+		}
+	})
+}
