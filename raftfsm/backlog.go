@@ -23,6 +23,7 @@ func weight(n, bytes int) int { return n*commandWeight + bytes }
 // worth a message yet wakes nobody.
 type backlog struct {
 	waiting atomic.Int64
+	marked  atomic.Int64  // what waited when the newest entry of this server was about to be applied
 	target  atomic.Int64  // what must wait for add to wake the sender
 	wake    chan struct{} // room for one
 }
@@ -40,8 +41,8 @@ func (b *backlog) add(weight int) {
 // taken counts commands that wait no longer.
 func (b *backlog) taken(weight int) { b.waiting.Add(-int64(weight)) }
 
-// weight returns what waits.
-func (b *backlog) weight() int { return int(b.waiting.Load()) }
+// mark notes what waits before anybody is answered.
+func (b *backlog) mark() { b.marked.Store(b.waiting.Load()) }
 
 // reached says whether as much as target waits; if not, add will wake the sender
 // when it does. For the sender only.

@@ -251,7 +251,9 @@ func (m *machine) applyBatch(data []byte) error {
 	}
 	m.seq = h.seq
 	m.dropLate(h.time)
-	m.batch.own, m.batch.made = m.own(h.incarnation), h.time
+	if m.batch.own, m.batch.made = m.own(h.incarnation), h.time; m.batch.own {
+		m.intake.backlog.mark()
+	}
 	m.tx = tree.Txn{Time: h.time, Policy: h.policy}
 	for len(runs) > 0 {
 		var r runHeader

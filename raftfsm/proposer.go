@@ -116,7 +116,7 @@ func (p *proposer) run() {
 		case <-wake:
 		case <-p.landed:
 			if p.inFlight.Load() == 0 {
-				others.applied(p.ops, p.backlog.weight())
+				others.applied(p.ops, int(p.backlog.marked.Load()))
 			}
 		case <-others.timer.C:
 			others.expired()

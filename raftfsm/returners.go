@@ -23,7 +23,7 @@ type returners struct {
 	limit  time.Duration // 0: none
 	timer  *time.Timer
 	target int // weight of what is waited for; 0: nobody
-	inVain int // how often in a row, at most maxInVain
+	inVain int // how often, less how often it was not, at most maxInVain
 	rest   int // so many entries are not waited behind
 }
 
@@ -33,8 +33,9 @@ func newReturners(limit time.Duration) *returners {
 	return w
 }
 
-// applied begins to wait, behind an entry that held ops commands, while some weight
-// waits already. Bytes of those who come back are not counted on: they vary.
+// applied begins to wait, behind an entry that held ops commands; so much weight
+// waited before it was applied, which those it answered have not brought. Bytes of
+// those who come back are not counted on: they vary.
 func (w *returners) applied(ops, waiting int) {
 	switch {
 	case w.limit == 0 || ops == 0:
@@ -50,7 +51,7 @@ func (w *returners) applied(ops, waiting int) {
 func (w *returners) waits(b *backlog) bool {
 	if w.target > 0 && b.reached(w.target) {
 		w.end()
-		w.inVain = 0
+		w.inVain = max(w.inVain-1, 0)
 	}
 	return w.target > 0
 }

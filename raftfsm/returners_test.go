@@ -14,19 +14,21 @@ type slowLog struct {
 	sizes  []int       // commands of each entry
 	begins []time.Time // when it was handed over
 	ops    func() int  // of the newest entry
+	apply  func()      // before anybody is answered
 }
 
 type slowFuture struct {
 	stubFuture
 	ready <-chan time.Time
+	apply func()
 }
 
-func (f slowFuture) Error() error { <-f.ready; return nil }
+func (f slowFuture) Error() error { <-f.ready; f.apply(); return nil }
 
 func (s *slowLog) Apply([]byte, time.Duration) raft.ApplyFuture {
 	s.sizes = append(s.sizes, s.ops())
 	s.begins = append(s.begins, time.Now())
-	return slowFuture{ready: time.After(s.took)}
+	return slowFuture{ready: time.After(s.took), apply: s.apply}
 }
 
 // TestReturners: behind an entry the proposer waits for as many commands as that one
@@ -40,7 +42,7 @@ func TestReturners(t *testing.T) {
 		r.mustFeed(t, start.append(nil))
 		n := r.node
 		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, patience: returnWithin, keeps: true}
-		log := &slowLog{took: time.Millisecond, ops: func() int { return p.ops }}
+		log := &slowLog{took: time.Millisecond, ops: func() int { return p.ops }, apply: n.backlog.mark}
 		p.raft = log
 		write := func(count int) {
 			for range count {
