@@ -1,6 +1,8 @@
 package raftfsm
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,11 +12,12 @@ import (
 
 // slowLog is a Raft that takes a while for each entry and notes what it got.
 type slowLog struct {
-	took   time.Duration
-	sizes  []int       // commands of each entry
-	begins []time.Time // when it was handed over
-	ops    func() int  // of the newest entry
-	apply  func()      // before anybody is answered
+	took  time.Duration
+	ops   func() int // commands of the newest entry
+	apply func()     // before anybody is answered
+
+	mu    sync.Mutex
+	sizes []int // commands of each entry
 }
 
 type slowFuture struct {
@@ -26,8 +29,9 @@ type slowFuture struct {
 func (f slowFuture) Error() error { <-f.ready; f.apply(); return nil }
 
 func (s *slowLog) Apply([]byte, time.Duration) raft.ApplyFuture {
+	s.mu.Lock()
 	s.sizes = append(s.sizes, s.ops())
-	s.begins = append(s.begins, time.Now())
+	s.mu.Unlock()
 	return slowFuture{ready: time.After(s.took), apply: s.apply}
 }
 
@@ -54,7 +58,10 @@ func TestReturners(t *testing.T) {
 		}
 		entries := func(want ...int) {
 			t.Helper()
-			if synctest.Wait(); len(log.sizes) != len(want) || log.sizes[len(want)-1] != want[len(want)-1] {
+			synctest.Wait()
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			if !slices.Equal(log.sizes, want) {
 				t.Fatalf("entries of %v commands, want %v", log.sizes, want)
 			}
 		}
