@@ -45,6 +45,9 @@ type machine struct {
 	// in no snapshot: while it is there, none is taken.
 	arriving *arrival
 
+	// await returns when an entry is on disk; nil: those that are applied are.
+	await func(index uint64)
+
 	handler  Handler
 	intake   *intake // of this server: where the waiters are
 	own      func(incarnation uint64) bool
@@ -92,6 +95,9 @@ var _ raft.ConfigurationStore = (*machine)(nil)
 func (m *machine) Apply(l *raft.Log) any {
 	if m.stopped || m.frozen {
 		return nil
+	}
+	if m.await != nil {
+		m.await(l.Index) // nobody hears of it before
 	}
 	begin := time.Now()
 	m.batch = batchNumbers{}

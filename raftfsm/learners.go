@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -52,6 +53,8 @@ type proposalSizes struct {
 	mu    sync.Mutex
 	sizes ProposalSizes
 	any   bool
+
+	beside atomic.Int64 // entries that were proposed while another was in flight
 }
 
 // note counts one entry.
@@ -67,6 +70,10 @@ func (p *proposalSizes) note(bytes, commands int) {
 	p.sizes.Min = min(p.sizes.Min, size)
 	p.sizes.Max = max(p.sizes.Max, size)
 }
+
+// Beside returns how many entries this server has proposed while another one was in
+// flight.
+func (n *Node) Beside() int64 { return n.proposed.beside.Load() }
 
 // ProposalSizes returns the sizes so far.
 func (n *Node) ProposalSizes() ProposalSizes {

@@ -12,8 +12,8 @@ import (
 )
 
 // maxInFlight is the number of entries that the proposer keeps in flight: while
-// one is being written, the next is full already. More gain nothing, and a second
-// that is not full (fullWeight) loses.
+// one is being written, the next is full already, or is written as well (worth). More
+// gain nothing.
 const maxInFlight = 2
 
 // applier is what the proposer needs of Raft.
@@ -33,6 +33,7 @@ type proposer struct {
 	now         func() time.Time
 	claim       func() check  // the newest state to compare with
 	keeps       bool          // the data of an entry may be looked at after it was applied
+	together    bool          // the log writes several entries at the same time
 	patience    time.Duration // how long those who were just answered are waited for; 0: not at all
 	sizes       *proposalSizes
 
@@ -53,6 +54,7 @@ type proposer struct {
 	halted  bool
 	seq     uint64
 	ops     int    // commands of the newest entry
+	weights [2]int // about what it and the one before weighed, rather less than more
 	spares  spares // to build entries in
 	turns   turns
 	waiting []uint8 // room for fill
@@ -100,7 +102,9 @@ func (p *proposer) run() {
 	for {
 		if !others.waits(p.backlog) && p.worth(finish == nil) {
 			if data := p.collect(); data != nil {
-				p.inFlight.Add(1)
+				if p.inFlight.Add(1) > 1 {
+					p.sizes.beside.Add(1)
+				}
 				p.flying <- flight{p.raft.Apply(data, 0), data}
 				continue
 			}
@@ -131,16 +135,24 @@ func (p *proposer) run() {
 
 // worth says whether to propose what waits: when nothing is in flight anything
 // is worth it, beside another entry only one that is full, or the last ones.
+//
+// Where the log writes several at a time, as much as the larger of the two newest
+// entries held is worth it, too. So neither do a few that write wait for the rest of
+// somebody else's entry, nor do many fall apart into entries of one each, which would
+// cost more than it gains: those whom one entry answers come back together, and
+// share one again.
 func (p *proposer) worth(last bool) bool {
 	switch n := p.inFlight.Load(); {
 	case n >= maxInFlight:
 		return false
 	case last:
 		return true
-	case n > 0:
-		return p.backlog.reached(fullWeight)
+	case n == 0:
+		return p.backlog.reached(1)
+	case p.together:
+		return p.backlog.reached(min(max(p.weights[0], p.weights[1]), fullWeight))
 	}
-	return p.backlog.reached(1)
+	return p.backlog.reached(fullWeight)
 }
 
 // await reaps the entries in flight in their order. A future whose entry the
@@ -180,6 +192,8 @@ func (p *proposer) collect() []byte {
 	}
 	p.seq++
 	p.ops = ops
+	// Half a command less: as many as these are as much, if some are a little shorter.
+	p.weights = [2]int{weight(ops, len(b)-batchHeaderSize) - commandWeight/2, p.weights[0]}
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	if p.full != nil && p.full() {
 		h.policy |= tree.Full

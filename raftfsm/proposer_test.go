@@ -162,3 +162,60 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestWorth: what is proposed beside an entry that is in flight.
+func TestWorth(t *testing.T) {
+	t.Parallel()
+	n := newReplica(t).node
+	p := &proposer{incarnation: 3, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
+	propose := func(commands int) {
+		t.Helper()
+		for range commands {
+			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	worth := func(what string, together, want bool) {
+		t.Helper()
+		if p.together = together; p.worth(false) != want {
+			t.Errorf("%s: worth it: %t, want %t", what, !want, want)
+		}
+	}
+	collect := func(want int) {
+		t.Helper()
+		if p.collect(); p.ops != want {
+			t.Fatalf("an entry of %d commands, want %d", p.ops, want)
+		}
+		p.inFlight.Store(1)
+	}
+	worth("nothing waits", true, false)
+	propose(3)
+	worth("nothing is in flight", false, true)
+	collect(3)
+	propose(2)
+	worth("two beside three", true, false)
+	propose(1)
+	worth("three beside three", true, true)
+	worth("three beside three, one at a time", false, false)
+	collect(3)
+	propose(1)
+	p.inFlight.Store(0)
+	collect(1)
+	propose(1)
+	worth("one beside one, behind three", true, false)
+	p.inFlight.Store(0)
+	collect(1)
+	propose(1)
+	worth("one beside one, behind one", true, true)
+	p.inFlight.Store(maxInFlight)
+	worth("as many as may be in flight", true, false)
+	p.inFlight.Store(1)
+	collect(1)
+	propose(fullWeight / commandWeight)
+	worth("a full one", false, true)
+	collect(fullWeight / commandWeight)
+	if !p.worth(true) {
+		t.Error("the last one is not worth it")
+	}
+}

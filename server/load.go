@@ -6,13 +6,14 @@ type Load struct {
 	Requests int64 // that have been read
 	Entries  int64 // of the log that were applied
 	Writes   int64 // in them
+	Beside   int64 // entries that were proposed here while another was being written
 	Snapshot bool  // one is being written now
 }
 
 // Load may be asked at any time, and often: it takes no lock.
 func (s *Server) Load() Load {
 	numbers := s.node.Numbers()
-	l := Load{Requests: s.stats.received.Load(), Snapshot: numbers.Writing.Load() > 0}
+	l := Load{Requests: s.stats.received.Load(), Beside: s.node.Beside(), Snapshot: numbers.Writing.Load() > 0}
 	l.Entries, l.Writes = numbers.Entries.Totals()
 	return l
 }

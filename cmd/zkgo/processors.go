@@ -49,12 +49,11 @@ func fitProcessors(load func() server.Load, use func(one bool)) func() {
 }
 
 // lone reports whether between two looks writes came one after the other: so many
-// entries of the log for so many writes. Two writers count as one, since nobody is
-// asked to wait for the second; three fill entries. Many reads, and the writing of a
+// entries of the log for so many writes, and hardly ever two at a time. Many reads, and the writing of a
 // snapshot, are work for another processor.
 func lone(before, now server.Load) bool {
 	entries, writes := now.Entries-before.Entries, now.Writes-before.Writes
-	return entries >= loneWrites && writes*10 <= entries*11 && now.Requests-before.Requests <= 2*writes && !now.Snapshot
+	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && now.Requests-before.Requests <= 2*writes && !now.Snapshot
 }
 
 // processors returns the function by which the runtime uses one processor, or again

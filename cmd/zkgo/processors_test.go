@@ -25,6 +25,8 @@ func TestLone(t *testing.T) {
 		"reads now and then":  {server.Load{Requests: 600, Entries: 400, Writes: 400}, true},
 		"more reads":          {server.Load{Requests: 900, Entries: 400, Writes: 400}, false},
 		"three writers":       {server.Load{Requests: 600, Entries: 400, Writes: 600}, false},
+		"two of them":         {server.Load{Requests: 400, Entries: 400, Writes: 400, Beside: 200}, false},
+		"a second for once":   {server.Load{Requests: 400, Entries: 400, Writes: 400, Beside: 20}, true},
 		"while it snapshots":  {server.Load{Requests: 400, Entries: 400, Writes: 400, Snapshot: true}, false},
 		"counted from 0 anew": {server.Load{Requests: -900, Entries: -450, Writes: -850}, false},
 	} {

@@ -8,7 +8,7 @@ import (
 // FS is a file system. Names are paths of the operating system; errors are
 // those of package os. All methods may be called by many goroutines.
 type FS interface {
-	// OpenFile takes the flags of package os, without O_APPEND.
+	// OpenFile takes the flags of package os, without O_APPEND, and Direct.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Mkdir(name string, perm fs.FileMode) error

@@ -1,9 +1,11 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // OS is the file system of the operating system.
@@ -20,6 +22,9 @@ func (f osFile) Datasync() error { return datasync(f.File) }
 // OpenFile implements FS.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(name, flag, perm)
+	if flag&Direct != 0 && errors.Is(err, syscall.EINVAL) { // this file system cannot
+		f, err = os.OpenFile(name, flag&^Direct, perm)
+	}
 	if err != nil {
 		return nil, err // not f: a nil *os.File is no nil File
 	}

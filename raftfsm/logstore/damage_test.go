@@ -88,7 +88,7 @@ func TestCutTail(t *testing.T) {
 func tailEnd(t *testing.T, s *Store) int64 {
 	t.Helper()
 	w := s.engine.(*walEngine)
-	return w.files.open[len(w.files.open)-1].end
+	return w.files.open[len(w.files.open)-1].tail.end
 }
 
 // TestDamagedLastRecord: damage to a record that is whole is not taken for one

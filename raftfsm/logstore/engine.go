@@ -41,3 +41,16 @@ func (m *memoryEngine) LoadRecord() ([]byte, error) { return m.record, nil }
 func (m *memoryEngine) SaveRecord(rec []byte) error { m.record = rec; return nil }
 func (m *memoryEngine) Where(uint64) string         { return "memory" }
 func (m *memoryEngine) Close() error                { return nil }
+
+// launcher is an engine that can begin to write before what it was given earlier is
+// on disk.
+type launcher interface {
+	// Launch is StoreLogs that does not wait. Await says when an entry is there. An
+	// error that comes later is reported to the health of the store.
+	Launch(logs []*raft.Log) error
+	// Await returns when an entry and all before it are on disk, or false if they
+	// will never be.
+	Await(index uint64) bool
+	// Release ends all waiting for what the disk does not do.
+	Release()
+}

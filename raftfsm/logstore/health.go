@@ -147,15 +147,25 @@ func (h *health) healthy() bool {
 // write runs and times one write that ends in an fsync.
 func (h *health) write(class int, f func() error) error {
 	begin := time.Now()
-	h.started[class].Store(int64(begin.Sub(h.base)) + 1)
+	h.begins(class, begin)
 	err := f()
-	h.started[class].Store(0)
+	h.begins(class, time.Time{})
 	if err == nil {
 		h.observe(time.Since(begin))
 	}
 	return err
 }
 
+// begins notes when the oldest write of a class began; the zero time: there is none.
+func (h *health) begins(class int, at time.Time) {
+	if at.IsZero() {
+		h.started[class].Store(0)
+		return
+	}
+	h.started[class].Store(int64(at.Sub(h.base)) + 1)
+}
+
+// observe counts a write that is on disk.
 func (h *health) observe(d time.Duration) {
 	h.stats.Lock()
 	h.count++

@@ -2,10 +2,13 @@ package logstore
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // maxEntryBytes is far above what the proposer makes of one batch, and small
@@ -28,6 +31,8 @@ type logs struct {
 	// storing is told of entries, with their checksums, that are about to be
 	// written; nil: nobody.
 	storing func(entries []*raft.Log)
+
+	launcher launcher // the engine, if commands need not be on disk when StoreLogs returns
 
 	cache cache
 	mean  atomic.Int64 // bytes per entry, moving
@@ -120,7 +125,8 @@ func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
 // StoreLog is StoreLogs for one entry.
 func (s *logs) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs appends entries durably. Indexes must follow on the last one.
+// StoreLogs appends entries durably, but see Options.Behind. Indexes must follow on
+// the last one.
 func (s *logs) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
@@ -168,7 +174,7 @@ func (s *logs) append(logs []*raft.Log) error {
 	if s.storing != nil {
 		s.storing(logs)
 	}
-	if err := s.health.write(logWrite, func() error { return s.engine.StoreLogs(logs) }); err != nil {
+	if err := s.put(logs); err != nil {
 		return fmt.Errorf("%s: storing entries from log index %d: %w", s.engine.Where(from), from, err)
 	}
 	s.cache.add(logs)
@@ -184,9 +190,21 @@ func (s *logs) append(logs []*raft.Log) error {
 	return nil
 }
 
+// put gives entries to the engine. All but commands change what Raft itself does
+// next, and are on disk when it returns.
+func (s *logs) put(logs []*raft.Log) error {
+	if s.launcher != nil && !slices.ContainsFunc(logs, func(l *raft.Log) bool { return l.Type != raft.LogCommand }) {
+		return s.launcher.Launch(logs)
+	}
+	return s.health.write(logWrite, func() error { return s.engine.StoreLogs(logs) })
+}
+
 // weigh keeps a mean over roughly the last 256 entries.
 func (s *logs) weigh(l *raft.Log) {
 	n, m := int64(len(l.Data)), s.mean.Load()
+	if s.launcher != nil {
+		n = disk.BlockEnd(n) // which it takes where there are several at a time
+	}
 	if m == 0 {
 		s.mean.Store(n)
 		return

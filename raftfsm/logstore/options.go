@@ -49,6 +49,11 @@ type Options struct {
 	// NoCache: nothing of an entry is kept in memory once StoreLogs has returned.
 	// It is for a server whose log nobody else asks for.
 	NoCache bool
+	// Behind: StoreLogs returns before commands are on disk, and writes the next
+	// while it still writes those before; Store.Await says when they are there. Raft
+	// takes entries for durable that are not yet: it is for a server that is the only
+	// voter, whose state machine awaits what it applies. A log of kind Bolt ignores it.
+	Behind bool
 	// StallLimit is how long Close waits for a running write, and for segments that
 	// are being removed: default 5 s.
 	StallLimit time.Duration

@@ -24,6 +24,8 @@ type segmentFiles struct {
 	log *slog.Logger
 
 	removals removals
+	flights  *flights
+	launch   bool // Append need not wait; for who appends
 
 	mu       turn
 	open     []*segment
@@ -105,42 +107,44 @@ func (s *segmentFiles) Create(info types.SegmentInfo) (types.SegmentWriter, erro
 }
 
 // RecoverTail implements types.SegmentFiler: it opens the last segment and cuts
-// off an append that was never acknowledged.
+// off appends that were never acknowledged.
 func (s *segmentFiles) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error) {
-	g, err := s.openSegment(info, os.O_RDWR)
+	g, found, err := s.openSegment(info, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
-	if g.torn {
+	if found.torn {
 		s.log.Warn("log: cutting off an incomplete last record, which was never acknowledged",
-			"file", g.path, "index", info.BaseIndex+uint64(len(g.spans)), "byte", g.end, "bytes", g.size-g.end)
-		if err := g.cut(); err != nil {
+			"file", g.path, "index", found.next(info), "byte", found.end, "bytes", found.size-found.end)
+		if err := g.cut(found); err != nil {
 			return nil, fmt.Errorf("%s: cutting off an incomplete record: %w", g.path, err)
 		}
 	}
-	return g, nil
+	g.tail, err = openTail(s.fs, g.path, g.f, found.end, found.size)
+	return g, err
 }
 
 // Open implements types.SegmentFiler: it opens a sealed segment.
 func (s *segmentFiles) Open(info types.SegmentInfo) (types.SegmentReader, error) {
-	return s.openSegment(info, os.O_RDONLY)
+	g, _, err := s.openSegment(info, os.O_RDONLY)
+	return g, err
 }
 
-func (s *segmentFiles) openSegment(info types.SegmentInfo, flag int) (*segment, error) {
+func (s *segmentFiles) openSegment(info types.SegmentInfo, flag int) (*segment, *scan, error) {
 	path := filepath.Join(s.dir, segmentName(info))
-	g, err := openSegment(s.fs, path, info, flag)
+	g, found, err := openSegment(s.fs, path, info, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Not wrapped: raft-wal would create the last segment anew.
 		err = fmt.Errorf("%w: log index %d was in it", errSegmentMissing, info.MinIndex)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.files = s
 	s.open = append(s.open, g)
-	return g, nil
+	return g, found, nil
 }
 
 // List implements types.SegmentFiler. removeUnknown was there before.

@@ -14,18 +14,26 @@ import (
 // fsynced whole. The rest of the file is zeros.
 //
 //	header  "zkgo\x00seg" 8 | id 8 | base index 8 | salt 8 | CRC32C 4 | zeros up to 64
-//	batch   magic 4 | entries 4 | first index 8 | body length 8 | salt 8 | CRC32C of body 4 | CRC32C of these 36 bytes 4
+//	batch   magic 4 | entries 4 | first index 8 | body length 8 | salt 8 | open index 8 | CRC32C of body 4 | CRC32C of these 44 bytes 4
 //	body    length of each entry, 4 each | the entries | zeros up to a multiple of 8
+//
+// A batch follows the one before directly, or begins at the next block with zeros in
+// between. The open index is the first one that was not known to be on disk when the
+// batch was written: the batch's own, or that of the oldest other one that was being
+// written then. Batches of before there were several at a time have another magic and
+// no open index.
 //
 // The salt is the file's own, so that bytes of a log that a client stored in a
 // znode are never taken for a batch of this one.
 
 const (
-	segMagic       = "zkgo\x00seg"
-	segHeaderLen   = 64
-	batchMagic     = 0x7a6b6231
-	batchHeaderLen = 40
-	batchAlign     = 8
+	segMagic          = "zkgo\x00seg"
+	segHeaderLen      = 64
+	batchMagic        = 0x7a6b6232
+	batchHeaderLen    = 48
+	oldBatchMagic     = 0x7a6b6231
+	oldBatchHeaderLen = 40
+	batchAlign        = 8
 )
 
 var errSegmentHeader = errors.New("segment header is damaged")
@@ -55,8 +63,10 @@ func decodeSegmentHeader(b []byte, info types.SegmentInfo) (salt uint64, err err
 
 // batchHeader is what precedes the entries of one append.
 type batchHeader struct {
+	size    int // of the header itself
 	count   uint32
 	first   uint64
+	open    uint64 // everything before this index was on disk
 	body    uint64
 	bodySum uint32
 }
@@ -67,28 +77,52 @@ func (h batchHeader) put(b []byte, salt uint64) {
 	binary.LittleEndian.PutUint64(b[8:], h.first)
 	binary.LittleEndian.PutUint64(b[16:], h.body)
 	binary.LittleEndian.PutUint64(b[24:], salt)
-	binary.LittleEndian.PutUint32(b[32:], h.bodySum)
-	binary.LittleEndian.PutUint32(b[36:], crc32.Checksum(b[:36], castagnoli))
+	binary.LittleEndian.PutUint64(b[32:], h.open)
+	binary.LittleEndian.PutUint32(b[40:], h.bodySum)
+	binary.LittleEndian.PutUint32(b[44:], crc32.Checksum(b[:44], castagnoli))
 }
 
+// getBatchHeader returns the header at the start of b, if there is one.
 func getBatchHeader(b []byte, salt uint64) (h batchHeader, ok bool) {
-	if len(b) < batchHeaderLen ||
-		binary.LittleEndian.Uint32(b) != batchMagic ||
-		binary.LittleEndian.Uint64(b[24:]) != salt ||
-		crc32.Checksum(b[:36], castagnoli) != binary.LittleEndian.Uint32(b[36:]) {
+	if len(b) < oldBatchHeaderLen {
 		return batchHeader{}, false
 	}
-	h = batchHeader{
-		count:   binary.LittleEndian.Uint32(b[4:]),
-		first:   binary.LittleEndian.Uint64(b[8:]),
-		body:    binary.LittleEndian.Uint64(b[16:]),
-		bodySum: binary.LittleEndian.Uint32(b[32:]),
+	switch binary.LittleEndian.Uint32(b) {
+	case oldBatchMagic:
+		h.size = oldBatchHeaderLen
+	case batchMagic:
+		h.size = batchHeaderLen
+	}
+	if h.size == 0 || len(b) < h.size || binary.LittleEndian.Uint64(b[24:]) != salt {
+		return batchHeader{}, false
+	}
+	sums := b[h.size-8 : h.size] // of the body, and of the header before it
+	if crc32.Checksum(b[:h.size-4], castagnoli) != binary.LittleEndian.Uint32(sums[4:]) {
+		return batchHeader{}, false
+	}
+	h.count = binary.LittleEndian.Uint32(b[4:])
+	h.first = binary.LittleEndian.Uint64(b[8:])
+	h.open = h.first
+	h.body = binary.LittleEndian.Uint64(b[16:])
+	h.bodySum = binary.LittleEndian.Uint32(sums)
+	if h.size == batchHeaderLen {
+		h.open = binary.LittleEndian.Uint64(b[32:])
 	}
 	return h, h.count > 0 && h.body >= 4*uint64(h.count)
 }
 
-// appendBatch encodes entries as one batch.
-func appendBatch(b []byte, salt uint64, entries []types.LogEntry) []byte {
+// resemblesBatch says whether b begins like a batch of this file, be its header
+// damaged or not.
+func resemblesBatch(b []byte, salt uint64) bool {
+	if len(b) < oldBatchHeaderLen {
+		return false
+	}
+	magic := binary.LittleEndian.Uint32(b)
+	return magic == batchMagic || magic == oldBatchMagic || binary.LittleEndian.Uint64(b[24:]) == salt
+}
+
+// appendBatch encodes entries as one batch, with its open index.
+func appendBatch(b []byte, salt, open uint64, entries []types.LogEntry) []byte {
 	start := len(b)
 	b = append(b, make([]byte, batchHeaderLen)...)
 	for _, e := range entries {
@@ -104,6 +138,7 @@ func appendBatch(b []byte, salt uint64, entries []types.LogEntry) []byte {
 	batchHeader{
 		count:   uint32(len(entries)),
 		first:   entries[0].Index,
+		open:    open,
 		body:    uint64(len(body)),
 		bodySum: crc32.Checksum(body, castagnoli),
 	}.put(b[start:], salt)

@@ -67,7 +67,7 @@ func (s *Store) open() error {
 	if s.kind == Bolt {
 		e, err = openBolt(s.opts.FS, s.opts.LogDir)
 	} else {
-		e, err = openWAL(s.opts, s.health.fail)
+		e, err = openWAL(s.opts, s.health)
 	}
 	if err != nil {
 		return err
@@ -104,6 +104,9 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 	}
 	s.stable = &stable{health: s.health, engine: s.engine, mu: newTurn(), rec: rec}
 	s.logs = &logs{write: newTurn(), health: s.health, engine: s.engine, stable: s.stable, covered: covered}
+	if l, ok := s.engine.(launcher); ok && s.opts.Behind {
+		s.logs.launcher = l
+	}
 	if !s.opts.NoCache {
 		s.logs.cache.limit = s.opts.CacheBytes
 	}
@@ -259,6 +262,18 @@ func (s *Store) Logs() raft.LogStore { return s.logs }
 // used, and f must not block.
 func (s *Store) SetStoring(f func(entries []*raft.Log)) { s.logs.storing = f }
 
+// Await returns when the entry with the index and all before it are on disk: with
+// Options.Behind StoreLogs does not say so. After an error it does not return: the
+// goroutine ends when the store is closed.
+func (s *Store) Await(index uint64) {
+	if l := s.logs.launcher; l != nil && !(l.Await(index) && s.health.healthy()) {
+		_ = s.health.orEnd(ErrClosed)
+	}
+}
+
+// Launches says whether entries have to be waited for with Await.
+func (s *Store) Launches() bool { return s.logs.launcher != nil }
+
 // Stable returns the store of term and vote.
 func (s *Store) Stable() raft.StableStore { return s.stable }
 
@@ -309,7 +324,11 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) shut() error {
-	if late, err := s.health.close(s.opts.StallLimit); err != nil {
+	late, err := s.health.close(s.opts.StallLimit)
+	if s.logs.launcher != nil {
+		s.logs.launcher.Release()
+	}
+	if err != nil {
 		go func() {
 			<-late
 			_ = s.shutEngine() // nobody is there to hear of it

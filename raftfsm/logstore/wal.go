@@ -49,14 +49,17 @@ type walEngine struct {
 	codec *codec
 }
 
-// openWAL opens or creates. background gets errors that no call returns.
-func openWAL(o Options, background func(error)) (engine, error) {
+// openWAL opens or creates. health gets errors that no call returns.
+func openWAL(o Options, health *health) (engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
 	if err := disk.MkdirSynced(o.FS, dir); err != nil {
 		return nil, err
 	}
-	files := &segmentFiles{mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, removals: removals{fs: o.FS, log: o.Logger, limit: o.StallLimit}}
-	meta, err := openWALMeta(dir, files, background)
+	files := &segmentFiles{
+		mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, flights: newFlights(health),
+		removals: removals{fs: o.FS, log: o.Logger, limit: o.StallLimit},
+	}
+	meta, err := openWALMeta(dir, files, health.fail)
 	if err != nil {
 		return nil, err
 	}
@@ -85,16 +88,33 @@ func (w *walEngine) SaveRecord(rec []byte) error { return w.meta.saveRecord(rec)
 // StoreLogs returns after one fsync. Starting the next segment happens in the
 // background and is waited for by the next call that writes.
 func (w *walEngine) StoreLogs(logs []*raft.Log) error {
+	if err := w.files.flights.settle(); err != nil {
+		return err
+	}
+	return w.append(logs, false)
+}
+
+// Launch implements launcher.
+func (w *walEngine) Launch(logs []*raft.Log) error { return w.append(logs, true) }
+
+// Await implements launcher.
+func (w *walEngine) Await(index uint64) bool { return w.files.flights.await(index) }
+
+func (w *walEngine) append(logs []*raft.Log, launch bool) error {
 	if err := w.files.awaitRotation(); err != nil {
 		return err
 	}
 	defer w.codec.room.empty()
+	w.files.launch = launch
 	return w.WAL.StoreLogs(logs)
 }
 
 // DeleteRange must not overtake a rotation: raft-wal would seal the segment
 // that the removal has just started.
 func (w *walEngine) DeleteRange(lo, hi uint64) error {
+	if err := w.files.flights.settle(); err != nil {
+		return err
+	}
 	if err := w.files.awaitRotation(); err != nil {
 		return err
 	}
@@ -102,6 +122,9 @@ func (w *walEngine) DeleteRange(lo, hi uint64) error {
 }
 
 func (w *walEngine) Where(index uint64) string { return w.files.where(index) }
+
+// Release implements launcher.
+func (w *walEngine) Release() { w.files.flights.close() }
 
 // Close closes what raft-wal leaves open, too.
 func (w *walEngine) Close() error {

@@ -1,0 +1,447 @@
+package logstore
+
+import (
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+)
+
+// heldWrites is a file system on which writes to the end of the log stand still
+// until they are let go, each by itself.
+type heldWrites struct {
+	disk.FS
+	mu    sync.Mutex
+	hold  bool
+	under []*heldWrite // way, in the order of the file
+}
+
+type heldWrite struct {
+	path string
+	b    []byte
+	off  int64
+	goOn chan error
+}
+
+func (h *heldWrites) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+	f, err := h.FS.OpenFile(name, flag, perm)
+	if err != nil || !strings.HasSuffix(name, segSuffix) || flag != os.O_RDWR|disk.Direct {
+		return f, err
+	}
+	return heldFile{f, h, name}, nil
+}
+
+type heldFile struct {
+	disk.File
+	h    *heldWrites
+	path string
+}
+
+func (f heldFile) WriteAt(b []byte, off int64) (int, error) {
+	f.h.mu.Lock()
+	w := &heldWrite{f.path, b, off, make(chan error, 1)}
+	if !f.h.hold {
+		w.goOn <- nil
+	} else {
+		f.h.under = append(f.h.under, w)
+		slices.SortFunc(f.h.under, func(a, b *heldWrite) int { return int(a.off - b.off) })
+	}
+	f.h.mu.Unlock()
+	if err := <-w.goOn; err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, off)
+}
+
+// set holds writes from now on, or lets all go.
+func (h *heldWrites) set(hold bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold = hold
+	for _, w := range h.under {
+		w.goOn <- nil
+	}
+	h.under = nil
+}
+
+// end ends the n-th write that is held.
+func (h *heldWrites) end(n int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.under[n].goOn <- err
+	h.under = slices.Delete(h.under, n, n+1)
+}
+
+// held returns the writes that are held.
+func (h *heldWrites) held() []*heldWrite {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.under)
+}
+
+// command is an entry that is a command, of up to some bytes.
+func command(index uint64, bytes int) *raft.Log {
+	l := entry(index, 1)
+	l.Type = raft.LogCommand
+	for len(l.Data) < bytes {
+		l.Data = append(l.Data, l.Data...)
+	}
+	l.Data = l.Data[:min(len(l.Data), max(bytes, 1))]
+	return l
+}
+
+func openBehind(t *testing.T, segment int) (*Store, *heldWrites) {
+	t.Helper()
+	o := testOptions(t, WAL)
+	h := &heldWrites{FS: disk.OS{}}
+	o.FS, o.Behind, o.NoCache, o.SegmentBytes = h, true, true, segment
+	return mustOpen(t, o), h
+}
+
+func launch(t *testing.T, s *Store, all ...*raft.Log) {
+	t.Helper()
+	if err := s.Logs().StoreLogs(all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBehind: commands are written at the same time and land in their order,
+// whichever is on disk first; what is no command, or is read, is waited for.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, h := openBehind(t, 1<<20)
+		defer s.Close()
+		var mu sync.Mutex
+		var done []string
+		note := func(what string, f func()) {
+			go func() {
+				f()
+				mu.Lock()
+				defer mu.Unlock()
+				done = append(done, what)
+			}()
+		}
+		want := func(what ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(done)
+			if !slices.Equal(done, what) {
+				t.Fatalf("done: %q, want %q", done, what)
+			}
+		}
+		launch(t, s, entry(1, 1))
+		h.set(true)
+		launch(t, s, command(2, 100))
+		launch(t, s, command(3, 5000))
+		launch(t, s, command(4, 9000), command(5, 10))
+		note("1", func() { s.Await(1) })
+		note("2", func() { s.Await(2) })
+		note("3", func() { s.Await(3) })
+		note("5", func() { s.Await(5) })
+		note("read 4", func() {
+			var l raft.Log
+			if err := s.Logs().GetLog(4, &l); err != nil || sameEntry(&l, command(4, 9000)) != nil {
+				t.Errorf("entry 4: %v", err)
+			}
+		})
+		want("1")
+		if n := len(h.held()); n != 3 {
+			t.Fatalf("%d writes are under way, want 3", n)
+		}
+		time.Sleep(time.Minute)
+		if d := s.Hanging(); d < time.Minute {
+			t.Errorf("hanging for %v", d)
+		}
+		h.end(1, nil)
+		want("1")
+		h.end(0, nil)
+		want("1", "2", "3")
+		note("6", func() { launch(t, s, &raft.Log{Index: 6, Term: 1, Type: raft.LogNoop}) })
+		want("1", "2", "3")
+		h.end(0, nil)
+		synctest.Wait()
+		h.end(0, nil) // of entry 6
+		want("1", "2", "3", "5", "6", "read 4")
+		if d := s.Hanging(); d != 0 {
+			t.Errorf("hanging for %v", d)
+		}
+		if n, _, longest := s.FsyncStats(); n != 5 || longest < time.Minute {
+			t.Errorf("%d fsyncs of up to %v", n, longest)
+		}
+	})
+}
+
+// TestBehindFails: nothing lands any more, and nothing is acknowledged, when a write
+// has failed, also if those behind it arrive. The error says where.
+func TestBehindFails(t *testing.T) {
+	t.Parallel()
+	s, h := openBehind(t, 1<<20)
+	launch(t, s, command(1, 100)) // and zeros
+	s.Await(1)
+	h.set(true)
+	launch(t, s, command(2, 100))
+	launch(t, s, command(3, 100))
+	landed := make(chan uint64, 2)
+	for i := range uint64(2) {
+		go func() {
+			s.Await(i + 2) // ends the goroutine
+			landed <- i + 2
+		}()
+	}
+	for deadline := time.Now().Add(patience); len(h.held()) < 2 && time.Now().Before(deadline); {
+		<-time.After(time.Millisecond)
+	}
+	h.end(0, syscall.EIO)
+	h.end(0, nil)
+	select {
+	case err := <-s.Failed():
+		if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), segSuffix) || !strings.Contains(err.Error(), "log index 2") {
+			t.Errorf("Failed: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Failed reports nothing")
+	}
+	mustClose(t, s)
+	select {
+	case i := <-landed:
+		t.Errorf("entry %d has landed", i)
+	case <-time.After(10 * time.Millisecond):
+	}
+	h.FS = disk.OS{}
+	s.opts.FS = disk.OS{}
+	s = mustOpen(t, s.opts)
+	if last, err := s.Logs().LastIndex(); err != nil || last != 1 {
+		t.Errorf("the log ends at %d (%v), where its first write is missing", last, err)
+	}
+}
+
+// TestPowerLossBehind cuts the power while several writes are under way, of which any
+// sectors are on disk. What has landed is there, what follows is there as far as
+// nothing is missing, and the log can be continued. ZKGO_CUTS sets the number of
+// seeds.
+func TestPowerLossBehind(t *testing.T) {
+	t.Parallel()
+	seeds := 150
+	if n, err := strconv.Atoi(os.Getenv("ZKGO_CUTS")); err == nil {
+		seeds = n
+	}
+	lost, kept := 0, 0
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(uint64(seed), 7))
+		s, h := openBehind(t, []int{8 << 10, 64 << 10, 4 << 20}[rng.IntN(3)])
+		size := []int{60, 600, 6000, 30000}[rng.IntN(4)]
+		index, landed := uint64(0), uint64(0)
+		for range 1 + rng.IntN(12) {
+			index++
+			launch(t, s, command(index, 1+rng.IntN(size)))
+			if rng.IntN(2) == 0 {
+				s.Await(index)
+				landed = index
+			}
+		}
+		s.Await(index)
+		landed = index
+		if err := s.engine.(*walEngine).files.awaitRotation(); err != nil {
+			t.Fatal(err)
+		}
+		h.set(true)
+		before := len(h.held())
+		for range 1 + rng.IntN(maxFlights) {
+			// A batch that fills the segment, or comes behind zeros under way, waits. So
+			// it must not be launched here.
+			g := s.engine.(*walEngine).files.open
+			tail := g[len(g)-1].tail
+			n := rng.IntN(size)
+			if tail.end+int64(n)+3*disk.BlockSize >= int64(s.opts.SegmentBytes) || tail.zeros > disk.BlockEnd(tail.end) && len(h.held()) > before {
+				break
+			}
+			index++
+			launch(t, s, command(index, 1+n))
+			for deadline := time.Now().Add(patience); len(h.held()) < int(index-landed) && time.Now().Before(deadline); {
+				<-time.After(50 * time.Microsecond)
+			}
+		}
+		image := crashed(t, s.opts)
+		image.FS = disk.OS{}
+		whole := index > landed
+		for _, w := range h.held() {
+			whole = tear(t, rng, strings.Replace(w.path, filepath.Dir(s.opts.LogDir), filepath.Dir(image.LogDir), 1), w) && whole
+		}
+		c, err := Open(image)
+		if err != nil {
+			t.Fatalf("seed %d: %d landed, %d launched: %v", seed, landed, index, err)
+		}
+		last, err := c.Logs().LastIndex()
+		if err != nil || last < landed || last > index || whole && last != index {
+			t.Fatalf("seed %d: the log ends at %d (%v), %d landed, %d launched, all of it %t", seed, last, err, landed, index, whole)
+		}
+		lost, kept = lost+int(index-last), kept+int(last-landed)
+		launch(t, c, entry(last+1, 2))
+		mustClose(t, c)
+		c = mustOpen(t, image)
+		for i := uint64(1); i <= last+1; i++ {
+			var l raft.Log
+			if err := c.Logs().GetLog(i, &l); err != nil || l.Index != i || l.Term != 1+(i/(last+1)) {
+				t.Fatalf("seed %d: entry %d of %d: %+v %v", seed, i, last+1, l, err)
+			}
+		}
+		mustClose(t, c)
+		h.set(false)
+		mustClose(t, s)
+		os.RemoveAll(filepath.Dir(image.LogDir))
+		os.RemoveAll(filepath.Dir(s.opts.LogDir))
+	}
+	t.Logf("%d power cuts: of what was under way %d entries were lost, %d were there", seeds, lost, kept)
+	if lost == 0 || kept == 0 {
+		t.Error("this has shown nothing")
+	}
+}
+
+// tear brings any sectors of a write to a file, and says whether it was all that is
+// not zero.
+func tear(t *testing.T, rng *rand.Rand, path string, w *heldWrite) (whole bool) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	whole = true
+	share := []int{0, 1, 50, 99, 100}[rng.IntN(5)]
+	for at := 0; at < len(w.b); at += sectorSize {
+		sector := w.b[at : at+sectorSize]
+		if rng.IntN(100) < share {
+			if _, err := f.WriteAt(sector, w.off+int64(at)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		was := make([]byte, sectorSize)
+		_, _ = f.ReadAt(was, w.off+int64(at)) // zeros behind the end
+		whole = whole && string(was) == string(sector)
+	}
+	return whole
+}
+
+// TestDamageBehind: damage to what was written beside something else is noticed as
+// soon as a batch follows that was written when it had landed.
+func TestDamageBehind(t *testing.T) {
+	t.Parallel()
+	s, h := openBehind(t, 1<<20)
+	launch(t, s, command(1, 100))
+	s.Await(1)
+	h.set(true)
+	launch(t, s, command(2, 100))
+	launch(t, s, command(3, 100))
+	h.set(false)
+	s.Await(3)
+	for _, follows := range []bool{false, true} {
+		if follows {
+			launch(t, s, command(4, 100))
+			s.Await(4)
+		}
+		image := crashed(t, s.opts)
+		image.FS = disk.OS{}
+		g := s.engine.(*walEngine).files.open[0]
+		path := strings.Replace(g.path, filepath.Dir(s.opts.LogDir), filepath.Dir(image.LogDir), 1)
+		at := g.spans[1] // of entry 2: as if its batch had never been written
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteAt(make([]byte, batchHeaderLen+4+at.len), int64(at.off)-batchHeaderLen-4)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(image)
+		if follows {
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "log index 2") {
+				t.Errorf("entry 2 is missing, which had landed before 4 was written: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("entries 2 and 3 were written together, and 2 is missing: %v", err)
+		}
+		if last, err := c.Logs().LastIndex(); last != 1 || err != nil {
+			t.Errorf("the log ends at %d (%v)", last, err)
+		}
+		mustClose(t, c)
+	}
+}
+
+// TestOldBatches: a log of before batches had an open index is read and continued.
+func TestOldBatches(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, WAL)
+	o.SegmentBytes = 1 << 20
+	s := mustOpen(t, o)
+	store(t, s, 1, 6, 1)
+	g := s.engine.(*walEngine).files.open[0]
+	all, err := os.ReadFile(g.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := slices.Clone(all[:segHeaderLen])
+	for b := all[segHeaderLen:g.tail.end]; len(b) > 0; {
+		h, ok := getBatchHeader(b, g.salt)
+		if !ok {
+			t.Fatal("no batch")
+		}
+		old = append(old, oldBatch(h, b[h.size:h.size+int(h.body)], g.salt)...)
+		b = b[h.size+int(h.body):]
+	}
+	image := crashed(t, o)
+	path := strings.Replace(g.path, filepath.Dir(o.LogDir), filepath.Dir(image.LogDir), 1)
+	if err := os.WriteFile(path, append(old, make([]byte, len(all)-len(old))...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, image)
+	expect(t, s, 1, 6, term(1))
+	store(t, s, 7, 12, 1)
+	s = reopen(t, s)
+	expect(t, s, 1, 12, term(1))
+	// Damage before a new batch is damage.
+	mustClose(t, s)
+	flip(t, path, int64(len(old))-20, 1)
+	if _, err := Open(image); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a flipped byte: %v", err)
+	}
+}
+
+// oldBatch writes a batch as it was written before, from the description of the
+// format.
+func oldBatch(h batchHeader, body []byte, salt uint64) []byte {
+	b := []byte("1bkz")
+	b = le(b, uint64(h.count), 4)
+	b = le(b, h.first, 8)
+	b = le(b, uint64(len(body)), 8)
+	b = le(b, salt, 8)
+	b = le(b, uint64(h.bodySum), 4)
+	b = le(b, uint64(crc32.Checksum(b, castagnoli)), 4)
+	return append(b, body...)
+}
+
+func le(b []byte, n uint64, bytes int) []byte {
+	for range bytes {
+		b, n = append(b, byte(n)), n>>8
+	}
+	return b
+}
