@@ -11,7 +11,8 @@
 // Invariants:
 //
 //   - Whatever StoreLogs, Set or SetUint64 acknowledged is on disk, and so are
-//     the directory entries that lead to it.
+//     the directory entries that lead to it. With Options.Behind that is said of
+//     commands by Await, and StoreLogs writes several batches at the same time.
 //   - Every entry carries a CRC32C over index, term, type and data in
 //     Log.Extensions. It is verified when an entry arrives that has one and
 //     whenever one is read from disk. Log.Extensions is therefore reserved.
@@ -24,8 +25,9 @@
 //   - Damage found at Open is an error that names the file and, where there is
 //     one, the log index. Only a last record that was never acknowledged,
 //     because the machine stopped while writing it, is cut off, with a line in
-//     the log. What was on disk when the store was last closed is recorded, so
-//     that damage to the last record is not mistaken for this.
+//     the log, and with it what was being written at the same time. What was on
+//     disk when the store was last closed is recorded, and in each batch what was
+//     when it was written, so that damage is not mistaken for this.
 //
 // After an error was latched every call blocks until Close. A call whose error
 // Raft answers with a panic (reading an entry, saving the term) does not return

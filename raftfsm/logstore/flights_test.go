@@ -247,17 +247,16 @@ func TestPowerLossBehind(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		s, h := openBehind(t, []int{8 << 10, 64 << 10, 4 << 20}[rng.IntN(3)])
 		size := []int{60, 600, 6000, 30000}[rng.IntN(4)]
-		index, landed := uint64(0), uint64(0)
+		index := uint64(0)
 		for range 1 + rng.IntN(12) {
 			index++
 			launch(t, s, command(index, 1+rng.IntN(size)))
 			if rng.IntN(2) == 0 {
 				s.Await(index)
-				landed = index
 			}
 		}
 		s.Await(index)
-		landed = index
+		landed := index
 		if err := s.engine.(*walEngine).files.awaitRotation(); err != nil {
 			t.Fatal(err)
 		}
