@@ -27,7 +27,7 @@ const (
 // the runtime wakes a thread for it at every step, to look for work, which sometimes
 // takes the next step away and always stands in the way of a client that shares the
 // machine: without, a lone write takes a fifth less time and a quarter less of the
-// processor. From three writers on the second processor is worth more.
+// processor. From two writers on the second processor is worth more.
 func fitProcessors(load func() server.Load, use func(one bool)) func() {
 	seen, one, intervals := load(), false, 0
 	stop := every(paceEvery, func() {
@@ -49,8 +49,8 @@ func fitProcessors(load func() server.Load, use func(one bool)) func() {
 }
 
 // lone reports whether between two looks writes came one after the other: so many
-// entries of the log for so many writes, and hardly ever two at a time. Many reads, and the writing of a
-// snapshot, are work for another processor.
+// entries of the log for so many writes, and hardly ever two at a time. Many reads,
+// and the writing of a snapshot, are work for another processor.
 func lone(before, now server.Load) bool {
 	entries, writes := now.Entries-before.Entries, now.Writes-before.Writes
 	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && now.Requests-before.Requests <= 2*writes && !now.Snapshot

@@ -1,7 +1,9 @@
 package logstore
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +27,7 @@ type flights struct {
 	landed *sync.Cond
 	air    []*flight
 	spare  []*flight // their memory is used again
-	failed bool      // one did not arrive: nothing lands any more
+	failed error     // why one did not arrive: nothing lands any more
 	closed bool
 
 	pending atomic.Uint64 // first entry that has not landed, 0 when there is none
@@ -108,8 +110,8 @@ func (s *flights) arrive(f *flight, err error) {
 	n := 0
 	s.mu.Lock()
 	f.arrived = err == nil
-	s.failed = s.failed || err != nil
-	for !s.failed && len(s.air) > 0 && s.air[0].arrived {
+	s.failed = cmp.Or(s.failed, err)
+	for s.failed == nil && len(s.air) > 0 && s.air[0].arrived {
 		if f := s.air[0]; f.counted {
 			took[n] = time.Since(f.began)
 			n++
@@ -140,7 +142,7 @@ func (s *flights) noteOldest(timed bool) {
 	}
 }
 
-func (s *flights) over() bool { return s.failed || s.closed }
+func (s *flights) over() bool { return s.failed != nil || s.closed }
 
 // has says whether an entry has landed, or was there before.
 func (s *flights) has(index uint64) bool {
@@ -161,12 +163,14 @@ func (s *flights) await(index uint64) bool {
 	return s.has(index)
 }
 
-// settle returns when everything has landed.
+// settle returns when everything has landed, or why it never will.
 func (s *flights) settle() error {
-	if !s.await(^uint64(0)) {
-		return ErrClosed // or failed, which the store knows better
+	if s.await(math.MaxUint64) {
+		return nil
 	}
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Errorf("the write before: %w", cmp.Or(s.failed, ErrClosed))
 }
 
 // close lets everybody go who waits for what the disk does not do.
