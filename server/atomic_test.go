@@ -20,10 +20,12 @@ type glance struct {
 
 // beside has some clients look at the parent, and at its first and its last child,
 // until stop is called. stop returns what they saw and the longest that one
-// reply took.
-func beside(t *testing.T, s *Server, parent, first, last string) (stop func() ([]glance, time.Duration)) {
+// reply took; look returns when one of them has seen something that is no older than
+// the call.
+func beside(t *testing.T, s *Server, parent, first, last string) (look func(), stop func() ([]glance, time.Duration)) {
 	const readers = 3
 	var over atomic.Bool
+	var replies atomic.Int64
 	var wg sync.WaitGroup
 	seen, slowest := make([][]glance, readers), make([]time.Duration, readers)
 	for i := range readers {
@@ -41,11 +43,17 @@ func beside(t *testing.T, s *Server, parent, first, last string) (stop func() ([
 						g.children = int(resp.Stat.NumChildren)
 					}
 					seen[i] = append(seen[i], g)
+					replies.Add(1)
 				}
 			}
 		})
 	}
-	return func() (all []glance, longest time.Duration) {
+	look = func() {
+		t.Helper()
+		before := replies.Load() + readers // that many may have been on their way
+		eventually(t, "a reader sees something", func() bool { return replies.Load() > before })
+	}
+	return look, func() (all []glance, longest time.Duration) {
 		over.Store(true)
 		wg.Wait()
 		for i := range readers {
@@ -105,12 +113,12 @@ func TestReadersBesideALargeMulti(t *testing.T) {
 	s := startServer(t)
 	w := connect(t, s)
 	w.create("/m", nil, proto.ModePersistent)
-	stop := beside(t, s, "/m", "/m/1000000", "/m/"+strconv.Itoa(1_000_000+children-1))
+	look, stop := beside(t, s, "/m", "/m/1000000", "/m/"+strconv.Itoa(1_000_000+children-1))
 	var txns []int64
 	for i := range rounds {
 		op := []proto.Op{proto.OpCreate, proto.OpDelete}[i%2]
 		txns = append(txns, w.must(proto.OpMulti, multiOf(op, "/m", 0, children, proto.ModePersistent)).Zxid)
-		w.must(proto.OpExists, &proto.ExistsRequest{Path: "/m"})
+		look()
 	}
 	seen, longest := stop()
 	judge(t, seen, txns, children)
@@ -133,12 +141,14 @@ func TestReadersBesideTheEndOfALargeSession(t *testing.T) {
 	for i := 0; i < children; i += step {
 		last = owner.must(proto.OpMulti, multiOf(proto.OpCreate, "/e", i, i+step, proto.ModeEphemeral)).Zxid
 	}
-	stop := beside(t, s, "/e", "/e/1000000", "/e/"+strconv.Itoa(1_000_000+children-1))
+	look, stop := beside(t, s, "/e", "/e/1000000", "/e/"+strconv.Itoa(1_000_000+children-1))
 	for range 10 {
 		w.must(proto.OpSync, &proto.SyncRequest{Path: "/e"})
 	}
+	look()
 	closed := owner.must(proto.OpCloseSession, nil).Zxid
 	w.must(proto.OpSync, &proto.SyncRequest{Path: "/e"})
+	look()
 	seen, longest := stop()
 	judge(t, seen, []int64{last, closed}, children)
 	t.Logf("%d replies beside the end of a session with %d znodes; the slowest took %v", len(seen), children, longest)

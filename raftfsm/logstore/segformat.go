@@ -14,26 +14,26 @@ import (
 // fsynced whole. The rest of the file is zeros.
 //
 //	header  "zkgo\x00seg" 8 | id 8 | base index 8 | salt 8 | CRC32C 4 | zeros up to 64
-//	batch   magic 4 | entries 4 | first index 8 | body length 8 | salt 8 | open index 8 | CRC32C of body 4 | CRC32C of these 44 bytes 4
+//	batch   magic 4 | entries 4 | first index 8 | body length 8 | salt 8 | CRC32C of body 4 | CRC32C of these 36 bytes 4
+//	beside  another magic, and the open index 8 before the checksums, which are of 44 bytes then
 //	body    length of each entry, 4 each | the entries | zeros up to a multiple of 8
 //
-// A batch follows the one before directly, or begins at the next block with zeros in
-// between. The open index is the first one that was not known to be on disk when the
-// batch was written: the batch's own, or that of the oldest other one that was being
-// written then. Batches of before there were several at a time have another magic and
-// no open index.
+// A batch that was written beside others has a header of the second kind, which only a
+// server alone writes. The open index is that of the first entry that was not known to
+// be on disk then. Such a batch begins a block, with zeros between it and the one
+// before.
 //
 // The salt is the file's own, so that bytes of a log that a client stored in a
 // znode are never taken for a batch of this one.
 
 const (
-	segMagic          = "zkgo\x00seg"
-	segHeaderLen      = 64
-	batchMagic        = 0x7a6b6232
-	batchHeaderLen    = 48
-	oldBatchMagic     = 0x7a6b6231
-	oldBatchHeaderLen = 40
-	batchAlign        = 8
+	segMagic        = "zkgo\x00seg"
+	segHeaderLen    = 64
+	batchMagic      = 0x7a6b6231
+	batchHeaderLen  = 40
+	besideMagic     = 0x7a6b6232
+	besideHeaderLen = 48
+	batchAlign      = 8
 )
 
 var errSegmentHeader = errors.New("segment header is damaged")
@@ -71,27 +71,39 @@ type batchHeader struct {
 	bodySum uint32
 }
 
+// headerLen is how long the header of a batch is.
+func headerLen(first, open uint64) int {
+	if open < first {
+		return besideHeaderLen
+	}
+	return batchHeaderLen
+}
+
 func (h batchHeader) put(b []byte, salt uint64) {
+	b = b[:h.size]
 	binary.LittleEndian.PutUint32(b[0:], batchMagic)
 	binary.LittleEndian.PutUint32(b[4:], h.count)
 	binary.LittleEndian.PutUint64(b[8:], h.first)
 	binary.LittleEndian.PutUint64(b[16:], h.body)
 	binary.LittleEndian.PutUint64(b[24:], salt)
-	binary.LittleEndian.PutUint64(b[32:], h.open)
-	binary.LittleEndian.PutUint32(b[40:], h.bodySum)
-	binary.LittleEndian.PutUint32(b[44:], crc32.Checksum(b[:44], castagnoli))
+	if h.size == besideHeaderLen {
+		binary.LittleEndian.PutUint32(b[0:], besideMagic)
+		binary.LittleEndian.PutUint64(b[32:], h.open)
+	}
+	binary.LittleEndian.PutUint32(b[h.size-8:], h.bodySum)
+	binary.LittleEndian.PutUint32(b[h.size-4:], crc32.Checksum(b[:h.size-4], castagnoli))
 }
 
 // getBatchHeader returns the header at the start of b, if there is one.
 func getBatchHeader(b []byte, salt uint64) (h batchHeader, ok bool) {
-	if len(b) < oldBatchHeaderLen {
+	if len(b) < batchHeaderLen {
 		return batchHeader{}, false
 	}
 	switch binary.LittleEndian.Uint32(b) {
-	case oldBatchMagic:
-		h.size = oldBatchHeaderLen
 	case batchMagic:
 		h.size = batchHeaderLen
+	case besideMagic:
+		h.size = besideHeaderLen
 	}
 	if h.size == 0 || len(b) < h.size || binary.LittleEndian.Uint64(b[24:]) != salt {
 		return batchHeader{}, false
@@ -105,7 +117,7 @@ func getBatchHeader(b []byte, salt uint64) (h batchHeader, ok bool) {
 	h.open = h.first
 	h.body = binary.LittleEndian.Uint64(b[16:])
 	h.bodySum = binary.LittleEndian.Uint32(sums)
-	if h.size == batchHeaderLen {
+	if h.size == besideHeaderLen {
 		h.open = binary.LittleEndian.Uint64(b[32:])
 	}
 	return h, h.count > 0 && h.body >= 4*uint64(h.count)
@@ -114,17 +126,17 @@ func getBatchHeader(b []byte, salt uint64) (h batchHeader, ok bool) {
 // resemblesBatch says whether b begins like a batch of this file, be its header
 // damaged or not.
 func resemblesBatch(b []byte, salt uint64) bool {
-	if len(b) < oldBatchHeaderLen {
+	if len(b) < batchHeaderLen {
 		return false
 	}
 	magic := binary.LittleEndian.Uint32(b)
-	return magic == batchMagic || magic == oldBatchMagic || binary.LittleEndian.Uint64(b[24:]) == salt
+	return magic == batchMagic || magic == besideMagic || binary.LittleEndian.Uint64(b[24:]) == salt
 }
 
 // appendBatch encodes entries as one batch, with its open index.
 func appendBatch(b []byte, salt, open uint64, entries []types.LogEntry) []byte {
-	start := len(b)
-	b = append(b, make([]byte, batchHeaderLen)...)
+	start, size := len(b), headerLen(entries[0].Index, open)
+	b = append(b, make([]byte, size)...)
 	for _, e := range entries {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(e.Data)))
 	}
@@ -134,8 +146,9 @@ func appendBatch(b []byte, salt, open uint64, entries []types.LogEntry) []byte {
 	for len(b)%batchAlign != 0 {
 		b = append(b, 0)
 	}
-	body := b[start+batchHeaderLen:]
+	body := b[start+size:]
 	batchHeader{
+		size:    size,
 		count:   uint32(len(entries)),
 		first:   entries[0].Index,
 		open:    open,

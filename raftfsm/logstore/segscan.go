@@ -70,7 +70,7 @@ func (s *scan) next(info types.SegmentInfo) uint64 { return info.BaseIndex + uin
 // header reads the header of the next batch, and returns where that begins: at the
 // end of the one before, or at the block behind it.
 func (s *scan) header(f io.ReaderAt) (at int64, h batchHeader, ok bool, err error) {
-	head := make([]byte, batchHeaderLen)
+	head := make([]byte, besideHeaderLen)
 	for _, at = range []int64{s.end, disk.BlockEnd(s.end)} {
 		n, err := f.ReadAt(head, at)
 		if err != nil && err != io.EOF {
@@ -144,7 +144,7 @@ func (s *scan) rest(f io.ReaderAt, info types.SegmentInfo, at, stop int64) error
 	}
 	s.torn = true
 	next := s.next(info)
-	for i := batchAlign; i+oldBatchHeaderLen <= len(rest); i += batchAlign {
+	for i := batchAlign; i+batchHeaderLen <= len(rest); i += batchAlign {
 		if h, ok := getBatchHeader(rest[i:], s.salt); ok && h.first > next && h.open > next {
 			return fmt.Errorf("%w: entries from index %d follow", errBadChecksum, h.first)
 		}
@@ -167,7 +167,7 @@ func (s *scan) where(rest []byte) (from, to int64) {
 			at += gap
 		}
 	}
-	return at, at + batchHeaderLen
+	return at, at + besideHeaderLen
 }
 
 // sectorMissing says whether a sector, or the part of one that b covers, is
