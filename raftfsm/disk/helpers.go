@@ -102,3 +102,14 @@ func StartWriteback(f File, off, n int64) {
 		_ = w.startWriteback(off, n) // what is wrong with the disk, the Sync will say
 	}
 }
+
+// willReader is a File of which the system can begin to read what is on the disk.
+type willReader interface{ willRead() error }
+
+// WillRead lets the system begin to read a file, if it can, and does not wait for
+// that: it is about to be read from its beginning.
+func WillRead(f File) {
+	if r, ok := f.(willReader); ok {
+		_ = r.willRead() // what is wrong with the disk, the reading will say
+	}
+}

@@ -67,6 +67,19 @@ func (s *segmentFiles) removeUnknown(known []types.SegmentInfo) error {
 	return removeAndSync(s.fs, s.dir, names)
 }
 
+// willRead lets the system begin to read all files, which are about to be scanned one
+// after the other. They were written past the page cache.
+func (s *segmentFiles) willRead(known []types.SegmentInfo) {
+	for _, info := range known {
+		f, err := s.fs.OpenFile(filepath.Join(s.dir, segmentName(info)), os.O_RDONLY, 0)
+		if err != nil {
+			continue // who scans it says so
+		}
+		disk.WillRead(f)
+		_ = f.Close() // nothing was written
+	}
+}
+
 // prepare makes the file of the last segment, unless it is there, and its
 // directory entry durable.
 func (s *segmentFiles) prepare(all []types.SegmentInfo) error {

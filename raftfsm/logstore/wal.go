@@ -68,6 +68,7 @@ func openWAL(o Options, health *health) (engine, error) {
 	if err := files.removeUnknown(meta.segments()); err != nil {
 		return nil, errors.Join(err, meta.close())
 	}
+	files.willRead(meta.segments())
 	codec := new(codec)
 	w, err := raftwal.Open(dir,
 		raftwal.WithMetaStore(meta),
