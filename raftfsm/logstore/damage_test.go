@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 // TestKilledProcess: what a killed process leaves behind holds everything that
@@ -48,8 +46,7 @@ func TestCutTail(t *testing.T) {
 	}
 	end := tailEnd(t, s)
 	image := crashed(t, o)
-	names, _ := segmentNames(disk.OS{}, filepath.Join(image.LogDir, walDirName))
-	path := filepath.Join(image.LogDir, walDirName, names[0])
+	path := firstSegment(t, image)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +98,9 @@ func TestDamagedLastRecord(t *testing.T) {
 	store(t, s, 1, 6, 1)
 	end := tailEnd(t, s)
 	image := crashed(t, o)
-	names, _ := segmentNames(disk.OS{}, filepath.Join(image.LogDir, walDirName))
 	for _, back := range []int64{20, 200, 400} {
 		c := crashed(t, image)
-		path := filepath.Join(c.LogDir, walDirName, names[0])
+		path := firstSegment(t, c)
 		flip(t, path, end-back, 1)
 		if _, err := Open(c); err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("flip %d bytes before the end: %v", back, err)
@@ -113,7 +109,7 @@ func TestDamagedLastRecord(t *testing.T) {
 	// After Close even a tidy end is known to be too early.
 	mustClose(t, s)
 	c := crashed(t, o)
-	if err := os.Truncate(filepath.Join(c.LogDir, walDirName, names[0]), end-300); err != nil {
+	if err := os.Truncate(firstSegment(t, c), end-300); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), "log index 6") {

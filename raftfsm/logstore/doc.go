@@ -26,8 +26,8 @@
 //     one, the log index. Only a last record that was never acknowledged,
 //     because the machine stopped while writing it, is cut off, with a line in
 //     the log, and with it what was being written at the same time. What was on
-//     disk when the store was last closed is recorded, and in each batch what was
-//     when it was written, so that damage is not mistaken for this.
+//     disk when the store was last closed is recorded, and in a batch that is
+//     written beside others what was then, so that damage is not mistaken for this.
 //
 // After an error was latched every call blocks until Close. A call whose error
 // Raft answers with a panic (reading an entry, saving the term) does not return

@@ -361,7 +361,7 @@ func TestDamageBehind(t *testing.T) {
 		image := crashed(t, s.opts)
 		image.FS = disk.OS{}
 		g := s.engine.(*walEngine).files.open[0]
-		path := strings.Replace(g.path, filepath.Dir(s.opts.LogDir), filepath.Dir(image.LogDir), 1)
+		path := firstSegment(t, image)
 		at := g.spans[1] // of entry 2: as if its batch had never been written
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
@@ -398,11 +398,9 @@ func TestFormat(t *testing.T) {
 	s := mustOpen(t, o)
 	store(t, s, 1, 12, 1)
 	mustClose(t, s)
-	g := s.engine.(*walEngine).files.prepared
-	names, _ := segmentNames(disk.OS{}, filepath.Join(o.LogDir, walDirName))
-	all, err := os.ReadFile(filepath.Join(o.LogDir, walDirName, names[0]))
-	if err != nil || g != nil {
-		t.Fatal(g, err)
+	all, err := os.ReadFile(firstSegment(t, o))
+	if err != nil {
+		t.Fatal(err)
 	}
 	salt := all[24:32]
 	index := uint64(1)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
 func TestMain(m *testing.M) {
@@ -175,6 +177,17 @@ func crashed(t *testing.T, o Options) Options {
 	copyTree(t, filepath.Dir(o.LogDir), dir)
 	o.LogDir, o.SnapDir = filepath.Join(dir, "log"), filepath.Join(dir, "snap")
 	return o
+}
+
+// firstSegment returns the path of the oldest file of a log of kind WAL.
+func firstSegment(t *testing.T, o Options) string {
+	t.Helper()
+	dir := filepath.Join(o.LogDir, walDirName)
+	names, err := segmentNames(disk.OS{}, dir)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("segments in %s: %q, %v", dir, names, err)
+	}
+	return filepath.Join(dir, names[0])
 }
 
 func readState(t *testing.T, s *Store, id string) []byte {
