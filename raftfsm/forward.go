@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -43,6 +44,7 @@ var errStreamEnded = errors.New("the stream of commands to the leader has ended"
 // stream is a forwarder over a connection.
 type stream struct {
 	conn  net.Conn
+	buf   []byte        // a run with its size before it
 	ended chan struct{} // closed when nothing can be sent any more
 	once  sync.Once
 }
@@ -51,10 +53,11 @@ func newStream(conn net.Conn) *stream { return &stream{conn: conn, ended: make(c
 
 // Send implements forwarder.
 func (s *stream) Send(run []byte) error {
-	var size [4]byte
-	binary.BigEndian.PutUint32(size[:], uint32(len(run)))
-	buffers := net.Buffers{size[:], run}
-	if _, err := buffers.WriteTo(s.conn); err != nil {
+	b := binary.BigEndian.AppendUint32(s.buf[:0], uint32(len(run)))
+	if b = append(b, run...); cap(b) <= maxSpareBytes {
+		s.buf = b
+	}
+	if _, err := s.conn.Write(b); err != nil {
 		s.Close()
 		return err
 	}
@@ -265,24 +268,24 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	if _, err := conn.Write([]byte{streamTaken}); err != nil {
 		return
 	}
-	if err := e.receive(conn, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	if err := e.receive(bufio.NewReader(conn), incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		e.log.Info("a follower's stream of commands ended", "server", origin, "err", err)
 	}
 }
 
 // receive reads runs until the stream ends.
-func (e *ensemble) receive(conn net.Conn, incarnation uint64, origin uint8) error {
+func (e *ensemble) receive(stream io.Reader, incarnation uint64, origin uint8) error {
 	var size [4]byte
 	var buf []byte
 	for {
-		if _, err := io.ReadFull(conn, size[:]); err != nil {
+		if _, err := io.ReadFull(stream, size[:]); err != nil {
 			return err
 		}
 		n := binary.BigEndian.Uint32(size[:])
 		if n > maxForwarded {
 			return fmt.Errorf("run of %d bytes", n)
 		}
-		run, err := readRun(conn, buf[:0], int(n))
+		run, err := readRun(stream, buf[:0], int(n))
 		if err != nil {
 			return err
 		}

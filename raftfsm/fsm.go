@@ -81,6 +81,8 @@ type machine struct {
 // scratch is room that apply reuses.
 type scratch struct {
 	cmd      Command
+	next     Command  // of those behind cmd: see lookAhead
+	paths    []string // room for lookAhead
 	tx       tree.Txn
 	out      Applied
 	attached session.Session
@@ -307,6 +309,9 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	m.tree.Lock()
 	defer m.tree.Unlock()
 	for i := range n {
+		if i%tree.PrefetchMax == 0 {
+			m.lookAhead(b, n-i)
+		}
 		if b, err = m.cmd.decode(b); err != nil {
 			return nil, err
 		}

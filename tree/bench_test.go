@@ -2,7 +2,9 @@ package tree
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"testing"
@@ -148,4 +150,39 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// BenchmarkSetAmong sets znodes of trees of several sizes at random, 32 after each
+// other, and those one by one or ahead of all together.
+func BenchmarkSetAmong(b *testing.B) {
+	for _, n := range []int{10_000, million, 4 * million} {
+		t := filled(b, n)
+		for _, ahead := range []string{"one by one", "ahead"} {
+			b.Run(fmt.Sprintf("%d/%s", n, ahead), func(b *testing.B) { setAmong(b, t, n, ahead == "ahead") })
+		}
+	}
+}
+
+// setAmong sets znodes of filled(n) at random.
+func setAmong(b *testing.B, t *Tree, n int, ahead bool) {
+	tx := Txn{Time: 1, Zxid: t.LastZxid()}
+	req := proto.SetDataRequest{Data: make([]byte, 100), Version: -1}
+	random, paths := rand.New(rand.NewPCG(1, 2)), make([]string, PrefetchMax)
+	for done := 0; done < b.N; done += len(paths) {
+		b.StopTimer()
+		for i := range paths {
+			k := 100 + random.IntN(n-100)
+			paths[i] = "/dir" + strconv.Itoa(k%100) + "/node" + strconv.Itoa(k)
+		}
+		b.StartTimer()
+		if ahead {
+			t.Prefetch(paths)
+		}
+		for _, req.Path = range paths {
+			tx.Zxid++
+			if r := t.Apply(&tx, proto.OpSetData, &req); r.Code != proto.Ok {
+				b.Fatal(req.Path, r.Code)
+			}
+		}
+	}
 }

@@ -11,6 +11,7 @@ func (t *Tree) multi(tx *Txn, q *proto.MultiRequest, r *Result) proto.Code {
 			return proto.ErrMarshalling
 		}
 	}
+	t.prefetchMulti(q)
 	t.begin(tx)
 	defer t.end()
 	for i := range q.Ops {
