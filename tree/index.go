@@ -1,6 +1,9 @@
 package tree
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"unsafe"
+)
 
 // shardBits gives 1024 shards: few enough to cost little in an empty tree, enough
 // that growing one of them holds nobody up.
@@ -146,9 +149,17 @@ func (s *shard) vacate(i int) {
 	s.slots[i] = slot{}
 }
 
+// pageSlots is how many slots a page of memory has. A new page to which is written
+// first takes one fault; where it is looked at before, as put does, it takes two, of
+// which the second holds up all processors.
+const pageSlots = 4096 / int(unsafe.Sizeof(slot{}))
+
 func (s *shard) resize(size int) {
 	old := s.slots
 	s.slots = make([]slot, size)
+	for i := 0; i < size; i += pageSlots {
+		s.slots[i] = slot{} // see pageSlots
+	}
 	for _, e := range old {
 		if e.hash != 0 {
 			s.put(e)

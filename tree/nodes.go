@@ -55,12 +55,18 @@ func (x *nodes) take() *Node {
 	at := x.open[len(x.open)-1]
 	r := &x.rooms[at]
 	num := r.vacant
-	if num == none {
+	fresh := num == none
+	if fresh {
 		num = number(at)<<blockBits | number(r.used)
 		r.used++
 	}
 	n := x.at(num)
-	r.vacant, n.parent, n.number = n.parent, none, num
+	if !fresh {
+		// Into a fresh slot nobody looks before it is written to: a new page of memory
+		// would take two faults, the second of which holds up all processors.
+		r.vacant, n.parent = n.parent, none
+	}
+	n.number = num
 	r.live++
 	if r.vacant == none && r.used == blockSize {
 		x.open, r.open = x.open[:len(x.open)-1], -1
