@@ -65,6 +65,19 @@ func (r *Reader) take(n int) []byte {
 	return b
 }
 
+// LeadingPath returns the string at the start of a body, which it aliases: the path,
+// in a request for one znode. It is empty where there is none.
+func LeadingPath(body []byte) string {
+	if len(body) < LengthSize {
+		return ""
+	}
+	n, rest := binary.BigEndian.Uint32(body), body[LengthSize:]
+	if n == 0 || uint64(n) > uint64(len(rest)) {
+		return ""
+	}
+	return unsafe.String(&rest[0], n)
+}
+
 // Bool reads one byte; any value but zero is true.
 func (r *Reader) Bool() bool {
 	return r.Byte() != 0

@@ -125,6 +125,9 @@ type Handler interface {
 	// events are fired, then the waiter is answered, then the reads queued
 	// behind it are run, all before Applied returns.
 	Applied(a *Applied)
+	// Behind appends the paths of the znodes that will be read when a waiter's command
+	// has been applied, as far as they are worth fetching ahead.
+	Behind(waiter any, paths []string) []string
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()
 	// Lost says that commands proposed so far and not yet applied may or may

@@ -308,9 +308,10 @@ func (m *machine) applyRun(r *runHeader, b []byte) error {
 func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err error) {
 	m.tree.Lock()
 	defer m.tree.Unlock()
+	ahead := 0
 	for i := range n {
-		if i%tree.PrefetchMax == 0 {
-			m.lookAhead(b, n-i)
+		if i == ahead {
+			ahead += m.lookAhead(b, n-i, i)
 		}
 		if b, err = m.cmd.decode(b); err != nil {
 			return nil, err

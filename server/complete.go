@@ -159,6 +159,7 @@ func (h handler) BatchDone() {
 	s := h.s
 	f := &s.fsm
 	f.now = 0
+	s.noteSize()
 	f.reads.flush()
 	f.writes.flush()
 	if f.sent+f.replied > 0 {

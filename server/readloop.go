@@ -29,7 +29,11 @@ func (c *conn) handle() bool {
 	}
 	w := c.s.getWork(c)
 	ok := true
-	for ok && !c.ended {
+	many := c.s.manyNodes.Load()
+	for ahead := 0; ok && !c.ended; ahead-- {
+		if many && ahead == 0 {
+			ahead = c.lookAhead(w)
+		}
 		frame, whole, err := c.next()
 		if err != nil || !whole {
 			ok = err == nil
