@@ -80,8 +80,10 @@ func TestReturners(t *testing.T) {
 		time.Sleep(log.took)
 		write(2)
 		entries(1, 3)
-		time.Sleep(returnWithin) // the third stays away
-		entries(1, 3, 2)
+		time.Sleep(returnWithin + 2*perReturner)
+		entries(1, 3) // a little longer for each
+		time.Sleep(perReturner)
+		entries(1, 3, 2) // the third stays away
 		write(1)
 		time.Sleep(log.took)
 		entries(1, 3, 2, 1) // nobody is waited for now
@@ -89,6 +91,20 @@ func TestReturners(t *testing.T) {
 		time.Sleep(returnWithin)
 		write(1) // whoever comes late does not wait either
 		entries(1, 3, 2, 1, 1)
+	})
+}
+
+// TestReturnersAreMany: however many were answered, nobody waits longer than returnMost.
+func TestReturnersAreMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newReturners(returnWithin)
+		began := time.Now()
+		w.applied(10_000, 0)
+		<-w.timer.C
+		if waited := time.Since(began); waited != returnMost {
+			t.Errorf("waited %v, want %v", waited, returnMost)
+		}
 	})
 }
 

@@ -5,46 +5,96 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/server"
 )
 
 // paceEvery is how often it is looked how writes come.
 const paceEvery = 100 * time.Millisecond
 
-// loneWrites is how many writes an interval of paceEvery must have to count as one
-// of a lone writer, and loneIntervals how many of those there must be in a row.
+// loneWrites is how many entries of the log an interval of paceEvery must have for the
+// writes in them to say something, and fitIntervals how many of those it takes: of a
+// lone writer in a row, of crowded ones together, for ticks of the kernel's clock are
+// too coarse for one.
 const (
-	loneWrites    = 20
-	loneIntervals = 3
+	loneWrites   = 20
+	fitIntervals = 3
 )
 
-// fitProcessors has all goroutines run on one processor while writes come one after
-// the other and little else does, and on all of them otherwise. It returns the
-// function that ends it.
+// How much of a processor there must be for more than one to be worth it: what the
+// others on the machine leave, and what this process takes of that. A process that has
+// one processor keeps it until there is clearly more.
+const (
+	enoughLeft, clearlyLeft = 1.3, 1.5
+	enoughUsed, clearlyUsed = 0.6, 0.8
+)
+
+// processors is how many of the Go runtime's processors there are.
+type processors uint8
+
+const (
+	all  processors = iota // as many as the machine has
+	one                    // which stays with a goroutine that writes to the disk
+	kept                   // one, which goes on to other goroutines meanwhile
+)
+
+// look is what is seen of a server every paceEvery.
+type look struct {
+	server.Load
+	at   time.Time
+	used time.Duration // processor time of this process
+	idle time.Duration // of all processors, together
+	ok   bool          // the two before are known
+}
+
+// fitProcessors has all goroutines run on one processor while that is better, and on
+// all of them otherwise. It returns the function that ends it.
 //
-// A write is handed from goroutine to goroutine, of which only one has something to
-// do at a time, while the disk is waited for none. With a second processor at hand
-// the runtime wakes a thread for it at every step, to look for work, which sometimes
-// takes the next step away and always stands in the way of a client that shares the
-// machine: without, a lone write takes a fifth less time and a quarter less of the
-// processor. From two writers on the second processor is worth more.
-func fitProcessors(load func() server.Load, use func(one bool)) func() {
-	seen, one, intervals := load(), false, 0
-	stop := every(paceEvery, func() {
-		now := load()
-		if intervals++; !lone(seen, now) {
-			intervals = 0
-		}
-		seen = now
-		if want := intervals >= loneIntervals; want != one {
-			one = want
-			use(one)
-		}
-	})
+// A write is handed from goroutine to goroutine, of which only few have something to
+// do at a time. With a second processor at hand the runtime wakes a thread for it at
+// every step, to look for work, which sometimes takes the next step away, and stands
+// in the way of others that share the machine. Where one client writes at a time a
+// write takes a fifth less time with one processor, and a quarter less of it. Where
+// several servers share a machine with their clients, one processor is what each gets
+// anyway.
+func fitProcessors(see func() look, use func(processors)) func() {
+	f := fitter{use: use, seen: []look{see()}}
+	stop := every(paceEvery, func() { f.fit(see()) })
 	return func() {
-		if stop(); one {
-			use(false)
-		}
+		stop()
+		f.set(all)
+	}
+}
+
+// fitter decides about the processors.
+type fitter struct {
+	use  func(processors)
+	now  processors
+	seen []look // the last ones, the newest at the end
+	lone int    // intervals with a lone writer, in a row
+}
+
+func (f *fitter) fit(now look) {
+	if f.lone++; !lone(f.seen[len(f.seen)-1].Load, now.Load) {
+		f.lone = 0
+	}
+	if f.seen = append(f.seen, now); len(f.seen) > fitIntervals+1 {
+		f.seen = append(f.seen[:0], f.seen[1:]...)
+	}
+	switch {
+	case f.lone >= fitIntervals:
+		f.set(one)
+	case len(f.seen) > fitIntervals && crowded(f.seen[0], now, f.now != all):
+		f.set(kept)
+	default:
+		f.set(all)
+	}
+}
+
+func (f *fitter) set(p processors) {
+	if p != f.now {
+		f.now = p
+		f.use(p)
 	}
 }
 
@@ -53,18 +103,48 @@ func fitProcessors(load func() server.Load, use func(one bool)) func() {
 // and the writing of a snapshot, are work for another processor.
 func lone(before, now server.Load) bool {
 	entries, writes := now.Entries-before.Entries, now.Writes-before.Writes
-	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && now.Requests-before.Requests <= 2*writes && !now.Snapshot
+	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && writing(before, now)
 }
 
-// processors returns the function by which the runtime uses one processor, or again
-// as many as it does now. Either stops all goroutines for some ten microseconds.
-func processors() func(one bool) {
-	all := runtime.GOMAXPROCS(0)
-	return func(one bool) {
-		if one {
-			runtime.GOMAXPROCS(1)
+// writing reports whether writes were most of what was to be done.
+func writing(before, now server.Load) bool {
+	return now.Requests-before.Requests <= 2*(now.Writes-before.Writes) && !now.Snapshot
+}
+
+// crowded reports whether between two looks, fitIntervals apart, the others on the
+// machine left this process about one processor, of which it took a part to write.
+func crowded(before, now look, already bool) bool {
+	if !before.ok || !now.ok || now.Entries-before.Entries < fitIntervals*loneWrites || !writing(before.Load, now.Load) {
+		return false
+	}
+	took := now.at.Sub(before.at).Seconds()
+	used := (now.used - before.used).Seconds() / took
+	left := used + (now.idle-before.idle).Seconds()/took
+	if already {
+		return used < clearlyUsed && left < clearlyLeft
+	}
+	return used < enoughUsed && left < enoughLeft
+}
+
+// looks returns the function that sees what s has been doing.
+func looks(s *server.Server) func() look {
+	return func() look {
+		l := look{Load: s.Load(), at: time.Now()}
+		l.used, l.idle, l.ok = processorTimes()
+		return l
+	}
+}
+
+// setProcessors returns the function by which the runtime uses so many processors.
+// That stops all goroutines for some ten microseconds.
+func setProcessors() func(processors) {
+	most := runtime.GOMAXPROCS(0)
+	return func(p processors) {
+		disk.GiveUpProcessor(p == kept)
+		if p == all {
+			restoreProcs(most)
 		} else {
-			restoreProcs(all)
+			runtime.GOMAXPROCS(1)
 		}
 	}
 }

@@ -39,22 +39,24 @@ func TestLone(t *testing.T) {
 }
 
 // One processor after three intervals of a lone writer, all after the first that is
-// none, and in the end.
+// none, and in the end. With a crowded machine the first is no reason for all.
 func TestFitProcessors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var now server.Load
-		var used []bool
-		stop := fitProcessors(func() server.Load {
+		now := look{ok: true}
+		var used []processors
+		stop := fitProcessors(func() look {
 			mu.Lock()
 			defer mu.Unlock()
+			now.at = time.Now()
 			return now
-		}, func(one bool) { used = append(used, one) })
-		interval := func(writes, entries int64, want ...bool) {
+		}, func(p processors) { used = append(used, p) })
+		interval := func(writes, entries int64, busy, idle time.Duration, want ...processors) {
 			t.Helper()
 			mu.Lock()
 			now.Requests, now.Writes, now.Entries = now.Requests+writes, now.Writes+writes, now.Entries+entries
+			now.used, now.idle = now.used+busy, now.idle+idle
 			mu.Unlock()
 			time.Sleep(paceEvery)
 			synctest.Wait()
@@ -62,34 +64,77 @@ func TestFitProcessors(t *testing.T) {
 				t.Errorf("after %v: %v, want %v", now, used, want)
 			}
 		}
-		interval(400, 400)
-		interval(400, 400)
-		interval(0, 0)
-		interval(400, 400)
-		interval(400, 400)
-		interval(400, 400, true)
-		interval(400, 400, true)
-		interval(400, 100, true, false)
-		interval(400, 400, true, false)
-		interval(400, 400, true, false)
-		interval(400, 400, true, false, true)
+		const little, much = 40 * time.Millisecond, 160 * time.Millisecond
+		interval(400, 400, little, much)
+		interval(400, 400, little, much)
+		interval(0, 0, little, much)
+		interval(400, 400, little, much)
+		interval(400, 400, little, much)
+		interval(400, 400, little, much, one)
+		interval(400, 400, little, much, one)
+		interval(400, 100, little, much, one, all)
+		interval(400, 400, little, much, one, all)
+		interval(400, 400, little, much, one, all)
+		interval(400, 400, little, much, one, all, one)
+		interval(400, 100, little, little, one, all, one, all)
+		interval(400, 100, little, little, one, all, one, all, kept)
+		interval(400, 100, little, little, one, all, one, all, kept)
+		interval(400, 400, little, little, one, all, one, all, kept)
+		interval(400, 400, little, little, one, all, one, all, kept)
+		interval(400, 400, little, little, one, all, one, all, kept, one)
 		stop()
-		if !slices.Equal(used, []bool{true, false, true, false}) {
+		if !slices.Equal(used, []processors{one, all, one, all, kept, one, all}) {
 			t.Errorf("in the end %v", used)
 		}
 	})
 }
 
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	before := look{at: time.Now(), used: time.Minute, idle: time.Hour, ok: true, Load: server.Load{Requests: 1000, Entries: 500, Writes: 900}}
+	const second = time.Second
+	writers := server.Load{Requests: 3000, Entries: 300, Writes: 9000}
+	for name, c := range map[string]struct {
+		then       server.Load
+		used, idle time.Duration // in a second
+		want       bool          // on all processors
+		stays      bool          // on one
+	}{
+		"three servers and their clients": {writers, second / 3, second / 2, true, true},
+		"nobody else":                     {writers, second / 3, 5 * second / 3, false, false},
+		"half of somebody else":           {writers, second / 2, 9 * second / 10, false, true},
+		"busy itself":                     {writers, 9 * second / 10, second / 10, false, false},
+		"a little busy":                   {writers, 7 * second / 10, second / 10, false, true},
+		"few entries":                     {server.Load{Requests: 30, Entries: 30, Writes: 90}, second / 3, second / 2, false, false},
+		"reads":                           {server.Load{Requests: 30000, Entries: 300, Writes: 9000}, second / 3, second / 2, false, false},
+		"a snapshot":                      {server.Load{Requests: 3000, Entries: 300, Writes: 9000, Snapshot: true}, second / 3, second / 2, false, false},
+	} {
+		then := look{at: before.at.Add(second), used: before.used + c.used, idle: before.idle + c.idle, ok: true, Load: c.then}
+		then.Requests, then.Entries, then.Writes = then.Requests+before.Requests, then.Entries+before.Entries, then.Writes+before.Writes
+		if got := crowded(before, then, false); got != c.want {
+			t.Errorf("%s: %v on all", name, got)
+		}
+		if got := crowded(before, then, true); got != c.stays {
+			t.Errorf("%s: %v on one", name, got)
+		}
+		if then.ok = false; crowded(before, then, true) {
+			t.Errorf("%s: although nothing is known", name)
+		}
+	}
+}
+
 // Not parallel: it is about the whole process.
-func TestProcessors(t *testing.T) {
+func TestSetProcessors(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "as it is")
 	before := runtime.GOMAXPROCS(0)
-	use := processors()
-	use(true)
-	if got := runtime.GOMAXPROCS(0); got != 1 {
-		t.Errorf("one processor is %d", got)
+	use := setProcessors()
+	for _, p := range []processors{one, kept} {
+		use(p)
+		if got := runtime.GOMAXPROCS(0); got != 1 {
+			t.Errorf("one processor is %d", got)
+		}
 	}
-	use(false)
+	use(all)
 	if got := runtime.GOMAXPROCS(0); got != before {
 		t.Errorf("%d processors, and %d before", got, before)
 	}

@@ -21,7 +21,7 @@ const longWrite = 64 << 10
 
 // writeDurably implements durableWriter.
 func (f osFile) writeDurably(b []byte, off int64) error {
-	if len(b) < longWrite {
+	if len(b) < longWrite && !givesUp.Load() {
 		if _, err := f.WriteAt(b, off); err != nil {
 			return err
 		}

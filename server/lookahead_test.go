@@ -1,0 +1,102 @@
+package server
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// TestLookAhead: what is looked ahead at are whole requests, as many as can be fetched
+// together, and never none.
+func TestLookAhead(t *testing.T) {
+	t.Parallel()
+	s := &Server{tree: tree.New()}
+	get := frame(t, proto.OpGetData, &proto.GetDataRequest{Path: "/zookeeper"})
+	set := frame(t, proto.OpSetData, &proto.SetDataRequest{Path: "/zookeeper", Version: -1})
+	times := func(n int, f []byte) (b []byte) {
+		for range n {
+			b = append(b, f...)
+		}
+		return b
+	}
+	for name, c := range map[string]struct {
+		in   []byte
+		want int
+	}{
+		"nothing":          {nil, 1},
+		"a length":         {get[:4], 1},
+		"one":              {get, 1},
+		"two":              {times(2, get), 2},
+		"two and a half":   {times(3, get)[:2*len(get)+len(get)/2], 2},
+		"many":             {times(100, get), tree.PrefetchMax},
+		"writes":           {times(100, set), 100},
+		"both":             {append(times(3, set), times(3, get)...), 6},
+		"hostile lengths":  {append(times(1, get), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0), 1},
+		"too short a one":  {append(times(1, get), 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0), 1},
+		"a path of 2 GiB":  {append(times(1, get), 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff), 2},
+		"a path of nobody": {append(times(1, get), 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 4), 2},
+	} {
+		for _, locked := range []bool{false, true} {
+			conn := &conn{s: s, in: &buffer{b: c.in}}
+			if locked {
+				s.tree.RLock()
+			}
+			if got := conn.lookAhead(&work{locked: locked}); got != c.want {
+				t.Errorf("%s: %d, want %d", name, got, c.want)
+			}
+			if locked {
+				s.tree.RUnlock()
+			}
+			s.tree.Lock() // nobody else has it
+			s.tree.Advance(1)
+			s.tree.Unlock()
+		}
+	}
+}
+
+// frame returns a request with its length before it.
+func frame(t *testing.T, op proto.Op, req proto.Record) []byte {
+	t.Helper()
+	h := proto.RequestHeader{Xid: 1, Op: op}
+	b := h.Append(make([]byte, proto.LengthSize))
+	b = req.Append(b)
+	binary.BigEndian.PutUint32(b, uint32(len(b)-proto.LengthSize))
+	return b
+}
+
+// TestBehind: the reads behind a write are named, up to the next write.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	h := handler{new(Server)}
+	c := new(conn)
+	body := func(path string) []byte { return (&proto.ExistsRequest{Path: path}).Append(nil) }
+	later := &pending{c: c, op: proto.OpExists, body: body("/later")}
+	write := &pending{c: c, op: proto.OpSetData, inFlight: true, next: later}
+	second := &pending{c: c, op: proto.OpExists, body: body("/second"), next: write}
+	ping := &pending{c: c, op: proto.OpPing, next: second}
+	first := &pending{c: c, op: proto.OpGetData, body: body("/first"), next: ping}
+	for _, x := range []struct {
+		waiter any
+		want   string
+	}{
+		{&pending{c: c, inFlight: true, next: first}, "/before/first/second"},
+		{write, "/before/later"},
+		{later, "/before"},
+		{&pending{next: first}, "/before"},
+		{func() {}, "/before"},
+		{nil, "/before"},
+	} {
+		got := ""
+		for _, p := range h.Behind(x.waiter, []string{"/before"}) {
+			got += p
+		}
+		if got != x.want {
+			t.Errorf("%v: %s, want %s", x.waiter, got, x.want)
+		}
+	}
+	if got := len(h.Behind(&pending{c: c, next: first}, make([]string, tree.PrefetchMax))); got != tree.PrefetchMax {
+		t.Errorf("%d paths, want no more", got)
+	}
+}
