@@ -108,17 +108,13 @@ func (p *pusher) stop() {
 	clear(p.peers)
 }
 
-// start sends what is due to a peer, on a goroutine of its own. p.mu is held.
+// start has what is due sent to a peer. p.mu is held.
 func (p *pusher) start(peer *pushPeer) {
 	if peer.pushing || p.due(peer) == 0 || p.t.closed() {
 		return
 	}
 	peer.pushing = true
-	p.t.wg.Add(1)
-	go func() {
-		defer p.t.wg.Done()
-		p.push(peer)
-	}()
+	p.t.hands.do(func() { p.push(peer) })
 }
 
 // due is the commit index that the peer should learn, 0 for none.

@@ -98,6 +98,8 @@ type Transport struct {
 	done chan struct{}
 	once sync.Once
 	wg   sync.WaitGroup
+
+	hands hands // for what is sent without Raft's asking
 }
 
 var (
@@ -116,6 +118,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), stands: make(chan stand), done: make(chan struct{})}
+	t.hands.done = t.done
 	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
@@ -151,6 +154,7 @@ func (t *Transport) Close() error {
 		t.watch.stop()
 		_ = t.net.Close()
 		t.wg.Wait()
+		t.hands.wg.Wait()
 	})
 	return nil
 }
