@@ -123,6 +123,27 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
+// TestLooks: who does not write is not asked for.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	var l server.Load
+	asked := time.Duration(0)
+	see := looks(func() server.Load { return l }, func() (used, idle time.Duration, ok bool) {
+		asked++
+		return asked, 2 * asked, true
+	})
+	for i, entries := range []int64{0, loneWrites - 1, loneWrites, 0, 10 * loneWrites} {
+		l.Entries += entries
+		got := see()
+		if want := entries >= loneWrites; got.ok != want || want && (got.used != asked || got.idle != 2*asked) || got.Entries != l.Entries {
+			t.Errorf("%d: with %d entries more %+v", i, entries, got)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times, want 2", asked)
+	}
+}
+
 // Not parallel: it is about the whole process.
 func TestSetProcessors(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "as it is")
