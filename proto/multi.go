@@ -30,6 +30,27 @@ type MultiOp struct {
 	Req Record // *CreateRequest, *CreateTTLRequest, *DeleteRequest, *SetDataRequest, *CheckVersionRequest, *GetDataRequest, *GetChildrenRequest
 }
 
+// Path returns the path of the operation's request, and false where it has none.
+func (m *MultiOp) Path() (string, bool) {
+	switch q := m.Req.(type) {
+	case *CreateRequest:
+		return q.Path, true
+	case *CreateTTLRequest:
+		return q.Path, true
+	case *DeleteRequest:
+		return q.Path, true
+	case *SetDataRequest:
+		return q.Path, true
+	case *CheckVersionRequest:
+		return q.Path, true
+	case *GetDataRequest:
+		return q.Path, true
+	case *GetChildrenRequest:
+		return q.Path, true
+	}
+	return "", false
+}
+
 // MultiRequest is the body of multi and multiRead.
 type MultiRequest struct {
 	Ops []MultiOp

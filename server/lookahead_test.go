@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
@@ -13,8 +12,8 @@ import (
 func TestLookAhead(t *testing.T) {
 	t.Parallel()
 	s := &Server{tree: tree.New()}
-	get := frame(t, proto.OpGetData, &proto.GetDataRequest{Path: "/zookeeper"})
-	set := frame(t, proto.OpSetData, &proto.SetDataRequest{Path: "/zookeeper", Version: -1})
+	get := frame(proto.OpGetData, &proto.GetDataRequest{Path: "/zookeeper"})
+	set := frame(proto.OpSetData, &proto.SetDataRequest{Path: "/zookeeper", Version: -1})
 	times := func(n int, f []byte) (b []byte) {
 		for range n {
 			b = append(b, f...)
@@ -57,13 +56,9 @@ func TestLookAhead(t *testing.T) {
 }
 
 // frame returns a request with its length before it.
-func frame(t *testing.T, op proto.Op, req proto.Record) []byte {
-	t.Helper()
+func frame(op proto.Op, req proto.Record) []byte {
 	h := proto.RequestHeader{Xid: 1, Op: op}
-	b := h.Append(make([]byte, proto.LengthSize))
-	b = req.Append(b)
-	binary.BigEndian.PutUint32(b, uint32(len(b)-proto.LengthSize))
-	return b
+	return proto.AppendFrame(nil, req.Append(h.Append(nil)))
 }
 
 // TestBehind: the reads behind a write are named, up to the next write.

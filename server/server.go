@@ -54,7 +54,7 @@ type Server struct {
 	user      string     // of the process, for audit
 
 	outstanding atomic.Int64 // requests in flight
-	manyNodes   atomic.Bool
+	manyNodes   atomic.Bool  // as many as tree.ManyNodes (noteSize)
 	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
 	inTouch     atomic.Int64 // clock: a time that confirmed has returned

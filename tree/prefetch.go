@@ -52,22 +52,12 @@ func (t *Tree) prefetchMulti(q *proto.MultiRequest) {
 	if len(q.Ops) < 2 {
 		return
 	}
-	var paths [PrefetchMax]string
-	n := 0
+	var room [PrefetchMax]string
+	paths := room[:0]
 	for i := range q.Ops[:min(len(q.Ops), PrefetchMax)] {
-		switch req := q.Ops[i].Req.(type) {
-		case *proto.SetDataRequest:
-			paths[n] = req.Path
-		case *proto.CreateRequest:
-			paths[n] = req.Path
-		case *proto.DeleteRequest:
-			paths[n] = req.Path
-		case *proto.CheckVersionRequest:
-			paths[n] = req.Path
-		default:
-			continue
+		if path, ok := q.Ops[i].Path(); ok {
+			paths = append(paths, path)
 		}
-		n++
 	}
-	t.Prefetch(paths[:n])
+	t.Prefetch(paths)
 }

@@ -120,22 +120,9 @@ func pathsOf(op proto.Op, body []byte) []string {
 // multiPaths returns the paths of the parts.
 func multiPaths(ops []proto.MultiOp) []string {
 	var paths []string
-	for _, op := range ops {
-		switch q := op.Req.(type) {
-		case *proto.CreateRequest:
-			paths = append(paths, q.Path)
-		case *proto.CreateTTLRequest:
-			paths = append(paths, q.Path)
-		case *proto.DeleteRequest:
-			paths = append(paths, q.Path)
-		case *proto.SetDataRequest:
-			paths = append(paths, q.Path)
-		case *proto.CheckVersionRequest:
-			paths = append(paths, q.Path)
-		case *proto.GetDataRequest:
-			paths = append(paths, q.Path)
-		case *proto.GetChildrenRequest:
-			paths = append(paths, q.Path)
+	for i := range ops {
+		if path, ok := ops[i].Path(); ok {
+			paths = append(paths, path)
 		}
 	}
 	return paths
