@@ -271,3 +271,29 @@ func TestStoppedMachine(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseWaitsForWhatWasHandedOver: no goroutine is left behind for an entry that
+// waits for the state machine when the disk fails and the server is closed. Raft, which
+// then no longer answers every other time, is not shut down before.
+func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for range 8 {
+			cfg, faults := faultyConfig(memoryConfig())
+			slow := &gated{recorder: newRecorder()}
+			cfg.Handler = slow
+			r := &rig{recorder: slow.recorder, t: t, Node: start(t, cfg).Node}
+			s := r.attach(time.Hour)
+			open := slow.shut()
+			r.do(create(s, "/a", 0))
+			r.send(set(s, "/a", make([]byte, fullWeight)))
+			synctest.Wait()
+			if stored := r.raftNow().AppliedIndex(); stored != r.raftNow().LastIndex() {
+				t.Fatalf("up to %d of %d entries were handed over", stored, r.raftNow().LastIndex())
+			}
+			faults.kill(errInjected)
+			<-r.Err()
+			time.AfterFunc(drainLimit/2, open)
+			r.close()
+		}
+	})
+}

@@ -316,12 +316,11 @@ func (n *Node) close() error {
 		// Raft's goroutines wait for the stores, and the stores for their Close.
 		// After any other failure Raft goes on, and would panic on closed stores.
 		errs = append(errs, n.closeStores())
-	} else {
-		// What Raft has handed to the state machine is answered only while Raft
-		// runs; a shutdown leaves who waits for it waiting. Entries that find no
-		// quorum are answered by the shutdown itself.
-		waitWithin(drainLimit, n.background.Wait)
 	}
+	// What Raft has handed to the state machine is answered only while Raft
+	// runs; a shutdown leaves who waits for it waiting. Entries that find no
+	// quorum are answered by the shutdown itself.
+	waitWithin(drainLimit, n.background.Wait)
 	n.others.settle()
 	if r := n.raftNow(); r != nil && !waitFor(func() { shutDown(r, n.transport) }) {
 		errs = append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit))

@@ -301,7 +301,12 @@ func (m *moves) ensemble(t *testing.T) {
 		alone.write(proto.AppendFrame(nil, req.Append(nil)))
 		alone.wantClosed()
 	})
-	m.by(t, follower, "looking_count raft_term", func() {
+	m.by(t, follower, "raft_term", func() {
+		if err := leader.Node().Transfer(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	m.by(t, follower, "looking_count", func() {
 		for _, s := range e.servers {
 			if s != follower {
 				if err := s.Close(); err != nil {
