@@ -291,7 +291,9 @@ func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
 				t.Fatalf("up to %d of %d entries were handed over", stored, r.raftNow().LastIndex())
 			}
 			faults.kill(errInjected)
-			<-r.Err()
+			if err := <-r.Err(); !errors.Is(err, errInjected) {
+				t.Fatalf("the server stops for %v", err)
+			}
 			time.AfterFunc(drainLimit/2, open)
 			r.close()
 		}

@@ -1,7 +1,10 @@
 package logstore
 
 import (
+	"bytes"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,6 +64,39 @@ type slowReader struct{ disk.File }
 func (f slowReader) Read(b []byte) (int, error) {
 	time.Sleep(held)
 	return f.File.Read(b)
+}
+
+// TestSnapshotIsReadWhileItIsRemoved: who has an old one open, to send it to a server
+// that lags, gets all of it. One that nobody reads goes away bit by bit, and when the
+// store is closed it is gone.
+func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t, WAL)
+		o.Retain = 1
+		s := mustOpen(t, o)
+		store(t, s, 1, 4, 1)
+		state := bytes.Repeat([]byte("zkgo"), 5<<20)
+		old := snapshot(t, s, 1, 1, state)
+		_, r, err := s.Snapshots().Open(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snapshot(t, s, 2, 1, state)
+		time.Sleep(time.Second)
+		if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, state) {
+			t.Errorf("%d of %d bytes: %v", len(b), len(state), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		snapshot(t, s, 3, 1, state) // takes the place of one that nobody reads
+		mustClose(t, s)
+		all, err := os.ReadDir(filepath.Join(o.SnapDir, snapDirName))
+		if err != nil || len(all) != 1 {
+			t.Errorf("snapshots %v, %v", all, err)
+		}
+	})
 }
 
 // TestCompactionHoldsUpNoWrite: what a removal takes long for, to read the

@@ -23,7 +23,7 @@ type segmentFiles struct {
 	dir string
 	log *slog.Logger
 
-	removals removals
+	removals *removals
 	flights  *flights
 	launch   bool // Append need not wait; for who appends
 

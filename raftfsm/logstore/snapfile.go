@@ -55,7 +55,7 @@ func readSnapMeta(fsys disk.FS, dir string) (*snapMeta, error) {
 }
 
 // openSnapshot verifies a snapshot and opens its state at the beginning.
-func openSnapshot(fsys disk.FS, dir string) (*snapMeta, io.ReadCloser, error) {
+func openSnapshot(fsys disk.FS, dir string) (*snapMeta, *snapReader, error) {
 	m, err := readSnapMeta(fsys, dir)
 	if err != nil {
 		return nil, nil, err
@@ -77,12 +77,19 @@ func openSnapshot(fsys disk.FS, dir string) (*snapMeta, io.ReadCloser, error) {
 		f.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), Closer: f}, nil
+	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), f: f, ended: func() {}}, nil
 }
 
+// snapReader reads the state of a snapshot.
 type snapReader struct {
 	io.Reader
-	io.Closer
+	f     io.Closer
+	ended func()
+}
+
+func (r *snapReader) Close() error {
+	defer r.ended()
+	return r.f.Close()
 }
 
 // writebackStep is after how many bytes the disk begins to write: all of a

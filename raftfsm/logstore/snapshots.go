@@ -41,8 +41,11 @@ type fileSnapshots struct {
 	retain int
 	log    *slog.Logger
 
+	removals *removals
+
 	mu       sync.Mutex
 	verified map[string]bool // by id: read back whole, checksum right
+	readers  map[string]int  // by id: how many have it open
 }
 
 var _ raft.SnapshotStore = (*fileSnapshots)(nil)
@@ -74,7 +77,9 @@ func openSnapshots(o Options) (*fileSnapshots, error) {
 		dir:      filepath.Join(o.SnapDir, snapDirName),
 		retain:   o.Retain,
 		log:      o.Logger,
+		removals: newRemovals(o),
 		verified: map[string]bool{},
+		readers:  map[string]int{},
 	}
 	if err := disk.MkdirSynced(s.fs, s.dir); err != nil {
 		return nil, err
@@ -146,14 +151,26 @@ func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if _, ok := parseSnapID(id); !ok {
 		return nil, nil, fmt.Errorf("snapshot %q does not exist", id)
 	}
+	s.reading(id, 1)
 	m, f, err := openSnapshot(s.fs, filepath.Join(s.dir, id))
 	if err != nil {
+		s.reading(id, -1)
 		return nil, nil, err
 	}
+	f.ended = sync.OnceFunc(func() { s.reading(id, -1) })
 	s.mu.Lock()
 	s.verified[id] = true
 	s.mu.Unlock()
 	return &m.SnapshotMeta, f, nil
+}
+
+// reading notes that n more have a snapshot open.
+func (s *fileSnapshots) reading(id string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readers[id] += n; s.readers[id] == 0 {
+		delete(s.readers, id)
+	}
 }
 
 // newest returns the newest snapshot, verified; nil if there is none.
@@ -255,16 +272,32 @@ func (s *fileSnapshots) purge() {
 		return
 	}
 	for _, id := range ids[s.retain:] {
-		path := filepath.Join(s.dir, id.name)
-		err := s.fs.Rename(path, path+snapOldSuffix)
-		if err == nil {
-			err = s.fs.RemoveAll(path + snapOldSuffix)
-		}
-		if err != nil {
-			s.log.Warn("snapshot: an old one could not be removed", "dir", path, "err", err)
+		if err := s.remove(id.name); err != nil {
+			s.log.Warn("snapshot: an old one could not be removed", "dir", filepath.Join(s.dir, id.name), "err", err)
 		}
 		s.mu.Lock()
 		delete(s.verified, id.name)
 		s.mu.Unlock()
 	}
 }
+
+// remove removes a snapshot in the background, or at once if somebody reads it: who
+// has a file open can read on when it is removed, but not when it gets shorter.
+func (s *fileSnapshots) remove(id string) error {
+	path := filepath.Join(s.dir, id)
+	old := path + snapOldSuffix
+	if err := errors.Join(s.fs.Rename(path, old), s.fs.SyncDir(s.dir)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	read := s.readers[id] > 0
+	s.mu.Unlock()
+	if read {
+		return s.fs.RemoveAll(old)
+	}
+	s.removals.add(old)
+	return nil
+}
+
+// close waits for what is being removed.
+func (s *fileSnapshots) close() error { return s.removals.wait() }

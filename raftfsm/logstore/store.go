@@ -345,6 +345,9 @@ func (s *Store) shut() error {
 // shutEngine closes the files.
 func (s *Store) shutEngine() error {
 	err := s.engine.Close()
+	if snaps, ok := s.snapshots.(*fileSnapshots); ok {
+		err = errors.Join(err, snaps.close())
+	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}

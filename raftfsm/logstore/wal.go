@@ -57,7 +57,7 @@ func openWAL(o Options, health *health) (engine, error) {
 	}
 	files := &segmentFiles{
 		mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, flights: newFlights(health),
-		removals: removals{fs: o.FS, log: o.Logger, limit: o.StallLimit},
+		removals: newRemovals(o),
 	}
 	meta, err := openWALMeta(dir, files, health.fail)
 	if err != nil {
