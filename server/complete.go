@@ -152,7 +152,12 @@ func (f *fsm) clock(s *Server) int64 {
 
 // fewDirty is how many connections the applying goroutine writes to itself:
 // for a few, another goroutine would come later than the write takes.
-const fewDirty = 2
+const fewDirty = 8
+
+// helpAnswers is with how many answers to a connection, on average, the applying
+// goroutine leaves the writing to others: its clients have sent a lot more, which it
+// could execute meanwhile.
+const helpAnswers = 4
 
 // BatchDone implements raftfsm.Handler: what the entry queued is written.
 func (h handler) BatchDone() {
@@ -162,8 +167,9 @@ func (h handler) BatchDone() {
 	s.noteSize()
 	f.reads.flush()
 	f.writes.flush()
-	if f.sent+f.replied > 0 {
-		s.stats.sent.Add(f.sent + f.replied)
+	answers := f.sent + f.replied
+	if answers > 0 {
+		s.stats.sent.Add(answers)
 		s.stats.replySizes(&f.sizes)
 		s.stats.bytesEvents.Add(f.eventBytes)
 		f.sent, f.replied, f.eventBytes = 0, 0, 0
@@ -181,6 +187,9 @@ func (h handler) BatchDone() {
 		}
 	} else {
 		s.flushers.add(f.dirty...)
+		if answers < helpAnswers*int64(len(f.dirty)) {
+			s.flushers.help(f.writer)
+		}
 	}
 	clear(f.dirty)
 	f.dirty = f.dirty[:0]

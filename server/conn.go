@@ -102,6 +102,12 @@ func (c *conn) shut() {
 	c.wakeReader()
 }
 
+func (c *conn) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 // wakeReader ends a wait of the reader; c.mu is held.
 func (c *conn) wakeReader() {
 	if c.wait != nil {

@@ -206,11 +206,46 @@ func (f *flushers) next(dst []*conn) []*conn {
 	for len(f.todo) == 0 && !f.closed {
 		f.ready.Wait()
 	}
-	n := min(len(f.todo), flushChunk)
+	return f.take(dst, flushChunk)
+}
+
+// take moves some of what there is to do to dst; f.mu is held.
+func (f *flushers) take(dst []*conn, most int) []*conn {
+	n := min(len(f.todo), most)
 	dst = append(dst[:0], f.todo[len(f.todo)-n:]...)
 	clear(f.todo[len(f.todo)-n:])
 	f.todo = f.todo[:len(f.todo)-n]
 	return dst
+}
+
+// The applying goroutine writes to helpMost connections at most, helpChunk at a time.
+const (
+	helpMost  = 64
+	helpChunk = 4
+)
+
+// help does what the flushers have not begun yet, for the applying goroutine: one that
+// is asleep is there when some of it is done, and the next entry has more commands when
+// those of this one are answered. Closing is left to the flushers.
+func (f *flushers) help(w *rawWriter) {
+	var room [helpChunk]*conn
+	var closing []*conn
+	for left := helpMost; left > 0; left -= helpChunk {
+		f.mu.Lock()
+		cs := f.take(room[:0], helpChunk)
+		f.mu.Unlock()
+		if len(cs) == 0 {
+			break
+		}
+		for _, c := range cs {
+			if c.flushNow(w); c.isClosed() {
+				closing = append(closing, c)
+			}
+		}
+	}
+	if len(closing) > 0 {
+		f.add(closing...)
+	}
 }
 
 // run is one of the goroutines.
@@ -218,11 +253,7 @@ func (f *flushers) run() {
 	w := newRawWriter()
 	for cs := f.next(nil); len(cs) > 0; cs = f.next(cs) {
 		for _, c := range cs {
-			c.flushNow(w)
-			c.mu.Lock()
-			done := c.closed
-			c.mu.Unlock()
-			if done {
+			if c.flushNow(w); c.isClosed() {
 				c.hang()
 			}
 		}
