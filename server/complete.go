@@ -151,7 +151,8 @@ func (f *fsm) clock(s *Server) int64 {
 }
 
 // fewDirty is how many connections the applying goroutine writes to itself:
-// for a few, another goroutine would come later than the write takes.
+// fewDirty is how many connections the applying goroutine writes to alone: for a
+// few, another one would come later than the writes take.
 const fewDirty = 8
 
 // helpAnswers is with how many answers to a connection, on average, the applying
