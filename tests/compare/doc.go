@@ -12,6 +12,9 @@
 // it, a module of its own because it needs etcd's client. A machine that has not got
 // etcd, or that client, measures without.
 //
+// floor/ is a C program that does the least a server can do, to tell what the machine
+// and the load leave to any.
+//
 // Cells of the matrix are in plan.go: what is measured, and where zkgo must stand.
 // run/ is the command, which writes tables and pictures. The test of this package runs
 // the whole matrix for moments with ZKGO_REQUIRE=1, to see that it works, and judges

@@ -34,7 +34,13 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 				if cell.Measure == nil || !c.can(&cell) {
 					continue
 				}
-				if err := measureAlone(ctx, c, cell, o, report, run); err != nil {
+				err := measureAlone(ctx, c, cell, o, report, run)
+				if err != nil && ctx.Err() == nil {
+					// One server that fails once is no reason to throw half an hour away.
+					o.Log(fmt.Sprintf("%-10s %d× %s fails, and is measured once more: %v", c.Name, cell.Servers, cell.Name, err))
+					err = measureAlone(ctx, c, cell, o, report, run)
+				}
+				if err != nil {
 					return report, fmt.Errorf("%s, %s: %w", c.Name, cell.Name, err)
 				}
 			}
