@@ -88,6 +88,13 @@ func (q *intake) propose(c *Command, own bool) error {
 	return nil
 }
 
+// congested reports whether propose would block now.
+func (q *intake) congested() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes > maxIntakeBytes && q.err == nil
+}
+
 // errLostBefore refuses a command that must not be done without the one before
 // it.
 var errLostBefore = errors.New("a command before this one was lost on its way to the leader")

@@ -181,6 +181,9 @@ func (n *Node) Propose(c *Command) error {
 	return n.intake.propose(c, false)
 }
 
+// Congested reports whether so much waits that Propose would block now.
+func (n *Node) Congested() bool { return n.intake.congested() }
+
 // errNoRaft answers what needs the log before this server has one.
 var errNoRaft = errors.New("the server has not joined its ensemble yet")
 

@@ -11,14 +11,16 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// conn is one client's connection. Its goroutine, the reader, runs serve; what
-// the other goroutines may touch is said at the fields.
+// conn is one client's connection. One goroutine at a time is its reader: one that makes
+// the rounds, or one of its own (rounds.go). What the others may touch is said at the
+// fields.
 type conn struct {
 	s      *Server
 	nc     net.Conn
 	raw    syscall.RawConn            // of a socket: reads that hold no buffer while they wait, writes that never wait
 	try    tryWriter                  // of an in-process connection, to the same end
 	wake   func(fd uintptr) (ok bool) // the method value of readReady, made once
+	listen func(fd uintptr)           // that of readNow
 	host   string                     // the client's address without the port
 	born   int64                      // clock
 	secure bool                       // came in by the secure listener
@@ -27,7 +29,11 @@ type conn struct {
 	// The reader's own.
 	in      *buffer // read, from in.b[parsed:]; nil while there is nothing
 	parsed  int
-	readErr error        // of the last readReady
+	readErr error        // of the last readReady or readNow
+	silent  bool         // the last readNow found nothing
+	round   *round       // on which the reader is; nil: on a goroutine of c's own
+	id      int32        // among those that are visited
+	busy    int          // how often little is to come before c is visited again
 	work    *work        // what handling a batch of requests needs; nil between batches
 	ended   bool         // closeSession or a fatal error was read: what follows is not looked at
 	sasl    *sasl.Server // nil before the first token
@@ -40,6 +46,11 @@ type conn struct {
 
 	announced bool // the large request that is arriving has been let in
 
+	// calls counts what has been heard of c since its reader last began to read. 0: it has
+	// none, and who counts the first is it.
+	calls atomic.Int32
+	// hungUp says that nothing more will be heard of c.
+	hungUp atomic.Bool
 	// ids are the client's identities: replaced, never changed, by the reader.
 	ids atomic.Pointer[[]proto.ID]
 	// heard says that the client has sent something since Live last asked.
@@ -126,6 +137,7 @@ func (c *conn) await(ready func() bool) bool {
 		}
 		wait := c.wait
 		c.mu.Unlock()
+		c.leaveRound()
 		<-wait
 		c.mu.Lock()
 	}
@@ -134,23 +146,22 @@ func (c *conn) await(ready func() bool) bool {
 	return ok
 }
 
-// serve is the reader.
+// serve is the reader of a new connection.
 func (c *conn) serve() {
-	defer c.s.wg.Done()
-	defer c.finish()
 	if !c.open() {
+		c.finish()
 		return
 	}
-	for c.fill() == nil {
-		if !c.handle() {
-			return
-		}
-	}
+	c.keep()
 }
 
 // finish ends c for good: it leaves every table it is in. The read lock keeps
 // it from happening between the steps of a transaction's completion.
 func (c *conn) finish() {
+	defer c.s.wg.Done()
+	if c.id != noID {
+		c.s.rounds.remove(c)
+	}
 	t := c.s.tree
 	t.RLock()
 	c.mu.Lock()

@@ -8,6 +8,9 @@ const rawSockets = false
 // readReady is never called where sockets cannot be read without waiting.
 func (c *conn) readReady(uintptr) bool { return true }
 
+// readNow is never called where sockets cannot be read without waiting.
+func (c *conn) readNow(uintptr) {}
+
 // rawWriter writes to in-process connections without waiting.
 type rawWriter struct{}
 

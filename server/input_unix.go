@@ -35,6 +35,28 @@ func (c *conn) readReady(fd uintptr) bool {
 	}
 }
 
+// readNow reads what a socket has. The buffers stay.
+func (c *conn) readNow(fd uintptr) {
+	c.makeRoom()
+	b := c.in.b
+	for {
+		n, err := recv(int(fd), b[len(b):cap(b)])
+		c.silent = err == syscall.EAGAIN
+		switch {
+		case n > 0:
+			c.in.b = b[:len(b)+n]
+		case c.silent:
+		case err == syscall.EINTR:
+			continue
+		case err == nil:
+			c.readErr = io.EOF
+		default:
+			c.readErr = err
+		}
+		return
+	}
+}
+
 // rawWriter writes to sockets without waiting. It is used by one goroutine.
 type rawWriter struct {
 	b     []byte

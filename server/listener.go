@@ -64,11 +64,12 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}
 	}
-	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock()}
+	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), id: noID}
+	c.calls.Store(1)
 	c.last.Store(c.born)
 	if sc, ok := nc.(syscall.Conn); ok && rawSockets {
 		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw, c.wake = raw, c.readReady
+			c.raw, c.wake, c.listen = raw, c.readReady, c.readNow
 		}
 	}
 	c.try, _ = nc.(tryWriter)

@@ -123,6 +123,7 @@ func (c *conn) writeOut(b []byte) error {
 		}
 		b = b[n:]
 	}
+	c.leaveRound()
 	_, err := c.nc.Write(b)
 	return err
 }
@@ -265,6 +266,7 @@ func (f *flushers) run() {
 func (c *conn) hang() {
 	if c.raw != nil || c.try != nil {
 		c.disconnect() // the reader sees it
+		c.call()
 		return
 	}
 	c.s.spawn(func() { _ = c.nc.Close() })

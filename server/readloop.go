@@ -30,6 +30,7 @@ func (c *conn) handle() bool {
 	w := c.s.getWork(c)
 	ok := true
 	many := c.s.manyNodes.Load()
+	requests := 0
 	for ahead := 0; ok && !c.ended; ahead-- {
 		if many && ahead == 0 {
 			ahead = c.lookAhead(w)
@@ -39,6 +40,7 @@ func (c *conn) handle() bool {
 			ok = err == nil
 			break
 		}
+		requests++
 		w.got++
 		w.bytes += len(frame)
 		ok = c.request(w, frame)
@@ -60,6 +62,12 @@ func (c *conn) handle() bool {
 	}
 	c.settle(w)
 	c.flush()
+	switch {
+	case requests >= manyRequests:
+		c.busy = busyFor
+	case c.busy > 0:
+		c.busy--
+	}
 	return ok && c.pace()
 }
 
@@ -82,6 +90,10 @@ func (c *conn) request(w *work, frame []byte) bool {
 func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	if c.mayNot(h.Op) {
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
+	}
+	switch h.Op {
+	case proto.OpAuth, proto.OpSASL:
+		c.leaveRound() // who proves identities may ask elsewhere
 	}
 	switch h.Op {
 	case proto.OpAuth:
@@ -120,6 +132,9 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 		if queued, ok := c.queueRead(h, body, refuse); queued || !ok {
 			return ok
 		}
+	}
+	if c.round != nil && refuse == proto.Ok && c.takesLong(w, h.Op, body) {
+		c.leaveRound()
 	}
 	if !w.locked {
 		c.s.tree.RLock()

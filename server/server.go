@@ -32,6 +32,7 @@ type Server struct {
 
 	fsm       fsm
 	flushers  flushers
+	rounds    rounds
 	barriers  barriers
 	modes     modes
 	stats     stats
@@ -153,6 +154,7 @@ func newServer(cfg Config) *Server {
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.inTouch.Store(never)
+	s.rounds.init(s)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }
@@ -277,6 +279,7 @@ func (s *Server) close() error {
 	errs = append(errs, s.node.Close())
 	s.eachConn((*conn).kill)
 	s.flushers.stop()
+	s.rounds.stop()
 	s.wg.Wait()
 	errs = append(errs, s.closeAudit())
 	return errors.Join(errs...)

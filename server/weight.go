@@ -44,6 +44,18 @@ func slow(op proto.Op) bool {
 	return op == proto.OpMultiRead || op == proto.OpGetAllChildrenNumber || op == proto.OpGetEphemerals
 }
 
+// longList is about how long a list of children is that takes long to make.
+const longList = 64 << 10
+
+// takesLong reports whether others should not wait while op is answered.
+func (c *conn) takesLong(w *work, op proto.Op, body []byte) bool {
+	if op != proto.OpGetChildren && op != proto.OpGetChildren2 {
+		return slow(op)
+	}
+	c.settle(w) // weight takes the tree's lock
+	return c.s.weight(op, body) > longList
+}
+
 // weight is about how long the reply to a read would be now, and more than fits
 // for one that takes long to make.
 func (s *Server) weight(op proto.Op, body []byte) int {

@@ -76,6 +76,9 @@ func (c *conn) propose(w *work, p *pending) bool {
 	if !c.push(p) {
 		return false
 	}
+	if c.round != nil && c.s.node.Congested() {
+		c.leaveRound()
+	}
 	err := c.s.node.Propose(&w.cmd)
 	c.way = w.cmd.Way
 	if err != nil {

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// onRounds starts a server whose sockets are visited.
+func onRounds(t *testing.T, change ...func(*Config)) *Server {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("there are rounds on Linux only")
+	}
+	return startServer(t, append(change, onTCP)...)
+}
+
+// visits is how many connections are visited.
+func (s *Server) visits() int {
+	s.rounds.mu.Lock()
+	defer s.rounds.mu.Unlock()
+	return len(s.rounds.conns) - len(s.rounds.free)
+}
+
+func TestIdleClientsTakeNoGoroutine(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	clients := make([]*wire, 50)
+	for i := range clients {
+		clients[i] = connectTCP(t, s.ClientAddr(), nil)
+	}
+	eventually(t, "all are visited", func() bool { return s.visits() == len(clients) })
+	for range 3 {
+		for _, w := range clients {
+			w.must(proto.OpPing, nil)
+		}
+	}
+	if n := s.visits(); n != len(clients) {
+		t.Errorf("%d of %d clients that only ping are visited", n, len(clients))
+	}
+	for _, w := range clients {
+		w.nc.Close()
+	}
+	eventually(t, "nobody is visited", func() bool { return s.visits() == 0 && s.Status().Server().Connections == 0 })
+}
+
+// burst sends n requests at once and looks at the order of the replies.
+func (w *wire) burst(n int, path string) {
+	w.t.Helper()
+	var b []byte
+	first := w.xid + 1
+	for range n {
+		w.xid++
+		op, req := proto.OpGetData, proto.Record(&proto.GetDataRequest{Path: path})
+		if w.xid%3 == 0 {
+			op, req = proto.OpSetData, &proto.SetDataRequest{Path: path, Version: -1, Data: []byte("x")}
+		}
+		b = appendRequest(b, w.xid, op, req)
+	}
+	w.write(b)
+	for xid := first; xid <= w.xid; xid++ {
+		if got := w.recv(); got.Xid != xid || got.Err != proto.Ok {
+			w.t.Fatalf("reply %+v, want to %d", got.ReplyHeader, xid)
+		}
+	}
+}
+
+func TestAClientThatSendsMuchHasItsOwnReader(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	w := connectTCP(t, s.ClientAddr(), nil)
+	w.create("/a", nil, proto.ModePersistent)
+	for range 3 {
+		eventually(t, "it is visited", func() bool { return s.visits() == 1 })
+		w.burst(1000, "/a")
+		eventually(t, "it has its own", func() bool {
+			w.burst(1000, "/a")
+			return s.visits() == 0
+		})
+		for range busyFor + 1 {
+			w.must(proto.OpPing, nil)
+		}
+	}
+}
+
+// A request of many segments is read by a goroutine of the connection's own.
+func TestALongRequestOnARound(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	w := connectTCP(t, s.ClientAddr(), nil)
+	w.create("/a", nil, proto.ModePersistent)
+	data := make([]byte, 900_000)
+	for range 5 {
+		w.set("/a", string(data))
+		if got, _ := w.get("/a", false); got != string(data) {
+			t.Fatalf("got %d bytes", len(got))
+		}
+	}
+}
+
+// More clients than there are goroutines make the server wait for them.
+func TestNobodyWaitsForThoseWhoDoNotRead(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	w := connectTCP(t, s.ClientAddr(), nil)
+	w.create("/big", make([]byte, 1<<20-1000), proto.ModePersistent)
+	var b []byte
+	for i := range int32(manyRequests - 1) {
+		b = appendRequest(b, i, proto.OpGetData, &proto.GetDataRequest{Path: "/big"})
+	}
+	deaf := make([]*wire, 3*runtime.GOMAXPROCS(0)+roundChunk)
+	for i := range deaf {
+		deaf[i] = connectTCP(t, s.ClientAddr(), nil)
+	}
+	for range busyFor { // after its long request
+		w.must(proto.OpPing, nil)
+	}
+	eventually(t, "all are visited", func() bool { return s.visits() == len(deaf)+1 })
+	for _, d := range deaf {
+		d.write(b)
+		w.must(proto.OpPing, nil)
+	}
+	for range 10 {
+		w.must(proto.OpPing, nil)
+		w.set("/big", "small")
+	}
+	for _, d := range deaf {
+		for i := range int32(manyRequests - 1) {
+			if got := d.recv(); got.Xid != i {
+				t.Fatalf("reply to %d, want to %d", got.Xid, i)
+			}
+		}
+	}
+	eventually(t, "all are visited again", func() bool { return s.visits() == len(deaf)+1 })
+}
+
+// What a client sent right before it hung up is done, and its connection is given up.
+func TestRequestsRightBeforeHangingUp(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	w := connectTCP(t, s.ClientAddr(), nil)
+	w.create("/a", nil, proto.ModePersistent)
+	const clients = 50
+	for i := range clients {
+		c := connectTCP(t, s.ClientAddr(), nil)
+		if i%2 == 0 {
+			eventually(t, "it is visited", func() bool { return s.visits() == 2 })
+		}
+		c.write(appendRequest(nil, 1, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1}))
+		if i%4 < 2 {
+			_ = c.nc.(*net.TCPConn).CloseWrite()
+		} else {
+			_ = c.nc.Close()
+		}
+		eventually(t, "its connection is gone", func() bool { return s.Status().Server().Connections == 1 })
+	}
+	w.must(proto.OpSync, &proto.SyncRequest{Path: "/a"}) // the last may be under way
+	if _, stat := w.get("/a", false); stat.Version != clients {
+		t.Errorf("%d of %d requests were done", stat.Version, clients)
+	}
+}
+
+// The server closes connections that are visited, too.
+func TestAVisitedConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	w := connectTCP(t, s.ClientAddr(), nil)
+	eventually(t, "it is visited", func() bool { return s.visits() == 1 })
+	s.eachConn((*conn).kill)
+	w.wantClosed()
+	eventually(t, "it is visited no more", func() bool { return s.visits() == 0 })
+}
+
+// Clients with all kinds of habits at the same time.
+func TestRoundsUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := onRounds(t)
+	author := connectTCP(t, s.ClientAddr(), nil)
+	var all sync.WaitGroup
+	for i := range 24 {
+		path := fmt.Sprintf("/n%d", i)
+		author.create(path, nil, proto.ModePersistent)
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 6 {
+				w := connectTCP(t, s.ClientAddr(), nil)
+				most := 1 + random.IntN(3*manyRequests)
+				for range 30 {
+					w.burst(1+random.IntN(most), path)
+				}
+				if random.IntN(2) == 0 {
+					w.must(proto.OpCloseSession, nil)
+					w.wantClosed()
+				} else {
+					w.nc.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "only the author is left", func() bool { return s.Status().Server().Connections == 1 && s.visits() == 1 })
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"os"
+	"syscall"
+)
+
+// sockets tells which of many sockets have something to be read. It is the kernel's
+// epoll, which the runtime's own waits for in turn, so that waiting takes no thread.
+type sockets struct {
+	f      *os.File
+	raw    syscall.RawConn
+	ready  func(fd uintptr) bool // the method value, made once
+	events []syscall.EpollEvent
+	n      int
+	err    error
+}
+
+// mostReady is how many sockets are heard of at a time.
+const mostReady = 128
+
+// newSockets returns a set without sockets.
+func newSockets() (*sockets, error) {
+	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		_ = syscall.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	s := &sockets{f: os.NewFile(uintptr(fd), "epoll"), events: make([]syscall.EpollEvent, mostReady)}
+	s.ready = s.look
+	if s.raw, err = s.f.SyscallConn(); err != nil {
+		_ = s.f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// close ends wait.
+func (s *sockets) close() { _ = s.f.Close() }
+
+// add has wait say id whenever something comes in on the socket, or is there already.
+func (s *sockets) add(socket syscall.RawConn, id int32) error {
+	const edges = syscall.EPOLLET & 0xffffffff // heard of once, not until it has been read
+	return s.control(socket, syscall.EPOLL_CTL_ADD, &syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | edges, Fd: id})
+}
+
+// remove undoes add. A socket that is closed is removed by that.
+func (s *sockets) remove(socket syscall.RawConn) error {
+	return s.control(socket, syscall.EPOLL_CTL_DEL, nil)
+}
+
+func (s *sockets) control(socket syscall.RawConn, op int, e *syscall.EpollEvent) error {
+	var failed error
+	err := socket.Control(func(fd uintptr) {
+		err := s.raw.Control(func(ep uintptr) { failed = syscall.EpollCtl(int(ep), op, int(fd), e) })
+		if err != nil {
+			failed = err
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return os.NewSyscallError("epoll_ctl", failed)
+}
+
+// wait waits until something can be read and appends what it hears to dst. It is called
+// by one goroutine at a time.
+func (s *sockets) wait(dst []call) ([]call, error) {
+	if err := s.raw.Read(s.ready); err != nil {
+		return dst, err
+	}
+	for _, e := range s.events[:max(s.n, 0)] {
+		const ends = syscall.EPOLLRDHUP | syscall.EPOLLHUP | syscall.EPOLLERR
+		dst = append(dst, call{id: e.Fd, last: e.Events&ends != 0})
+	}
+	return dst, s.err
+}
+
+// look asks without waiting.
+func (s *sockets) look(fd uintptr) bool {
+	s.n, s.err = syscall.EpollWait(int(fd), s.events, 0)
+	if s.err == syscall.EINTR {
+		s.n, s.err = 0, nil
+	}
+	return s.n != 0 || s.err != nil
+}
