@@ -8,12 +8,13 @@ type Load struct {
 	Writes   int64 // in them
 	Beside   int64 // entries that were proposed here while another was being written
 	Snapshot bool  // one is being written now
+	Alone    bool  // it has no ensemble: while an entry is being written nobody else is to be told of it
 }
 
 // Load may be asked at any time, and often: it takes no lock.
 func (s *Server) Load() Load {
 	numbers := s.node.Numbers()
-	l := Load{Requests: s.stats.received.Load(), Beside: s.node.Beside(), Snapshot: numbers.Writing.Load() > 0}
+	l := Load{Requests: s.stats.received.Load(), Beside: s.node.Beside(), Alone: !s.cfg.distributed(), Snapshot: numbers.Writing.Load() > 0}
 	l.Entries, l.Writes = numbers.Entries.Totals()
 	return l
 }

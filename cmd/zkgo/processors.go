@@ -29,6 +29,17 @@ const (
 	enoughUsed, clearlyUsed = 0.6, 0.8
 )
 
+// The same for a server whose clients write and wait: it takes more than others leave it
+// on two processors, and with one of them it needs less.
+const (
+	waitersLeft, clearlyWaitersLeft = 1.7, 1.85
+	waitersUsed, clearlyWaitersUsed = 0.95, 0.9
+)
+
+// quickWrites is how many entries an interval of paceEvery must have for a processor that
+// stays with a goroutine that writes to be missed by nobody.
+const quickWrites = 100
+
 // processors is how many of the Go runtime's processors there are.
 type processors uint8
 
@@ -54,9 +65,10 @@ type look struct {
 // do at a time. With a second processor at hand the runtime wakes a thread for it at
 // every step, to look for work, which sometimes takes the next step away, and stands
 // in the way of others that share the machine. Where one client writes at a time a
-// write takes a fifth less time with one processor, and a quarter less of it. Where
-// several servers share a machine with their clients, one processor is what each gets
-// anyway.
+// write takes a fifth less time with one processor, and a quarter less of it. The same
+// holds for up to some hundred clients of a server without an ensemble that write and
+// wait, on a machine that they leave half of. Where several servers share a
+// machine with their clients, one processor is what each gets anyway.
 func fitProcessors(see func() look, use func(processors)) func() {
 	f := fitter{use: use, seen: []look{see()}}
 	stop := every(paceEvery, func() { f.fit(see()) })
@@ -84,6 +96,8 @@ func (f *fitter) fit(now look) {
 	switch {
 	case f.lone >= fitIntervals:
 		f.set(one)
+	case len(f.seen) > fitIntervals && waiting(f.seen[0], now, f.now != all):
+		f.set(whileWritten(f.seen[0], now))
 	case len(f.seen) > fitIntervals && crowded(f.seen[0], now, f.now != all):
 		f.set(kept)
 	default:
@@ -106,6 +120,45 @@ func lone(before, now server.Load) bool {
 	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && writing(before, now)
 }
 
+// waiting reports whether between two looks, fitIntervals apart, next to nothing was to be
+// done but write one entry of the log and then the next, for clients that wait for them
+// and leave the rest of the machine free.
+func waiting(before, now look, already bool) bool {
+	entries, writes, requests := now.Entries-before.Entries, now.Writes-before.Writes, now.Requests-before.Requests
+	chain := writes <= 2*entries && requests <= 3*writes // reads tell the few who write what to write next
+	switch {
+	case !now.Alone, !before.ok, !now.ok, before.Snapshot, now.Snapshot, entries < fitIntervals*quickWrites:
+		return false
+	case requests*4 > writes*5 && !chain:
+		return false
+	}
+	used, left := share(before, now)
+	if already {
+		return used < clearlyWaitersUsed && left < clearlyWaitersLeft
+	}
+	return used < waitersUsed && left < waitersLeft
+}
+
+// whileWritten is how one processor is best used by clients that wait: it stays with who
+// writes an entry when nearly all of them wait for that one, or when so many do that what
+// they send meanwhile makes the next one. Of some, half are answered while the other
+// half's entry is written.
+func whileWritten(before, now look) processors {
+	writes, entries := now.Writes-before.Writes, now.Entries-before.Entries
+	if writes <= 4*entries || writes >= 13*entries {
+		return one
+	}
+	return kept
+}
+
+// share is how much of a processor this process took between two looks, and how much the
+// others left it.
+func share(before, now look) (used, left float64) {
+	took := now.at.Sub(before.at).Seconds()
+	used = (now.used - before.used).Seconds() / took
+	return used, used + (now.idle-before.idle).Seconds()/took
+}
+
 // writing reports whether writes were most of what was to be done.
 func writing(before, now server.Load) bool {
 	return now.Requests-before.Requests <= 2*(now.Writes-before.Writes) && !now.Snapshot
@@ -117,9 +170,7 @@ func crowded(before, now look, already bool) bool {
 	if !before.ok || !now.ok || now.Entries-before.Entries < fitIntervals*loneWrites || !writing(before.Load, now.Load) {
 		return false
 	}
-	took := now.at.Sub(before.at).Seconds()
-	used := (now.used - before.used).Seconds() / took
-	left := used + (now.idle-before.idle).Seconds()/took
+	used, left := share(before, now)
 	if already {
 		return used < clearlyUsed && left < clearlyLeft
 	}

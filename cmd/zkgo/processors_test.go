@@ -123,6 +123,48 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
+// A server without an ensemble whose clients write and wait.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	before := look{at: time.Now(), used: time.Minute, idle: time.Hour, ok: true, Load: server.Load{Requests: 1000, Entries: 500, Writes: 900, Alone: true}}
+	const second = time.Second
+	many := server.Load{Requests: 80000, Entries: 2500, Writes: 80000}
+	locks := server.Load{Requests: 6300, Entries: 2200, Writes: 2500}
+	for name, c := range map[string]struct {
+		then       server.Load
+		used, idle time.Duration // in a second
+		want       bool          // on all processors
+		stays      bool          // on one
+	}{
+		"64 writers":             {many, 8 * second / 10, 55 * second / 100, true, true},
+		"one lock for all":       {locks, 7 * second / 10, 8 * second / 10, true, true},
+		"locks of their own":     {server.Load{Requests: 27000, Entries: 4500, Writes: 18000}, 7 * second / 10, 8 * second / 10, false, false},
+		"clients elsewhere":      {many, 8 * second / 10, 12 * second / 10, false, false},
+		"somebody else has left": {many, 7 * second / 10, 11 * second / 10, false, true},
+		"busy":                   {many, 12 * second / 10, second / 10, false, false},
+		"nearly busy":            {many, 92 * second / 100, second / 10, true, false},
+		"a slow disk":            {server.Load{Requests: 6000, Entries: 200, Writes: 6000}, second / 10, second, false, false},
+		"reads":                  {server.Load{Requests: 120000, Entries: 2500, Writes: 80000}, 8 * second / 10, second / 2, false, false},
+		"a snapshot":             {server.Load{Requests: 80000, Entries: 2500, Writes: 80000, Snapshot: true}, 8 * second / 10, second / 2, false, false},
+	} {
+		then := look{at: before.at.Add(second), used: before.used + c.used, idle: before.idle + c.idle, ok: true, Load: c.then}
+		then.Requests, then.Entries, then.Writes = then.Requests+before.Requests, then.Entries+before.Entries, then.Writes+before.Writes
+		then.Alone = true
+		if got := waiting(before, then, false); got != c.want {
+			t.Errorf("%s: %v on all", name, got)
+		}
+		if got := waiting(before, then, true); got != c.stays {
+			t.Errorf("%s: %v on one", name, got)
+		}
+		if then.ok = false; waiting(before, then, true) {
+			t.Errorf("%s: although nothing is known", name)
+		}
+		if then.ok, then.Alone = true, false; waiting(before, then, true) {
+			t.Errorf("%s: although there are others to be told", name)
+		}
+	}
+}
+
 // TestLooks: who does not write is not asked for.
 func TestLooks(t *testing.T) {
 	t.Parallel()
