@@ -155,7 +155,9 @@ func (n *Node) openLead() {
 		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, full: n.cfg.Full, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
 		local: n.intake, remote: n.remote, backlog: n.backlog, keeps: n.keepsEntries(), together: n.machine.await != nil,
 	}
-	if !n.cfg.standalone() {
+	if n.cfg.standalone() {
+		n.lead.proposer.gathers = &n.gathers
+	} else {
 		n.lead.proposer.patience = returnWithin
 	}
 	n.lead.proposer.start(&n.background)

@@ -43,6 +43,7 @@ type Node struct {
 	stores    stores
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft] // see raftNow
+	gathers   atomic.Bool
 	identity  identity
 	opening   time.Duration // how long openState took
 	restored  uint64        // index of the snapshot that the machine began with, or was given
@@ -180,6 +181,13 @@ func (n *Node) Propose(c *Command) error {
 	}
 	return n.intake.propose(c, false)
 }
+
+// Gather has a server without an ensemble wait some 0.2 ms behind an entry of several
+// commands for as many more, as one with an ensemble always does, or not any more: who
+// has been answered and who was told of it, as of a lock, then share the next entry.
+// Whoever takes longer than that to come back has somebody else wait in vain, which is
+// why it is for the caller to see what is being done.
+func (n *Node) Gather(on bool) { n.gathers.Store(on) }
 
 // Congested reports whether so much waits that Propose would block now.
 func (n *Node) Congested() bool { return n.intake.congested() }

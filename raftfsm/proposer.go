@@ -35,6 +35,7 @@ type proposer struct {
 	keeps       bool          // the data of an entry may be looked at after it was applied
 	together    bool          // the log writes several entries at the same time
 	patience    time.Duration // how long those who were just answered are waited for; 0: not at all
+	gathers     *atomic.Bool  // they are, although there is no patience; nil: never
 	sizes       *proposalSizes
 
 	local   *intake
@@ -120,6 +121,12 @@ func (p *proposer) run() {
 		case <-wake:
 		case <-p.landed:
 			if p.inFlight.Load() == 0 {
+				if p.gathers != nil {
+					others.limit = p.patience
+					if p.gathers.Load() {
+						others.limit = gatherWithin
+					}
+				}
 				others.applied(p.ops, int(p.backlog.marked.Load()))
 			}
 		case <-others.timer.C:

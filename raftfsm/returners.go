@@ -10,6 +10,10 @@ const (
 	returnWithin = 400 * time.Microsecond
 	perReturner  = 15 * time.Microsecond
 
+	// gatherWithin is the same for a server without an ensemble that has been asked to
+	// gather.
+	gatherWithin = 200 * time.Microsecond
+
 	// returnMost bounds both together.
 	returnMost = time.Millisecond
 

@@ -40,12 +40,23 @@ func (s *slowLog) Apply([]byte, time.Duration) raft.ApplyFuture {
 // after it has waited in vain.
 func TestReturners(t *testing.T) {
 	t.Parallel()
+	t.Run("of an ensemble", func(t *testing.T) { t.Parallel(); testReturners(t, returnWithin, false) })
+	t.Run("gathered", func(t *testing.T) { t.Parallel(); testReturners(t, gatherWithin, true) })
+}
+
+func testReturners(t *testing.T, within time.Duration, gathers bool) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t)
 		start := leaderStart{server: 1, incarnation: 3, level: level, flags: flagStandalone}
 		r.mustFeed(t, start.append(nil))
 		n := r.node
-		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, patience: returnWithin, keeps: true}
+		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
+		if gathers {
+			p.gathers = &n.gathers
+			n.Gather(true)
+		} else {
+			p.patience = within
+		}
 		log := &slowLog{took: time.Millisecond, ops: func() int { return p.ops }, apply: n.backlog.mark}
 		p.raft = log
 		write := func(count int) {
@@ -74,13 +85,13 @@ func TestReturners(t *testing.T) {
 		write(2)
 		time.Sleep(log.took)
 		entries(1) // for the one that was answered
-		time.Sleep(returnWithin / 2)
+		time.Sleep(within / 2)
 		write(1)
 		entries(1, 3)
 		time.Sleep(log.took)
 		write(2)
 		entries(1, 3)
-		time.Sleep(returnWithin + 2*perReturner)
+		time.Sleep(within + 2*perReturner)
 		entries(1, 3) // a little longer for each
 		time.Sleep(perReturner)
 		entries(1, 3, 2) // the third stays away
@@ -88,9 +99,22 @@ func TestReturners(t *testing.T) {
 		time.Sleep(log.took)
 		entries(1, 3, 2, 1) // nobody is waited for now
 		time.Sleep(log.took)
-		time.Sleep(returnWithin)
+		time.Sleep(within)
 		write(1) // whoever comes late does not wait either
 		entries(1, 3, 2, 1, 1)
+		if gathers {
+			n.Gather(false)
+			time.Sleep(log.took)
+			write(1)
+			write(1)
+			time.Sleep(log.took)
+			entries(1, 3, 2, 1, 1, 1, 1)
+			time.Sleep(log.took)
+			write(2)
+			write(1)
+			time.Sleep(log.took)
+			entries(1, 3, 2, 1, 1, 1, 1, 2, 1) // nobody is waited for
+		}
 	})
 }
 

@@ -36,8 +36,8 @@ type call struct {
 // roundChunk is how many connections a goroutine takes at a time.
 const roundChunk = 4
 
-// init prepares the rounds of a server.
-func (r *rounds) init(s *Server) { r.s, r.more.L = s, &r.mu }
+// prepare makes r the rounds of s.
+func (r *rounds) prepare(s *Server) { r.s, r.more.L = s, &r.mu }
 
 // start starts the goroutines when the first socket comes, where there can be some. A
 // server that makes its readers wait for other reasons than their own clients' has none.

@@ -154,7 +154,7 @@ func newServer(cfg Config) *Server {
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.inTouch.Store(never)
-	s.rounds.init(s)
+	s.rounds.prepare(s)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }

@@ -62,7 +62,8 @@ func appendSyncPath(b, body []byte) []byte {
 }
 
 // propose queues p and proposes w.cmd. The tree's lock is given up before, since
-// a proposer may make its callers wait for the goroutine that applies.
+// a proposer may make its callers wait for the goroutine that applies; the round is left
+// where Propose waits, for room or for a server that is to catch up.
 func (c *conn) propose(w *work, p *pending) bool {
 	if w.locked {
 		c.settle(w)
@@ -76,7 +77,7 @@ func (c *conn) propose(w *work, p *pending) bool {
 	if !c.push(p) {
 		return false
 	}
-	if c.round != nil && c.s.node.Congested() {
+	if c.round != nil && (w.cmd.Op == proto.OpReconfig || c.s.node.Congested()) {
 		c.leaveRound()
 	}
 	err := c.s.node.Propose(&w.cmd)

@@ -32,7 +32,7 @@ const (
 // The same for a server whose clients write and wait: it takes more than others leave it
 // on two processors, and with one of them it needs less.
 const (
-	waitersLeft, clearlyWaitersLeft = 1.7, 1.85
+	waitersLeft, clearlyWaitersLeft = 1.9, 1.97
 	waitersUsed, clearlyWaitersUsed = 0.95, 0.9
 )
 
@@ -44,9 +44,10 @@ const quickWrites = 100
 type processors uint8
 
 const (
-	all  processors = iota // as many as the machine has
-	one                    // which stays with a goroutine that writes to the disk
-	kept                   // one, which goes on to other goroutines meanwhile
+	all     processors = iota // as many as the machine has
+	one                       // which stays with a goroutine that writes to the disk
+	handing                   // the same, and the next entry is for those who hand something on
+	kept                      // one, which goes on to other goroutines meanwhile
 )
 
 // look is what is seen of a server every paceEvery.
@@ -125,11 +126,10 @@ func lone(before, now server.Load) bool {
 // and leave the rest of the machine free.
 func waiting(before, now look, already bool) bool {
 	entries, writes, requests := now.Entries-before.Entries, now.Writes-before.Writes, now.Requests-before.Requests
-	chain := writes <= 2*entries && requests <= 3*writes // reads tell the few who write what to write next
 	switch {
 	case !now.Alone, !before.ok, !now.ok, before.Snapshot, now.Snapshot, entries < fitIntervals*quickWrites:
 		return false
-	case requests*4 > writes*5 && !chain:
+	case requests*4 > writes*5 && !handsOn(entries, writes, requests):
 		return false
 	}
 	used, left := share(before, now)
@@ -139,13 +139,22 @@ func waiting(before, now look, already bool) bool {
 	return used < waitersUsed && left < waitersLeft
 }
 
+// handsOn reports whether few write at a time, and read what to write next, as those do
+// who hand a lock on.
+func handsOn(entries, writes, requests int64) bool {
+	return 2*writes <= 5*entries && requests >= 2*writes && requests <= 3*writes
+}
+
 // whileWritten is how one processor is best used by clients that wait: it stays with who
 // writes an entry when nearly all of them wait for that one, or when so many do that what
 // they send meanwhile makes the next one. Of some, half are answered while the other
 // half's entry is written.
 func whileWritten(before, now look) processors {
-	writes, entries := now.Writes-before.Writes, now.Entries-before.Entries
-	if writes <= 4*entries || writes >= 13*entries {
+	entries, writes, requests := now.Entries-before.Entries, now.Writes-before.Writes, now.Requests-before.Requests
+	switch {
+	case handsOn(entries, writes, requests):
+		return handing
+	case writes <= 4*entries || writes >= 13*entries:
 		return one
 	}
 	return kept
@@ -193,11 +202,12 @@ func looks(load func() server.Load, times func() (used, idle time.Duration, ok b
 }
 
 // setProcessors returns the function by which the runtime uses so many processors.
-// That stops all goroutines for some ten microseconds.
-func setProcessors() func(processors) {
+// That stops all goroutines for some ten microseconds. gather is the server's.
+func setProcessors(gather func(bool)) func(processors) {
 	most := runtime.GOMAXPROCS(0)
 	return func(p processors) {
 		disk.GiveUpProcessor(p == kept)
+		gather(p == handing)
 		if p == all {
 			restoreProcs(most)
 		} else {

@@ -101,7 +101,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors())
+	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors(s.Node().Gather))
 	err = serve(ctx, s, log, began)
 	stopFit()
 	stopTrim()
