@@ -13,6 +13,7 @@ import (
 // so has, while it waits, one that has to wait for something (round.leave).
 type rounds struct {
 	s       *Server
+	many    int // goroutines
 	begin   sync.Once
 	sockets *sockets // nil: there are no rounds
 
@@ -37,7 +38,7 @@ type call struct {
 const roundChunk = 4
 
 // prepare makes r the rounds of s.
-func (r *rounds) prepare(s *Server) { r.s, r.more.L = s, &r.mu }
+func (r *rounds) prepare(s *Server) { r.s, r.many, r.more.L = s, runtime.GOMAXPROCS(0), &r.mu }
 
 // start starts the goroutines when the first socket comes, where there can be some. A
 // server that makes its readers wait for other reasons than their own clients' has none.
@@ -52,9 +53,13 @@ func (r *rounds) start() {
 		return
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		sockets.close()
+		return
+	}
 	r.sockets = sockets
-	r.mu.Unlock()
-	for range runtime.GOMAXPROCS(0) {
+	for range r.many {
 		s.spawn(r.run)
 	}
 }
@@ -168,6 +173,7 @@ func (r *rounds) listen() {
 		r.s.spawn(func() { r.s.eachConn((*conn).kill) })
 	}
 	if r.next == len(r.todo) {
+		clear(r.todo)
 		r.todo, r.next = r.todo[:0], 0
 	}
 	for _, h := range heard {

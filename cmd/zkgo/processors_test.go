@@ -184,6 +184,37 @@ func TestWhileWritten(t *testing.T) {
 	}
 }
 
+// What clients that wait for a server without an ensemble do decides anew every time.
+func TestFitToThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	var now look
+	var got []processors
+	f := fitter{use: func(p processors) { got = append(got, p) }, seen: []look{now}}
+	now.Alone, now.ok = true, true
+	for _, l := range []server.Load{
+		{Requests: 8000, Entries: 250, Writes: 8000}, // 64 writers
+		{Requests: 2400, Entries: 480, Writes: 2400}, // 8 of them
+		{Requests: 600, Entries: 220, Writes: 240},   // one lock for all
+		{Requests: 2700, Entries: 450, Writes: 1800}, // locks of their own
+		{Requests: 900, Entries: 500, Writes: 900},   // two writers
+	} {
+		for range 2 * fitIntervals {
+			now.at, now.used, now.idle = now.at.Add(paceEvery), now.used+70*time.Millisecond, now.idle+90*time.Millisecond
+			now.Requests, now.Entries, now.Writes = now.Requests+l.Requests, now.Entries+l.Entries, now.Writes+l.Writes
+			f.fit(now)
+		}
+		got = append(got, f.now)
+	}
+	modes := slices.Compact(slices.Clone(got))
+	for _, p := range []processors{one, kept, handing, all, one} {
+		i := slices.Index(modes, p)
+		if i < 0 {
+			t.Fatalf("%v, and nowhere %v in its turn", got, p)
+		}
+		modes = modes[i:]
+	}
+}
+
 // TestLooks: who does not write is not asked for.
 func TestLooks(t *testing.T) {
 	t.Parallel()
