@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type behind struct {
 	caught chan struct{}    // closed when the server has caught up
 }
 
-// state is a znode as it was.
+// state is a znode as it was. Whoever is shown it gets copies, to change as he likes.
 type state struct {
 	there bool
 	data  []byte
@@ -166,7 +167,7 @@ func (s behindSession) Exists(ctx context.Context, path string) (client.Stat, bo
 func (s behindSession) Get(ctx context.Context, path string) ([]byte, client.Stat, error) {
 	data, stat, err := s.Session.Get(ctx, path)
 	if old, instead, _ := s.b.shown(path); instead && answered(err) {
-		return old.data, old.stat, old.missing()
+		return slices.Clone(old.data), old.stat, old.missing()
 	}
 	return data, stat, err
 }
@@ -174,7 +175,7 @@ func (s behindSession) Get(ctx context.Context, path string) ([]byte, client.Sta
 func (s behindSession) Children(ctx context.Context, path string) ([]string, client.Stat, error) {
 	names, stat, err := s.Session.Children(ctx, path)
 	if old, instead, _ := s.b.shown(path); instead && answered(err) {
-		return old.names, old.stat, old.missing()
+		return slices.Clone(old.names), old.stat, old.missing()
 	}
 	return names, stat, err
 }
@@ -200,7 +201,7 @@ func (s behindSession) ExistsW(ctx context.Context, path string) (client.Stat, b
 func (s behindSession) GetW(ctx context.Context, path string) ([]byte, client.Stat, recipes.Watch, error) {
 	data, stat, w, err := s.Session.GetW(ctx, path)
 	if old, instead, caught := s.b.shown(path); instead && answered(err) {
-		return old.data, old.stat, s.b.watch(w, err, caught), old.missing()
+		return slices.Clone(old.data), old.stat, s.b.watch(w, err, caught), old.missing()
 	}
 	return data, stat, w, err
 }
@@ -208,7 +209,7 @@ func (s behindSession) GetW(ctx context.Context, path string) ([]byte, client.St
 func (s behindSession) ChildrenW(ctx context.Context, path string) ([]string, client.Stat, recipes.Watch, error) {
 	names, stat, w, err := s.Session.ChildrenW(ctx, path)
 	if old, instead, caught := s.b.shown(path); instead && answered(err) {
-		return old.names, old.stat, s.b.watch(w, err, caught), old.missing()
+		return slices.Clone(old.names), old.stat, s.b.watch(w, err, caught), old.missing()
 	}
 	return names, stat, w, err
 }
