@@ -36,6 +36,9 @@ const (
 	waitersUsed, clearlyWaitersUsed = 0.95, 0.9
 )
 
+// longCommand is the processor time of commands that take long.
+const longCommand = 15 * time.Microsecond
+
 // quickWrites is how many entries an interval of paceEvery must have for a processor that
 // stays with a goroutine that writes to be missed by nobody.
 const quickWrites = 100
@@ -148,10 +151,13 @@ func handsOn(entries, writes, requests int64) bool {
 // whileWritten is how one processor is best used by clients that wait: it stays with who
 // writes an entry when nearly all of them wait for that one, or when so many do that what
 // they send meanwhile makes the next one. Of some, half are answered while the other
-// half's entry is written.
+// half's entry is written. Where the commands of an entry take much longer than its write,
+// as those of long multis do, both processors are better used.
 func whileWritten(before, now look) processors {
 	entries, writes, requests := now.Entries-before.Entries, now.Writes-before.Writes, now.Requests-before.Requests
 	switch {
+	case writes >= 13*entries && now.used-before.used > time.Duration(writes)*longCommand:
+		return all
 	case handsOn(entries, writes, requests):
 		return handing
 	case writes <= 4*entries || writes >= 13*entries:

@@ -168,6 +168,10 @@ func TestWaiting(t *testing.T) {
 func TestWhileWritten(t *testing.T) {
 	t.Parallel()
 	var before look
+	multis := look{Load: server.Load{Requests: 46000, Entries: 1000, Writes: 46000}, used: 46000 * (longCommand + time.Microsecond)}
+	if got := whileWritten(before, multis); got != all {
+		t.Errorf("multis: %d", got)
+	}
 	for want, all := range map[processors][]server.Load{
 		one: {
 			{Requests: 9000, Entries: 5000, Writes: 9000}, {Requests: 15000, Entries: 4500, Writes: 15000},
