@@ -75,18 +75,27 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 	for _, cell := range cells {
 		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}
 		b.Load.Duration, b.Load.Seed = o.Duration, uint64(run)
-		r, err := c.run(b)
+		v, err := c.values(b)
+		if err != nil && ctx.Err() == nil { // etcd refuses requests in some minutes
+			o.Log(fmt.Sprintf("%-10s %d× %s fails, and is measured once more: %v", c.Name, cell.Servers, cell.Name, err))
+			v, err = c.values(b)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", cell.Name, err)
-		}
-		v, err := values(r)
-		if err != nil {
-			return err
 		}
 		o.Log(fmt.Sprintf("%-10s %d× %-45s %s", c.Name, cell.Servers, cell.Name, v))
 		report.add(cell, c, v)
 	}
 	return nil
+}
+
+// values runs a load and returns what it showed.
+func (c *Contender) values(b *Bed) (Values, error) {
+	r, err := c.run(b)
+	if err != nil {
+		return nil, err
+	}
+	return values(r)
 }
 
 // measureAlone measures what wants servers of its own.
