@@ -31,11 +31,10 @@ type proposer struct {
 	policy      tree.Policy
 	full        func() bool // adds tree.Full to policy; nil: never
 	now         func() time.Time
-	claim       func() check  // the newest state to compare with
-	keeps       bool          // the data of an entry may be looked at after it was applied
-	together    bool          // the log writes several entries at the same time
-	patience    time.Duration // how long those who were just answered are waited for; 0: not at all
-	gathers     *atomic.Bool  // they are, although there is no patience; nil: never
+	claim       func() check         // the newest state to compare with
+	keeps       bool                 // the data of an entry may be looked at after it was applied
+	together    bool                 // the log writes several entries at the same time
+	patience    func() time.Duration // how long those who were just answered are waited for; nil or 0: not at all
 	sizes       *proposalSizes
 
 	local   *intake
@@ -121,19 +120,13 @@ func (p *proposer) run() {
 		case <-wake:
 		case <-p.landed:
 			if p.inFlight.Load() == 0 {
-				if p.gathers != nil {
-					others.limit = p.patience
-					if p.gathers.Load() {
-						others.limit = gatherWithin
-					}
-				}
 				others.applied(p.ops, int(p.backlog.marked.Load()))
 			}
 		case <-others.timer.C:
 			others.expired()
 		case <-finish:
 			finish = nil
-			others = newReturners(0)
+			others = newReturners(nil)
 		case <-p.stop:
 			return
 		}

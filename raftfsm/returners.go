@@ -29,14 +29,14 @@ const (
 // for all. Where they do not come back it soon stops to wait. A client that writes
 // alone never waits. It is for the goroutine of the proposer only.
 type returners struct {
-	limit  time.Duration // 0: none
+	limit  func() time.Duration // nil or 0: none
 	timer  *time.Timer
 	target int // weight of what is waited for; 0: nobody
 	inVain int // how often, less how often it was not, at most maxInVain
 	rest   int // so many entries are not waited behind
 }
 
-func newReturners(limit time.Duration) *returners {
+func newReturners(limit func() time.Duration) *returners {
 	w := &returners{limit: limit, timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	return w
@@ -46,13 +46,17 @@ func newReturners(limit time.Duration) *returners {
 // waited before it was applied, which those it answered have not brought. Bytes of
 // those who come back are not counted on: they vary.
 func (w *returners) applied(ops, waiting int) {
+	limit := time.Duration(0)
+	if w.limit != nil {
+		limit = w.limit()
+	}
 	switch {
-	case w.limit == 0 || ops == 0:
+	case limit == 0 || ops == 0:
 	case w.rest > 0:
 		w.rest--
 	default:
 		w.target = min(waiting+weight(ops, 0), fullWeight)
-		w.timer.Reset(min(w.limit+time.Duration(ops)*perReturner, returnMost))
+		w.timer.Reset(min(limit+time.Duration(ops)*perReturner, returnMost))
 	}
 }
 

@@ -44,6 +44,9 @@ func TestReturners(t *testing.T) {
 	t.Run("gathered", func(t *testing.T) { t.Parallel(); testReturners(t, gatherWithin, true) })
 }
 
+// always is a limit that stays.
+func always(limit time.Duration) func() time.Duration { return func() time.Duration { return limit } }
+
 func testReturners(t *testing.T, within time.Duration, gathers bool) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t)
@@ -51,11 +54,11 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		r.mustFeed(t, start.append(nil))
 		n := r.node
 		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
-		if gathers {
-			p.gathers = &n.gathers
+		if gathers { // as a server without an ensemble that has been asked to
+			p.patience = n.patience
 			n.Gather(true)
 		} else {
-			p.patience = within
+			p.patience = always(within)
 		}
 		log := &slowLog{took: time.Millisecond, ops: func() int { return p.ops }, apply: n.backlog.mark}
 		p.raft = log
@@ -122,7 +125,7 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 func TestReturnersAreMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newReturners(returnWithin)
+		w := newReturners(always(returnWithin))
 		began := time.Now()
 		w.applied(10_000, 0)
 		<-w.timer.C
@@ -137,7 +140,7 @@ func TestReturnersAreMany(t *testing.T) {
 func TestReturnersStayAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, b := newReturners(returnWithin), newBacklog()
+		w, b := newReturners(always(returnWithin)), newBacklog()
 		waited := 0
 		for range 1000 {
 			if w.applied(5, 0); w.waits(b) {
@@ -161,7 +164,7 @@ func TestReturnersStayAway(t *testing.T) {
 			}
 			b.taken(weight(5, 0))
 		}
-		w = newReturners(0)
+		w = newReturners(nil)
 		if w.applied(5, 0); w.waits(b) {
 			t.Fatal("waits where it should not")
 		}

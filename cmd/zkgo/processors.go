@@ -120,7 +120,7 @@ func (f *fitter) set(p processors) {
 // entries of the log for so many writes, and hardly ever two at a time. Many reads,
 // and the writing of a snapshot, are work for another processor.
 func lone(before, now server.Load) bool {
-	entries, writes := now.Entries-before.Entries, now.Writes-before.Writes
+	entries, writes, _ := between(before, now)
 	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && writing(before, now)
 }
 
@@ -128,7 +128,7 @@ func lone(before, now server.Load) bool {
 // done but write one entry of the log and then the next, for clients that wait for them
 // and leave the rest of the machine free.
 func waiting(before, now look, already bool) bool {
-	entries, writes, requests := now.Entries-before.Entries, now.Writes-before.Writes, now.Requests-before.Requests
+	entries, writes, requests := between(before.Load, now.Load)
 	switch {
 	case !now.Alone, !before.ok, !now.ok, before.Snapshot, now.Snapshot, entries < fitIntervals*quickWrites:
 		return false
@@ -154,7 +154,7 @@ func handsOn(entries, writes, requests int64) bool {
 // half's entry is written. Where the commands of an entry take much longer than its write,
 // as those of long multis do, both processors are better used.
 func whileWritten(before, now look) processors {
-	entries, writes, requests := now.Entries-before.Entries, now.Writes-before.Writes, now.Requests-before.Requests
+	entries, writes, requests := between(before.Load, now.Load)
 	switch {
 	case writes >= 13*entries && now.used-before.used > time.Duration(writes)*longCommand:
 		return all
@@ -172,6 +172,11 @@ func share(before, now look) (used, left float64) {
 	took := now.at.Sub(before.at).Seconds()
 	used = (now.used - before.used).Seconds() / took
 	return used, used + (now.idle-before.idle).Seconds()/took
+}
+
+// between is what a server did between two looks.
+func between(before, now server.Load) (entries, writes, requests int64) {
+	return now.Entries - before.Entries, now.Writes - before.Writes, now.Requests - before.Requests
 }
 
 // writing reports whether writes were most of what was to be done.

@@ -89,6 +89,12 @@ func TestFitProcessors(t *testing.T) {
 	})
 }
 
+// later is what is seen after a while in which all that was done.
+func (l look) later(after time.Duration, done server.Load, used, idle time.Duration) look {
+	done.Requests, done.Entries, done.Writes = done.Requests+l.Requests, done.Entries+l.Entries, done.Writes+l.Writes
+	return look{at: l.at.Add(after), used: l.used + used, idle: l.idle + idle, ok: true, Load: done}
+}
+
 func TestCrowded(t *testing.T) {
 	t.Parallel()
 	before := look{at: time.Now(), used: time.Minute, idle: time.Hour, ok: true, Load: server.Load{Requests: 1000, Entries: 500, Writes: 900}}
@@ -109,8 +115,7 @@ func TestCrowded(t *testing.T) {
 		"reads":                           {server.Load{Requests: 30000, Entries: 300, Writes: 9000}, second / 3, second / 2, false, false},
 		"a snapshot":                      {server.Load{Requests: 3000, Entries: 300, Writes: 9000, Snapshot: true}, second / 3, second / 2, false, false},
 	} {
-		then := look{at: before.at.Add(second), used: before.used + c.used, idle: before.idle + c.idle, ok: true, Load: c.then}
-		then.Requests, then.Entries, then.Writes = then.Requests+before.Requests, then.Entries+before.Entries, then.Writes+before.Writes
+		then := before.later(second, c.then, c.used, c.idle)
 		if got := crowded(before, then, false); got != c.want {
 			t.Errorf("%s: %v on all", name, got)
 		}
@@ -147,8 +152,7 @@ func TestWaiting(t *testing.T) {
 		"reads":                  {server.Load{Requests: 120000, Entries: 2500, Writes: 80000}, 8 * second / 10, second / 2, false, false},
 		"a snapshot":             {server.Load{Requests: 80000, Entries: 2500, Writes: 80000, Snapshot: true}, 8 * second / 10, second / 2, false, false},
 	} {
-		then := look{at: before.at.Add(second), used: before.used + c.used, idle: before.idle + c.idle, ok: true, Load: c.then}
-		then.Requests, then.Entries, then.Writes = then.Requests+before.Requests, then.Entries+before.Entries, then.Writes+before.Writes
+		then := before.later(second, c.then, c.used, c.idle)
 		then.Alone = true
 		if got := waiting(before, then, false); got != c.want {
 			t.Errorf("%s: %v on all", name, got)
@@ -194,7 +198,6 @@ func TestFitToThoseWhoWait(t *testing.T) {
 	var now look
 	var got []processors
 	f := fitter{use: func(p processors) { got = append(got, p) }, seen: []look{now}}
-	now.Alone, now.ok = true, true
 	for _, l := range []server.Load{
 		{Requests: 8000, Entries: 250, Writes: 8000}, // 64 writers
 		{Requests: 2400, Entries: 480, Writes: 2400}, // 8 of them
@@ -203,8 +206,8 @@ func TestFitToThoseWhoWait(t *testing.T) {
 		{Requests: 900, Entries: 500, Writes: 900},   // two writers
 	} {
 		for range 2 * fitIntervals {
-			now.at, now.used, now.idle = now.at.Add(paceEvery), now.used+70*time.Millisecond, now.idle+90*time.Millisecond
-			now.Requests, now.Entries, now.Writes = now.Requests+l.Requests, now.Entries+l.Entries, now.Writes+l.Writes
+			now = now.later(paceEvery, l, 70*time.Millisecond, 90*time.Millisecond)
+			now.Alone = true
 			f.fit(now)
 		}
 		got = append(got, f.now)

@@ -34,12 +34,7 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 				if cell.Measure == nil || !c.can(&cell) {
 					continue
 				}
-				err := measureAlone(ctx, c, cell, o, report, run)
-				if err != nil && ctx.Err() == nil {
-					// One server that fails once is no reason to throw half an hour away.
-					o.Log(fmt.Sprintf("%-10s %d× %s fails, and is measured once more: %v", c.Name, cell.Servers, cell.Name, err))
-					err = measureAlone(ctx, c, cell, o, report, run)
-				}
+				err := twice(ctx, c, cell, o, func() error { return measureAlone(ctx, c, cell, o, report, run) })
 				if err != nil {
 					return report, fmt.Errorf("%s, %s: %w", c.Name, cell.Name, err)
 				}
@@ -47,6 +42,17 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 		}
 	}
 	return report, ctx.Err()
+}
+
+// twice measures once more what fails: that a server does so once, as etcd that refuses
+// requests in some minutes, is no reason to throw half an hour away.
+func twice(ctx context.Context, c Contender, cell Cell, o Options, measure func() error) error {
+	err := measure()
+	if err != nil && ctx.Err() == nil {
+		o.Log(fmt.Sprintf("%-10s %d× %s fails, and is measured once more: %v", c.Name, cell.Servers, cell.Name, err))
+		err = measure()
+	}
+	return err
 }
 
 // loads are the cells that a contender's n servers can do one after another.
@@ -75,11 +81,8 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 	for _, cell := range cells {
 		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}
 		b.Load.Duration, b.Load.Seed = o.Duration, uint64(run)
-		v, err := c.values(b)
-		if err != nil && ctx.Err() == nil { // etcd refuses requests in some minutes
-			o.Log(fmt.Sprintf("%-10s %d× %s fails, and is measured once more: %v", c.Name, cell.Servers, cell.Name, err))
-			v, err = c.values(b)
-		}
+		var v Values
+		err := twice(ctx, c, cell, o, func() (err error) { v, err = c.values(b); return err })
 		if err != nil {
 			return fmt.Errorf("%s: %w", cell.Name, err)
 		}
