@@ -189,17 +189,6 @@ func (n *Node) Propose(c *Command) error {
 // why it is for the caller to see what is being done.
 func (n *Node) Gather(on bool) { n.gathers.Store(on) }
 
-// patience is how long the proposer waits behind an entry.
-func (n *Node) patience() time.Duration {
-	switch {
-	case !n.cfg.standalone():
-		return returnWithin
-	case n.gathers.Load():
-		return gatherWithin
-	}
-	return 0
-}
-
 // Congested reports whether so much waits that Propose would block now.
 func (n *Node) Congested() bool { return n.intake.congested() }
 

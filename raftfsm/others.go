@@ -52,6 +52,10 @@ type others interface {
 	// applied is called on the state machine's with the index of every entry applied.
 	applied(index uint64)
 
+	// patience is how long the proposer of a server that leads waits behind an entry
+	// for those whom it has answered (returners).
+	patience() time.Duration
+
 	// confirmed returns the newest time at which a leader that could commit is
 	// known to have heard of this server's sessions.
 	confirmed() time.Time
@@ -116,6 +120,14 @@ func (alone) touched([]int64)                       {}
 func (alone) settle()                               {}
 func (alone) silence()                              {}
 func (alone) close()                                {}
+
+// patience implements others: none, unless Gather asks for it.
+func (a alone) patience() time.Duration {
+	if a.n.gathers.Load() {
+		return gatherWithin
+	}
+	return 0
+}
 
 // opened implements others: whoever followed the last member of an ensemble
 // follows nobody any more.

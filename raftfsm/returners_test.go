@@ -55,7 +55,7 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		n := r.node
 		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
 		if gathers { // as a server without an ensemble that has been asked to
-			p.patience = n.patience
+			p.patience = alone{n}.patience
 			n.Gather(true)
 		} else {
 			p.patience = always(within)

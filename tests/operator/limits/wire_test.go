@@ -66,6 +66,21 @@ func client(t *testing.T, addr string) *peer {
 	return p
 }
 
+// guest is a client who comes again until there is room: who has hung up counts until
+// the server has noticed.
+func guest(t *testing.T, addr string) *peer {
+	t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); {
+		p := dial(t, addr)
+		if p.connect() {
+			return p
+		}
+		p.nc.Close()
+	}
+	t.Fatal("there is never room")
+	return nil
+}
+
 func (p *peer) frame() ([]byte, error) {
 	var head [proto.LengthSize]byte
 	if _, err := io.ReadFull(p.nc, head[:]); err != nil {
