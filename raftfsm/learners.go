@@ -54,7 +54,8 @@ type proposalSizes struct {
 	sizes ProposalSizes
 	any   bool
 
-	beside atomic.Int64 // entries that were proposed while another was in flight
+	beside    atomic.Int64 // entries that were proposed while another was in flight
+	returning atomic.Bool  // see returners
 }
 
 // note counts one entry.
@@ -74,6 +75,10 @@ func (p *proposalSizes) note(bytes, commands int) {
 // Beside returns how many entries this server has proposed while another one was in
 // flight.
 func (n *Node) Beside() int64 { return n.proposed.beside.Load() }
+
+// Returning reports whether those whom an entry of this server has answered bring their
+// next writes at once, as far as the server has been waiting for them (see Gather).
+func (n *Node) Returning() bool { return n.proposed.returning.Load() }
 
 // ProposalSizes returns the sizes so far.
 func (n *Node) ProposalSizes() ProposalSizes {

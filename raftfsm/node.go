@@ -185,8 +185,9 @@ func (n *Node) Propose(c *Command) error {
 // Gather has a server without an ensemble wait some 0.2 ms behind an entry of several
 // commands for as many more, as one with an ensemble always does, or not any more: who
 // has been answered and who was told of it, as of a lock, then share the next entry.
-// Whoever takes longer than that to come back has somebody else wait in vain, which is
-// why it is for the caller to see what is being done.
+// It stops by itself to wait for clients that do not come back. Where both processors
+// of a machine are busy with server and clients it costs more than it is worth, which
+// is why it is for the caller to say.
 func (n *Node) Gather(on bool) { n.gathers.Store(on) }
 
 // Congested reports whether so much waits that Propose would block now.

@@ -97,7 +97,7 @@ func (p *proposer) run() {
 	defer p.backlog.poke() // for the next one, whose wake-up this one may have taken
 	defer close(p.flying)
 	finish := p.finish
-	others := newReturners(p.patience)
+	others := newReturners(p.patience, &p.sizes.returning)
 	defer others.end()
 	for {
 		if !others.waits(p.backlog) && p.worth(finish == nil) {
@@ -126,7 +126,7 @@ func (p *proposer) run() {
 			others.expired()
 		case <-finish:
 			finish = nil
-			others = newReturners(nil)
+			others = newReturners(nil, &p.sizes.returning)
 		case <-p.stop:
 			return
 		}

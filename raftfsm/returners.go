@@ -1,6 +1,10 @@
 package raftfsm
 
-import "time"
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
 
 const (
 	// returnWithin is how long a client that has just been answered may take until its
@@ -17,9 +21,16 @@ const (
 	// returnMost bounds both together.
 	returnMost = time.Millisecond
 
-	// maxInVain bounds how seldom the proposer waits where it waited in vain: once
-	// in 2^maxInVain entries.
-	maxInVain = 6
+	// Of the last lastWaits waits maxInVain may have been in vain for the next entry to
+	// wait as well, of fewer in proportion. One more, and minRest entries do not, twice
+	// as many when that happens again, up to maxRest. Clients who come at random times
+	// are, a few at a time, often enough there in time to look like some who come back;
+	// they are not three times out of four. A wait in vain is dear: a runtime that has
+	// nothing else to do sleeps for whole milliseconds.
+	lastWaits = 16
+	maxInVain = 4
+	minRest   = 16
+	maxRest   = 4096
 )
 
 // returners decides whether the next entry waits, after one was applied, for those
@@ -30,14 +41,17 @@ const (
 // alone never waits. It is for the goroutine of the proposer only.
 type returners struct {
 	limit  func() time.Duration // nil or 0: none
+	come   *atomic.Bool         // tells others whether they have come back lately
 	timer  *time.Timer
-	target int // weight of what is waited for; 0: nobody
-	inVain int // how often, less how often it was not, at most maxInVain
-	rest   int // so many entries are not waited behind
+	target int    // weight of what is waited for; 0: nobody
+	inVain uint16 // the last lastWaits waits, the newest first: 1 for one that was in vain
+	since  int    // waits since the last rest
+	pause  int    // the next rest
+	rest   int    // so many entries are not waited behind
 }
 
-func newReturners(limit func() time.Duration) *returners {
-	w := &returners{limit: limit, timer: time.NewTimer(time.Hour)}
+func newReturners(limit func() time.Duration, come *atomic.Bool) *returners {
+	w := &returners{limit: limit, come: come, timer: time.NewTimer(time.Hour), pause: minRest}
 	w.timer.Stop()
 	return w
 }
@@ -51,7 +65,10 @@ func (w *returners) applied(ops, waiting int) {
 		limit = w.limit()
 	}
 	switch {
-	case limit == 0 || ops == 0:
+	case limit == 0:
+		w.since = 0
+		w.come.Store(false)
+	case waiting+weight(ops, 0) <= weight(1, 0): // whoever comes first is all
 	case w.rest > 0:
 		w.rest--
 	default:
@@ -64,7 +81,7 @@ func (w *returners) applied(ops, waiting int) {
 func (w *returners) waits(b *backlog) bool {
 	if w.target > 0 && b.reached(w.target) {
 		w.end()
-		w.inVain = max(w.inVain-1, 0)
+		w.note(0)
 	}
 	return w.target > 0
 }
@@ -72,8 +89,22 @@ func (w *returners) waits(b *backlog) bool {
 // expired ends a wait in vain.
 func (w *returners) expired() {
 	w.end()
-	w.inVain = min(w.inVain+1, maxInVain)
-	w.rest = 1<<w.inVain - 1
+	w.note(1)
+}
+
+// note takes down how a wait ended, and draws the conclusion.
+func (w *returners) note(inVain uint16) {
+	w.inVain = w.inVain<<1 | inVain
+	w.since++
+	switch {
+	case bits.OnesCount16(w.inVain) > 1+min(w.since, lastWaits)*(maxInVain-1)/lastWaits:
+		w.rest, w.pause = w.pause, min(2*w.pause, maxRest)
+		w.inVain, w.since = 0, 0
+		w.come.Store(false)
+	case w.since >= lastWaits:
+		w.pause = minRest
+		w.come.Store(true)
+	}
 }
 
 // end ends the wait.

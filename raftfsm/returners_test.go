@@ -1,8 +1,11 @@
 package raftfsm
 
 import (
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +36,12 @@ func (s *slowLog) Apply([]byte, time.Duration) raft.ApplyFuture {
 	s.sizes = append(s.sizes, s.ops())
 	s.mu.Unlock()
 	return slowFuture{ready: time.After(s.took), apply: s.apply}
+}
+
+func (s *slowLog) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sizes = nil
 }
 
 // TestReturners: behind an entry the proposer waits for as many commands as that one
@@ -98,25 +107,43 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		entries(1, 3) // a little longer for each
 		time.Sleep(perReturner)
 		entries(1, 3, 2) // the third stays away
+		time.Sleep(log.took + within + 2*perReturner)
+		write(1) // and so do both: they are not waited for any longer, nor is anybody now
+		entries(1, 3, 2, 1)
+		write(2)
+		time.Sleep(log.took)
+		entries(1, 3, 2, 1, 2)
 		write(1)
 		time.Sleep(log.took)
-		entries(1, 3, 2, 1) // nobody is waited for now
+		entries(1, 3, 2, 1, 2, 1)
 		time.Sleep(log.took)
-		time.Sleep(within)
-		write(1) // whoever comes late does not wait either
-		entries(1, 3, 2, 1, 1)
-		if gathers {
-			n.Gather(false)
-			time.Sleep(log.took)
-			write(1)
-			write(1)
-			time.Sleep(log.took)
-			entries(1, 3, 2, 1, 1, 1, 1)
-			time.Sleep(log.took)
+		if !gathers {
+			return
+		}
+		for range minRest - 2 { // that was two entries
 			write(2)
-			write(1)
+			time.Sleep(log.took + returnMost)
+		}
+		for range lastWaits + 1 { // two writers that come back at once
+			write(2)
 			time.Sleep(log.took)
-			entries(1, 3, 2, 1, 1, 1, 1, 2, 1) // nobody is waited for
+			synctest.Wait()
+		}
+		if !n.Returning() {
+			t.Error("nobody knows that they return")
+		}
+		n.Gather(false)
+		write(2)
+		time.Sleep(log.took)
+		synctest.Wait()
+		log.forget()
+		write(1)
+		write(1)
+		entries(1)
+		time.Sleep(log.took)
+		entries(1, 1) // nobody is waited for
+		if n.Returning() {
+			t.Error("is still taken to know that they return")
 		}
 	})
 }
@@ -125,7 +152,7 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 func TestReturnersAreMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newReturners(always(returnWithin))
+		w := newReturners(always(returnWithin), new(atomic.Bool))
 		began := time.Now()
 		w.applied(10_000, 0)
 		<-w.timer.C
@@ -140,7 +167,7 @@ func TestReturnersAreMany(t *testing.T) {
 func TestReturnersStayAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, b := newReturners(always(returnWithin)), newBacklog()
+		w, b := newReturners(always(returnWithin), new(atomic.Bool)), newBacklog()
 		waited := 0
 		for range 1000 {
 			if w.applied(5, 0); w.waits(b) {
@@ -149,11 +176,14 @@ func TestReturnersStayAway(t *testing.T) {
 				w.expired()
 			}
 		}
-		if most := maxInVain + 1000>>maxInVain + 1; waited > most {
+		if most := 2 * bits.Len(1000/minRest); waited > most {
 			t.Fatalf("waited behind %d of 1000 entries, want at most %d", waited, most)
 		}
 		w.rest = 0
-		for range 10 {
+		for range lastWaits {
+			if w.come.Load() {
+				t.Fatal("says too soon that they come")
+			}
 			w.applied(5, 0)
 			if !w.waits(b) {
 				t.Fatal("does not wait for those who come")
@@ -164,9 +194,48 @@ func TestReturnersStayAway(t *testing.T) {
 			}
 			b.taken(weight(5, 0))
 		}
-		w = newReturners(nil)
+		if !w.come.Load() {
+			t.Fatal("does not say that they come")
+		}
+		if w.applied(1, 0); w.waits(b) {
+			t.Fatal("waits where nobody else would be answered later")
+		}
+		w = newReturners(nil, new(atomic.Bool))
 		if w.applied(5, 0); w.waits(b) {
 			t.Fatal("waits where it should not")
 		}
 	})
+}
+
+// TestReturnersAtRandom: clients of whom half are there in time by chance are hardly ever
+// waited for, those of whom one in eight is late nearly always.
+func TestReturnersAtRandom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		late        float64
+		least, most int
+	}{{0.55, 0, 1000}, {0.125, 8000, 10_000}} {
+		synctest.Test(t, func(t *testing.T) {
+			w, b := newReturners(always(returnWithin), new(atomic.Bool)), newBacklog()
+			chance := rand.New(rand.NewPCG(7, 7))
+			waited := 0
+			for range 10_000 {
+				w.applied(2, weight(1, 0))
+				if !w.waits(b) {
+					continue
+				}
+				waited++
+				if chance.Float64() < c.late {
+					w.expired()
+					continue
+				}
+				b.add(weight(3, 0))
+				w.waits(b)
+				b.taken(weight(3, 0))
+			}
+			if waited < c.least || waited > c.most {
+				t.Errorf("%v late: waited behind %d of 10,000 entries", c.late, waited)
+			}
+		})
+	}
 }

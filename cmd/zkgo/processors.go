@@ -36,8 +36,12 @@ const (
 	waitersUsed, clearlyWaitersUsed = 0.95, 0.9
 )
 
-// longCommand is the processor time of commands that take long.
-const longCommand = 15 * time.Microsecond
+// longCommand is the processor time of commands that take long, and crowd how many of
+// them there must be in an entry for that to be theirs, and not the entry's.
+const (
+	longCommand = 15 * time.Microsecond
+	crowd       = 13
+)
 
 // quickWrites is how many entries an interval of paceEvery must have for a processor that
 // stays with a goroutine that writes to be missed by nobody.
@@ -47,10 +51,9 @@ const quickWrites = 100
 type processors uint8
 
 const (
-	all     processors = iota // as many as the machine has
-	one                       // which stays with a goroutine that writes to the disk
-	handing                   // the same, and the next entry is for those who hand something on
-	kept                      // one, which goes on to other goroutines meanwhile
+	all  processors = iota // as many as the machine has
+	one                    // which stays with a goroutine that writes to the disk
+	kept                   // one, which goes on to other goroutines meanwhile
 )
 
 // look is what is seen of a server every paceEvery.
@@ -71,8 +74,9 @@ type look struct {
 // in the way of others that share the machine. Where one client writes at a time a
 // write takes a fifth less time with one processor, and a quarter less of it. The same
 // holds for up to some hundred clients of a server without an ensemble that write and
-// wait, on a machine that they leave half of. Where several servers share a
-// machine with their clients, one processor is what each gets anyway.
+// wait, on a machine that they leave half of: those who come back as soon as they are
+// answered then share an entry of the log, for which they are waited for. Where several
+// servers share a machine with their clients, one processor is what each gets anyway.
 func fitProcessors(see func() look, use func(processors)) func() {
 	f := fitter{use: use, seen: []look{see()}}
 	stop := every(paceEvery, func() { f.fit(see()) })
@@ -132,7 +136,7 @@ func waiting(before, now look, already bool) bool {
 	switch {
 	case !now.Alone, !before.ok, !now.ok, before.Snapshot, now.Snapshot, entries < fitIntervals*quickWrites:
 		return false
-	case requests*4 > writes*5 && !handsOn(entries, writes, requests):
+	case requests > 3*writes:
 		return false
 	}
 	used, left := share(before, now)
@@ -142,25 +146,16 @@ func waiting(before, now look, already bool) bool {
 	return used < waitersUsed && left < waitersLeft
 }
 
-// handsOn reports whether few write at a time, and read what to write next, as those do
-// who hand a lock on.
-func handsOn(entries, writes, requests int64) bool {
-	return 2*writes <= 5*entries && requests >= 2*writes && requests <= 3*writes
-}
-
 // whileWritten is how one processor is best used by clients that wait: it stays with who
-// writes an entry when nearly all of them wait for that one, or when so many do that what
-// they send meanwhile makes the next one. Of some, half are answered while the other
-// half's entry is written. Where the commands of an entry take much longer than its write,
-// as those of long multis do, both processors are better used.
+// writes an entry when all of them wait for that one, and goes on to the others when those
+// come at times of their own. Where the commands of an entry take much longer than its
+// write, as those of long multis do, both processors are better used.
 func whileWritten(before, now look) processors {
-	entries, writes, requests := between(before.Load, now.Load)
+	entries, writes, _ := between(before.Load, now.Load)
 	switch {
-	case writes >= 13*entries && now.used-before.used > time.Duration(writes)*longCommand:
+	case writes >= crowd*entries && now.used-before.used > time.Duration(writes)*longCommand:
 		return all
-	case handsOn(entries, writes, requests):
-		return handing
-	case writes <= 4*entries || writes >= 13*entries:
+	case now.Returning:
 		return one
 	}
 	return kept
@@ -218,7 +213,7 @@ func setProcessors(gather func(bool)) func(processors) {
 	most := runtime.GOMAXPROCS(0)
 	return func(p processors) {
 		disk.GiveUpProcessor(p == kept)
-		gather(p == handing)
+		gather(p != all)
 		if p == all {
 			restoreProcs(most)
 		} else {

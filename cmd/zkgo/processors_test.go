@@ -143,13 +143,13 @@ func TestWaiting(t *testing.T) {
 	}{
 		"64 writers":             {many, 8 * second / 10, 55 * second / 100, true, true},
 		"one lock for all":       {locks, 7 * second / 10, 8 * second / 10, true, true},
-		"locks of their own":     {server.Load{Requests: 27000, Entries: 4500, Writes: 18000}, 7 * second / 10, 8 * second / 10, false, false},
+		"locks of their own":     {server.Load{Requests: 27000, Entries: 4500, Writes: 18000}, 7 * second / 10, 8 * second / 10, true, true},
 		"clients elsewhere":      {many, 8 * second / 10, 12 * second / 10, false, false},
 		"somebody else has left": {many, 7 * second / 10, 125 * second / 100, false, true},
 		"busy":                   {many, 12 * second / 10, second / 10, false, false},
 		"nearly busy":            {many, 92 * second / 100, second / 10, true, false},
 		"a slow disk":            {server.Load{Requests: 6000, Entries: 200, Writes: 6000}, second / 10, second, false, false},
-		"reads":                  {server.Load{Requests: 120000, Entries: 2500, Writes: 80000}, 8 * second / 10, second / 2, false, false},
+		"reads":                  {server.Load{Requests: 250000, Entries: 2500, Writes: 80000}, 8 * second / 10, second / 2, false, false},
 		"a snapshot":             {server.Load{Requests: 80000, Entries: 2500, Writes: 80000, Snapshot: true}, 8 * second / 10, second / 2, false, false},
 	} {
 		then := before.later(second, c.then, c.used, c.idle)
@@ -173,21 +173,14 @@ func TestWhileWritten(t *testing.T) {
 	t.Parallel()
 	var before look
 	multis := look{Load: server.Load{Requests: 46000, Entries: 1000, Writes: 46000}, used: 46000 * (longCommand + time.Microsecond)}
-	if got := whileWritten(before, multis); got != all {
-		t.Errorf("multis: %d", got)
-	}
-	for want, all := range map[processors][]server.Load{
-		one: {
-			{Requests: 9000, Entries: 5000, Writes: 9000}, {Requests: 15000, Entries: 4500, Writes: 15000},
-			{Requests: 100000, Entries: 2000, Writes: 100000}, {Requests: 68000, Entries: 4000, Writes: 68000},
-		},
-		handing: {{Requests: 6000, Entries: 2200, Writes: 2400}, {Requests: 6000, Entries: 1000, Writes: 2400}},
-		kept:    {{Requests: 24000, Entries: 4800, Writes: 24000}, {Requests: 38000, Entries: 4000, Writes: 38000}},
-	} {
-		for _, l := range all {
-			if got := whileWritten(before, look{Load: l}); got != want {
-				t.Errorf("%+v: %d, want %d", l, got, want)
-			}
+	few := look{Load: server.Load{Requests: 9000, Entries: 5000, Writes: 9000}, used: 9000 * 5 * longCommand}
+	for returning, want := range map[bool]processors{false: kept, true: one} {
+		multis.Returning, few.Returning = returning, returning
+		if got := whileWritten(before, few); got != want {
+			t.Errorf("few writers, who return is %v: %d, want %d", returning, got, want)
+		}
+		if got := whileWritten(before, multis); got != all {
+			t.Errorf("multis of clients, who return is %v: %d", returning, got)
 		}
 	}
 }
@@ -199,11 +192,10 @@ func TestFitToThoseWhoWait(t *testing.T) {
 	var got []processors
 	f := fitter{use: func(p processors) { got = append(got, p) }, seen: []look{now}}
 	for _, l := range []server.Load{
-		{Requests: 8000, Entries: 250, Writes: 8000}, // 64 writers
-		{Requests: 2400, Entries: 480, Writes: 2400}, // 8 of them
-		{Requests: 600, Entries: 220, Writes: 240},   // one lock for all
-		{Requests: 2700, Entries: 450, Writes: 1800}, // locks of their own
-		{Requests: 900, Entries: 500, Writes: 900},   // two writers
+		{Requests: 2400, Entries: 480, Writes: 2400},                  // 8 writers at random times
+		{Requests: 8000, Entries: 250, Writes: 8000, Returning: true}, // 64 that wait
+		{Requests: 9000, Entries: 450, Writes: 1800},                  // many more reads
+		{Requests: 2700, Entries: 450, Writes: 1800, Returning: true}, // locks of their own
 	} {
 		for range 2 * fitIntervals {
 			now = now.later(paceEvery, l, 70*time.Millisecond, 90*time.Millisecond)
@@ -213,7 +205,7 @@ func TestFitToThoseWhoWait(t *testing.T) {
 		got = append(got, f.now)
 	}
 	modes := slices.Compact(slices.Clone(got))
-	for _, p := range []processors{one, kept, handing, all, one} {
+	for _, p := range []processors{kept, one, all, one} {
 		i := slices.Index(modes, p)
 		if i < 0 {
 			t.Fatalf("%v, and nowhere %v in its turn", got, p)
@@ -249,10 +241,10 @@ func TestSetProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	gathers := false
 	use := setProcessors(func(on bool) { gathers = on })
-	for _, p := range []processors{one, handing, kept} {
+	for _, p := range []processors{one, kept} {
 		use(p)
-		if want := p == handing; gathers != want {
-			t.Errorf("mode %d: gathers is %v", p, gathers)
+		if !gathers {
+			t.Errorf("mode %d does not gather", p)
 		}
 		if got := runtime.GOMAXPROCS(0); got != 1 {
 			t.Errorf("one processor is %d", got)
@@ -261,5 +253,8 @@ func TestSetProcessors(t *testing.T) {
 	use(all)
 	if got := runtime.GOMAXPROCS(0); got != before {
 		t.Errorf("%d processors, and %d before", got, before)
+	}
+	if gathers {
+		t.Error("gathers with all of them")
 	}
 }
