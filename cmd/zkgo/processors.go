@@ -40,7 +40,7 @@ const (
 // them there must be in an entry for that to be theirs, and not the entry's.
 const (
 	longCommand = 15 * time.Microsecond
-	crowd       = 13
+	crowd       = 64
 )
 
 // quickWrites is how many entries an interval of paceEvery must have for a processor that

@@ -172,7 +172,7 @@ func TestWaiting(t *testing.T) {
 func TestWhileWritten(t *testing.T) {
 	t.Parallel()
 	var before look
-	multis := look{Load: server.Load{Requests: 46000, Entries: 1000, Writes: 46000}, used: 46000 * (longCommand + time.Microsecond)}
+	multis := look{Load: server.Load{Requests: 90000, Entries: 1000, Writes: 90000}, used: 90000 * (longCommand + time.Microsecond)}
 	few := look{Load: server.Load{Requests: 9000, Entries: 5000, Writes: 9000}, used: 9000 * 5 * longCommand}
 	for returning, want := range map[bool]processors{false: kept, true: one} {
 		multis.Returning, few.Returning = returning, returning

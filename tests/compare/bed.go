@@ -28,11 +28,11 @@ func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := failover.Zkgo(zkgo)
+	ours, load := failover.Zkgo(zkgo), loader(zkgo)
 	all := []Contender{
-		ofItsKind("zkgo", ours),
-		ofItsKind("zkgo bolt", ours, "logStore=bolt"),
-		ofItsKind(reference, theirs),
+		ofItsKind("zkgo", ours, load),
+		ofItsKind("zkgo bolt", ours, load, "logStore=bolt"),
+		ofItsKind(reference, theirs, load),
 	}
 	other, err := etcd(dir)
 	if err != nil {
@@ -44,11 +44,11 @@ func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
 
 // ofItsKind is a program that reads zoo.cfg, with lines added to it, and speaks
 // ZooKeeper's protocol.
-func ofItsKind(name string, p failover.Program, lines ...string) Contender {
+func ofItsKind(name string, p failover.Program, load loader, lines ...string) Contender {
 	return Contender{
 		Name: name, Version: p.Version,
 		start: func(dir string, n int) (*failover.Ensemble, error) { return failover.StartServers(p, dir, n, lines...) },
-		run:   func(b *Bed) (*bench.Result, error) { return bench.Run(b.ctx, b.Load) },
+		run:   load.run,
 		can:   func(*Cell) bool { return true },
 	}
 }
@@ -58,7 +58,15 @@ func ofItsKind(name string, p failover.Program, lines ...string) Contender {
 type Bed struct {
 	*failover.Ensemble
 	Load bench.Config // the cell's, with servers and processes
+	by   Contender
 	ctx  context.Context
+}
+
+// put puts another load on the servers.
+func (b *Bed) put(cfg bench.Config) (*bench.Result, error) {
+	other := *b
+	other.Load = cfg
+	return b.by.run(&other)
 }
 
 // servers starts a contender in a directory of its own.
@@ -93,15 +101,15 @@ func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) err
 	if o.Warm == 0 {
 		return nil
 	}
-	b := &Bed{Ensemble: e, Load: aim(load("mixed", 16, 16), e), ctx: ctx}
+	b := &Bed{Ensemble: e, Load: aim(load("mixed", 16, 16), e), by: c, ctx: ctx}
 	b.Load.Writes, b.Load.Duration = 0.5, o.Warm
 	_, err := c.run(b)
 	return err
 }
 
-// ask runs a load once, on servers of ZooKeeper's kind.
-func ask(ctx context.Context, cfg bench.Config) (Values, error) {
-	r, err := bench.Run(ctx, cfg)
+// ask puts the cell's load on the servers once.
+func (b *Bed) ask() (Values, error) {
+	r, err := b.by.run(b)
 	if err != nil {
 		return nil, err
 	}

@@ -60,26 +60,7 @@ func (worker) can(c *Cell) bool {
 // arguments are a load's for the worker, whose defaults are those of bench.
 func (worker) arguments(cfg *bench.Config) []string {
 	args := []string{"-work", cfg.Work, "-servers", strings.Join(cfg.Servers, ","), "-seed", strconv.FormatUint(cfg.Seed, 10)}
-	for _, n := range []struct {
-		flag  string
-		value int
-	}{{"-conns", cfg.Conns}, {"-window", cfg.Window}, {"-size", cfg.Size}, {"-nodes", cfg.Nodes}, {"-ops", cfg.Ops}} {
-		if n.value != 0 {
-			args = append(args, n.flag, strconv.Itoa(n.value))
-		}
-	}
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{{"-warmup", cfg.Warmup}, {"-duration", cfg.Duration}} {
-		if d.value != 0 {
-			args = append(args, d.flag, d.value.String())
-		}
-	}
-	if cfg.Writes != 0 {
-		args = append(args, "-writes", strconv.FormatFloat(cfg.Writes, 'g', -1, 64))
-	}
-	return args
+	return append(args, differing("-", cfg)...)
 }
 
 // run has the worker do the bed's load, and adds the servers' processor time.

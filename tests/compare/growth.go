@@ -158,9 +158,9 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 		}
 		defer undo()
 	}
-	cfg := aim(a.load(n), e)
-	cfg.Duration = o.Duration
-	r, err := bench.Run(ctx, cfg)
+	b := &Bed{Ensemble: e, Load: aim(a.load(n), e), by: c, ctx: ctx}
+	b.Load.Duration = o.Duration
+	r, err := c.run(b)
 	if err != nil {
 		return Point{}, err
 	}

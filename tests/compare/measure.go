@@ -79,10 +79,10 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 		return err
 	}
 	for _, cell := range cells {
-		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}
+		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), by: c, ctx: ctx}
 		b.Load.Duration, b.Load.Seed = o.Duration, uint64(run)
 		var v Values
-		err := twice(ctx, c, cell, o, func() (err error) { v, err = c.values(b); return err })
+		err := twice(ctx, c, cell, o, func() (err error) { v, err = b.ask(); return err })
 		if err != nil {
 			return fmt.Errorf("%s: %w", cell.Name, err)
 		}
@@ -92,15 +92,6 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 	return nil
 }
 
-// values runs a load and returns what it showed.
-func (c *Contender) values(b *Bed) (Values, error) {
-	r, err := c.run(b)
-	if err != nil {
-		return nil, err
-	}
-	return values(r)
-}
-
 // measureAlone measures what wants servers of its own.
 func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report *Report, run int) error {
 	e, stop, err := servers(c, o.Dir, cell.Servers)
@@ -108,7 +99,7 @@ func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report
 		return err
 	}
 	defer stop()
-	b := &Bed{Ensemble: e, Load: aim(cell.Load, e), ctx: ctx}
+	b := &Bed{Ensemble: e, Load: aim(cell.Load, e), by: c, ctx: ctx}
 	b.Load.Seed = uint64(run)
 	v, err := cell.Measure(b)
 	if err != nil {

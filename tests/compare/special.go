@@ -238,7 +238,7 @@ func (b *Bed) comeBack(old *process.Client, set *proto.SetWatches, deadline time
 
 // million looks at a server full of znodes, and starts it again.
 func million(b *Bed) (Values, error) {
-	v, err := ask(b.ctx, b.Load)
+	v, err := b.ask()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // stalls looks how much later writes are answered while snapshots of a large tree
 // are taken: the same load without any, and with one whenever there would be one.
 func stalls(b *Bed) (Values, error) {
-	if _, err := ask(b.ctx, b.Load); err != nil {
+	if _, err := b.ask(); err != nil {
 		return nil, err
 	}
 	never, err := b.writesWith("snapCount=2000000000")
@@ -61,7 +61,7 @@ func (b *Bed) writesWith(line string) (*bench.Result, error) {
 	cfg := load("set", 64, 1)
 	cfg.Servers, cfg.PIDs = b.Load.Servers, []int{s.PID()}
 	cfg.Warmup, cfg.Duration = 3*time.Second, 3*often*time.Second
-	r, err := bench.Run(b.ctx, cfg)
+	r, err := b.put(cfg)
 	if err == nil && r.ErrorCount() > 0 {
 		err = fmt.Errorf("%s: %v", line, r.Errors)
 	}

@@ -1,0 +1,71 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkgo/zkgo/bench"
+)
+
+// loader is a binary of zkgo that puts loads on servers of ZooKeeper's kind: "zkgo
+// bench" in a process of its own, as whoever compares servers by hand has it. Loads of
+// this process would have the runtime look after them as it does by default, and what
+// was measured here before on its heap.
+type loader string
+
+// run implements Contender.
+func (l loader) run(b *Bed) (*bench.Result, error) {
+	var complaint bytes.Buffer
+	cmd := exec.CommandContext(b.ctx, string(l), l.arguments(&b.Load)...)
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("zkgo bench: %w: %s", err, &complaint)
+	}
+	r := &bench.Result{}
+	if err := json.Unmarshal(out, r); err != nil {
+		return nil, fmt.Errorf("what zkgo bench prints: %w", err)
+	}
+	return r, nil
+}
+
+// arguments are a load's for zkgo bench, without those that are its defaults anyway.
+func (loader) arguments(cfg *bench.Config) []string {
+	args := []string{"bench", cfg.Work, "--format", "json", "--quiet", "--server", strings.Join(cfg.Servers, ","), "--seed", strconv.FormatUint(cfg.Seed, 10)}
+	for _, pid := range cfg.PIDs {
+		args = append(args, "--pid", strconv.Itoa(pid))
+	}
+	if cfg.Keep {
+		args = append(args, "--keep")
+	}
+	return append(args, differing("--", cfg)...)
+}
+
+// differing are the flags, behind dashes, of what is not left to bench's defaults.
+func differing(dashes string, cfg *bench.Config) (args []string) {
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"conns", cfg.Conns}, {"window", cfg.Window}, {"size", cfg.Size}, {"nodes", cfg.Nodes}, {"ops", cfg.Ops}} {
+		if n.value != 0 {
+			args = append(args, dashes+n.flag, strconv.Itoa(n.value))
+		}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"warmup", cfg.Warmup}, {"duration", cfg.Duration}} {
+		if d.value != 0 {
+			args = append(args, dashes+d.flag, d.value.String())
+		}
+	}
+	if cfg.Writes != 0 {
+		args = append(args, dashes+"writes", strconv.FormatFloat(cfg.Writes, 'g', -1, 64))
+	}
+	return args
+}
