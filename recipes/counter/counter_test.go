@@ -164,6 +164,7 @@ func TestSharedCount(t *testing.T) {
 		synctest.Wait()
 		first, err := a.Get(ctx)
 		rig.Must(t, err)
+		synctest.Wait() // or the watcher sees this change and the next as one
 		second, ok, err := b.TrySet(ctx, first, 4)
 		if err != nil || !ok || second.Value != 4 || second.Zxid <= first.Zxid {
 			t.Errorf("%+v %v %v", second, ok, err)
