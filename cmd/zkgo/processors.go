@@ -133,10 +133,7 @@ func lone(before, now server.Load) bool {
 // and leave the rest of the machine free.
 func waiting(before, now look, already bool) bool {
 	entries, writes, requests := between(before.Load, now.Load)
-	switch {
-	case !now.Alone, !before.ok, !now.ok, before.Snapshot, now.Snapshot, entries < fitIntervals*quickWrites:
-		return false
-	case requests > 3*writes:
+	if !now.Alone || !before.ok || !now.ok || before.Snapshot || now.Snapshot || entries < fitIntervals*quickWrites || requests > 3*writes {
 		return false
 	}
 	used, left := share(before, now)

@@ -62,6 +62,15 @@ type Bed struct {
 	ctx  context.Context
 }
 
+// bed is for a load of servers of this contender.
+func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Config) *Bed {
+	for _, s := range e.Servers {
+		cfg.Servers = append(cfg.Servers, s.Addr)
+		cfg.PIDs = append(cfg.PIDs, s.PID())
+	}
+	return &Bed{Ensemble: e, Load: cfg, by: c, ctx: ctx}
+}
+
 // put puts another load on the servers.
 func (b *Bed) put(cfg bench.Config) (*bench.Result, error) {
 	other := *b
@@ -86,22 +95,13 @@ func servers(c Contender, dir string, n int) (*failover.Ensemble, func(), error)
 	}, nil
 }
 
-// aim completes a load for the servers.
-func aim(cfg bench.Config, e *failover.Ensemble) bench.Config {
-	for _, s := range e.Servers {
-		cfg.Servers = append(cfg.Servers, s.Addr)
-		cfg.PIDs = append(cfg.PIDs, s.PID())
-	}
-	return cfg
-}
-
 // warm gives a server the load that a JIT and an allocator need to be what they are
 // in the long run.
 func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) error {
 	if o.Warm == 0 {
 		return nil
 	}
-	b := &Bed{Ensemble: e, Load: aim(load("mixed", 16, 16), e), by: c, ctx: ctx}
+	b := c.bed(ctx, e, load("mixed", 16, 16))
 	b.Load.Writes, b.Load.Duration = 0.5, o.Warm
 	_, err := c.run(b)
 	return err

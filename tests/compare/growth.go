@@ -158,7 +158,7 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 		}
 		defer undo()
 	}
-	b := &Bed{Ensemble: e, Load: aim(a.load(n), e), by: c, ctx: ctx}
+	b := c.bed(ctx, e, a.load(n))
 	b.Load.Duration = o.Duration
 	r, err := c.run(b)
 	if err != nil {

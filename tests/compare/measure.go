@@ -79,7 +79,7 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 		return err
 	}
 	for _, cell := range cells {
-		b := &Bed{Ensemble: e, Load: aim(cell.Load, e), by: c, ctx: ctx}
+		b := c.bed(ctx, e, cell.Load)
 		b.Load.Duration, b.Load.Seed = o.Duration, uint64(run)
 		var v Values
 		err := twice(ctx, c, cell, o, func() (err error) { v, err = b.ask(); return err })
@@ -99,7 +99,7 @@ func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report
 		return err
 	}
 	defer stop()
-	b := &Bed{Ensemble: e, Load: aim(cell.Load, e), by: c, ctx: ctx}
+	b := c.bed(ctx, e, cell.Load)
 	b.Load.Seed = uint64(run)
 	v, err := cell.Measure(b)
 	if err != nil {

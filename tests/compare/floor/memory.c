@@ -65,7 +65,7 @@ static double way(int way, uint32_t n) {
   uint64_t sum = 0;
   clock_gettime(CLOCK_MONOTONIC, &a);
   for (int done = 0; done < LOOKUPS; done += BATCH) {
-    for (int i = 0; i < BATCH; i++) at[i] = (way == ALONE ? chance() ^ (sum & 1) : chance()) % n;
+    for (int i = 0; i < BATCH; i++) at[i] = chance() % n;
     if (way != ALONE) together(at);
     for (int i = 0; i < BATCH; i++) {
       uint32_t slot = at[i];
