@@ -56,28 +56,39 @@ func readSnapMeta(fsys disk.FS, dir string) (*snapMeta, error) {
 
 // openSnapshot verifies a snapshot and opens its state at the beginning.
 func openSnapshot(fsys disk.FS, dir string) (*snapMeta, *snapReader, error) {
+	m, f, err := readSnapshot(fsys, dir, 0)
+	if err == nil {
+		if _, err = f.Seek(0, io.SeekStart); err != nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), f: f, ended: func() {}}, nil
+}
+
+// readSnapshot reads all of a snapshot, whose state it opens with flag.
+func readSnapshot(fsys disk.FS, dir string, flag int) (*snapMeta, disk.File, error) {
 	m, err := readSnapMeta(fsys, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, snapStateName)
-	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
+	f, err := fsys.OpenFile(path, os.O_RDONLY|flag, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	sum := crc32.New(castagnoli)
-	n, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, make([]byte, snapBufferSize))
+	n, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, disk.Blocks(snapBufferSize)[:snapBufferSize])
 	if err == nil && (n != m.Size || sum.Sum32() != m.StateSum) {
 		err = fmt.Errorf("damaged: %d bytes with checksum %08x, expected %d with %08x", n, sum.Sum32(), m.Size, m.StateSum)
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		f.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), f: f, ended: func() {}}, nil
+	return m, f, nil
 }
 
 // snapReader reads the state of a snapshot.
@@ -92,20 +103,14 @@ func (r *snapReader) Close() error {
 	return r.f.Close()
 }
 
-// writebackStep is after how many bytes the disk begins to write: all of a
-// snapshot at its end would make the log, which is on the same disk, wait.
-const writebackStep = 1 << 20
-
 // snapSink writes a snapshot under a temporary name.
 type snapSink struct {
 	store  *fileSnapshots
 	dir    string // temporary
 	meta   snapMeta
-	f      disk.File
-	w      *bufio.Writer
+	state  *stateWriter
 	sum    hash.Hash32
 	size   int64
-	begun  int64 // up to here writing to the disk has been started
 	closed bool
 }
 
@@ -116,13 +121,11 @@ func newSnapSink(s *fileSnapshots, meta raft.SnapshotMeta) (*snapSink, error) {
 	if err := s.fs.Mkdir(dir, 0o750); err != nil {
 		return nil, err
 	}
-	f, err := s.fs.OpenFile(filepath.Join(dir, snapStateName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+	state, err := newStateWriter(s.fs, filepath.Join(dir, snapStateName), s.cached)
 	if err != nil {
 		return nil, errors.Join(err, s.fs.RemoveAll(dir))
 	}
-	k := &snapSink{store: s, dir: dir, meta: snapMeta{SnapshotMeta: meta}, f: f, sum: crc32.New(castagnoli)}
-	k.w = bufio.NewWriterSize(f, snapBufferSize)
-	return k, nil
+	return &snapSink{store: s, dir: dir, meta: snapMeta{SnapshotMeta: meta}, state: state, sum: crc32.New(castagnoli)}, nil
 }
 
 // ID implements raft.SnapshotSink.
@@ -130,13 +133,9 @@ func (k *snapSink) ID() string { return k.meta.ID }
 
 // Write implements raft.SnapshotSink.
 func (k *snapSink) Write(b []byte) (int, error) {
-	n, err := k.w.Write(b)
+	n, err := k.state.Write(b)
 	k.sum.Write(b[:n])
 	k.size += int64(n)
-	if written := k.size - int64(k.w.Buffered()); written-k.begun >= writebackStep {
-		disk.StartWriteback(k.f, k.begun, written-k.begun)
-		k.begun = written
-	}
 	return n, err
 }
 
@@ -146,7 +145,7 @@ func (k *snapSink) Cancel() error {
 		return nil
 	}
 	k.closed = true
-	return errors.Join(k.f.Close(), k.store.fs.RemoveAll(k.dir))
+	return errors.Join(k.state.close(), k.store.fs.RemoveAll(k.dir))
 }
 
 // Close implements raft.SnapshotSink: it makes the snapshot durable, then
@@ -173,11 +172,7 @@ func (k *snapSink) Close() error {
 
 // finish makes both files and their directory entries durable.
 func (k *snapSink) finish() error {
-	err := k.w.Flush()
-	if err == nil {
-		err = k.f.Sync()
-	}
-	if err := errors.Join(err, k.f.Close()); err != nil {
+	if err := k.state.finish(); err != nil {
 		return err
 	}
 	k.meta.Size, k.meta.StateSum = k.size, k.sum.Sum32()

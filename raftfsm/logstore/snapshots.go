@@ -39,6 +39,7 @@ type fileSnapshots struct {
 	fs     disk.FS
 	dir    string
 	retain int
+	cached int64 // of each in the page cache
 	log    *slog.Logger
 
 	removals *removals
@@ -76,6 +77,7 @@ func openSnapshots(o Options) (*fileSnapshots, error) {
 		fs:       o.FS,
 		dir:      filepath.Join(o.SnapDir, snapDirName),
 		retain:   o.Retain,
+		cached:   o.CachedSnapshot,
 		log:      o.Logger,
 		removals: newRemovals(o),
 		verified: map[string]bool{},
@@ -158,9 +160,7 @@ func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		return nil, nil, err
 	}
 	f.ended = sync.OnceFunc(func() { s.reading(id, -1) })
-	s.mu.Lock()
-	s.verified[id] = true
-	s.mu.Unlock()
+	s.isGood(id)
 	return &m.SnapshotMeta, f, nil
 }
 
@@ -173,8 +173,17 @@ func (s *fileSnapshots) reading(id string, n int) {
 	}
 }
 
-// newest returns the newest snapshot, verified; nil if there is none.
-func (s *fileSnapshots) newest() (*snapID, error) {
+// isGood notes that a snapshot was verified.
+func (s *fileSnapshots) isGood(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verified[id] = true
+}
+
+// newest returns the newest snapshot, verified; nil if there is none. With disk.Direct
+// it is read from the disk itself and past the page cache, where it would drive out
+// what others read.
+func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 	ids, err := s.ids()
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -183,13 +192,21 @@ func (s *fileSnapshots) newest() (*snapID, error) {
 	known := s.verified[ids[0].name]
 	s.mu.Unlock()
 	if !known {
-		_, f, err := s.Open(ids[0].name)
-		if err != nil {
-			return nil, err
-		}
-		f.Close()
+		err = s.verify(ids[0].name, flag)
 	}
-	return &ids[0], nil
+	return &ids[0], err
+}
+
+// verify reads all of a snapshot, which it opens with flag.
+func (s *fileSnapshots) verify(id string, flag int) error {
+	s.reading(id, 1)
+	defer s.reading(id, -1)
+	_, f, err := readSnapshot(s.fs, filepath.Join(s.dir, id), flag)
+	if err != nil {
+		return err
+	}
+	s.isGood(id)
+	return f.Close()
 }
 
 // covers says nil if a verified snapshot makes log entries up to index
@@ -197,7 +214,7 @@ func (s *fileSnapshots) newest() (*snapID, error) {
 // snapshot: Raft does so with entries that conflict with it, or with a leader
 // when there is no snapshot yet.
 func (s *fileSnapshots) covers(index uint64, all bool) error {
-	n, err := s.newest()
+	n, err := s.newest(disk.Direct)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the newest snapshot cannot be relied on: %w", err)
@@ -214,7 +231,7 @@ func (s *fileSnapshots) covers(index uint64, all bool) error {
 // beginning on. It returns the index the newest good one ends at.
 func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 	for {
-		n, err := s.newest()
+		n, err := s.newest(0) // it is about to be loaded
 		if err == nil {
 			if n == nil {
 				return 0, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 	"github.com/zkgo/zkgo/tests/process"
@@ -58,7 +59,7 @@ type workload struct {
 func options(dir string, kind logstore.Kind) logstore.Options {
 	return logstore.Options{
 		Kind: kind, LogDir: filepath.Join(dir, "data", "log"), SnapDir: filepath.Join(dir, "data", "snap"),
-		SegmentBytes: 4096, CacheBytes: 1, Retain: 2,
+		SegmentBytes: 4096, CacheBytes: 1, Retain: 2, CachedSnapshot: disk.BlockSize,
 	}
 }
 
