@@ -105,9 +105,16 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot writes a million nodes.
+// BenchmarkSnapshot writes a million nodes, and those once more after each has been set
+// at random: what belongs to neighbours lies anywhere then.
 func BenchmarkSnapshot(b *testing.B) {
 	t := filled(b, million)
+	b.Run("new", func(b *testing.B) { writeSnapshots(b, t) })
+	setAmong(b, 2*million, t, million, true)
+	b.Run("set", func(b *testing.B) { writeSnapshots(b, t) })
+}
+
+func writeSnapshots(b *testing.B, t *Tree) {
 	for b.Loop() {
 		s := t.Snapshot()
 		n, err := s.WriteTo(io.Discard)
@@ -158,17 +165,17 @@ func BenchmarkSetAmong(b *testing.B) {
 	for _, n := range []int{10_000, million, 4 * million} {
 		t := filled(b, n)
 		for _, ahead := range []string{"one by one", "ahead"} {
-			b.Run(fmt.Sprintf("%d/%s", n, ahead), func(b *testing.B) { setAmong(b, t, n, ahead == "ahead") })
+			b.Run(fmt.Sprintf("%d/%s", n, ahead), func(b *testing.B) { setAmong(b, b.N, t, n, ahead == "ahead") })
 		}
 	}
 }
 
-// setAmong sets znodes of filled(n) at random.
-func setAmong(b *testing.B, t *Tree, n int, ahead bool) {
+// setAmong sets count znodes of filled(n) at random.
+func setAmong(b *testing.B, count int, t *Tree, n int, ahead bool) {
 	tx := Txn{Time: 1, Zxid: t.LastZxid()}
 	req := proto.SetDataRequest{Data: make([]byte, 100), Version: -1}
 	random, paths := rand.New(rand.NewPCG(1, 2)), make([]string, PrefetchMax)
-	for done := 0; done < b.N; done += len(paths) {
+	for done := 0; done < count; done += len(paths) {
 		b.StopTimer()
 		for i := range paths {
 			k := 100 + random.IntN(n-100)

@@ -124,6 +124,19 @@ func (s *shard) find(of *nodes, path string, h uint32) int {
 	return -1
 }
 
+// likely returns the number of the first node with that hash, nearly always the one
+// that find finds; none when there is none.
+func (s *shard) likely(h uint32) number {
+	if s.n == 0 {
+		return none
+	}
+	i := s.home(h)
+	for s.slots[i].hash != h && s.slots[i].hash != 0 {
+		i = s.next(i)
+	}
+	return s.slots[i].node
+}
+
 func (s *shard) put(e slot) {
 	i := s.home(e.hash)
 	for s.slots[i].hash != 0 {

@@ -21,28 +21,55 @@ func (t *Tree) Prefetch(paths []string) {
 	t.index.prefetch(paths[:min(len(paths), PrefetchMax)])
 }
 
-// prefetch returns something of all that it has seen: for nothing, the compiler would
-// leave the seeing out.
+// prefetch does one step for all paths before the next one: within a step nothing
+// depends on anything that memory has yet to bring, not even where the program goes on.
+// It returns something of all that it has seen: for nothing, the compiler would leave
+// the seeing out.
 //
 //go:noinline
 func (x *index) prefetch(paths []string) (seen byte) {
-	var homes [PrefetchMax]*slot
+	var at [PrefetchMax]probe
 	for k, path := range paths {
 		i, h := x.locate(path)
-		if s := &x.shards[i]; s.n > 0 {
-			homes[k] = &s.slots[s.home(h)] // nearly always the right one, or next to it
+		at[k] = probe{s: &x.shards[i], hash: h}
+	}
+	probes := at[:len(paths)]
+	for _, p := range probes {
+		if p.s.n > 0 {
+			seen ^= byte(p.s.slots[p.s.home(p.hash)].hash)
 		}
 	}
-	var nodes [PrefetchMax]*Node
-	for k, e := range homes[:len(paths)] {
-		if e != nil && e.node != none {
-			nodes[k] = x.nodes.at(e.node)
+	var found [PrefetchMax]*Node
+	nodes := found[:len(paths)]
+	for k, p := range probes {
+		if num := p.s.likely(p.hash); num != none {
+			nodes[k] = x.nodes.at(num)
 		}
 	}
-	for _, n := range nodes[:len(paths)] {
+	for _, n := range nodes {
 		if n != nil {
+			seen ^= byte(n.epoch) // where it ends
 			seen ^= *n.first
+			seen ^= n.near()
 		}
+	}
+	return seen
+}
+
+// probe is where the index is looked into.
+type probe struct {
+	s    *shard
+	hash uint32
+}
+
+// prefetchTexts looks for the texts of all images: they lie about in memory, and who
+// needs one after the other waits for each.
+//
+//go:noinline
+func prefetchTexts(images []image) (seen byte) {
+	for i := range images {
+		seen ^= *images[i].first
+		seen ^= images[i].near()
 	}
 	return seen
 }

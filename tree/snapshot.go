@@ -130,6 +130,7 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 		if batch, more, err = s.collect(batch[:0], collectTarget); err != nil {
 			return err
 		}
+		prefetchTexts(batch)
 		for i := range batch {
 			if err := p.node(&batch[i]); err != nil {
 				return err

@@ -68,6 +68,11 @@ func (t *text) rewrite(data []byte, version int32) {
 	t.version = version
 }
 
+// near is a byte near the end of the text, found without a look at the text.
+func (t *text) near() byte {
+	return *(*byte)(unsafe.Add(unsafe.Pointer(t.first), textFixed+max(0, t.size)))
+}
+
 func (t *text) header() []byte { return unsafe.Slice(t.first, textFixed+textOwner) }
 
 func (t *text) crc() uint32 { return binary.LittleEndian.Uint32(unsafe.Slice(t.first, textFixed)) }
