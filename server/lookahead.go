@@ -28,10 +28,14 @@ func pathRead(op proto.Op, body []byte) string {
 	return ""
 }
 
-// lookAhead has the tree fetch the znodes of the reads that have arrived and not been
-// looked at. It returns how many requests need not be looked at again for that, one at
-// least.
+// lookAhead has the tree fetch the znodes of the reads that have arrived and are
+// answered at once: those before the first request of another kind, if nothing waits
+// for the log. Others are fetched when their turn comes (Behind). It returns how many
+// requests need not be looked at again for that, one at least.
 func (c *conn) lookAhead(w *work) int {
+	if c.waiting.Load() != 0 {
+		return 1
+	}
 	const header = proto.LengthSize + 4 + 4 // of a frame: its length, xid and op
 	var room [tree.PrefetchMax]string
 	paths, ahead := room[:0], 0
@@ -40,10 +44,11 @@ func (c *conn) lookAhead(w *work) int {
 		if n < header || n > uint64(len(b)) {
 			break
 		}
-		if path := pathRead(proto.Op(binary.BigEndian.Uint32(b[header-4:])), b[header:n]); path != "" {
-			paths = append(paths, path)
+		path := pathRead(proto.Op(binary.BigEndian.Uint32(b[header-4:])), b[header:n])
+		if path == "" {
+			break
 		}
-		b = b[n:]
+		paths, b = append(paths, path), b[n:]
 	}
 	if len(paths) > 1 {
 		if !w.locked {

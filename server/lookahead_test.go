@@ -30,12 +30,13 @@ func TestLookAhead(t *testing.T) {
 		"two":              {times(2, get), 2},
 		"two and a half":   {times(3, get)[:2*len(get)+len(get)/2], 2},
 		"many":             {times(100, get), tree.PrefetchMax},
-		"writes":           {times(100, set), 100},
-		"both":             {append(times(3, set), times(3, get)...), 6},
+		"writes":           {times(100, set), 1},
+		"behind a write":   {append(times(3, set), times(3, get)...), 1},
+		"before a write":   {append(times(3, get), append(times(3, set), times(3, get)...)...), 3},
 		"hostile lengths":  {append(times(1, get), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0), 1},
 		"too short a one":  {append(times(1, get), 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0), 1},
-		"a path of 2 GiB":  {append(times(1, get), 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff), 2},
-		"a path of nobody": {append(times(1, get), 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 4), 2},
+		"a path of 2 GiB":  {append(times(1, get), 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff), 1},
+		"a path of nobody": {append(times(1, get), 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 4), 1},
 	} {
 		for _, locked := range []bool{false, true} {
 			conn := &conn{s: s, in: &buffer{b: c.in}}
@@ -52,6 +53,21 @@ func TestLookAhead(t *testing.T) {
 			s.tree.Advance(1)
 			s.tree.Unlock()
 		}
+	}
+}
+
+// TestLookAheadBehindTheLog: what is answered later is not fetched now.
+func TestLookAheadBehindTheLog(t *testing.T) {
+	t.Parallel()
+	get := frame(proto.OpGetData, &proto.GetDataRequest{Path: "/zookeeper"})
+	c := &conn{s: &Server{tree: tree.New()}, in: &buffer{b: append(get, get...)}}
+	c.waiting.Store(1)
+	if got := c.lookAhead(new(work)); got != 1 {
+		t.Errorf("it looks at %d requests", got)
+	}
+	c.waiting.Store(0)
+	if got := c.lookAhead(new(work)); got != 2 {
+		t.Errorf("it looks at %d requests where nothing waits", got)
 	}
 }
 

@@ -35,8 +35,9 @@ func (c *conn) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code) 
 // What replies weigh.
 const (
 	smallReply  = 128
-	childWeight = 48 // a name, roughly
-	aclWeight   = 64 // an entry, roughly
+	shortData   = 1 << 10 // and less are not looked at
+	childWeight = 48      // a name, roughly
+	aclWeight   = 64      // an entry, roughly
 )
 
 // slow reports whether op may take long whatever the length of its reply.
@@ -56,11 +57,16 @@ func (c *conn) takesLong(w *work, op proto.Op, body []byte) bool {
 	return c.s.weight(op, body) > longList
 }
 
-// weight is about how long the reply to a read would be now, and more than fits
-// for one that takes long to make.
+// weight is about how long the reply to a read would be now, or more, and more than
+// fits for one that takes long to make. Where no znode has much data none is looked
+// for: that would take as long as the answer.
 func (s *Server) weight(op proto.Op, body []byte) int {
 	switch op {
-	case proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
+	case proto.OpGetData:
+		if longest := s.tree.LongestData(); longest <= shortData {
+			return smallReply + longest
+		}
+	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
 	case proto.OpSetWatches, proto.OpSetWatches2:
 		return smallReply + 8*len(body) // an event for every path
 	default:

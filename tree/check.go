@@ -46,6 +46,8 @@ func (c *checker) node(n *Node) error {
 		return fmt.Errorf("is not where its number %d says", n.number)
 	case n.epoch > t.epoch:
 		return fmt.Errorf("changed in epoch %d of %d", n.epoch, t.epoch)
+	case int(n.size) > t.LongestData():
+		return fmt.Errorf("has %d bytes of data, none is said to have more than %d", n.size, t.LongestData())
 	case n.crc() != textCRC(n.path(), n.bytes()):
 		return fmt.Errorf("caches the checksum %08x instead of %08x", n.crc(), textCRC(n.path(), n.bytes()))
 	case n.kind() != persistent && n.owner() == 0:

@@ -6,22 +6,23 @@ package tree
 // Nodes have the numbers they had, so that a tree is made of it with a handful of
 // allocations and without hashing a path.
 type Copy struct {
-	nodes  nodes    // without lists and children
-	root   number   // of the nodes
-	acls   []uint32 // number of the list of each node, in the order of nodes.all
-	lists  []*aclEntry
-	counts []uint32 // of the children of each node
-	kids   []number // the children, parent after parent
-	index  index    // its shards are parts of slots
-	slots  []slot
-	totals totals
-	aside  []number // the nodes that stand in an index by kind or meaning
+	nodes   nodes    // without lists and children
+	root    number   // of the nodes
+	acls    []uint32 // number of the list of each node, in the order of nodes.all
+	lists   []*aclEntry
+	counts  []uint32 // of the children of each node
+	kids    []number // the children, parent after parent
+	index   index    // its shards are parts of slots
+	slots   []slot
+	totals  totals
+	longest int32
+	aside   []number // the nodes that stand in an index by kind or meaning
 }
 
 // Copy returns what the tree holds now. The caller holds the lock, for reading
 // at least. It takes as long as a walk over all nodes.
 func (t *Tree) Copy() *Copy {
-	c := &Copy{root: t.root.number, totals: t.totals}
+	c := &Copy{root: t.root.number, totals: t.totals, longest: t.longest.Load()}
 	c.nodes.become(t.nodes)
 	c.copyIndex(t)
 	lists := make(map[*aclEntry]uint32)
@@ -114,6 +115,7 @@ func (t *Tree) Recall(c *Copy) {
 		t.enlist(t.nodes.at(num))
 	}
 	t.totals = c.totals
+	t.noteLength(c.longest)
 }
 
 // recallLists makes the table of the lists anew.

@@ -29,6 +29,7 @@ func (t *Tree) count(n *Node) {
 	t.totals.digest += own
 	t.totals.full += full
 	t.totals.dataSize += int64(len(n.path())) + n.dataLen()
+	t.noteLength(n.size)
 }
 
 // uncount takes n out of the totals.

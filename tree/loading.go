@@ -109,6 +109,7 @@ func (t *Tree) Adopt(o *Tree) {
 	t.nodes, t.index, t.root, t.acls, t.ephemerals = o.nodes, o.index, o.root, o.acls, o.ephemerals
 	t.containers, t.quotas, t.totals, t.zxid = o.containers, o.quotas, o.totals, o.zxid
 	t.epoch = max(t.epoch, o.epoch)
+	t.noteLength(o.longest.Load())
 }
 
 // keep gives the znode of the membership the state that own has.

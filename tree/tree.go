@@ -2,6 +2,7 @@ package tree
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -28,6 +29,7 @@ type Tree struct {
 	containers nodeSet           // containers and nodes with a time to live
 	quotas     map[string]*Node  // limits node by the path it limits, "" for the root's
 	totals     totals
+	longest    atomic.Int32 // see LongestData
 
 	epoch uint32      // number of snapshots taken
 	snaps []*Snapshot // those that still need images
@@ -141,6 +143,17 @@ func (t *Tree) NodeCount() int { return t.index.n + 1 }
 
 // DataSize returns the bytes of all paths and data.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
+
+// LongestData returns a length that no znode's data exceeds: that of the longest there
+// has been. It needs no lock.
+func (t *Tree) LongestData() int { return int(t.longest.Load()) }
+
+// noteLength notes that there are data of that length.
+func (t *Tree) noteLength(n int32) {
+	if n > t.longest.Load() {
+		t.longest.Store(n)
+	}
+}
 
 // attach puts a node below its parent, nil for the root, and into every index and
 // total.
