@@ -2,8 +2,10 @@ package checkers_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -271,15 +273,38 @@ func plantedSessions() []plant {
 			bug: &bug{end: func(p *proxy) { p.bug.happens(1); time.Sleep(time.Second) }},
 			run: run{change: func(cfg *workload.Config) { cfg.Hold = 2 * time.Second }, trouble: func(cl *zktest.Cluster) {
 				for range 4 {
-					time.Sleep(1500 * time.Millisecond)
-					for path, id := range cl.Leader().Ephemerals() {
-						if strings.HasPrefix(path, "/w/l") {
-							cl.Leader().ExpireSession(id)
-						}
-					}
+					time.Sleep(time.Second)
+					expireHolder(cl)
 				}
 			}}},
 	}
+}
+
+// expireHolder ends the session of a client that holds a lock another one waits for, as
+// soon as there is such a lock.
+func expireHolder(cl *zktest.Cluster) {
+	for range 100 {
+		time.Sleep(50 * time.Millisecond)
+		owners := cl.Leader().Ephemerals()
+		queues := make(map[string][]string)
+		for node := range owners {
+			if lock := path.Dir(node); strings.HasPrefix(lock, "/w/l/") {
+				queues[lock] = append(queues[lock], node)
+			}
+		}
+		for _, queue := range queues {
+			if len(queue) > 1 {
+				cl.Leader().ExpireSession(owners[slices.MinFunc(queue, bySequence)])
+				return
+			}
+		}
+	}
+}
+
+// bySequence compares what the names end with.
+func bySequence(a, b string) int {
+	const digits = 10
+	return cmp.Compare(a[len(a)-digits:], b[len(b)-digits:])
 }
 
 // plantedWatches are faults in what watchers are told.
