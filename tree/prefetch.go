@@ -2,9 +2,9 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// ManyNodes is from how many znodes on they are in no cache, so that also a read, which
-// needs little more than the znode, is worth a look ahead.
-const ManyNodes = 100_000
+// ManyNodes is from how many znodes on they are not in a processor's own caches, so that
+// also a read, which needs little more than the znode, is worth a look ahead.
+const ManyNodes = 5_000
 
 // PrefetchMax is how many paths Prefetch looks at.
 const PrefetchMax = 32
