@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -117,29 +118,45 @@ func watchElsewhere(addr string, n int) (undo func(), err error) {
 // of. A log store has no part in what an amount costs.
 func (c *Contender) Grows() bool { return c.Name == ours || c.Name == reference }
 
-// MeasureGrowth measures every curve once, each point on servers of its own, which
-// must be of ZooKeeper's kind.
+// MeasureGrowth measures every curve, contenders in turns, each point several times on
+// servers of its own, which must be of ZooKeeper's kind.
 func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*GrowthReport, error) {
 	report := newGrowthReport(contenders, o)
 	for _, a := range growths() {
 		g := a.Growth
 		g.Points = make(map[string][]Point)
 		for _, n := range a.amounts {
-			for _, c := range contenders {
-				if most := a.most[c.Name]; most > 0 && n > most || o.Most > 0 && n > o.Most {
-					continue
-				}
-				p, err := a.measure(ctx, c, n, o)
-				if err != nil {
-					return report, fmt.Errorf("%s, %s, %d %s: %w", c.Name, a.Name, n, a.Amount, err)
-				}
-				o.Log(fmt.Sprintf("%-10s %-45s %9d %-17s %8s ops/s, %6s µs/op", c.Name, a.Name, n, a.Amount, number(p.Rate), number(p.CPU)))
-				g.Points[c.Name] = append(g.Points[c.Name], p)
+			if err := a.add(ctx, g.Points, contenders, n, o); err != nil {
+				return report, err
 			}
 		}
 		report.Curves = append(report.Curves, g)
 	}
 	return report, nil
+}
+
+// add adds the point of an amount to the curve of each contender that goes so far: of
+// its runs the one of median cost.
+func (a *axis) add(ctx context.Context, curves map[string][]Point, contenders []Contender, n int, o Options) error {
+	runs := make(map[string][]Point)
+	for range o.Runs {
+		for _, c := range contenders {
+			if most := a.most[c.Name]; most > 0 && n > most || o.Most > 0 && n > o.Most {
+				continue
+			}
+			p, err := a.measure(ctx, c, n, o)
+			if err != nil {
+				return fmt.Errorf("%s, %s, %d %s: %w", c.Name, a.Name, n, a.Amount, err)
+			}
+			o.Log(fmt.Sprintf("%-10s %-45s %9d %-17s %8s ops/s, %6s µs/op", c.Name, a.Name, n, a.Amount, number(p.Rate), number(p.CPU)))
+			runs[c.Name] = append(runs[c.Name], p)
+		}
+	}
+	for name, points := range runs {
+		slices.SortFunc(points, func(p, q Point) int { return cmp.Compare(p.CPU, q.CPU) })
+		curves[name] = append(curves[name], points[len(points)/2])
+	}
+	return nil
 }
 
 func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Point, error) {

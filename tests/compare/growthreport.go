@@ -16,13 +16,15 @@ type GrowthReport struct {
 	Machine    string            `json:"machine"`
 	Go         string            `json:"go"`
 	Versions   map[string]string `json:"versions"` // by contender
-	Seconds    float64           `json:"seconds"`  // of each point
+	Runs       int               `json:"runs"`
+	Seconds    float64           `json:"seconds"` // of each run of a point
 	Contenders []string          `json:"contenders"`
 	Curves     []Growth          `json:"curves"`
 }
 
 func newGrowthReport(contenders []Contender, o Options) *GrowthReport {
-	r := &GrowthReport{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Go: runtime.Version(), Versions: make(map[string]string), Seconds: o.Duration.Seconds()}
+	r := &GrowthReport{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(),
+		Go: runtime.Version(), Versions: make(map[string]string), Runs: o.Runs, Seconds: o.Duration.Seconds()}
 	for _, c := range contenders {
 		r.Contenders = append(r.Contenders, c.Name)
 		r.Versions[c.Name] = c.Version
@@ -49,8 +51,9 @@ func (r *GrowthReport) Plots() (all []Plot) {
 // Section is the report for a page, with the pictures in directory plots.
 func (r *GrowthReport) Section(plots string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, %s; each point once, %g s on a server of its own. Below: processor time of the server, in µs, and in the last column\n"+
-		"how many times the dearest point costs what the cheapest does.\n\n", r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Seconds)
+	fmt.Fprintf(&b, "%s, %s, %s; each point is the median of %d runs of %g s, each on a server of its own.\n"+
+		"Below: processor time of the server, in µs, and in the last column how many times the dearest point costs what the cheapest does.\n\n",
+		r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Runs, r.Seconds)
 	for _, g := range r.Curves {
 		fmt.Fprintf(&b, "**%s**; µs an %s:\n\n| %s |", g.Name, g.Per, g.Amount)
 		widest := g.widest()

@@ -8,7 +8,7 @@ import (
 
 // Options says how much is measured.
 type Options struct {
-	Runs     int           // of each cell and contender
+	Runs     int           // of each cell, or point of a curve, and contender
 	Duration time.Duration // of each load
 	Warm     time.Duration // of mixed load before the first, 0: none
 	Dir      string        // for the servers
