@@ -118,28 +118,44 @@ func watchElsewhere(addr string, n int) (undo func(), err error) {
 // of. A log store has no part in what an amount costs.
 func (c *Contender) Grows() bool { return c.Name == ours || c.Name == reference }
 
-// MeasureGrowth measures every curve, contenders in turns, each point several times on
+// MeasureGrowth measures the curves whose amount matches, each point several times on
 // servers of its own, which must be of ZooKeeper's kind.
 func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*GrowthReport, error) {
 	report := newGrowthReport(contenders, o)
 	for _, a := range growths() {
-		g := a.Growth
-		g.Points = make(map[string][]Point)
-		for _, n := range a.amounts {
-			if err := a.add(ctx, g.Points, contenders, n, o); err != nil {
-				return report, err
-			}
+		if o.Curves != nil && !o.Curves.MatchString(a.Amount) {
+			continue
 		}
+		g := a.Growth
+		points, err := a.measureAll(ctx, contenders, o)
+		if err != nil {
+			return report, err
+		}
+		g.Points = points
 		report.Curves = append(report.Curves, g)
 	}
 	return report, nil
 }
 
-// add adds the point of an amount to the curve of each contender that goes so far: of
-// its runs the one of median cost.
-func (a *axis) add(ctx context.Context, curves map[string][]Point, contenders []Contender, n int, o Options) error {
-	runs := make(map[string][]Point)
+// measureAll measures a curve several times from its beginning to its end, contenders in
+// turns: a slow minute of the machine is one run's of several points then, and not all
+// runs' of one. Of the runs of a point it takes the one of median cost.
+func (a *axis) measureAll(ctx context.Context, contenders []Contender, o Options) (map[string][]Point, error) {
+	curves := make(map[string][]Point)
 	for range o.Runs {
+		if err := a.measureOnce(ctx, contenders, o, curves); err != nil {
+			return nil, err
+		}
+	}
+	for name, points := range curves {
+		curves[name] = medians(points)
+	}
+	return curves, nil
+}
+
+// measureOnce adds a point of each amount to the curve of each contender that goes so far.
+func (a *axis) measureOnce(ctx context.Context, contenders []Contender, o Options, curves map[string][]Point) error {
+	for _, n := range a.amounts {
 		for _, c := range contenders {
 			if most := a.most[c.Name]; most > 0 && n > most || o.Most > 0 && n > o.Most {
 				continue
@@ -149,14 +165,23 @@ func (a *axis) add(ctx context.Context, curves map[string][]Point, contenders []
 				return fmt.Errorf("%s, %s, %d %s: %w", c.Name, a.Name, n, a.Amount, err)
 			}
 			o.Log(fmt.Sprintf("%-10s %-45s %9d %-17s %8s ops/s, %6s µs/op", c.Name, a.Name, n, a.Amount, number(p.Rate), number(p.CPU)))
-			runs[c.Name] = append(runs[c.Name], p)
+			curves[c.Name] = append(curves[c.Name], p)
 		}
 	}
-	for name, points := range runs {
-		slices.SortFunc(points, func(p, q Point) int { return cmp.Compare(p.CPU, q.CPU) })
-		curves[name] = append(curves[name], points[len(points)/2])
-	}
 	return nil
+}
+
+// medians leaves of all points of an amount the one of median cost.
+func medians(points []Point) (curve []Point) {
+	slices.SortFunc(points, func(p, q Point) int { return cmp.Or(cmp.Compare(p.N, q.N), cmp.Compare(p.CPU, q.CPU)) })
+	for len(points) > 0 {
+		n := slices.IndexFunc(points, func(p Point) bool { return p.N != points[0].N })
+		if n < 0 {
+			n = len(points)
+		}
+		curve, points = append(curve, points[n/2]), points[n:]
+	}
+	return curve
 }
 
 func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Point, error) {

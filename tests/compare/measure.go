@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -13,7 +14,8 @@ type Options struct {
 	Warm     time.Duration // of mixed load before the first, 0: none
 	Dir      string        // for the servers
 	Cells    []Cell
-	Most     int // of what grows in MeasureGrowth, 0: as far as it goes
+	Curves   *regexp.Regexp // of MeasureGrowth, by what grows; nil: all
+	Most     int            // of what grows in MeasureGrowth, 0: as far as it goes
 	Log      func(text string)
 }
 

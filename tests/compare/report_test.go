@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,5 +96,17 @@ func TestFollow(t *testing.T) {
 		if r, err := b.follow(strings.NewReader(text)); err == nil {
 			t.Errorf("%q: %+v", text, r)
 		}
+	}
+}
+
+// TestMedians: of each amount the point of median cost is left, in the order of amounts.
+func TestMedians(t *testing.T) {
+	t.Parallel()
+	got := medians([]Point{{N: 10, CPU: 3}, {N: 1000, CPU: 5}, {N: 10, CPU: 1}, {N: 1000, CPU: 9}, {N: 10, CPU: 2}, {N: 1000, CPU: 7}})
+	if want := []Point{{N: 10, CPU: 2}, {N: 1000, CPU: 7}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := medians(nil); got != nil {
+		t.Errorf("of nothing %v", got)
 	}
 }

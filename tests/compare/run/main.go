@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	runs := flag.Int("runs", 3, "how often everything is measured")
 	duration := flag.Duration("duration", 3*time.Second, "how long each load is measured")
 	warm := flag.Duration("warm", 5*time.Second, "how long servers are warmed up")
-	only := flag.String("only", "", "measure lines that this `expression` matches")
+	only := flag.String("only", "", "measure lines, and curves by what grows, that this `expression` matches")
 	programs := flag.String("programs", "zkgo,zkgo bolt,ZooKeeper,etcd", "measure these `programs`")
 	part := flag.String("part", "all", "measure the `matrix`, growth or all")
 	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
@@ -70,7 +70,7 @@ func run(ctx context.Context) error {
 	names := strings.Split(*programs, ",")
 	contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !slices.Contains(names, c.Name) })
 	cells := slices.DeleteFunc(compare.Plan(), func(c compare.Cell) bool { return !matching.MatchString(c.Name) })
-	o := compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Log: say}
+	o := compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Curves: matching, Log: say}
 	to := places{*results, *plots, *page}
 	if *part != "growth" {
 		report, err := compare.Measure(ctx, contenders, o)
