@@ -49,8 +49,7 @@ func (x *index) prefetch(paths []string) (seen byte) {
 	for _, n := range nodes {
 		if n != nil {
 			seen ^= byte(n.epoch) // where it ends
-			seen ^= *n.first
-			seen ^= n.near()
+			seen ^= n.glance()
 		}
 	}
 	return seen
@@ -68,8 +67,7 @@ type probe struct {
 //go:noinline
 func prefetchTexts(images []image) (seen byte) {
 	for i := range images {
-		seen ^= *images[i].first
-		seen ^= images[i].near()
+		seen ^= images[i].glance()
 	}
 	return seen
 }

@@ -68,9 +68,10 @@ func (t *text) rewrite(data []byte, version int32) {
 	t.version = version
 }
 
-// near is a byte near the end of the text, found without a look at the text.
-func (t *text) near() byte {
-	return *(*byte)(unsafe.Add(unsafe.Pointer(t.first), textFixed+max(0, t.size)))
+// glance is something of the beginning and of nearly the end of the text: how long the
+// path is, and so where the end is, only the text knows.
+func (t *text) glance() byte {
+	return *t.first ^ *(*byte)(unsafe.Add(unsafe.Pointer(t.first), textFixed+max(0, t.size)))
 }
 
 func (t *text) header() []byte { return unsafe.Slice(t.first, textFixed+textOwner) }
