@@ -67,7 +67,9 @@ func (w *Watch) Err() error {
 // Remove ends the watch and, if no other of this Client needs it, takes the
 // server's away. The watch has ended when it returns, whatever the error: that
 // says only that the server could not be asked. Without a connection there is
-// nothing to ask. A watch that has ended already is no error.
+// nothing to ask, and while a request that sets a watch on the same path is under
+// way the server is asked after its reply, for which Remove does not wait. A watch
+// that has ended already is no error.
 func (w *Watch) Remove(ctx context.Context) error {
 	c := w.core
 	c.mu.Lock()

@@ -115,7 +115,9 @@ func (c *Cache) run(ctx context.Context) {
 }
 
 // Close ends the cache and waits until its watches are removed, as long as a
-// server can be asked for that. What the cache holds remains readable.
+// server can be asked for that. It does not wait for what is being read at that
+// moment: the watches on such a znode are removed when the reply comes. What the
+// cache holds remains readable.
 func (c *Cache) Close() {
 	c.cancel()
 	<-c.over

@@ -315,6 +315,7 @@ func TestProviderAtEveryStep(t *testing.T) {
 			e.Errorf("unregistered, but there is %+v, %v", inst, err)
 		}
 		web.Close()
+		time.Sleep(5 * time.Second) // what was being read may have left a watch, which goes when its reply comes
 		synctest.Wait()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)
