@@ -8,12 +8,11 @@ import (
 // A snapshot of a large tree is a second of work that nobody waits for. Done in
 // one go it takes a processor from requests that somebody does wait for: the
 // scheduler lets a goroutine run for ten milliseconds before it looks for others.
-// So the writer rests eight times as long as it has worked, after every
-// millisecond, as long as there are writes; and only twice as long once the log
-// has grown by that of several snapshots meanwhile, which a restart would have to
-// apply.
+// So the writer rests eight times as long as it has worked, after every quarter of a
+// millisecond, as long as there are writes; and only twice as long once the log has
+// grown by that of several snapshots meanwhile, which a restart would have to apply.
 const (
-	paceWork     = time.Millisecond
+	paceWork     = 250 * time.Microsecond
 	paceRest     = 8
 	paceRestLate = 2
 	// paceMost bounds a rest: what looks like work was waiting, when the machine

@@ -1,0 +1,101 @@
+package disk
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// What is long enough to wait for gives up the processor of the Go runtime first, see
+// longWrite: the state of a snapshot is written and read back while others have
+// something to do.
+
+// WriteAt implements File.
+func (f osFile) WriteAt(b []byte, off int64) (int, error) {
+	if len(b) < longWrite {
+		return f.File.WriteAt(b, off)
+	}
+	for n := 0; ; {
+		k, err := f.patiently("write", syscall.SYS_PWRITE64, b[n:], off+int64(n))
+		n += k
+		switch {
+		case err != nil || n == len(b):
+			return n, err
+		case k == 0:
+			return n, &os.PathError{Op: "write", Path: f.Name(), Err: io.ErrShortWrite}
+		}
+	}
+}
+
+// ReadAt implements File.
+func (f osFile) ReadAt(b []byte, off int64) (int, error) {
+	if len(b) < longWrite {
+		return f.File.ReadAt(b, off)
+	}
+	for n := 0; ; {
+		k, err := f.patiently("read", syscall.SYS_PREAD64, b[n:], off+int64(n))
+		n += k
+		switch {
+		case err != nil || n == len(b):
+			return n, err
+		case k == 0:
+			return n, io.EOF
+		}
+	}
+}
+
+// Read implements File.
+func (f osFile) Read(b []byte) (int, error) {
+	if len(b) < longWrite {
+		return f.File.Read(b)
+	}
+	n, err := f.patiently("read", syscall.SYS_READ, b, 0)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Sync implements File.
+func (f osFile) Sync() error {
+	_, err := f.patiently("sync", syscall.SYS_FSYNC, nil, 0)
+	return err
+}
+
+// patiently is a system call about b, at off if it is one of those, once more when a
+// signal has come.
+func (f osFile) patiently(name string, call uintptr, b []byte, off int64) (int, error) {
+	for {
+		fd := f.Fd()
+		n, errno := block(call, fd, unsafe.Pointer(unsafe.SliceData(b)), len(b), off)
+		runtime.KeepAlive(b)
+		runtime.KeepAlive(f.File)
+		switch {
+		case errno == 0:
+			return n, nil
+		case errno == syscall.EINTR:
+		case fd == closedFile:
+			return 0, &os.PathError{Op: name, Path: f.Name(), Err: fs.ErrClosed}
+		default:
+			return 0, &os.PathError{Op: name, Path: f.Name(), Err: errno}
+		}
+	}
+}
+
+// closedFile is the descriptor of a file that was closed.
+const closedFile = ^uintptr(0)
+
+// block is a system call of which the Go runtime is told that it will block, see
+// pwriteSync.
+//
+//go:norace
+//go:nosplit
+func block(call, fd uintptr, p unsafe.Pointer, length int, off int64) (int, syscall.Errno) {
+	entersyscallblock()
+	r, _, errno := syscall.RawSyscall6(call, fd, uintptr(p), uintptr(length), uintptr(off), 0, 0)
+	exitsyscall()
+	return int(r), errno
+}
