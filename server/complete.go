@@ -45,6 +45,9 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	if a.Zxid != 0 {
 		s.stats.commits.Add(1)
 		s.countWrite(a)
+		if s.memory != nil {
+			s.memory.wrote(len(a.Body))
+		}
 	}
 	s.fire(a.Events)
 	s.noteDigest(a.Zxid)

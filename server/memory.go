@@ -23,10 +23,15 @@ import (
 // What counts is what is alive, not what the collector has yet to find: otherwise
 // a heap of half the ceiling would refuse writes between two collections. What is
 // alive is known after a collection, so near the ceiling one is asked for.
+//
+// It is looked at now and then, and whenever so much was written that there may be no
+// room for more: from one look to the next a disk takes more than a small ceiling.
 const (
 	fullPercent  = 90 // of the ceiling: refused from here
 	againPercent = 85 // and taken again below
 	freshPercent = 5  // of the ceiling: garbage or growth that a collection is worth
+	leastPercent = 1  // of the ceiling: written before it is looked again
+	copies       = 4  // of what is written, that are in the heap until a collection
 
 	memoryEvery = 200 * time.Millisecond
 	fullEvery   = 5 * time.Second // between collections that look for room
@@ -52,11 +57,28 @@ type memoryGuard struct {
 	used    atomic.Int64
 	refused atomic.Int64
 
+	written atomic.Int64  // bytes since the latest look
+	room    atomic.Int64  // how many may be written before the next
+	poke    chan struct{} // it is time for that
+
 	nextFresh, nextRoom time.Time // of its goroutine
 }
 
 func newMemoryGuard(ceiling int64, log *slog.Logger) *memoryGuard {
-	return &memoryGuard{ceiling: ceiling, log: log, read: readMemory, collect: runtime.GC, clock: time.Now}
+	g := &memoryGuard{ceiling: ceiling, log: log, read: readMemory, collect: runtime.GC, clock: time.Now, poke: make(chan struct{}, 1)}
+	g.room.Store(g.part(leastPercent))
+	return g
+}
+
+// wrote counts what a transaction brings.
+func (g *memoryGuard) wrote(bytes int) {
+	if g.written.Add(int64(bytes)) < g.room.Load() {
+		return
+	}
+	select {
+	case g.poke <- struct{}{}:
+	default:
+	}
 }
 
 // readMemory asks the runtime.
@@ -79,6 +101,8 @@ func (s *Server) watchMemory() {
 		select {
 		case <-ticker.C:
 			s.memory.look()
+		case <-s.memory.poke:
+			s.memory.look()
 		case <-s.done:
 			return
 		}
@@ -87,6 +111,7 @@ func (s *Server) watchMemory() {
 
 // look decides whether writes are refused.
 func (g *memoryGuard) look() {
+	g.written.Store(0)
 	u := g.read()
 	if g.worthCollecting(u) {
 		began := g.clock()
@@ -98,6 +123,7 @@ func (g *memoryGuard) look() {
 	}
 	used := u.live + u.rest
 	g.used.Store(used)
+	g.room.Store(max(g.part(leastPercent), (g.part(fullPercent)-u.heap-u.rest)/copies))
 	switch full := g.full.Load(); {
 	case !full && (used >= g.part(fullPercent) || u.heap+u.rest >= g.ceiling):
 		g.full.Store(true)

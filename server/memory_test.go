@@ -48,6 +48,36 @@ func TestMemoryGuard(t *testing.T) {
 	}
 }
 
+// Nobody waits for the next look when what was written since the latest may have filled
+// the memory, and the nearer that is the sooner it is looked.
+func TestMemoryIsLookedAtAfterMuchWasWritten(t *testing.T) {
+	t.Parallel()
+	var u memoryUse
+	g := newMemoryGuard(1000, slog.New(slog.DiscardHandler))
+	g.read = func() memoryUse { return u }
+	g.collect = func() {}
+	poked := func() bool {
+		select {
+		case <-g.poke:
+			return true
+		default:
+			return false
+		}
+	}
+	for _, step := range []struct{ use, room int64 }{{100, 200}, {500, 100}, {860, 10}, {990, 10}} {
+		u = memoryUse{live: step.use, heap: step.use}
+		g.look()
+		if g.wrote(int(step.room - 1)); poked() {
+			t.Errorf("with %d in use it is looked after %d bytes", step.use, step.room-1)
+		}
+		g.wrote(1)
+		g.wrote(1)
+		if !poked() || poked() {
+			t.Errorf("with %d in use it is not looked once after %d bytes", step.use, step.room)
+		}
+	}
+}
+
 func TestReadMemory(t *testing.T) {
 	t.Parallel()
 	if u := readMemory(); u.heap <= 0 || u.rest <= 0 || u.live < 0 {
