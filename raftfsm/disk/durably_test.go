@@ -58,8 +58,8 @@ func TestWriteDurably(t *testing.T) {
 	}
 }
 
-// TestWriteDurablyFails: an error names the file, whichever way the write took.
-func TestWriteDurablyFails(t *testing.T) {
+// TestWriteFails: an error names the file, whichever way the write took.
+func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -74,6 +74,9 @@ func TestWriteDurablyFails(t *testing.T) {
 		var where *fs.PathError
 		if err := WriteDurably(f, make([]byte, n), 0); !errors.As(err, &where) || where.Path != path {
 			t.Errorf("%d bytes into a file that is only read: %v", n, err)
+		}
+		if k, err := f.WriteAt(make([]byte, n), 0); k != 0 || !errors.As(err, &where) || where.Path != path || errors.Is(err, fs.ErrClosed) {
+			t.Errorf("%d of %d bytes into a file that is only read, not durably: %v", k, n, err)
 		}
 	}
 }

@@ -53,21 +53,3 @@ func TestLongReadsAndWrites(t *testing.T) {
 		}
 	}
 }
-
-// A file that may only be read says so.
-func TestLongWriteRefused(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := OS{}.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var where *fs.PathError
-	if n, err := f.WriteAt(make([]byte, 1<<20), 0); n != 0 || !errors.As(err, &where) || where.Path != path || errors.Is(err, fs.ErrClosed) {
-		t.Errorf("wrote %d: %v", n, err)
-	}
-}

@@ -18,16 +18,8 @@ func (f osFile) WriteAt(b []byte, off int64) (int, error) {
 	if len(b) < longWrite {
 		return f.File.WriteAt(b, off)
 	}
-	for n := 0; ; {
-		k, err := f.patiently("write", syscall.SYS_PWRITE64, b[n:], off+int64(n))
-		n += k
-		switch {
-		case err != nil || n == len(b):
-			return n, err
-		case k == 0:
-			return n, &os.PathError{Op: "write", Path: f.Name(), Err: io.ErrShortWrite}
-		}
-	}
+	short := &os.PathError{Op: "write", Path: f.Name(), Err: io.ErrShortWrite}
+	return f.all("write", syscall.SYS_PWRITE64, b, off, short)
 }
 
 // ReadAt implements File.
@@ -35,16 +27,23 @@ func (f osFile) ReadAt(b []byte, off int64) (int, error) {
 	if len(b) < longWrite {
 		return f.File.ReadAt(b, off)
 	}
-	for n := 0; ; {
-		k, err := f.patiently("read", syscall.SYS_PREAD64, b[n:], off+int64(n))
-		n += k
+	return f.all("read", syscall.SYS_PREAD64, b, off, io.EOF)
+}
+
+// all reads or writes all of b by a system call; short is the error when there is no more
+// to be had.
+func (f osFile) all(name string, call uintptr, b []byte, off int64, short error) (n int, err error) {
+	for n < len(b) {
+		k, err := f.patiently(name, call, b[n:], off+int64(n))
 		switch {
-		case err != nil || n == len(b):
+		case err != nil:
 			return n, err
 		case k == 0:
-			return n, io.EOF
+			return n, short
 		}
+		n += k
 	}
+	return n, nil
 }
 
 // Read implements File.
