@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"time"
@@ -55,6 +56,17 @@ const (
 	one                    // which stays with a goroutine that writes to the disk
 	kept                   // one, which goes on to other goroutines meanwhile
 )
+
+// givenUpFrom is from how many bytes on a durable write gives up its processor.
+func (p processors) givenUpFrom() int {
+	switch p {
+	case one:
+		return math.MaxInt // a thread elsewhere that goes on with it would share that processor with the load
+	case kept:
+		return 0
+	}
+	return disk.LongWrite
+}
 
 // look is what is seen of a server every paceEvery.
 type look struct {
@@ -209,7 +221,7 @@ func looks(load func() server.Load, times func() (used, idle time.Duration, ok b
 func setProcessors(gather func(bool)) func(processors) {
 	most := runtime.GOMAXPROCS(0)
 	return func(p processors) {
-		disk.GiveUpProcessor(p == kept)
+		disk.GiveUpProcessor(p.givenUpFrom())
 		gather(p != all)
 		if p == all {
 			restoreProcs(most)

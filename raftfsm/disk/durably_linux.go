@@ -8,21 +8,10 @@ import (
 	"unsafe"
 )
 
-// longWrite is from how many bytes on a durable write takes so long that the
-// processor of the Go runtime which its goroutine has is given up first.
-//
-// The runtime lets a goroutine keep it in a system call, and takes it away when it
-// finds that the call takes long: after 20 µs at the earliest, in zkgo server after
-// half a millisecond (cmd/zkgo/monitor_linux.go). For a short write that is right:
-// the goroutine goes on at once when it returns. While a long one is under way, half
-// of a machine with two processors would stand still. To give the processor up means
-// to wait for another one at the end.
-const longWrite = 64 << 10
-
 // writeDurably implements durableWriter.
 func (f osFile) writeDurably(b []byte, off int64) error {
-	if len(b) < longWrite && !givesUp.Load() {
-		if _, err := f.WriteAt(b, off); err != nil {
+	if !givesUp(len(b)) {
+		if _, err := f.File.WriteAt(b, off); err != nil {
 			return err
 		}
 		return datasync(f.File)

@@ -10,12 +10,12 @@ import (
 )
 
 // What is long enough to wait for gives up the processor of the Go runtime first, see
-// longWrite: the state of a snapshot is written and read back while others have
+// LongWrite: the state of a snapshot is written and read back while others have
 // something to do.
 
 // WriteAt implements File.
 func (f osFile) WriteAt(b []byte, off int64) (int, error) {
-	if len(b) < longWrite {
+	if len(b) < LongWrite {
 		return f.File.WriteAt(b, off)
 	}
 	short := &os.PathError{Op: "write", Path: f.Name(), Err: io.ErrShortWrite}
@@ -24,7 +24,7 @@ func (f osFile) WriteAt(b []byte, off int64) (int, error) {
 
 // ReadAt implements File.
 func (f osFile) ReadAt(b []byte, off int64) (int, error) {
-	if len(b) < longWrite {
+	if len(b) < LongWrite {
 		return f.File.ReadAt(b, off)
 	}
 	return f.all("read", syscall.SYS_PREAD64, b, off, io.EOF)
@@ -48,7 +48,7 @@ func (f osFile) all(name string, call uintptr, b []byte, off int64, short error)
 
 // Read implements File.
 func (f osFile) Read(b []byte) (int, error) {
-	if len(b) < longWrite {
+	if len(b) < LongWrite {
 		return f.File.Read(b)
 	}
 	n, err := f.patiently("read", syscall.SYS_READ, b, 0)
