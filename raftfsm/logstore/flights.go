@@ -41,6 +41,16 @@ type flight struct {
 	counted bool   // among the writes whose times are taken: who waits for it does not do that
 	began   time.Time
 	arrived bool
+	after   *growth // has to be on disk before; nil: nothing
+	growth  *growth // begins when this has arrived; nil: none
+}
+
+// write writes what is in it.
+func (f *flight) write(w disk.File) error {
+	if err := f.after.await(); err != nil {
+		return err
+	}
+	return disk.WriteDurably(w, f.buf, f.at)
 }
 
 // maxSpare is how much memory of a flight is kept.
@@ -80,22 +90,25 @@ func (s *flights) depart(f *flight) {
 
 // fly writes what departed and returns when it is on disk. Who waits for it to land
 // calls settle or await.
-func (s *flights) fly(w disk.File, f *flight) error {
-	err := disk.WriteDurably(w, f.buf, f.at)
+func (s *flights) fly(w disk.File, path string, f *flight) error {
+	growth := f.growth // who has arrived may depart again
+	err := f.write(w)
 	s.arrive(f, err)
+	growth.start(s.health, w, path, err)
 	return err
 }
 
 // launch has another goroutine fly. The store counts it among the calls that run, and
 // learns from it what went wrong.
 func (s *flights) launch(w disk.File, path string, f *flight) error {
+	first, growth := f.first, f.growth
 	if err := s.health.enter(); err != nil {
 		s.arrive(f, err)
+		growth.start(s.health, w, path, err)
 		return err
 	}
-	first := f.first
 	go func() {
-		err := s.fly(w, f)
+		err := s.fly(w, path, f)
 		if err != nil {
 			err = fmt.Errorf("%s: storing entries from log index %d: %w", path, first, err)
 		}

@@ -244,7 +244,7 @@ func TestPowerLossBehind(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ZKGO_CUTS")); err == nil {
 		seeds = n
 	}
-	lost, kept := 0, 0
+	lost, kept, grown := 0, 0, 0
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		s, h := openBehind(t, []int{8 << 10, 64 << 10, 4 << 20}[rng.IntN(3)])
@@ -262,22 +262,27 @@ func TestPowerLossBehind(t *testing.T) {
 		if err := s.engine.(*walEngine).files.awaitRotation(); err != nil {
 			t.Fatal(err)
 		}
-		h.set(true)
-		before := len(h.held())
+		before := 0
+		if growth := lastTail(s).growth; rng.IntN(2) == 0 {
+			index++
+			landed, before = index, growBehind(t, s, h, index)
+			grown += before
+		} else {
+			_ = growth.await()
+			h.set(true)
+		}
 		for range 1 + rng.IntN(maxFlights) {
 			// A batch that fills the segment, or comes behind zeros under way, waits. So
 			// it must not be launched here.
-			g := s.engine.(*walEngine).files.open
-			tail := g[len(g)-1].tail
+			tail := lastTail(s)
 			n := rng.IntN(size)
-			if tail.end+int64(n)+3*disk.BlockSize >= int64(s.opts.SegmentBytes) || tail.zeros > disk.BlockEnd(tail.end) && len(h.held()) > before {
+			end := tail.end + int64(n) + 3*disk.BlockSize
+			if end >= int64(s.opts.SegmentBytes) || tail.zeros > disk.BlockEnd(tail.end) && len(h.held()) > before || tail.growth.underWay() && end > tail.growth.from {
 				break
 			}
 			index++
 			launch(t, s, command(index, 1+n))
-			for deadline := time.Now().Add(patience); len(h.held()) < int(index-landed) && time.Now().Before(deadline); {
-				<-time.After(50 * time.Microsecond)
-			}
+			awaitHeld(h, before+int(index-landed))
 		}
 		image := crashed(t, s.opts)
 		image.FS = disk.OS{}
@@ -309,10 +314,48 @@ func TestPowerLossBehind(t *testing.T) {
 		os.RemoveAll(filepath.Dir(image.LogDir))
 		os.RemoveAll(filepath.Dir(s.opts.LogDir))
 	}
-	t.Logf("%d power cuts: of what was under way %d entries were lost, %d were there", seeds, lost, kept)
-	if lost == 0 || kept == 0 {
+	t.Logf("%d power cuts: of what was under way %d entries were lost, %d were there, and zeros in %d of them", seeds, lost, kept, grown)
+	if lost == 0 || kept == 0 || grown == 0 {
 		t.Error("this has shown nothing")
 	}
+}
+
+// lastTail is where the next entry goes.
+func lastTail(s *Store) *tail {
+	g := s.engine.(*walEngine).files.open
+	return g[len(g)-1].tail
+}
+
+// awaitHeld returns when so many writes are held.
+func awaitHeld(h *heldWrites, n int) {
+	for deadline := time.Now().Add(patience); len(h.held()) < n && time.Now().Before(deadline); {
+		<-time.After(50 * time.Microsecond)
+	}
+}
+
+// growBehind stores an entry and holds all writes from behind it on. It says how many
+// that are: one if the log grows there.
+func growBehind(t *testing.T, s *Store, h *heldWrites, index uint64) int {
+	t.Helper()
+	tail, done := lastTail(s), make(chan error)
+	_ = tail.growth.await()
+	h.set(true)
+	enough := int(max(100, tail.size-tail.end-zeroAhead(tail.end)/2))
+	go func() { done <- s.Logs().StoreLogs([]*raft.Log{command(index, enough)}) }() // it waits where it fills the segment
+	awaitHeld(h, 1)
+	h.end(0, nil)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.Await(index)
+	if err := s.engine.(*walEngine).files.awaitRotation(); err != nil {
+		t.Fatal(err)
+	}
+	if !tail.growth.underWay() {
+		return 0
+	}
+	awaitHeld(h, 1)
+	return len(h.held())
 }
 
 // tear brings any sectors of a write to a file, and says whether it was all that is
@@ -339,6 +382,79 @@ func tear(t *testing.T, rng *rand.Rand, path string, w *heldWrite) (whole bool) 
 		whole = whole && string(was) == string(sector)
 	}
 	return whole
+}
+
+// TestGrowth: what reaches into zeros that are under way waits for them, counted among
+// what hangs, and what does not reach there goes before them.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, h := openBehind(t, 4<<20)
+		defer s.Close()
+		launch(t, s, command(1, 100))
+		s.Await(1)
+		if n := growBehind(t, s, h, 2); n != 1 {
+			t.Fatalf("%d writes are under way, want one of zeros", n)
+		}
+		zeros := h.held()[0]
+		if tail := lastTail(s); zeros.off < tail.end || zeros.off+int64(len(zeros.b)) != tail.size || !allZero(zeros.b) {
+			t.Fatalf("%d bytes are written at %d behind %d, up to %d", len(zeros.b), zeros.off, tail.end, tail.size)
+		}
+		launch(t, s, command(3, 100))
+		synctest.Wait()
+		h.end(0, nil)
+		s.Await(3)
+		launch(t, s, command(4, zeroAheadMin))
+		synctest.Wait()
+		if n := len(h.held()); n != 1 {
+			t.Fatalf("%d writes are under way, want the zeros", n)
+		}
+		time.Sleep(time.Minute)
+		if d := s.Hanging(); d < time.Minute {
+			t.Errorf("hanging for %v", d)
+		}
+		h.set(false)
+		s.Await(4)
+		for i := range uint64(4) {
+			var l raft.Log
+			if err := s.Logs().GetLog(i+1, &l); err != nil || l.Index != i+1 {
+				t.Errorf("entry %d: %+v, %v", i+1, l, err)
+			}
+		}
+		_ = lastTail(s).growth.await()
+		st, err := os.Stat(firstSegment(t, s.opts))
+		if err != nil || st.Size() != lastTail(s).size {
+			t.Errorf("the file has %d bytes: %v", st.Size(), err)
+		}
+	})
+}
+
+// TestGrowthFails: a log that cannot grow fails as one that cannot be written, which says
+// where, and what it has stored stays.
+func TestGrowthFails(t *testing.T) {
+	t.Parallel()
+	s, h := openBehind(t, 4<<20)
+	launch(t, s, command(1, 100))
+	s.Await(1)
+	if n := growBehind(t, s, h, 2); n != 1 {
+		t.Fatalf("%d writes are under way, want one of zeros", n)
+	}
+	launch(t, s, command(3, zeroAheadMin))
+	h.end(0, syscall.ENOSPC)
+	select {
+	case err := <-s.Failed():
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), segSuffix) {
+			t.Errorf("Failed: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Failed reports nothing")
+	}
+	mustClose(t, s)
+	s.opts.FS = disk.OS{}
+	s = mustOpen(t, s.opts)
+	if last, err := s.Logs().LastIndex(); err != nil || last != 2 {
+		t.Errorf("the log ends at %d: %v", last, err)
+	}
 }
 
 // TestDamageBehind: damage to what was written beside something else is noticed as

@@ -11,14 +11,6 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/disk"
 )
 
-const (
-	// Zeros are written ahead of the end, together with an append now and then:
-	// overwriting blocks that exist takes the disk half as long as growing a
-	// file. The first stretch is short, for stores that hold next to nothing.
-	zeroAheadMin = 64 << 10
-	zeroAheadMax = 1 << 20
-)
-
 // tail is the end of the last segment, to which batches are written.
 //
 // They are written in whole blocks and past the page cache: through it a second
@@ -30,10 +22,12 @@ type tail struct {
 	w     disk.File // for writing only
 	path  string
 	end   int64  // of the newest batch
-	size  int64  // of the file; zeros between end and size
+	size  int64  // of the file, once growth is done; zeros between end and size
 	begun []byte // what of the block in which end lies is before end
 	zeros int64  // how far a write in the air goes beyond its batch
 	batch []byte // the newest
+
+	growth *growth // the newest, perhaps under way; nil: there was none
 }
 
 // openTail opens the end of a segment. r reads the segment.
@@ -64,11 +58,12 @@ func (t *tail) write(all *flights, salt uint64, entries []types.LogEntry, limit 
 	f := t.fill(all, at, limit)
 	f.first, f.counted = first, launch
 	t.end, t.size = stop, max(t.size, f.at+int64(len(f.buf)))
+	f.growth = t.grow(limit)
 	all.depart(f)
 	if launch && stop < limit {
 		return at, h, all.launch(t.w, t.path, f)
 	}
-	if err = all.fly(t.w, f); err == nil {
+	if err = all.fly(t.w, t.path, f); err == nil {
 		err = all.settle()
 	}
 	return at, h, err
@@ -92,8 +87,7 @@ func (t *tail) fill(all *flights, at, limit int64) *flight {
 	stop := at + int64(len(t.batch))
 	write := disk.BlockEnd(stop)
 	if stop > t.size {
-		ahead := min(max(stop, zeroAheadMin), zeroAheadMax)
-		write = disk.BlockEnd(stop + min(ahead, max(0, limit-stop)))
+		write = disk.BlockEnd(stop + min(zeroAhead(stop), max(0, limit-stop)))
 		t.zeros = write
 	}
 	if at != t.end {
@@ -101,7 +95,10 @@ func (t *tail) fill(all *flights, at, limit int64) *flight {
 	}
 	from := disk.BlockStart(at)
 	f := all.board(int(write - from))
-	f.at = from
+	f.at, f.after = from, nil
+	if t.growth.underWay() && write > t.growth.from {
+		f.after = t.growth // or its zeros might be written later than the batch
+	}
 	f.buf = append(append(f.buf, t.begun...), t.batch...)
 	t.begun = append(t.begun[:0], f.buf[max(0, disk.BlockStart(stop)-from):]...)
 	n := len(f.buf)
@@ -110,10 +107,23 @@ func (t *tail) fill(all *flights, at, limit int64) *flight {
 	return f
 }
 
-// close closes the file.
+// grow returns the growth that is to follow the batch that was placed last: nil when
+// there are zeros enough, or more under way, or the segment is full.
+func (t *tail) grow(limit int64) *growth {
+	ahead, from := zeroAhead(t.end), disk.BlockEnd(t.size)
+	if from-t.end >= ahead/2 || from >= limit || t.growth.underWay() {
+		return nil
+	}
+	t.growth = &growth{from: from, to: disk.BlockEnd(min(from+ahead, limit)), done: make(chan struct{})}
+	t.size = t.growth.to
+	return t.growth
+}
+
+// close closes the file, once nobody writes to it.
 func (t *tail) close() error {
 	if t == nil {
 		return nil
 	}
+	_ = t.growth.await() // the health of the store knows what went wrong
 	return t.w.Close()
 }
