@@ -19,6 +19,8 @@ type fsm struct {
 	now     int64 // clock, read once for an entry; 0 when it has yet to be
 	sent    int64 // events since the counters were brought up to date
 	replied int64 // replies since then
+	content int   // connections among dirty that wait for nothing more
+	bytes   int   // of commands since answers were written last
 
 	eventBytes int64 // of those events
 	reads      tally // answered behind writes
@@ -69,6 +71,9 @@ func (h handler) Applied(a *raftfsm.Applied) {
 		s.applyAttach(a, p)
 	case p != nil:
 		s.complete(a, p)
+	}
+	if s.fsm.bytes += len(a.Body); s.fsm.early() {
+		s.writeAnswers(true)
 	}
 }
 
@@ -128,6 +133,9 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 		f.replied++
 		f.sizes.note(len(f.scratch) - proto.LengthSize)
 		s.freePending(p)
+		if next == nil {
+			f.content++
+		}
 		if next == nil || next.inFlight || hangUp {
 			break
 		}
@@ -153,7 +161,6 @@ func (f *fsm) clock(s *Server) int64 {
 	return f.now
 }
 
-// fewDirty is how many connections the applying goroutine writes to itself:
 // fewDirty is how many connections the applying goroutine writes to alone: for a
 // few, another one would come later than the writes take.
 const fewDirty = 8
@@ -163,11 +170,31 @@ const fewDirty = 8
 // could execute meanwhile.
 const helpAnswers = 4
 
+// Answers are written before the whole entry is applied when so many clients wait for
+// nothing else, behind commands of so many bytes: what they do next takes them about as
+// long as the rest of the entry takes the server. The entry has been stored, so what an
+// answer says is so whatever becomes of the rest.
+const (
+	earlyAnswers = 24
+	earlyBytes   = 32 << 10
+)
+
+// early says whether the answers so far are worth to be written before others.
+func (f *fsm) early() bool {
+	return f.content >= earlyAnswers && f.bytes >= earlyBytes && f.content > len(f.dirty)/2
+}
+
 // BatchDone implements raftfsm.Handler: what the entry queued is written.
 func (h handler) BatchDone() {
-	s := h.s
+	h.s.fsm.now = 0
+	h.s.writeAnswers(false)
+}
+
+// writeAnswers has what was queued counted, and written: by the caller alone when it is
+// early.
+func (s *Server) writeAnswers(early bool) {
 	f := &s.fsm
-	f.now = 0
+	f.content, f.bytes = 0, 0
 	s.noteSize()
 	f.reads.flush()
 	f.writes.flush()
@@ -185,7 +212,7 @@ func (h handler) BatchDone() {
 	for _, c := range f.dirty {
 		c.dirty = false
 	}
-	if len(f.dirty) <= fewDirty {
+	if early || len(f.dirty) <= fewDirty {
 		for _, c := range f.dirty {
 			c.flushNow(f.writer)
 		}
