@@ -14,7 +14,7 @@ type fsm struct {
 	event   notification              // being delivered
 	acl     []proto.ACL               // of the event being fired, for allow
 	allow   func(*watch.Watcher) bool // made once
-	dirty   []*conn                   // with output to be written when the entry is done
+	dirty   []*conn                   // with output to be written, at the latest when the entry is done
 	writer  *rawWriter
 	now     int64 // clock, read once for an entry; 0 when it has yet to be
 	sent    int64 // events since the counters were brought up to date

@@ -91,22 +91,26 @@ func (s *flights) depart(f *flight) {
 // fly writes what departed and returns when it is on disk. Who waits for it to land
 // calls settle or await.
 func (s *flights) fly(w disk.File, path string, f *flight) error {
-	growth := f.growth // who has arrived may depart again
 	err := f.write(w)
+	s.end(w, path, f, err)
+	return err
+}
+
+// end ends a flight, and begins the growth that follows it.
+func (s *flights) end(w disk.File, path string, f *flight, err error) {
+	growth := f.growth // who has arrived may depart again
 	s.arrive(f, err)
 	growth.start(s.health, w, path, err)
-	return err
 }
 
 // launch has another goroutine fly. The store counts it among the calls that run, and
 // learns from it what went wrong.
 func (s *flights) launch(w disk.File, path string, f *flight) error {
-	first, growth := f.first, f.growth
 	if err := s.health.enter(); err != nil {
-		s.arrive(f, err)
-		growth.start(s.health, w, path, err)
+		s.end(w, path, f, err)
 		return err
 	}
+	first := f.first
 	go func() {
 		err := s.fly(w, path, f)
 		if err != nil {
@@ -117,7 +121,7 @@ func (s *flights) launch(w disk.File, path string, f *flight) error {
 	return nil
 }
 
-// arrive ends a flight, and lands those for which nothing is missing any more.
+// arrive notes that a flight is over, and lands those for which nothing is missing any more.
 func (s *flights) arrive(f *flight, err error) {
 	var took [maxFlights]time.Duration
 	n := 0

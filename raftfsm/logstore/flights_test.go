@@ -207,9 +207,7 @@ func TestBehindFails(t *testing.T) {
 			landed <- i + 2
 		}()
 	}
-	for deadline := time.Now().Add(patience); len(h.held()) < 2 && time.Now().Before(deadline); {
-		<-time.After(time.Millisecond)
-	}
+	awaitHeld(h, 2)
 	h.end(0, syscall.EIO)
 	h.end(0, nil)
 	select {

@@ -26,7 +26,7 @@ type growth struct {
 	err      error
 }
 
-// zeros is what is written, of which nobody writes to.
+// zeros are zeroAheadMax of them, to be read only.
 var zeros = sync.OnceValue(func() []byte { return disk.Blocks(zeroAheadMax)[:zeroAheadMax] })
 
 // start begins to write, on its own and counted among the calls that run. before is what
@@ -52,7 +52,8 @@ func (g *growth) start(h *health, w disk.File, path string, before error) {
 	}()
 }
 
-// write writes the zeros and makes them, and the new size of the file, durable.
+// write writes the zeros and makes them, and the new size of the file, durable. It always
+// gives up its processor, as disk.WriteDurably need not: others go on meanwhile.
 func (g *growth) write(w disk.File) error {
 	if _, err := w.WriteAt(zeros()[:g.to-g.from], g.from); err != nil {
 		return err

@@ -73,10 +73,9 @@ func openSegment(fsys disk.FS, path string, info types.SegmentInfo, flag int) (*
 
 // cut replaces everything behind the last whole batch by zeros.
 func (g *segment) cut(s *scan) error {
-	zeros := make([]byte, zeroAheadMax)
 	for at := s.end; at < s.size; {
-		n := min(int64(len(zeros)), s.size-at)
-		if _, err := g.f.WriteAt(zeros[:n], at); err != nil {
+		n := min(zeroAheadMax, s.size-at)
+		if _, err := g.f.WriteAt(zeros()[:n], at); err != nil {
 			return err
 		}
 		at += n
