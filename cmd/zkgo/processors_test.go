@@ -150,7 +150,7 @@ func TestWaiting(t *testing.T) {
 		"nearly busy":            {many, 92 * second / 100, second / 10, true, false},
 		"a slow disk":            {server.Load{Requests: 6000, Entries: 200, Writes: 6000}, second / 10, second, false, false},
 		"reads":                  {server.Load{Requests: 250000, Entries: 2500, Writes: 80000}, 8 * second / 10, second / 2, false, false},
-		"a snapshot":             {server.Load{Requests: 80000, Entries: 2500, Writes: 80000, Snapshot: true}, 8 * second / 10, second / 2, false, false},
+		"beside a snapshot":      {server.Load{Requests: 80000, Entries: 2500, Writes: 80000, Snapshot: true}, 8 * second / 10, second / 2, true, true},
 	} {
 		then := before.later(second, c.then, c.used, c.idle)
 		then.Alone = true
