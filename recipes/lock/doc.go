@@ -1,6 +1,6 @@
 // Package lock holds distributed locks. Each is a line of ephemeral sequential
 // znodes in a directory: whoever's znode has the lowest number holds the lock, and
-// everybody else watches just the one znode whose end may be his turn, and his own.
+// everybody else watches just the one znode whose end may be his turn.
 //
 //	m := lock.NewMutex(recipes.On(c), "/locks/stock")
 //	lease, err := m.Acquire(ctx)
@@ -24,8 +24,7 @@
 // The package imports recipes and client. Invariants:
 //
 //   - A lock is granted only after its znode was seen to be first in line and to
-//     belong to the current session (then or, as its watch says, for as long as it
-//     waited), and while a leader's last word about that session
+//     belong to the current session, and while a leader's last word about that session
 //     is recent enough to rule out that it has ended.
 //   - Whatever ends an Acquire without a Lease (an error, the context, a lost reply)
 //     leaves no znode behind that could block a successor: what cannot be deleted at

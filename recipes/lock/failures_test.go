@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,61 +95,6 @@ func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 		}
 		rig.Must(t, l.Release(ctx))
 	})
-}
-
-// Who waits learns at once that its place has gone, also while those ahead stay, and that
-// it has become another's before it holds anything.
-func TestPlaceIsTakenAwayFromWhoWaits(t *testing.T) {
-	for name, becomes := range map[string]func(t *testing.T, zs *zktest.Server, place string){
-		"gone": func(*testing.T, *zktest.Server, string) {},
-		"another's": func(t *testing.T, zs *zktest.Server, place string) {
-			_, former := on(t, zs)
-			_, err := former.Create(rig.Within(t), place, nil, client.Ephemeral)
-			rig.Must(t, err)
-			time.Sleep(time.Second)
-			rig.Must(t, former.Close())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
-				ctx := rig.Within(t)
-				holder, _ := on(t, zs)
-				held := get(t)(lock.NewMutex(holder, "/l").Acquire(ctx))
-				waiter, _ := on(t, zs)
-				got := asynchronously(ctx, lock.NewMutex(waiter, "/l").Acquire)
-				synctest.Wait()
-				place := other(t, zs, held.Path())
-				zs.Delete(place)
-				becomes(t, zs, place)
-				time.Sleep(time.Second)
-				synctest.Wait()
-				again := other(t, zs, held.Path())
-				if again == place {
-					t.Error("it has no new place")
-				}
-				rig.Must(t, held.Release(ctx))
-				l := next(t, got)
-				if l.Path() != again {
-					t.Errorf("holds the lock by %s, not by %s", l.Path(), again)
-				}
-				rig.Must(t, l.Release(ctx))
-				rig.NoWatches(t, zs)
-			})
-		})
-	}
-}
-
-// other returns the one znode beside path, but for path.
-func other(t *testing.T, zs *zktest.Server, path string) string {
-	t.Helper()
-	dir := path[:strings.LastIndexByte(path, '/')]
-	for _, name := range rig.Children(zs, dir) {
-		if dir+"/"+name != path {
-			return dir + "/" + name
-		}
-	}
-	t.Fatalf("nothing is beside %s", path)
-	return ""
 }
 
 // CURATOR-79: whoever is interrupted while its znode is being created leaves it

@@ -17,16 +17,10 @@ type guard struct {
 	hold recipes.Hold
 }
 
-// standing is what a contender's znode said when it was read, which holds until the
-// watch fires.
-type standing struct {
-	data []byte
-	stat client.Stat
-	w    recipes.Watch
-}
-
-// stand reads the znode, which has to belong to the session, and watches it.
-func (c *contender) stand(ctx context.Context) (*standing, error) {
+// grantTo makes sure that a contender who is first in line holds the lock: its
+// znode is there and belongs to the session, and after that the leader confirmed
+// the session.
+func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	data, stat, w, err := c.session.GetW(ctx, c.path())
 	switch {
 	case errors.Is(err, client.ErrNoNode):
@@ -37,76 +31,19 @@ func (c *contender) stand(ctx context.Context) (*standing, error) {
 		recipes.Drop(ctx, w)
 		return nil, fmt.Errorf("the znode %s is another's, of session 0x%x: %w", c.path(), stat.EphemeralOwner, errVanished)
 	}
-	return &standing{data, stat, w}, nil
-}
-
-// changed reports whether what is said of the znode has to be read again.
-func (own *standing) changed() bool {
-	select {
-	case <-own.w.Events():
-		return true
-	default:
-		return false
-	}
-}
-
-// await waits until the znode at ahead changes, and not at all if it is not there, or until
-// the contender's own does. That one has to be read and watched by who holds the lock: who
-// waits for it has the time, and when the turn comes the lock lies idle for one answer less.
-// own is what was read before; it returns what is so now, nil if that has changed.
-//
-// The watch of the own znode goes with that znode.
-func (c *contender) await(ctx context.Context, own *standing, ahead string) (*standing, error) {
-	_, _, w, err := c.session.GetW(ctx, ahead)
-	if errors.Is(err, client.ErrNoNode) {
-		return own, nil
-	}
-	if err == nil && own == nil {
-		if own, err = c.stand(ctx); err != nil {
-			recipes.Drop(ctx, w)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case _, ok := <-w.Events():
-		if !ok {
-			return nil, client.ErrSessionExpired
-		}
-		return own, nil
-	case <-own.w.Events():
-		recipes.Drop(ctx, w)
-		return nil, nil
-	case <-ctx.Done():
-		recipes.Drop(ctx, w)
-		return nil, context.Cause(ctx)
-	}
-}
-
-// grantTo makes sure that a contender who is first in line holds the lock: its
-// znode is there and belongs to the session, and after that the leader confirmed
-// the session. own, unless nil, is what the znode said while it waited.
-func grantTo(ctx context.Context, c *contender, own *standing, cfg *config) (*grant, error) {
-	if own == nil || own.changed() {
-		var err error
-		if own, err = c.stand(ctx); err != nil {
-			return nil, err
-		}
-	}
-	c.born = own.stat.Czxid
+	c.born = stat.Czxid
 	hold, err := c.session.Hold(ctx, cfg.policy)
 	if err != nil {
-		recipes.Drop(ctx, own.w)
+		recipes.Drop(ctx, w)
 		return nil, err
 	}
-	g := &guard{grant: newGrant(c.path(), Token(own.stat.Czxid)), c: c, hold: hold}
+	g := &guard{grant: newGrant(c.path(), Token(stat.Czxid)), c: c, hold: hold}
 	g.grant.session = func(context.Context) (recipes.Session, error) { return c.session, nil }
 	g.valid, g.deadline, g.finish = hold.Err, hold.Deadline, g.leave
-	if string(own.data) == revoked { // while it waited
+	if string(data) == revoked { // while it waited
 		g.askedToRevoke()
 	}
-	go g.run(own.w)
+	go g.run(w)
 	return g.grant, nil
 }
 

@@ -92,7 +92,6 @@ func (l *line) failure(err error) error { return fmt.Errorf("lock %s: %w", l.dir
 
 // wait waits for a contender's turn.
 func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error) {
-	var own *standing
 	for {
 		names, _, err := c.session.Children(ctx, l.dir)
 		if errors.Is(err, client.ErrNoNode) {
@@ -112,11 +111,11 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 		ahead := want.rank(places, self)
 		switch {
 		case ahead == "":
-			return grantTo(ctx, c, own, &l.cfg)
+			return grantTo(ctx, c, &l.cfg)
 		case want.try:
 			return nil, ErrNotAcquired
 		}
-		if own, err = c.await(ctx, own, recipes.Join(l.dir, ahead)); err != nil {
+		if err := recipes.AwaitChange(ctx, c.session, recipes.Join(l.dir, ahead)); err != nil {
 			return nil, err
 		}
 	}

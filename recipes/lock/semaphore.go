@@ -154,7 +154,7 @@ func (s *Semaphore) wait(ctx context.Context, c *contender, turn *grant, try boo
 			err = errVanished
 		case self < limit:
 			dropAll(ctx, change, w)
-			return grantTo(ctx, c, nil, &s.line.cfg)
+			return grantTo(ctx, c, &s.line.cfg)
 		case try:
 			err = ErrNotAcquired
 		default:

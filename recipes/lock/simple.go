@@ -57,7 +57,7 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 		}
 		var g *grant
 		if created {
-			g, err = grantTo(ctx, c, nil, &s.cfg)
+			g, err = grantTo(ctx, c, &s.cfg)
 		}
 		if err != nil {
 			c.forget()
