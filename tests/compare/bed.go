@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/zkgo/zkgo/bench"
 	"github.com/zkgo/zkgo/tests/failover"
@@ -57,18 +58,45 @@ func ofItsKind(name string, p failover.Program, load loader, lines ...string) Co
 // started with nothing in them.
 type Bed struct {
 	*failover.Ensemble
-	Load bench.Config // the cell's, with servers and processes
-	by   Contender
-	ctx  context.Context
+	Load  bench.Config // the cell's, with servers and processes
+	by    Contender
+	brief bool // see Options
+	ctx   context.Context
 }
 
 // bed is for a load of servers of this contender.
-func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Config) *Bed {
+func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Config, o Options) *Bed {
 	for _, s := range e.Servers {
 		cfg.Servers = append(cfg.Servers, s.Addr)
 		cfg.PIDs = append(cfg.PIDs, s.PID())
 	}
-	return &Bed{Ensemble: e, Load: cfg, by: c, ctx: ctx}
+	if o.Brief {
+		cfg.Warmup = brief(warmup)
+	}
+	return &Bed{Ensemble: e, Load: cfg, by: c, brief: o.Brief, ctx: ctx}
+}
+
+// warmup is that of every load, unless it is brief.
+const warmup = time.Second / 2
+
+// brief is what remains of a time, or of a number, when only a tenth is wanted.
+func brief[T ~int | ~int64](n T) T { return n / 10 }
+
+// lasts is how long something lasts here.
+func (b *Bed) lasts(d time.Duration) time.Duration {
+	if b.brief {
+		return brief(d)
+	}
+	return d
+}
+
+// sessions is how many there are in cells that are about sessions.
+func (b *Bed) sessions() int {
+	const all = 10_000
+	if b.brief {
+		return brief(all)
+	}
+	return all
 }
 
 // put puts another load on the servers.
@@ -101,7 +129,7 @@ func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) err
 	if o.Warm == 0 {
 		return nil
 	}
-	b := c.bed(ctx, e, load("mixed", 16, 16))
+	b := c.bed(ctx, e, load("mixed", 16, 16), o)
 	b.Load.Writes, b.Load.Duration = 0.5, o.Warm
 	_, err := c.run(b)
 	return err

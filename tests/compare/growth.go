@@ -200,7 +200,7 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 		}
 		defer undo()
 	}
-	b := c.bed(ctx, e, a.load(n))
+	b := c.bed(ctx, e, a.load(n), o)
 	b.Load.Duration = o.Duration
 	r, err := c.run(b)
 	if err != nil {

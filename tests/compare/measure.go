@@ -12,6 +12,7 @@ type Options struct {
 	Runs     int           // of each cell, or point of a curve, and contender
 	Duration time.Duration // of each load
 	Warm     time.Duration // of mixed load before the first, 0: none
+	Brief    bool          // a tenth of the sessions and times that cells have of their own, for who only looks whether they work
 	Dir      string        // for the servers
 	Cells    []Cell
 	Curves   *regexp.Regexp // of MeasureGrowth, by what grows; nil: all
@@ -81,7 +82,7 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 		return err
 	}
 	for _, cell := range cells {
-		b := c.bed(ctx, e, cell.Load)
+		b := c.bed(ctx, e, cell.Load, o)
 		b.Load.Duration, b.Load.Seed = o.Duration, uint64(run)
 		var v Values
 		err := twice(ctx, c, cell, o, func() (err error) { v, err = b.ask(); return err })
@@ -101,7 +102,7 @@ func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report
 		return err
 	}
 	defer stop()
-	b := c.bed(ctx, e, cell.Load)
+	b := c.bed(ctx, e, cell.Load, o)
 	b.Load.Seed = uint64(run)
 	v, err := cell.Measure(b)
 	if err != nil {

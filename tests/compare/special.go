@@ -95,7 +95,7 @@ func empty(b *Bed) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	pause(time.Second)
+	pause(b.lasts(time.Second))
 	rss, err := b.memory()
 	return Values{Start: ms(took), RSS: rss / (1 << 20)}, err
 }
@@ -130,7 +130,7 @@ func hangUp(all []*process.Client) {
 
 // idle opens sessions that do nothing but ping, and looks what they cost.
 func idle(b *Bed) (Values, error) {
-	const sessions = 10_000
+	sessions := b.sessions()
 	before, err := b.memory()
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func idle(b *Bed) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	pause(2 * time.Second)
+	pause(b.lasts(2 * time.Second))
 	after, err := b.memory()
 	if err != nil {
 		return nil, err
@@ -150,22 +150,22 @@ func idle(b *Bed) (Values, error) {
 		return nil, err
 	}
 	began := time.Now()
-	const every = 10 * time.Second
+	every := b.lasts(10 * time.Second)
 	for i, c := range all { // each pings once
-		pause(time.Until(began.Add(every * time.Duration(i) / sessions)))
+		pause(time.Until(began.Add(every * time.Duration(i) / time.Duration(sessions))))
 		if err := c.Send(process.Request{Op: proto.OpPing}); err != nil {
 			return nil, err
 		}
 	}
 	now, err := b.processorTime()
-	return Values{PerIdle: (after - before) / sessions / 1024, Idle: (now - used).Seconds() / time.Since(began).Seconds()}, err
+	return Values{PerIdle: (after - before) / float64(sessions) / 1024, Idle: (now - used).Seconds() / time.Since(began).Seconds()}, err
 }
 
 // reattach restarts a server that has sessions with watches, and waits until all are
 // back with them.
 func reattach(b *Bed) (Values, error) {
-	const sessions, watches = 10_000, 10
-	all, err := b.crowd(sessions)
+	const watches = 10
+	all, err := b.crowd(b.sessions())
 	defer func() { hangUp(all) }()
 	if err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func million(b *Bed) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	pause(3 * time.Second)
+	pause(b.lasts(3 * time.Second))
 	rss, err := b.memory()
 	if err != nil {
 		return nil, err

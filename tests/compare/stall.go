@@ -23,7 +23,7 @@ func stalls(b *Bed) (Values, error) {
 		return nil, err
 	}
 	began := time.Now()
-	often, err := b.writesWith(fmt.Sprintf("snapCount=%d", int(often*never.OpsPerSecond)))
+	often, err := b.writesWith(fmt.Sprintf("snapCount=%d", int(b.lasts(often).Seconds()*never.OpsPerSecond)))
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +38,8 @@ func stalls(b *Bed) (Values, error) {
 	}, err
 }
 
-// often is how many seconds' writes there are from one snapshot to the next, at most.
-const often = 4
+// often is the time whose writes there are from one snapshot to the next, at most.
+const often = 4 * time.Second
 
 // writesWith restarts the server with another line in its configuration and lets
 // clients write.
@@ -60,7 +60,7 @@ func (b *Bed) writesWith(line string) (*bench.Result, error) {
 	}
 	cfg := load("set", 64, 1)
 	cfg.Servers, cfg.PIDs = b.Load.Servers, []int{s.PID()}
-	cfg.Warmup, cfg.Duration = 3*time.Second, 3*often*time.Second
+	cfg.Warmup, cfg.Duration = b.lasts(3*time.Second), b.lasts(3*often)
 	r, err := b.put(cfg)
 	if err == nil && r.ErrorCount() > 0 {
 		err = fmt.Errorf("%s: %v", line, r.Errors)
