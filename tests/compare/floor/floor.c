@@ -1,7 +1,7 @@
 // Floor is the least that a server can do which zkgo bench is content with: it reads
 // requests, writes them to the disk in batches, syncs, and answers. It has no tree, no
 // sessions, no checks and no second server, is written in C on three threads, and
-// speaks only what the works set, watch, lock and lock-shared need. What it reaches
+// speaks only what the works set, multi, watch, lock and lock-shared need. What it reaches
 // beside the load is about what the kernel, the disk and the load leave to any server.
 //
 //   cc -O2 -o floor floor.c -lpthread
@@ -28,10 +28,10 @@
 #include <unistd.h>
 
 enum { MAXFD = 65536, MAXPATH = 128, MAXBATCH = 4096, LOG = 64 << 20 };
-enum { CREATE = 1, DELETE, EXISTS, GETDATA, SETDATA, CHILDREN = 8, SYNC, PING = 11, CLOSE = -11 };
+enum { CREATE = 1, DELETE, EXISTS, GETDATA, SETDATA, CHILDREN = 8, SYNC, PING = 11, MULTI = 14, CLOSE = -11 };
 
 struct conn { char *in; int have, open; };
-struct op { int fd, xid, op, flags; char path[MAXPATH]; };
+struct op { int fd, xid, op, flags, sets; char path[MAXPATH]; };
 struct dir { char path[MAXPATH]; char name[64][24]; int n, next; };
 struct watch { int fd; char path[MAXPATH]; };
 
@@ -65,6 +65,7 @@ static void out(int fd, char *frame, char *end) {
 
 static char *header(char *frame, int xid, int err) { return put32(put64(put32(frame + 4, xid), applied), err); }
 static char *stat_(char *b) { memset(b, 0, 68); return b + 68; }
+static char *done(char *b, char yes) { *b = yes; return b + 1; }
 
 static struct dir *directory(const char *path, int make) {
 	for (int i = 0; i < ndirs; i++) if (!strcmp(dirs[i].path, path)) return &dirs[i];
@@ -109,7 +110,7 @@ static void changed(const char *path, int type) {
 
 // apply executes a write and answers.
 static void apply(struct op *o) {
-	char frame[512], path[2 * MAXPATH], *slash;
+	char frame[8192], path[2 * MAXPATH], *slash;
 	char *e = header(frame, o->xid, 0);
 	pthread_mutex_lock(&state);
 	switch (o->op) {
@@ -137,6 +138,10 @@ static void apply(struct op *o) {
 	case SETDATA:
 		changed(o->path, 3);
 		e = stat_(e);
+		break;
+	case MULTI:
+		for (int i = 0; i < o->sets; i++) e = stat_(put32(done(put32(e, SETDATA), 0), 0));
+		e = put32(done(put32(e, -1), 1), -1);
 		break;
 	}
 	out(o->fd, frame, e);
@@ -190,6 +195,17 @@ static void path_(char *to, const char *b) {
 	to[n] = 0;
 }
 
+// sets counts the operations of a multi, which are all setData.
+static int sets(const char *b) {
+	int n = 0;
+	for (; !b[4] && n < 100; n++) {
+		b += 9;
+		b += 4 + get32(b);
+		b += 4 + get32(b) + 4;
+	}
+	return n;
+}
+
 // request executes a read, or keeps a write.
 static void request(int fd, char *b, int n) {
 	char frame[8192], path[MAXPATH] = "", *e;
@@ -202,12 +218,12 @@ static void request(int fd, char *b, int n) {
 		out(fd, frame, e);
 		return;
 	}
-	if (op != PING && op != CLOSE) path_(path, b + 8);
-	if (op == CREATE || op == DELETE || op == SETDATA) {
+	if (op != PING && op != MULTI && op != CLOSE) path_(path, b + 8);
+	if (op == CREATE || op == DELETE || op == SETDATA || op == MULTI) {
 		pthread_mutex_lock(&mu);
 		if (waiting == MAXBATCH) die("too many");
 		struct op *o = &queue[waiting++];
-		*o = (struct op){.fd = fd, .xid = xid, .op = op, .flags = op == CREATE ? get32(b + n - 4) : 0};
+		*o = (struct op){.fd = fd, .xid = xid, .op = op, .flags = op == CREATE ? get32(b + n - 4) : 0, .sets = op == MULTI ? sets(b + 8) : 0};
 		strcpy(o->path, path);
 		memcpy(record + bytes, b, n);
 		bytes += n;
