@@ -58,10 +58,10 @@ func ofItsKind(name string, p failover.Program, load loader, lines ...string) Co
 // started with nothing in them.
 type Bed struct {
 	*failover.Ensemble
-	Load  bench.Config // the cell's, with servers and processes
-	by    Contender
-	brief bool // see Options
-	ctx   context.Context
+	Load bench.Config // the cell's, with servers and processes
+	by   Contender
+	part int // of its own times and sessions a cell has one in so many
+	ctx  context.Context
 }
 
 // bed is for a load of servers of this contender.
@@ -70,34 +70,18 @@ func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Conf
 		cfg.Servers = append(cfg.Servers, s.Addr)
 		cfg.PIDs = append(cfg.PIDs, s.PID())
 	}
-	if o.Brief {
-		cfg.Warmup = brief(warmup)
+	part := 1
+	if o.Small {
+		part, cfg.Warmup = 10, 50*time.Millisecond
 	}
-	return &Bed{Ensemble: e, Load: cfg, by: c, brief: o.Brief, ctx: ctx}
+	return &Bed{Ensemble: e, Load: cfg, by: c, part: part, ctx: ctx}
 }
 
-// warmup is that of every load, unless it is brief.
-const warmup = time.Second / 2
-
-// brief is what remains of a time, or of a number, when only a tenth is wanted.
-func brief[T ~int | ~int64](n T) T { return n / 10 }
-
-// lasts is how long something lasts here.
-func (b *Bed) lasts(d time.Duration) time.Duration {
-	if b.brief {
-		return brief(d)
-	}
-	return d
-}
+// lasts is how much of a time that a cell has of its own is taken.
+func (b *Bed) lasts(d time.Duration) time.Duration { return d / time.Duration(b.part) }
 
 // sessions is how many there are in cells that are about sessions.
-func (b *Bed) sessions() int {
-	const all = 10_000
-	if b.brief {
-		return brief(all)
-	}
-	return all
-}
+func (b *Bed) sessions() int { return 10_000 / b.part }
 
 // put puts another load on the servers.
 func (b *Bed) put(cfg bench.Config) (*bench.Result, error) {

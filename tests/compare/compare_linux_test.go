@@ -23,7 +23,7 @@ func TestMatrix(t *testing.T) {
 		cells[i].Load.Conns = min(cells[i].Load.Conns, 100)
 		cells[i].Load.Nodes = min(cells[i].Load.Nodes, 10_000)
 	}
-	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Brief: true, Dir: t.TempDir(), Cells: cells, Log: say})
+	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Cells: cells, Log: say})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestGrowth(t *testing.T) {
 		t.Fatal(err)
 	}
 	contenders = slices.DeleteFunc(contenders, func(c Contender) bool { return !c.Grows() })
-	report, err := MeasureGrowth(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Brief: true, Dir: t.TempDir(), Most: 1000, Log: say})
+	report, err := MeasureGrowth(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Most: 1000, Log: say})
 	if err != nil {
 		t.Fatal(err)
 	}

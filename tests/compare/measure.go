@@ -12,7 +12,7 @@ type Options struct {
 	Runs     int           // of each cell, or point of a curve, and contender
 	Duration time.Duration // of each load
 	Warm     time.Duration // of mixed load before the first, 0: none
-	Brief    bool          // a tenth of the sessions and times that cells have of their own, for who only looks whether they work
+	Small    bool          // a tenth of the times and sessions that cells have of their own: shows that they work, measures nothing
 	Dir      string        // for the servers
 	Cells    []Cell
 	Curves   *regexp.Regexp // of MeasureGrowth, by what grows; nil: all
