@@ -14,7 +14,7 @@ import (
 
 // Member is one server of the ensemble.
 type Member struct {
-	ID            uint64   // as in server.N, 1 … 254
+	ID            uint64   // as in server.N, 0 to MaxServer
 	QuorumAddr    string   // host:port that the other servers dial
 	Alternates    []string // more addresses of the quorum port (multiAddress)
 	ElectionAddr  string   // host:port of zoo.cfg's election port; kept for the config node, not dialled
@@ -26,7 +26,7 @@ type Member struct {
 // Config says how a Node runs. The zero value of every optional field means
 // its default.
 type Config struct {
-	ID       uint64   // this server's id, 1 … 254; a standalone server is 1
+	ID       uint64   // this server's id, 0 to MaxServer; a standalone server is 1
 	Members  []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone,
 	Ensemble bool     // unless this says that it is an ensemble of one (standaloneEnabled=false)
 	// ClientPort is what a line of the list without a client part lacks when it
@@ -160,7 +160,7 @@ const (
 // Status is a picture of a Node.
 type Status struct {
 	Role    Role
-	Leader  uint64 // id, 0 when unknown
+	Leader  uint64 // id; nothing while Role is Looking
 	Epoch   uint32
 	Serving bool // caught up under a leader: clients may be answered
 	Reason  string

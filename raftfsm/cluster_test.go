@@ -254,3 +254,12 @@ func (c *cluster) settled() {
 		return true
 	})
 }
+
+// clusterOf describes an ensemble of voters with the given ids.
+func clusterOf(t *testing.T, ids ...uint64) *cluster {
+	c := newCluster(t, 0)
+	for _, id := range ids {
+		c.list = append(c.list, memberAt(id))
+	}
+	return c
+}

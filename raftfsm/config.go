@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -24,15 +25,22 @@ const (
 	defaultContainerMaxPerMin = 10_000
 )
 
-// maxServer is the highest id of a server: it is a byte of every session id, in
-// which 255 marks a znode with a time to live.
-const maxServer = 254
+// MaxServer is the highest id of a server, the lowest is 0: the id is one byte of
+// every session id.
+const MaxServer = 255
+
+// noServer is where an id is wanted and there is none. Every id from 0 to MaxServer
+// is that of a server, so that the zero value says nothing.
+const noServer uint64 = math.MaxUint64
 
 // withDefaults returns c with every optional field set, or an error that names
 // the field that is wrong.
 func (c Config) withDefaults() (Config, error) {
-	if c.ID < 1 || c.ID > maxServer {
-		return c, fmt.Errorf("server id %d: must be 1 to %d", c.ID, maxServer)
+	if c.ID > MaxServer {
+		return c, fmt.Errorf("server id %d: must be 0 to %d", c.ID, MaxServer)
+	}
+	if err := checkMembers(c.Members); err != nil {
+		return c, err
 	}
 	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")

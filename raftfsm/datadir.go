@@ -78,7 +78,7 @@ func readIdentity(fsys disk.FS, dir string) (identity, bool, error) {
 	switch {
 	case id.Format != identityFormat:
 		return identity{}, false, fmt.Errorf("%s has format %d, this server knows %d", path, id.Format, identityFormat)
-	case err != nil || len(cluster) != clusterIDSize || id.Server == 0 || id.RaftID == "":
+	case err != nil || len(cluster) != clusterIDSize || id.RaftID == "":
 		return identity{}, false, fmt.Errorf("%s is damaged: server %d, raft id %q, cluster %q", path, id.Server, id.RaftID, id.Cluster)
 	case !bytes.Equal(bytes.TrimSuffix(b, []byte("\n")), want):
 		return identity{}, false, fmt.Errorf("%s is damaged: checksum mismatch", path)

@@ -281,7 +281,7 @@ func TestSeed(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Config{
-		{Memory: true}, {ID: 255, Memory: true}, {ID: 1}, {ID: 1, LogDir: "x"},
+		{ID: 256, Memory: true}, {ID: 1}, {ID: 1, LogDir: "x"},
 		{ID: 1, Memory: true, TickTime: -1}, {ID: 1, Memory: true, SnapCount: -1},
 	} {
 		mustRefuse(t, c)

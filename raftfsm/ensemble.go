@@ -81,9 +81,9 @@ type leading struct {
 	changingAt  time.Time              // and when it was proposed
 }
 
-// target is a leadership of another server.
+// target is a leadership of another server, none when incarnation is 0.
 type target struct {
-	server      uint64
+	server      uint64 // noServer until Raft says who leads
 	incarnation uint64
 }
 
@@ -408,7 +408,8 @@ func lastEntry(r *raft.Raft) (index, term uint64) {
 	return index, term
 }
 
-// leads says who leads, for other servers to be told.
+// leads says who leads, for other servers to be told; addr is empty when this
+// server does not know.
 func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 	e.mu.Lock()
 	leading = e.lead != nil
@@ -422,7 +423,7 @@ func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 			return false, serverOf(s.ID), string(s.Address)
 		}
 	}
-	return false, 0, ""
+	return false, noServer, ""
 }
 
 func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {

@@ -11,7 +11,7 @@ import (
 // machine must not wait for it, so events queue without a bound; they are few.
 type event struct {
 	kind        eventKind
-	server      uint8         // evStarted; 0: a snapshot holds the leaderStart, and Raft knows whose it was
+	server      uint64        // evStarted; noServer: a snapshot holds the leaderStart, and Raft knows whose it was
 	incarnation uint64        // evStarted
 	session     int64         // evAttached, evEnded, evTouched
 	gen         uint64        // evAttached

@@ -42,7 +42,8 @@ type formation struct {
 	// settle makes this server's identity durable and public, before it is used.
 	settle func(id raft.ServerID, cluster peer.ClusterID) error
 	log    *slog.Logger
-	// leads says who leads, once this server has Raft state.
+	// leads says who leads, once this server has Raft state; addr is empty when
+	// that is not known.
 	leads func() (leading bool, leader uint64, addr string)
 	// join handles the wish of another server to become a member.
 	join func(p *probe, from peer.Identity) (*admission, string)
@@ -174,7 +175,7 @@ func (f *formation) askOnce(ctx context.Context, server uint64, addr string) boo
 	if s.ID == server || s.wrong {
 		f.note(server, s)
 	}
-	if s.Leader != 0 && !s.Leading && s.Leader != f.self.ID && s.LeaderAddr != "" {
+	if !s.Leading && s.Leader != f.self.ID && s.LeaderAddr != "" {
 		// The leader need not be on our list.
 		if l, ok := f.query(ctx, s.LeaderAddr); ok && l.ID == s.Leader {
 			f.note(l.ID, l)
@@ -335,7 +336,7 @@ func (b *founding) weight(s founder) int {
 	if s.Observer || b.Disks[s.ID] == 0 {
 		return 0
 	}
-	return int(s.ID)
+	return int(s.ID) + 1
 }
 
 // settled says whether every founder has carried the founding out, as far as

@@ -80,11 +80,11 @@ func (s *stream) watch() {
 }
 
 // led implements others.
-func (e *ensemble) led(server uint8, incarnation uint64) {
+func (e *ensemble) led(server uint64, incarnation uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.target = target{uint64(server), incarnation}
-	e.unnamed = server == 0
+	e.target = target{server, incarnation}
+	e.unnamed = server == noServer
 	if e.attending != nil {
 		e.attending()
 	}
@@ -107,7 +107,7 @@ func (e *ensemble) followLoop() {
 		switch {
 		case lead != nil:
 			lead.last(ctx)
-		case t.server != 0:
+		case t.incarnation != 0 && t.server != noServer:
 			e.attend(ctx, t)
 		default:
 			e.lookAround(ctx)
@@ -254,7 +254,7 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	origin := serverOf(raft.ServerID(from.ServerID))
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
-	if _, err := io.ReadFull(conn, first[:]); err != nil || origin == 0 {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || origin == noServer {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})

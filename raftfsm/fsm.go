@@ -190,7 +190,7 @@ func (m *machine) applyLeaderStart(data []byte) error {
 	} else if m.config != nil && s.flags&flagConfig == 0 {
 		m.dissolve(&s)
 	}
-	m.events = append(m.events, event{kind: evStarted, server: s.server, incarnation: s.incarnation})
+	m.events = append(m.events, event{kind: evStarted, server: uint64(s.server), incarnation: s.incarnation})
 	if m.own(s.incarnation) {
 		for row := range m.sessions.All {
 			m.events = append(m.events, attachedEvent(row))

@@ -105,14 +105,14 @@ func (n *Node) handle(e event) {
 
 // started acts on an applied leaderStart. Whatever was sent to an incarnation
 // before it and is not applied never will be.
-func (n *Node) started(server uint8, incarnation uint64) {
+func (n *Node) started(server, incarnation uint64) {
 	if n.lead != nil && n.lead.incarnation == incarnation {
 		n.openLead()
 		return
 	}
 	n.unfollow(errNewLeader)
 	switch {
-	case uint64(server) != n.cfg.ID:
+	case server != n.cfg.ID:
 		n.others.led(server, incarnation)
 	case n.lead != nil && n.lead.proposer != nil:
 		// A leaderStart of an earlier leadership of this server was delayed on its

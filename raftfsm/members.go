@@ -51,6 +51,16 @@ func (m *Member) line() string {
 	return line
 }
 
+// checkMembers reports a list that could not be replicated: the membership is
+// text in the log, which every server has to be able to read again.
+func checkMembers(members []Member) error {
+	list := newMembership(members)
+	if _, err := parseMembership(list.text()); err != nil {
+		return fmt.Errorf("the list of servers in the configuration: %w", err)
+	}
+	return nil
+}
+
 // member returns the server with that id, nil when it is not on the list.
 func (m *membership) member(id uint64) *Member {
 	for i := range m.members {
@@ -89,6 +99,28 @@ func (m *membership) sameServers(o *membership) bool {
 
 // parseMembership reads a text of /zookeeper/config.
 func parseMembership(text []byte) (*membership, error) {
+	m, err := parseList(text)
+	if err != nil {
+		return nil, err
+	}
+	if id, over := m.tooLarge(); over {
+		return nil, fmt.Errorf("server id %d: must be 0 to %d", id, MaxServer)
+	}
+	return m, nil
+}
+
+// tooLarge returns an id in m that no server can have.
+func (m *membership) tooLarge() (id uint64, over bool) {
+	for i := range m.members {
+		if m.members[i].ID > MaxServer {
+			return m.members[i].ID, true
+		}
+	}
+	return 0, false
+}
+
+// parseList reads what may come from a client: its ids may be too large.
+func parseList(text []byte) (*membership, error) {
 	m := &membership{}
 	for line := range bytes.Lines(text) {
 		key, value, ok := strings.Cut(strings.TrimSpace(string(line)), "=")
@@ -121,8 +153,8 @@ func parseServer(key, value string) (Member, error) {
 	var m Member
 	number, ok := strings.CutPrefix(strings.TrimSpace(key), "server.")
 	id, err := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil || id < 1 {
-		return m, fmt.Errorf("%q is not server.N with a positive N", key)
+	if !ok || err != nil {
+		return m, fmt.Errorf("%q is not server.N with N from 0 to %d", key, MaxServer)
 	}
 	m.ID = id
 	servers, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
@@ -256,7 +288,7 @@ func (m *membership) next(q *proto.ReconfigRequest, policy tree.Policy) (*member
 // lists that could not be those of a configuration file with a stray
 // MarshallingError.
 func wholeMembership(list string, lone bool) (*membership, proto.Code) {
-	out, err := parseMembership([]byte(strings.ReplaceAll(list, ",", "\n")))
+	out, err := parseList([]byte(strings.ReplaceAll(list, ",", "\n")))
 	if err != nil {
 		return nil, proto.ErrBadArguments
 	}

@@ -37,9 +37,9 @@ type others interface {
 
 	// led is called on the control goroutine when the leaderStart of another
 	// server was applied here. Commands sent to any incarnation before that one
-	// and not applied by now never will be: they have been given up. Server 0
+	// and not applied by now never will be: they have been given up. noServer
 	// means that a snapshot was restored which holds that leaderStart.
-	led(server uint8, incarnation uint64)
+	led(server, incarnation uint64)
 
 	// configured is called on Raft's state machine goroutine with every
 	// configuration that takes effect.
@@ -107,7 +107,7 @@ var _ others = alone{}
 
 func (alone) leading(s *leaderStart)                { s.flags = flagStandalone }
 func (alone) closed(error)                          {}
-func (alone) led(uint8, uint64)                     {}
+func (alone) led(uint64, uint64)                    {}
 func (alone) configured(uint64, raft.Configuration) {}
 func (alone) storing([]*raft.Log)                   {}
 func (alone) applied(uint64)                        {}

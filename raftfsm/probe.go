@@ -55,7 +55,7 @@ type probe struct {
 
 	// In answers: where the leader is, as far as this server knows.
 	Leading    bool   `json:"leading,omitempty"`
-	Leader     uint64 `json:"leader,omitempty"`
+	Leader     uint64 `json:"leader,omitempty"` // nothing without LeaderAddr
 	LeaderAddr string `json:"leaderAddr,omitempty"`
 	// To a server that asked to join.
 	Admitted *admission `json:"admitted,omitempty"`

@@ -57,7 +57,7 @@ type proposer struct {
 	weights [2]int // about what it and the one before weighed, rather less than more
 	spares  spares // to build entries in
 	turns   turns
-	waiting []uint8 // room for fill
+	waiting []turn // room for fill
 }
 
 // flight is an entry on its way.
@@ -233,7 +233,7 @@ func (p *proposer) fill(b []byte) (_ []byte, ops int) {
 		if origin == ownTurn {
 			b, n = p.local.take(b, ops)
 		} else {
-			b, n = p.remote.take(origin, b, ops)
+			b, n = p.remote.take(uint8(origin), b, ops)
 		}
 		if n == 0 && ops > 0 {
 			return b, ops // the next batch begins with it

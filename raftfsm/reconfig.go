@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -287,7 +286,7 @@ func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 		return e.drive(ctx, q)
 	}
 	leading, leader, addr := e.leads()
-	if leading || leader == 0 || leader == e.self.ID {
+	if leading || addr == "" || leader == e.self.ID {
 		return nil
 	}
 	a, _, err := ask(ctx, e.hub, addr, "", &question{Reconfig: q})
@@ -329,10 +328,11 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 // mayReconfig says whether somebody may write /zookeeper/config. The tree is
 // locked.
 func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []proto.ID) proto.Code {
+	_, over := target.tooLarge()
 	switch {
 	case policy&tree.SkipACL == 0 && !tree.Allowed(m.tree.Get(tree.ConfigPath).ACL(), proto.PermWrite, ids):
 		return proto.ErrNoAuth
-	case slices.ContainsFunc(target.members, func(s Member) bool { return s.ID > maxServer }):
+	case over:
 		return proto.ErrBadArguments
 	}
 	return proto.Ok

@@ -204,7 +204,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 		return nil, err
 	case !found:
 		return nil, fmt.Errorf("%s: it does not say whose state it is: %w", cfg.LogDir, ErrNoState)
-	case cfg.ID == 0 || cfg.standalone():
+	case cfg.standalone():
 		cfg.ID = id.Server
 	}
 	if cfg, err = cfg.withDefaults(); err != nil {

@@ -89,12 +89,12 @@ func (q *remoteRuns) lane(origin uint8) *lane {
 }
 
 // waiting appends the servers of which something waits.
-func (q *remoteRuns) waiting(dst []uint8) []uint8 {
+func (q *remoteRuns) waiting(dst []turn) []turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for origin, l := range q.lanes {
 		if len(l.runs) > 0 {
-			dst = append(dst, origin)
+			dst = append(dst, turn(origin))
 		}
 	}
 	return dst
@@ -126,21 +126,24 @@ func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	return dst, int(h.count)
 }
 
+// turn is one of those that take turns: a server by its id, or ownTurn.
+type turn int
+
 // ownTurn stands for this server itself among those that take turns.
-const ownTurn = 0
+const ownTurn turn = -1
 
 // turns shares the proposer among the servers by bytes: next is always the one
 // that has had least. A server that had nothing to send does not save it up: it
 // goes on where the others are.
 type turns struct {
-	bytes map[uint8]uint64
+	bytes map[turn]uint64
 	now   uint64 // what the one whose turn it was last had had by then
 }
 
 // next returns whose turn it is among those that wait.
-func (t *turns) next(waiting []uint8) uint8 {
+func (t *turns) next(waiting []turn) turn {
 	if t.bytes == nil {
-		t.bytes = make(map[uint8]uint64)
+		t.bytes = make(map[turn]uint64)
 	}
 	best := waiting[0]
 	for _, origin := range waiting {
@@ -154,7 +157,7 @@ func (t *turns) next(waiting []uint8) uint8 {
 }
 
 // had notes what the server whose turn it was has got.
-func (t *turns) had(origin uint8, bytes int) { t.bytes[origin] += uint64(bytes) }
+func (t *turns) had(origin turn, bytes int) { t.bytes[origin] += uint64(bytes) }
 
 // checkRun says whether every server will be able to take the run apart. One
 // that got into the log and cannot be would stop them all. It returns how many

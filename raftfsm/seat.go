@@ -71,13 +71,13 @@ func joinerID(server, disk uint64) raft.ServerID {
 	return raft.ServerID(strconv.FormatUint(server, 10) + "." + strconv.FormatUint(disk, 10))
 }
 
-// serverOf is the number of the server that a ServerID belongs to, 0 when it
-// is none.
+// serverOf is the number of the server that a ServerID belongs to, noServer when
+// it is none.
 func serverOf(id raft.ServerID) uint64 {
 	n, _, _ := strings.Cut(string(id), ".")
-	server, err := strconv.ParseUint(n, 10, 8)
-	if err != nil {
-		return 0
+	server, err := strconv.ParseUint(n, 10, 64)
+	if err != nil || server > MaxServer {
+		return noServer
 	}
 	return server
 }

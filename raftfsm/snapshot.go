@@ -199,7 +199,7 @@ func (m *machine) load(r io.Reader) error {
 	if m.incarnation != 0 {
 		// Whose leadership it is the snapshot does not say, and the entry that
 		// does may be behind it for good.
-		m.post([]event{{kind: evStarted, incarnation: m.incarnation}})
+		m.post([]event{{kind: evStarted, server: noServer, incarnation: m.incarnation}})
 	}
 	return nil
 }

@@ -16,7 +16,9 @@ import (
 // default; only one of DataDir and Memory has to be set. Times and limits are
 // ZooKeeper's of the same name.
 type Config struct {
-	ID      uint64           // this server's id, default 1
+	// ID is the number of this server among Members, 0 to raftfsm.MaxServer. A
+	// standalone server has none: whatever stands here, it counts as 1.
+	ID      uint64
 	Members []raftfsm.Member // the servers of the ensemble; empty: standalone
 	// Ensemble makes Members an ensemble even if it is only one
 	// (standaloneEnabled=false).
@@ -138,11 +140,14 @@ const (
 	minSessionTicks        = 2
 	maxSessionTicks        = 20
 	defaultSnapshotsToKeep = 3
+	standaloneID           = 1 // of a server without an ensemble, as in ZooKeeper
 )
 
 // withDefaults returns c with every unset field set.
 func (c Config) withDefaults() Config {
-	or(&c.ID, 1)
+	if !c.distributed() {
+		c.ID = standaloneID
+	}
 	or(&c.TickTime, defaultTick)
 	or(&c.InitLimit, defaultInitLimit)
 	or(&c.SyncLimit, defaultSyncLimit)

@@ -21,7 +21,7 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		want string
 	}{
 		"no directory":  {Config{}, "no data directory"},
-		"id":            {Config{Memory: true, ID: 255}, "255"},
+		"id":            {Config{Memory: true, ID: 256, Members: []raftfsm.Member{{ID: 1}, {ID: 256}}}, "0 to 255"},
 		"timeouts":      {Config{Memory: true, MinSessionTimeout: time.Hour}, "minSessionTimeout"},
 		"not listed":    {Config{Memory: true, ID: 3, Members: []raftfsm.Member{{ID: 1}, {ID: 2}}}, "3"},
 		"address taken": {Config{Memory: true, ClientAddr: "256.0.0.1:1"}, "listen for clients"},

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 )
 
@@ -16,8 +17,8 @@ var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and non
 // check reports what cannot work in a configuration with its defaults set.
 func (c *Config) check() error {
 	switch {
-	case c.ID > 254:
-		return fmt.Errorf("server id %d: want 1 to 254", c.ID)
+	case c.ID > raftfsm.MaxServer:
+		return fmt.Errorf("server id %d: want 0 to %d", c.ID, raftfsm.MaxServer)
 	case !c.Memory && c.DataDir == "":
 		return errors.New("no data directory: set DataDir, or Memory for a server that forgets")
 	case c.MinSessionTimeout > c.MaxSessionTimeout:

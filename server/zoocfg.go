@@ -69,8 +69,6 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 		}
 		c.Members, c.Ensemble = membersOf(z), !z.StandaloneEnabled
 		c.LeaderNoClients, c.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
-	} else {
-		c.ID = 0 // the default: a standalone server's number is nobody's business
 	}
 	return c, nil
 }

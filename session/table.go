@@ -51,9 +51,21 @@ func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterB
 // clock has made: what Skip takes.
 func Counter(id int64) uint64 { return uint64(id) & (1<<counterBits - 1) }
 
-// nextID returns an id that no session has had: an imported one may hold a
-// number that the counter has yet to reach.
+// Server 255 shares the top byte of its sessions' ids with the owners of znodes
+// that have a time to live. Those have two zero bytes below it, so the counters of
+// its sessions begin above them.
+const (
+	timeToLiveServer = 0xff
+	aboveTimeToLive  = 1 << 40
+)
+
+// nextID returns an id that no session has had, and that no znode has as the owner
+// that marks a container or a time to live: an imported session may hold a number
+// that the counter has yet to reach.
 func (t *Table) nextID(server uint8) int64 {
+	if server == timeToLiveServer {
+		t.last = max(t.last, aboveTimeToLive)
+	}
 	for {
 		t.last = (t.last + 1) & (1<<counterBits - 1)
 		id := int64(uint64(server)<<counterBits | t.last)

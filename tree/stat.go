@@ -30,7 +30,8 @@ const (
 )
 
 // kindOf classifies an owner as ZooKeeper stores it. Session ids have a server
-// id of 1 to 254 in the top byte and are never 0 or the container's.
+// id in the top byte. They are never 0 or the container's, and those of server 255
+// have a bit in the next two bytes (session.Table).
 func kindOf(owner int64) kind {
 	switch {
 	case owner == 0:

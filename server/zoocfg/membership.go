@@ -25,6 +25,8 @@ func (c *Config) setMember(key, value string) error {
 		return err
 	}
 	switch {
+	case strings.HasPrefix(key, "server.") && id > MaxID:
+		return tooLargeID(id)
 	case strings.HasPrefix(key, "server."):
 		s, err := ParseServerLine(id, value)
 		if err != nil {
@@ -44,6 +46,14 @@ func (c *Config) setMember(key, value string) error {
 		c.Weights[id] = w
 	}
 	return nil
+}
+
+// MaxID is the highest number of a server; the lowest is 0.
+const MaxID = 255
+
+func tooLargeID(id uint64) error {
+	return fmt.Errorf("server id %d is too large: the id is one byte of every session id; expected a number from 0 to %d, "+
+		"here and in that server's myid file", id, MaxID)
 }
 
 // memberID is the number behind the first dot of the key.

@@ -57,6 +57,7 @@ var stricter = map[string]string{
 	"enforce-auth-without-schemes": "ZooKeeper's parser accepts it and its server then fails the start",
 	"ensemble-id-300-extended":     "ZooKeeper's parser accepts it and its server then fails the start",
 	"ensemble-id-negative":         "a server id is the top byte of session ids and a Raft id: it has no sign",
+	"ensemble-id-300":              "the id is a byte of every session id: in ZooKeeper server 300 gives out those of server 44",
 	"ensemble-myid-negative":       "as ensemble-id-negative",
 	"ensemble-init-limit-negative": "a limit of less than no tick can never be met",
 	"line-pipe-only":               "ZooKeeper makes a server without any address of it",
