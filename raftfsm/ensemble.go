@@ -56,8 +56,7 @@ type ensemble struct {
 	unnamed       bool            // the log says so in a snapshot, without the server: Raft says which
 	attending     context.CancelFunc
 	contact       time.Time          // newest confirmed contact with a leader
-	due           uint64             // index that has to be applied,
-	dueSince      time.Time          // since then
+	freshness     freshness          // of the state that is applied
 	unacked       map[int64]struct{} // sessions reported since a leader acknowledged one
 	touchedAt     time.Time          // when sessions were last put there by a leader
 	reporting     map[int64]int      // sessions that wait in a reconfig

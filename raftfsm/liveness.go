@@ -241,17 +241,13 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 }
 
 // acknowledged notes that the leader knew of this server's sessions at a time,
-// and what was committed then. A server that does not get to apply that for
-// longer than the sync limit is as good as out of touch.
+// and what was committed then.
 func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest bool) {
-	now, applied := time.Now(), e.appliedIndex.Load()
 	e.mu.Lock()
-	if applied >= e.due {
-		e.due, e.dueSince = index, now
-	}
-	if at.After(e.contact) && now.Sub(e.dueSince) < e.syncLimit() {
+	if at.After(e.contact) {
 		e.contact = at
 	}
+	e.freshness.note(mark{at, index}, e.syncLimit()/markSteps)
 	if newest {
 		clear(e.unacked)
 	}
@@ -273,7 +269,7 @@ func (e *ensemble) caughtUp() {
 	if c == nil {
 		return
 	}
-	done := e.appliedIndex.Load() >= c.index
+	done := e.caughtUpWith(c.index)
 	if done && !e.catchUp.CompareAndSwap(c, nil) {
 		return
 	}
@@ -296,7 +292,7 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	old := e.n.Status()
 	s := e.n.statusNow(false, "")
 	// What was acknowledged may be as old as the wire that brought it.
-	caughtUp = caughtUp && !e.outside() && time.Since(e.confirmed()) < e.syncLimit()
+	caughtUp = caughtUp && !e.outside() && e.tooOld() == ""
 	s.Role, s.Leader, s.Serving = Follower, t.server, caughtUp
 	if e.isObserver() {
 		s.Role = Observer
@@ -341,10 +337,8 @@ func (e *ensemble) adrift() string {
 		return ""
 	case e.outside():
 		return "this server is no member of the ensemble any more"
-	case time.Since(e.confirmed()) >= e.syncLimit():
-		return fmt.Sprintf("no word from the leader for %v", e.syncLimit())
 	}
-	return ""
+	return e.tooOld()
 }
 
 // isObserver says whether this server has no vote.

@@ -313,6 +313,11 @@ func (n *Node) Voters() []uint64 {
 // that is so long ago that its session may have been expired.
 func (n *Node) Confirmed() time.Time { return n.others.confirmed() }
 
+// Fresh returns a time such that this server has applied everything that any
+// server had acknowledged by then: a read that it answers now is no older. It is
+// never after Confirmed. Safe for concurrent use.
+func (n *Node) Fresh() time.Time { return n.others.fresh() }
+
 // Close stops the server and waits until it has: what was proposed before is
 // still executed if that is possible.
 func (n *Node) Close() error { return n.closeOnce() }

@@ -59,6 +59,9 @@ type others interface {
 	// confirmed returns the newest time at which a leader that could commit is
 	// known to have heard of this server's sessions.
 	confirmed() time.Time
+	// fresh returns a time such that this server has applied everything that any
+	// server had acknowledged by then.
+	fresh() time.Time
 	// confirmedRecently says whether this server, which leads, was in touch with
 	// a quorum so recently that nobody else can be leading.
 	confirmedRecently() bool
@@ -112,6 +115,7 @@ func (alone) configured(uint64, raft.Configuration) {}
 func (alone) storing([]*raft.Log)                   {}
 func (alone) applied(uint64)                        {}
 func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
+func (a alone) fresh() time.Time                    { return a.n.cfg.Now() }
 func (alone) confirmedRecently() bool               { return true }
 func (alone) behind(uint32) []string                { return nil }
 func (alone) live(dst []int64) []int64              { return dst }

@@ -7,7 +7,7 @@ import (
 )
 
 // errOutOfTouch closes the clients of a server that cannot know any more
-// whether their sessions live.
+// whether their sessions live, or whose state is too old to be read.
 var errOutOfTouch = errors.New("server: out of touch with the ensemble")
 
 // never is a clock before every other, with room for differences.
@@ -46,29 +46,47 @@ func (c *conn) report(now, touch int64) {
 	c.reported.Store(now)
 }
 
-// knows reports whether the ensemble has heard of this server's sessions lately
-// enough for one of a timeout: the last third is left for its client to move.
+// knows reports whether this server may answer the client of a session with that
+// timeout: the ensemble has heard of its sessions so lately, and the state has all
+// that was acknowledged so lately, that the last third of the timeout is left for
+// the client to move, and no read is older than the rest.
 func (s *Server) knows(timeout time.Duration) bool {
-	limit := int64(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime))
-	now := s.clock()
-	// Asking costs more than a reply, so it is done only when what was known
-	// is not enough.
-	return now-s.inTouch.Load() < limit || now-s.lookAt() < limit
+	return s.freshWithin(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime))
 }
 
-// lookAt asks for the newest proof that the ensemble knows this server.
+// welcomes reports whether a client with that timeout may begin here: a server
+// that would have to close it again soon sends it elsewhere at once.
+func (s *Server) welcomes(timeout time.Duration) bool {
+	return !s.gated || s.freshWithin(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime)*3/4)
+}
+
+// freshWithin reports whether the state is not older than limit.
+func (s *Server) freshWithin(limit time.Duration) bool {
+	now := s.clock()
+	if now-s.freshAt.Load() < int64(limit) {
+		return true // asking costs more than a reply
+	}
+	s.lookAt()
+	return now-s.freshAt.Load() < int64(limit)
+}
+
+// lookAt asks for the newest proofs that the ensemble knows this server, which it
+// returns, and that this server has what the ensemble knows.
 func (s *Server) lookAt() int64 {
+	fresh := max(int64(s.fresh().Sub(s.epoch)), never)
 	at := max(int64(s.confirmed().Sub(s.epoch)), never)
+	s.freshAt.Store(fresh)
 	s.inTouch.Store(at)
 	return at
 }
 
-// lookForEnsemble notices when the ensemble has not confirmed this server for
-// syncLimit ticks: then it serves nobody new.
+// lookForEnsemble notices when the state of this server is syncLimit ticks old,
+// for it lags behind or is out of touch: then it serves nobody new.
 func (s *Server) lookForEnsemble(now int64) {
 	if !s.gated {
 		return
 	}
-	touch := now-s.lookAt() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
+	s.lookAt()
+	touch := now-s.freshAt.Load() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
 	s.changeMode(func(m *modes) { m.touch = touch })
 }

@@ -67,7 +67,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	}
 	timeout := s.negotiate(req.TimeOut)
 	m := s.awaitMode(c, timeout/3, req.ReadOnly)
-	if m == notServing || m == readOnly && !req.ReadOnly {
+	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.welcomes(timeout) {
 		s.stats.turnedAway.Add(1)
 		return false
 	}

@@ -21,7 +21,7 @@ type modes struct {
 	mu      sync.Mutex
 	now     mode
 	status  raftfsm.Status
-	touch   bool          // the ensemble has confirmed this server lately
+	touch   bool          // the state is not too old to be read
 	forced  bool          // read-only mode, whatever the ensemble says
 	changed chan struct{} // closed by the next change
 	since   time.Time     // of notServing
@@ -119,7 +119,7 @@ func (s *Server) whyNot(now mode) string {
 	case s.cfg.LeaderNoClients && st.Role == raftfsm.Leader:
 		return "it leads, and leaderServes=no"
 	case st.Serving && !m.touch:
-		return "out of touch with the ensemble for too long"
+		return "its state is too old to be read: it is out of touch with the ensemble, or lags behind it"
 	case st.Reason != "":
 		return st.Reason
 	case now == readOnly:

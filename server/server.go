@@ -28,6 +28,7 @@ type Server struct {
 	tree      *tree.Tree
 	watches   *watch.Table
 	confirmed func() time.Time // of the newest proof that the ensemble knows this server
+	fresh     func() time.Time // by which everything acknowledged is applied here
 	gated     bool             // replies depend on it
 
 	fsm       fsm
@@ -59,6 +60,7 @@ type Server struct {
 	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
 	inTouch     atomic.Int64 // clock: a time that confirmed has returned
+	freshAt     atomic.Int64 // clock: a time that fresh has returned
 
 	done      chan struct{}
 	closeOnce func() error
@@ -116,7 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.closeAudit())
 	}
 	s.node, s.tree = node, node.Tree()
-	s.confirmed, s.gated = node.Confirmed, cfg.distributed()
+	s.confirmed, s.fresh, s.gated = node.Confirmed, node.Fresh, cfg.distributed()
 	if err := node.Start(); err != nil {
 		return nil, errors.Join(err, s.closeAudit())
 	}
@@ -154,6 +156,7 @@ func newServer(cfg Config) *Server {
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.inTouch.Store(never)
+	s.freshAt.Store(never)
 	s.rounds.prepare(s)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s

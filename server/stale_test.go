@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// narrow is a network on which large writes to one host take their time, once on
+// is set; small ones get through.
+type narrow struct {
+	peer.Network
+	host string
+	rate int // bytes per second
+	on   *atomic.Bool
+}
+
+func (n narrow) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.Network.Dial(ctx, addr)
+	if err != nil || !strings.HasPrefix(addr, n.host+":") {
+		return c, err
+	}
+	return narrowConn{c, n}, nil
+}
+
+type narrowConn struct {
+	net.Conn
+	n narrow
+}
+
+func (c narrowConn) Write(b []byte) (int, error) {
+	if c.n.on.Load() && len(b) > 200 {
+		time.Sleep(time.Duration(len(b)) * time.Second / time.Duration(c.n.rate))
+	}
+	return c.Conn.Write(b)
+}
+
+// A follower to which entries come more slowly than they are written closes its
+// clients while what they read is no older than the bound, takes no new ones, and
+// takes them again when it has caught up.
+func TestALaggingFollowerReleasesItsClients(t *testing.T) {
+	var on atomic.Bool
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		leader, _ := e.leader()
+		s := e.servers[0]
+		if s == leader {
+			t.Fatal("the server on the slow link leads")
+		}
+		const timeout = 30 * time.Second // syncLimit × tickTime decides
+		reader, writer := short(t, s, timeout), short(t, leader, timeout)
+		writer.create("/n", make([]byte, 1100), proto.ModePersistent)
+		awaitNode(t, s, "/n", true)
+		on.Store(true)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		acked := []time.Time{time.Now()}
+		go func() {
+			defer close(stopped)
+			for version := int32(0); ; version++ {
+				writer.must(proto.OpSetData, &proto.SetDataRequest{Path: "/n", Data: make([]byte, 1100), Version: version})
+				acked = append(acked, time.Now())
+				select {
+				case <-stop:
+					return
+				case <-time.After(9 * time.Millisecond):
+				}
+			}
+		}()
+		type read struct {
+			at      time.Time
+			version int32
+		}
+		var reads []read
+		for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+			if time.Since(began) > time.Minute {
+				t.Fatal("the client is served for a minute")
+			}
+			if _, err := reader.nc.Write(appendRequest(nil, 1, proto.OpExists, &proto.ExistsRequest{Path: "/n"})); err != nil {
+				break
+			}
+			frame, err := reader.frame()
+			if err != nil {
+				break
+			}
+			r := proto.NewReader(frame)
+			var h proto.ReplyHeader
+			var resp proto.ExistsResponse
+			h.Decode(&r)
+			resp.Decode(&r)
+			reads = append(reads, read{time.Now(), resp.Stat.Version})
+		}
+		eventually(t, "the server takes no new clients", func() bool { now, _ := s.modes.get(); return now == notServing })
+		if w := dial(t, s); true {
+			w.write(connectFrame(timeout))
+			w.wantClosed()
+		}
+		on.Store(false)
+		eventually(t, "it serves again", func() bool { now, _ := s.modes.get(); return now == serving })
+		close(stop)
+		<-stopped
+		var oldest time.Duration
+		for _, r := range reads {
+			if next := int(r.version) + 1; next < len(acked) && acked[next].Before(r.at) {
+				oldest = max(oldest, r.at.Sub(acked[next]))
+			}
+		}
+		t.Logf("%d reads, the oldest %v old", len(reads), oldest)
+		if bound := 5 * time.Second; oldest > bound || oldest < bound/2 {
+			t.Errorf("the oldest read was %v old, bound %v", oldest, bound)
+		}
+		short(t, s, timeout).must(proto.OpPing, nil)
+		if r := s.node.Status().Role; r != raftfsm.Follower {
+			t.Errorf("it is %v", r)
+		}
+	}, func(c *Config) {
+		c.TickTime = time.Second
+		c.Network = narrow{c.Network, host(1), 400_000 / 8, &on}
+	})
+}
+
+// connectFrame is a connect request for a new session.
+func connectFrame(timeout time.Duration) []byte {
+	out, mark := proto.BeginFrame(nil)
+	req := proto.ConnectRequest{TimeOut: int32(timeout / time.Millisecond), Passwd: make([]byte, proto.PasswordSize)}
+	return proto.EndFrame(req.Append(out), mark)
+}
