@@ -78,14 +78,18 @@ const (
 )
 
 // Command is what a server asks the ensemble to do. Propose copies what it
-// needs: Body and IDs may be reused when it returns.
+// needs: Body, IDs and Prints may be reused when it returns.
 type Command struct {
 	Kind    Kind
 	Session int64      // 0 in KindAttach: a new session
 	Gen     uint64     // the session's generation that this connection attached with
-	IDs     []proto.ID // the connection's identities
+	IDs     []proto.ID // the connection's identities, at most 32,767
 	Op      proto.Op
 	Body    []byte // the request as the client sent it, behind its header; known to decode
+
+	// Prints are the fingerprints, sorted, of those identities that are not in IDs. A
+	// request that names the scheme auth in an ACL, or a reconfig, has all of them in IDs.
+	Prints []tree.Fingerprint
 
 	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
 	Timeout  int32                    // KindAttach: negotiated, milliseconds

@@ -1,10 +1,12 @@
 package raftfsm
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // The kinds of command that the leader proposes on its own.
@@ -46,7 +48,7 @@ var errUnknownCommand = errors.New("command of unknown kind")
 // append appends the encoding of c:
 //
 //	command = kind:1 session:8 gen:8 op:4 ids body
-//	ids     = count:4 (scheme id)*     jute strings
+//	ids     = prints:2 count:2 (scheme id)* (print:16)*     jute strings
 //	body    = jute buffer              KindAttach: timeout:4 password:16
 //
 // The body is the one copy that is made of the client's bytes.
@@ -55,10 +57,13 @@ func (c *Command) append(b []byte) []byte {
 	b = proto.AppendLong(b, c.Session)
 	b = proto.AppendLong(b, int64(c.Gen))
 	b = proto.AppendInt(b, int32(c.Op))
-	b = proto.AppendInt(b, int32(len(c.IDs)))
+	b = proto.AppendInt(b, int32(len(c.Prints)<<16|len(c.IDs)))
 	for i := range c.IDs {
 		b = proto.AppendString(b, c.IDs[i].Scheme)
 		b = proto.AppendString(b, c.IDs[i].ID)
+	}
+	for i := range c.Prints {
+		b = append(b, c.Prints[i][:]...)
 	}
 	if c.Kind != KindAttach {
 		return proto.AppendBuffer(b, c.Body)
@@ -70,7 +75,7 @@ func (c *Command) append(b []byte) []byte {
 
 // size returns an upper bound of the length of c's encoding.
 func (c *Command) size() int {
-	n := commandMin + len(c.Body) + attachSize
+	n := commandMin + len(c.Body) + attachSize + len(c.Prints)*len(tree.Fingerprint{})
 	for i := range c.IDs {
 		n += 8 + len(c.IDs[i].Scheme) + len(c.IDs[i].ID)
 	}
@@ -78,7 +83,7 @@ func (c *Command) size() int {
 }
 
 // decode reads c from the start of b, which it aliases, and returns what
-// follows it. The room of c.IDs is reused.
+// follows it. The room of c.IDs and c.Prints is reused.
 func (c *Command) decode(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errShortEntry
@@ -91,10 +96,7 @@ func (c *Command) decode(b []byte) (rest []byte, err error) {
 	c.Session = r.Long()
 	c.Gen = uint64(r.Long())
 	c.Op = proto.Op(r.Int())
-	c.IDs = c.IDs[:0]
-	for range r.Count(8) {
-		c.IDs = append(c.IDs, proto.ID{Scheme: r.String(), ID: r.String()})
-	}
+	c.decodeIDs(&r)
 	c.Body = r.Buffer()
 	if c.Kind == KindAttach {
 		c.decodeAttach()
@@ -106,6 +108,25 @@ func (c *Command) decode(b []byte) (rest []byte, err error) {
 		return nil, fmt.Errorf("attach with a body of %d bytes", len(c.Body))
 	}
 	return r.Rest(), nil
+}
+
+// decodeIDs reads the identities.
+func (c *Command) decodeIDs(r *proto.Reader) {
+	n := uint32(r.Int())
+	ids, prints := int(n&0xffff), int(n>>16)
+	if 8*ids+len(tree.Fingerprint{})*prints > len(r.Rest()) {
+		r.Fail(fmt.Errorf("%d identities and %d fingerprints in %d bytes: %w", ids, prints, len(r.Rest()), errShortEntry))
+	}
+	c.IDs, c.Prints = c.IDs[:0], c.Prints[:0]
+	for i := 0; i < ids && r.Err() == nil; i++ {
+		c.IDs = append(c.IDs, proto.ID{Scheme: r.String(), ID: r.String()})
+	}
+	for i := 0; i < prints && r.Err() == nil; i++ {
+		var print tree.Fingerprint
+		binary.BigEndian.PutUint64(print[:], uint64(r.Long()))
+		binary.BigEndian.PutUint64(print[8:], uint64(r.Long()))
+		c.Prints = append(c.Prints, print)
+	}
 }
 
 // decodeAttach takes the body of a KindAttach apart; one of the wrong length

@@ -14,6 +14,7 @@ import (
 func commands() []Command {
 	return []Command{
 		{Kind: KindRequest, Session: 1<<56 | 3, Gen: 7, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}, {Scheme: "digest", ID: "a:b"}}, Op: proto.OpSetData, Body: []byte{0, 0, 0, 0}},
+		{Kind: KindRequest, Session: 4, Gen: 1, Op: proto.OpSetData, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}}, Prints: []tree.Fingerprint{{1, 15: 2}, {3}}, Body: []byte{0}},
 		{Kind: KindRequest, Session: -1, Gen: 1, Op: proto.OpCloseSession, IDs: []proto.ID{}},
 		{Kind: KindAttach, Timeout: 4000, Password: [16]byte{1, 15: 9}, IDs: []proto.ID{}},
 		{Kind: KindSync, Session: 5, IDs: []proto.ID{}},
@@ -111,6 +112,8 @@ func TestLayout(t *testing.T) {
 	c := Command{Kind: KindRequest, Session: 1, Gen: 2, IDs: []proto.ID{{Scheme: "s", ID: "i"}}, Op: -11, Body: []byte{8}}
 	golden(t, "run", encodeRun(t, []Command{c}), "02"+"0000000000000063"+"0000000000000001"+"00000001"+"00000028"+
 		"01"+"0000000000000001"+"0000000000000002"+"fffffff5"+"00000001"+"00000001"+"73"+"00000001"+"69"+"00000001"+"08")
+	c = Command{Kind: KindRequest, Session: 1, Gen: 2, Prints: []tree.Fingerprint{{1, 15: 2}}, Op: 5}
+	golden(t, "fingerprints", c.append(nil), "01"+"0000000000000001"+"0000000000000002"+"00000005"+"00010000"+"01000000000000000000000000000002"+"ffffffff")
 	c = Command{Kind: KindAttach, Session: 1, Timeout: 4000, Password: [16]byte{15: 1}}
 	golden(t, "attach", c.append(nil), "02"+"0000000000000001"+"0000000000000000"+"00000000"+"00000000"+"00000014"+"00000fa0"+"00000000000000000000000000000001")
 }

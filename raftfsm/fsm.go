@@ -359,6 +359,6 @@ func nextZxid(z int64) int64 {
 func (m *machine) begin(c *Command) *tree.Txn {
 	m.tx.Zxid = nextZxid(m.tree.LastZxid())
 	m.tx.Session = c.Session
-	m.tx.IDs = c.IDs
+	m.tx.IDs, m.tx.Prints = c.IDs, c.Prints
 	return &m.tx
 }

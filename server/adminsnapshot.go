@@ -49,7 +49,7 @@ func (s *Server) sweepExports() {
 func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Access {
 	ids, ok := a.identify(r, scheme, auth)
 	if !ok {
-		a.s.log.Warn("authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
+		a.s.complaints.warn(a.s.clock(), "authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
 		return admin.Unknown
 	}
 	if a.s.cfg.SkipACL {

@@ -171,10 +171,15 @@ func (s *Server) recordOp(r audit.Record, req proto.Record, result *tree.Result)
 	s.audit.Add(r)
 }
 
-// userNames joins the names of a client's identities: those it has proved, then
-// its address.
+// maxUserNames is about how many bytes of names a record has. A client chooses the names
+// of its digest identities.
+const maxUserNames = 1 << 10
+
+// userNames joins the names of a client's identities: those it has proved, as many as
+// maxUserNames has room for, then its address.
 func userNames(ids []proto.ID) string {
 	var names, addresses []string
+	room := maxUserNames
 	for _, id := range ids {
 		switch id.Scheme {
 		case "ip":
@@ -185,8 +190,9 @@ func userNames(ids []proto.ID) string {
 		case "digest":
 			id.ID, _, _ = strings.Cut(id.ID, ":")
 		}
-		if !slices.Contains(names, id.ID) {
-			names = append(names, id.ID)
+		if room > 0 && !slices.Contains(names, id.ID) {
+			names = append(names, clip(id.ID, maxUserNames))
+			room -= len(id.ID)
 		}
 	}
 	return strings.Join(append(names, addresses...), ",")

@@ -42,14 +42,14 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	ids, ok := c.prove(w, &req)
 	if !ok {
 		c.s.stats.authFailed.Add(1)
-		c.s.log.Warn("authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "scheme", req.Scheme)
+		c.complain("authentication failed", "scheme", req.Scheme)
 		if req.Scheme == schemeEnsemble && len(c.s.cfg.EnsembleNames) > 0 {
 			return false // the client is to try another server
 		}
 		return c.turnAway(w, h, proto.ErrAuthFailed)
 	}
-	for _, id := range ids {
-		c.addIdentity(id)
+	if !c.addIdentities(ids...) {
+		return c.turnAway(w, h, proto.ErrAuthFailed)
 	}
 	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
 	return true
@@ -73,7 +73,7 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 		}
 		digest := proto.ID{Scheme: "digest", ID: id}
 		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
-			return []proto.ID{{Scheme: "super"}, digest}, true
+			return []proto.ID{{Scheme: schemeSuper}, digest}, true
 		}
 		return []proto.ID{digest}, true
 	case schemeEnsemble:
@@ -133,7 +133,7 @@ func whoAmI(q *request, out []byte) []byte {
 		switch id.Scheme {
 		case "digest":
 			id.ID, _, _ = strings.Cut(id.ID, ":")
-		case "super":
+		case schemeSuper:
 			id.ID = "" // by a certificate it has a name, too, which ZooKeeper does not show
 		}
 		resp.IDs = append(resp.IDs, id)

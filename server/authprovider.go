@@ -93,7 +93,7 @@ func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, 
 		err = checkIDs(p.Scheme(), ids)
 	}
 	if err != nil {
-		c.s.log.Warn("an authentication provider refuses a client", "client", c.nc.RemoteAddr(), "scheme", req.Scheme, "error", err)
+		c.complain("an authentication provider refuses a client", "scheme", req.Scheme, "error", err)
 		return nil, false
 	}
 	return ids, true

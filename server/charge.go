@@ -59,7 +59,6 @@ func (c *conn) admitLarge(n int, whole bool) error {
 
 func (c *conn) refuseLarge(n int) error {
 	c.s.stats.largeRejected.Add(1)
-	c.s.log.Warn("closing a client: largeRequestMaxBytes are taken by other large requests", "client", c.nc.RemoteAddr(), "bytes", n,
-		"largeRequestMaxBytes", c.s.cfg.LargeRequestMax)
+	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.cfg.LargeRequestMax)
 	return errLarge
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/sasl"
+	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -29,20 +30,22 @@ type conn struct {
 	// The reader's own.
 	in      *buffer // read, from in.b[parsed:]; nil while there is nothing
 	parsed  int
-	readErr error        // of the last readReady or readNow
-	silent  bool         // the last readNow found nothing
-	round   *round       // on which the reader is; nil: on a goroutine of c's own
-	id      int32        // among those that are visited
-	busy    int          // how often little is to come before c is visited again
-	work    *work        // what handling a batch of requests needs; nil between batches
-	ended   bool         // closeSession or a fatal error was read: what follows is not looked at
-	sasl    *sasl.Server // nil before the first token
-	started int64        // clock: when the bytes being handled arrived
-	linear  bool         // reads are linearizable
-	current bool         // the server is up to date as of started
-	way     uint64       // of the latest command, see raftfsm.Command
-	charge  charge       // of the request that is being looked at
-	over    bool         // a request went into flight above globalOutstandingLimit
+	readErr error              // of the last readReady or readNow
+	silent  bool               // the last readNow found nothing
+	round   *round             // on which the reader is; nil: on a goroutine of c's own
+	id      int32              // among those that are visited
+	busy    int                // how often little is to come before c is visited again
+	work    *work              // what handling a batch of requests needs; nil between batches
+	ended   bool               // closeSession or a fatal error was read: what follows is not looked at
+	sasl    *sasl.Server       // nil before the first token
+	started int64              // clock: when the bytes being handled arrived
+	linear  bool               // reads are linearizable
+	current bool               // the server is up to date as of started
+	way     uint64             // of the latest command, see raftfsm.Command
+	charge  charge             // of the request that is being looked at
+	short   []proto.ID         // the identities that go with each command as they are
+	prints  []tree.Fingerprint // of the others, sorted
+	over    bool               // a request went into flight above globalOutstandingLimit
 
 	announced bool // the large request that is arriving has been let in
 
@@ -184,21 +187,6 @@ func (c *conn) release() {
 	c.s.putWork(c)
 	c.s.discharge(c.charge)
 	c.charge = charge{}
-}
-
-// identities returns the client's identities.
-func (c *conn) identities() []proto.ID { return *c.ids.Load() }
-
-// addIdentity gives the client one more, once. The reader calls it.
-func (c *conn) addIdentity(id proto.ID) {
-	old := c.identities()
-	for _, have := range old {
-		if have == id {
-			return
-		}
-	}
-	ids := append(old[:len(old):len(old)], id)
-	c.ids.Store(&ids)
 }
 
 // tryWriter writes what can be written without waiting.

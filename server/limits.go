@@ -9,9 +9,13 @@ func (s *Server) admit(c *conn) bool {
 	switch {
 	case s.closing:
 		return false
-	case s.cfg.MaxCnxns > 0 && len(s.conns) >= s.cfg.MaxCnxns,
-		s.cfg.MaxClientCnxns > 0 && c.host != "" && s.perHost[c.host] >= s.cfg.MaxClientCnxns:
+	case s.cfg.MaxCnxns > 0 && len(s.conns) >= s.cfg.MaxCnxns:
 		s.stats.rejected.Add(1)
+		c.complain("closing a client: there are maxCnxns connections", "maxCnxns", s.cfg.MaxCnxns)
+		return false
+	case s.cfg.MaxClientCnxns > 0 && c.host != "" && s.perHost[c.host] >= s.cfg.MaxClientCnxns:
+		s.stats.rejected.Add(1)
+		c.complain("closing a client: there are maxClientCnxns connections from its address", "maxClientCnxns", s.cfg.MaxClientCnxns)
 		return false
 	}
 	s.conns[c] = struct{}{}
@@ -66,6 +70,7 @@ func (s *Server) tend() {
 		now := s.clock()
 		late := now-last > int64(2*every)
 		last = now
+		s.complaints.catchUp(now)
 		s.lookForEnsemble(now)
 		s.enterReadOnly()
 		if late {
@@ -128,7 +133,7 @@ func (s *Server) closeLargest() {
 		}
 	})
 	if largest != nil {
-		s.log.Warn("closing the client with the most unread replies", "client", largest.nc.RemoteAddr(), "bytes", most)
+		s.complaints.warn(s.clock(), "closing the client with the most unread replies", "client", largest.nc.RemoteAddr(), "bytes", most)
 		s.stats.dropped.Add(1)
 		largest.kill()
 	}

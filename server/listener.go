@@ -41,7 +41,7 @@ func (s *Server) accept(l net.Listener, port *tlsPort) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		s.log.Error("cannot accept a client", "error", err)
+		s.complaints.warn(s.clock(), "cannot accept a client", "error", err)
 		select {
 		case <-s.done:
 			return
@@ -73,8 +73,7 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 		}
 	}
 	c.try, _ = nc.(tryWriter)
-	ids := []proto.ID{{Scheme: "ip", ID: orLocal(host)}}
-	c.ids.Store(&ids)
+	c.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
 	if !s.admit(c) {
 		_ = nc.Close()
 		return

@@ -53,7 +53,7 @@ func (c *conn) queueShared(b *buffer) {
 
 // overflow gives up a client that does not read; c.mu is held.
 func (c *conn) overflow() {
-	c.s.log.Warn("closing a client that does not read its replies", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid))
+	c.complain("closing a client that does not read its replies")
 	c.s.stats.dropped.Add(1)
 	c.shut()
 	c.s.flushers.add(c)

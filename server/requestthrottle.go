@@ -138,7 +138,7 @@ func (s *Server) dropStale() {
 		stale := c.barred.Load() && now-c.started > int64(c.timeout)*millisecond
 		c.mu.Unlock()
 		if stale {
-			s.log.Warn("closing a client whose request has waited for longer than its session's timeout", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid))
+			c.complain("closing a client whose request has waited for longer than its session's timeout")
 			c.kill()
 		}
 	}

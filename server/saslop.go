@@ -48,9 +48,15 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 		return c.saslFailed(w, h, err)
 	}
 	if user != "" {
-		c.addIdentity(proto.ID{Scheme: schemeSASL, ID: user})
-		if user == settings.SuperUser {
-			c.addIdentity(proto.ID{Scheme: "super"})
+		ids := []proto.ID{{Scheme: schemeSASL, ID: user}, {Scheme: schemeSuper}}
+		super := user == settings.SuperUser
+		if !super {
+			ids = ids[:1]
+		}
+		if !c.addIdentities(ids...) {
+			return c.turnAway(w, h, proto.ErrAuthFailed)
+		}
+		if super {
 			c.s.log.Info("a client is the super user by SASL", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "user", user)
 		}
 	}
@@ -69,7 +75,7 @@ func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
 	case s.cfg.SASL.AllowFailed:
 		code = proto.Ok
 	}
-	s.log.Warn("sasl authentication failed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "stays", code == proto.Ok, "error", err)
+	c.complain("sasl authentication failed", "stays", code == proto.Ok, "error", err)
 	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, &proto.SASLResponse{})
 	if code != proto.Ok {
 		c.endWith()

@@ -31,29 +31,30 @@ type Server struct {
 	fresh     func() time.Time // by which everything acknowledged is applied here
 	gated     bool             // replies depend on it
 
-	fsm       fsm
-	flushers  flushers
-	rounds    rounds
-	barriers  barriers
-	modes     modes
-	stats     stats
-	spaces    namespaces
-	bufs      buffers
-	works     sync.Pool // of *work
-	pendings  sync.Pool // of *pending
-	epoch     time.Time // where clock began
-	relieve   chan struct{}
-	members   chan struct{} // the membership has changed
-	tlsPort   *tlsPort      // nil without TLS
-	tokens    *connThrottle // nil: no limit
-	throttle  *throttle     // nil: no limit
-	memory    *memoryGuard  // nil: no limit
-	largeAt   int           // the length above which a request is large
-	listeners []net.Listener
-	admin     *httpServer
-	metrics   *httpServer
-	audit     *audit.Log // nil: nobody asks
-	user      string     // of the process, for audit
+	fsm        fsm
+	flushers   flushers
+	rounds     rounds
+	complaints complaints
+	barriers   barriers
+	modes      modes
+	stats      stats
+	spaces     namespaces
+	bufs       buffers
+	works      sync.Pool // of *work
+	pendings   sync.Pool // of *pending
+	epoch      time.Time // where clock began
+	relieve    chan struct{}
+	members    chan struct{} // the membership has changed
+	tlsPort    *tlsPort      // nil without TLS
+	tokens     *connThrottle // nil: no limit
+	throttle   *throttle     // nil: no limit
+	memory     *memoryGuard  // nil: no limit
+	largeAt    int           // the length above which a request is large
+	listeners  []net.Listener
+	admin      *httpServer
+	metrics    *httpServer
+	audit      *audit.Log // nil: nobody asks
+	user       string     // of the process, for audit
 
 	outstanding atomic.Int64 // requests in flight
 	manyNodes   atomic.Bool  // as many as tree.ManyNodes (noteSize)
@@ -149,6 +150,7 @@ func newServer(cfg Config) *Server {
 		traceMask: defaultTraceMask,
 	}
 	s.fsm.allow = s.fsm.mayRead
+	s.complaints.log = cfg.Logger
 	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
 	if cfg.MemoryCeiling > 0 {
 		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)

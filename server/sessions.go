@@ -28,7 +28,7 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	p.inFlight = true
 	p.connect = &connecting{timeout: int32(timeout / time.Millisecond), hasReadOnly: req.HasReadOnly}
 	w.cmd = raftfsm.Command{
-		Kind: raftfsm.KindAttach, Session: req.SessionID, IDs: c.identities(),
+		Kind: raftfsm.KindAttach, Session: req.SessionID,
 		Op: proto.OpCreateSession, Timeout: p.connect.timeout, Waiter: p,
 	}
 	if req.SessionID == 0 {

@@ -201,11 +201,13 @@ func (c *conn) secured() bool {
 			return false
 		default:
 		}
-		c.s.log.Warn("closing a client: the TLS handshake failed", "client", c.nc.RemoteAddr(), "error", handshakeError(err))
+		c.complain("closing a client: the TLS handshake failed", "error", handshakeError(err))
+		return false
+	}
+	if !c.addIdentities(ids...) {
 		return false
 	}
 	for _, id := range ids {
-		c.addIdentity(id)
 		if id.Scheme == "super" {
 			c.s.log.Info("a client is the super user by its certificate", "client", c.nc.RemoteAddr(), "subject", id.ID)
 		}

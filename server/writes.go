@@ -16,11 +16,12 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case c.local:
 		return c.read(w, h, nil, proto.ErrNotReadOnly)
 	}
-	switch examine(h.Op, body) {
+	what, lists := examine(h.Op, body)
+	switch what {
 	case refusedHere:
 		return c.read(w, h, nil, proto.ErrMarshalling)
 	case refusedInLog:
-		body = refusedMulti()
+		body, lists = refusedMulti(), 0
 	}
 	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, h.Op, body) {
 		return c.read(w, h, nil, proto.ErrQuotaExceeded)
@@ -36,18 +37,16 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	if c.s.audit != nil {
 		p.ids = c.identities()
 	}
-	kind := raftfsm.KindRequest
+	w.cmd = raftfsm.Command{Kind: raftfsm.KindRequest, Session: c.sid, Gen: c.gen, Op: h.Op, Body: body, Waiter: p}
 	switch h.Op {
 	case proto.OpSync:
-		kind = raftfsm.KindSync
+		w.cmd.Kind = raftfsm.KindSync
 		p.body = appendSyncPath(p.body, body)
 	case proto.OpCloseSession:
 		c.ended = true
-		body = nil
-	}
-	w.cmd = raftfsm.Command{
-		Kind: kind, Session: c.sid, Gen: c.gen, IDs: c.identities(),
-		Op: h.Op, Body: body, Waiter: p,
+		w.cmd.Body = nil
+	default:
+		c.identify(&w.cmd, lists)
 	}
 	return c.propose(w, p)
 }
@@ -98,10 +97,18 @@ const (
 	refusedInLog        // does not decode, and that is a transaction
 )
 
+// lists says what was found in the ACLs of a request.
+type lists uint8
+
+const (
+	nullList lists = 1 << iota // a list is null
+	authList                   // an entry has the scheme auth
+)
+
 // examine decodes body as a request of op, all the way through: what is in the
 // log has to decode on every server. Whether it makes sense is for the tree to
 // say.
-func examine(op proto.Op, body []byte) intake {
+func examine(op proto.Op, body []byte) (what intake, found lists) {
 	r := proto.AliasReader(body)
 	switch op {
 	case proto.OpCloseSession:
@@ -111,7 +118,7 @@ func examine(op proto.Op, body []byte) intake {
 		_ = r.String()
 	case proto.OpSetACL:
 		_ = r.String()
-		skipACLs(&r)
+		found = skipACLs(&r)
 		r.Int()
 	case proto.OpReconfig:
 		for range 3 {
@@ -119,22 +126,22 @@ func examine(op proto.Op, body []byte) intake {
 		}
 		r.Long()
 	default:
-		decodeOp(op, &r)
+		_, found = decodeOp(op, &r)
 	}
 	if r.Err() != nil {
-		return refusedHere
+		return refusedHere, 0
 	}
-	return proposable
+	return proposable, found
 }
 
 // decodeOp reads one of the operations that may stand in a multi, and fails r
-// for others. Of a create it reports the mode and whether its list was null.
-func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, nullACL bool) {
+// for others. Of a create it reports the mode and what was found in its list.
+func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, found lists) {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
 		_ = r.String()
 		r.Buffer()
-		nullACL = skipACLs(r)
+		found = skipACLs(r)
 		mode = proto.CreateMode(r.Int())
 		if op == proto.OpCreateTTL {
 			r.Long()
@@ -152,46 +159,57 @@ func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, nullACL bool
 	default:
 		r.Fail(proto.ErrMarshalling)
 	}
-	return mode, nullACL
+	return mode, found
 }
 
 // aclMin is the least number of bytes that an entry of an ACL takes.
 const aclMin = 12
 
-// skipACLs reads a list of ACLs and reports whether it was null.
-func skipACLs(r *proto.Reader) bool {
+// skipACLs reads a list of ACLs and reports what was found.
+func skipACLs(r *proto.Reader) (found lists) {
 	n := r.Count(aclMin)
+	if n < 0 && r.Err() == nil {
+		return nullList
+	}
 	for range max(n, 0) {
 		r.Int()
-		_, _ = r.String(), r.String()
+		if r.String() == schemeAuth {
+			found |= authList
+		}
+		_ = r.String()
 	}
-	return n < 0 && r.Err() == nil
+	return found
 }
+
+// schemeAuth is the scheme of the entry of an ACL that stands for all identities that the
+// client has proved.
+const schemeAuth = "auth"
 
 // examineMulti is examine for the operations of a multi, in the order in which
 // ZooKeeper meets them: what it refuses there has a zxid, but for a create whose
 // list is null, over which it stumbles before.
-func examineMulti(r *proto.Reader) intake {
+func examineMulti(r *proto.Reader) (what intake, found lists) {
 	var h proto.MultiHeader
 	reads, writes := false, false
 	for h.Decode(r); r.Err() == nil && !h.Done; h.Decode(r) {
-		mode, nullACL := decodeOp(h.Op, r)
+		mode, lists := decodeOp(h.Op, r)
+		found |= lists
 		create := h.Op == proto.OpCreate || h.Op == proto.OpCreate2 || h.Op == proto.OpCreateContainer
 		read := h.Op.Kind() == proto.Read
 		reads, writes = reads || read, writes || !read
 		switch {
 		case r.Err() != nil || create && !mode.Valid():
-			return refusedInLog
-		case create && nullACL:
-			return refusedHere
+			return refusedInLog, 0
+		case create && lists&nullList != 0:
+			return refusedHere, 0
 		case reads && writes || create && mode.TTL():
-			return refusedInLog
+			return refusedInLog, 0
 		}
 	}
 	if r.Err() != nil || reads {
-		return refusedInLog
+		return refusedInLog, 0
 	}
-	return proposable
+	return proposable, found
 }
 
 // refusedMulti is the body of a multi that decodes, and that every tree refuses

@@ -140,7 +140,7 @@ func FuzzExamine(f *testing.F) {
 			}
 			r := proto.AliasReader(body)
 			req.Decode(&r)
-			got := examine(op, body)
+			got, _ := examine(op, body)
 			if got == proposable && r.Err() != nil {
 				t.Errorf("%v: %x gets into the log and does not decode: %v", op, body, r.Err())
 			}
@@ -156,7 +156,7 @@ func FuzzExamine(f *testing.F) {
 
 func TestWhatStandsForARefusedMultiDecodes(t *testing.T) {
 	t.Parallel()
-	if got := examine(proto.OpMulti, refusedMulti()); got != proposable {
+	if got, _ := examine(proto.OpMulti, refusedMulti()); got != proposable {
 		t.Errorf("it is itself refused: %d", got)
 	}
 }

@@ -10,10 +10,11 @@ import (
 
 // aclEntry is one list, shared by all nodes that carry it.
 type aclEntry struct {
-	list []proto.ACL // immutable
-	hash uint64      // the same in every process
-	refs int         // nodes that carry it; 0: not in the table
-	next *aclEntry   // another list with the same hash
+	list   []proto.ACL   // immutable
+	hash   uint64        // the same in every process
+	refs   int           // nodes that carry it; 0: not in the table
+	prints []Fingerprint // of the list; nil until one is asked for
+	next   *aclEntry     // another list with the same hash
 }
 
 // aclTable holds the lists in use, by hash.

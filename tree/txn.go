@@ -28,7 +28,10 @@ type Txn struct {
 	Time    int64 // milliseconds since the Unix epoch on the leader's clock
 	Session int64 // 0 for the server's own transactions
 	IDs     []proto.ID
-	Policy  Policy
+	// Prints are the fingerprints of further identities, sorted. An ACL may ask for
+	// them, but they are not expanded where an ACL names the scheme auth.
+	Prints []Fingerprint
+	Policy Policy
 }
 
 // Event is something that happened to a znode and that watchers may want to

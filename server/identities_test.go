@@ -1,0 +1,106 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tree"
+)
+
+func digestAuth(user string) *proto.AuthPacket {
+	return &proto.AuthPacket{Scheme: "digest", Auth: []byte(user + ":p")}
+}
+
+// A client that proves identities without end fails to authenticate, in number as in bytes.
+// The same one again and again does no harm.
+func TestIdentitiesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	for name, c := range map[string]struct {
+		bytes, most int
+	}{"many": {10, maxIdentities}, "long": {900 << 10, 1}, "both": {1000, maxIdentityBytes / 1000}} {
+		w := connect(t, s)
+		for range 2 * maxIdentities {
+			w.must(proto.OpAuth, digestAuth("again"))
+		}
+		n, code := 0, proto.Ok
+		for code == proto.Ok && n <= c.most+1 {
+			n++
+			code = w.call(proto.OpAuth, digestAuth(fmt.Sprintf("%d%s", n, strings.Repeat("u", c.bytes)))).Err
+		}
+		if code != proto.ErrAuthFailed || n > c.most {
+			t.Errorf("%s: identity %d has code %v", name, n, code)
+			continue
+		}
+		w.wantClosed()
+	}
+}
+
+// Many identities do what each of them may, whether a command carries them or their
+// fingerprints, and become an ACL one for one.
+func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	owner, many, other := connect(t, s), connect(t, s), connect(t, s)
+	owner.must(proto.OpAuth, digestAuth("user77"))
+	var all []proto.ID
+	for i := range 100 {
+		many.must(proto.OpAuth, digestAuth(fmt.Sprint("user", i)))
+		id, _ := digestID("SHA1", fmt.Sprint("user", i, ":p"))
+		all = append(all, proto.ID{Scheme: "digest", ID: id})
+	}
+	creator := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
+	owner.must(proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: creator})
+	for _, w := range []*wire{owner, many} {
+		w.must(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
+		w.must(proto.OpMulti, ops(part(proto.OpCreate, &proto.CreateRequest{Path: "/a/b", ACL: creator}), part(proto.OpDelete, &proto.DeleteRequest{Path: "/a/b", Version: -1})))
+	}
+	if got := other.call(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1}); got.Err != proto.ErrNoAuth {
+		t.Errorf("a stranger writes: %v", got.Err)
+	}
+	many.must(proto.OpCreate, &proto.CreateRequest{Path: "/m", ACL: creator})
+	many.must(proto.OpMulti, ops(part(proto.OpCreate, &proto.CreateRequest{Path: "/n", ACL: creator})))
+	many.must(proto.OpSetACL, &proto.SetACLRequest{Path: "/a", ACL: creator, Version: -1})
+	for _, path := range []string{"/m", "/n", "/a"} {
+		var got proto.GetACLResponse
+		many.decode(many.must(proto.OpGetACL, &proto.GetACLRequest{Path: path}), &got)
+		if len(got.ACL) != len(all) {
+			t.Errorf("%s: %d entries", path, len(got.ACL))
+			continue
+		}
+		for i := range all {
+			if got.ACL[i].ID != all[i] {
+				t.Errorf("%s: entry %d is %v, want %v", path, i, got.ACL[i].ID, all[i])
+			}
+		}
+	}
+	owner.set("/m", "x")
+}
+
+// What goes into the log with a command is bounded, whatever a client has proved.
+func TestIdentitiesWithACommandAreBounded(t *testing.T) {
+	t.Parallel()
+	var ids []proto.ID
+	for i := range maxIdentities - 2 {
+		ids = append(ids, proto.ID{Scheme: "digest", ID: fmt.Sprintf("%0200d", i)})
+	}
+	ids = append(ids, proto.ID{Scheme: "ip", ID: "10.0.0.1"}, proto.ID{Scheme: schemeSuper, ID: strings.Repeat("CN", 1000)})
+	for _, n := range []int{0, 1, 2, 3, 100, len(ids)} {
+		c := new(conn)
+		c.setIdentities(ids[len(ids)-n:])
+		for _, op := range []proto.Op{proto.OpCreate, proto.OpSetData, proto.OpMulti, proto.OpDelete} {
+			var cmd raftfsm.Command
+			c.identify(&cmd, 0)
+			got := identityBytes(cmd.IDs) + len(cmd.Prints)*len(tree.Fingerprint{})
+			if most := maxCarriedBytes + maxIdentities*len(tree.Fingerprint{}); got > most {
+				t.Errorf("%d identities take %d bytes with %v, more than %d", n, got, op, most)
+			}
+			if len(cmd.IDs)+len(cmd.Prints) != n {
+				t.Errorf("%d identities have become %d and %d fingerprints", n, len(cmd.IDs), len(cmd.Prints))
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package tree
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Fingerprint stands for an identity in a transaction of a client that has many or long
+// identities: it says whether an ACL names the identity, and takes a fixed number of bytes
+// in the log. It is the beginning of a SHA-256 hash, too long to find a second identity with
+// the same one.
+type Fingerprint [16]byte
+
+// FingerprintOf returns the fingerprint of id.
+func FingerprintOf(id proto.ID) Fingerprint {
+	var room [128]byte
+	b := binary.BigEndian.AppendUint32(room[:0], uint32(len(id.Scheme)))
+	b = append(append(b, id.Scheme...), id.ID...)
+	sum := sha256.Sum256(b)
+	return Fingerprint(sum[:len(Fingerprint{})])
+}
+
+// Compare orders fingerprints.
+func (f Fingerprint) Compare(g Fingerprint) int { return bytes.Compare(f[:], g[:]) }
+
+// allows reports whether one of prints, which are sorted, has one of perms. The prints of
+// a list are made once: a list can have 80,000 entries. Only the goroutine that applies the
+// log calls it.
+func (e *aclEntry) allows(perms proto.Perms, prints []Fingerprint) bool {
+	if e.prints == nil {
+		e.prints = make([]Fingerprint, len(e.list))
+		for i := range e.list {
+			e.prints[i] = FingerprintOf(e.list[i].ID)
+		}
+	}
+	for i := range e.list {
+		if e.list[i].Perms&perms == 0 {
+			continue
+		}
+		if _, found := slices.BinarySearchFunc(prints, e.prints[i], Fingerprint.Compare); found {
+			return true
+		}
+	}
+	return false
+}

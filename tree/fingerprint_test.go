@@ -1,0 +1,87 @@
+package tree
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Whatever a client may do by its identities, it may do by their fingerprints.
+func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	pick := func() proto.ID {
+		return proto.ID{Scheme: []string{"digest", "sasl"}[rng.IntN(2)], ID: fmt.Sprint("u", rng.IntN(20))}
+	}
+	table := newACLTable()
+	allowed := 0
+	for range 2000 {
+		var acl []proto.ACL
+		for range 1 + rng.IntN(4) {
+			acl = append(acl, proto.ACL{Perms: proto.Perms(rng.IntN(32)), ID: pick()})
+		}
+		ids := []proto.ID{pick(), pick(), pick()}
+		tx := Txn{}
+		for _, id := range ids {
+			tx.Prints = append(tx.Prints, FingerprintOf(id))
+		}
+		slices.SortFunc(tx.Prints, Fingerprint.Compare)
+		perms := proto.Perms(1 << rng.IntN(5))
+		want := Allowed(acl, perms, ids)
+		if want {
+			allowed++
+		}
+		if got := tx.allowed(&Node{state: state{acl: table.intern(acl)}}, perms); got != want {
+			t.Fatalf("%v for %v under %v: %v, by identities %v", perms, ids, acl, got, want)
+		}
+	}
+	if allowed < 100 || allowed > 1900 {
+		t.Errorf("%d of 2000 were allowed: nothing is compared", allowed)
+	}
+}
+
+// Where a scheme ends and an identity begins makes a difference.
+func TestFingerprintsDiffer(t *testing.T) {
+	t.Parallel()
+	if FingerprintOf(proto.ID{Scheme: "ab", ID: "c"}) == FingerprintOf(proto.ID{Scheme: "a", ID: "bc"}) {
+		t.Error("two identities have one fingerprint")
+	}
+}
+
+// Many identities under a long list must not take their product in time, and say what a few
+// would.
+func TestManyIdentitiesUnderALongList(t *testing.T) {
+	t.Parallel()
+	var acl []proto.ACL
+	for i := range 80_000 {
+		acl = append(acl, proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "digest", ID: fmt.Sprintf("%070d", i)}})
+	}
+	ids := []proto.ID{{Scheme: "ip", ID: "10.1.2.3"}}
+	for i := range 256 {
+		ids = append(ids, proto.ID{Scheme: "digest", ID: fmt.Sprintf("%070d", 100_000+i)})
+	}
+	began := time.Now()
+	if Allowed(acl, proto.PermRead, ids) {
+		t.Error("a stranger is allowed")
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	for i, id := range map[int]proto.ID{
+		79_998: {Scheme: "ip", ID: "10.1.0.0/16"}, 79_997: {Scheme: "world", ID: "anyone"}, 79_999: ids[200],
+	} {
+		with := slices.Clone(acl)
+		with[i].ID = id
+		if !Allowed(with, proto.PermRead, ids) {
+			t.Errorf("%v is not allowed", id)
+		}
+		with[i].Perms = proto.PermWrite
+		if Allowed(with, proto.PermRead, ids) {
+			t.Errorf("%v is allowed what the entry does not say", id)
+		}
+	}
+}
