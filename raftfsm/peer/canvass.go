@@ -34,6 +34,8 @@ type standing struct {
 	Candidate bool          `json:"candidate,omitempty"`
 	Index     uint64        `json:"index"` // of its last entry
 	Term      uint64        `json:"term"`  // of that entry
+	// Abstains: it could not replicate when it led, and leaves the lead to others.
+	Abstains bool `json:"abstains,omitempty"`
 }
 
 func (v View) standing() standing {
@@ -69,7 +71,11 @@ func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
 		return
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(askLimit))
-	_ = json.NewEncoder(conn).Encode(t.cfg.View().standing())
+	mine := t.cfg.View().standing()
+	if mine.Abstains = t.abstains(); mine.Abstains && mine.Leader == t.id {
+		mine.Leader = "" // it will not for long
+	}
+	_ = json.NewEncoder(conn).Encode(mine)
 }
 
 // canvass asks every other voter.
@@ -165,8 +171,14 @@ func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) b
 				return false
 			}
 		case answered:
-			heard++
 			c := v.compare(mine)
+			if v.Abstains {
+				if c <= 0 {
+					heard++ // it gives its vote
+				}
+				continue
+			}
+			heard++
 			if c > 0 || patient && c == 0 && (v.Candidate || CompareIDs(v.id, self) > 0) {
 				return false
 			}

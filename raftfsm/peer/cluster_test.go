@@ -91,6 +91,7 @@ func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, t
 	cfg := raft.DefaultConfig()
 	cfg.LocalID, cfg.Logger = s.ID, hclog.NewNullLogger()
 	cfg.NoLegacyTelemetry = true
+	cfg.LeaderLeaseTimeout = cfg.HeartbeatTimeout // as in raftfsm
 	tc := TransportConfig{Hub: n.hub, ID: s.ID, Addr: string(s.Address)}
 	var r *raft.Raft
 	var mu sync.Mutex
@@ -101,7 +102,7 @@ func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, t
 			return View{}
 		}
 		_, leader := r.LeaderWithID()
-		return View{Leader: leader, Candidate: r.State() == raft.Candidate, LastIndex: r.LastIndex(), LastTerm: r.CurrentTerm(),
+		return View{Leader: leader, Candidate: r.State() == raft.Candidate, Term: r.CurrentTerm(), LastIndex: r.LastIndex(), LastTerm: r.CurrentTerm(),
 			Config: r.GetConfiguration().Configuration()}
 	}
 	if tune != nil {

@@ -36,7 +36,7 @@ func (s *sent) answers(args *raft.AppendEntriesRequest) bool {
 // carry sends args and waits for the answer.
 func (t *Transport) carry(s *sent, id raft.ServerID, addr raft.ServerAddress) {
 	begin := time.Now()
-	s.err = t.send(id, addr, s.args, &s.resp)
+	s.err = t.send(t.net, id, addr, s.args, &s.resp)
 	s.took = time.Since(begin)
 	close(s.done)
 }

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +14,24 @@ import (
 type slowLog struct {
 	*raft.InmemStore
 	storing func([]*raft.Log)
+	mu      sync.Mutex
 	wait    chan struct{} // nil: it does not
+}
+
+// hold makes it wait for a channel from now on.
+func (l *slowLog) hold(until chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wait = until
 }
 
 func (l *slowLog) StoreLogs(entries []*raft.Log) error {
 	l.storing(entries)
-	if l.wait != nil {
-		<-l.wait
+	l.mu.Lock()
+	wait := l.wait
+	l.mu.Unlock()
+	if wait != nil {
+		<-wait
 	}
 	return l.InmemStore.StoreLogs(entries)
 }
@@ -34,7 +46,8 @@ func TestFollowersStoreMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait() // for both followers' answers
-		leader.log.wait = make(chan struct{})
+		gate := make(chan struct{})
+		leader.log.hold(gate)
 		f := leader.raft.Apply([]byte("b"), 0)
 		synctest.Wait()
 		for _, n := range nodes {
@@ -49,7 +62,7 @@ func TestFollowersStoreMeanwhile(t *testing.T) {
 				t.Errorf("server %s takes an entry for committed that the leader does not have", n.id)
 			}
 		}
-		close(leader.log.wait)
+		close(gate)
 		if err := f.Error(); err != nil {
 			t.Fatal(err)
 		}

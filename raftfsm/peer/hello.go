@@ -54,6 +54,7 @@ type Identity struct {
 	Cluster  ClusterID // zero until the server belongs to an ensemble
 	List     Hash      // of the servers in its configuration file
 	Nonce    uint64    // random for every start of the process
+	Beats    bool      // of an accepted caller: it understands signs of life on its stream (progress.go)
 }
 
 // Code is the answer to a handshake.
@@ -148,13 +149,15 @@ func (e *RefusedError) Error() string {
 //
 //	magic[8] version u16 kind u8 code u8 from[32] to[32] cluster[16] list[32] nonce u64
 //
-// The dialler's code is 0; the answer repeats the kind and has the code. How it
+// The dialler's code is 0 or, from a server that understands signs of life on its
+// stream, beats; the answer repeats the kind and has the code. How it
 // goes where SASL is used is in sasl.go; a server that has never heard of that
 // finds another version there, and says so.
 const (
 	magic       = "zkgopeer"
 	version     = 1
 	saslVersion = 2
+	beats       = Code(1) // of a dialler
 	idSize      = 32
 	helloSize   = len(magic) + 2 + 1 + 1 + idSize + idSize + 16 + 32 + 8
 )

@@ -14,6 +14,8 @@ import (
 
 const (
 	handshakeTimeout = 5 * time.Second
+	// connectTimeout bounds one attempt to connect, before the handshake.
+	connectTimeout = time.Second
 	// refusalPause keeps a peer that tries for ever from filling the log.
 	refusalPause = 30 * time.Second
 )
@@ -102,7 +104,11 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
 	defer stop()
-	raw, err := h.network.Dial(ctx, addr)
+	// A new attempt is worth more than the kernel's next SYN, which it sends after
+	// ever longer pauses: the path may work again by now.
+	connect, stopConnecting := context.WithTimeout(ctx, connectTimeout)
+	raw, err := h.network.Dial(connect, addr)
+	stopConnecting()
 	if err != nil {
 		return nil, Identity{}, err
 	}
@@ -154,7 +160,7 @@ func (h *Hub) refusal(err error, who RefusedError) error {
 func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, error) {
 	ours := h.Identity()
 	by := time.Now().Add(handshakeTimeout)
-	said := hello{version: version, kind: kind, to: to, from: ours}
+	said := hello{version: version, kind: kind, code: beats, to: to, from: ours}
 	hear := readHello
 	if h.sasl != nil && h.sasl.Login {
 		said.version = saslVersion
@@ -345,6 +351,7 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 		said = appendToken(said, proof)
 	}
 	if answer.code == Accepted {
+		in.from.Beats = in.code == beats
 		return a, in.from, write(conn, said, by)
 	}
 	refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
@@ -425,16 +432,4 @@ func (h *Hub) track(raw net.Conn) (net.Conn, error) {
 	}
 	h.conns[c] = struct{}{}
 	return c, nil
-}
-
-type tracked struct {
-	net.Conn
-	hub *Hub
-}
-
-func (c *tracked) Close() error {
-	c.hub.mu.Lock()
-	delete(c.hub.conns, c)
-	c.hub.mu.Unlock()
-	return c.Conn.Close()
 }

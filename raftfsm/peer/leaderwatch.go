@@ -116,7 +116,7 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 			return
 		}
 		pauseFor := wait
-		switch may := mayStand(t.id, v.standing(), voices, patient); {
+		switch may := !t.abstains() && mayStand(t.id, v.standing(), voices, patient); {
 		case may && !agreed:
 			agreed, pauseFor = true, recheck
 		case may && t.stand(v):

@@ -1,11 +1,13 @@
 package peer
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +17,7 @@ const window = 4 << 20
 // memConn is one end of a connection of a Memory network.
 type memConn struct {
 	m             *Memory
+	dialed        bool
 	local, remote string
 	in, out       *half
 	laddr, raddr  memAddr
@@ -63,6 +66,7 @@ type half struct {
 	size     int
 	newest   time.Time // due of the last segment
 	eof      bool      // the writer closed
+	lost     bool      // nothing arrives any more
 	err      error     // broken: both sides see it at once
 	readBy   time.Time
 	writeBy  time.Time
@@ -71,8 +75,12 @@ type half struct {
 
 type segment struct {
 	data []byte
+	size int // of the packet
 	due  time.Time
 }
+
+// packetOverhead is what the headers of IP and TCP take.
+const packetOverhead = 52
 
 func newHalf(l linkState) *half { return &half{link: l, changed: make(chan struct{})} }
 
@@ -89,7 +97,7 @@ func (h *half) finish()             { h.update(func() { h.eof = true }) }
 
 func (h *half) fail(err error) {
 	h.update(func() {
-		if h.err == nil {
+		if h.err == nil && (!h.lost || !errors.Is(err, syscall.ECONNRESET)) {
 			h.err = err
 		}
 	})
@@ -123,7 +131,7 @@ func (h *half) tryRead(p []byte) (n int, wait time.Duration, err error) {
 		return 0, 0, os.ErrDeadlineExceeded
 	}
 	wait = until(h.readBy, now, 0)
-	if h.link.held {
+	if h.link.held || h.lost || h.link.lose > 0 && len(h.segments) > 0 && h.segments[0].size >= h.link.lose {
 		return 0, wait, nil
 	}
 	if len(h.segments) == 0 {
@@ -152,14 +160,14 @@ func (h *half) write(p []byte) (int, error) {
 		var err error
 		done := false
 		switch {
-		case h.err != nil:
+		case h.err != nil && !h.lost && !h.link.held: // else the reset gets lost, too
 			err = h.err
 		case h.eof:
 			err = net.ErrClosed
 		case expired(h.writeBy, now):
 			err = os.ErrDeadlineExceeded
 		case h.size == 0 || h.size+len(p) <= window:
-			h.segments = append(h.segments, segment{append([]byte(nil), p...), h.due(now)})
+			h.segments = append(h.segments, segment{append([]byte(nil), p...), len(p) + packetOverhead, h.due(now)})
 			h.size += len(p)
 			done = true
 		}

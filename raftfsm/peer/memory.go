@@ -27,6 +27,7 @@ type linkKey struct{ from, to string }
 // linkState is what is wrong with a directed link.
 type linkState struct {
 	held   bool
+	lose   int // packets of that size and larger are lost; 0: none
 	delay  time.Duration
 	jitter time.Duration
 }
@@ -57,7 +58,42 @@ func (m *Memory) Jitter(from, to string, d time.Duration) {
 	m.change(from, to, func(l *linkState) { l.jitter = d })
 }
 
-// Heal ends Hold, Delay and Jitter of a directed link.
+// Lose loses the packets from one host to another that have size bytes or more,
+// as a tunnel with a wrong MTU does. A connection that has lost one delivers
+// nothing until Heal, when TCP sends it again. Every write is a packet.
+func (m *Memory) Lose(from, to string, size int) { m.change(from, to, func(l *linkState) { l.lose = size }) }
+
+// Forget makes the network drop everything on the established connections for
+// which match is true, in both directions and for good, as a firewall that has
+// lost its state does. Neither side learns of it. New connections are not
+// concerned. It returns how many there were.
+func (m *Memory) Forget(match func(dialer, acceptor string) bool) (forgotten int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for c := range m.conns {
+		if !c.dialed || !match(c.local, c.remote) {
+			continue
+		}
+		forgotten++
+		for _, h := range []*half{c.in, c.out} {
+			h.update(func() { h.lost = true })
+		}
+	}
+	return forgotten
+}
+
+// Connections calls each for the established connections, by host.
+func (m *Memory) Connections(each func(dialer, acceptor string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for c := range m.conns {
+		if c.dialed {
+			each(c.local, c.remote)
+		}
+	}
+}
+
+// Heal ends Hold, Lose, Delay and Jitter of a directed link.
 func (m *Memory) Heal(from, to string) {
 	m.change(from, to, func(l *linkState) { *l = linkState{} })
 }
@@ -218,7 +254,7 @@ func (m *Memory) connect(from, to, addr string) (conn net.Conn, blocked bool, er
 		return nil, false, opError("dial", addr, syscall.ECONNREFUSED)
 	}
 	a, b := newHalf(there), newHalf(back)
-	dialer := &memConn{m: m, local: from, remote: to, in: b, out: a, laddr: memAddr(from + ":0"), raddr: l.addr}
+	dialer := &memConn{m: m, dialed: true, local: from, remote: to, in: b, out: a, laddr: memAddr(from + ":0"), raddr: l.addr}
 	acceptor := &memConn{m: m, local: to, remote: from, in: a, out: b, laddr: l.addr, raddr: memAddr(from + ":0")}
 	select {
 	case l.backlog <- acceptor:

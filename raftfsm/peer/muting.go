@@ -22,10 +22,19 @@ const (
 // where all disks are equally slow nobody is a better leader, and those who
 // are elected have to be left in peace for long enough to get an entry written.
 type muting struct {
+	limit time.Duration // at first
+
 	mu    sync.Mutex
 	terms int       // in which this server fell silent
 	term  uint64    // the last of them
 	slow  time.Time // when a write was last seen to hang
+}
+
+// reset makes the limit what it was at first.
+func (m *muting) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.terms = 0
 }
 
 // silent reports whether the leader of term must not send: age is how long the
@@ -33,7 +42,7 @@ type muting struct {
 func (m *muting) silent(term uint64, age time.Duration, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if age <= stallLimit {
+	if age <= m.limit {
 		if m.terms > 0 && now.Sub(m.slow) > calm {
 			m.terms = 0
 		}
@@ -44,7 +53,7 @@ func (m *muting) silent(term uint64, age time.Duration, now time.Time) bool {
 	if before > 0 && m.term == term {
 		before--
 	}
-	if age <= stallLimit<<min(before, maxPatience) {
+	if age <= m.limit<<min(before, maxPatience) {
 		return false
 	}
 	m.terms, m.term = before+1, term

@@ -139,7 +139,7 @@ func (p *pusher) push(peer *pushPeer) {
 		addr := peer.addr
 		p.mu.Unlock()
 		var resp raft.AppendEntriesResponse
-		err := p.t.send(peer.id, addr, args, &resp)
+		err := p.t.send(p.t.net, peer.id, addr, args, &resp)
 		p.mu.Lock()
 		if err != nil || !resp.Success {
 			return // Raft's own message will bring it, or tell of a new term

@@ -50,6 +50,15 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
 		return true
 	}
+	switch rpc.Command.(type) {
+	case *raft.AppendEntriesRequest, *raft.InstallSnapshotRequest:
+		t.abstention.heardLeader(time.Now())
+	case *raft.TimeoutNowRequest:
+		if t.abstains() {
+			rpc.Respond(&raft.TimeoutNowResponse{}, errAbstains)
+			return true
+		}
+	}
 	if snapshot && t.cfg.Installing != nil {
 		t.cfg.Installing()
 	}

@@ -33,6 +33,7 @@ type streams struct {
 	incoming chan net.Conn
 	lost     func(from raft.ServerID) // an accepted connection ended
 	also     func(id raft.ServerID) []string
+	stall    time.Duration // limit of the streams that come in
 	ctx      context.Context
 	cancel   context.CancelFunc
 
@@ -45,8 +46,8 @@ type netAddr string
 func (netAddr) Network() string  { return "raft" }
 func (a netAddr) String() string { return string(a) }
 
-func newStreams(hub *Hub, local string, also func(raft.ServerID) []string, lost func(raft.ServerID)) *streams {
-	s := &streams{hub: hub, local: netAddr(local), incoming: make(chan net.Conn), lost: lost, also: also,
+func newStreams(hub *Hub, local string, stall time.Duration, also func(raft.ServerID) []string, lost func(raft.ServerID)) *streams {
+	s := &streams{hub: hub, local: netAddr(local), incoming: make(chan net.Conn), lost: lost, also: also, stall: stall,
 		conns: make(map[net.Conn]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	hub.Handle(Raft, s.take)
@@ -55,8 +56,9 @@ func newStreams(hub *Hub, local string, also func(raft.ServerID) []string, lost 
 
 // take hands a connection to raft.NetworkTransport, whose goroutine reads it.
 func (s *streams) take(conn net.Conn, from Identity) {
-	c := s.own(conn, func() { s.lost(raft.ServerID(from.ServerID)) })
-	if c == nil {
+	o := &ownedConn{Conn: conn, s: s, ended: func() { s.lost(raft.ServerID(from.ServerID)) }}
+	c := newInConn(o, s.stall, from.Beats)
+	if !s.own(c) {
 		return
 	}
 	select {
@@ -75,7 +77,8 @@ func (s *streams) Accept() (net.Conn, error) {
 	}
 }
 
-func (s *streams) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+// dial opens a stream on which requests have to make progress within the limit.
+func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.Conn, error) {
 	id, addr, err := splitTarget(t)
 	if err != nil {
 		return nil, err
@@ -86,10 +89,59 @@ func (s *streams) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	if c := s.own(conn, nil); c != nil {
+	if c := newOutConn(&ownedConn{Conn: conn, s: s}, id, limit); s.own(c) {
 		return c, nil
 	}
 	return nil, net.ErrClosed
+}
+
+// abandon closes the connections to a server that wait for their next request and
+// on which nothing has come in since a request got stuck on another one: the path
+// has most likely forgotten them all.
+func (s *streams) abandon(to string, since time.Time) {
+	s.closeOut(func(c *outConn) bool {
+		return c.to == to && !c.open.Load() && time.Unix(0, c.heard.Load()).Before(since)
+	})
+}
+
+// hangUp closes all connections that this server has made.
+func (s *streams) hangUp() { s.closeOut(func(*outConn) bool { return true }) }
+
+func (s *streams) closeOut(match func(c *outConn) bool) {
+	s.mu.Lock()
+	var hit []*outConn
+	for conn := range s.conns {
+		if c, ok := conn.(*outConn); ok && match(c) {
+			hit = append(hit, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range hit {
+		_ = c.Close()
+	}
+}
+
+// lane is the raft.StreamLayer of one kind of request: those of Raft's main
+// streams, or of its heartbeats, which are answered at once and may be missed for
+// less time.
+type lane struct {
+	*streams
+	limit   time.Duration
+	accepts bool // takes the streams that come in
+}
+
+// Accept implements raft.StreamLayer.
+func (l lane) Accept() (net.Conn, error) {
+	if l.accepts {
+		return l.streams.Accept()
+	}
+	<-l.ctx.Done()
+	return nil, net.ErrClosed
+}
+
+// Dial implements raft.StreamLayer.
+func (l lane) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return l.dial(t, timeout, l.limit)
 }
 
 // dialAny tries the address in Raft's configuration and, when the server is
@@ -126,31 +178,35 @@ func (s *streams) Close() error {
 	return nil
 }
 
-// own makes Close close conn; nil after Close.
-func (s *streams) own(conn net.Conn, ended func()) net.Conn {
-	c := &ownedConn{Conn: conn, s: s, ended: ended}
+// own makes Close close a connection; after Close it closes it at once and
+// returns false.
+func (s *streams) own(c net.Conn) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		_ = conn.Close()
-		return nil
+	if s.ctx.Err() == nil {
+		s.conns[c] = struct{}{}
+		s.mu.Unlock()
+		return true
 	}
-	s.conns[c] = struct{}{}
-	return c
+	s.mu.Unlock()
+	_ = c.Close()
+	return false
 }
 
 type ownedConn struct {
 	net.Conn
-	s     *streams
-	once  sync.Once
-	ended func()
+	s       *streams
+	once    sync.Once
+	ended   func() // nil: nobody is told
+	closing func()
 }
 
-func (c *ownedConn) Close() error {
+// close ends the connection that c is the inner part of.
+func (c *ownedConn) close(outer net.Conn) error {
 	err := c.Conn.Close()
 	c.once.Do(func() {
+		c.closing()
 		c.s.mu.Lock()
-		delete(c.s.conns, c)
+		delete(c.s.conns, outer)
 		c.s.mu.Unlock()
 		if c.ended != nil && c.s.ctx.Err() == nil {
 			c.ended()
@@ -158,3 +214,9 @@ func (c *ownedConn) Close() error {
 	})
 	return err
 }
+
+// Close implements net.Conn.
+func (c *outConn) Close() error { return c.close(c) }
+
+// Close implements net.Conn.
+func (c *inConn) Close() error { return c.close(c) }

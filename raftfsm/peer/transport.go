@@ -18,7 +18,11 @@ type TransportConfig struct {
 	ID      raft.ServerID
 	Addr    string        // of this server's quorum port as the others dial it
 	Logger  hclog.Logger  // for Raft's network layer; nil: silent
-	Timeout time.Duration // of one RPC; default 10 s
+
+	// Stall is how long a request may make no progress, and HeartbeatStall how long
+	// one that is answered at once: a heartbeat, or a request for a vote. A
+	// connection on which it does not is replaced. Default 1.5 s and 500 ms.
+	Stall, HeartbeatStall time.Duration
 
 	// Applied is the newest index handed to the state machine. A snapshot that
 	// does not go beyond it is not installed. Nil: everything is installed.
@@ -73,8 +77,9 @@ var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
 //   - tells followers at once what was committed,
 //   - keeps snapshots from Raft that would set this server back,
 //   - lets a leader begin anywhere in what this server has applied,
-//   - stops the heartbeats of a leader whose disk hangs, so that another server
-//     gets to lead,
+//   - replaces connections that make no progress, and repeats what was lost,
+//   - stops the heartbeats of a leader whose disk hangs or that cannot replicate,
+//     so that another server gets to lead,
 //   - starts an election as soon as the leader is known to be gone and this
 //     server is the one to follow it.
 //
@@ -84,7 +89,8 @@ type Transport struct {
 	id       raft.ServerID
 	addr     raft.ServerAddress
 	cfg      TransportConfig
-	net      *raft.NetworkTransport
+	net      *raft.NetworkTransport // entries, pushes and snapshots
+	beats    *raft.NetworkTransport // heartbeats and votes
 	streams  *streams
 	consumer chan raft.RPC
 	stands   chan stand // asks the relay to let this server stand
@@ -93,11 +99,15 @@ type Transport struct {
 	watch    leaderWatch
 	replays  *replays
 	muting   muting
+	paths    paths
 	unheard  atomic.Uint64
 
 	done chan struct{}
 	once sync.Once
 	wg   sync.WaitGroup
+
+	abstention abstention
+	gagging    muting // of a leader that cannot replicate
 
 	hands hands // for what is sent without Raft's asking
 }
@@ -113,27 +123,37 @@ func NewTransport(cfg TransportConfig) *Transport {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Second
+	if cfg.Stall == 0 {
+		cfg.Stall = defaultStall
+	}
+	if cfg.HeartbeatStall == 0 {
+		cfg.HeartbeatStall = defaultHeartbeatStall
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), stands: make(chan stand), done: make(chan struct{})}
 	t.hands.done = t.done
 	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
-	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Elsewhere, t.Suspect)
+	t.muting.limit, t.gagging.limit = stallLimit, 2*cfg.Stall
+	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Stall, cfg.Elsewhere, t.Suspect)
 	cfg.Hub.Handle(Canvass, t.answerCanvass)
-	t.net = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  t.streams,
-		MaxPool: maxPool,
-		// Pipelining never recovers from a follower's first error.
-		MaxRPCsInFlight: 1,
-		Timeout:         cfg.Timeout,
-		Logger:          cfg.Logger,
-	})
+	t.net = t.network(lane{t.streams, cfg.Stall, true})
+	t.beats = t.network(lane{t.streams, cfg.HeartbeatStall, false})
 	t.wg.Add(1)
 	go t.relay()
 	return t
+}
+
+// network returns Raft's network layer for one kind of request.
+func (t *Transport) network(l lane) *raft.NetworkTransport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  l,
+		MaxPool: maxPool,
+		// Pipelining never recovers from a follower's first error.
+		MaxRPCsInFlight: 1,
+		Timeout:         handshakeTimeout + connectTimeout, // to connect; outConn bounds the rest
+		Logger:          t.cfg.Logger,
+	})
 }
 
 func (t *Transport) closed() bool {
@@ -153,6 +173,7 @@ func (t *Transport) Close() error {
 		t.pusher.mu.Unlock()
 		t.watch.stop()
 		_ = t.net.Close()
+		_ = t.beats.Close()
 		t.wg.Wait()
 		t.hands.wg.Wait()
 	})
@@ -172,7 +193,9 @@ func (t *Transport) EncodePeer(id raft.ServerID, _ raft.ServerAddress) []byte { 
 func (t *Transport) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
 
 // SetHeartbeatHandler lets heartbeats overtake RPCs that wait for the disk.
-func (t *Transport) SetHeartbeatHandler(cb func(rpc raft.RPC)) { t.net.SetHeartbeatHandler(cb) }
+func (t *Transport) SetHeartbeatHandler(cb func(rpc raft.RPC)) {
+	t.net.SetHeartbeatHandler(t.heartbeatFrom(cb))
+}
 
 // AppendEntriesPipeline always says no.
 func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
@@ -183,9 +206,12 @@ func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (ra
 // are sent already.
 func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if args.PrevLogEntry == 0 && len(args.Entries) == 0 {
-		return t.send(id, addr, args, resp) // a heartbeat
+		if t.cannotReplicate(args.Term, time.Now()) {
+			return ErrMuted
+		}
+		return t.send(t.beats, id, addr, args, resp) // a heartbeat
 	}
-	s := t.request(id, addr, args)
+	s := t.replicate(id, addr, args)
 	if *resp = s.resp; s.err != nil || !resp.Success {
 		return s.err
 	}
@@ -198,16 +224,17 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 	return nil
 }
 
-func (t *Transport) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t *Transport) send(over *raft.NetworkTransport, id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if t.cfg.Hanging != nil && t.muting.silent(args.Term, t.cfg.Hanging(), time.Now()) {
 		return ErrMuted
 	}
 	start := t.contacts.begin()
-	if err := t.net.AppendEntries(id, target(id, addr), args, resp); err != nil {
+	if err := over.AppendEntries(id, target(id, addr), args, resp); err != nil {
 		return err
 	}
 	if resp.Success && resp.Term == args.Term {
 		t.contacts.record(args.Term, id, start)
+		t.paths.heard()
 	}
 	return nil
 }
@@ -225,9 +252,15 @@ func (t *Transport) Deposed() { t.pusher.stop() }
 // harmless: the answer is the same.
 func (t *Transport) again(request func() error) error {
 	var err error
+	stalls := 0
 	for range maxPool + 1 {
 		err = request()
 		var slow net.Error
+		var stalled *StallError
+		if errors.As(err, &stalled) && stalls == 0 && !t.closed() {
+			stalls++ // the connections that this one was kept with are closed now
+			continue
+		}
 		if err == nil || Refused(err) || errors.As(err, &slow) && slow.Timeout() || t.closed() {
 			break
 		}
@@ -237,12 +270,15 @@ func (t *Transport) again(request func() error) error {
 
 // RequestVote asks for a vote.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	return t.again(func() error { return t.net.RequestVote(id, target(id, addr), args, resp) })
+	return t.again(func() error { return t.beats.RequestVote(id, target(id, addr), args, resp) })
 }
 
 // RequestPreVote asks whether a vote would be given.
 func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	return t.again(func() error { return t.net.RequestPreVote(id, target(id, addr), args, resp) })
+	if t.abstains() {
+		return errAbstains
+	}
+	return t.again(func() error { return t.beats.RequestPreVote(id, target(id, addr), args, resp) })
 }
 
 // InstallSnapshot sends a snapshot.
@@ -250,12 +286,20 @@ func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 	if t.cfg.SendingSnapshot != nil {
 		defer t.cfg.SendingSnapshot()()
 	}
-	return t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
+	t.awaitFollower(args.Term, id, addr)
+	began := time.Now()
+	err := t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
+	if err != nil {
+		t.noteFailure(args.Term, id, began, err)
+		return err
+	}
+	t.paths.works(args.Term, id)
+	return nil
 }
 
 // TimeoutNow makes another server start an election.
 func (t *Transport) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	err := t.net.TimeoutNow(id, target(id, addr), args, resp)
+	err := t.beats.TimeoutNow(id, target(id, addr), args, resp)
 	if err != nil {
 		t.unheard.Add(1)
 	}

@@ -196,7 +196,7 @@ func TestMutedWhileStalled(t *testing.T) {
 // and as at first when nothing hung for a while.
 func TestPatienceWithSlowDisks(t *testing.T) {
 	t.Parallel()
-	var m muting
+	m := muting{limit: stallLimit}
 	now := time.Now()
 	for _, step := range []struct {
 		term   uint64
