@@ -250,7 +250,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 // startRaft starts a Raft instance with a transport of its own.
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := peer.NewTransport(peer.TransportConfig{
-		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log),
+		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
 		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(serverOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,
