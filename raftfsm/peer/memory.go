@@ -61,7 +61,9 @@ func (m *Memory) Jitter(from, to string, d time.Duration) {
 // Lose loses the packets from one host to another that have size bytes or more,
 // as a tunnel with a wrong MTU does. A connection that has lost one delivers
 // nothing until Heal, when TCP sends it again. Every write is a packet.
-func (m *Memory) Lose(from, to string, size int) { m.change(from, to, func(l *linkState) { l.lose = size }) }
+func (m *Memory) Lose(from, to string, size int) {
+	m.change(from, to, func(l *linkState) { l.lose = size })
+}
 
 // Forget makes the network drop everything on the established connections for
 // which match is true, in both directions and for good, as a firewall that has

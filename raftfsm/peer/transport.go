@@ -14,10 +14,10 @@ import (
 
 // TransportConfig says what a Transport works with.
 type TransportConfig struct {
-	Hub     *Hub
-	ID      raft.ServerID
-	Addr    string        // of this server's quorum port as the others dial it
-	Logger  hclog.Logger  // for Raft's network layer; nil: silent
+	Hub    *Hub
+	ID     raft.ServerID
+	Addr   string       // of this server's quorum port as the others dial it
+	Logger hclog.Logger // for Raft's network layer; nil: silent
 
 	// Stall is how long a request may make no progress, and HeartbeatStall how long
 	// one that is answered at once: a heartbeat, or a request for a vote. A
