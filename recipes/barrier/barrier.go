@@ -20,8 +20,8 @@ type Barrier struct {
 // New returns the barrier at path.
 func New(conn recipes.Conn, path string) *Barrier { return &Barrier{conn, path} }
 
-// Close closes the gate, if it is open. It stays closed when its client is gone.
-// A connection that breaks is waited for.
+// Close closes the gate, if it is open. It stays closed when the client that closed it
+// is gone. Close waits for a lost connection to come back.
 func (b *Barrier) Close(ctx context.Context) error {
 	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, b.path, nil, recipes.Persistent, nil)
@@ -38,8 +38,8 @@ func (b *Barrier) Close(ctx context.Context) error {
 	return b.failure("close", err)
 }
 
-// Open opens the gate, if it is closed: everybody who waits goes on. A connection
-// that breaks is waited for.
+// Open opens the gate, if it is closed: every waiter goes on. Open waits for a lost
+// connection to come back.
 func (b *Barrier) Open(ctx context.Context) error {
 	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		err := s.Delete(ctx, b.path, client.AnyVersion)
@@ -51,19 +51,26 @@ func (b *Barrier) Open(ctx context.Context) error {
 	return b.failure("open", err)
 }
 
-// Wait waits until the gate is open, or ctx ends. Neither a lost connection nor a
-// session that ends is an error.
+// Wait waits until the gate is open, or ctx ends. A gate that was opened during the
+// call and closed again counts as open: every opening lets all waiters pass. Neither a
+// lost connection nor a session that ends is an error.
 func (b *Barrier) Wait(ctx context.Context) error {
+	var closed int64 // czxid of the znode that this call waits for
 	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		for {
 			// Reading leaves no watch on a znode that is not there.
-			_, _, w, err := s.GetW(ctx, b.path)
+			_, stat, w, err := s.GetW(ctx, b.path)
 			if errors.Is(err, client.ErrNoNode) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
+			if closed != 0 && stat.Czxid != closed {
+				recipes.Drop(ctx, w)
+				return nil
+			}
+			closed = stat.Czxid
 			if err := recipes.Await(ctx, w); err != nil {
 				return err
 			}

@@ -12,42 +12,38 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ready is the znode that lets all begin.
-const ready = "ready"
-
-// DoubleBarrier is one process's part in a piece of work that a number of
-// processes begin together, with Enter, and end together, with Leave. Enter and
-// Leave are called in turn, by one goroutine.
+// DoubleBarrier is one process's part in a piece of work that a fixed number of
+// processes begin together, with Enter, and end together, with Leave. The processes
+// can repeat this in a loop, with the same DoubleBarrier or with a new one for each
+// round: no round begins before every member of the round before it has left, or its
+// session has ended. One goroutine calls Enter and Leave in turn.
+//
+// Members that use Curator's DistributedDoubleBarrier or Kazoo's DoubleBarrier can
+// share one round. Those recipes do not keep consecutive rounds apart, so a loop is
+// safe only if all its members are DoubleBarriers.
 type DoubleBarrier struct {
-	conn    recipes.Conn
-	path    string
-	members int
-	id      string
-	session recipes.Session // of our znode
+	conn      recipes.Conn
+	path      string
+	members   int
+	member    *member       // nil outside Enter and Leave
+	withdrawn chan struct{} // closed when the znode of the last failed round is gone
 }
 
 // NewDouble returns a part in the barrier at path, which members processes enter
-// together. path is a directory for their znodes and need not exist.
+// together. path is a directory for their znodes and need not exist. Each member
+// needs the permissions to read, write, create and delete there.
 func NewDouble(conn recipes.Conn, path string, members int) *DoubleBarrier {
-	return &DoubleBarrier{conn: conn, path: path, members: members, id: rand.Text()}
+	return &DoubleBarrier{conn: conn, path: path, members: members}
 }
 
-func (d *DoubleBarrier) own() string { return recipes.Join(d.path, d.id) }
-
-func (d *DoubleBarrier) ready() string { return recipes.Join(d.path, ready) }
-
-// Enter waits until all members have entered. If ctx ends before, this one has not
-// entered. If the session ends meanwhile the error matches
-// [client.ErrSessionExpired]: the others may have begun with it and may have gone
-// by now, so whether to enter again is for the caller to know.
+// Enter waits until all members have entered. If ctx ends first, this member has not
+// entered. If the session ends first, the error matches [client.ErrSessionExpired]:
+// the other members may have begun a round with this one, and it can enter the next.
 func (d *DoubleBarrier) Enter(ctx context.Context) error {
-	s, err := d.conn.Session(ctx)
-	if err == nil {
-		d.session = s
-		if err = d.register(ctx); err == nil {
-			err = d.awaitReady(ctx)
-		}
+	if d.member != nil {
+		return fmt.Errorf("barrier %s: enter: it was entered, and not left", d.path)
 	}
+	err := d.enter(ctx)
 	if err != nil {
 		d.withdraw()
 		return fmt.Errorf("barrier %s: enter: %w", d.path, err)
@@ -55,19 +51,111 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	return nil
 }
 
-// register creates our znode; that it is there already is from an earlier try.
-func (d *DoubleBarrier) register(ctx context.Context) error {
+func (d *DoubleBarrier) enter(ctx context.Context) error {
+	// A znode that an earlier call left would count as another member.
+	if d.withdrawn != nil {
+		select {
+		case <-d.withdrawn:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	s, err := d.conn.Session(ctx)
+	if err != nil {
+		return err
+	}
+	d.member = &member{session: s, dir: d.path, name: rand.Text()}
+	if err := d.member.register(ctx); err != nil {
+		return err
+	}
+	return d.member.awaitRound(ctx, d.members)
+}
+
+// Leave waits until all members of the round have left, or their sessions have ended.
+// If ctx ends first, the others do not wait for this member. Leave waits for a lost
+// connection to come back. If the session ends, this member has left as far as the
+// others can see, and Leave still waits for them.
+func (d *DoubleBarrier) Leave(ctx context.Context) error {
+	if d.member == nil {
+		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)
+	}
+	err := recipes.InSession(ctx, d.conn, func(s recipes.Session) error { return d.member.leave(ctx, s) })
+	if err != nil {
+		d.withdraw()
+		return fmt.Errorf("barrier %s: leave: %w", d.path, err)
+	}
+	d.member = nil
+	return nil
+}
+
+// withdraw deletes the member's znode, in the background if the server takes longer
+// than patience. The znode ends with its session at the latest.
+func (d *DoubleBarrier) withdraw() {
+	m := d.member
+	d.member = nil
+	if m == nil {
+		return
+	}
+	done := make(chan struct{})
+	d.withdrawn = done
+	go func() {
+		defer close(done)
+		m.withdraw(context.Background())
+	}()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// member is one entry into one round.
+//
+// The znode ready marks a round: it exists from the moment when all members have
+// entered until the last of them has left. Its czxid identifies the round. A member
+// belongs to the first round whose ready is younger than the member's own znode, so a
+// znode that is created while the members of a round still leave counts for the next
+// round. These rules hold the rounds apart:
+//
+//   - ready is created in one transaction that checks that the znodes of enough
+//     members exist.
+//   - ready is deleted only when no znode of its round is left.
+//   - Both transactions also write the directory's data, unchanged, at the version
+//     that was read before anything else. So a process that decided on an old view
+//     cannot delete the ready of a later round, which looks the same.
+//
+// ready is persistent, as Curator's is: a member that has not seen it yet must find it
+// even if the process that created it has died.
+type member struct {
+	session recipes.Session // that owns the znode
+	dir     string
+	name    string // of the znode, unique to this entry
+	joined  int64  // czxid of the znode
+	round   int64  // czxid of the round's ready, 0 before it is known
+}
+
+func (m *member) own() string { return recipes.Join(m.dir, m.name) }
+
+func (m *member) ready() string { return recipes.Join(m.dir, readyName) }
+
+// readyName is the name of the znode that marks a round: Curator's and Kazoo's.
+const readyName = "ready"
+
+// register creates the member's znode.
+func (m *member) register(ctx context.Context) error {
 	for {
-		_, err := d.session.Create(ctx, d.own(), nil, recipes.Ephemeral, nil)
+		_, err := m.session.Create(ctx, m.own(), nil, recipes.Ephemeral, nil)
 		switch {
-		case err == nil, errors.Is(err, client.ErrNodeExists) && d.mine(ctx):
-			return nil
-		case errors.Is(err, client.ErrNodeExists): // of our last session: it goes
-			if err := recipes.Sleep(ctx, retryExisting); err != nil {
-				return err
+		case err == nil, errors.Is(err, client.ErrNodeExists): // created by an attempt whose reply was lost
+			stat, there, err := m.session.Exists(ctx, m.own())
+			if err == nil && !there {
+				err = m.deleted()
 			}
+			m.joined = stat.Czxid
+			return err
 		case errors.Is(err, client.ErrNoNode):
-			if err := recipes.EnsureContainers(ctx, d.session, d.path); err != nil {
+			if err := recipes.EnsureContainers(ctx, m.session, m.dir); err != nil {
 				return err
 			}
 		case !recipes.Again(ctx, err):
@@ -76,90 +164,114 @@ func (d *DoubleBarrier) register(ctx context.Context) error {
 	}
 }
 
-const retryExisting = 100 * time.Millisecond
-
-func (d *DoubleBarrier) mine(ctx context.Context) bool {
-	stat, there, err := d.session.Exists(ctx, d.own())
-	return err == nil && there && stat.EphemeralOwner == d.session.ID()
+func (m *member) deleted() error {
+	return fmt.Errorf("%s was deleted by another client: %w", m.own(), client.ErrNoNode)
 }
 
-// awaitReady waits for the znode ready, which the last to come creates.
-func (d *DoubleBarrier) awaitReady(ctx context.Context) error {
+// awaitRound waits for the round that this member belongs to, and starts it if this
+// member finds that all have entered.
+func (m *member) awaitRound(ctx context.Context, members int) error {
+	s := m.session
 	for {
-		_, there, w, err := d.session.ExistsW(ctx, d.ready())
+		g, err := m.generation(ctx, s)
 		if err != nil {
 			return err
 		}
-		if there {
+		ready, marked, w, err := s.ExistsW(ctx, m.ready())
+		if err != nil {
+			return err
+		}
+		if marked && ready.Czxid > m.joined {
 			recipes.Drop(ctx, w)
+			m.round = ready.Czxid
 			return nil
 		}
-		names, _, err := d.session.Children(ctx, d.path)
-		if err != nil {
-			recipes.Drop(ctx, w)
-			return err
-		}
-		if len(others(names)) < d.members {
-			if err := recipes.Await(ctx, w); err != nil {
-				return err
-			}
-			continue
-		}
-		recipes.Drop(ctx, w)
-		_, err = d.session.Create(ctx, d.ready(), nil, recipes.Ephemeral, nil)
-		if err != nil && !errors.Is(err, client.ErrNodeExists) && !recipes.Again(ctx, err) {
-			return err
-		}
-	}
-}
-
-// others returns the members among names, in order.
-func others(names []string) []string {
-	names = slices.DeleteFunc(names, func(n string) bool { return n == ready })
-	slices.Sort(names)
-	return names
-}
-
-// Leave waits until all members that have entered have left, or are gone. If ctx
-// ends before, the others need not wait for this one. A lost connection is waited out;
-// if the session ends this one has left for the others, and still waits for them.
-func (d *DoubleBarrier) Leave(ctx context.Context) error {
-	if d.session == nil {
-		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)
-	}
-	err := recipes.InSession(ctx, d.conn, func(s recipes.Session) error { return d.leave(ctx, s) })
-	if err != nil {
-		d.withdraw()
-		return fmt.Errorf("barrier %s: leave: %w", d.path, err)
-	}
-	d.session = nil
-	return nil
-}
-
-// leave wakes few at a time: the first in order waits for the last one, who is
-// waited for by nobody else, and everybody else for the first one.
-func (d *DoubleBarrier) leave(ctx context.Context, s recipes.Session) error {
-	for {
-		names, _, err := s.Children(ctx, d.path)
-		if errors.Is(err, client.ErrNoNode) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		members := others(names)
-		self := slices.Index(members, d.id)
+		names, err := m.names(ctx, s)
 		switch {
-		case len(members) == 0 || len(members) == 1 && self == 0:
-			if err := erase(ctx, s, d.own()); err != nil {
+		case err == nil && !slices.Contains(names, m.name):
+			err = m.deleted()
+		case err == nil && !marked && len(names) < members:
+			err = recipes.Await(ctx, w)
+			w = nil
+		}
+		if w != nil {
+			recipes.Drop(ctx, w)
+		}
+		switch {
+		case err != nil:
+			return err
+		case marked:
+			err = m.awaitEnd(ctx, s, g, names, ready.Czxid)
+		case w != nil:
+			err = m.start(ctx, g, names, members)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// awaitEnd waits for one member of an earlier round to go. If none is left, it deletes
+// the round's ready: all of them have died or given up.
+func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, names []string, round int64) error {
+	name, err := m.first(ctx, s, names, round)
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		return awaitGone(ctx, s, recipes.Join(m.dir, name), round)
+	}
+	_, err = m.turn(ctx, s, g, recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
+	return err
+}
+
+// start creates ready if the members that were listed are still there. If it fails
+// because something has changed, the caller looks again.
+func (m *member) start(ctx context.Context, g generation, names []string, members int) error {
+	ops := []recipes.Op{
+		{Kind: recipes.OpCheck, Path: m.own(), Version: client.AnyVersion},
+		{Kind: recipes.OpCreate, Path: m.ready(), Mode: recipes.Persistent},
+	}
+	for _, name := range names {
+		if name != m.name && len(ops) <= members {
+			ops = append(ops, recipes.Op{Kind: recipes.OpCheck, Path: recipes.Join(m.dir, name), Version: client.AnyVersion})
+		}
+	}
+	_, err := m.turn(ctx, m.session, g, ops...)
+	return err
+}
+
+// leave deletes the member's znode and waits for the others of its round. It wakes few
+// members at a time: the first in order leaves last and waits for the last in order,
+// and all others wait for the first one.
+func (m *member) leave(ctx context.Context, s recipes.Session) error {
+	for {
+		g, err := m.generation(ctx, s)
+		if errors.Is(err, client.ErrNoNode) {
+			return nil // the directory is gone, and so are all members
+		}
+		if err != nil {
+			return err
+		}
+		names, err := m.names(ctx, s)
+		if err != nil {
+			return err
+		}
+		first, err := m.first(ctx, s, names, m.round)
+		if err != nil {
+			return err
+		}
+		switch first {
+		case "":
+			var over bool
+			if over, err = m.unmark(ctx, s, g); over {
 				return err
 			}
-			return erase(ctx, s, d.ready())
-		case self == 0:
-			err = recipes.AwaitChange(ctx, s, recipes.Join(d.path, members[len(members)-1]))
+		case m.name:
+			err = m.leaveLast(ctx, s, g, names)
 		default:
-			if err = erase(ctx, s, d.own()); err == nil {
-				err = recipes.AwaitChange(ctx, s, recipes.Join(d.path, members[0]))
+			if err = erase(ctx, s, m.own()); err == nil {
+				err = awaitGone(ctx, s, recipes.Join(m.dir, first), m.round)
 			}
 		}
 		if err != nil {
@@ -168,7 +280,147 @@ func (d *DoubleBarrier) leave(ctx context.Context, s recipes.Session) error {
 	}
 }
 
-// erase deletes a znode that may have gone already.
+// leaveLast waits for the other members of the round and then ends it: the member's
+// znode and ready go in one transaction.
+func (m *member) leaveLast(ctx context.Context, s recipes.Session, g generation, names []string) error {
+	slices.Reverse(names)
+	last, err := m.first(ctx, s, names, m.round)
+	if err != nil || last == "" {
+		return err
+	}
+	if last != m.name {
+		return awaitGone(ctx, s, recipes.Join(m.dir, last), m.round)
+	}
+	done, err := m.turn(ctx, s, g,
+		recipes.Op{Kind: recipes.OpDelete, Path: m.own(), Version: client.AnyVersion},
+		recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
+	if err != nil || done {
+		return err
+	}
+	_, marked, err := s.Exists(ctx, m.ready())
+	if err == nil && !marked { // a member of another library deletes it without looking
+		err = erase(ctx, s, m.own())
+	}
+	return err
+}
+
+// unmark deletes the ready of a round without members, and reports whether it is gone.
+func (m *member) unmark(ctx context.Context, s recipes.Session, g generation) (bool, error) {
+	ready, marked, err := s.Exists(ctx, m.ready())
+	if err != nil || !marked || ready.Czxid != m.round {
+		return true, err
+	}
+	return m.turn(ctx, s, g, recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
+}
+
+// withdraw deletes the member's znode, and ready if it was the last of a round. What
+// fails here is left to the next member that enters.
+func (m *member) withdraw(ctx context.Context) {
+	s := m.session
+	if erase(ctx, s, m.own()) != nil {
+		return
+	}
+	for {
+		g, err := m.generation(ctx, s)
+		if err != nil {
+			return
+		}
+		ready, marked, err := s.Exists(ctx, m.ready())
+		if err != nil || !marked {
+			return
+		}
+		m.round = ready.Czxid
+		names, err := m.names(ctx, s)
+		if err != nil {
+			return
+		}
+		if first, err := m.first(ctx, s, names, m.round); err != nil || first != "" {
+			return
+		}
+		if over, err := m.unmark(ctx, s, g); over || err != nil {
+			return
+		}
+	}
+}
+
+// generation is the state of the directory that a decision is based on.
+type generation struct {
+	data    []byte
+	version int32
+}
+
+// generation reads the directory's version, which every start and every end of a round
+// raises. A condition on version -1 would hold for every version, so that one is
+// passed over: a write that raises it without a reason does no harm.
+func (m *member) generation(ctx context.Context, s recipes.Session) (generation, error) {
+	for {
+		data, stat, err := s.Get(ctx, m.dir)
+		if err != nil || stat.Version != client.AnyVersion {
+			return generation{data, stat.Version}, err
+		}
+		if _, err := s.Set(ctx, m.dir, data, client.AnyVersion); err != nil && !recipes.Again(ctx, err) {
+			return generation{}, err
+		}
+	}
+}
+
+// turn does ops, unless a round has started or ended since g was read. It reports
+// whether they were done; if not, or if that is not known, the caller looks again.
+func (m *member) turn(ctx context.Context, s recipes.Session, g generation, ops ...recipes.Op) (bool, error) {
+	ops = append(ops, recipes.Op{Kind: recipes.OpSet, Path: m.dir, Data: g.data, Version: g.version})
+	err := s.Multi(ctx, ops...)
+	for _, changed := range []error{client.ErrBadVersion, client.ErrNoNode, client.ErrNodeExists} {
+		if errors.Is(err, changed) {
+			return false, nil
+		}
+	}
+	if err != nil && recipes.Again(ctx, err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// names lists the znodes of members, in order.
+func (m *member) names(ctx context.Context, s recipes.Session) ([]string, error) {
+	names, _, err := s.Children(ctx, m.dir)
+	names = slices.DeleteFunc(names, func(n string) bool { return n == readyName })
+	slices.Sort(names)
+	return names, err
+}
+
+// first returns the first of names that belongs to a round, and "" if none does. Names
+// of the next round are few while members leave, so it reads few of them.
+func (m *member) first(ctx context.Context, s recipes.Session, names []string, round int64) (string, error) {
+	for _, name := range names {
+		stat, there, err := s.Exists(ctx, recipes.Join(m.dir, name))
+		if err != nil {
+			return "", err
+		}
+		if there && stat.Czxid < round {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// awaitGone waits for a change of the znode at path, unless it is gone or was created
+// again for a later round.
+func awaitGone(ctx context.Context, s recipes.Session, path string, round int64) error {
+	_, stat, w, err := s.GetW(ctx, path)
+	if errors.Is(err, client.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if stat.Czxid > round {
+		recipes.Drop(ctx, w)
+		return nil
+	}
+	return recipes.Await(ctx, w)
+}
+
+// erase deletes a znode that may be gone already.
 func erase(ctx context.Context, s recipes.Session, path string) error {
 	for {
 		err := s.Delete(ctx, path, client.AnyVersion)
@@ -178,26 +430,5 @@ func erase(ctx context.Context, s recipes.Session, path string) error {
 		if !recipes.Again(ctx, err) {
 			return err
 		}
-	}
-}
-
-// withdraw deletes our znode in the background: it ends with its session at the
-// latest.
-func (d *DoubleBarrier) withdraw() {
-	s, path := d.session, d.own()
-	d.session = nil
-	if s == nil {
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = erase(context.Background(), s, path)
-	}()
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
 	}
 }

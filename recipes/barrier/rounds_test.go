@@ -1,0 +1,276 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/barrier"
+	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/rig"
+)
+
+// rounds is how often TestDoubleBarrierRounds repeats a round.
+func rounds() int {
+	if testing.Short() {
+		return 200
+	}
+	return 2000
+}
+
+// TestDoubleBarrierRounds repeats rounds without a pause between them, with members
+// that are fast and slow at random. Without the round's identity it gets stuck after a
+// few rounds: a member that leaves waits for a znode of the next round.
+func TestDoubleBarrierRounds(t *testing.T) {
+	for _, members := range []int{2, 3, 5} {
+		for _, expire := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d members, sessions end %v", members, expire), func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, zs *zktest.Server) { newLoop(t, zs, members).run(t, expire) })
+			})
+		}
+	}
+}
+
+// loop is a number of members that enter and leave until each has done all rounds.
+type loop struct {
+	zs      *zktest.Server
+	clients []*client.Client
+	cancel  context.CancelFunc
+	due     chan struct{} // signals that a session is to end
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	clock   int // counts Enters and Leaves: orders them, also within an instant of fake time
+	members []progress
+	expired map[int64]bool
+	left    int // members that have not done all rounds
+}
+
+// progress is what one member has done.
+type progress struct {
+	rounds  int
+	inside  bool
+	entered int   // loop.clock when Enter returned
+	session int64 // that it entered with
+}
+
+func newLoop(t *testing.T, zs *zktest.Server, members int) *loop {
+	l := &loop{
+		zs: zs, due: make(chan struct{}, 1), random: rand.New(rand.NewPCG(uint64(members), 1)), members: make([]progress, members), expired: make(map[int64]bool), left: members,
+	}
+	for range members {
+		l.clients = append(l.clients, zs.Client(t))
+	}
+	return l
+}
+
+func (l *loop) run(t *testing.T, expire bool) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l.cancel = cancel
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range l.clients {
+		all.Go(func() { l.member(ctx, t, i) })
+	}
+	if expire {
+		all.Go(func() { l.expire(ctx) })
+	}
+	all.Wait()
+	if expire { // what a cancelled member leaves goes in the background
+		time.Sleep(time.Second)
+	}
+	if n := rig.Children(l.zs, "/d"); len(n) != 0 {
+		t.Errorf("left over: %v", n)
+	}
+	rig.NoWatches(t, l.zs)
+}
+
+// member enters and leaves until all members have done all rounds.
+func (l *loop) member(ctx context.Context, t *testing.T, i int) {
+	d := barrier.NewDouble(recipes.On(l.clients[i]), "/d", len(l.clients))
+	for ctx.Err() == nil {
+		called := l.now()
+		err := l.bounded(ctx, d.Enter)
+		switch {
+		case errors.Is(err, client.ErrSessionExpired):
+			continue
+		case err != nil && ctx.Err() == nil:
+			t.Errorf("member %d, round %d: %v", i, l.members[i].rounds, err)
+			l.cancel()
+			return
+		case err != nil:
+			return
+		}
+		l.enter(t, i, called)
+		time.Sleep(l.pause())
+		l.leave(i)
+		if err := l.bounded(ctx, d.Leave); err != nil && ctx.Err() == nil {
+			t.Errorf("member %d, round %d: %v", i, l.members[i].rounds, err)
+			l.cancel()
+			return
+		}
+		time.Sleep(l.pause())
+		l.finish(i)
+	}
+}
+
+// bounded gives a call an hour of fake time: a member that waits longer is stuck.
+func (l *loop) bounded(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	return call(ctx)
+}
+
+func (l *loop) now() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock++
+	return l.clock
+}
+
+// enter notes that member i has entered, and fails the test if one is still inside
+// that had entered before member i called Enter: that one is in an earlier round.
+func (l *loop) enter(t *testing.T, i, called int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock++
+	for j, other := range l.members {
+		if j != i && other.inside && other.entered < called && !l.expired[other.session] {
+			t.Errorf("member %d began a round while member %d was in the one before", i, j)
+			l.cancel()
+		}
+	}
+	l.members[i].inside, l.members[i].entered, l.members[i].session = true, l.clock, l.clients[i].Session().ID
+}
+
+func (l *loop) leave(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members[i].inside = false
+}
+
+func (l *loop) finish(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members[i].rounds++
+	if l.members[i].rounds%20 == 0 {
+		select {
+		case l.due <- struct{}{}:
+		default:
+		}
+	}
+	if l.members[i].rounds == rounds() {
+		if l.left--; l.left == 0 {
+			l.cancel()
+		}
+	}
+}
+
+func (l *loop) pause() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.random.IntN(2) == 0 {
+		return 0
+	}
+	return time.Duration(l.random.Int64N(int64(time.Millisecond)))
+}
+
+// expire ends a session at each signal, a moment later: in whatever its owner does then.
+func (l *loop) expire(ctx context.Context) {
+	for {
+		select {
+		case <-l.due:
+		case <-ctx.Done():
+			return
+		}
+		_ = recipes.Sleep(ctx, l.pause())
+		sessions := l.zs.Sessions()
+		if len(sessions) == 0 || ctx.Err() != nil {
+			continue
+		}
+		l.mu.Lock()
+		id := sessions[l.random.IntN(len(sessions))].ID
+		l.expired[id] = true
+		l.mu.Unlock()
+		l.zs.ExpireSession(id)
+	}
+}
+
+// A member that dies after the round began must not leave a round that never ends.
+func TestDoubleBarrierLeftByTheDead(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		enter := func() (wait func()) {
+			var all sync.WaitGroup
+			for range 2 {
+				c := zs.Client(t)
+				all.Go(func() {
+					if err := barrier.NewDouble(recipes.On(c), "/d", 2).Enter(ctx); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return all.Wait
+		}
+		enter()()
+		second := enter()
+		synctest.Wait()
+		for _, s := range zs.Sessions()[:2] {
+			zs.ExpireSession(s.ID)
+		}
+		second()
+		rig.NoWatches(t, zs)
+	})
+}
+
+// Versions wrap, and a condition on version -1 holds always: the directory must not
+// stay there.
+func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		zs.Set("/d", "")
+		for round := range 4 {
+			var all sync.WaitGroup
+			for range 2 {
+				conn := rig.ShiftVersions(recipes.On(zs.Client(t)), -3)
+				all.Go(func() {
+					d := barrier.NewDouble(conn, "/d", 2)
+					if err := errors.Join(d.Enter(ctx), d.Leave(ctx)); err != nil {
+						t.Errorf("round %d: %v", round, err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		if n := zs.Children("/d"); len(n) != 0 {
+			t.Errorf("left over: %v", n)
+		}
+	})
+}
+
+// A waiter that is slow must not miss an opening that is followed by another closing.
+func TestBarrierOpenedForAMoment(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		b := barrier.New(recipes.On(zs.Client(t)), "/b")
+		rig.Must(t, b.Close(ctx))
+		waiter := zs.Client(t)
+		passed := make(chan error, 1)
+		go func() { passed <- barrier.New(recipes.On(waiter), "/b").Wait(ctx) }()
+		zs.WaitForWatch("/b")
+		// The waiter's next look comes after the gate was closed again.
+		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/b"}, time.Minute)
+		rig.Must(t, b.Open(ctx))
+		rig.Must(t, b.Close(ctx))
+		rig.Must(t, <-passed)
+		rig.NoWatches(t, zs)
+	})
+}
