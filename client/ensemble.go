@@ -25,8 +25,7 @@ type Reconfiguration struct {
 	Leaving []string
 	// Members replace all servers.
 	Members []string
-	// Version of the configuration that it changes, [AnyVersion] for whatever it
-	// is: see [Config].
+	// Version is the [Config].Version that the change is based on, or [AnyVersion].
 	Version int64
 }
 

@@ -28,8 +28,9 @@ const (
 	PermAll    = proto.PermAll
 )
 
-// AnyVersion is the version that matches every version of a znode.
-const AnyVersion int32 = -1
+// AnyVersion as the version of a request matches every version of a znode, and as
+// the version of a [Reconfiguration] every configuration.
+const AnyVersion = -1
 
 // WorldACL grants perms to everybody.
 func WorldACL(perms Perms) []ACL {

@@ -53,7 +53,7 @@ func (c cell) replace(ctx context.Context, old content, data []byte) (client.Sta
 	var stat client.Stat
 	var err error
 	if old.there {
-		stat, err = old.session.Set(ctx, c.path, data, old.stat.Version)
+		stat, err = recipes.Replace(ctx, old.session, c.path, data, old.stat)
 	} else {
 		_, err = old.session.Create(ctx, c.path, data, recipes.Persistent, c.acl)
 		if errors.Is(err, client.ErrNoNode) {

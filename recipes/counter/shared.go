@@ -35,9 +35,6 @@ func NewSharedValue(conn recipes.Conn, path string, seed []byte, opts ...Option)
 	return &SharedValue{cell: cell{conn, path, cfg.acl}, seed: seed}
 }
 
-// ErrVersion refuses a TrySet of a version that ZooKeeper takes for any.
-var ErrVersion = errors.New("version -1 stands for every version")
-
 // Get returns the value. It creates the znode if it is not there.
 func (v *SharedValue) Get(ctx context.Context) (Versioned[[]byte], error) {
 	for {
@@ -72,13 +69,10 @@ func (v *SharedValue) Set(ctx context.Context, value []byte) error {
 	}
 }
 
-// TrySet replaces the value if it is still the one that was read as old, and
-// reports false if it is not. The value that there is now is returned in both
-// cases.
+// TrySet replaces the value if old.Zxid still is the zxid that wrote it, and reports
+// false if it is not. It returns the present value in both cases. It works at every
+// version, also at -1, which a znode has after 2³² - 1 writes.
 func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value []byte) (Versioned[[]byte], bool, error) {
-	if old.Version == client.AnyVersion {
-		return old, false, v.cell.failure(ErrVersion)
-	}
 	for {
 		now, err := v.Get(ctx)
 		if err != nil {
@@ -91,7 +85,7 @@ func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value [
 		if err != nil {
 			return old, false, v.cell.failure(err)
 		}
-		before := content{session: s, there: true, data: now.Value, stat: client.Stat{Version: old.Version, Mzxid: old.Zxid}}
+		before := content{session: s, there: true, data: now.Value, stat: client.Stat{Version: now.Version, Mzxid: now.Zxid}}
 		stat, done, err := v.cell.replace(ctx, before, value)
 		if err != nil {
 			return old, false, v.cell.failure(err)

@@ -106,7 +106,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 		return 0, ErrExhausted
 	}
 	last := used + i.block
-	if _, err := s.Set(ctx, i.path, strconv.AppendInt(nil, last, 10), stat.Version); err != nil {
+	if _, err := recipes.Replace(ctx, s, i.path, strconv.AppendInt(nil, last, 10), stat); err != nil {
 		return 0, passing(ctx, err)
 	}
 	return last, nil
