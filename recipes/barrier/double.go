@@ -171,7 +171,7 @@ func (m *member) deleted() error {
 // awaitRound waits for the round that this member belongs to, and starts it if this
 // member finds that all have entered.
 func (m *member) awaitRound(ctx context.Context, members int) error {
-	s := m.session
+	s, created := m.session, false
 	for {
 		g, err := m.generation(ctx, s)
 		if err != nil {
@@ -180,6 +180,9 @@ func (m *member) awaitRound(ctx context.Context, members int) error {
 		ready, marked, w, err := s.ExistsW(ctx, m.ready())
 		if err != nil {
 			return err
+		}
+		if created && !marked { // a member of another library has deleted it already
+			ready.Czxid, marked = g.changed, true
 		}
 		if marked && ready.Czxid > m.joined {
 			recipes.Drop(ctx, w)
@@ -191,7 +194,7 @@ func (m *member) awaitRound(ctx context.Context, members int) error {
 		case err == nil && !slices.Contains(names, m.name):
 			err = m.deleted()
 		case err == nil && !marked && len(names) < members:
-			err = recipes.Await(ctx, w)
+			created, err = awaitCreated(ctx, w)
 			w = nil
 		}
 		if w != nil {
@@ -347,6 +350,7 @@ func (m *member) withdraw(ctx context.Context) {
 type generation struct {
 	data    []byte
 	version int32
+	changed int64 // zxid of the last change of the children
 }
 
 // generation reads the directory's version, which every start and every end of a round
@@ -356,7 +360,7 @@ func (m *member) generation(ctx context.Context, s recipes.Session) (generation,
 	for {
 		data, stat, err := s.Get(ctx, m.dir)
 		if err != nil || stat.Version != client.AnyVersion {
-			return generation{data, stat.Version}, err
+			return generation{data, stat.Version, stat.Pzxid}, err
 		}
 		if _, err := s.Set(ctx, m.dir, data, client.AnyVersion); err != nil && !recipes.Again(ctx, err) {
 			return generation{}, err
@@ -418,6 +422,20 @@ func awaitGone(ctx context.Context, s recipes.Session, path string, round int64)
 		return nil
 	}
 	return recipes.Await(ctx, w)
+}
+
+// awaitCreated waits for the event of w and reports whether it is of a creation.
+func awaitCreated(ctx context.Context, w recipes.Watch) (bool, error) {
+	select {
+	case e, ok := <-w.Events():
+		if !ok {
+			return false, client.ErrSessionExpired
+		}
+		return e.Type == client.EventNodeCreated, nil
+	case <-ctx.Done():
+		recipes.Drop(ctx, w)
+		return false, context.Cause(ctx)
+	}
 }
 
 // erase deletes a znode that may be gone already.

@@ -12,6 +12,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.queue.DistributedDelayQueue;
 import org.apache.curator.framework.recipes.queue.DistributedIdQueue;
 import org.apache.curator.framework.recipes.queue.DistributedPriorityQueue;
@@ -37,6 +38,8 @@ public final class Peer {
     private final CuratorFramework client;
     private final Map<String, Consumer> consumers = new HashMap<>();
     private final Map<String, ServiceDiscovery<Load>> registered = new HashMap<>();
+
+    private DistributedDoubleBarrier barrier;
 
     private Peer(String connect) {
         client = CuratorFrameworkFactory.newClient(connect, 40_000, 40_000, new RetryForever(50));
@@ -90,6 +93,11 @@ public final class Peer {
             case "unregister": // ID
                 registered.remove(words[1]).close();
                 return "ok";
+            case "enter": // PATH MEMBERS: a double barrier
+                barrier = new DistributedDoubleBarrier(client, words[1], Integer.parseInt(words[2]));
+                return barrier.enter(120, TimeUnit.SECONDS) ? "entered" : "error: not entered";
+            case "leave":
+                return barrier.leave(120, TimeUnit.SECONDS) ? "left" : "error: not left";
             case "find": // NAME
                 return find(words[1]);
             default:
