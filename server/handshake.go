@@ -66,7 +66,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		s.stats.tokenDeficit.Observe(1, int64(deficit))
 	}
 	timeout := s.negotiate(req.TimeOut)
-	m := s.awaitMode(c, timeout/3, req.ReadOnly)
+	m := s.awaitMode(timeout, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.welcomes(timeout) {
 		s.stats.turnedAway.Add(1)
 		return false

@@ -128,12 +128,39 @@ func (s *Server) whyNot(now mode) string {
 	return "it looks for a leader"
 }
 
-// awaitMode waits until the client can be served, and no longer than limit:
-// then it has to have the time to go elsewhere.
-func (s *Server) awaitMode(c *conn, limit time.Duration, readOnlyOK bool) mode {
+const (
+	// electionHold is how long a server that has just stopped serving, or has just
+	// been started, keeps a client that connects: as long as an election takes in
+	// which no server has to be waited for.
+	electionHold = 500 * time.Millisecond
+	// confirmHold is how long a client that connects waits for its session where
+	// nothing from a leader with a quorum has come since it connected.
+	confirmHold = time.Second
+)
+
+// holds is how long a client with that timeout, which connects to a server that
+// does not serve, waits for it: the rest of the first moments after the service
+// was lost, for then the election may be over soon. Later it is sent away at once:
+// it needs its time for finding another server. Where there is no other server, or
+// for read-only mode, it waits for a third of its timeout.
+func (s *Server) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
+	if !s.gated || readOnlyOK && s.cfg.ReadOnlyMode {
+		return timeout / 3
+	}
+	s.modes.mu.Lock()
+	defer s.modes.mu.Unlock()
+	return min(timeout/3, electionHold-time.Since(s.modes.down))
+}
+
+// awaitMode waits until the client can be served, and no longer than holds says.
+func (s *Server) awaitMode(timeout time.Duration, readOnlyOK bool) mode {
 	m, changed := s.modes.get()
 	if m == serving || m == readOnly {
 		return m
+	}
+	limit := s.holds(timeout, readOnlyOK)
+	if limit <= 0 {
+		return notServing
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

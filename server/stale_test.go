@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -129,4 +130,76 @@ func connectFrame(timeout time.Duration) []byte {
 	out, mark := proto.BeginFrame(nil)
 	req := proto.ConnectRequest{TimeOut: int32(timeout / time.Millisecond), Passwd: make([]byte, proto.PasswordSize)}
 	return proto.EndFrame(req.Append(out), mark)
+}
+
+// A server that cannot give a client a session closes the connection at once, so
+// that the client has its time for another server: whatever the reason is.
+func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fail   func(e *ensemble) *Server // returns the server to connect to
+		within time.Duration
+	}{
+		"the others were stopped": {func(e *ensemble) *Server {
+			for _, s := range e.servers[1:] {
+				s.Close()
+			}
+			return e.servers[0]
+		}, 10 * time.Millisecond},
+		"a follower is cut off": {func(e *ensemble) *Server {
+			_, others := e.leader()
+			e.cutOff(others[0])
+			return others[0]
+		}, 10 * time.Millisecond},
+		"the leader is cut off": {func(e *ensemble) *Server {
+			leader, _ := e.leader()
+			e.cutOff(leader)
+			return leader
+		}, 10 * time.Millisecond},
+		"a follower is removed": {func(e *ensemble) *Server {
+			leader, others := e.leader()
+			w := short(e.t.(*testing.T), leader, 30*time.Second)
+			id := strconv.FormatUint(uint64(others[0].cfg.ID), 10)
+			w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: proto.NullString, Leaving: id, NewMembers: proto.NullString, CurConfigID: -1})
+			return others[0]
+		}, 10 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				s := tc.fail(e)
+				const timeout = 30 * time.Second
+				// Soon after, while the server may still take itself for one that serves.
+				if took := turnedAway(t, s, timeout); took > 2*time.Second {
+					t.Errorf("a client waits for %v right after the loss", took)
+				}
+				time.Sleep(6 * time.Second)
+				for range 5 {
+					if took := turnedAway(t, s, timeout); took > tc.within {
+						t.Errorf("a client waits for %v", took)
+					}
+				}
+			}, func(c *Config) { c.TickTime, c.ReconfigEnabled, c.SkipACL = time.Second, true, true })
+		})
+	}
+}
+
+// cutOff cuts a server off from the others.
+func (e *ensemble) cutOff(s *Server) {
+	var rest []string
+	for _, o := range e.servers {
+		if o != s {
+			rest = append(rest, hosts(o)...)
+		}
+	}
+	e.net.Partition(hosts(s), rest)
+	e.t.Cleanup(func() { e.net.Rejoin(hosts(s), rest) })
+}
+
+// turnedAway connects and says how long it takes until the server closes.
+func turnedAway(t *testing.T, s *Server, timeout time.Duration) time.Duration {
+	t.Helper()
+	w := dial(t, s)
+	began := time.Now()
+	w.write(connectFrame(timeout))
+	w.wantClosed()
+	return time.Since(began)
 }
