@@ -184,6 +184,7 @@ func (e *ensemble) replicated() *membership {
 func (e *ensemble) reconcileLoop() {
 	var known uint64 // version of the membership at the last look
 	var since farewells
+	var failed setback
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
 	for {
@@ -204,21 +205,7 @@ func (e *ensemble) reconcileLoop() {
 			if m := e.replicated(); m != nil {
 				e.followFiles(l, m)
 			}
-			for l.ctx.Err() == nil && e.ctx.Err() == nil {
-				s := e.step(since)
-				e.reconfigs.report(s)
-				if s.change == nil {
-					break
-				}
-				if err := s.change(); err != nil {
-					e.log.Warn("Raft's configuration could not be changed", "change", s.what, "err", err)
-					break
-				}
-				e.log.Info("Raft's configuration changed", "change", s.what)
-				if s.leave {
-					break // until Raft has told that somebody else leads
-				}
-			}
+			e.changeRaft(l, since, &failed)
 		}
 		select {
 		case <-tick.C:
@@ -244,177 +231,6 @@ func (e *ensemble) census(l *leading) {
 			delete(l.silent, s.ID)
 			e.log.Info("a server answers again", "server", serverOf(s.ID))
 		}
-	}
-}
-
-// farewells says since when the membership is what it is.
-type farewells struct {
-	at    time.Time
-	index uint64
-}
-
-// step is the next thing to do.
-type step struct {
-	want    *membership
-	change  func() error // nil: nothing can be done now
-	what    string
-	waiting bool // something will have to be done later
-	leave   bool // this server has to hand over the lead first
-}
-
-// step finds the next difference between Raft's configuration and the
-// membership that is wanted. Servers come before they go, so that there are
-// never fewer votes than there have to be.
-func (e *ensemble) step(since farewells) step {
-	s := step{want: e.wanted()}
-	if s.want == nil {
-		return s
-	}
-	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
-	for _, look := range []func(*step, raft.Server, farewells){e.stepIn, e.stepReplaced, e.stepAddress} {
-		for _, server := range servers {
-			if look(&s, server, since); s.change != nil {
-				return s
-			}
-		}
-	}
-	if e.stepJoin(&s, servers); s.change != nil || s.waiting {
-		return s
-	}
-	if e.undoes(since) {
-		return s
-	}
-	for _, server := range servers {
-		if e.stepOut(&s, server, since); s.change != nil {
-			return s
-		}
-	}
-	if s.leave { // there is nothing else to do
-		s.what = "hand over the lead"
-		s.change = func() error {
-			ctx, cancel := context.WithTimeout(e.ctx, changeTimeout)
-			defer cancel()
-			return e.transferTo(ctx, s.want)
-		}
-	}
-	return s
-}
-
-// undoes says whether to take votes and servers away now could undo a reconfig
-// that an earlier leader was driving: the server that it came from will ask
-// this leader to go on, if it lives.
-func (e *ensemble) undoes(since farewells) bool {
-	l := e.leadNow()
-	if l == nil {
-		return true
-	}
-	return e.reconfigs.current() == nil && time.Since(l.since) < undoAfter && since.at.Before(l.since)
-}
-
-// stepIn gives a vote to a server that is to have one and has caught up.
-func (e *ensemble) stepIn(s *step, server raft.Server, since farewells) {
-	r, trans, id := e.n.raftNow(), e.transportNow(), server.ID
-	m, j := s.want.member(serverOf(id)), e.joins.of(serverOf(id))
-	if m == nil || m.Observer || server.Suffrage == raft.Voter {
-		return
-	}
-	came := j.id == id && j.fresh()
-	if !e.alive(id) && !came {
-		return // it is not here: it gets its vote when it comes
-	}
-	if !came && e.undoes(since) {
-		return
-	}
-	s.waiting = true
-	if acked := trans.Acked(r.CurrentTerm(), id); acked != 0 && acked+closeBehind >= r.LastIndex() {
-		s.what = fmt.Sprintf("give server %s a vote", id)
-		s.change = func() error { return r.AddVoter(id, server.Address, 0, changeTimeout).Error() }
-	}
-}
-
-// stepReplaced removes a server in whose place one with another disk stands.
-func (e *ensemble) stepReplaced(s *step, server raft.Server, _ farewells) {
-	r, id := e.n.raftNow(), server.ID
-	j := e.joins.of(serverOf(id))
-	if s.want.member(serverOf(id)) != nil && j.fresh() && j.id != id && !e.alive(id) {
-		s.what = fmt.Sprintf("remove server %s: its disk is gone, %s takes its place", id, j.id)
-		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
-	}
-}
-
-// stepJoin adds a member that is here and that Raft does not know.
-func (e *ensemble) stepJoin(s *step, servers []raft.Server) {
-	r := e.n.raftNow()
-	for i := range s.want.members {
-		m := &s.want.members[i]
-		known := slices.ContainsFunc(servers, func(x raft.Server) bool { return serverOf(x.ID) == m.ID })
-		if j := e.joins.of(m.ID); !known && j.fresh() {
-			s.waiting = true
-			s.what = fmt.Sprintf("add server %s at %s", j.id, m.QuorumAddr)
-			s.change = func() error {
-				return r.AddNonvoter(j.id, raft.ServerAddress(m.QuorumAddr), 0, changeTimeout).Error()
-			}
-			return
-		}
-	}
-}
-
-// stepOut takes away the vote of a server that is to have none, and removes one
-// that is no member.
-func (e *ensemble) stepOut(s *step, server raft.Server, since farewells) {
-	r, id := e.n.raftNow(), server.ID
-	m := s.want.member(serverOf(id))
-	switch {
-	case server.Suffrage == raft.Voter && (m == nil || m.Observer):
-		if id == e.n.identity.RaftID {
-			s.leave = true
-			return
-		}
-		s.what = fmt.Sprintf("take the vote of server %s", id)
-		s.change = func() error { return r.DemoteVoter(id, 0, changeTimeout).Error() }
-	case m == nil:
-		// It is removed when it had time to learn that it is, so that its own
-		// clients get their answers.
-		mine := e.replicated()
-		if mine == nil || mine.member(serverOf(id)) != nil {
-			return // while a reconfig is under way
-		}
-		if e.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell {
-			return
-		}
-		s.what = fmt.Sprintf("remove server %s", id)
-		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
-	}
-}
-
-// stepAddress follows a server that moved, after it has proved that it is at
-// the new address.
-func (e *ensemble) stepAddress(s *step, server raft.Server, _ farewells) {
-	r := e.n.raftNow()
-	addr := e.self.QuorumAddr
-	if server.ID != e.n.identity.RaftID {
-		e.joins.mu.Lock()
-		addr = e.joins.seen[server.ID]
-		e.joins.mu.Unlock()
-	}
-	if addr == "" || addr == string(server.Address) {
-		return
-	}
-	if server.ID != e.n.identity.RaftID {
-		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
-		defer cancel()
-		a, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
-		if err != nil || theirs.ServerID != string(server.ID) || a.Probe == nil {
-			return
-		}
-		e.joins.noteList(a.Probe)
-	}
-	s.what = fmt.Sprintf("move server %s from %s to %s", server.ID, server.Address, addr)
-	s.change = func() error {
-		if server.Suffrage == raft.Voter {
-			return r.AddVoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
-		}
-		return r.AddNonvoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -163,7 +165,7 @@ func (e *ensemble) drive(ctx context.Context, q *driveRequest) *driveAnswer {
 	if l == nil {
 		return &driveAnswer{Retry: true}
 	}
-	target, code := e.examine(q)
+	target, code := e.examine(q, e.hear(l))
 	if code != proto.Ok {
 		return &driveAnswer{Code: code}
 	}
@@ -180,13 +182,21 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *
 	e.reconfigs.poke()
 	timeout := time.NewTimer(driveTimeout)
 	defer timeout.Stop()
+	refused := time.NewTimer(givenUpAfter)
+	defer refused.Stop()
 	for {
 		s, changed := e.reconfigs.look()
-		if s.want == target && s.change == nil && !s.waiting && !s.leave {
+		if s.want == target && s.change == nil && !s.waiting && !s.refused && !s.leave {
 			return &driveAnswer{}
+		}
+		if !s.refused {
+			refused.Reset(givenUpAfter)
 		}
 		select {
 		case <-changed:
+		case <-refused.C:
+			e.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.text()))
+			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
 		case <-ctx.Done():
@@ -197,8 +207,9 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *
 	}
 }
 
-// examine checks a reconfig in ZooKeeper's order, with what the leader knows.
-func (e *ensemble) examine(q *driveRequest) (*membership, proto.Code) {
+// examine checks a reconfig in ZooKeeper's order, with what the leader knows and
+// which servers have answered it.
+func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)
 	req.Decode(&r)
@@ -221,27 +232,11 @@ func (e *ensemble) examine(q *driveRequest) (*membership, proto.Code) {
 	if code != proto.Ok {
 		return nil, code
 	}
-	if !e.quorumAt(target) {
+	if _, ok := e.planFor(target, live).plan(); !ok {
+		e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.text()))
 		return nil, proto.ErrNewConfigNoQuorum
 	}
 	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
-}
-
-// quorumAt says whether a majority of the new voters is here and able to vote.
-func (e *ensemble) quorumAt(target *membership) bool {
-	present := make(map[uint64]bool)
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if e.alive(s.ID) {
-			present[serverOf(s.ID)] = true
-		}
-	}
-	n := 0
-	for _, m := range target.members {
-		if !m.Observer && (present[m.ID] || e.joins.of(m.ID).fresh()) {
-			n++
-		}
-	}
-	return n > target.voters()/2
 }
 
 // reconfig proposes a client's reconfig after the leader has driven it.

@@ -565,6 +565,9 @@ func (s *steps) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// into makes a server log there.
+func (s *steps) into(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(s, nil)) }
+
 // TestLeaderDiesAfterEachStep kills the leader right after the first, the
 // second, … change of Raft's configuration that one reconfig takes. Either the
 // reconfig is carried out or nothing of it remains, and the answer fits.
@@ -587,5 +590,5 @@ func leaderDiesAfterStep(t *testing.T, after int) {
 			t.Logf("the reconfig takes fewer than %d steps", after)
 			return o, true
 		}
-	}, func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	}, log.into)
 }

@@ -105,6 +105,15 @@ func (t *Transport) Confirmed(term uint64, conf raft.Configuration, now time.Tim
 // Mark returns a point in the order of contacts: now.
 func (t *Transport) Mark() uint64 { return t.contacts.last.Load() }
 
+// Heard reports whether a peer has answered this server as the leader of term with
+// success in a contact that began after mark.
+func (t *Transport) Heard(term uint64, id raft.ServerID, mark uint64) bool {
+	c := &t.contacts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.term == term && c.starts[id].number > mark
+}
+
 // ConfirmedSince reports whether a quorum of the voters of conf is known to have
 // taken this server for the leader of term in contacts that began after mark.
 func (t *Transport) ConfirmedSince(term uint64, conf raft.Configuration, mark uint64) bool {
