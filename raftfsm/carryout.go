@@ -114,7 +114,7 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 	p := e.planFor(s.want, e.thought(l))
 	steps, ok := e.allowed(p, since)
 	for _, x := range steps {
-		s.waiting = s.waiting || x.kind == giveVote && !e.caughtUpWith(x.id)
+		s.waiting = s.waiting || x.kind == giveVote && !e.mayVote(x.id)
 	}
 	// Nothing changes who votes before the servers that join have caught up: if they
 	// never do, there is nothing to undo.
@@ -130,7 +130,7 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 		return
 	}
 	first := steps[0]
-	if first.kind == giveVote && !e.caughtUpWith(first.id) || !majority(first.after(p.servers), p.live) {
+	if first.kind == giveVote && !e.mayVote(first.id) || !majority(first.after(p.servers), p.live) {
 		s.waiting = true
 		return
 	}
@@ -234,8 +234,8 @@ func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 	}
 }
 
-// caughtUpWith reports whether a server has so much of the log that it may vote.
-func (e *ensemble) caughtUpWith(id raft.ServerID) bool {
+// mayVote reports whether a server has so much of the log that it may vote.
+func (e *ensemble) mayVote(id raft.ServerID) bool {
 	r := e.n.raftNow()
 	acked := e.transportNow().Acked(r.CurrentTerm(), id)
 	return acked != 0 && acked+closeBehind >= r.LastIndex()

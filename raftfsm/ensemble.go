@@ -31,7 +31,7 @@ import (
 // Lock order: nothing is called with mu held that waits or takes another lock.
 type ensemble struct {
 	n         *Node
-	self      Member
+	self      Member // as its configuration file lists it
 	log       *slog.Logger
 	hub       *peer.Hub
 	formation *formation

@@ -180,7 +180,10 @@ func (e *ensemble) followFiles(l *leading, now *membership) {
 	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 || now.equal(file) {
 		return
 	}
-	if e.askFiles(l); !e.agreed(now, file) || !e.reconfigs.begin(file) {
+	if e.askFiles(l); !e.agreed(now, file) {
+		return
+	}
+	if _, ok := e.planFor(file, e.hear(l)).plan(); !ok || !e.reconfigs.begin(file) {
 		return
 	}
 	e.log.Info("the configuration files list other servers: the membership changes", "from", string(now.text()), "to", string(file.text()))

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 // Learner is another server as the leader sees it.
@@ -30,6 +28,7 @@ func (e *ensemble) learners() []Learner {
 	}
 	term, limit := r.CurrentTerm(), time.Duration(e.n.cfg.SyncLimit)*e.n.cfg.TickTime
 	var found []Learner
+	members := e.replicated()
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		id := serverOf(s.ID)
 		if id == e.self.ID {
@@ -37,7 +36,7 @@ func (e *ensemble) learners() []Learner {
 		}
 		contact := trans.Contact(term, s.ID)
 		found = append(found, Learner{
-			ID: id, Addr: string(s.Address), Observer: s.Suffrage != raft.Voter,
+			ID: id, Addr: string(s.Address), Observer: members.observes(s),
 			Synced: !contact.IsZero() && time.Since(contact) < limit,
 		})
 	}

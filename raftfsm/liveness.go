@@ -293,10 +293,7 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	s := e.n.statusNow(false, "")
 	// What was acknowledged may be as old as the wire that brought it.
 	caughtUp = caughtUp && !e.outside() && e.tooOld() == ""
-	s.Role, s.Leader, s.Serving = Follower, t.server, caughtUp
-	if e.isObserver() {
-		s.Role = Observer
-	}
+	s.Role, s.Leader, s.Serving = e.followerRole(), t.server, caughtUp
 	if old.Serving && old.Role == s.Role && old.Leader == s.Leader && old.Epoch == s.Epoch {
 		s.Serving = true
 	}
@@ -339,16 +336,6 @@ func (e *ensemble) adrift() string {
 		return "this server is no member of the ensemble any more"
 	}
 	return e.tooOld()
-}
-
-// isObserver says whether this server has no vote.
-func (e *ensemble) isObserver() bool {
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID == e.n.identity.RaftID {
-			return s.Suffrage != raft.Voter && e.self.Observer
-		}
-	}
-	return e.self.Observer
 }
 
 // acceptLiveness takes the reports of a follower while this server leads.

@@ -87,6 +87,9 @@ type others interface {
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
 
+	// ownLine returns this server's line in the membership, nil while there is none.
+	ownLine() *Member
+
 	// learners returns the servers that follow this one, which leads.
 	learners() []Learner
 

@@ -195,6 +195,7 @@ func (e *ensemble) reconcileLoop() {
 				since = farewells{at: time.Now(), index: e.appliedIndex.Load()}
 			}
 			e.reconfigs.reached(m)
+			e.refreshRole()
 			if e.n.Status().Serving {
 				e.compareFile(m)
 			}

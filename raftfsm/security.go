@@ -21,7 +21,7 @@ func (e *ensemble) security() peer.Security {
 }
 
 // hosts returns the hosts at which a server is known and those of all others:
-// by the configuration file and by Raft's configuration. What servers have said
+// by the configuration file, the membership and Raft's configuration. What servers have said
 // of themselves does not count, since it is what is to be proved.
 func (e *ensemble) hosts(server string) (its, others []string) {
 	note := func(id uint64, addr string) {
@@ -36,6 +36,11 @@ func (e *ensemble) hosts(server string) (its, others []string) {
 	}
 	for _, m := range e.n.cfg.Members {
 		note(m.ID, m.QuorumAddr)
+	}
+	if m := e.replicated(); m != nil {
+		for _, s := range m.members {
+			note(s.ID, s.QuorumAddr)
+		}
 	}
 	if r := e.n.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {

@@ -261,12 +261,9 @@ func (v picture) Configuration() status.Configuration {
 		}
 		return p
 	}
-	for _, m := range c.Members {
-		if m.ID == c.ID {
-			p.Observer = m.Observer
-			p.QuorumPort, p.ElectionPort = portOf(m.QuorumAddr), portOf(m.ElectionAddr)
-		}
-	}
+	self := v.s.node.Self()
+	p.Observer = self.Observer
+	p.QuorumPort, p.ElectionPort = portOf(self.QuorumAddr), portOf(self.ElectionAddr)
 	t := v.s.tree
 	t.RLock()
 	defer t.RUnlock()
