@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted interop golden sim figures failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -38,11 +38,14 @@ bench: ## run the benchmarks of the packages
 bench-diff: ## the same at another commit and here, in turns, compared with benchstat; BASE=main PKG="./tree ./proto" BENCH=Apply COUNT=8
 	BENCH="$(BENCH)" BENCHTIME="$(BENCHTIME)" COUNT="$(COUNT)" tests/benchdiff/run.sh $(or $(BASE),HEAD) $(PKG)
 
-chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt FAULTS=kill-leader,wipe
-	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -faults=$(FAULTS) -summary=$(abspath $(SUMMARY))
+chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt NET=netns FAULTS=kill-leader,wipe
+	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -net=$(or $(NET),proxy) -faults=$(FAULTS) -summary=$(abspath $(SUMMARY))
 
 chaos-planted: ## see that chaos finds servers broken on purpose; DURATION=1m for each
 	go test -count=1 -timeout 0 -v ./tests/chaos/planted -args -duration=$(or $(DURATION),1m) -seed=$(or $(SEED),1)
+
+gray: ## what clients notice of gray networks, beside ZooKeeper; half an hour, root; ONLY="forward stream" for some
+	go run ./tests/gray/run $(if $(ONLY),-only "$(ONLY)",-page docs/reliability-gray.md)
 
 interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for some
 	tests/interop/run.sh $(SUITES)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/checkers"
+	"github.com/zkgo/zkgo/tests/netns"
 	"github.com/zkgo/zkgo/tests/process"
 	"github.com/zkgo/zkgo/tests/summary"
 )
@@ -20,6 +21,7 @@ var ( //nolint:gochecknoglobals // flags
 	seed     = flag.Uint64("seed", 0, "of faults, load and their order, counted up from run to run; 0 for one from the clock")
 	servers  = flag.Int("servers", 3, "number of servers")
 	store    = flag.String("store", "wal", "log store: wal or bolt")
+	network  = flag.String("net", Proxies, "network between servers and clients: proxy, or netns, which takes root and has the faults of gray networks too")
 	promise  = flag.String("faults", "", "faults that have to be seen in every run, separated by commas; empty for all")
 	place    = flag.String("dir", "", "where to keep the directory of a run that failed; empty for the system's temporary directory")
 	figures  = flag.String("summary", "", "file to which each run appends what it has shown, for tests/summary/total")
@@ -31,6 +33,9 @@ const longest = 2 * time.Minute
 
 func TestChaos(t *testing.T) {
 	needed(t)
+	if *network == Namespaces {
+		netns.Needed(t)
+	}
 	t.Parallel()
 	if *duration == 0 {
 		*duration = 20 * time.Second
@@ -61,7 +66,7 @@ func oneRun(t *testing.T, d time.Duration) *summary.Run {
 		t.Fatal(err)
 	}
 	cfg := Config{Duration: d, Logf: t.Logf, Options: Options{
-		Bin: process.Binary(t), Dir: dir, Servers: *servers, Store: *store, SnapCount: 2000, Seed: *seed}}
+		Bin: process.Binary(t), Dir: dir, Servers: *servers, Store: *store, SnapCount: 2000, Seed: *seed, Network: *network}}
 	if *promise != "" {
 		cfg.Promise = strings.Split(*promise, ",")
 	}
@@ -76,7 +81,7 @@ func oneRun(t *testing.T, d time.Duration) *summary.Run {
 	}
 	if t.Failed() {
 		t.Logf("the servers' logs and data, the history and the trace are in %s", dir)
-		t.Logf("again: make chaos SEED=%d SERVERS=%d STORE=%s DURATION=%v FAULTS=%s", *seed, *servers, *store, d, *promise)
+		t.Logf("again: make chaos SEED=%d SERVERS=%d STORE=%s DURATION=%v NET=%s FAULTS=%s", *seed, *servers, *store, d, *network, *promise)
 	} else if !*keep {
 		os.RemoveAll(dir) //nolint:errcheck // a leftover in the temp dir
 	}
@@ -85,7 +90,7 @@ func oneRun(t *testing.T, d time.Duration) *summary.Run {
 
 // summed is what a run has shown, as tests/summary keeps it.
 func summed(report *Report, err error, v *checkers.Verdict) *summary.Run {
-	run := &summary.Run{Suite: "chaos", Layout: fmt.Sprintf("%d servers, %s", *servers, *store), Seed: *seed, Ended: time.Now(), Seconds: report.Took.Seconds(),
+	run := &summary.Run{Suite: "chaos", Layout: fmt.Sprintf("%d servers, %s, %s", *servers, *store, *network), Seed: *seed, Ended: time.Now(), Seconds: report.Took.Seconds(),
 		Answered: report.Answered, Unanswered: report.Unknown, Elections: report.Elections, Faults: report.Faults}
 	run.Judge(v)
 	switch {

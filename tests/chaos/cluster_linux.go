@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/zkgo/zkgo/tests/chaos/faultnet"
 )
 
 // patience bounds every wait for a healthy ensemble: it is far longer than
@@ -39,21 +36,20 @@ type Options struct {
 	Store     string // wal or bolt
 	SnapCount int    // transactions between snapshots
 	Seed      uint64 // of the network
+	Network   string // Proxies or Namespaces; empty: Proxies
 	Linear    []int  // servers whose configuration makes all reads linearizable
 }
 
 // Cluster is an ensemble of real processes.
 type Cluster struct {
-	Net     *faultnet.Net
 	Members []*Member
 
-	opt    Options
-	subnet string // 127.a.b, of this run alone
-	ports  struct{ quorum, election, client, admin int }
-	trace  *Trace
+	net   fabric
+	opt   Options
+	ports ports
+	trace *Trace
 
 	mu      sync.Mutex
-	clients map[[2]int]*faultnet.Port
 	leads   map[int64]int // who led, by epoch
 	states  []Status      // newest, by member
 	asked   []int         // what was asked before a server was touched does not count
@@ -62,21 +58,29 @@ type Cluster struct {
 	wg      sync.WaitGroup
 }
 
+// ports are the same at every server.
+type ports struct{ quorum, election, client, admin int }
+
 // NewCluster writes the configuration of an ensemble.
 func NewCluster(opt Options, trace *Trace) (*Cluster, error) {
-	c := &Cluster{opt: opt, trace: trace, Net: faultnet.New(opt.Seed), clients: map[[2]int]*faultnet.Port{},
+	c := &Cluster{opt: opt, trace: trace,
 		leads: map[int64]int{}, states: make([]Status, opt.Servers), asked: make([]int, opt.Servers), changed: make(chan struct{})}
 	for id := 1; id <= opt.Servers; id++ {
 		c.Members = append(c.Members, &Member{ID: id, c: c, dir: filepath.Join(opt.Dir, fmt.Sprintf("server%d", id))})
 	}
-	if err := c.takeAddresses(); err != nil {
+	var err error
+	if c.net, err = newFabric(c); err != nil {
 		return nil, err
 	}
 	for _, m := range c.Members {
-		m.port = c.Net.Port(serverName(m.ID), addr(m.dialled(), c.ports.quorum), addr(m.listens(), c.ports.quorum), whoDials)
-		if err := m.configure(); err != nil {
-			return nil, err
-		}
+		err = errors.Join(err, c.net.attach(m))
+	}
+	for _, m := range c.Members {
+		err = errors.Join(err, m.configure())
+	}
+	if err != nil {
+		c.net.close()
+		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
@@ -84,29 +88,6 @@ func NewCluster(opt Options, trace *Trace) (*Cluster, error) {
 		c.wg.Go(func() { c.observe(ctx, i) })
 	}
 	return c, nil
-}
-
-// takeAddresses finds addresses and ports that nobody else uses. Whoever
-// listens on a port everywhere has it on our addresses, too.
-func (c *Cluster) takeAddresses() error {
-	c.subnet = fmt.Sprintf("127.%d.%d", 64+rand.IntN(128), rand.IntN(256))
-	var err error
-	for range 20 {
-		port := 10000 + rand.IntN(20000)
-		c.ports.quorum, c.ports.election, c.ports.client, c.ports.admin = port, port+1, port+2, port+3
-		if err = errors.Join(free(port), free(port+1), free(port+2), free(port+3)); err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("no free ports: %w", err)
-}
-
-func free(port int) error {
-	ln, err := net.Listen("tcp", addr("", port))
-	if err != nil {
-		return err
-	}
-	return ln.Close()
 }
 
 // Start starts every server and waits until all serve.
@@ -126,7 +107,7 @@ func (c *Cluster) Close() {
 	for _, m := range c.Members {
 		m.Kill()
 	}
-	c.Net.Close()
+	c.net.close()
 }
 
 // Explain makes every server print what its goroutines do, which ends it.
@@ -139,38 +120,10 @@ func (c *Cluster) Explain() {
 	}
 }
 
-// Dial connects a client with a server, through their own proxy. The client's
-// number stands for the place in the network that it is at.
+// Dial connects a client with a server, over the network. The client's number
+// stands for the place in the network that it is at.
 func (c *Cluster) Dial(ctx context.Context, client, server int) (net.Conn, error) {
-	c.mu.Lock()
-	key := [2]int{client, server}
-	p := c.clients[key]
-	if p == nil {
-		m := c.Members[server-1]
-		var err error
-		if p, err = c.Net.PortFrom(clientName(client), serverName(server), c.subnet+".200", m.ClientAddr()); err != nil {
-			c.mu.Unlock()
-			return nil, err
-		}
-		c.clients[key] = p
-	}
-	c.mu.Unlock()
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", p.Addr())
-}
-
-// Clients returns the names of the clients that have dialled so far.
-func (c *Cluster) Clients() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for key := range c.clients {
-		if n := clientName(key[0]); !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return c.net.dialFrom(ctx, client, c.Members[server-1])
 }
 
 // observe follows what a server says of itself.

@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/zkgo/zkgo/tests/history"
@@ -34,8 +36,9 @@ func (r *run) noteDigests() {
 
 // Digests returns the digests that a server keeps, by zxid.
 func (m *Member) Digests() (map[int64]string, error) {
-	client := http.Client{Timeout: askTimeout}
-	resp, err := client.Get("http://" + addr(m.listens(), m.c.ports.admin) + "/commands/hash")
+	client := http.Client{Timeout: askTimeout, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return m.dial(m.c.ports.admin) }}}
+	resp, err := client.Get("http://" + addr(m.listens, m.c.ports.admin) + "/commands/hash")
 	if err != nil {
 		return nil, err
 	}

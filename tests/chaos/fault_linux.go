@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,7 +53,7 @@ func (s *scene) replaced(epoch int64) error {
 
 // healed takes away what the network does and waits until all is well.
 func (s *scene) healed() error {
-	s.Net.Heal()
+	s.net.heal()
 	return s.AwaitHealthy()
 }
 
@@ -65,11 +66,11 @@ func names(ms []*Member) string {
 	return "{" + strings.Join(b, " ") + "}"
 }
 
-// faults returns everything that can go wrong, in a fixed order.
-func faults() []fault {
-	var all []fault
-	for _, part := range [][]fault{processFaults(), networkFaults(), memberFaults(), diskFaults()} {
-		all = append(all, part...)
+// faults returns everything that can go wrong in a network, in a fixed order.
+func faults(network string) []fault {
+	all := slices.Concat(processFaults(), networkFaults(), memberFaults(), diskFaults())
+	if network == Namespaces {
+		all = append(all, grayFaults()...)
 	}
 	return all
 }

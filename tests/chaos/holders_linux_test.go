@@ -236,7 +236,7 @@ func TestRemovedWhileCutOff(t *testing.T) {
 	check(t, c.Await("the removed server says that it does not serve", patience, func(states []Status) bool {
 		return states[h.old.ID-1].Mode == ""
 	}))
-	h.s.Net.Heal()
+	h.s.net.heal()
 	check(t, h.s.reconfigure(h.old, true))
 	check(t, c.AwaitHealthy())
 }

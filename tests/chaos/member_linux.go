@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkgo/zkgo/tests/chaos/faultnet"
+	"github.com/zkgo/zkgo/tests/process"
 )
 
 // askTimeout is for a four-letter word to a server that may be stopped.
@@ -23,10 +24,13 @@ const askTimeout = 2 * time.Second
 
 // Member is one server of the ensemble, running or not.
 type Member struct {
-	ID   int
-	c    *Cluster
-	dir  string // with zoo.cfg and server.log
-	port *faultnet.Port
+	ID  int
+	c   *Cluster
+	dir string // with zoo.cfg and server.log
+
+	// The host on which the server listens, and the one that the others dial:
+	// another one if there is a proxy. The network gives them.
+	listens, dialled string
 
 	mu   sync.Mutex
 	proc *proc
@@ -38,25 +42,20 @@ func (m *Member) Data() string { return filepath.Join(m.dir, "data") }
 // Log is the file with everything that the server has printed.
 func (m *Member) Log() string { return filepath.Join(m.dir, "server.log") }
 
-// listens is the host on which the server really listens, dialled the one that
-// everybody knows.
-func (m *Member) listens() string { return fmt.Sprintf("%s.%d", m.c.subnet, 100+m.ID) }
-func (m *Member) dialled() string { return fmt.Sprintf("%s.%d", m.c.subnet, m.ID) }
-
 // line is the server's line of zoo.cfg, without its key.
 func (m *Member) line() string {
-	return fmt.Sprintf("%s:%d:%d:participant;%s:%d", m.dialled(), m.c.ports.quorum, m.c.ports.election, m.listens(), m.c.ports.client)
+	return fmt.Sprintf("%s:%d:%d:participant;%s:%d", m.dialled, m.c.ports.quorum, m.c.ports.election, m.listens, m.c.ports.client)
 }
 
 // ClientAddr is where the server listens for clients, without a proxy.
-func (m *Member) ClientAddr() string { return addr(m.listens(), m.c.ports.client) }
+func (m *Member) ClientAddr() string { return addr(m.listens, m.c.ports.client) }
 
 func addr(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 func (m *Member) configure() error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\n", m.Data())
-	fmt.Fprintf(&b, "quorumListenAddress=%s\nadmin.serverAddress=%s\nadmin.serverPort=%d\n", m.listens(), m.listens(), m.c.ports.admin)
+	fmt.Fprintf(&b, "quorumListenAddress=%s\nadmin.serverAddress=%s\nadmin.serverPort=%d\n", m.listens, m.listens, m.c.ports.admin)
 	fmt.Fprintf(&b, "logStore=%s\nsnapCount=%d\nmaxClientCnxns=0\nreconfigEnabled=true\nDigestAuthenticationProvider.superDigest=%s\n",
 		m.c.opt.Store, m.c.opt.SnapCount, superDigest)
 	if slices.Contains(m.c.opt.Linear, m.ID) {
@@ -78,7 +77,7 @@ func (m *Member) writeID() error {
 // Start starts the process. Its port is there for the others as soon as it
 // listens.
 func (m *Member) Start() error {
-	p, err := launch(m.Log(), m.c.opt.Bin, "server", filepath.Join(m.dir, "zoo.cfg"))
+	p, err := launch(m.Log(), func() (bool, error) { return m.c.net.enter(m) }, m.c.opt.Bin, "server", filepath.Join(m.dir, "zoo.cfg"))
 	if err != nil {
 		return err
 	}
@@ -97,10 +96,10 @@ func (m *Member) open(p *proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !p.ended() {
-		if listening(addr(m.listens(), m.c.ports.quorum)) && listening(addr(m.listens(), m.c.ports.client)) {
+		if m.listening(m.c.ports.quorum) && m.listening(m.c.ports.client) {
 			m.mu.Lock()
 			if m.proc == p {
-				if err := m.c.Net.Up(serverName(m.ID)); err != nil {
+				if err := m.c.net.up(m); err != nil {
 					m.c.trace.Printf("port of server %d: %v", m.ID, err)
 				}
 			}
@@ -112,18 +111,34 @@ func (m *Member) open(p *proc) {
 	<-p.done
 	m.mu.Lock()
 	if m.proc == p {
-		m.c.Net.Down(serverName(m.ID))
+		m.c.net.down(m)
 	}
 	m.mu.Unlock()
 }
 
-func listening(addr string) bool {
-	conn, err := net.DialTimeout("tcp", addr, askTimeout)
+func (m *Member) listening(port int) bool {
+	conn, err := m.dial(port)
 	if err != nil {
 		return false
 	}
 	_ = conn.Close()
 	return true
+}
+
+// dial connects with a port of the server, past all faults of the network.
+func (m *Member) dial(port int) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	return m.c.net.dial(ctx, m, addr(m.listens, port))
+}
+
+// session opens a session at the server, past all faults of the network.
+func (m *Member) session(timeout time.Duration) (*process.Client, error) {
+	conn, err := m.dial(m.c.ports.client)
+	if err != nil {
+		return nil, err
+	}
+	return process.Attach(conn, 0, nil, timeout, process.Patience)
 }
 
 func (m *Member) process() *proc {
@@ -139,7 +154,7 @@ func (m *Member) Kill() {
 		return
 	}
 	m.mu.Lock()
-	m.c.Net.Down(serverName(m.ID)) // as its kernel would: nobody finds the port open behind the end of a connection
+	m.c.net.down(m) // as its kernel would: nobody finds the port open behind the end of a connection
 	m.mu.Unlock()
 	p.kill()
 	m.c.forget(m)
@@ -177,7 +192,7 @@ func (s Status) Serves() bool { return s.Mode == "leader" || s.Mode == "follower
 // Status asks the server, past the proxies.
 func (m *Member) Status() (Status, error) {
 	var s Status
-	conn, err := net.DialTimeout("tcp", m.ClientAddr(), askTimeout)
+	conn, err := m.dial(m.c.ports.client)
 	if err != nil {
 		return s, err
 	}

@@ -58,7 +58,7 @@ func (s *scene) reconfigure(m *Member, member bool) error {
 // reconfigure asks one server, if need be, to make another a member or not, and
 // returns whether it is one.
 func (m *Member) reconfigure(other *Member, member bool) (is bool, err error) {
-	c, err := process.Connect(m.ClientAddr(), 0, nil, 10*time.Second)
+	c, err := m.session(10 * time.Second)
 	if err != nil {
 		return false, err
 	}

@@ -3,8 +3,6 @@ package chaos
 import (
 	"fmt"
 	"time"
-
-	"github.com/zkgo/zkgo/tests/chaos/faultnet"
 )
 
 // passesOn is enough for the sessions of a server that was cut off to be ended
@@ -34,7 +32,7 @@ func networkFaults() []fault {
 func (s *scene) cut(a, b []*Member) {
 	for _, x := range a {
 		for _, y := range b {
-			s.Net.Between(serverName(x.ID), serverName(y.ID), (*faultnet.Link).Cut)
+			s.between(serverName(x.ID), serverName(y.ID), link.Cut)
 		}
 	}
 }
@@ -61,8 +59,8 @@ func isolateLeader(s *scene) error {
 
 func (s *scene) cutClients(ms []*Member) {
 	for _, m := range ms {
-		for _, client := range s.Clients() {
-			s.Net.Between(client, serverName(m.ID), (*faultnet.Link).Cut)
+		for _, client := range s.net.clients() {
+			s.between(client, serverName(m.ID), link.Cut)
 		}
 	}
 }
@@ -97,20 +95,20 @@ func minority(s *scene) error {
 
 // muteLeader: nobody hears the leader, who hears everybody.
 func muteLeader(s *scene) error {
-	return s.leaderOneWay("nobody hears server %d, the leader", func(leader, other string) *faultnet.Link {
-		return s.Net.Link(leader, other)
+	return s.leaderOneWay("nobody hears server %d, the leader", func(leader, other string) link {
+		return s.net.link(leader, other)
 	})
 }
 
 // deafLeader: everybody hears the leader, who hears nobody. As long as it sends
 // heartbeats nobody else stands: it has to notice by itself that it leads nobody.
 func deafLeader(s *scene) error {
-	return s.leaderOneWay("server %d, the leader, hears nobody", func(leader, other string) *faultnet.Link {
-		return s.Net.Link(other, leader)
+	return s.leaderOneWay("server %d, the leader, hears nobody", func(leader, other string) link {
+		return s.net.link(other, leader)
 	})
 }
 
-func (s *scene) leaderOneWay(what string, way func(leader, other string) *faultnet.Link) error {
+func (s *scene) leaderOneWay(what string, way func(leader, other string) link) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {
 		return err
@@ -131,7 +129,7 @@ func oneWay(s *scene) error {
 	i := s.rnd.Perm(len(s.Members))
 	a, b := s.Members[i[0]], s.Members[i[1]]
 	s.logf("server %d does not hear server %d", b.ID, a.ID)
-	s.Net.Link(serverName(a.ID), serverName(b.ID)).Cut()
+	s.net.link(serverName(a.ID), serverName(b.ID)).Cut()
 	s.hold(3*time.Second, 8*time.Second)
 	return s.healed()
 }
@@ -208,7 +206,7 @@ func slowLinks(s *scene) error {
 	delay := time.Duration(5+s.rnd.IntN(100)) * time.Millisecond
 	s.logf("%v of delay between all servers", delay)
 	s.everyLink(func(a, b *Member) {
-		s.Net.Between(serverName(a.ID), serverName(b.ID), func(l *faultnet.Link) { l.Slow(delay, delay/2) })
+		s.between(serverName(a.ID), serverName(b.ID), func(l link) { l.Slow(delay, delay/2) })
 	})
 	s.hold(4*time.Second, 8*time.Second)
 	return s.healed()
@@ -218,7 +216,7 @@ func lossyLinks(s *scene) error {
 	p := 0.01 + 0.09*s.rnd.Float64()
 	s.logf("%.0f %% of the packets between all servers are lost", 100*p)
 	s.everyLink(func(a, b *Member) {
-		s.Net.Between(serverName(a.ID), serverName(b.ID), func(l *faultnet.Link) { l.Lose(p) })
+		s.between(serverName(a.ID), serverName(b.ID), func(l link) { l.Lose(p) })
 	})
 	s.hold(4*time.Second, 8*time.Second)
 	return s.healed()
@@ -230,7 +228,7 @@ func resetLinks(s *scene) error {
 	broken := 0
 	for range 20 {
 		i := s.rnd.Perm(len(s.Members))
-		broken += s.Net.Reset(serverName(s.Members[i[0]].ID), serverName(s.Members[i[1]].ID))
+		broken += s.net.reset(serverName(s.Members[i[0]].ID), serverName(s.Members[i[1]].ID))
 		s.hold(50*time.Millisecond, 400*time.Millisecond)
 	}
 	if broken == 0 {
@@ -253,12 +251,12 @@ func clientsCut(s *scene) error {
 // are heard by one that they do not hear.
 func clientsOneWay(s *scene) error {
 	s.logf("clients and servers hear each other one way only")
-	for _, client := range s.Clients() {
+	for _, client := range s.net.clients() {
 		m := s.any()
 		if s.rnd.IntN(2) == 0 {
-			s.Net.Link(client, serverName(m.ID)).Cut()
+			s.net.link(client, serverName(m.ID)).Cut()
 		} else {
-			s.Net.Link(serverName(m.ID), client).Cut()
+			s.net.link(serverName(m.ID), client).Cut()
 		}
 	}
 	s.hold(3*time.Second, 8*time.Second)
@@ -268,9 +266,9 @@ func clientsOneWay(s *scene) error {
 // clientsBad makes the network of the clients slow, lossy and prone to break.
 func clientsBad(s *scene) error {
 	s.logf("a bad network between clients and servers")
-	for _, client := range s.Clients() {
+	for _, client := range s.net.clients() {
 		for _, m := range s.Members {
-			s.Net.Between(client, serverName(m.ID), func(l *faultnet.Link) {
+			s.between(client, serverName(m.ID), func(l link) {
 				l.Slow(5*time.Millisecond, 20*time.Millisecond)
 				l.Lose(0.02)
 			})
@@ -278,8 +276,8 @@ func clientsBad(s *scene) error {
 	}
 	broken := 0
 	for range 20 {
-		for _, client := range s.Clients() {
-			broken += s.Net.Reset(client, serverName(s.any().ID))
+		for _, client := range s.net.clients() {
+			broken += s.net.reset(client, serverName(s.any().ID))
 		}
 		s.hold(100*time.Millisecond, 400*time.Millisecond)
 	}

@@ -17,8 +17,9 @@ type proc struct {
 }
 
 // launch starts a command that writes to the file at log, behind what is there. It
-// is killed when this process dies, however that happens.
-func launch(log, bin string, args ...string) (*proc, error) {
+// is killed when this process dies, however that happens. enter is called on the
+// thread that starts it and says whether that thread has to end.
+func launch(log string, enter func() (bool, error), bin string, args ...string) (*proc, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -32,8 +33,13 @@ func launch(log, bin string, args ...string) (*proc, error) {
 		// The kernel means the thread when it says parent: it may not end before
 		// the child does.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
+		end, err := enter()
+		if !end {
+			defer runtime.UnlockOSThread()
+		}
+		if err == nil {
+			err = p.cmd.Start()
+		}
 		started <- err
 		if err == nil {
 			_ = p.cmd.Wait() // exit tells
@@ -45,6 +51,9 @@ func launch(log, bin string, args ...string) (*proc, error) {
 	}
 	return p, nil
 }
+
+// stayHere starts a process where this one is.
+func stayHere() (bool, error) { return false, nil }
 
 // ended reports whether the process is gone.
 func (p *proc) ended() bool {

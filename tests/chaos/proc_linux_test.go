@@ -56,7 +56,7 @@ func launchAndWait(t *testing.T, log string) {
 	t.Helper()
 	var pids []string
 	for range 2 {
-		p, err := launch(log, "sleep", "600")
+		p, err := launch(log, stayHere, "sleep", "600")
 		check(t, err)
 		pids = append(pids, fmt.Sprint(p.cmd.Process.Pid))
 	}

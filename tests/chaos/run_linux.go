@@ -111,7 +111,7 @@ func Run(cfg Config) (*Report, error) {
 }
 
 func (r *run) run() (err error) {
-	r.trace.Printf("seed %d, %d servers, store %s, %v", r.cfg.Seed, r.cfg.Servers, r.cfg.Store, r.cfg.Duration)
+	r.trace.Printf("seed %d, %d servers, store %s, network %s, %v", r.cfg.Seed, r.cfg.Servers, r.cfg.Store, cmp.Or(r.cfg.Network, Proxies), r.cfg.Duration)
 	r.cfg.Linear = []int{1}
 	if r.c, err = NewCluster(r.cfg.Options, r.trace); err != nil {
 		return err
@@ -186,13 +186,13 @@ func (r *run) torment(began time.Time) error {
 // promised returns the faults of the run.
 func (r *run) promised() ([]fault, error) {
 	var all []fault
-	for _, f := range faults() {
+	for _, f := range faults(r.cfg.Network) {
 		if r.cfg.Servers >= f.servers && (r.cfg.Promise == nil || slices.Contains(r.cfg.Promise, f.name)) {
 			all = append(all, f)
 		}
 	}
 	if r.cfg.Promise != nil && len(all) != len(r.cfg.Promise) {
-		return nil, fmt.Errorf("not all of the faults %v exist, or not with %d servers", r.cfg.Promise, r.cfg.Servers)
+		return nil, fmt.Errorf("not all of the faults %v exist, or not with %d servers and the network %q", r.cfg.Promise, r.cfg.Servers, r.cfg.Network)
 	}
 	return all, nil
 }
