@@ -55,6 +55,9 @@ func ZooKeeper(heap string) (Program, error) {
 	}}, nil
 }
 
+// Command returns the command that runs a server with a zoo.cfg.
+func (p Program) Command(cfg string) (*exec.Cmd, error) { return p.command(cfg) }
+
 // Server is one server of an ensemble, running or not.
 type Server struct {
 	ID   int

@@ -17,6 +17,7 @@ type Client struct {
 	Session  int64
 	Password []byte
 	Timeout  time.Duration // negotiated
+	Limit    time.Duration // of the wait for a frame; Patience unless it was set
 
 	conn net.Conn
 	in   *bufio.Reader
@@ -35,7 +36,13 @@ func Connect(addr string, session int64, password []byte, timeout time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
+	return Attach(conn, session, password, timeout, Patience)
+}
+
+// Attach is Connect over a connection that is open already, which it closes when
+// it fails. limit bounds the wait for each frame.
+func Attach(conn net.Conn, session int64, password []byte, timeout, limit time.Duration) (*Client, error) {
+	c := &Client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), Limit: limit}
 	if err := c.handshake(session, password, timeout); err != nil {
 		conn.Close()
 		return nil, err
@@ -167,7 +174,7 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // frame reads one frame.
 func (c *Client) frame() ([]byte, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(c.Limit)); err != nil {
 		return nil, err
 	}
 	var size [4]byte

@@ -1,0 +1,83 @@
+package gray
+
+import (
+	"fmt"
+	"time"
+)
+
+// leads is how soon another server leads that can replicate.
+const leads = 10 * time.Second
+
+// large carries out the scenarios in which large packets from the leader to the
+// other servers are lost. Through the server that led not every request can ever
+// work, so the limit is about writes anywhere.
+func (b *bench) large() error {
+	for _, c := range []struct {
+		name string
+		size int
+		load load
+	}{
+		{"of 200 bytes and more", 200, load{}},
+		{"of 200 bytes and more; values of 3 kB", 200, load{size: 3000}},
+		{"of 1400 bytes and more; values of 1 kB, with as many at a time as there are", 1400, load{size: 1000, pause: time.Millisecond, clock: time.Millisecond, ticking: 1100}},
+		{"of 1400 bytes and more; values of 3 kB", 1400, load{size: 3000}},
+	} {
+		if !b.chosen(largeTable, c.name) {
+			continue
+		}
+		if err := b.blackHole(c.name, c.size, c.load); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) blackHole(name string, size int, l load) error {
+	e, err := b.start(Settings{})
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	p, err := e.watch(l)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	leader, followers, err := e.leader()
+	if err != nil {
+		return err
+	}
+	lasting := 25 * time.Second
+	if b.plan.Short {
+		lasting = leads + 5*time.Second
+	}
+	epoch, from := e.epoch(), time.Now()
+	for _, f := range followers {
+		e.net.Link(leader.name(), f.name()).DropLarge(size)
+	}
+	n := p.observe(from, lasting, lasting)
+	count := p.acknowledged(from)
+	values := n.values(lasting, 0)
+	values[0].Limit = leads
+	values = append(values[:1], Value{What: "writes acknowledged", Kind: Number, Count: count}, elections(e, epoch))
+	healed := time.Now()
+	e.net.Heal()
+	back := p.observe(healed, 0, b.givenUp)
+	values = append(values, Value{What: "no write at a server after healing", Took: longest(back.writes), Limit: resumes})
+	b.report(Row{Table: largeTable, Scenario: name, Program: b.program.Name, Trials: 1, Values: values, Wrong: p.faults()})
+	return nil
+}
+
+// acknowledged counts writes since a time.
+func (p *probes) acknowledged(from time.Time) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range append(p.writes, p.ticks) {
+		for _, t := range at {
+			if t.After(from) {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package gray
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a run has shown.
+type Report struct {
+	Versions []string
+	Rows     []Row
+
+	began        time.Time
+	took         time.Duration
+	commit       string
+	before, load string
+}
+
+// NewReport begins a report.
+func NewReport() *Report {
+	r := &Report{began: time.Now(), commit: "unknown", before: loadAverage()}
+	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
+		r.commit = strings.TrimSpace(string(out))
+	}
+	return r
+}
+
+// Finish notes the end of the run.
+func (r *Report) Finish() { r.took, r.load = time.Since(r.began), loadAverage() }
+
+// loadAverage is the machine's of the last minute.
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(b), " ")
+	return one
+}
+
+// Page is the report as Markdown.
+func (r *Report) Page() string {
+	var b strings.Builder
+	b.WriteString(preamble)
+	fmt.Fprintf(&b, "\n%s, %d CPUs, %s; load average before %s, after %s; %.0f minutes; commit %s; %s.\n", r.began.UTC().Format("2006-01-02 15:04 UTC"),
+		runtime.NumCPU(), runtime.Version(), r.before, r.load, r.took.Minutes(), r.commit, strings.Join(r.Versions, "; "))
+	for _, t := range []string{deadTable, largeTable, staleTable, returnTable, clientTable} {
+		r.table(&b, t)
+	}
+	b.WriteString(explanation)
+	return b.String()
+}
+
+// table writes one table: a line for each scenario, with the columns of zkgo and
+// then those of ZooKeeper.
+func (r *Report) table(b *strings.Builder, table string) {
+	rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Table != table })
+	if len(rows) == 0 {
+		return
+	}
+	// The scenarios of one table may have different columns: a heading for each set.
+	var heads, names []string
+	byHead := map[string][]string{}
+	of := map[[2]string]Row{}
+	for _, row := range rows {
+		if _, ok := of[[2]string{row.Scenario, zkgo}]; !ok && !slices.Contains(names, row.Scenario) {
+			head := row.head()
+			if !slices.Contains(heads, head) {
+				heads = append(heads, head)
+			}
+			byHead[head] = append(byHead[head], row.Scenario)
+			names = append(names, row.Scenario)
+		}
+		of[[2]string{row.Scenario, row.Program}] = row
+	}
+	fmt.Fprintf(b, "\n## %s\n", table)
+	for _, head := range heads {
+		columns := strings.Split(head, "|")
+		fmt.Fprintf(b, "\n| | zkgo: %s | ZooKeeper: %s | required of zkgo |\n|---|%s---|\n", strings.Join(columns, " | "), strings.Join(columns, " | "),
+			strings.Repeat("--:|", 2*len(columns)))
+		for _, name := range byHead[head] {
+			mine, theirs := of[[2]string{name, zkgo}], of[[2]string{name, "ZooKeeper"}]
+			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, mine.cells(len(columns)), theirs.cells(len(columns)), mine.verdict())
+		}
+	}
+}
+
+// head is what the row's columns are called.
+func (r Row) head() string {
+	var all []string
+	for _, v := range r.Values {
+		all = append(all, v.What)
+	}
+	return strings.Join(all, "|")
+}
+
+func (r Row) cells(n int) string {
+	cells := make([]string, n)
+	for i := range cells {
+		cells[i] = "–"
+		if i < len(r.Values) {
+			cells[i] = r.Values[i].String()
+		}
+	}
+	return strings.Join(cells, " | ")
+}
+
+// verdict is what the row has to keep to, and whether it does.
+func (r Row) verdict() string {
+	var limits []string
+	missed := len(r.Wrong) > 0
+	for _, v := range r.Values {
+		limit := ""
+		switch {
+		case v.Kind == Number && v.Most > 0:
+			limit = fmt.Sprintf("≤ %d", v.Most)
+		case v.Kind != Number && v.Limit > 0:
+			limit = fmt.Sprintf("≤ %g s", v.Limit.Seconds())
+		}
+		if limit != "" && !slices.Contains(limits, limit) {
+			limits = append(limits, limit)
+		}
+		missed = missed || !v.within(0)
+	}
+	switch {
+	case len(limits) == 0:
+		return ""
+	case missed:
+		return strings.Join(limits, ", ") + ": **missed**"
+	}
+	return strings.Join(limits, ", ") + ": met"
+}
+
+const preamble = `# Gray networks
+
+Written by ` + "`make gray`" + ` (tests/gray): do not edit, run it again.
+
+What clients notice when the network between servers misbehaves without breaking. Each figure is the worst of all trials. "Over" means
+that the scenario was given up.
+`
+
+const explanation = `
+## How it was measured
+
+- Every server and the clients are in network namespaces of their own. The test process forwards their packets and drops some of them
+  silently (tests/netns). A connection that is *forgotten* loses every further packet in both directions, for good; new connections work.
+- Three servers with tickTime 2000, initLimit 10, syncLimit 5, unless a row says otherwise; Java with a heap of at most 512 MB and
+  otherwise the options of ZooKeeper's own start script.
+- At every server one client writes its own znode, answer by answer with 20 ms between, and one opens and closes sessions. Both stay at
+  their server and try it again after 20 ms when a connection ends. A request is given up after two thirds of the session's timeout (10 s).
+- *No write anywhere* is the longest time in which no client had a write acknowledged; *no write at a server* is the longest time for the
+  client that waited longest; *no new session at a server* likewise. Each begins with the fault.
+- A read is as old as the first newer value that had been acknowledged when the read was *sent*. That is less than its true age. The rate
+  of a slow link is that of one direction, from the leader to one follower, with a queue of half a second. The clock's writer writes 1.1 kB
+  about a hundred times a second.
+- *Any single connection*: one after the other. *Any two*: ten pairs.
+- A server that was killed is started again after the time given; a server that was *cut off* loses every packet from and to the other
+  servers. Times begin with the start of the process, or when the network heals.
+- Sessions at five servers move as those of ZooKeeper's client do: they ping after a third of their timeout, give a silent server up after
+  two thirds, wait at most a fifth of it for a connection, and pause for up to a second between servers.
+`
