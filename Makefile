@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,8 +56,11 @@ golden: ## record the conformance transcripts anew, from the real ZooKeeper
 sim: ## break simulated ensembles: SEEDS=n runs of 10 minutes each, from SEED on
 	go test -count=1 -timeout 0 -v ./tests/sim -run TestSeeds -sim.seeds=$(or $(SEEDS),100) -sim.seed=$(or $(SEED),1) -sim.summary=$(abspath $(SUMMARY))
 
-figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Markdown
-	@go run ./tests/summary/total $(SUMMARY)
+figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Markdown; EVERY=1h for a row an hour
+	@go run ./tests/summary/total -every $(or $(EVERY),0) $(SUMMARY)
+
+hours: ## run sim or chaos for hours, again where it was stopped; SUITE=sim RUNS=2000 SEED=1 DIR=/tmp/hours
+	tests/summary/hours.sh $(or $(SUITE),sim) $(or $(DIR),/tmp/hours) $(SEED) $(RUNS)
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
 	go run ./tests/compare/run -results docs/results -plots docs/plots -page docs/benchmarks.md

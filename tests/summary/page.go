@@ -13,12 +13,16 @@ import (
 // name says which run it was.
 func (r *Run) name() string { return fmt.Sprintf("%s, seed %d, %s", r.Suite, r.Seed, r.Layout) }
 
-// Write writes the sum of runs as Markdown, each suite by itself.
-func Write(w io.Writer, runs []*Run) error {
+// Write writes the sum of runs as Markdown, each suite by itself. With every
+// above 0 it also writes how the sum came about: a row for every so many hours.
+func Write(w io.Writer, runs []*Run, every time.Duration) error {
 	var b strings.Builder
 	suites, parts := by(runs, func(r *Run) string { return r.Suite })
 	for _, suite := range suites {
 		section(&b, suite, parts[suite])
+		if every > 0 {
+			record(&b, parts[suite], every)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,32 @@ func TestVoidAndFailedRuns(t *testing.T) {
 	}
 }
 
+// TestHourByHour: the rows of the record add up to the sum, in the order of time.
+func TestHourByHour(t *testing.T) {
+	t.Parallel()
+	var runs []*Run
+	for i := range 7 {
+		runs = append(runs, &Run{Suite: "chaos", Seed: uint64(i), Ended: time.Unix(int64(1e9+i), 0), Seconds: 1500, Answered: 1000 + i,
+			Elections: 1, Faults: map[string]int{"wipe": 1, "kill-one": i}})
+	}
+	runs[5].Void = []string{"shows nothing"}
+	runs[6].Violations = 2
+	slices.Reverse(runs)
+	var b bytes.Buffer
+	if err := Write(&b, runs, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| 0.0 to 1.2 | 3 | 0 | 0 | 3,003 | 0 | 3 | 6 | kill-one 3, wipe 3 | 0 |\n",
+		"| 1.2 to 2.5 | 4 | 1 | 1 | 3,013 | 0 | 3 | 16 | kill-one 13, wipe 3 | 2 |\n",
+		"| in all 2.5 | 7 | 1 | 1 | 6,016 | 0 | 6 | 22 | kill-one 16, wipe 6 | 2 |\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestReadRefusesGarbage: a line that was cut off is no run.
 func TestReadRefusesGarbage(t *testing.T) {
 	t.Parallel()
@@ -91,7 +118,7 @@ func read(t *testing.T, name string) []*Run {
 func text(t *testing.T, runs []*Run) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, runs); err != nil {
+	if err := Write(&b, runs, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -2,24 +2,29 @@
 // its standard input, and prints the sum as Markdown.
 //
 //	go run ./tests/summary/total runs.jsonl
+//	go run ./tests/summary/total -every 10h runs.jsonl   and a row for each ten hours
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/zkgo/zkgo/tests/summary"
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+	every := flag.Duration("every", 0, "add a row for each `period` of the time that was run; 0: none")
+	flag.Parse()
+	if err := run(flag.Args(), *every, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "total:", err)
 		os.Exit(1)
 	}
 }
 
-func run(names []string, in io.Reader, out io.Writer) error {
+func run(names []string, every time.Duration, in io.Reader, out io.Writer) error {
 	var runs []*summary.Run
 	if len(names) == 0 {
 		more, err := summary.Read(in)
@@ -35,7 +40,7 @@ func run(names []string, in io.Reader, out io.Writer) error {
 		}
 		runs = append(runs, more...)
 	}
-	return summary.Write(out, runs)
+	return summary.Write(out, runs, every)
 }
 
 func readFile(name string) ([]*summary.Run, error) {

@@ -1,0 +1,51 @@
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// period is what the runs of some hours have shown, one after another.
+type period struct {
+	from, to time.Duration // of all time so far
+	*Total
+}
+
+// periods adds up runs in the order in which they ended: a new sum begins when
+// the one before has reached every. A run is in one period as a whole.
+func periods(runs []*Run, every time.Duration) []period {
+	runs = slices.Clone(runs)
+	slices.SortStableFunc(runs, func(a, b *Run) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Seed, b.Seed)) })
+	var all []period
+	var at time.Duration
+	for _, r := range runs {
+		if len(all) == 0 || all[len(all)-1].Time >= every {
+			all = append(all, period{from: at, Total: NewTotal()})
+		}
+		last := &all[len(all)-1]
+		last.Add(r)
+		at = last.from + last.Time
+		last.to = at
+	}
+	return all
+}
+
+// record is the cumulative record of a suite: a row for each period, and the sum.
+func record(b *strings.Builder, runs []*Run, every time.Duration) {
+	b.WriteString("| hours | runs | void | failed | answered | without a reply | elections | faults | by kind | violations |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|---|--:|\n")
+	for _, p := range periods(runs, every) {
+		line(b, fmt.Sprintf("%.1f to %.1f", p.from.Hours(), p.to.Hours()), p.Total)
+	}
+	all := sum(runs)
+	line(b, fmt.Sprintf("in all %.1f", all.Time.Hours()), all)
+	b.WriteString("\n")
+}
+
+func line(b *strings.Builder, hours string, t *Total) {
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", hours, number(t.Runs), number(t.Void), number(t.Failed), number(t.Answered),
+		number(t.Unanswered), number(t.Elections), number(t.AllFaults()), list(t.Faults), number(t.Violations))
+}

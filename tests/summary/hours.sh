@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs the simulation or chaos for hours, at the lowest priority. It can be
+# stopped at any time and started again: a seed that is in the record is left out.
+#
+#   tests/summary/hours.sh sim   DIR [FIRST [RUNS]]   2,000 runs of ten simulated minutes, a core for some hours
+#   tests/summary/hours.sh chaos DIR [FIRST [RUNS]]   40 runs of about five minutes each, as root
+#
+# The programs are built once for each commit, and the record is of that commit:
+#
+#   DIR/COMMIT/SUITE.jsonl   a line for each run, for make figures SUMMARY=… EVERY=1h
+#   DIR/COMMIT/SUITE.log     what the runs that failed have printed
+#
+# Several may run at a time, with other seeds. What failed is recorded, and the
+# rest goes on.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+suite=${1:-} dir=${2:-} first=${3:-1} runs=${4:-}
+case $suite in
+  sim) runs=${runs:-2000} ;;
+  chaos) runs=${runs:-40} ;;
+  *) usage ;;
+esac
+[ -n "$dir" ] || usage
+commit=$(git rev-parse --short HEAD)
+place=$(mkdir -p "$dir/$commit" && cd "$dir/$commit" && pwd)
+record=$place/$suite.jsonl log=$place/$suite.log
+export GOFLAGS=-buildvcs=false ZKGO_BINARY=$place/zkgo
+(
+  flock 9
+  [ -x "$place/$suite.test" ] || {
+    go build -o "$place/zkgo" ./cmd/zkgo
+    go test -c -o "$place/$suite.part" "./tests/$suite" && mv "$place/$suite.part" "$place/$suite.test"
+  }
+) 9>"$place/lock"
+
+# one SEED carries out a run.
+one() {
+  local seed=$1 flags=()
+  if [ "$suite" = sim ]; then
+    GOMAXPROCS=${GOMAXPROCS:-1} nice -n 19 "$place/sim.test" -test.run '^TestSeeds$' -test.timeout 0 -test.v \
+      -sim.seed="$seed" -sim.seeds=1 -sim.summary="$record" -sim.out="$place/failed"
+    return
+  fi
+  # Seeds take turns: three and five servers, both log stores, two runs of three in namespaces.
+  [ $((seed % 4)) -ne 3 ] || flags+=(-servers=5)
+  [ $((seed % 3)) -ne 2 ] || flags+=(-store=bolt)
+  [ $((seed % 6)) -eq 5 ] || flags+=(-net=netns)
+  mkdir -p "$place/failed"
+  nice -n 19 "$place/chaos.test" -test.run '^TestChaos$' -test.timeout 0 -test.v \
+    -duration=2m -seed="$seed" -summary="$record" -dir="$place/failed" "${flags[@]}"
+}
+
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+for ((seed = first; seed < first + runs; seed++)); do
+  if [ -e "$record" ] && grep -q "\"seed\":$seed," "$record"; then
+    continue
+  fi
+  one "$seed" >"$out" 2>&1 || { echo "=== seed $seed, $(date -u +%FT%TZ)"; cat "$out"; } >>"$log"
+done
