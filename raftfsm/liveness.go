@@ -292,7 +292,7 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	old := e.n.Status()
 	s := e.n.statusNow(false, "")
 	// What was acknowledged may be as old as the wire that brought it.
-	caughtUp = caughtUp && !e.outside() && e.tooOld() == ""
+	caughtUp = caughtUp && !e.removed() && e.tooOld() == ""
 	s.Role, s.Leader, s.Serving = e.followerRole(), t.server, caughtUp
 	if old.Serving && old.Role == s.Role && old.Leader == s.Leader && old.Epoch == s.Epoch {
 		s.Serving = true
@@ -332,10 +332,17 @@ func (e *ensemble) adrift() string {
 	switch {
 	case e.leadNow() != nil || !e.n.Status().Serving:
 		return ""
-	case e.outside():
+	case e.removed():
 		return "this server is no member of the ensemble any more"
 	}
 	return e.tooOld()
+}
+
+// removed says whether this server is no member: Raft's configuration lacks it, or
+// the membership that it has applied does, which Raft's follows.
+func (e *ensemble) removed() bool {
+	m := e.replicated()
+	return e.outside() || m != nil && m.member(e.n.cfg.ID) == nil
 }
 
 // acceptLiveness takes the reports of a follower while this server leads.
