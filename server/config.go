@@ -75,9 +75,15 @@ type Config struct {
 	EagerACL bool
 	// MemoryCeiling is how much memory the process may use, in bytes, before
 	// writes that need more are refused; default none.
-	MemoryCeiling  int64
-	MaxOutput      int // bytes queued for one connection before it is closed, default 64 MiB
-	MaxOutputTotal int // bytes queued for all before the largest is closed, default 1 GiB
+	MemoryCeiling int64
+	// MaxOutput is how many bytes may be queued for one connection, MaxOutputTotal how many
+	// for all before the largest is closed. Default 64 MiB and 1 GiB, with a MemoryCeiling at
+	// most an eighth and a quarter of it.
+	MaxOutput, MaxOutputTotal int
+	// MaxWatchBytes is how many bytes the watches of one connection may take before more are
+	// refused, MaxWatchBytesTotal how many those of all before the largest is closed. Default
+	// 1 GiB and 2 GiB, with a MemoryCeiling an eighth and a quarter of it.
+	MaxWatchBytes, MaxWatchBytesTotal int64
 
 	SnapCount    int
 	SnapBytes    int64
@@ -136,6 +142,8 @@ const (
 	defaultOutstanding     = 1000
 	defaultMaxOutput       = 64 << 20
 	defaultMaxOutputTotal  = 1 << 30
+	defaultMaxWatchesTotal = 2 << 30
+	clientsPart            = 4 // one of so many parts of the memory ceiling is for all watches, another for all replies
 	defaultLargeRequests   = 100 << 20
 	minSessionTicks        = 2
 	maxSessionTicks        = 20
@@ -159,8 +167,7 @@ func (c Config) withDefaults() Config {
 	or(&c.JuteMaxBuffer, defaultJuteMaxBuffer)
 	or(&c.GlobalOutstanding, defaultOutstanding)
 	or(&c.LargeRequestMax, defaultLargeRequests)
-	or(&c.MaxOutput, defaultMaxOutput)
-	or(&c.MaxOutputTotal, defaultMaxOutputTotal)
+	c.boundClients()
 	or(&c.SnapRetain, defaultSnapshotsToKeep)
 	or(&c.DigestAlg, "SHA1")
 	or(&c.LogDir, c.DataDir)
@@ -177,6 +184,19 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// boundClients sets what clients may hold in memory.
+func (c *Config) boundClients() {
+	outputs, watches := int64(defaultMaxOutputTotal), int64(defaultMaxWatchesTotal)
+	if c.MemoryCeiling > 0 {
+		watches = max(c.MemoryCeiling/clientsPart, 1)
+		outputs = min(outputs, watches)
+	}
+	or(&c.MaxOutputTotal, int(outputs))
+	or(&c.MaxOutput, int(min(defaultMaxOutput, outputs/2)))
+	or(&c.MaxWatchBytesTotal, watches)
+	or(&c.MaxWatchBytes, max(watches/2, 1))
 }
 
 // or sets *p to def if it has the zero value.

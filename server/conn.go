@@ -74,10 +74,12 @@ type conn struct {
 	gen     uint64
 	timeout int32 // milliseconds
 
-	// watcher is made by the first watch. Guarded by the tree's lock: made
-	// under either kind by the one goroutine that serves the connection then.
-	watcher *watch.Watcher
-	dirty   bool // is in fsm.dirty; the applying goroutine's own
+	// watcher is made by the first watch, with the tree locked, by the one goroutine that
+	// serves the connection then.
+	watcher atomic.Pointer[watch.Watcher]
+	// inHeld is the capacity of in, of a long request.
+	inHeld atomic.Int64
+	dirty  bool // is in fsm.dirty; the applying goroutine's own
 
 	mu       sync.Mutex
 	out      *buffer // queued for the client
@@ -171,8 +173,8 @@ func (c *conn) finish() {
 	c.shut()
 	c.abandon()
 	c.mu.Unlock()
-	if c.watcher != nil {
-		c.s.watches.Drop(c.watcher)
+	if w := c.watcher.Load(); w != nil {
+		c.s.watches.Drop(w)
 	}
 	t.RUnlock()
 	c.s.forget(c)

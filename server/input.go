@@ -63,6 +63,9 @@ func (c *conn) idle() {
 	if len(c.unread()) == 0 {
 		c.s.bufs.put(c.in)
 		c.in, c.parsed = nil, 0
+		if c.inHeld.Load() != 0 {
+			c.inHeld.Store(0)
+		}
 	}
 }
 
@@ -90,6 +93,10 @@ func (c *conn) makeRoom() {
 		next.b = append(next.b, rest...)
 		c.s.bufs.put(c.in)
 		c.in = next
+		c.inHeld.Store(int64(cap(next.b)))
+		if c.s.memory != nil {
+			c.s.memory.wrote(cap(next.b))
+		}
 	case cap(c.in.b)-len(c.in.b) < room:
 		c.in.b = append(c.in.b[:0], rest...)
 	default:

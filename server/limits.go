@@ -63,7 +63,7 @@ func (s *Server) tend() {
 		case <-s.done:
 			return
 		case <-s.relieve:
-			s.closeLargest()
+			s.relieved()
 			continue
 		case <-ticker.C:
 		}
@@ -110,34 +110,5 @@ func (s *Server) check(c *conn, now int64) {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
 		s.stats.expired.Add(1)
 		c.kill()
-	}
-}
-
-// closeLargest closes the connection with the most output queued, since all
-// together have too much.
-func (s *Server) closeLargest() {
-	if s.queuedOut.Load() <= int64(s.cfg.MaxOutputTotal) {
-		return
-	}
-	var largest *conn
-	most := 0
-	s.eachConn(func(c *conn) {
-		c.mu.Lock()
-		n := c.pushing
-		if c.out != nil {
-			n += len(c.out.b)
-		}
-		if c.closed {
-			n = 0 // it is being seen to
-		}
-		c.mu.Unlock()
-		if n > most {
-			largest, most = c, n
-		}
-	})
-	if largest != nil {
-		s.complaints.warn(s.clock(), "closing the client with the most unread replies", "client", largest.nc.RemoteAddr(), "bytes", most)
-		s.stats.dropped.Add(1)
-		largest.kill()
 	}
 }

@@ -9,6 +9,8 @@ import (
 // limits adds what tells whether a limit holds somebody up, of those that are set.
 func (m *monitor) limits(s *Server) {
 	st := &s.stats
+	m.int("watch_bytes", s.watches.Held())
+	m.count("watches_refused", st.watchesRefused.Load())
 	if s.largeAt != math.MaxInt {
 		m.count("large_requests_rejected", st.largeRejected.Load())
 	}

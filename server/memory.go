@@ -35,7 +35,10 @@ const (
 
 	memoryEvery = 200 * time.Millisecond
 	fullEvery   = 5 * time.Second // between collections that look for room
-	gcShare     = 20              // a collection is asked for after at least this many times its own length
+	// shedPatience is how long the memory of clients that have been closed may take to be
+	// found free.
+	shedPatience = time.Second
+	gcShare      = 20 // a collection is asked for after at least this many times its own length
 )
 
 // memoryUse is what a process has, in bytes.
@@ -52,6 +55,7 @@ type memoryGuard struct {
 	read    func() memoryUse
 	collect func()
 	clock   func() time.Time
+	shed    func() bool // closes the clients that hold the most; false: they hold little
 
 	full    atomic.Bool
 	used    atomic.Int64
@@ -62,10 +66,11 @@ type memoryGuard struct {
 	poke    chan struct{} // it is time for that
 
 	nextFresh, nextRoom time.Time // of its goroutine
+	shedUntil           time.Time // as long as what closed clients held may not have been collected
 }
 
 func newMemoryGuard(ceiling int64, log *slog.Logger) *memoryGuard {
-	g := &memoryGuard{ceiling: ceiling, log: log, read: readMemory, collect: runtime.GC, clock: time.Now, poke: make(chan struct{}, 1)}
+	g := &memoryGuard{ceiling: ceiling, log: log, read: readMemory, collect: runtime.GC, clock: time.Now, shed: func() bool { return false }, poke: make(chan struct{}, 1)}
 	g.room.Store(g.part(leastPercent))
 	return g
 }
@@ -124,14 +129,29 @@ func (g *memoryGuard) look() {
 	used := u.live + u.rest
 	g.used.Store(used)
 	g.room.Store(max(g.part(leastPercent), (g.part(fullPercent)-u.heap-u.rest)/copies))
+	over := used >= g.part(fullPercent) || u.heap+u.rest >= g.ceiling
+	if over && g.sheds() {
+		return
+	}
 	switch full := g.full.Load(); {
-	case !full && (used >= g.part(fullPercent) || u.heap+u.rest >= g.ceiling):
+	case !full && over:
 		g.full.Store(true)
 		g.log.Error("memory is nearly used up: writes that need more are refused with QuotaExceeded", "used", used, "memoryCeiling", g.ceiling)
 	case full && used < g.part(againPercent) && u.heap+u.rest < g.ceiling:
 		g.full.Store(false)
 		g.log.Info("there is memory again: writes are taken", "used", used, "memoryCeiling", g.ceiling, "refused", g.refused.Load())
 	}
+}
+
+// sheds has the clients that hold the most memory closed before everybody's writes are
+// refused. It reports whether there is room to be expected from that.
+func (g *memoryGuard) sheds() bool {
+	now := g.clock()
+	if g.shed() {
+		g.shedUntil = now.Add(shedPatience)
+		g.nextFresh, g.nextRoom = now, now
+	}
+	return now.Before(g.shedUntil)
 }
 
 // worthCollecting reports whether more has to be known of what is alive: because

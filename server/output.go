@@ -282,13 +282,9 @@ func (c *conn) disconnect() {
 	_ = c.nc.Close()
 }
 
-// countQueued keeps the sum over all connections, and wakes the one who
-// watches over it when it is too much.
+// countQueued keeps the sum over all connections, and has some closed when it is too much.
 func (s *Server) countQueued(n int) {
 	if s.queuedOut.Add(int64(n)) > int64(s.cfg.MaxOutputTotal) {
-		select {
-		case s.relieve <- struct{}{}:
-		default:
-		}
+		s.askRelief()
 	}
 }

@@ -40,7 +40,9 @@ func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
 		return code, out
 	}
 	if req.Watch {
-		s.watch(q.c, req.Path, watch.Data)
+		if code := s.watch(q.c, req.Path, watch.Data); code != proto.Ok {
+			return code, out
+		}
 	}
 	s.countRead(q, req.Path, len(n.Data()))
 	return proto.Ok, appendStat(proto.AppendBuffer(out, n.Data()), n)
@@ -68,7 +70,9 @@ func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
 		return code, out
 	}
 	if req.Watch {
-		s.watch(q.c, req.Path, watch.Data)
+		if code := s.watch(q.c, req.Path, watch.Data); code != proto.Ok {
+			return code, out
+		}
 	}
 	if code != proto.Ok {
 		return code, out
@@ -89,7 +93,9 @@ func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
 		return code, out
 	}
 	if req.Watch {
-		s.watch(q.c, req.Path, watch.Child)
+		if code := s.watch(q.c, req.Path, watch.Child); code != proto.Ok {
+			return code, out
+		}
 	}
 	before := len(out)
 	out = s.tree.AppendChildren(out, n)

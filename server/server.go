@@ -142,7 +142,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // newServer returns a Server that has yet to be given its Node.
 func newServer(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(), fsm: newFSM(), epoch: time.Now(),
+		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), fsm: newFSM(), epoch: time.Now(),
 		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), done: make(chan struct{}),
 		barriers: barriers{poke: make(chan struct{}, 1)},
 		conns:    make(map[*conn]struct{}), perHost: make(map[string]int),
@@ -154,6 +154,7 @@ func newServer(cfg Config) *Server {
 	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
 	if cfg.MemoryCeiling > 0 {
 		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)
+		s.memory.shed = s.shedForMemory
 	}
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch

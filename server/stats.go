@@ -14,6 +14,7 @@ type stats struct {
 	latencyMin, latencyMax atomic.Int64 // min is one too large, so that 0 is none
 	rejected               atomic.Int64 // connections over a limit
 	dropped                atomic.Int64 // connections closed for not reading
+	watchesRefused         atomic.Int64
 	expired                atomic.Int64 // connections closed for their silence
 	authFailed             atomic.Int64
 	handshaking            atomic.Int64 // connections amid a TLS handshake

@@ -8,12 +8,26 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// watch sets a watch of c; the tree is locked.
-func (s *Server) watch(c *conn, path string, k watch.Kind) {
-	if c.watcher == nil {
-		c.watcher = s.watches.NewWatcher(c)
+// watch sets a watch of c; the tree is locked. The code is ErrQuotaExceeded if the
+// client's watches would take too much memory.
+func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
+	w := c.watcher.Load()
+	if w == nil {
+		w = s.watches.NewWatcher(c)
+		c.watcher.Store(w)
 	}
-	s.watches.Add(c.watcher, path, k)
+	if !s.watches.Add(w, path, k) {
+		s.stats.watchesRefused.Add(1)
+		c.complain("refusing a watch: the client's watches take too much memory", "bytes", w.Held(), "bound", s.cfg.MaxWatchBytes)
+		return proto.ErrQuotaExceeded
+	}
+	if s.memory != nil {
+		s.memory.wrote(len(path))
+	}
+	if s.watches.Held() > s.cfg.MaxWatchBytesTotal {
+		s.askRelief()
+	}
+	return proto.Ok
 }
 
 // Notify queues an event for the client. The watch table calls it, on the
@@ -85,15 +99,15 @@ func (s *Server) addWatch(q *request, out []byte) (proto.Code, []byte) {
 	if req.Decode(&r); r.Err() != nil {
 		return proto.ErrMarshalling, out
 	}
+	kind := watch.Persistent
 	switch proto.AddWatchMode(req.Mode) {
 	case proto.AddWatchPersistent:
-		s.watch(q.c, req.Path, watch.Persistent)
 	case proto.AddWatchPersistentRecursive:
-		s.watch(q.c, req.Path, watch.Recursive)
+		kind = watch.Recursive
 	default:
 		return proto.ErrMarshalling, out
 	}
-	return proto.Ok, proto.AppendInt(out, 0)
+	return s.watch(q.c, req.Path, kind), proto.AppendInt(out, 0)
 }
 
 // decodeCheck reads the body of checkWatches and removeWatches.
@@ -110,7 +124,7 @@ func decodeCheck(q *request) (path string, typ proto.WatcherType, code proto.Cod
 
 func (s *Server) checkWatches(q *request) proto.Code {
 	path, typ, code := decodeCheck(q)
-	if code == proto.Ok && (q.c.watcher == nil || !s.watches.Has(q.c.watcher, path, typ)) {
+	if w := q.c.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Has(w, path, typ)) {
 		return proto.ErrNoWatcher
 	}
 	return code
@@ -118,24 +132,25 @@ func (s *Server) checkWatches(q *request) proto.Code {
 
 func (s *Server) removeWatches(q *request) proto.Code {
 	path, typ, code := decodeCheck(q)
-	if code == proto.Ok && (q.c.watcher == nil || !s.watches.Remove(q.c.watcher, path, typ)) {
+	if w := q.c.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Remove(w, path, typ)) {
 		return proto.ErrNoWatcher
 	}
 	return code
 }
 
 // answerSetWatches sets what a client watched before it reconnected, or tells
-// it, before the reply, what happened since it last heard.
+// it, before the reply, what happened since it last heard. A client whose watches would
+// take too much memory is closed: it does not look at the code of the reply, and would wait
+// for events in vain.
 func (s *Server) answerSetWatches(q *request, out []byte) []byte {
 	var req proto.SetWatches2
 	code := decodeSetWatches(q, &req)
 	if code == proto.Ok {
-		out = s.catchUp(q.c, &req, out)
-		for _, path := range req.Persistent {
-			s.watch(q.c, path, watch.Persistent)
-		}
-		for _, path := range req.PersistentRecursive {
-			s.watch(q.c, path, watch.Recursive)
+		r := rewatching{s: s, q: q, out: out, zxid: req.RelativeZxid}
+		r.catchUp(&req)
+		if out = r.out; r.refused {
+			q.c.kill()
+			code = proto.ErrQuotaExceeded
 		}
 	}
 	h := proto.ReplyHeader{Xid: q.xid, Zxid: s.tree.LastZxid(), Err: code}
@@ -171,44 +186,73 @@ func decodeSetWatches(q *request, req *proto.SetWatches2) proto.Code {
 	return proto.Ok
 }
 
-// catchUp appends the events that one-shot watches would have had since
-// req.RelativeZxid, and sets the others.
-func (s *Server) catchUp(c *conn, req *proto.SetWatches2, out []byte) []byte {
-	event := func(typ proto.EventType, path string) {
-		before := len(out)
-		out = appendEvent(out, typ, path, -1)
-		s.stats.sent.Add(1)
-		s.stats.bytesEvents.Add(int64(len(out) - before - proto.LengthSize))
-	}
+// rewatching is a setWatches that is being answered.
+type rewatching struct {
+	s       *Server
+	q       *request
+	out     []byte
+	zxid    int64 // the last that the client has seen
+	refused bool  // a watch takes too much memory
+}
+
+// event appends an event of the past.
+func (r *rewatching) event(typ proto.EventType, path string) {
+	before := len(r.out)
+	r.out = appendEvent(r.out, typ, path, -1)
+	r.s.stats.sent.Add(1)
+	r.s.stats.bytesEvents.Add(int64(len(r.out) - before - proto.LengthSize))
+}
+
+// watch sets a watch.
+func (r *rewatching) watch(path string, k watch.Kind) {
+	r.refused = r.refused || r.s.watch(r.q.c, path, k) != proto.Ok
+}
+
+// catchUp appends the events that one-shot watches would have had since r.zxid, and sets
+// the others. Of a znode that the client must not read it says nothing: as with a watch that
+// has been there all the time, its events are for others.
+func (r *rewatching) catchUp(req *proto.SetWatches2) {
 	var st proto.Stat
 	for _, path := range req.Data {
-		switch n := s.tree.Get(path); {
+		switch n, hidden := r.find(path); {
 		case n == nil:
-			event(proto.EventNodeDeleted, path)
-		case newer(n, &st, req.RelativeZxid, &st.Mzxid):
-			event(proto.EventNodeDataChanged, path)
+			r.event(proto.EventNodeDeleted, path)
+		case !hidden && newer(n, &st, r.zxid, &st.Mzxid):
+			r.event(proto.EventNodeDataChanged, path)
 		default:
-			s.watch(c, path, watch.Data)
+			r.watch(path, watch.Data)
 		}
 	}
 	for _, path := range req.Exist {
-		if s.tree.Get(path) != nil {
-			event(proto.EventNodeCreated, path)
+		if n, hidden := r.find(path); n != nil && !hidden {
+			r.event(proto.EventNodeCreated, path)
 		} else {
-			s.watch(c, path, watch.Data)
+			r.watch(path, watch.Data)
 		}
 	}
 	for _, path := range req.Child {
-		switch n := s.tree.Get(path); {
+		switch n, hidden := r.find(path); {
 		case n == nil:
-			event(proto.EventNodeDeleted, path)
-		case newer(n, &st, req.RelativeZxid, &st.Pzxid):
-			event(proto.EventNodeChildrenChanged, path)
+			r.event(proto.EventNodeDeleted, path)
+		case !hidden && newer(n, &st, r.zxid, &st.Pzxid):
+			r.event(proto.EventNodeChildrenChanged, path)
 		default:
-			s.watch(c, path, watch.Child)
+			r.watch(path, watch.Child)
 		}
 	}
-	return out
+	for _, path := range req.Persistent {
+		r.watch(path, watch.Persistent)
+	}
+	for _, path := range req.PersistentRecursive {
+		r.watch(path, watch.Recursive)
+	}
+}
+
+// find returns the znode at path, nil if there is none, and whether the client must not
+// read it.
+func (r *rewatching) find(path string) (n *tree.Node, hidden bool) {
+	n = r.s.tree.Get(path)
+	return n, n != nil && !r.s.allowed(r.q, n.ACL(), proto.PermRead)
 }
 
 // newer fills st with n's stat and reports whether *field of it is above zxid.

@@ -1,8 +1,10 @@
 package watch
 
 import (
+	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -46,9 +48,14 @@ type Sink interface {
 // Watcher is one connection's side of a Table.
 type Watcher struct {
 	sink  Sink
+	held  atomic.Int64
 	regs  map[*entry]*reg // nil until the first watch
+	most  int             // the greatest length of regs since it was made
 	fired uint64          // the last event delivered, so that it is delivered once
 }
+
+// Held returns about how many bytes the watches of w take.
+func (w *Watcher) Held() int64 { return w.held.Load() }
 
 // Sink returns what NewWatcher was given.
 func (w *Watcher) Sink() Sink { return w.sink }
@@ -67,42 +74,69 @@ type reg struct {
 	kinds kinds
 }
 
+// regSize is about how many bytes the watches of one watcher at one path take, besides the
+// path, with their share of the maps.
+const regSize = 192
+
+// size is what g takes. A path that several watch counts for each of them.
+func (g *reg) size() int64 { return regSize + int64(len(g.e.path)) }
+
 // Table is the watches of one server. It is safe for concurrent use.
 type Table struct {
+	limit int64 // of the bytes of a watcher
+	held  atomic.Int64
+
 	mu         sync.Mutex
 	entries    map[string]*entry
+	most       int    // the greatest length of entries since it was made
 	event      uint64 // number of the event being delivered
 	recursives int    // watches of kind Recursive: without any, no ancestor is looked up
 	dataRegs   int    // registrations in ZooKeeper's data list
 	childRegs  int    // registrations in ZooKeeper's child list
 }
 
-// NewTable returns an empty table.
-func NewTable() *Table { return &Table{entries: make(map[string]*entry)} }
+// NewTable returns an empty table, in which the watches of one watcher take no more than
+// about limit bytes.
+func NewTable(limit int64) *Table { return &Table{limit: limit, entries: make(map[string]*entry)} }
+
+// Held returns about how many bytes all watches take.
+func (t *Table) Held() int64 { return t.held.Load() }
 
 // NewWatcher returns a watcher without watches, which costs the table nothing.
 func (t *Table) NewWatcher(s Sink) *Watcher { return &Watcher{sink: s} }
 
 // Add sets a watch. Setting one that is set changes nothing. The path is kept
-// as a copy, and need not exist or even be a valid path.
-func (t *Table) Add(w *Watcher, path string, k Kind) {
+// as a copy, and need not exist or even be a valid path. It reports false, and
+// changes nothing, if w's watches would take more than the limit.
+func (t *Table) Add(w *Watcher, path string, k Kind) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.entries[path]
+	if e != nil {
+		if g := w.regs[e]; g != nil {
+			t.set(g, g.kinds|setOf(k))
+			return true
+		}
+	}
+	if w.held.Load()+regSize+int64(len(path)) > t.limit {
+		return false
+	}
 	if e == nil {
 		e = &entry{path: strings.Clone(path)}
 		t.entries[e.path] = e
+		t.most = max(t.most, len(t.entries))
 	}
-	g := w.regs[e]
-	if g == nil {
-		g = &reg{w: w, e: e, at: len(e.regs)}
-		e.regs = append(e.regs, g)
-		if w.regs == nil {
-			w.regs = make(map[*entry]*reg)
-		}
-		w.regs[e] = g
+	g := &reg{w: w, e: e, at: len(e.regs)}
+	e.regs = append(e.regs, g)
+	if w.regs == nil {
+		w.regs = make(map[*entry]*reg)
 	}
-	t.set(g, g.kinds|setOf(k))
+	w.regs[e] = g
+	w.most = max(w.most, len(w.regs))
+	w.held.Add(g.size())
+	t.held.Add(g.size())
+	t.set(g, setOf(k))
+	return true
 }
 
 // set gives g another set of kinds, keeps the counters, and unlinks it from
@@ -127,7 +161,9 @@ func has(s, want kinds) int {
 
 // unlink takes g out of both indexes.
 func (t *Table) unlink(g *reg) {
-	e := g.e
+	e, w := g.e, g.w
+	w.held.Add(-g.size())
+	t.held.Add(-g.size())
 	last := len(e.regs) - 1
 	e.regs[g.at] = e.regs[last]
 	e.regs[g.at].at = g.at
@@ -135,18 +171,35 @@ func (t *Table) unlink(g *reg) {
 	e.regs = e.regs[:last]
 	if last == 0 {
 		delete(t.entries, e.path)
+		t.entries, t.most = shrunk(t.entries, t.most)
 	}
-	delete(g.w.regs, e)
+	delete(w.regs, e)
+	w.regs, w.most = shrunk(w.regs, w.most)
 }
+
+// shrunk returns m, or a copy if m has become small: a map keeps the room that it had when
+// it was largest, which was most.
+func shrunk[K comparable, V any](m map[K]V, most int) (map[K]V, int) {
+	if most < keptRoom || len(m) > most/8 {
+		return m, most
+	}
+	small := make(map[K]V, len(m))
+	maps.Copy(small, m)
+	return small, len(m)
+}
+
+// keptRoom is the length up to which the room of a map is not worth a thought.
+const keptRoom = 1 << 12
 
 // Drop ends all watches of w.
 func (t *Table) Drop(w *Watcher) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, g := range w.regs {
+	all := w.regs
+	w.regs, w.most = nil, 0 // nothing has to be taken out of it one by one
+	for _, g := range all {
 		t.set(g, 0)
 	}
-	w.regs = nil
 }
 
 // selected returns the kinds that a watcher type of checkWatches and

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func TestFire(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tab, l := NewTable(), &log{}
+			tab, l := NewTable(math.MaxInt64), &log{}
 			w := tab.NewWatcher(l)
 			for _, a := range tt.adds {
 				tab.Add(w, a.path, a.kind)
@@ -97,7 +98,7 @@ func TestFire(t *testing.T) {
 
 func TestFilterUsesUpOneShots(t *testing.T) {
 	t.Parallel()
-	tab, l := NewTable(), &log{}
+	tab, l := NewTable(math.MaxInt64), &log{}
 	w := tab.NewWatcher(l)
 	tab.Add(w, "/a", Data)
 	tab.Add(w, "/a", Child)
@@ -126,7 +127,7 @@ func TestRemoveAndHas(t *testing.T) {
 	}
 	for kind, types := range matches {
 		for _, typ := range append(all, 0, 6) {
-			tab := NewTable()
+			tab := NewTable(math.MaxInt64)
 			w, other := tab.NewWatcher(&log{}), tab.NewWatcher(&log{})
 			tab.Add(w, "/a", kind)
 			want := slices.Contains(types, typ)
@@ -145,7 +146,7 @@ func TestRemoveAndHas(t *testing.T) {
 
 func TestRemoveLeavesOtherKinds(t *testing.T) {
 	t.Parallel()
-	tab, l := NewTable(), &log{}
+	tab, l := NewTable(math.MaxInt64), &log{}
 	w := tab.NewWatcher(l)
 	for _, k := range []Kind{Data, Child, Persistent, Recursive} {
 		tab.Add(w, "/a", k)
@@ -163,7 +164,7 @@ func TestRemoveLeavesOtherKinds(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	tab := NewTable()
+	tab := NewTable(math.MaxInt64)
 	l1, l2 := &log{name: "1"}, &log{name: "2"}
 	a, b := tab.NewWatcher(l1), tab.NewWatcher(l2)
 	tab.Add(a, "/x", Data)
@@ -234,7 +235,7 @@ func TestModel(t *testing.T) {
 	paths := []string{"/", "/a", "/a/b", "/a/b/c", "/ab", "/c"}
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		tab := NewTable()
+		tab := NewTable(math.MaxInt64)
 		var m model
 		logs := make([]*log, 4)
 		ws := make([]*Watcher, len(logs))
@@ -310,7 +311,7 @@ func checkIndexes(t *testing.T, tab *Table, ws []*Watcher) {
 }
 
 func BenchmarkFireUnwatched(b *testing.B) {
-	tab := NewTable()
+	tab := NewTable(math.MaxInt64)
 	w := tab.NewWatcher(&log{})
 	for i := range 1000 {
 		tab.Add(w, fmt.Sprintf("/x/%d", i), Data)
@@ -322,7 +323,7 @@ func BenchmarkFireUnwatched(b *testing.B) {
 }
 
 func BenchmarkAddFire(b *testing.B) {
-	tab := NewTable()
+	tab := NewTable(math.MaxInt64)
 	w := tab.NewWatcher(discard{})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -336,7 +337,7 @@ func BenchmarkAddFire(b *testing.B) {
 func BenchmarkWatchersOfOneNode(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			tab := NewTable()
+			tab := NewTable(math.MaxInt64)
 			watchers := make([]*Watcher, n)
 			for i := range watchers {
 				watchers[i] = tab.NewWatcher(discard{})
@@ -357,7 +358,7 @@ func BenchmarkWatchersOfOneNode(b *testing.B) {
 func BenchmarkAmongManyWatches(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			tab := NewTable()
+			tab := NewTable(math.MaxInt64)
 			for i := range n / 1000 {
 				w := tab.NewWatcher(discard{})
 				for j := range 1000 {

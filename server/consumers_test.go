@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// setters are the requests that set a watch.
+func setters(path string) map[string]func(w *wire) proto.Code {
+	return map[string]func(w *wire) proto.Code{
+		"exists": func(w *wire) proto.Code {
+			return w.call(proto.OpExists, &proto.ExistsRequest{Path: path, Watch: true}).Err
+		},
+		"data": func(w *wire) proto.Code {
+			return w.call(proto.OpGetData, &proto.GetDataRequest{Path: path, Watch: true}).Err
+		},
+		"children": func(w *wire) proto.Code {
+			return w.call(proto.OpGetChildren, &proto.GetChildrenRequest{Path: path, Watch: true}).Err
+		},
+		"children2": func(w *wire) proto.Code {
+			return w.call(proto.OpGetChildren2, &proto.GetChildrenRequest{Path: path, Watch: true}).Err
+		},
+		"persistent": func(w *wire) proto.Code {
+			return w.call(proto.OpAddWatch, &proto.AddWatchRequest{Path: path, Mode: int32(proto.AddWatchPersistent)}).Err
+		},
+		"recursive": func(w *wire) proto.Code {
+			return w.call(proto.OpAddWatch, &proto.AddWatchRequest{Path: path, Mode: int32(proto.AddWatchPersistentRecursive)}).Err
+		},
+	}
+}
+
+// A client that watches without end gets no more watches, by whatever request, and keeps
+// its session; others are not concerned.
+func TestWatchesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.MaxWatchBytes = 1 << 20 })
+	w, other := connect(t, s), connect(t, s)
+	w.create("/a", nil, proto.ModePersistent)
+	long := strings.Repeat("p", 100<<10)
+	n, code := 0, proto.Ok
+	for ; code != proto.ErrQuotaExceeded && n < 20; n++ {
+		code = w.call(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d%s", n, long), Watch: true}).Err
+	}
+	if n > 11 {
+		t.Fatalf("%d watches of %d bytes are set", n, len(long))
+	}
+	for w.call(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d", n), Watch: true}).Err != proto.ErrQuotaExceeded {
+		n++
+	}
+	for name, set := range setters("/a") {
+		if code := set(w); code != proto.ErrQuotaExceeded {
+			t.Errorf("%s of the one: %v", name, code)
+		}
+		if code := set(other); code != proto.Ok {
+			t.Errorf("%s of the other: %v", name, code)
+		}
+	}
+	w.set("/a", "x")
+	if s.watches.Held() > 2<<20 {
+		t.Errorf("the watches take %d bytes", s.watches.Held())
+	}
+	w.must(proto.OpRemoveWatches, &proto.CheckWatchesRequest{Path: "/0" + long, Type: int32(proto.WatcherAny)})
+	if got := w.call(proto.OpExists, &proto.ExistsRequest{Path: "/a", Watch: true}); got.Err != proto.Ok {
+		t.Errorf("there is room again: %v", got.Err)
+	}
+	// What a client asks for after it has reconnected it has to get whole, or not at all.
+	again := connect(t, s)
+	var paths []string
+	for i := range 1000 {
+		paths = append(paths, fmt.Sprintf("/%d%s", i, long[:900]))
+	}
+	again.send(proto.OpSetWatches2, &proto.SetWatches2{Data: []string{}, Exist: paths, Child: []string{}, Persistent: paths[:1], PersistentRecursive: []string{}})
+	again.wantClosed()
+}
+
+// tcp connects from an address of its own.
+func tcp(t *testing.T, s *Server, from string) *wire {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	nc, err := d.DialContext(context.Background(), "tcp", s.ClientAddr())
+	if err != nil {
+		t.Skipf("%s is no address of this machine: %v", from, err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, nc: nc}
+	w.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true})
+	return w
+}
+
+// watchMuch sets watches on n paths of 10 kB.
+func (w *wire) watchMuch(n int) {
+	for i := range n {
+		w.send(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d%s", i, strings.Repeat("p", 10<<10)), Watch: true})
+		if _, err := w.frame(); err != nil {
+			return
+		}
+	}
+}
+
+// When all together watch too much, the address that watches the most loses connections,
+// however it spreads its watches over them, and another that watches more by one connection
+// than any of those does not.
+func TestTheLargestWatcherGoesFirst(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) {
+		c.ClientAddr, c.MaxWatchBytes, c.MaxWatchBytesTotal = "127.0.0.1:0", 2<<20, 2<<20
+	})
+	modest := tcp(t, s, "127.0.0.2")
+	modest.watchMuch(50)
+	modest.create("/a", nil, proto.ModePersistent)
+	modest.get("/a", true)
+	var greedy []*wire
+	for range 20 {
+		w := tcp(t, s, "127.0.0.3")
+		w.watchMuch(15)
+		greedy = append(greedy, w)
+	}
+	eventually(t, "all watches together are few again", func() bool { return s.watches.Held() <= 2<<20 })
+	if len(greedy) == 0 || s.stats.dropped.Load() == 0 {
+		t.Fatal("no client was closed")
+	}
+	w := tcp(t, s, "127.0.0.2")
+	w.set("/a", "y")
+	modest.wantEvent(proto.EventNodeDataChanged, "/a")
+}
+
+// While memory is short the clients that hold much of it are closed, and writes are refused
+// only if that does not help.
+func TestClientsGoBeforeWritesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	const ceiling = 10 << 20
+	g := newMemoryGuard(ceiling, s.log)
+	g.shed = s.shedForMemory
+	now := time.Unix(1000, 0)
+	rest := int64(8 << 20)
+	g.read = func() memoryUse { u := rest + s.watches.Held(); return memoryUse{live: u, heap: u} }
+	g.collect, g.clock = func() {}, func() time.Time { return now }
+	s.memory = g
+	small, big := connect(t, s), connect(t, s)
+	small.watchMuch(20)
+	big.watchMuch(300)
+	g.look()
+	if g.full.Load() {
+		t.Error("writes are refused while a client holds a third of the memory")
+	}
+	big.wantClosed()
+	eventually(t, "what it held is free", func() bool { return s.watches.Held() < 1<<20 })
+	now = now.Add(2 * shedPatience)
+	g.look()
+	if g.full.Load() {
+		t.Error("writes are refused although there is room")
+	}
+	small.create("/a", nil, proto.ModePersistent)
+	rest = ceiling
+	g.look()
+	if !g.full.Load() {
+		t.Error("the tree fills the memory, and writes go on")
+	}
+	small.get("/a", false)
+}
