@@ -54,7 +54,7 @@ func Measure(p failover.Program, dir string, plan Plan, note func(Row)) ([]Row, 
 
 // parts are the scenarios, in groups that may run at the same time.
 func (b *bench) parts() []func() error {
-	away, cut, timeouts := seconds(2, 22, 25, 60), seconds(25, 60, 120), seconds(6, 7)
+	away, cut, timeouts := awayFor(), cutFor(), seconds(6, 7)
 	if b.plan.Short {
 		away, cut, timeouts = seconds(2, 22), seconds(25), seconds(6)
 	}
@@ -63,7 +63,7 @@ func (b *bench) parts() []func() error {
 		parts = append(parts, func() error { return b.away([]time.Duration{d}) })
 	}
 	for _, d := range cut {
-		parts = append(parts, func() error { return b.cutOff([]time.Duration{d}) })
+		parts = append(parts, func() error { return b.silence([]time.Duration{d}) })
 	}
 	return append(parts, func() error { return b.minority(timeouts) }, b.refusals)
 }

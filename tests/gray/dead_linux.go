@@ -106,6 +106,9 @@ func singles(few bool) func(t *trial) ([]func() error, error) {
 		for i := range n {
 			all = append(all, func() error {
 				open := t.e.conns(func(netns.Conn) bool { return true })
+				if len(open) == 0 {
+					return t.forget()
+				}
 				return t.forget(open[i%len(open)])
 			})
 		}
@@ -126,8 +129,8 @@ func pairs(few bool) func(t *trial) ([]func() error, error) {
 		for range n {
 			all = append(all, func() error {
 				open := t.e.conns(func(netns.Conn) bool { return true })
-				i := rnd.Perm(len(open))
-				return t.forget(open[i[0]], open[i[1]])
+				rnd.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+				return t.forget(open[:min(2, len(open))]...)
 			})
 		}
 		return all, nil
@@ -229,7 +232,7 @@ func (n noticed) values(most, limit time.Duration) []Value {
 }
 
 func elections(e *ensemble, epoch int64) Value {
-	return Value{What: "elections", Kind: Number, Count: int(e.epoch() - epoch)}
+	return Value{What: "elections", Kind: Number, Count: int(max(0, e.epoch()-epoch))}
 }
 
 func longest(all []time.Duration) time.Duration {

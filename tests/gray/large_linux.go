@@ -8,20 +8,28 @@ import (
 // leads is how soon another server leads that can replicate.
 const leads = 10 * time.Second
 
+// largeCase is which packets are lost, under which load.
+type largeCase struct {
+	name string
+	size int
+	load load
+}
+
+func largeCases() []largeCase {
+	busy := load{size: 1000, pause: time.Millisecond, clock: time.Millisecond, ticking: 1100}
+	return []largeCase{
+		{"of 200 bytes and more", 200, load{}},
+		{"of 200 bytes and more; values of 3 kB", 200, load{size: 3000}},
+		{"of 1400 bytes and more; values of 1 kB, many at a time", 1400, busy},
+		{"of 1400 bytes and more; values of 3 kB", 1400, load{size: 3000}},
+	}
+}
+
 // large carries out the scenarios in which large packets from the leader to the
 // other servers are lost. Through the server that led not every request can ever
 // work, so the limit is about writes anywhere.
 func (b *bench) large() error {
-	for _, c := range []struct {
-		name string
-		size int
-		load load
-	}{
-		{"of 200 bytes and more", 200, load{}},
-		{"of 200 bytes and more; values of 3 kB", 200, load{size: 3000}},
-		{"of 1400 bytes and more; values of 1 kB, with as many at a time as there are", 1400, load{size: 1000, pause: time.Millisecond, clock: time.Millisecond, ticking: 1100}},
-		{"of 1400 bytes and more; values of 3 kB", 1400, load{size: 3000}},
-	} {
+	for _, c := range largeCases() {
 		if !b.chosen(largeTable, c.name) {
 			continue
 		}

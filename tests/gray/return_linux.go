@@ -14,20 +14,38 @@ const (
 	reached = 5 * time.Second
 )
 
+// How a server leaves.
+const (
+	killed = "killed"
+	cutOff = "cut off"
+)
+
+// awayFor and cutFor are for how long.
+func awayFor() []time.Duration { return seconds(2, 22, 25, 60) }
+func cutFor() []time.Duration  { return seconds(25, 60, 120) }
+
+func returnName(leader bool, how string, d time.Duration) string {
+	who := "a follower"
+	if leader {
+		who = "the leader"
+	}
+	return fmt.Sprintf("%s %s for %.0f s", who, how, d.Seconds())
+}
+
 // away kills a server, starts it again after a while and measures how long it
 // takes until it serves; the others go on writing.
 func (b *bench) away(durations []time.Duration) error {
-	return b.leave("killed", durations, serves, func(e *ensemble, s *server, d time.Duration) (time.Time, error) {
+	return b.leave(killed, durations, serves, func(e *ensemble, s *server, d time.Duration) (time.Time, error) {
 		s.kill()
 		stay(d)
 		return time.Now(), s.launch()
 	})
 }
 
-// cutOff cuts a server off from the others, without a reset, and heals the
+// silence cuts a server off from the others, without a reset, and heals the
 // network after a while.
-func (b *bench) cutOff(durations []time.Duration) error {
-	return b.leave("cut off", durations, reached, func(e *ensemble, s *server, d time.Duration) (time.Time, error) {
+func (b *bench) silence(durations []time.Duration) error {
+	return b.leave(cutOff, durations, reached, func(e *ensemble, s *server, d time.Duration) (time.Time, error) {
 		e.isolate(s)
 		stay(d)
 		e.net.Heal()
@@ -55,9 +73,8 @@ func stay(d time.Duration) { <-time.After(d) }
 // leave makes the leader and then a follower leave for each of some durations.
 func (b *bench) leave(how string, durations []time.Duration, limit time.Duration, f func(*ensemble, *server, time.Duration) (time.Time, error)) error {
 	for _, leads := range []bool{true, false} {
-		who := map[bool]string{true: "the leader", false: "a follower"}[leads]
 		for _, d := range durations {
-			name := fmt.Sprintf("%s %s for %.0f s", who, how, d.Seconds())
+			name := returnName(leads, how, d)
 			if !b.chosen(returnTable, name) {
 				continue
 			}

@@ -7,20 +7,27 @@ import (
 	"github.com/zkgo/zkgo/tests/netns"
 )
 
-// stale carries out the scenarios in which one follower gets what is committed
-// too slowly. A plain read is never older than the bound.
-func (b *bench) stale() error {
-	for _, c := range []struct {
-		name    string
-		tick    int
-		timeout time.Duration
-		harm    func(*netns.Link)
-	}{
+// staleCase is what keeps one follower from getting what is committed in time.
+type staleCase struct {
+	name    string
+	tick    int // milliseconds
+	timeout time.Duration
+	harm    func(*netns.Link)
+}
+
+func staleCases() []staleCase {
+	return []staleCase{
 		{"link of 400 kbit/s, T = 10 s, tickTime 1000", 1000, 10 * time.Second, rate(400_000)},
 		{"link of 700 kbit/s, T = 10 s, tickTime 1000", 1000, 10 * time.Second, rate(700_000)},
 		{"link of 400 kbit/s, T = 30 s, tickTime 2000", 2000, 30 * time.Second, rate(400_000)},
 		{"packets of 200 bytes and more are lost, T = 10 s, tickTime 1000", 1000, 10 * time.Second, func(l *netns.Link) { l.DropLarge(200) }},
-	} {
+	}
+}
+
+// stale carries out the scenarios in which one follower gets what is committed
+// too slowly. A plain read is never older than the bound.
+func (b *bench) stale() error {
+	for _, c := range staleCases() {
 		if !b.chosen(staleTable, c.name) {
 			continue
 		}

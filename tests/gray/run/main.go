@@ -7,11 +7,15 @@
 //	go run ./tests/gray/run -short                       what does not wait for long
 //	go run ./tests/gray/run -only "forward stream"       some scenarios
 //	go run ./tests/gray/run -page docs/reliability-gray.md
+//	go run ./tests/gray/run -programs "" -page FILE      a page of what is in the record
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +41,14 @@ func run() error {
 	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
 	parallel := flag.Int("parallel", 2, "how many ensembles at a time")
 	slack := flag.Duration("slack", 0, "how much longer than a limit it may take on a busy machine")
-	page := flag.String("page", "", "write the results to this `file`")
+	record := flag.String("record", "gray.jsonl", "append the results to this `file`, a line for each program")
+	page := flag.String("page", "", "write everything in the record as a page to this `file`")
 	keep := flag.Bool("keep", false, "keep the servers' directories")
 	flag.Parse()
+	plan := gray.Plan{Short: *short, Parallel: *parallel}
+	if *only != "" {
+		plan.Only = strings.Split(*only, "|")
+	}
 	if err := netns.Usable(); err != nil {
 		return err
 	}
@@ -52,30 +61,23 @@ func run() error {
 	} else {
 		defer os.RemoveAll(dir)
 	}
-	report := gray.NewReport()
 	var wrong []string
 	for _, name := range strings.Split(*programs, ",") {
-		p, err := program(name, *binary, dir)
+		if name == "" {
+			continue
+		}
+		faults, err := measure(name, *binary, dir, plan, *record, *slack)
 		if err != nil {
 			return err
 		}
-		report.Versions = append(report.Versions, p.Version)
-		plan := gray.Plan{Short: *short, Parallel: *parallel}
-		if *only != "" {
-			plan.Only = strings.Split(*only, "|")
-		}
-		rows, err := gray.Measure(p, dir, plan, func(r gray.Row) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), r) })
-		report.Rows = append(report.Rows, rows...)
-		if err != nil {
-			wrong = append(wrong, err.Error())
-		}
-		for _, r := range rows {
-			wrong = append(wrong, r.Faults(*slack)...)
-		}
+		wrong = append(wrong, faults...)
 	}
-	report.Finish()
 	if *page != "" {
-		if err := os.WriteFile(*page, []byte(report.Page()), 0o644); err != nil {
+		reports, err := read(*record)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*page, []byte(gray.Page(reports)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -83,6 +85,53 @@ func run() error {
 		return fmt.Errorf("not as it must be:\n%s", strings.Join(wrong, "\n"))
 	}
 	return nil
+}
+
+// measure measures one program, and adds the report to the record.
+func measure(name, binary, dir string, plan gray.Plan, record string, slack time.Duration) (wrong []string, err error) {
+	p, err := program(name, binary, dir)
+	if err != nil {
+		return nil, err
+	}
+	report := gray.NewReport(p.Name, p.Version)
+	report.Rows, err = gray.Measure(p, dir, plan, func(r gray.Row) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), r) })
+	report.Finish()
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	for _, r := range report.Rows {
+		wrong = append(wrong, r.Faults(slack)...)
+	}
+	line, err := json.Marshal(report)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(record, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, err = f.Write(append(line, '\n'))
+	return wrong, err
+}
+
+// read reads the reports in a record.
+func read(record string) ([]*gray.Report, error) {
+	f, err := os.Open(record)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var reports []*gray.Report
+	for d := json.NewDecoder(f); ; {
+		r := new(gray.Report)
+		if err := d.Decode(r); errors.Is(err, io.EOF) {
+			return reports, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", record, err)
+		}
+		reports = append(reports, r)
+	}
 }
 
 // program returns what to measure.

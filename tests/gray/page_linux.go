@@ -1,6 +1,7 @@
 package gray
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,28 +11,26 @@ import (
 	"time"
 )
 
-// Report is what a run has shown.
+// Report is what one run has shown of one program.
 type Report struct {
-	Versions []string
-	Rows     []Row
-
-	began        time.Time
-	took         time.Duration
-	commit       string
-	before, load string
+	Program, Version string
+	Commit           string // of zkgo and of this package
+	Began, Ended     time.Time
+	Before, After    string // load averages
+	Rows             []Row
 }
 
 // NewReport begins a report.
-func NewReport() *Report {
-	r := &Report{began: time.Now(), commit: "unknown", before: loadAverage()}
+func NewReport(program, version string) *Report {
+	r := &Report{Program: program, Version: version, Began: time.Now().UTC(), Commit: "unknown", Before: loadAverage()}
 	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
-		r.commit = strings.TrimSpace(string(out))
+		r.Commit = strings.TrimSpace(string(out))
 	}
 	return r
 }
 
 // Finish notes the end of the run.
-func (r *Report) Finish() { r.took, r.load = time.Since(r.began), loadAverage() }
+func (r *Report) Finish() { r.Ended, r.After = time.Now().UTC(), loadAverage() }
 
 // loadAverage is the machine's of the last minute.
 func loadAverage() string {
@@ -43,51 +42,80 @@ func loadAverage() string {
 	return one
 }
 
-// Page is the report as Markdown.
-func (r *Report) Page() string {
+// Page is reports as Markdown. Of a scenario the report that comes last counts.
+func Page(reports []*Report) string {
 	var b strings.Builder
 	b.WriteString(preamble)
-	fmt.Fprintf(&b, "\n%s, %d CPUs, %s; load average before %s, after %s; %.0f minutes; commit %s; %s.\n", r.began.UTC().Format("2006-01-02 15:04 UTC"),
-		runtime.NumCPU(), runtime.Version(), r.before, r.load, r.took.Minutes(), r.commit, strings.Join(r.Versions, "; "))
+	var rows []Row
+	for _, r := range reports {
+		fmt.Fprintf(&b, "- %s (%s), %s to %s UTC, commit %s, load average before %s and after %s, %d CPUs\n", r.Program, r.Version,
+			r.Began.Format("2006-01-02 15:04"), r.Ended.Format("15:04"), r.Commit, r.Before, r.After, runtime.NumCPU())
+		for _, row := range r.Rows {
+			rows = slices.DeleteFunc(rows, func(old Row) bool { return old.Scenario == row.Scenario && old.Program == row.Program })
+			rows = append(rows, row)
+		}
+	}
 	for _, t := range []string{deadTable, largeTable, staleTable, returnTable, clientTable} {
-		r.table(&b, t)
+		writeTable(&b, t, rows)
 	}
 	b.WriteString(explanation)
 	return b.String()
 }
 
-// table writes one table: a line for each scenario, with the columns of zkgo and
-// then those of ZooKeeper.
-func (r *Report) table(b *strings.Builder, table string) {
-	rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Table != table })
-	if len(rows) == 0 {
-		return
-	}
-	// The scenarios of one table may have different columns: a heading for each set.
-	var heads, names []string
+// writeTable writes one table: a line for each scenario, with the columns of zkgo
+// and then those of ZooKeeper. Scenarios of one table may have different columns:
+// there is a heading for each set.
+func writeTable(b *strings.Builder, table string, rows []Row) {
+	order := scenarios()
+	var heads []string
 	byHead := map[string][]string{}
 	of := map[[2]string]Row{}
 	for _, row := range rows {
-		if _, ok := of[[2]string{row.Scenario, zkgo}]; !ok && !slices.Contains(names, row.Scenario) {
-			head := row.head()
-			if !slices.Contains(heads, head) {
-				heads = append(heads, head)
-			}
+		if row.Table != table {
+			continue
+		}
+		head := row.head()
+		if !slices.Contains(heads, head) {
+			heads = append(heads, head)
+		}
+		if !slices.Contains(byHead[head], row.Scenario) {
 			byHead[head] = append(byHead[head], row.Scenario)
-			names = append(names, row.Scenario)
 		}
 		of[[2]string{row.Scenario, row.Program}] = row
+	}
+	if len(heads) == 0 {
+		return
 	}
 	fmt.Fprintf(b, "\n## %s\n", table)
 	for _, head := range heads {
 		columns := strings.Split(head, "|")
 		fmt.Fprintf(b, "\n| | zkgo: %s | ZooKeeper: %s | required of zkgo |\n|---|%s---|\n", strings.Join(columns, " | "), strings.Join(columns, " | "),
 			strings.Repeat("--:|", 2*len(columns)))
+		slices.SortStableFunc(byHead[head], func(x, y string) int { return cmp.Compare(slices.Index(order, x), slices.Index(order, y)) })
 		for _, name := range byHead[head] {
 			mine, theirs := of[[2]string{name, zkgo}], of[[2]string{name, "ZooKeeper"}]
 			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, mine.cells(len(columns)), theirs.cells(len(columns)), mine.verdict())
 		}
 	}
+}
+
+// scenarios are the names of all scenarios, in the order of the tables.
+func scenarios() (names []string) {
+	for _, f := range deadFaults(false) {
+		names = append(names, f.name)
+	}
+	for _, c := range largeCases() {
+		names = append(names, c.name)
+	}
+	for _, c := range staleCases() {
+		names = append(names, c.name)
+	}
+	for _, how := range []string{killed, cutOff} {
+		for _, d := range append(awayFor(), cutFor()...) {
+			names = append(names, returnName(true, how, d), returnName(false, how, d))
+		}
+	}
+	return names
 }
 
 // head is what the row's columns are called.
@@ -141,7 +169,8 @@ const preamble = `# Gray networks
 Written by ` + "`make gray`" + ` (tests/gray): do not edit, run it again.
 
 What clients notice when the network between servers misbehaves without breaking. Each figure is the worst of all trials. "Over" means
-that the scenario was given up.
+that the scenario was given up. A scenario without a figure was not measured.
+
 `
 
 const explanation = `
