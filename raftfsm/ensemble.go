@@ -48,6 +48,7 @@ type ensemble struct {
 	installed    chan struct{}           // capacity 1: a snapshot was installed
 	progress     progress
 	inquiries    *inquiries
+	checkers     entryCheckers
 
 	mu            sync.Mutex
 	transport     *peer.Transport // of the Raft instance of the moment
@@ -251,6 +252,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := peer.NewTransport(peer.TransportConfig{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
+		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + maxBatchBytes,
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
 		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(serverOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,

@@ -43,7 +43,7 @@ func TestCommandRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := commands()
 	run := encodeRun(t, want)
-	if n, err := checkRun(2, run); err != nil || n != len(want) {
+	if n, err := new(remoteRuns).checkRun(2, run); err != nil || n != len(want) {
 		t.Fatal(err)
 	}
 	var h runHeader
@@ -72,24 +72,24 @@ func TestCheckRunRefuses(t *testing.T) {
 	t.Parallel()
 	run := encodeRun(t, commands())
 	for n := range run {
-		if _, err := checkRun(2, run[:n]); err == nil {
+		if _, err := new(remoteRuns).checkRun(2, run[:n]); err == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(run))
 		}
 	}
-	if _, err := checkRun(3, run); err == nil {
+	if _, err := new(remoteRuns).checkRun(3, run); err == nil {
 		t.Error("the run of another server was taken")
 	}
-	if _, err := checkRun(2, append(bytes.Clone(run), 0)); err == nil {
+	if _, err := new(remoteRuns).checkRun(2, append(bytes.Clone(run), 0)); err == nil {
 		t.Error("a byte too many was taken")
 	}
 	bad := bytes.Clone(run)
 	bad[runHeaderSize] = byte(kindEnd)
-	if _, err := checkRun(2, bad); err == nil {
+	if _, err := new(remoteRuns).checkRun(2, bad); err == nil {
 		t.Error("an unknown kind was taken")
 	}
 	bad = bytes.Clone(run)
 	bad[20]++ // count
-	if _, err := checkRun(2, bad); err == nil {
+	if _, err := new(remoteRuns).checkRun(2, bad); err == nil {
 		t.Error("a wrong count was taken")
 	}
 }

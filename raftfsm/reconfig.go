@@ -3,8 +3,6 @@ package raftfsm
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -352,12 +350,9 @@ func (m *machine) applyReconfig(c *Command) {
 
 // applyRefusal applies a reconfig that the leader refused.
 func (m *machine) applyRefusal(c *Command) error {
-	if len(c.Body) != 4 {
-		return errors.New("a refusal without a code")
-	}
-	code := proto.Code(int32(binary.BigEndian.Uint32(c.Body)))
-	if code != proto.ErrReconfigInProgress && code != proto.ErrNewConfigNoQuorum {
-		return fmt.Errorf("a reconfig refused with %v", code)
+	code, err := refusalCode(c.Body)
+	if err != nil {
+		return err
 	}
 	m.out.Kind, m.out.Op, m.out.Body = KindRequest, proto.OpReconfig, nil
 	if session := m.sessions.Check(c.Session, c.Gen); session != proto.Ok {

@@ -13,7 +13,8 @@ const maxLaneBytes = 4 << 20
 // remoteRuns holds the runs that other servers sent to this one, which leads:
 // a lane for each server.
 type remoteRuns struct {
-	backlog *backlog
+	backlog  *backlog
+	checkers entryCheckers
 
 	mu          sync.Mutex
 	room        sync.Cond // bytes of a lane went down or the incarnation ended; uses mu
@@ -57,7 +58,7 @@ func (q *remoteRuns) close() {
 // leader. It blocks while too much of that server waits. It does not keep the
 // slice.
 func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
-	n, err := checkRun(origin, encoded)
+	n, err := q.checkRun(origin, encoded)
 	if err != nil {
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
@@ -162,7 +163,7 @@ func (t *turns) had(origin turn, bytes int) { t.bytes[origin] += uint64(bytes) }
 // checkRun says whether every server will be able to take the run apart. One
 // that got into the log and cannot be would stop them all. It returns how many
 // commands there are.
-func checkRun(origin uint8, encoded []byte) (int, error) {
+func (q *remoteRuns) checkRun(origin uint8, encoded []byte) (int, error) {
 	var h runHeader
 	b, rest, err := h.decode(encoded)
 	switch {
@@ -173,14 +174,7 @@ func checkRun(origin uint8, encoded []byte) (int, error) {
 	case h.server != origin:
 		return 0, fmt.Errorf("it names server %d", h.server)
 	}
-	var c Command
-	for i := range h.count {
-		if b, err = c.decode(b); err != nil {
-			return 0, fmt.Errorf("command %d of %d: %w", i+1, h.count, err)
-		}
-	}
-	if len(b) != 0 {
-		return 0, fmt.Errorf("%d bytes behind its %d commands", len(b), h.count)
-	}
-	return int(h.count), nil
+	c := q.checkers.get()
+	defer q.checkers.put(c)
+	return int(h.count), c.commands(b, h.count)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -175,7 +176,10 @@ func (m *machine) Restore(r io.ReadCloser) error {
 // load replaces the state by the snapshot in r. The tree is locked.
 func (m *machine) load(r io.Reader) error {
 	c := newChunkReader(r)
-	digest, err := m.readHeader(c)
+	h, err := readSnapshotHeader(c)
+	if err == nil {
+		err = m.takeHeader(h)
+	}
 	if err != nil {
 		return err
 	}
@@ -189,11 +193,11 @@ func (m *machine) load(r io.Reader) error {
 	for row := range m.sessions.All {
 		m.rows ^= rowDigest(row)
 	}
-	if got := m.tree.FullDigest() ^ m.rows; got != digest {
-		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, digest)
+	if got := m.tree.FullDigest() ^ m.rows; got != h.digest {
+		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, h.digest)
 	}
 	m.digests = digestRing{}
-	m.digests.note(check{m.index, digest})
+	m.digests.note(check{m.index, h.digest})
 	m.claim.Store(nil)
 	m.snapCounter.reset()
 	if m.incarnation != 0 {
@@ -204,49 +208,70 @@ func (m *machine) load(r io.Reader) error {
 	return nil
 }
 
-// readHeader reads what stands before the tree and returns the digest.
-func (m *machine) readHeader(r io.Reader) (digest uint64, err error) {
+// snapshotHeader is what stands before the tree.
+type snapshotHeader struct {
+	incarnation uint64
+	seq         uint64
+	level       uint32
+	cluster     clusterID
+	index       uint64
+	digest      uint64
+	config      []byte
+	table       []byte // of the sessions, encoded
+	rest        int    // bytes after that, which should not be there
+}
+
+// readSnapshotHeader reads what stands before the tree.
+func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return 0, fmt.Errorf("header: %w", err)
+		return nil, fmt.Errorf("header: %w", err)
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > maxSnapshotHeader {
-		return 0, fmt.Errorf("header of %d bytes", n)
+		return nil, fmt.Errorf("header of %d bytes", n)
 	}
 	head, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err != nil {
-		return 0, fmt.Errorf("header: %w", err)
+		return nil, fmt.Errorf("header: %w", err)
 	}
 	const fixed = len(snapshotMagic) + 4 + 8 + 8 + 4 + clusterIDSize + 8 + 8
 	if len(head) != int(n) || len(head) < fixed || string(head[:len(snapshotMagic)]) != snapshotMagic {
-		return 0, errors.New("this is no snapshot of zkgo")
+		return nil, errors.New("this is no snapshot of zkgo")
 	}
 	b := head[len(snapshotMagic):]
 	if f := binary.BigEndian.Uint32(b); f != snapshotFormat {
-		return 0, fmt.Errorf("snapshot of format %d, this server knows %d", f, snapshotFormat)
+		return nil, fmt.Errorf("snapshot of format %d, this server knows %d", f, snapshotFormat)
 	}
-	m.incarnation = binary.BigEndian.Uint64(b[4:])
-	m.seq = binary.BigEndian.Uint64(b[12:])
-	m.level = binary.BigEndian.Uint32(b[20:])
-	if m.level > m.newest {
-		return 0, fmt.Errorf("snapshot: %w", m.tooNew(m.level))
-	}
-	copy(m.cluster[:], b[24:])
+	h := &snapshotHeader{incarnation: binary.BigEndian.Uint64(b[4:]), seq: binary.BigEndian.Uint64(b[12:]), level: binary.BigEndian.Uint32(b[20:])}
+	copy(h.cluster[:], b[24:])
 	b = b[24+clusterIDSize:]
-	m.index = binary.BigEndian.Uint64(b)
-	digest = binary.BigEndian.Uint64(b[8:])
+	h.index, h.digest = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	rec := proto.NewReader(b[16:])
-	m.config = rec.Buffer()
-	table := rec.Buffer()
+	h.config, h.table = rec.Buffer(), rec.Buffer()
 	if err := rec.Err(); err != nil {
-		return 0, fmt.Errorf("header: %w", err)
+		return nil, fmt.Errorf("header: %w", err)
 	}
-	rest, err := m.sessions.DecodeFrom(table)
-	if err == nil && len(rest)+rec.Len() != 0 {
-		err = fmt.Errorf("%d bytes behind the sessions", len(rest)+rec.Len())
+	h.rest = rec.Len()
+	return h, nil
+}
+
+// decodeSessions decodes the sessions into a table.
+func (h *snapshotHeader) decodeSessions(t *session.Table) error {
+	rest, err := t.DecodeFrom(h.table)
+	if err == nil && len(rest)+h.rest != 0 {
+		err = fmt.Errorf("%d bytes after the sessions", len(rest)+h.rest)
 	}
-	return digest, err
+	return err
+}
+
+// takeHeader makes what stands before the tree this machine's state.
+func (m *machine) takeHeader(h *snapshotHeader) error {
+	if h.level > m.newest {
+		return fmt.Errorf("snapshot: %w", m.tooNew(h.level))
+	}
+	m.incarnation, m.seq, m.level, m.cluster, m.index, m.config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
+	return h.decodeSessions(m.sessions)
 }
 
 // snapCounter decides when the next snapshot is due: after limitOps

@@ -22,6 +22,9 @@ func FuzzRestore(f *testing.F) {
 			if bad := tree.Check(); bad != nil {
 				t.Fatal(bad)
 			}
+			if digest, serr := Scan(bytes.NewReader(b)); (serr == nil) != (err == nil) || err == nil && digest != tree.FullDigest() {
+				t.Fatalf("Scan found %#x, %v; the restored tree has %#x, %v", digest, serr, tree.FullDigest(), err)
+			}
 			if err != nil && tree.NodeCount() != 5 {
 				t.Fatalf("%d nodes after %v", tree.NodeCount(), err)
 			}

@@ -131,9 +131,9 @@ func (l *loader) list(d *proto.Reader) error {
 // maxReserve bounds what a header that lies about the number of nodes can cost.
 const maxReserve = 1 << 20
 
-// node reads a node and links it to its parent.
-func (l *loader) node(d *proto.Reader) error {
-	var s state
+// readNode reads the record of a node into s, which takes over a reference to its
+// list.
+func readNode(d *proto.Reader, lists []*aclEntry, s *state) (path string, kids int32, err error) {
 	path, data := d.String(), d.Buffer()
 	list := d.Int()
 	s.czxid, s.mzxid, s.pzxid = d.Long(), d.Long(), d.Long()
@@ -142,23 +142,33 @@ func (l *loader) node(d *proto.Reader) error {
 	version := d.Int()
 	s.cversion, s.aversion = d.Int(), d.Int()
 	kind := kind(d.Byte())
-	kids := d.Int()
+	kids = d.Int()
 	switch {
 	case d.Err() != nil:
-		return d.Err()
-	case list < 0 || int(list) >= len(l.lists):
-		return fmt.Errorf("node %q has the unknown access control list %d", path, list)
+		return path, 0, d.Err()
+	case list < 0 || int(list) >= len(lists):
+		return path, 0, fmt.Errorf("node %q has the unknown access control list %d", path, list)
 	case kids < 0:
-		return fmt.Errorf("node %q has %d children", path, kids)
+		return path, 0, fmt.Errorf("node %q has %d children", path, kids)
 	case kind > ttl:
-		return fmt.Errorf("node %q is of the unknown kind %d", path, kind)
+		return path, 0, fmt.Errorf("node %q is of the unknown kind %d", path, kind)
 	case (kind == persistent) != (owner == 0):
-		return fmt.Errorf("node %q of kind %d has the owner %#x", path, kind, owner)
+		return path, 0, fmt.Errorf("node %q of kind %d has the owner %#x", path, kind, owner)
 	}
-	s.acl = l.lists[list]
+	s.acl = lists[list]
 	s.acl.refs++
 	s.text = newText(kind, owner, path, data)
 	s.version = version
+	return path, kids, nil
+}
+
+// node reads a node and links it to its parent.
+func (l *loader) node(d *proto.Reader) error {
+	var s state
+	_, kids, err := readNode(d, l.lists, &s)
+	if err != nil {
+		return err
+	}
 	n, err := l.place(&s)
 	if err != nil {
 		return err

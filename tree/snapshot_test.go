@@ -154,6 +154,17 @@ func TestSnapshotOfLargeNodes(t *testing.T) {
 	}
 }
 
+// TestScan: Scan finds the digest of the tree that Restore makes, and reads no more.
+func TestScan(t *testing.T) {
+	t.Parallel()
+	for _, tree := range []*Tree{New(), varied(t)} {
+		in := bytes.NewReader(append(written(t, tree), "rest"...))
+		if digest, err := Scan(in); err != nil || digest != tree.FullDigest() || in.Len() != len("rest") {
+			t.Errorf("digest %#x, %v, with %d bytes left; want %#x", digest, err, in.Len(), tree.FullDigest())
+		}
+	}
+}
+
 // Every single flipped bit, every cut is noticed.
 func TestDamagedSnapshots(t *testing.T) {
 	t.Parallel()
@@ -164,6 +175,9 @@ func TestDamagedSnapshots(t *testing.T) {
 		err := tree.Restore(bytes.NewReader(b))
 		if err == nil {
 			t.Fatalf("%s %d was not noticed", what, i)
+		}
+		if _, err := Scan(bytes.NewReader(b)); err == nil {
+			t.Fatalf("Scan does not notice %s %d", what, i)
 		}
 		if !strings.HasPrefix(err.Error(), "tree: ") {
 			t.Errorf("%s %d: %v", what, i, err)
@@ -258,6 +272,9 @@ func TestForgedSnapshots(t *testing.T) {
 		}
 		if err := tree.Check(); err != nil {
 			t.Error(err)
+		}
+		if _, err := Scan(bytes.NewReader(b)); err == nil {
+			t.Errorf("%q: Scan finds nothing", want)
 		}
 	}
 	if err := New().Restore(bytes.NewReader(forged(own, []byte{}, trailer(4)))); err == nil || !strings.Contains(err.Error(), "block 3") {

@@ -263,7 +263,7 @@ func TestRequestForAVoteGoesFirst(t *testing.T) {
 		asked := make(chan error, 1)
 		go func() {
 			var resp raft.RequestVoteResponse
-			asked <- v[1].trans.RequestVote("1", "s1:1", &raft.RequestVoteRequest{Term: 2}, &resp)
+			asked <- v[1].trans.RequestVote("1", "s1:1", &raft.RequestVoteRequest{RPCHeader: headerOf("2"), Term: 2}, &resp)
 		}()
 		time.Sleep(10 * time.Millisecond)
 		v[0].trans.Leaderless()
@@ -315,7 +315,7 @@ func TestVoteIsAskedOfTheNewProcess(t *testing.T) {
 		v := startVoters(t, m, 2)
 		ask := func() error {
 			var resp raft.RequestVoteResponse
-			return v[0].trans.RequestVote("2", "s2:1", &raft.RequestVoteRequest{Term: 2}, &resp)
+			return v[0].trans.RequestVote("2", "s2:1", &raft.RequestVoteRequest{RPCHeader: headerOf("1"), Term: 2}, &resp)
 		}
 		// As many at once as connections are kept.
 		asked := make(chan error, maxPool)

@@ -94,7 +94,7 @@ func entriesOf(first, last uint64) (entries []*raft.Log) {
 func askFor(t *testing.T, tr *Transport, first, last uint64) {
 	t.Helper()
 	var resp raft.AppendEntriesResponse
-	err := tr.AppendEntries("2", "s2:1", &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")},
+	err := tr.AppendEntries("2", "s2:1", &raft.AppendEntriesRequest{RPCHeader: headerOf("1"),
 		Term: 3, PrevLogEntry: first - 1, PrevLogTerm: 3, Entries: entriesOf(first, last)}, &resp)
 	if err != nil || !resp.Success {
 		t.Fatalf("%+v, %v", resp, err)

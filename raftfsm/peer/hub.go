@@ -30,16 +30,17 @@ type Acceptor func(conn net.Conn, from Identity)
 // accepted the other's identity, and nothing that a server says of itself is
 // acted upon before it has proved what SASL asks of it.
 type Hub struct {
-	network Network
-	tls     *TLS  // nil: plaintext
-	sasl    *SASL // nil: nobody has to prove anything
-	log     *slog.Logger
-	ln      net.Listener
-	shaking handshakes
-	wg      sync.WaitGroup
-	ctx     context.Context
-	cancel  context.CancelFunc
-	replays replays
+	network  Network
+	tls      *TLS  // nil: plaintext
+	sasl     *SASL // nil: nobody has to prove anything
+	log      *slog.Logger
+	ln       net.Listener
+	shaking  handshakes
+	wg       sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+	replays  replays
+	rejected rejections
 
 	mu        sync.Mutex
 	self      Identity

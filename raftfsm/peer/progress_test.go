@@ -176,7 +176,7 @@ func TestSlowIsNotStalled(t *testing.T) {
 		}
 		data := make([]byte, 4<<20)
 		var installed raft.InstallSnapshotResponse
-		err := tr.InstallSnapshot("2", "s2:1", &raft.InstallSnapshotRequest{Term: 3, LastLogIndex: 9, Size: int64(len(data))}, &installed, bytes.NewReader(data))
+		err := tr.InstallSnapshot("2", "s2:1", snapshotAt(9, int64(len(data))), &installed, bytes.NewReader(data))
 		if err != nil || !installed.Success {
 			t.Errorf("snapshot: %v", err)
 		}
@@ -244,7 +244,7 @@ func TestOldServersGetNoSignsOfLife(t *testing.T) {
 			if _, err := readHello(conn, time.Now().Add(time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			_, _ = conn.Write([]byte{4, 0x80}) // TimeoutNow, an empty map
+			_, _ = conn.Write(append([]byte{rpcRequestPreVote}, wire(t, &raft.RequestPreVoteRequest{RPCHeader: headerOf("1"), Term: 2})...))
 			_ = conn.SetReadDeadline(time.Now().Add(defaultStall + 10*time.Millisecond))
 			got, _ := io.ReadAll(conn)
 			if n := bytes.Count(got, []byte{working}); n != want || n != len(got) {

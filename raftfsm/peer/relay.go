@@ -17,7 +17,7 @@ func (t *Transport) relay() {
 	defer t.wg.Done()
 	for {
 		select {
-		case rpc := <-t.net.Consumer():
+		case rpc := <-t.inbound:
 			if !t.replays.arrived(t, rpc) {
 				return
 			}
@@ -27,7 +27,7 @@ func (t *Transport) relay() {
 			}
 		case s := <-t.stands:
 			select {
-			case rpc := <-t.net.Consumer(): // it goes first: it may be for a vote
+			case rpc := <-t.inbound: // it goes first: it may be for a vote
 				s.done <- false
 				if !t.replays.arrived(t, rpc) {
 					return

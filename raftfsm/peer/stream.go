@@ -28,14 +28,14 @@ func splitTarget(t raft.ServerAddress) (id, addr string, err error) {
 // streams is the raft.StreamLayer over a hub. A hub outlives the Raft instance
 // that uses it; Close ends only what belongs to that instance.
 type streams struct {
-	hub      *Hub
-	local    netAddr
-	incoming chan net.Conn
-	lost     func(from raft.ServerID) // an accepted connection ended
-	also     func(id raft.ServerID) []string
-	stall    time.Duration // limit of the streams that come in
-	ctx      context.Context
-	cancel   context.CancelFunc
+	hub    *Hub
+	local  netAddr
+	lost   func(from raft.ServerID) // an accepted connection ended
+	serve  func(net.Conn, Identity) // reads what comes over an accepted connection
+	also   func(id raft.ServerID) []string
+	stall  time.Duration // limit of the streams that come in
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -46,35 +46,27 @@ type netAddr string
 func (netAddr) Network() string  { return "raft" }
 func (a netAddr) String() string { return string(a) }
 
-func newStreams(hub *Hub, local string, stall time.Duration, also func(raft.ServerID) []string, lost func(raft.ServerID)) *streams {
-	s := &streams{hub: hub, local: netAddr(local), incoming: make(chan net.Conn), lost: lost, also: also, stall: stall,
+func newStreams(hub *Hub, local string, stall time.Duration, also func(raft.ServerID) []string, lost func(raft.ServerID), serve func(net.Conn, Identity)) *streams {
+	s := &streams{hub: hub, local: netAddr(local), lost: lost, serve: serve, also: also, stall: stall,
 		conns: make(map[net.Conn]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	hub.Handle(Raft, s.take)
 	return s
 }
 
-// take hands a connection to raft.NetworkTransport, whose goroutine reads it.
+// take serves an accepted connection.
 func (s *streams) take(conn net.Conn, from Identity) {
 	o := &ownedConn{Conn: conn, s: s, ended: func() { s.lost(raft.ServerID(from.ServerID)) }}
-	c := newInConn(o, s.stall, from.Beats)
-	if !s.own(c) {
-		return
-	}
-	select {
-	case s.incoming <- c:
-	case <-s.ctx.Done():
-		_ = c.Close()
+	if c := newInConn(o, s.stall, from.Beats); s.own(c) {
+		s.serve(c, from)
 	}
 }
 
+// Accept gives nothing to raft.NetworkTransport, whose decoder believes what it
+// reads: serve reads what others send.
 func (s *streams) Accept() (net.Conn, error) {
-	select {
-	case c := <-s.incoming:
-		return c, nil
-	case <-s.ctx.Done():
-		return nil, net.ErrClosed
-	}
+	<-s.ctx.Done()
+	return nil, net.ErrClosed
 }
 
 // dial opens a stream on which requests have to make progress within the limit.
@@ -90,7 +82,7 @@ func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.
 		return nil, err
 	}
 	if c := newOutConn(&ownedConn{Conn: conn, s: s}, id, limit); s.own(c) {
-		return c, nil
+		return &answerConn{Conn: c}, nil
 	}
 	return nil, net.ErrClosed
 }

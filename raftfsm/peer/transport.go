@@ -47,6 +47,19 @@ type TransportConfig struct {
 	// Hanging returns for how long the oldest write to this server's log has
 	// been under way, 0 without one. Nil: nobody knows.
 	Hanging func() time.Duration
+	// Standing is what messages are compared with before Raft sees them. It must
+	// not wait. Nil: only what can be told from a message itself is checked.
+	Standing func() Standing
+	// TermOf returns the term of an entry in the log, false when it is not there.
+	// Nil: entries in the place of committed ones are left to Raft.
+	TermOf func(index uint64) (term uint64, ok bool)
+	// CheckEntry says why the data of an entry could not be applied. Nil: any can.
+	CheckEntry func(data []byte) error
+	// CheckSnapshot reads a snapshot that is sent to this server and says why it
+	// could not be restored. It may stop reading early. Nil: any can.
+	CheckSnapshot func(q *raft.InstallSnapshotRequest, r io.Reader) error
+	// MaxEntry bounds the data of an entry in bytes; default 256 MiB.
+	MaxEntry int
 	// View is what a server needs to find another leader when it has lost its
 	// own. It must not wait for Close, for Raft's main loop or for the disk. Nil:
 	// leave it to the heartbeat timeout.
@@ -86,21 +99,24 @@ var ErrMuted = errors.New("peer: no heartbeats while the log's disk hangs")
 // A server is called by its ServerID in everything Raft sends and persists:
 // addresses change and may be taken over by another server.
 type Transport struct {
-	id       raft.ServerID
-	addr     raft.ServerAddress
-	cfg      TransportConfig
-	net      *raft.NetworkTransport // entries, pushes and snapshots
-	beats    *raft.NetworkTransport // heartbeats and votes
-	streams  *streams
-	consumer chan raft.RPC
-	stands   chan stand // asks the relay to let this server stand
-	contacts contacts
-	pusher   pusher
-	watch    leaderWatch
-	replays  *replays
-	muting   muting
-	paths    paths
-	unheard  atomic.Uint64
+	id        raft.ServerID
+	addr      raft.ServerAddress
+	cfg       TransportConfig
+	net       *raft.NetworkTransport // for what this server sends: entries, pushes and snapshots
+	beats     *raft.NetworkTransport // heartbeats and votes
+	streams   *streams
+	inbound   chan raft.RPC // what other servers sent, checked
+	room      room          // for what they are sending
+	heartbeat atomic.Pointer[func(raft.RPC)]
+	consumer  chan raft.RPC
+	stands    chan stand // asks the relay to let this server stand
+	contacts  contacts
+	pusher    pusher
+	watch     leaderWatch
+	replays   *replays
+	muting    muting
+	paths     paths
+	unheard   atomic.Uint64
 
 	done chan struct{}
 	once sync.Once
@@ -130,12 +146,13 @@ func NewTransport(cfg TransportConfig) *Transport {
 		cfg.HeartbeatStall = defaultHeartbeatStall
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
-		consumer: make(chan raft.RPC), stands: make(chan stand), done: make(chan struct{})}
+		consumer: make(chan raft.RPC), inbound: make(chan raft.RPC), stands: make(chan stand), done: make(chan struct{})}
 	t.hands.done = t.done
+	t.room.limit = int64(t.maxEntry()) + besideEntry
 	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.muting.limit, t.gagging.limit = stallLimit, 2*cfg.Stall
-	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Stall, cfg.Elsewhere, t.Suspect)
+	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Stall, cfg.Elsewhere, t.Suspect, t.serve)
 	cfg.Hub.Handle(Canvass, t.answerCanvass)
 	t.net = t.network(lane{t.streams, cfg.Stall, true})
 	t.beats = t.network(lane{t.streams, cfg.HeartbeatStall, false})
@@ -194,7 +211,8 @@ func (t *Transport) DecodePeer(b []byte) raft.ServerAddress { return raft.Server
 
 // SetHeartbeatHandler lets heartbeats overtake RPCs that wait for the disk.
 func (t *Transport) SetHeartbeatHandler(cb func(rpc raft.RPC)) {
-	t.net.SetHeartbeatHandler(t.heartbeatFrom(cb))
+	beat := t.heartbeatFrom(cb)
+	t.heartbeat.Store(&beat)
 }
 
 // AppendEntriesPipeline always says no.
@@ -230,6 +248,9 @@ func (t *Transport) send(over *raft.NetworkTransport, id raft.ServerID, addr raf
 	}
 	start := t.contacts.begin()
 	if err := over.AppendEntries(id, target(id, addr), args, resp); err != nil {
+		return err
+	}
+	if err := t.examineAnswer(id, resp.Term); err != nil {
 		return err
 	}
 	if resp.Success && resp.Term == args.Term {
@@ -270,7 +291,8 @@ func (t *Transport) again(request func() error) error {
 
 // RequestVote asks for a vote.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	return t.again(func() error { return t.beats.RequestVote(id, target(id, addr), args, resp) })
+	err := t.again(func() error { return t.beats.RequestVote(id, target(id, addr), args, resp) })
+	return errors.Join(err, t.examineAnswer(id, resp.Term))
 }
 
 // RequestPreVote asks whether a vote would be given.
@@ -278,7 +300,8 @@ func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 	if t.abstains() {
 		return errAbstains
 	}
-	return t.again(func() error { return t.beats.RequestPreVote(id, target(id, addr), args, resp) })
+	err := t.again(func() error { return t.beats.RequestPreVote(id, target(id, addr), args, resp) })
+	return errors.Join(err, t.examineAnswer(id, resp.Term))
 }
 
 // InstallSnapshot sends a snapshot.
@@ -289,7 +312,7 @@ func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 	t.awaitFollower(args.Term, id, addr)
 	began := time.Now()
 	err := t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
-	if err != nil {
+	if err = errors.Join(err, t.examineAnswer(id, resp.Term)); err != nil {
 		t.noteFailure(args.Term, id, began, err)
 		return err
 	}

@@ -143,7 +143,7 @@ func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
 		}
 		next()
 	}
-	header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")}
+	header := headerOf("1")
 	tr.Committed(9)
 	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 3}) // a heartbeat acknowledges nothing
 	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 3, PrevLogEntry: 4, PrevLogTerm: 2,
@@ -152,7 +152,7 @@ func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
 		t.Fatalf("pushed %+v", p)
 	}
 	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 3, PrevLogEntry: 6, PrevLogTerm: 3,
-		Entries: []*raft.Log{{Index: 7, Term: 3}, {Index: 12, Term: 3}}, LeaderCommitIndex: 6})
+		Entries: entriesOf(7, 12), LeaderCommitIndex: 6})
 	if p := next(); p.PrevLogEntry != 12 || p.LeaderCommitIndex != 9 {
 		t.Fatalf("pushed %+v", p)
 	}
@@ -274,6 +274,18 @@ func TestSlowLeaderIsLeftAlone(t *testing.T) {
 	})
 }
 
+// headerOf is how Raft on a server opens its messages.
+func headerOf(id string) raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
+}
+
+// snapshotAt is how server 1, which leads in term 7, announces a snapshot.
+func snapshotAt(index uint64, size int64) *raft.InstallSnapshotRequest {
+	conf := raft.Configuration{Servers: []raft.Server{{ID: "1", Address: "s1:1"}, {ID: "2", Address: "s2:1"}}}
+	return &raft.InstallSnapshotRequest{RPCHeader: headerOf("1"), SnapshotVersion: raft.SnapshotVersionMax, Term: 7,
+		LastLogIndex: index, LastLogTerm: 6, Configuration: raft.EncodeConfiguration(conf), ConfigurationIndex: 1, Size: size}
+}
+
 func TestOutdatedSnapshotIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
@@ -308,7 +320,7 @@ func TestOutdatedSnapshotIsNotInstalled(t *testing.T) {
 		applied.Store(step.applied)
 		data := bytes.Repeat([]byte("x"), 300_000)
 		var resp raft.InstallSnapshotResponse
-		err := leader.InstallSnapshot("2", "s2:1", &raft.InstallSnapshotRequest{Term: 7, LastLogIndex: step.index, Size: int64(len(data))}, &resp, bytes.NewReader(data))
+		err := leader.InstallSnapshot("2", "s2:1", snapshotAt(step.index, int64(len(data))), &resp, bytes.NewReader(data))
 		if err != nil || !resp.Success || resp.Term != 7 {
 			t.Fatalf("snapshot at %d: %+v, %v", step.index, resp, err)
 		}
@@ -374,7 +386,7 @@ func TestLateCopiesMeetTheNextTransport(t *testing.T) {
 			}
 			follower := start()
 			var resp raft.InstallSnapshotResponse
-			if err := leader.InstallSnapshot("2", "s2:1", &raft.InstallSnapshotRequest{Term: 7, LastLogIndex: 100, Size: 3}, &resp, strings.NewReader("abc")); err != nil || !resp.Success {
+			if err := leader.InstallSnapshot("2", "s2:1", snapshotAt(100, 3), &resp, strings.NewReader("abc")); err != nil || !resp.Success {
 				t.Fatalf("%+v, %v", resp, err)
 			}
 			_ = follower.Close()

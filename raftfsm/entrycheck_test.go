@@ -1,0 +1,148 @@
+package raftfsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// applicableCommands are commands of several kinds, with bodies that can be read.
+func applicableCommands() []Command {
+	create := proto.CreateRequest{Path: "/a", Data: []byte("x"), ACL: proto.OpenACL()}
+	return []Command{
+		{Kind: KindAttach, Timeout: 4000, Password: [16]byte{1}},
+		{Kind: KindRequest, Session: 1 << 56, Gen: 1, Op: proto.OpCreate, Body: create.Append(nil), IDs: []proto.ID{{Scheme: "world", ID: "anyone"}}},
+		{Kind: KindSync, Session: 1},
+		{Kind: KindExpire, Session: 9},
+		{Kind: KindRaise, Body: []byte{0, 0, 0, 1}},
+	}
+}
+
+// TestEntriesThatCannotBeApplied: what the check passes, applying takes; what
+// applying refuses, the check refuses before it is in a log.
+func TestEntriesThatCannotBeApplied(t *testing.T) {
+	t.Parallel()
+	batch := func(commands ...Command) []byte {
+		h := batchHeader{incarnation: 1, seq: 1}
+		return append(h.append(nil), encodeRun(t, commands)...)
+	}
+	applicable := applicableCommands()
+	start := leaderStart{server: 1, incarnation: 1, level: 1, flags: flagConfig, config: []byte("server.1=a:1:2:participant\nversion=0")}
+	foreign, unread := start, start
+	foreign.cluster = clusterID{9}
+	unread.config = []byte("no list")
+	for name, c := range map[string]struct {
+		data []byte
+		ok   bool
+	}{
+		"a leader's start":                   {start.append(nil), true},
+		"of another ensemble":                {foreign.append(nil), false},
+		"with a list that is none":           {unread.append(nil), false},
+		"commands":                           {batch(applicable...), true},
+		"junk":                               {[]byte("junk"), false},
+		"nothing":                            {nil, false},
+		"a run that is cut":                  {batch(applicable...)[:batchHeaderSize+30], false},
+		"bytes after the last run":           {append(batch(applicable...), 1), false},
+		"a create without a body":            {batch(Command{Kind: KindRequest, Session: 1, Op: proto.OpCreate}), false},
+		"a read":                             {batch(Command{Kind: KindRequest, Session: 1, Op: proto.OpGetData, Body: []byte{1}}), false},
+		"a reap without a body":              {batch(Command{Kind: KindReap}), false},
+		"a refusal with a code of its own":   {batch(Command{Kind: KindReconfigRefused, Body: []byte{0, 0, 0, 1}}), false},
+		"a level of a byte":                  {batch(Command{Kind: KindRaise, Body: []byte{1}}), false},
+		"a membership that is none":          {batch(Command{Kind: KindMembership, Body: proto.AppendBuffer(proto.AppendBuffer(nil, start.config), []byte("x"))}), false},
+		"a restore without an id":            {batch(Command{Kind: KindRestoreChunk, Body: []byte{1}}), false},
+		"what is no command, and has a kind": {batch(Command{Kind: KindReconfigDone}), false},
+	} {
+		if err := new(entryChecker).entry(c.data, clusterID{}); name != "of another ensemble" && (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := new(entryChecker).entry(c.data, clusterID{7}); name == "of another ensemble" && err == nil {
+			t.Errorf("%s: not refused", name)
+		}
+	}
+}
+
+// FuzzEntryCheck: applying never fails on what the check has passed, unless the
+// entry is a later version's.
+func FuzzEntryCheck(f *testing.F) {
+	applicable := applicableCommands()
+	s := leaderStart{server: 1, incarnation: 1, level: 1}
+	f.Add(s.append(nil))
+	h := batchHeader{incarnation: 1, seq: 1}
+	f.Add(append(h.append(nil), encodeRun(f, applicable)...))
+	f.Add(append(h.append(nil), encodeRun(f, []Command{{Kind: KindMembership, Body: make([]byte, 8)}})...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if new(entryChecker).entry(b, clusterID{}) != nil {
+			return
+		}
+		n := newNode(testConfig(t, memoryConfig()))
+		n.others = alone{n}
+		n.machine.incarnation = 1
+		n.machine.newest = 1<<32 - 1
+		if err := n.machine.apply(1, b); err != nil {
+			var h batchHeader
+			if _, derr := h.decode(b); derr == nil && h.check.index != 0 {
+				return // a digest is for applying to compare
+			}
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestSnapshotsAreCheckedBefore: what could not be restored is found before the
+// state that is there is given up.
+func TestSnapshotsAreCheckedBefore(t *testing.T) {
+	t.Parallel()
+	applicable := applicableCommands()
+	n := newNode(testConfig(t, memoryConfig()))
+	n.others = alone{n}
+	s := leaderStart{server: 1, incarnation: 1, level: 1, cluster: clusterID{5}}
+	h := batchHeader{incarnation: 1, seq: 1}
+	for i, data := range [][]byte{s.append(nil), append(h.append(nil), encodeRun(t, applicable[:1])...)} {
+		if err := n.machine.apply(uint64(i+1), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.machine.fleeting = false
+	img, err := n.machine.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := img.(*image).write(&b); err != nil {
+		t.Fatal(err)
+	}
+	e := &ensemble{n: n}
+	check := func(at uint64, b []byte) error {
+		return e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
+	}
+	if err := check(2, b.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.Len() {
+		bad := bytes.Clone(b.Bytes())
+		bad[i] ^= 1 << (i % 8)
+		if check(2, bad) == nil {
+			t.Fatalf("byte %d is changed, and it passes", i)
+		}
+	}
+	if check(1, b.Bytes()) == nil {
+		t.Error("a snapshot that ends later than it says passes")
+	}
+	// The checksums of a forger are right; the digest of the state is not.
+	forged := bytes.Clone(b.Bytes())
+	size := int(binary.BigEndian.Uint32(forged))
+	data := forged[chunkHeaderSize : chunkHeaderSize+size]
+	data[4+len(snapshotMagic)+4+8+8+4+clusterIDSize+8] ^= 1
+	binary.BigEndian.PutUint32(forged[4:], chunkSum(0, data))
+	if err := check(2, forged); err == nil {
+		t.Error("a state with another digest passes")
+	}
+	n.identity.Cluster = "01000000000000000000000000000000"
+	if check(2, b.Bytes()) == nil {
+		t.Error("a snapshot of another ensemble passes")
+	}
+}
