@@ -13,8 +13,8 @@ import (
 // commands has one of each kind.
 func commands() []Command {
 	return []Command{
-		{Kind: KindRequest, Session: 1<<56 | 3, Gen: 7, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}, {Scheme: "digest", ID: "a:b"}}, Op: proto.OpSetData, Body: []byte{0, 0, 0, 0}},
-		{Kind: KindRequest, Session: 4, Gen: 1, Op: proto.OpSetData, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}}, Prints: []tree.Fingerprint{{1, 15: 2}, {3}}, Body: []byte{0}},
+		{Kind: KindRequest, Session: 1<<56 | 3, Gen: 7, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}, {Scheme: "digest", ID: "a:b"}}, Op: proto.OpSetData, Body: (&proto.SetDataRequest{Path: "/a"}).Append(nil)},
+		{Kind: KindRequest, Session: 4, Gen: 1, Op: proto.OpSetData, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}}, Prints: []tree.Fingerprint{{1, 15: 2}, {3}}, Body: (&proto.SetDataRequest{Path: "/b"}).Append(nil)},
 		{Kind: KindRequest, Session: -1, Gen: 1, Op: proto.OpCloseSession, IDs: []proto.ID{}},
 		{Kind: KindAttach, Timeout: 4000, Password: [16]byte{1, 15: 9}, IDs: []proto.ID{}},
 		{Kind: KindSync, Session: 5, IDs: []proto.ID{}},

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -151,11 +152,15 @@ func refusalCode(b []byte) (proto.Code, error) {
 	return code, nil
 }
 
-// checkEntry says why an entry that another server sends could not be applied.
-func (e *ensemble) checkEntry(data []byte) error {
+// checkEntry says why an entry that another server sends could not be stored or
+// applied.
+func (e *ensemble) checkEntry(l *raft.Log) error {
+	if err := logstore.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
+		return err
+	}
 	c := e.checkers.get()
 	defer e.checkers.put(c)
-	return c.entry(data, e.n.identity.clusterID())
+	return c.entry(l.Data, e.n.identity.clusterID())
 }
 
 // checkSnapshot reads a snapshot that another server sends and says why it could

@@ -56,6 +56,15 @@ func sealAll(logs []*raft.Log) error {
 	return nil
 }
 
+// CheckReceived verifies the checksum of an entry that another server sent, if it
+// has one: storing an entry with a wrong one fails.
+func CheckReceived(l *raft.Log) error {
+	if len(l.Extensions) == 0 {
+		return nil
+	}
+	return verifySeal(l)
+}
+
 func verifySeal(l *raft.Log) error { return verify(l, new([17]byte)) }
 
 func verify(l *raft.Log, scratch *[17]byte) error {

@@ -35,6 +35,8 @@ const (
 	maxServers = 1024
 	// maxConfiguration bounds an encoded configuration.
 	maxConfiguration = maxServers * (maxIDField + maxAddrField + 64)
+	// maxExtensions bounds what a log store adds to an entry: a checksum.
+	maxExtensions = 64
 	// maxTimeField bounds an encoded time.
 	maxTimeField = 32
 )
@@ -137,7 +139,7 @@ func (d *reader) entry(maxEntry int) *raft.Log {
 		case "Data":
 			l.Data = d.bytes(maxEntry)
 		case "Extensions":
-			l.Extensions = d.bytes(0)
+			l.Extensions = d.bytes(maxExtensions)
 		case "AppendedAt":
 			d.time(&l.AppendedAt)
 		default:

@@ -92,22 +92,22 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 		kind byte
 		b    []byte
 	}{
-		"a term that is text":          {rpcRequestVote, wire(t, map[string]any{"Term": "9"})},
-		"an id of 300 MB":              {rpcRequestVote, append(wire(t, map[string]any{"ID": 0})[:4], 0xc6, 0x12, 0, 0, 0)},
-		"an entry of 4 GB":             {rpcAppendEntries, []byte("\x81\xa7Entries\x91\x81\xa4Data\xc6\xff\xff\xff\xff")},
-		"an entry beyond the limit":    {rpcAppendEntries, []byte("\x81\xa7Entries\x91\x81\xa4Data\xc6\x00\x20\x00\x00")},
-		"four billion entries":         {rpcAppendEntries, []byte("\x81\xa7Entries\xdd\xff\xff\xff\xff")},
-		"a nil entry":                  {rpcAppendEntries, []byte("\x81\xa7Entries\x91\xc0")},
-		"an entry with an extension":   {rpcAppendEntries, []byte("\x81\xa7Entries\x91\x81\xaaExtensions\xa1x")},
-		"many fields":                  {rpcTimeoutNow, []byte("\xdf\xff\xff\xff\xff")},
-		"a long unknown field":         {rpcTimeoutNow, []byte("\x81\xa1x\xc6\xff\xff\xff\xff")},
-		"a deep unknown field":         {rpcTimeoutNow, append([]byte("\x81\xa1x"), bytes.Repeat([]byte{0x91}, 1000)...)},
-		"a wide unknown field":         {rpcTimeoutNow, []byte("\x81\xa1x\xdd\xff\xff\xff\xff")},
-		"a negative term":              {rpcRequestVote, []byte("\x81\xa4Term\xff")},
-		"no record":                    {rpcTimeoutNow, []byte("\x05")},
-		"a byte that is in no msgpack": {rpcTimeoutNow, []byte("\x81\xa1x\xc1")},
-		"an unknown type":              {9, []byte("\x80")},
-		"its end too early":            {rpcTimeoutNow, []byte("\x82\xa2ID\xa11")},
+		"a term that is text":                     {rpcRequestVote, wire(t, map[string]any{"Term": "9"})},
+		"an id of 300 MB":                         {rpcRequestVote, append(wire(t, map[string]any{"ID": 0})[:4], 0xc6, 0x12, 0, 0, 0)},
+		"an entry of 4 GB":                        {rpcAppendEntries, []byte("\x81\xa7Entries\x91\x81\xa4Data\xc6\xff\xff\xff\xff")},
+		"an entry beyond the limit":               {rpcAppendEntries, []byte("\x81\xa7Entries\x91\x81\xa4Data\xc6\x00\x20\x00\x00")},
+		"four billion entries":                    {rpcAppendEntries, []byte("\x81\xa7Entries\xdd\xff\xff\xff\xff")},
+		"a nil entry":                             {rpcAppendEntries, []byte("\x81\xa7Entries\x91\xc0")},
+		"an entry with an extension of 255 bytes": {rpcAppendEntries, []byte("\x81\xa7Entries\x91\x81\xaaExtensions\xc4\xffx")},
+		"many fields":                             {rpcTimeoutNow, []byte("\xdf\xff\xff\xff\xff")},
+		"a long unknown field":                    {rpcTimeoutNow, []byte("\x81\xa1x\xc6\xff\xff\xff\xff")},
+		"a deep unknown field":                    {rpcTimeoutNow, append([]byte("\x81\xa1x"), bytes.Repeat([]byte{0x91}, 1000)...)},
+		"a wide unknown field":                    {rpcTimeoutNow, []byte("\x81\xa1x\xdd\xff\xff\xff\xff")},
+		"a negative term":                         {rpcRequestVote, []byte("\x81\xa4Term\xff")},
+		"no record":                               {rpcTimeoutNow, []byte("\x05")},
+		"a byte that is in no msgpack":            {rpcTimeoutNow, []byte("\x81\xa1x\xc1")},
+		"an unknown type":                         {9, []byte("\x80")},
+		"its end too early":                       {rpcTimeoutNow, []byte("\x82\xa2ID\xa11")},
 	} {
 		d, reserved := decoderOf(c.b), 0
 		d.reserve = func(n int) error { reserved += n; return nil }

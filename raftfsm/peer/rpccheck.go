@@ -179,11 +179,6 @@ func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequ
 func (t *Transport) examineEntry(l *raft.Log) error {
 	switch l.Type {
 	case raft.LogCommand:
-		if t.cfg.CheckEntry != nil {
-			if err := t.cfg.CheckEntry(l.Data); err != nil {
-				return breaks("an entry that cannot be applied", "entry %d: %v", l.Index, err)
-			}
-		}
 	case raft.LogNoop, raft.LogBarrier:
 		if len(l.Data) > 0 {
 			return breaks("an entry with data that its type does not have", "entry %d: %v", l.Index, l.Type)
@@ -194,6 +189,11 @@ func (t *Transport) examineEntry(l *raft.Log) error {
 		}
 	default:
 		return breaks("an entry of a type that no server writes", "entry %d: %v", l.Index, l.Type)
+	}
+	if t.cfg.CheckEntry != nil {
+		if err := t.cfg.CheckEntry(l); err != nil {
+			return breaks("an entry that cannot be applied", "entry %d: %v", l.Index, err)
+		}
 	}
 	return nil
 }

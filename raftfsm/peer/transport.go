@@ -53,8 +53,8 @@ type TransportConfig struct {
 	// TermOf returns the term of an entry in the log, false when it is not there.
 	// Nil: entries in the place of committed ones are left to Raft.
 	TermOf func(index uint64) (term uint64, ok bool)
-	// CheckEntry says why the data of an entry could not be applied. Nil: any can.
-	CheckEntry func(data []byte) error
+	// CheckEntry says why an entry could not be stored or applied. Nil: any can.
+	CheckEntry func(l *raft.Log) error
 	// CheckSnapshot reads a snapshot that is sent to this server and says why it
 	// could not be restored. It may stop reading early. Nil: any can.
 	CheckSnapshot func(q *raft.InstallSnapshotRequest, r io.Reader) error

@@ -255,6 +255,14 @@ func TestSlowLeaderIsLeftAlone(t *testing.T) {
 		nodes[2].trans.Kick()
 		leader := leaderOf(t, nodes)
 		term := leader.raft.CurrentTerm()
+		eventually(t, "followers that know the leader", func() bool {
+			for _, n := range nodes {
+				if _, id := n.raft.LeaderWithID(); id != leader.id {
+					return false
+				}
+			}
+			return true
+		})
 		for _, n := range nodes {
 			if n != leader {
 				m.Reset(leader.host, n.host) // connections end, the port still opens
