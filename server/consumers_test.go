@@ -53,6 +53,10 @@ func TestWatchesAreBounded(t *testing.T) {
 	for w.call(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d", n), Watch: true}).Err != proto.ErrQuotaExceeded {
 		n++
 	}
+	s.memory = newMemoryGuard(1<<40, s.log) // for the numbers
+	if metric(s, "memory_watch_bytes") == "0" || metric(s, "memory_watches_refused") == "0" {
+		t.Error("the numbers do not say so")
+	}
 	for name, set := range setters("/a") {
 		if code := set(w); code != proto.ErrQuotaExceeded {
 			t.Errorf("%s of the one: %v", name, code)

@@ -9,8 +9,6 @@ import (
 // limits adds what tells whether a limit holds somebody up, of those that are set.
 func (m *monitor) limits(s *Server) {
 	st := &s.stats
-	m.int("watch_bytes", s.watches.Held())
-	m.count("watches_refused", st.watchesRefused.Load())
 	if s.largeAt != math.MaxInt {
 		m.count("large_requests_rejected", st.largeRejected.Load())
 	}
@@ -28,6 +26,8 @@ func (m *monitor) limits(s *Server) {
 		}
 		m.int("memory_full", full)
 		m.count("memory_writes_refused", g.refused.Load())
+		m.int("memory_watch_bytes", s.watches.Held())
+		m.count("memory_watches_refused", st.watchesRefused.Load())
 	}
 }
 

@@ -32,6 +32,8 @@ var elsewhere = map[string]string{
 	"memory_used_bytes":           "TestMemoryGuard",
 	"memory_full":                 "TestWritesThatNeedMemoryAreRefused",
 	"memory_writes_refused":       "TestWritesThatNeedMemoryAreRefused",
+	"memory_watch_bytes":          "TestWatchesAreBounded",
+	"memory_watches_refused":      "TestWatchesAreBounded",
 	"connection_drop_count":       "TestSlowReaderIsClosed and others like it, by way of overflow",
 }
 

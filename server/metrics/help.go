@@ -15,6 +15,7 @@ func Help(name string) string {
 func gauges() map[string]string {
 	return map[string]string{
 		"memory_ceiling_bytes":            "memoryCeiling, in bytes.",
+		"memory_watch_bytes":              "Memory that the watches of all connections take, about.",
 		"memory_used_bytes":               "Memory that is in use, as it is held against the ceiling.",
 		"memory_full":                     "1 while writes that need memory are refused.",
 		"ephemerals_count":                "Ephemeral znodes in the tree.",
@@ -81,6 +82,7 @@ func counters() map[string]string {
 		"request_throttle_wait_count":           "Requests that waited for others to be done.",
 		"stale_requests_dropped":                "Waiting requests dropped with their connections.",
 		"throttled_ops":                         "Requests answered with ThrottledOp.",
+		"memory_watches_refused":                "Watches refused because those of their connection take too much memory.",
 		"memory_writes_refused":                 "Writes refused because memory is nearly used up.",
 		"quota_exceeded_error_per_namespace":    "Writes refused for a quota, by child of the root.",
 		"snapshot_error_count":                  "Snapshots over HTTP that failed.",
