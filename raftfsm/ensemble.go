@@ -56,6 +56,7 @@ type ensemble struct {
 	target        target          // whom the log says to follow
 	unnamed       bool            // the log says so in a snapshot, without the server: Raft says which
 	attending     context.CancelFunc
+	unattended    time.Time          // when the last stream of commands to a leader ended
 	contact       time.Time          // newest confirmed contact with a leader
 	freshness     freshness          // of the state that is applied
 	unacked       map[int64]struct{} // sessions reported since a leader acknowledged one

@@ -25,59 +25,23 @@ import (
 //	stream = incarnation:8 (size:4 run)*
 //
 // The leader reads as long as it is open in incarnation I, and stops reading
-// while too much waits to be proposed: that is the back-pressure. Nothing comes
-// back but, as the first thing, one byte that says that the stream is taken.
-// Commands that were sent on a stream that ended have an uncertain fate: the
-// follower gives up all that is on its way.
+// while too much waits to be proposed: that is the back-pressure. The first byte
+// that comes back says that the stream is taken. After it come the leader's signs
+// of life (forwardbeat.go). Commands that were sent on a stream that ended have an
+// uncertain fate: the follower gives up all that is on its way.
 
 const (
 	// maxForwarded bounds one run: a batch, or one command that is larger.
 	maxForwarded = 256 << 20
 	// dialPause is the pause between two attempts to reach a leader.
 	dialPause = 20 * time.Millisecond
-	// streamTaken is what a leader answers when it takes a stream.
+	// streamTaken is what a leader answers when it takes a stream, and streamBeats
+	// when both sides send signs of life.
 	streamTaken = 1
+	streamBeats = 2
 )
 
 var errStreamEnded = errors.New("the stream of commands to the leader has ended")
-
-// stream is a forwarder over a connection.
-type stream struct {
-	conn  net.Conn
-	buf   []byte        // a run with its size before it
-	ended chan struct{} // closed when nothing can be sent any more
-	once  sync.Once
-}
-
-func newStream(conn net.Conn) *stream { return &stream{conn: conn, ended: make(chan struct{})} }
-
-// Send implements forwarder.
-func (s *stream) Send(run []byte) error {
-	b := binary.BigEndian.AppendUint32(s.buf[:0], uint32(len(run)))
-	if b = append(b, run...); cap(b) <= maxSpareBytes {
-		s.buf = b
-	}
-	if _, err := s.conn.Write(b); err != nil {
-		s.Close()
-		return err
-	}
-	return nil
-}
-
-// Close implements forwarder.
-func (s *stream) Close() {
-	s.once.Do(func() {
-		_ = s.conn.Close()
-		close(s.ended)
-	})
-}
-
-// watch ends the stream when the leader does.
-func (s *stream) watch() {
-	var b [1]byte
-	_, _ = s.conn.Read(b[:])
-	s.Close()
-}
 
 // led implements others.
 func (e *ensemble) led(server uint64, incarnation uint64) {
@@ -138,11 +102,13 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 		if peer.Refused(err) {
 			e.transportNow().Suspect(id)
 		}
+		e.cutOff(t)
 		e.lookAround(ctx)
 		return
 	}
 	var wg sync.WaitGroup
-	wg.Go(s.watch)
+	wg.Go(func() { s.watch(e.log.With("leader", t.server)) })
+	wg.Go(s.beat)
 	ctx, cancel := context.WithCancel(ctx)
 	wg.Go(func() { e.report(ctx, id, addr, t) })
 	e.n.do(func() { e.take(s, t) })
@@ -152,9 +118,29 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	}
 	cancel()
 	s.Close()
+	e.mu.Lock()
+	e.unattended = time.Now()
+	e.mu.Unlock()
 	e.transportNow().Suspect(id)
 	e.n.do(func() { e.drop(s) })
 	wg.Wait()
+}
+
+// cutOff publishes that this server does not follow a leader whom it cannot send
+// commands to. It gets a stall limit for it, since the leader may just have opened
+// or changed.
+func (e *ensemble) cutOff(t target) {
+	e.mu.Lock()
+	since := time.Since(e.unattended)
+	e.mu.Unlock()
+	if since < e.stallLimit() {
+		return
+	}
+	e.n.do(func() {
+		if e.following.Load() == t.incarnation {
+			e.publishLooking(fmt.Sprintf("commands do not reach the leader, server %d", t.server))
+		}
+	})
 }
 
 // take lets this server's commands take the stream, unless the leadership that
@@ -232,12 +218,8 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	var first [8]byte
-	binary.BigEndian.PutUint64(first[:], incarnation)
-	_, err = conn.Write(first[:])
-	if err == nil {
-		_, err = io.ReadFull(conn, first[:1])
-	}
+	s := newStream(conn, e.stallLimit())
+	err = s.open(incarnation)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -245,7 +227,7 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 		_ = conn.Close()
 		return nil, err
 	}
-	return newStream(conn), nil
+	return s, nil
 }
 
 // acceptForward takes the commands of a follower while this server leads.
@@ -257,7 +239,6 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	if _, err := io.ReadFull(conn, first[:]); err != nil || origin == noServer {
 		return
 	}
-	_ = conn.SetReadDeadline(time.Time{})
 	incarnation := binary.BigEndian.Uint64(first[:])
 	l := e.leadNow()
 	if l == nil || l.incarnation != incarnation {
@@ -265,23 +246,32 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	}
 	stop := context.AfterFunc(l.ctx, func() { _ = conn.Close() })
 	defer stop()
-	if _, err := conn.Write([]byte{streamTaken}); err != nil {
+	in := newForwarded(conn, e.stallLimit(), from.Beats)
+	if err := in.begin(); err != nil {
 		return
 	}
-	if err := e.receive(bufio.NewReader(conn), incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	defer in.end()
+	if err := e.receive(in, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		e.log.Info("a follower's stream of commands ended", "server", origin, "err", err)
 	}
 }
 
 // receive reads runs until the stream ends.
-func (e *ensemble) receive(stream io.Reader, incarnation uint64, origin uint8) error {
+func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) error {
 	var size [4]byte
 	var buf []byte
+	stream := bufio.NewReader(in)
 	for {
 		if _, err := io.ReadFull(stream, size[:]); err != nil {
 			return err
 		}
 		n := binary.BigEndian.Uint32(size[:])
+		if n&fillFlag != 0 {
+			if err := in.fill(stream, n&^fillFlag); err != nil {
+				return err
+			}
+			continue
+		}
 		if n > maxForwarded {
 			return fmt.Errorf("run of %d bytes", n)
 		}
@@ -289,7 +279,9 @@ func (e *ensemble) receive(stream io.Reader, incarnation uint64, origin uint8) e
 		if err != nil {
 			return err
 		}
-		if err := e.n.remote.add(incarnation, origin, run); err != nil {
+		in.holding.Store(true)
+		err = e.n.remote.add(incarnation, origin, run)
+		if in.holding.Store(false); err != nil {
 			return err
 		}
 		if buf = run; cap(buf) > maxSpareBytes {

@@ -115,6 +115,7 @@ func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.Close()
+	peer.LimitWrites(conn, e.stallLimit())
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	sent := make(chan sentReport, maxUnacked)
@@ -217,6 +218,9 @@ func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
 func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) error {
 	var b [ackSize]byte
 	for {
+		// A report is always on its way. That a leader without a quorum acknowledges
+		// none is no reason to keep the connection.
+		_ = conn.SetReadDeadline(time.Now().Add(e.stallLimit()))
 		if _, err := io.ReadFull(conn, b[:]); err != nil {
 			return err
 		}
@@ -353,7 +357,7 @@ func (e *ensemble) acceptLiveness(conn net.Conn, from peer.Identity) {
 	if _, err := io.ReadFull(conn, first[:]); err != nil {
 		return
 	}
-	_ = conn.SetReadDeadline(time.Time{})
+	peer.LimitWrites(conn, e.stallLimit())
 	l := e.leadNow()
 	if l == nil || l.incarnation != binary.BigEndian.Uint64(first[:]) {
 		return
@@ -368,9 +372,21 @@ func (e *ensemble) acceptLiveness(conn net.Conn, from peer.Identity) {
 		defer cancel()
 		e.acknowledge(ctx, conn, acks)
 	}()
-	e.readReports(ctx, conn, l, raft.ServerID(from.ServerID), acks)
+	e.readReports(ctx, stallReader{conn, 2 * e.stallLimit()}, l, raft.ServerID(from.ServerID), acks)
 	cancel()
 	<-acked
+}
+
+// stallReader reads from a connection on which something has to come within limit.
+type stallReader struct {
+	conn  net.Conn
+	limit time.Duration
+}
+
+// Read implements io.Reader.
+func (r stallReader) Read(p []byte) (int, error) {
+	_ = r.conn.SetReadDeadline(time.Now().Add(r.limit))
+	return r.conn.Read(p)
 }
 
 // pendingAck is a report to be acknowledged.
@@ -381,7 +397,7 @@ type pendingAck struct {
 
 // readReports reads reports until the connection ends, or the server that they
 // come from is no member any more: it is to notice that.
-func (e *ensemble) readReports(ctx context.Context, conn net.Conn, l *leading, from raft.ServerID, acks chan<- pendingAck) {
+func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, from raft.ServerID, acks chan<- pendingAck) {
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64

@@ -1,0 +1,303 @@
+package raftfsm
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Signs of life on the stream of commands. Both sides send one every fifth of the
+// stall limit, whatever else they do:
+//
+//	follower → leader: filler = (fillFlag | n):4 byte*n
+//	leader → follower: sign = received:8 holding:1
+//
+// received counts the bytes of the stream that the leader has read, and holding
+// says that it reads no more for now, because too much waits to be proposed. So
+// the follower knows a stream that waits from one that is dead: on a live one a
+// sign comes in time, and what was sent has been received, or more of it is, or
+// the leader is holding. A follower that finds its stream dead closes it and opens
+// another.
+//
+// A stream begins with a filler of the size of a few packets, which the leader has
+// to confirm: where large packets are lost, a stream could be opened that carries
+// nothing.
+//
+// A server of an earlier release neither sends nor understands any of it. It says
+// so in the handshake (peer.Identity.Beats) and by its first byte.
+
+const (
+	// fillFlag marks a filler, in the four bytes of a run's size.
+	fillFlag = 1 << 31
+	// maxFill bounds a filler, and probeFill is the first one of a stream: more than
+	// a packet of any size up to 1500 bytes.
+	maxFill   = 64 << 10
+	probeFill = 4 << 10
+	// signSize is that of a leader's sign of life.
+	signSize = 8 + 1
+	// signsPerStall is how many signs have to be missing in a row.
+	signsPerStall = 5
+)
+
+// stream is a forwarder over a connection.
+type stream struct {
+	conn  net.Conn
+	in    *bufio.Reader // of conn
+	limit time.Duration
+	beats bool          // both sides send signs of life
+	ended chan struct{} // closed when nothing can be sent any more
+	once  sync.Once
+
+	mu   sync.Mutex // held for a write
+	buf  []byte     // a run with its size before it
+	last time.Time  // when something was last sent
+
+	sent atomic.Uint64 // bytes since the stream was taken
+}
+
+func newStream(conn net.Conn, limit time.Duration) *stream {
+	return &stream{conn: conn, in: bufio.NewReaderSize(conn, 64), limit: limit, ended: make(chan struct{})}
+}
+
+// open asks the leader to take the stream, and finds out whether it carries as
+// much as a few packets.
+func (s *stream) open(incarnation uint64) error {
+	b := binary.BigEndian.AppendUint64(nil, incarnation)
+	if _, err := s.conn.Write(b); err != nil {
+		return err
+	}
+	if taken, err := s.in.ReadByte(); err != nil || taken != streamBeats {
+		return err
+	}
+	s.beats = true
+	_ = s.conn.SetReadDeadline(time.Now().Add(s.limit))
+	if err := s.write(filler(probeFill)); err != nil {
+		return err
+	}
+	for received := uint64(0); received < s.sent.Load(); {
+		var err error
+		if received, _, err = s.sign(); err != nil {
+			return fmt.Errorf("the leader takes the stream and %d bytes on it do not arrive: %w", probeFill, err)
+		}
+	}
+	return nil
+}
+
+// filler returns n bytes for the other side to ignore.
+func filler(n int) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, fillFlag|uint32(n)), make([]byte, n)...)
+}
+
+// Send implements forwarder.
+func (s *stream) Send(run []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := binary.BigEndian.AppendUint32(s.buf[:0], uint32(len(run)))
+	if b = append(b, run...); cap(b) <= maxSpareBytes {
+		s.buf = b
+	}
+	if err := s.write(b); err != nil {
+		s.Close()
+		return err
+	}
+	return nil
+}
+
+// write sends b. It may wait for as long as the leader takes no more: watch ends
+// it when that is not the reason.
+func (s *stream) write(b []byte) error {
+	s.sent.Add(uint64(len(b)))
+	_, err := s.conn.Write(b)
+	s.last = time.Now()
+	return err
+}
+
+// Close implements forwarder.
+func (s *stream) Close() {
+	s.once.Do(func() {
+		_ = s.conn.Close()
+		close(s.ended)
+	})
+}
+
+// beat sends signs of life until the stream ends.
+func (s *stream) beat() {
+	if !s.beats {
+		return
+	}
+	every := s.limit / signsPerStall
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return
+		}
+		if !s.mu.TryLock() {
+			continue // a run is being sent
+		}
+		var err error
+		if time.Since(s.last) >= every {
+			err = s.write(filler(0))
+		}
+		s.mu.Unlock()
+		if err != nil {
+			s.Close()
+			return
+		}
+	}
+}
+
+// watch ends the stream when the leader does, or when it is dead.
+func (s *stream) watch(log *slog.Logger) {
+	defer s.Close()
+	if !s.beats {
+		_, _ = s.in.ReadByte()
+		return
+	}
+	progress, before := time.Now(), uint64(0)
+	for {
+		received, holding, err := s.nextSign()
+		now := time.Now()
+		if err == nil && (received > before || holding || received == s.sent.Load()) {
+			progress, before = now, received
+		}
+		switch {
+		case err == nil && now.Sub(progress) < s.limit:
+			continue
+		case err == nil, isTimeout(err):
+			log.Info("replacing the stream of commands to the leader: it makes no progress", "for", s.limit,
+				"sent", s.sent.Load(), "received", received)
+		}
+		return
+	}
+}
+
+// nextSign waits for a sign of life for the limit. A process that stood still finds
+// its deadline past and the signs in the socket, so it looks a second time.
+func (s *stream) nextSign() (received uint64, holding bool, err error) {
+	_ = s.conn.SetReadDeadline(time.Now().Add(s.limit))
+	if received, holding, err = s.sign(); isTimeout(err) {
+		_ = s.conn.SetReadDeadline(time.Now().Add(s.limit / signsPerStall))
+		received, holding, err = s.sign()
+	}
+	return received, holding, err
+}
+
+// sign reads a sign of life. What it has read of one when it fails is kept.
+func (s *stream) sign() (received uint64, holding bool, err error) {
+	b, err := s.in.Peek(signSize)
+	if err != nil {
+		return 0, false, err
+	}
+	received, holding = binary.BigEndian.Uint64(b), b[8] != 0
+	_, err = s.in.Discard(signSize)
+	return received, holding, err
+}
+
+// isTimeout says whether a deadline was missed.
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// forwarded is the leader's end of a stream of commands.
+type forwarded struct {
+	conn  net.Conn
+	limit time.Duration
+	beats bool
+	ended chan struct{}
+	wg    sync.WaitGroup
+
+	received atomic.Uint64
+	holding  atomic.Bool
+	confirm  chan struct{} // capacity 1: a sign is wanted now
+}
+
+func newForwarded(conn net.Conn, limit time.Duration, beats bool) *forwarded {
+	return &forwarded{conn: conn, limit: limit, beats: beats, ended: make(chan struct{}), confirm: make(chan struct{}, 1)}
+}
+
+// begin takes the stream.
+func (f *forwarded) begin() error {
+	_ = f.conn.SetReadDeadline(time.Time{})
+	taken := byte(streamTaken)
+	if f.beats {
+		taken = streamBeats
+	}
+	if _, err := f.conn.Write([]byte{taken}); err != nil {
+		return err
+	}
+	if f.beats {
+		f.wg.Go(f.sign)
+	}
+	return nil
+}
+
+// end ends what begin has begun.
+func (f *forwarded) end() {
+	close(f.ended)
+	_ = f.conn.Close()
+	f.wg.Wait()
+}
+
+// Read reads from the stream. Something has to come within twice the limit: the
+// follower is the one that has to be quick.
+func (f *forwarded) Read(p []byte) (int, error) {
+	if f.beats {
+		_ = f.conn.SetReadDeadline(time.Now().Add(2 * f.limit))
+	}
+	n, err := f.conn.Read(p)
+	f.received.Add(uint64(n))
+	return n, err
+}
+
+// fill drops a filler of n bytes, and confirms one that is not empty.
+func (f *forwarded) fill(r io.Reader, n uint32) error {
+	if n > maxFill {
+		return fmt.Errorf("filler of %d bytes", n)
+	}
+	if n == 0 {
+		return nil
+	}
+	if _, err := io.CopyN(io.Discard, r, int64(n)); err != nil {
+		return err
+	}
+	select {
+	case f.confirm <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// sign sends signs of life until the stream ends.
+func (f *forwarded) sign() {
+	tick := time.NewTicker(f.limit / signsPerStall)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-f.confirm:
+		case <-f.ended:
+			return
+		}
+		b := binary.BigEndian.AppendUint64(make([]byte, 0, signSize), f.received.Load())
+		b = append(b, 0)
+		if f.holding.Load() {
+			b[8] = 1
+		}
+		_ = f.conn.SetWriteDeadline(time.Now().Add(2 * f.limit))
+		if _, err := f.conn.Write(b); err != nil {
+			_ = f.conn.Close()
+			return
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package raftfsm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+)
+
+// grayBound is within what every server has to serve again when the network has
+// forgotten connections: syncLimit × tickTime of the clusters of these tests, or 5 s.
+func grayBound(c *cluster) time.Duration {
+	for _, r := range c.rigs {
+		return min(r.others.(*ensemble).syncLimit(), serviceBound)
+	}
+	c.t.Fatal("no server")
+	return 0
+}
+
+// writesEverywhere has a client of every server write, and returns how long the
+// slowest took. Sessions that lose their connections come back at once.
+func (c *cluster) writesEverywhere(sessions map[uint64]*session.Session, path string) (slowest time.Duration) {
+	c.t.Helper()
+	for id, r := range c.rigs {
+		if sessions[id] == nil {
+			s := c.surelyAttached(r, time.Hour)
+			sessions[id] = &s
+		}
+	}
+	began := time.Now()
+	done := make(chan error, len(c.rigs))
+	for id, r := range c.rigs {
+		go func() {
+			at := fmt.Sprintf("%s-%d", path, id)
+			o := c.sure(r, sessions[id], func(s session.Session) Command { return create(s, at, 0) })
+			if o.code != proto.Ok && o.code != proto.ErrNodeExists {
+				done <- fmt.Errorf("%s: %v", at, o.code)
+				return
+			}
+			done <- nil
+		}()
+	}
+	for range c.rigs {
+		if err := <-done; err != nil {
+			c.t.Error(err)
+		}
+	}
+	return time.Since(began)
+}
+
+// TestForgottenConnections has the network forget established connections, as a
+// firewall does that has lost its state, while new ones work: each single one, those
+// between two servers, and all of one server. Writes through every server go on
+// within the bound.
+func TestForgottenConnections(t *testing.T) {
+	t.Parallel()
+	for _, tick := range []time.Duration{200 * time.Millisecond, 2 * time.Second} {
+		t.Run(tick.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testForgotten(t, tick) })
+		})
+	}
+}
+
+func testForgotten(t *testing.T, tick time.Duration) {
+	c := newCluster(t, 3)
+	for _, m := range c.list {
+		c.start(m.ID, func(cfg *Config) { cfg.TickTime = tick })
+	}
+	sessions := make(map[uint64]*session.Session)
+	c.writesEverywhere(sessions, "/before")
+	round, forgotten := 0, 0
+	check := func(what string, match func(dialer, acceptor string) bool) {
+		t.Helper()
+		time.Sleep(10 * time.Second)
+		n := c.net.Forget(match)
+		forgotten += n
+		round++
+		if took := c.writesEverywhere(sessions, fmt.Sprintf("/round-%d", round)); took > grayBound(c) {
+			t.Errorf("%s: %d connections forgotten, the writes took %v", what, n, took)
+		}
+		c.eventually("every server serves", func() bool {
+			for _, r := range c.rigs {
+				if !r.Status().Serving {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	lead, _ := c.leader()
+	leader := hostOf(lead)
+	for _, m := range c.list {
+		h := hostOf(m.ID)
+		if h == leader {
+			continue
+		}
+		for nth := range 6 { // one connection after the other, whichever it is
+			i := 0
+			check(fmt.Sprintf("connection %d between the leader and %s", nth, h), func(d, a string) bool {
+				if d == leader && a == h || d == h && a == leader {
+					i++
+					return i == nth+1
+				}
+				return false
+			})
+		}
+		check("those that "+h+" opened to the leader", func(d, a string) bool { return d == h && a == leader })
+		check("those that the leader opened to "+h, func(d, a string) bool { return a == h && d == leader })
+	}
+	check("those that the followers opened", func(d, a string) bool { return a == leader && strings.HasPrefix(d, "s") })
+	check("those that the leader opened", func(d, _ string) bool { return d == leader })
+	for _, m := range c.list {
+		h := hostOf(m.ID)
+		check("all of "+h, func(d, a string) bool { return d == h || a == h })
+	}
+	check("all", func(string, string) bool { return true })
+	if forgotten < 30 {
+		t.Errorf("only %d connections were forgotten", forgotten)
+	}
+}
+
+// large is a write of more than any packet.
+func large(s session.Session, path string) Command {
+	return write(s, proto.OpCreate2, &proto.CreateRequest{Path: path, Data: make([]byte, 8000), ACL: proto.OpenACL()})
+}
+
+// TestFollowerWhoseCommandsDoNotArrive loses the large packets of a follower to the
+// leader. As soon as one is lost the follower is none: it says so, and why, takes no
+// new clients, and does not serve again before the packets arrive.
+func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		lead, _ := c.leader()
+		id, f := c.follower()
+		s := f.attach(time.Hour)
+		c.net.Lose(hostOf(id), hostOf(lead), 1400)
+		time.Sleep(10 * time.Second)
+		if !f.Status().Serving {
+			t.Fatal("it does not serve, and nothing has been lost yet")
+		}
+		f.send(large(s, "/large"))
+		began := time.Now()
+		f.recorder.wait(t, "that it does not follow", func() bool { return f.Status().Role == Looking })
+		if took := time.Since(began); took > 4*time.Second { // 2 s to try once more
+			t.Errorf("it took %v to stop following", took)
+		}
+		if s := f.Status(); s.Serving || !strings.Contains(s.Reason, "commands do not reach the leader") {
+			t.Errorf("%+v", s)
+		}
+		for range 200 {
+			time.Sleep(100 * time.Millisecond)
+			if f.Status().Serving {
+				t.Fatal("it serves again")
+			}
+		}
+		c.net.Heal(hostOf(id), hostOf(lead))
+		began = time.Now()
+		f.awaitServed()
+		if took := time.Since(began); took > 2500*time.Millisecond {
+			t.Errorf("it served %v after its packets arrive again", took)
+		}
+		c.sure(f, &s, func(s session.Session) Command { return large(s, "/large") })
+		c.settled()
+	})
+}
+
+// TestLeaderLosesLargePackets: heartbeats pass and entries do not. Another server
+// leads and takes writes within ten seconds, and keeps the lead; what was in flight
+// is lost, and told to be.
+func TestLeaderLosesLargePackets(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{200, 1400} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 3)
+				for _, m := range c.list {
+					c.start(m.ID, func(cfg *Config) { cfg.TickTime = 2 * time.Second })
+				}
+				sessions := make(map[uint64]*session.Session)
+				c.writesEverywhere(sessions, "/before")
+				lead, l := c.leader()
+				for id := range c.rigs {
+					if id != lead {
+						c.net.Lose(hostOf(lead), hostOf(id), size)
+					}
+				}
+				began := time.Now()
+				lost := l.lostCount()
+				answer := l.send(large(*sessions[lead], "/in-flight"))
+				for id, r := range c.rigs {
+					if id == lead {
+						continue
+					}
+					c.sure(r, sessions[id], func(s session.Session) Command { return large(s, fmt.Sprintf("/large-%d", id)) })
+				}
+				if took := time.Since(began); took > 8*time.Second {
+					t.Errorf("the others could write after %v", took)
+				}
+				if l.lostCount() == lost || len(answer) > 0 {
+					t.Error("what was in flight was not given up")
+				}
+				next, r := c.leader()
+				if next == lead {
+					t.Fatal("the same server leads")
+				}
+				epoch := r.Status().Epoch
+				for i := range 30 {
+					time.Sleep(2 * time.Second)
+					for id, r := range c.rigs {
+						if id != lead {
+							c.sure(r, sessions[id], func(s session.Session) Command { return large(s, fmt.Sprintf("/more-%d-%d", id, i)) })
+						}
+					}
+				}
+				if now := r.Status().Epoch; now != epoch {
+					t.Errorf("%d more elections", now-epoch)
+				}
+				for id := range c.rigs {
+					c.net.Heal(hostOf(lead), hostOf(id))
+				}
+				l.awaitServed()
+				c.settled()
+			})
+		})
+	}
+}
+
+// TestBackWithinTwoSeconds kills a server, the leader and a follower, and starts it
+// again: it serves at once, however long it was away.
+func TestBackWithinTwoSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3).onDisk()
+		c.startAll()
+		for round, away := range []time.Duration{2, 22, 25, 60} {
+			for _, who := range []string{"leader", "follower"} {
+				id, _ := c.leader()
+				if who == "follower" {
+					id, _ = c.follower()
+				}
+				c.kill(id)
+				next, r := c.leader()
+				s := c.surelyAttached(r, time.Hour)
+				c.sure(r, &s, func(s session.Session) Command { return create(s, fmt.Sprintf("/%s-%d", who, round), 0) })
+				time.Sleep(away * time.Second)
+				c.awaitClosed(id)
+				began := time.Now()
+				c.start(id).awaitServed()
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("a %s that was away for %v served after %v, under server %d", who, away*time.Second, took, next)
+				}
+				c.settled()
+			}
+		}
+	})
+}
+
+// TestBackAfterASilentCut cuts a follower off without a sign for its connections:
+// it serves again about a second after the cut is over.
+func TestBackAfterASilentCut(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		for round, length := range []time.Duration{25, 60, 120} {
+			id, f := c.follower()
+			rest := []string{}
+			for other := range c.rigs {
+				if other != id {
+					rest = append(rest, hostOf(other))
+				}
+			}
+			c.net.Forget(func(d, a string) bool { return d == hostOf(id) || a == hostOf(id) })
+			c.net.Partition([]string{hostOf(id)}, rest)
+			_, l := c.leader()
+			s := c.surelyAttached(l, time.Hour)
+			c.sure(l, &s, func(s session.Session) Command { return create(s, fmt.Sprintf("/cut-%d", round), 0) })
+			time.Sleep(length * time.Second)
+			c.net.Rejoin([]string{hostOf(id)}, rest)
+			began := time.Now()
+			f.awaitServed()
+			if took := time.Since(began); took > 1500*time.Millisecond {
+				t.Errorf("it served %v after a cut of %v", took, length*time.Second)
+			}
+		}
+	})
+}
