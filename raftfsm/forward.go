@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -105,6 +106,9 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 		e.cutOff(t)
 		e.lookAround(ctx)
 		return
+	}
+	if s.beats {
+		e.transportNow().Reached()
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watch(e.log.With("leader", t.server)) })
@@ -252,7 +256,11 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	}
 	defer in.end()
 	if err := e.receive(in, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		e.log.Info("a follower's stream of commands ended", "server", origin, "err", err)
+		level := slog.LevelDebug // of one that was opened in vain, as may be repeated
+		if in.carried {
+			level = slog.LevelInfo
+		}
+		e.log.Log(context.Background(), level, "a follower's stream of commands ended", "server", origin, "err", err)
 	}
 }
 
@@ -279,6 +287,7 @@ func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) erro
 		if err != nil {
 			return err
 		}
+		in.carried = true
 		in.holding.Store(true)
 		err = e.n.remote.add(incarnation, origin, run)
 		if in.holding.Store(false); err != nil {

@@ -217,6 +217,7 @@ type forwarded struct {
 	ended chan struct{}
 	wg    sync.WaitGroup
 
+	carried  bool // some run; for the one that reads
 	received atomic.Uint64
 	holding  atomic.Bool
 	confirm  chan struct{} // capacity 1: a sign is wanted now

@@ -16,7 +16,8 @@ import (
 // election while another server leads or may be elected, because its requests for
 // votes are small and its log is the longest. The others do not wait for it. When
 // there is no leader for leaderlessGrace, no other server can lead, and it stands
-// again.
+// again. It also stands again after large packets of its own have reached another
+// leader.
 
 const (
 	// abstainFor is how long a server remembers that it could not replicate.
@@ -56,6 +57,13 @@ func (a *abstention) end(term uint64) {
 	}
 }
 
+// over ends it in any case.
+func (a *abstention) over() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.term = 0
+}
+
 // heardLeader notes that another server leads.
 func (a *abstention) heardLeader(now time.Time) {
 	a.mu.Lock()
@@ -86,6 +94,13 @@ func (a *abstention) helped() bool {
 
 // abstains reports whether this server leaves the lead to others.
 func (t *Transport) abstains() bool { return t.abstention.holds(time.Now()) }
+
+// Reached tells the transport that large packets of this server reach the one that
+// leads it.
+func (t *Transport) Reached() {
+	t.abstention.over()
+	t.gagging.reset()
+}
 
 // cannotReplicate reports whether the leader of term must send no heartbeats
 // because its requests do not reach a quorum.

@@ -143,6 +143,11 @@ func TestAbstention(t *testing.T) {
 	if a.holds(now) {
 		t.Error("it holds for a leader that replicates")
 	}
+	a.begin(11, now)
+	a.over()
+	if a.holds(now) {
+		t.Error("it holds for a server whose large packets arrive")
+	}
 }
 
 func TestStuckIsAboutAQuorum(t *testing.T) {

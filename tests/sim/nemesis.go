@@ -18,6 +18,7 @@ type nemesis struct {
 	promised  []promise      // faults whose effect shows later
 	wiped     *host          // has lost its disk and has no vote yet
 	moved     []*host        // have another place in the ensemble than the layout says, or may get one
+	disturbed bool           // a fault was made since the last mending
 	uncertain time.Time      // when a request to move one came to no end that was told
 }
 
@@ -35,7 +36,7 @@ type fault struct {
 }
 
 func newNemesis(c *Cluster, seed uint64) *nemesis {
-	return &nemesis{c: c, rnd: rnd(seed, 77), faults: faults, done: make(map[string]int)}
+	return &nemesis{c: c, rnd: rnd(seed, 77), faults: allFaults(), done: make(map[string]int)}
 }
 
 // only restricts the nemesis to some kinds of fault.
@@ -43,8 +44,11 @@ func (n *nemesis) only(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	n.faults = slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !slices.Contains(names, f.name) })
+	n.faults = slices.DeleteFunc(allFaults(), func(f fault) bool { return !slices.Contains(names, f.name) })
 }
+
+// allFaults are the faults of every file.
+func allFaults() []fault { return slices.Concat(faults, grayFaults) }
 
 // torment breaks and mends until the time is over, and then mends everything.
 func (n *nemesis) torment(d time.Duration) {
@@ -68,6 +72,7 @@ func (n *nemesis) inject() {
 	for range 20 {
 		f := n.faults[n.rnd.IntN(len(n.faults))]
 		if f.do(n) {
+			n.disturbed = true
 			n.done[f.name]++
 			return
 		}
@@ -87,6 +92,7 @@ func (n *nemesis) mend() {
 	}
 	n.c.startAll()
 	n.settle()
+	n.disturbed = false
 }
 
 func (n *nemesis) healLinks() {
