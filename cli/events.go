@@ -13,6 +13,8 @@ type event struct {
 	Type  string `json:"type"`
 	Path  string `json:"path,omitempty"`
 	Zxid  int64  `json:"zxid"`
+
+	note string // a text for the error stream, and no event
 }
 
 // String is how ZooKeeper's Java client prints it.
@@ -51,6 +53,16 @@ func (e *events) tell(v event) {
 	defer e.mu.Unlock()
 	if e.on && !e.ended && (e.muted == nil || !e.muted(v.Path)) {
 		e.queue = append(e.queue, v)
+		e.wake.Broadcast()
+	}
+}
+
+// note appends a text for the error stream, also when events are not printed.
+func (e *events) note(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ended {
+		e.queue = append(e.queue, event{note: text})
 		e.wake.Broadcast()
 	}
 }
@@ -118,7 +130,10 @@ func (e *events) run() {
 // only.
 func (s *Shell) printEvent(e event) {
 	var text string
+	to := s.cfg.Out
 	switch {
+	case e.note != "":
+		text, to = e.note, s.cfg.Err
 	case e.Type == "None" && (s.cfg.JSON || s.cfg.Quiet):
 		return
 	case s.cfg.JSON:
@@ -131,5 +146,5 @@ func (s *Shell) printEvent(e event) {
 		(*above)(text)
 		return
 	}
-	_, _ = io.WriteString(s.cfg.Out, text)
+	_, _ = io.WriteString(to, text)
 }

@@ -29,8 +29,8 @@ type Config struct {
 	// TLS is what Options say of TLS, for what is asked without a session; nil is
 	// without TLS.
 	TLS *tls.Config
-	// In, Out and Err are the streams. Out and Err are written to by one goroutine
-	// at a time.
+	// In, Out and Err are the streams. Out and Err are each written to by one
+	// goroutine at a time.
 	In       io.Reader
 	Out, Err io.Writer
 	// Term is what Out is.
@@ -53,6 +53,7 @@ type Shell struct {
 	watches []watch
 	events  *events
 	states  sync.WaitGroup // of the goroutine that tells of the session's states
+	trouble *trouble       // why the session has no connection; nil without a session
 	history []string
 	greeted chan struct{}                     // closed when the first state of the connection was told
 	above   atomic.Pointer[func(text string)] // prints above the line that is being edited
@@ -61,7 +62,7 @@ type Shell struct {
 var (
 	errNotConnected = &Exit{Code: 1, Message: "Not connected"}
 	// errNoConnection is why a command ends that has waited too long.
-	errNoConnection = errors.New("gave up waiting")
+	errNoConnection = errors.New("no connection for too long")
 )
 
 // New returns a shell that is not connected yet.
@@ -72,7 +73,7 @@ func New(cfg Config) *Shell {
 	if cfg.Patience == 0 {
 		cfg.Patience = min(cfg.Timeout, 10*time.Second)
 	}
-	cfg.Out = &lockedWriter{w: cfg.Out}
+	cfg.Out, cfg.Err = &lockedWriter{w: cfg.Out}, &lockedWriter{w: cfg.Err}
 	s := &Shell{cfg: cfg}
 	s.events = newEvents(s.printEvent)
 	return s
@@ -91,11 +92,22 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
+// under returns the writer inside a lockedWriter: a file, perhaps.
+func under(w io.Writer) io.Writer {
+	if l, ok := w.(*lockedWriter); ok {
+		return l.w
+	}
+	return w
+}
+
 // Connect begins a session with the servers of a connect string, and ends the one
 // that there was. It does not wait for the connection: commands do.
 func (s *Shell) Connect(server string) error {
 	closed := s.disconnect()
 	hosts, chroot, _ := strings.Cut(server, "/")
+	if scheme, _, found := strings.Cut(server, "://"); found {
+		return refuse(fmt.Sprintf("-server %s: want host:port,host:port/chroot, and no URL: leave %q out", server, scheme+"://"))
+	}
 	s.cfg.Server, s.chroot = server, ""
 	if chroot != "" {
 		s.chroot = "/" + chroot
@@ -103,13 +115,15 @@ func (s *Shell) Connect(server string) error {
 			return err
 		}
 	}
+	trouble := newTrouble(s.cfg.TLS, s.sayTrouble)
 	options := append(slices.Clone(s.cfg.Options), client.WithLazy(), client.WithoutNewSession(),
-		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened))
+		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened), trouble.option())
 	zk, err := client.Connect(context.Background(), hosts, options...)
 	if err != nil {
-		return refuse(fmt.Sprintf("%s: %v", server, err))
+		return refuse(fmt.Sprintf("-server %s: %v", server, err))
 	}
-	s.rootZK, s.zk = zk, zk
+	trouble.begin(zk)
+	s.rootZK, s.zk, s.trouble = zk, zk, trouble
 	if s.chroot != "" {
 		s.zk = zk.Namespace(s.chroot)
 	}
@@ -130,6 +144,11 @@ func (s *Shell) Connect(server string) error {
 		}
 	})
 	return closed
+}
+
+// sayTrouble prints why there is no connection, in its order among the events.
+func (s *Shell) sayTrouble(causes []string) {
+	s.events.note("No connection yet, trying again:\n  " + strings.Join(causes, "\n  ") + "\n")
 }
 
 // happened takes an event of a znode, on the client's goroutine.
@@ -189,7 +208,10 @@ func (s *Shell) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errNoConnection)
 	defer cancel()
 	if err := zk.Await(ctx); err != nil {
-		return &Exit{Code: 1, Message: keeperCode("ConnectionLoss", "") + ": " + s.cfg.Server + ": " + err.Error(), Err: err}
+		if errors.Is(err, errNoConnection) {
+			err = s.trouble.giveUp(zk, s.cfg.Timeout)
+		}
+		return &Exit{Code: 1, Message: keeperCode("ConnectionLoss", "") + ": " + err.Error(), Err: err}
 	}
 	return nil
 }
@@ -247,7 +269,7 @@ func notFound(name string) error {
 // long.
 func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := s.oversee(ctx, s.rootZK, cancel)
+	stop := s.oversee(ctx, s.rootZK, s.trouble, cancel)
 	return ctx, func() {
 		cancel(nil)
 		stop()
@@ -256,11 +278,11 @@ func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc)
 
 // oversee gives up when zk has been without a connection for too long, until it is
 // stopped or ctx ends.
-func (s *Shell) oversee(ctx context.Context, zk *client.Client, giveUp context.CancelCauseFunc) (stop func()) {
+func (s *Shell) oversee(ctx context.Context, zk *client.Client, trouble *trouble, giveUp context.CancelCauseFunc) (stop func()) {
 	states := zk.Subscribe()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		late := time.AfterFunc(s.cfg.Patience, func() { giveUp(errNoConnection) })
+		late := time.AfterFunc(s.cfg.Patience, func() { giveUp(trouble.giveUp(zk, s.cfg.Patience)) })
 		defer late.Stop()
 		for {
 			select {
@@ -318,9 +340,10 @@ func (s *Shell) disconnect() error {
 	if s.zk == nil {
 		return nil
 	}
+	s.trouble.end()
 	err := s.zk.Close()
 	s.states.Wait()
-	s.zk, s.rootZK, s.watches = nil, nil, nil
+	s.zk, s.rootZK, s.watches, s.trouble = nil, nil, nil, nil
 	if err != nil {
 		return refuse(fmt.Sprintf("closing the session with %s: %v", s.cfg.Server, err))
 	}

@@ -165,10 +165,7 @@ func runEditor(c *Call, file string) error {
 	}
 	// Nothing but its user ends an editor, whatever becomes of the connection.
 	cmd := exec.Command(words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
-	cmd.Stdout, cmd.Stderr = c.Out, c.Err
-	if l, ok := c.Out.(*lockedWriter); ok {
-		cmd.Stdout = l.w // the terminal itself
-	}
+	cmd.Stdout, cmd.Stderr = under(c.Out), under(c.Err)       // the terminal itself
 	if f, ok := c.In.(*os.File); ok {
 		cmd.Stdin = f // anything else would be read on beyond what the editor reads
 	}

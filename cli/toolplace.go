@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,16 +33,31 @@ func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), er
 		zk, err := c.Client()
 		return subtree.Place{Client: zk, Root: path}, func() {}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, connectPatience)
-	defer cancel()
-	zk, err := client.Connect(limited, hosts, c.shell.cfg.Options...)
+	trouble := newTrouble(c.shell.cfg.TLS, func(causes []string) {
+		c.shell.events.note("No connection to " + hosts + " yet, trying again:\n  " + strings.Join(causes, "\n  ") + "\n")
+	})
+	zk, err := client.Connect(ctx, hosts, append(slices.Clone(c.shell.cfg.Options), client.WithLazy(), trouble.option())...)
 	if err != nil {
+		return subtree.Place{}, nil, err
+	}
+	trouble.begin(zk)
+	closeAll := func() {
+		trouble.end()
+		zk.Close() //nolint:errcheck // the session ends by itself otherwise
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, connectPatience, errNoConnection)
+	defer cancel()
+	if err := zk.Await(limited); err != nil {
+		if errors.Is(err, errNoConnection) {
+			err = trouble.giveUp(zk, connectPatience)
+		}
+		closeAll()
 		return subtree.Place{}, nil, fmt.Errorf("%s: %w", hosts, err)
 	}
-	stop := c.shell.oversee(ctx, zk, c.giveUp)
+	stop := c.shell.oversee(ctx, zk, trouble, c.giveUp)
 	return subtree.Place{Client: zk, Root: path}, func() {
 		stop()
-		zk.Close() //nolint:errcheck // the session ends by itself otherwise
+		closeAll()
 	}, nil
 }
 

@@ -48,7 +48,7 @@ func (p *progress) end() {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := under(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file's number is small
 }
 

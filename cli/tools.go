@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
+
+	"github.com/zkgo/zkgo/client"
 )
 
 // toolCommands are the commands that zkCli.sh does not have. Most of their work is
@@ -32,7 +35,12 @@ func toolError(ctx context.Context, err error) error {
 	case err == nil || errors.As(err, &exit):
 		return err
 	case errors.Is(cause, errNoConnection):
-		return &Exit{Code: 1, Message: err.Error() + ": the connection is lost, " + cause.Error(), Err: err}
+		text := err.Error()
+		if inner := (*client.Error)(nil); errors.As(err, &inner) && errors.Is(inner, errNoConnection) {
+			text, _, _ = strings.Cut(text, ": no connection (") // what follows is the cause, in other words
+			text = strings.TrimSuffix(text, ": "+cause.Error())
+		}
+		return &Exit{Code: 1, Message: text + ": the connection is lost: " + cause.Error(), Err: err}
 	}
 	return &Exit{Code: 1, Message: err.Error(), Err: err}
 }

@@ -31,7 +31,7 @@ func sentence(err error) string {
 	}
 	switch {
 	case errors.Is(err, errNoConnection):
-		return keeperCode("ConnectionLoss", e.Path) + unknown + ": " + e.Err.Error()
+		return keeperCode("ConnectionLoss", e.Path) + unknown + ": " + noConnectionWords(err)
 	case e.Code == 0 && errors.Is(err, context.Canceled):
 		return "Interrupted" + unknown
 	case e.Code == 0:
@@ -45,6 +45,14 @@ func sentence(err error) string {
 		return "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
 	}
 	return refusal(e) + unknown
+}
+
+// noConnectionWords are those of the noConnection in an error.
+func noConnectionWords(err error) string {
+	if e := (*noConnection)(nil); errors.As(err, &e) {
+		return e.Error()
+	}
+	return errNoConnection.Error()
 }
 
 // opReconfig is the name of that operation in an error.

@@ -27,18 +27,35 @@ func (c *core) connect() (l *link, last bool, err error) {
 	if c.servers != nil {
 		c.hosts.names, c.servers = c.servers, nil
 	}
+	first := c.hosts.first()
 	limit := max(c.cfg.timeout/time.Duration(c.hosts.size()), leastConnectTime)
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
+	c.attempting(target{name: first}, stepLookUp)
 	t, last, err := c.hosts.next(ctx)
+	c.attempted(c.hosts.takeUnresolved()...)
 	if err != nil {
 		return nil, true, err
 	}
+	l, err = c.try(ctx, t)
+	if err != nil {
+		failure := ConnectFailure{Server: t.name, Addr: t.addr, Err: c.late(ctx, err)}
+		c.attempted(failure)
+		return nil, last, failure
+	}
+	c.attempted()
+	return l, last, nil
+}
+
+// try connects to one address.
+func (c *core) try(ctx context.Context, t target) (l *link, err error) {
+	c.attempting(t, stepDial)
 	conn, err := c.dial(ctx, t)
 	if err != nil {
-		return nil, last, fmt.Errorf("%s: %w", t.addr, err)
+		return nil, err
 	}
+	c.attempting(t, stepGreet)
 	// Whatever the handshake waits for, it ends with ctx.
 	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	g, err := c.handshake(ctx, conn, t)
@@ -52,9 +69,9 @@ func (c *core) connect() (l *link, last bool, err error) {
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, last, fmt.Errorf("%s: %w", t.addr, err)
+		return nil, err
 	}
-	return l, last, nil
+	return l, nil
 }
 
 // errTooLate is why a handshake fails that the limit for it has ended.
@@ -75,10 +92,11 @@ func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
 		cfg = cfg.Clone()
 		cfg.ServerName, _, _ = net.SplitHostPort(t.name)
 	}
+	c.attempting(t, stepTLS)
 	secure := tls.Client(conn, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrTLSHandshake, err)
 	}
 	return secure, nil
 }
@@ -144,7 +162,7 @@ func (c *core) refused(old Session) error {
 func (c *core) adopt(h *greeting, t target) (*link, error) {
 	now := time.Now()
 	l := &link{
-		core: c, conn: h.conn, addr: t.addr, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
+		core: c, conn: h.conn, name: t.name, addr: t.addr, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		lastSend: now, lastRecv: now, began: now,
 	}
@@ -203,6 +221,9 @@ func (h *greeting) connect(q *proto.ConnectRequest) (a proto.ConnectResponse, er
 		return a, err
 	}
 	frame, err := h.frames.next()
+	if stranger := h.frames.stranger(); stranger != nil {
+		return a, stranger
+	}
 	if err != nil {
 		return a, fmt.Errorf("no answer to the handshake: %w", err)
 	}

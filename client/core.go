@@ -38,9 +38,11 @@ type core struct {
 	leases        map[*Lease]struct{}
 	openACL       []ACL // never changed
 	auths         []auth
-	servers       []string // newest list from /zookeeper/config, nil: none
-	trouble       error    // why there is no connection
-	began         bool     // there has been a session
+	servers       []string         // newest list from /zookeeper/config, nil: none
+	trouble       error            // why there is no connection
+	failures      []ConnectFailure // by server, since there was a connection; never changed
+	attempt       attempt
+	began         bool // there has been a session
 	closing       bool
 	finished      bool  // Close is through
 	final         error // set: every operation fails with it
@@ -79,6 +81,9 @@ func (c *core) start() {
 
 // why says why there is no connection; c.mu is held.
 func (c *core) why() error {
+	if list := c.connectFailures(); len(list) > 0 {
+		return failureList(list)
+	}
 	if c.trouble == nil {
 		return errors.New("no server has answered yet")
 	}
@@ -110,6 +115,7 @@ func (c *core) run() {
 				return
 			}
 			if last {
+				c.tellFailures()
 				pause.sleep(c.ctx)
 			}
 			continue
@@ -131,6 +137,9 @@ func (c *core) disconnected(l *link) {
 	defer c.mu.Unlock()
 	c.link = nil
 	c.trouble = l.err
+	if !c.closing && l.err != nil {
+		c.failed(ConnectFailure{Server: l.name, Addr: l.addr, Err: fmt.Errorf("the connection was lost: %w", l.err)})
+	}
 	code := ErrConnectionLoss
 	if c.sess.ID != l.session {
 		code = ErrSessionExpired
@@ -182,7 +191,7 @@ func (c *core) connected(l *link) {
 	}
 	c.watches.rewatch(l, c.lastZxid)
 	c.link = l
-	c.trouble = nil
+	c.trouble, c.failures = nil, nil
 	c.log.Info("connected", "server", l.addr, "session", sessionText(c.sess.ID), "state", state.String())
 	c.publish(StateChange{State: state, Session: c.sess.ID})
 	c.poke()

@@ -19,6 +19,8 @@ type hosts struct {
 	again bool     // the round before reached nobody
 	round []target // what is left of this round
 	last  string   // the address that worked last
+
+	unresolved []ConnectFailure // the names that the last look-up did not find
 }
 
 // target is one address to try.
@@ -57,10 +59,12 @@ func (h *hosts) restart() { h.round, h.again = nil, false }
 func (h *hosts) lookUp(ctx context.Context, names []string) ([]target, error) {
 	var all []target
 	var failed []string
+	h.unresolved = nil
 	for _, name := range names {
 		addrs, err := h.addrs(ctx, name)
 		if err != nil {
 			failed = append(failed, err.Error())
+			h.unresolved = append(h.unresolved, ConnectFailure{Server: name, Err: err})
 			continue
 		}
 		for _, a := range addrs {
@@ -81,6 +85,13 @@ func (h *hosts) lookUp(ctx context.Context, names []string) ([]target, error) {
 		all = append(slices.Delete(all, i, i+1), t)
 	}
 	return all, nil
+}
+
+// takeUnresolved returns the names that were not found, once.
+func (h *hosts) takeUnresolved() []ConnectFailure {
+	list := h.unresolved
+	h.unresolved = nil
+	return list
 }
 
 // addrs looks one name up.
@@ -107,6 +118,14 @@ func (h *hosts) addrs(ctx context.Context, name string) ([]string, error) {
 		ips[i] = net.JoinHostPort(ip, port)
 	}
 	return ips, nil
+}
+
+// first is a server's name, for a message.
+func (h *hosts) first() string {
+	if len(h.names) == 0 {
+		return ""
+	}
+	return h.names[0]
 }
 
 // size is how many servers there are.

@@ -16,6 +16,7 @@ import (
 type link struct {
 	core    *core
 	conn    net.Conn
+	name    string // of the server, as configured
 	addr    string
 	session int64
 	fresh   bool          // the session began with it

@@ -42,6 +42,8 @@ type config struct {
 	resolver     func(ctx context.Context, host string) ([]string, error)
 	logger       *slog.Logger
 	events       func(Event)
+
+	connectFailed func([]ConnectFailure)
 }
 
 // Option changes how a Client connects.

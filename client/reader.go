@@ -46,6 +46,26 @@ func (f *frameReader) next() ([]byte, error) {
 	return payload, nil
 }
 
+// stranger says what a peer is whose first bytes are not those of a ZooKeeper
+// server, or nil. The length of a first frame has two leading zeros, or so many
+// bytes are text or a TLS record.
+func (f *frameReader) stranger() error {
+	const tlsAlert, tlsMajor = 0x15, 0x03
+	head := f.buf[:min(f.end, 16)]
+	switch {
+	case len(head) < 3 || head[0] == 0:
+		return nil
+	case head[0] == tlsAlert && head[1] == tlsMajor:
+		return fmt.Errorf("%w: it answered with a TLS alert", ErrTLSRequired)
+	}
+	for _, c := range head[:min(len(head), proto.LengthSize)] {
+		if c < ' ' || c > '~' {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: its answer begins with %q, so it is no ZooKeeper server", ErrProtocol, head)
+}
+
 // fill reads until n bytes are there.
 func (f *frameReader) fill(n int) error {
 	for f.end-f.off < n {

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/zkgo/zkgo/client"
+)
+
+// Cause says in a line why a server could not be used, and which flag or setting
+// helps if one does. What it has no words for it returns as it is.
+func Cause(err error) string {
+	for _, known := range causes() {
+		if known.is(err) {
+			return known.say(err)
+		}
+	}
+	return err.Error()
+}
+
+// cause is one kind of failure.
+type cause struct {
+	is  func(error) bool
+	say func(error) string
+}
+
+// fixed says the same about every failure of a kind.
+func fixed(text string) func(error) string { return func(error) string { return text } }
+
+// with puts a hint after the error's own words.
+func with(hint string) func(error) string {
+	return func(err error) string { return lastWords(err) + ": " + hint }
+}
+
+// causes are the kinds, the special ones first.
+func causes() []cause {
+	alert := func(words ...string) func(error) bool {
+		return func(err error) bool {
+			_, text, ok := strings.Cut(err.Error(), "remote error: tls: ")
+			return ok && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(text, w) })
+		}
+	}
+	return []cause{
+		{is[probed], func(err error) string { return as[probed](err).text }},
+		{same(client.ErrTLSRequired), fixed("the port expects TLS: use --tls, with --tls-ca and --tls-cert if they are needed, or name the port for plaintext clients")},
+		{is[tls.RecordHeaderError], fixed("it does not speak TLS: leave the --tls flags out, or name its port for TLS clients (secureClientPort)")},
+		{is[x509.UnknownAuthorityError], fixed("its certificate is signed by an unknown authority: name the file of that authority with --tls-ca")},
+		{is[x509.HostnameError], with("connect by a name that is in the certificate, or give it with --tls-server-name")},
+		{is[x509.CertificateInvalidError], with("see the server's certificate and --tls-ca")},
+		{alert("certificate required"), fixed("it requires a client certificate: give one with --tls-cert and --tls-key")},
+		{alert("bad certificate", "unknown certificate", "certificate", "handshake failure"), with("the server refuses the client's certificate, or its absence: see --tls-cert and --tls-key")},
+		{same(client.ErrAuthFailed), with("see --auth and --sasl")},
+		{isUnknownHost, with("check the host name")},
+		{same(syscall.ECONNREFUSED), fixed("connection refused: no server listens there")},
+		{func(err error) bool { return isClosed(err) && errors.Is(err, client.ErrTLSHandshake) },
+			fixed("it closed the connection during the TLS handshake: is this the port for TLS clients (secureClientPort)?")},
+		{isClosed, fixed("it closed the connection without an answer: it may not serve (no quorum), refuse more connections from here (maxClientCnxns), " +
+			"be behind what this client has seen, expect TLS (--tls), or not be a port for ZooKeeper clients")},
+	}
+}
+
+func is[T error](err error) bool { var e T; return errors.As(err, &e) }
+func as[T error](err error) (e T) {
+	errors.As(err, &e)
+	return e
+}
+func same(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+func isUnknownHost(err error) bool {
+	var e *net.DNSError
+	return errors.As(err, &e) && e.IsNotFound
+}
+
+// isClosed reports whether the other side has closed the connection.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// lastWords are an error's own words, without the addresses around them.
+func lastWords(err error) string {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.Err
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// probed is a failure whose cause a look at the server has shown.
+type probed struct{ text string }
+
+// Error returns the cause.
+func (p probed) Error() string { return p.text }
+
+// causeList says for each server why it could not be used. Addresses of one server
+// that fail in the same way are named once.
+func causeList(failures []client.ConnectFailure) []string {
+	var list []string
+	seen := map[string]bool{}
+	for _, f := range failures {
+		line := f.Server + ": " + Cause(f.Err)
+		if !seen[line] {
+			seen[line] = true
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// noConnection is why a command ends that has waited too long.
+type noConnection struct {
+	waited string
+	causes []string
+}
+
+// Error names the causes.
+func (e *noConnection) Error() string {
+	if len(e.causes) == 0 {
+		return fmt.Sprintf("gave up waiting after %s: no server has answered yet", e.waited)
+	}
+	return fmt.Sprintf("gave up waiting after %s: %s", e.waited, strings.Join(e.causes, "; "))
+}
+
+// Is reports whether target is errNoConnection.
+func (e *noConnection) Is(target error) bool { return target == errNoConnection }
