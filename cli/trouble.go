@@ -16,7 +16,8 @@ import (
 const (
 	// slowConnect is how long a connect takes before the reason is looked for.
 	slowConnect = 2 * time.Second
-	// probeTime is how long a look at a server that closes connections may take.
+	// probeTime limits each question to a server that closes connections. A server
+	// that speaks TLS does not answer the first one.
 	probeTime = time.Second
 )
 
@@ -152,8 +153,6 @@ func (t *trouble) look(ctx context.Context, failures []client.ConnectFailure) {
 // probe looks at a server that has closed a connection: does it say that it does
 // not serve, or does it speak TLS? nil is neither.
 func (t *trouble) probe(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
 	answer := t.word(ctx, addr)
 	switch {
 	case strings.Contains(answer, "not currently serving"):
@@ -171,6 +170,8 @@ func (t *trouble) probe(ctx context.Context, addr string) error {
 
 // word returns the answer to srvr, "" without one.
 func (t *trouble) word(ctx context.Context, addr string) string {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
 	conn, err := dialFor(ctx, addr, t.tls)
 	if err != nil {
 		return ""
@@ -204,6 +205,8 @@ func dialFor(ctx context.Context, addr string, config *tls.Config) (net.Conn, er
 // speaksTLS reports whether a server answers a TLS handshake with one, or with an
 // alert.
 func speaksTLS(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
 	conn, err := dialFor(ctx, addr, &tls.Config{MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return false

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// listen accepts connections and hands them to serve, until the test ends.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serve(conn)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return l.Addr().String()
+}
+
+// refused returns an address that nobody listens on.
+func refused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// answering returns a server that reads, answers and closes.
+func answering(t *testing.T, answer string) string {
+	return listen(t, func(conn net.Conn) {
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the read fails then
+		if n, _ := conn.Read(make([]byte, 256)); n > 0 {
+			io.WriteString(conn, answer) //nolint:errcheck // the test sees it
+		}
+	})
+}
+
+// notServing returns a server as it is without a quorum: it answers words only.
+func notServing(t *testing.T) string {
+	return listen(t, func(conn net.Conn) {
+		defer conn.Close()
+		word := make([]byte, 4)
+		if _, err := io.ReadFull(conn, word); err == nil && string(word) == "srvr" {
+			io.WriteString(conn, "This ZooKeeper instance is not currently serving requests\n") //nolint:errcheck // the test sees it
+		}
+	})
+}
+
+// secure returns a server that speaks TLS.
+func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.CertPool) {
+	t.Helper()
+	web := httptest.NewTLSServer(nil)
+	t.Cleanup(web.Close)
+	config := &tls.Config{Certificates: web.TLS.Certificates, ClientAuth: auth, MinVersion: tls.VersionTLS12}
+	addr = listen(t, func(conn net.Conn) {
+		s := tls.Server(conn, config)
+		s.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the read fails then
+		io.Copy(io.Discard, s)                         //nolint:errcheck // how it ends does not matter
+		s.Close()
+	})
+	roots = x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	return addr, roots
+}
+
+// TestSaysWhyItCannotConnect: at once and when the command gives up, for each server.
+func TestSaysWhyItCannotConnect(t *testing.T) {
+	t.Parallel()
+	tlsAddr, _ := secure(t, tls.NoClientCert)
+	mutual, roots := secure(t, tls.RequireAnyClientCert)
+	strange := &tls.Config{MinVersion: tls.VersionTLS12}
+	trusting := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	http := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	silent := listen(t, func(conn net.Conn) { t.Cleanup(func() { conn.Close() }) })
+	down := refused(t)
+	for name, c := range map[string]struct {
+		server string
+		tls    *tls.Config
+		want   []string
+	}{
+		"refused":                 {down, nil, []string{down + ": connection refused"}},
+		"no such host":            {"nosuch.invalid:2181", nil, []string{"nosuch.invalid:2181: ", "no such host"}},
+		"each server":             {down + ",nosuch.invalid:2181," + http, nil, []string{down + ": connection refused", "nosuch.invalid:2181: ", http + ": ", "HTTP"}},
+		"HTTP":                    {http, nil, []string{"no ZooKeeper server", "HTTP"}},
+		"silent":                  {silent, nil, []string{silent + ": no answer to ZooKeeper's handshake"}},
+		"no quorum":               {notServing(t), nil, []string{"does not serve", "quorum"}},
+		"closes":                  {answering(t, ""), nil, []string{"closed the connection without an answer"}},
+		"plaintext to TLS":        {tlsAddr, nil, []string{"expects TLS", "--tls"}},
+		"TLS alert":               {answering(t, "\x15\x03\x03\x00\x02\x02\x46"), nil, []string{"expects TLS", "--tls"}},
+		"unknown CA":              {tlsAddr, strange, []string{"unknown authority", "--tls-ca"}},
+		"no client certificate":   {mutual, trusting, []string{"client certificate", "--tls-cert"}},
+		"TLS to plaintext":        {answering(t, ""), strange, []string{"TLS", "secureClientPort"}},
+		"TLS to plaintext answer": {http, strange, []string{"does not speak TLS"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, errs shared
+			config := Config{Server: c.server, Out: &out, Err: &errs, Quiet: true, Patience: 4 * time.Second, TLS: c.tls}
+			if c.tls != nil {
+				config.Options = []client.Option{client.WithTLS(c.tls)}
+			}
+			s := New(config)
+			defer s.Close() //nolint:errcheck // there is no session
+			if err := s.Connect(c.server); err != nil {
+				t.Fatal(err)
+			}
+			code := s.Command(t.Context(), []string{"ls", "/"})
+			notice, last, told := strings.Cut(errs.take(), "KeeperErrorCode = ConnectionLoss for /: gave up waiting after 4s: ")
+			if !told || code != 1 || out.take() != "" {
+				t.Fatalf("code %d, %q, %q", code, notice, last)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(notice, want) {
+					t.Errorf("%q is not among what is said at once:\n%s", want, notice)
+				}
+				if !strings.Contains(last, want) {
+					t.Errorf("%q is not in the error:\n%s", want, last)
+				}
+			}
+			if strings.Count(last, "\n") != 1 {
+				t.Errorf("the error is not one line: %q", last)
+			}
+		})
+	}
+}
+
+// TestSaysNothingOfAServerThatIsNotNeeded: with one of two servers down a command
+// that succeeds has nothing to tell.
+func TestSaysNothingOfAServerThatIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	server := refused(t) + "," + zktest.Run(t).Addrs()[0]
+	for range 8 { // in random order
+		var out, errs shared
+		s := New(Config{Server: server, Out: &out, Err: &errs, Quiet: true})
+		if err := s.Connect(server); err != nil {
+			t.Fatal(err)
+		}
+		code := s.Command(t.Context(), []string{"ls", "/"})
+		if text := errs.take(); code != 0 || text != "" {
+			t.Errorf("%d, %q", code, text)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPlaceSaysWhyItCannotConnect: another ensemble, as the target of cp.
+func TestPlaceSaysWhyItCannotConnect(t *testing.T) {
+	t.Parallel()
+	addr := zktest.Run(t).Addrs()[0]
+	down := refused(t)
+	var out, errs shared
+	s := New(Config{Server: addr, Out: &out, Err: &errs, Quiet: true})
+	defer s.Close() //nolint:errcheck // what is tested has happened
+	if err := s.Connect(addr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	above := func(text string) { // the notice comes long before the command gives up
+		_, _ = errs.Write([]byte(text))
+		cancel()
+	}
+	s.above.Store(&above)
+	code := s.Command(ctx, []string{"cp", "/", down + "/x"})
+	if text := errs.take(); code == 0 || !strings.Contains(text, down+": connection refused") {
+		t.Errorf("%d, %q", code, text)
+	}
+}
