@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.Cer
 	addr = listen(t, func(conn net.Conn) {
 		s := tls.Server(conn, config)
 		s.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the read fails then
-		io.Copy(io.Discard, s)                         //nolint:errcheck // how it ends does not matter
+		io.Copy(io.Discard, s)                     //nolint:errcheck // how it ends does not matter
 		s.Close()
 	})
 	roots = x509.NewCertPool()
@@ -97,6 +98,8 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 	http := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	silent := listen(t, func(conn net.Conn) { t.Cleanup(func() { conn.Close() }) })
 	down := refused(t)
+	var all sync.WaitGroup
+	defer all.Wait()
 	for name, c := range map[string]struct {
 		server string
 		tls    *tls.Config
@@ -116,8 +119,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 		"TLS to plaintext":        {answering(t, ""), strange, []string{"TLS", "secureClientPort"}},
 		"TLS to plaintext answer": {http, strange, []string{"does not speak TLS"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		all.Go(func() { // all at once, since each waits for as long as a command does
 			var out, errs shared
 			config := Config{Server: c.server, Out: &out, Err: &errs, Quiet: true, Patience: 4 * time.Second, TLS: c.tls}
 			if c.tls != nil {
@@ -126,23 +128,23 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 			s := New(config)
 			defer s.Close() //nolint:errcheck // there is no session
 			if err := s.Connect(c.server); err != nil {
-				t.Fatal(err)
+				t.Errorf("%s: %v", name, err)
 			}
 			code := s.Command(t.Context(), []string{"ls", "/"})
 			notice, last, told := strings.Cut(errs.take(), "KeeperErrorCode = ConnectionLoss for /: gave up waiting after 4s: ")
 			if !told || code != 1 || out.take() != "" {
-				t.Fatalf("code %d, %q, %q", code, notice, last)
+				t.Errorf("%s: code %d, %q, %q", name, code, notice, last)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(notice, want) {
-					t.Errorf("%q is not among what is said at once:\n%s", want, notice)
+					t.Errorf("%s: %q is not among what is said at once:\n%s", name, want, notice)
 				}
 				if !strings.Contains(last, want) {
-					t.Errorf("%q is not in the error:\n%s", want, last)
+					t.Errorf("%s: %q is not in the error:\n%s", name, want, last)
 				}
 			}
 			if strings.Count(last, "\n") != 1 {
-				t.Errorf("the error is not one line: %q", last)
+				t.Errorf("%s: the error is not one line: %q", name, last)
 			}
 		})
 	}
