@@ -14,19 +14,23 @@ import (
 func aclCommands() []Command {
 	return []Command{
 		{
-			Name: "getAcl", Usage: "[-s] path", Short: "print the ACL of a znode", Least: 1, Run: getACL,
+			Name: "getAcl", Usage: "[-s] path", Short: "print the ACL of a znode", Least: 1, Most: 1, Run: getACL,
 			Options: []Option{{Name: "s", Help: "stats"}},
 		},
 		{
-			Name: "setAcl", Usage: "[-s] [-v version] [-R] path acl", Short: "replace the ACL of a znode", Least: 2, Run: setACL,
+			Name: "setAcl", Usage: "[-s] [-v version] [-R] path acl", Short: "replace the ACL of a znode", Least: 2, Most: 2, Run: setACL,
 			Options: []Option{
 				{Name: "s", Help: "stats"}, {Name: "v", Arg: "version", Help: "version"}, {Name: "R", Help: "recursive"},
 			},
 		},
-		{Name: "addauth", Usage: "scheme auth", Short: "prove an identity", Least: 1, Run: addAuth},
+		{Name: "addauth", Usage: "scheme auth", Short: "prove an identity", Least: 1, Most: 2, Run: addAuth, More: authHelp},
 		{Name: "whoami", Usage: "", Short: "list the identities of this session", Run: whoAmI},
 	}
 }
+
+// authHelp says where credentials may come from.
+const authHelp = `AUTH may be - for what comes in on the standard input or @FILE for what a file holds,
+so that it stands neither in a history nor in the list of processes; @@x is @x.`
 
 // parseACL reads scheme:id:perms,…; what it does not understand it tells and
 // leaves out.
@@ -138,7 +142,9 @@ func addAuth(ctx context.Context, c *Call) error {
 	}
 	var credentials []byte
 	if len(c.Args) > 1 {
-		credentials = []byte(c.Args[1])
+		if credentials, err = c.secret(1); err != nil {
+			return err
+		}
 	}
 	return zk.AddAuth(ctx, c.Args[0], credentials)
 }

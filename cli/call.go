@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/zkgo/zkgo/client"
 )
@@ -21,6 +23,7 @@ type Call struct {
 
 	command *Command
 	options map[string][]string
+	literal int // arguments from here on stand after "--"
 	shell   *Shell
 	giveUp  context.CancelCauseFunc // ends a tool's context
 }
@@ -59,4 +62,36 @@ func (c *Call) Emit(v any, text func(w io.Writer)) error {
 }
 
 // UsageError refuses the arguments: the usage is the message.
-func (c *Call) UsageError() error { return &Exit{Code: 1, Message: c.command.usage()} }
+func (c *Call) UsageError() error { return misuse("%s", c.command.usage()) }
+
+// tooMany refuses an argument that the command has no use for.
+func (c *Call) tooMany(arg string) error {
+	return misuse("%s: unexpected argument %q; a name or a value with spaces needs quotes\n%s", c.command.Name, arg, strings.TrimSpace(c.command.Name+" "+c.command.Usage))
+}
+
+// each does something for every argument, also after one that failed, and fails if
+// any of them did. With no argument it is done once, for the given one.
+func (c *Call) each(ctx context.Context, without string, do func(ctx context.Context, arg string) error) error {
+	args := c.Args
+	if len(args) == 0 {
+		args = []string{without}
+	}
+	if len(args) == 1 {
+		return do(ctx, args[0])
+	}
+	var failed error
+	for _, arg := range args {
+		err := do(ctx, arg)
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintf(c.Err, "%s %s: %s\n", c.command.Name, arg, sentence(toolError(ctx, err)))
+			failed = err
+		}
+	}
+	if failed != nil {
+		return &Exit{Code: codeFailed, Err: failed} // was told
+	}
+	return nil
+}

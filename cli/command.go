@@ -14,6 +14,9 @@ type Command struct {
 	Usage string
 	// Short says in a few words what it does, for lists and completion.
 	Short string
+	// More is what else its help says, in lines of the width that it is printed with;
+	// "" is nothing.
+	More string
 	// Options are what it takes with a hyphen.
 	Options []Option
 	// ListOptions prints the options below the usage, as zkCli.sh does for some.
@@ -21,6 +24,9 @@ type Command struct {
 	// Least is how many arguments have to be there. With fewer the usage is the
 	// error.
 	Least int
+	// Most is how many arguments there may be, [Any] for any number. With more the
+	// first of those that are too many is named in the error.
+	Most int
 	// Required names a group of options of which one has to be given.
 	Required string
 	// Offline says that it needs no session.
@@ -29,6 +35,9 @@ type Command struct {
 	// than 1.
 	Run func(ctx context.Context, c *Call) error
 }
+
+// Any is how many arguments a command has that takes any number.
+const Any = -1
 
 // Option is an option of a command.
 type Option struct {
@@ -69,6 +78,16 @@ func (c *Command) usage() string {
 		b.WriteString("\n" + left[i] + strings.Repeat(" ", width-len(left[i])+3) + o.Help)
 	}
 	return b.String()
+}
+
+// help is the whole help: usage, options and what it does.
+func (c Command) help() string {
+	c.ListOptions = len(c.Options) > 0
+	text := c.usage() + "\n" + c.Short + "\n"
+	if c.More != "" {
+		text += "\n" + c.More + "\n"
+	}
+	return text
 }
 
 // Commands returns all commands, sorted by name.

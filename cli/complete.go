@@ -26,8 +26,11 @@ type candidate struct {
 // candidates returns how the last word of a line can go on: commands, options of
 // the command, or paths of the live tree.
 func (s *Shell) candidates(ctx context.Context, line string) []candidate {
-	at := strings.LastIndexByte(line, ' ') + 1
+	at, quote := lastWord(line)
 	begun, before := line[at:], strings.Fields(line[:at])
+	if quote != 0 {
+		begun = begun[1:]
+	}
 	switch {
 	case len(before) == 0:
 		return completeCommand(begun)
@@ -98,8 +101,12 @@ func (s *Shell) complete(ctx context.Context, w io.Writer, line string, at int) 
 	for _, c := range list[1:] {
 		common = commonPrefix(common, c.Value)
 	}
-	begun := line[strings.LastIndexByte(line[:at], ' ')+1 : at]
-	if len(list) == 1 && !strings.HasPrefix(common, "/") {
+	begin, quote := lastWord(line[:at])
+	begun := line[begin:at]
+	switch {
+	case strings.HasPrefix(common, "/"):
+		common = quoted(common, quote, len(list) == 1)
+	case len(list) == 1:
 		common += " "
 	}
 	if common == begun {

@@ -119,14 +119,14 @@ func reconfig(ctx context.Context, c *Call) error {
 	change := client.Reconfiguration{Version: -1}
 	if c.Has("v") {
 		if change.Version, err = strconv.ParseInt(c.Value("v"), 16, 64); err != nil {
-			return refuse("-v must be followed by a long (configuration version)")
+			return misuse("-v must be followed by a long (configuration version)")
 		}
 	}
 	switch {
 	case wholly && partly:
-		return refuse("Can't use -file or -members together with -add or -remove (mixing incremental and non-incremental modes is not allowed)")
+		return misuse("Can't use -file or -members together with -add or -remove (mixing incremental and non-incremental modes is not allowed)")
 	case c.Has("file") && c.Has("members"):
-		return refuse("Can't use -file and -members together (conflicting non-incremental modes)")
+		return misuse("Can't use -file and -members together (conflicting non-incremental modes)")
 	}
 	change.Joining, change.Leaving, change.Members = servers(c.Values("add")), servers(c.Values("remove")), servers(c.Values("members"))
 	if c.Has("file") {

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,32 +11,43 @@ import (
 // anywhere, letters can be joined, the argument of an option may be joined to its
 // letter or come behind "=", and "--" ends them.
 type parser struct {
-	known  []Option
-	args   []string
-	found  map[string][]string
-	wants  string // an option that waits for its argument
-	groups map[string]string
+	command string
+	known   []Option
+	args    []string
+	found   map[string][]string
+	wants   string // an option that waits for its argument
+	groups  map[string]string
+	// literal is the index in args of the first one after "--".
+	literal int
 }
 
-// parseOptions splits arguments into those of options and the rest.
-func parseOptions(command *Command, args []string) (rest []string, found map[string][]string, err error) {
-	p := &parser{known: command.Options, found: map[string][]string{}, groups: map[string]string{}}
+// errHelp is how -h and --help end the reading of options.
+var errHelp = errors.New("help is wanted")
+
+// parseOptions splits arguments into those of options and the rest. Its error is
+// errHelp if -h or --help is among them.
+func parseOptions(command *Command, args []string) (*parser, error) {
+	p := &parser{command: command.Name, known: command.Options, found: map[string][]string{}, groups: map[string]string{}, literal: -1}
 	for i, arg := range args {
 		if arg == "--" {
+			p.literal = len(p.args)
 			p.args = append(p.args, args[i+1:]...)
 			break
 		}
 		if err := p.token(arg); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if p.wants != "" {
-		return nil, nil, p.missing()
+		return nil, p.missing()
 	}
 	if command.Required != "" && p.groups[command.Required] == "" {
-		return nil, nil, p.missingGroup(command.Required)
+		return nil, p.missingGroup(command.Required)
 	}
-	return p.args, p.found, nil
+	if p.literal < 0 {
+		p.literal = len(p.args)
+	}
+	return p, nil
 }
 
 func (p *parser) token(arg string) error {
@@ -48,11 +59,14 @@ func (p *parser) token(arg string) error {
 		p.args = append(p.args, arg)
 		return nil
 	}
+	if arg == "--help" || arg == "-h" && p.option("h") == nil {
+		return errHelp
+	}
 	if strings.HasPrefix(arg, "--") {
 		// Two hyphens are taken for a name of several letters, as is usual elsewhere.
 		name, _, _ := strings.Cut(arg[2:], "=")
 		if len(name) < 2 || p.option(name) == nil {
-			return unknownOption(arg)
+			return p.unknown(arg)
 		}
 		arg = arg[1:]
 	}
@@ -67,7 +81,7 @@ func (p *parser) token(arg string) error {
 		p.value(value)
 		return nil
 	case assigned:
-		return unknownOption(arg)
+		return p.unknown(arg)
 	}
 	return p.letters(arg)
 }
@@ -78,7 +92,7 @@ func (p *parser) letters(arg string) error {
 	for i, letter := range arg[1:] {
 		o := p.option(string(letter))
 		if o == nil {
-			return unknownOption(arg)
+			return p.unknown(arg)
 		}
 		if err := p.begin(o); err != nil {
 			return err
@@ -99,7 +113,7 @@ func (p *parser) begin(o *Option) error {
 	}
 	if o.Group != "" {
 		if other := p.groups[o.Group]; other != "" && other != o.Name {
-			return refuse(fmt.Sprintf("The option '%s' was specified but an option from this group has already been selected: '%s'", o.Name, other))
+			return misuse("The option '%s' was specified but an option from this group has already been selected: '%s'", o.Name, other)
 		}
 		p.groups[o.Group] = o.Name
 	}
@@ -140,7 +154,7 @@ func (p *parser) option(name string) *Option {
 	return &p.known[i]
 }
 
-func (p *parser) missing() error { return refuse("Missing argument for option: " + p.wants) }
+func (p *parser) missing() error { return misuse("Missing argument for option: %s", p.wants) }
 
 func (p *parser) missingGroup(group string) error {
 	var list []string
@@ -149,7 +163,20 @@ func (p *parser) missingGroup(group string) error {
 			list = append(list, "-"+o.Name+" "+o.Help)
 		}
 	}
-	return refuse("Missing required option: [" + strings.Join(list, ", ") + "]")
+	return misuse("Missing required option: [%s]", strings.Join(list, ", "))
 }
 
-func unknownOption(arg string) error { return refuse("Unrecognized option: " + arg) }
+// unknown refuses an option, in zkCli.sh's words, and names one that is like it.
+func (p *parser) unknown(arg string) error {
+	var names []string
+	for _, o := range p.known {
+		if len(o.Name) > 1 {
+			names = append(names, o.Name)
+		}
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	if near := Similar(name, names); near != "" {
+		return misuse("Unrecognized option: %s. Did you mean -%s? See: help %s", arg, near, p.command)
+	}
+	return misuse("Unrecognized option: %s", arg)
+}

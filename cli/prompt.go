@@ -35,6 +35,7 @@ const (
 // are, until quit or the end of input. Events are printed above the line that is
 // being edited. The exit code is that of the last command.
 func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error) {
+	s.reading = true
 	lines, err := openHistory(p.History)
 	if err != nil {
 		fmt.Fprintf(s.cfg.Err, "no history is kept: %v\n", err)

@@ -17,7 +17,10 @@ import (
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
-	zs.Seed(map[string]string{"/app": "", "/app/one": "", "/app/only": "", "/apple": ""})
+	zs.Seed(map[string]string{
+		"/app": "", "/app/one": "", "/app/only": "", "/apple": "",
+		"/names": "", "/names/with space": "", "/names/two words": "", "/names/two weeks": "", "/names/its \"own\" name": "",
+	})
 	b := newTold(t, zs)
 	for line, want := range map[string][]string{
 		"getA":              {"getAcl", "getAllChildrenNumber"},
@@ -38,6 +41,9 @@ func TestCandidates(t *testing.T) {
 	}
 	var listed strings.Builder
 	for line, want := range map[string]string{
+		"get /names/wi": `get "/names/with space"`, `get "/names/wi`: `get "/names/with space"`, `get '/names/wi`: `get '/names/with space'`,
+		"get /names/t": `get "/names/two w`, `get "/names/two wo`: `get "/names/two words"`,
+		"get /names/i": `get '/names/its "own" name'`, `set "/names/with space" "x y" /app/o`: `set "/names/with space" "x y" /app/on`,
 		"get /app/o": "get /app/on", "get /zoo": "get /zookeeper", "whoa": "whoami ", "get /x": "get /x",
 	} {
 		if got, at, _ := b.shell.complete(t.Context(), &listed, line, len(line)); got != want || at != len(want) {

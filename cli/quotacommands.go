@@ -23,9 +23,9 @@ func quotaCommands() []Command {
 		}
 	}
 	return []Command{
-		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Short: "limit a subtree", Least: 1, Options: options("val"), Run: setQuota, Required: "limit"},
-		{Name: "listquota", Usage: "path", Short: "print the limits of a subtree", Least: 1, Run: listQuota},
-		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Short: "lift the limits of a subtree", Least: 1, Options: options(""), Run: deleteQuota},
+		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Short: "limit a subtree", Least: 1, Most: 1, Options: options("val"), Run: setQuota, Required: "limit"},
+		{Name: "listquota", Usage: "path", Short: "print the limits of a subtree", Least: 1, Most: 1, Run: listQuota},
+		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Short: "lift the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: deleteQuota},
 	}
 }
 
@@ -186,11 +186,11 @@ func (c *Call) limit() (key string, value int64, err error) {
 	value, err = strconv.ParseInt(c.Value(option), 10, bits)
 	switch {
 	case err != nil:
-		return "", 0, refuse("NumberFormatException happens when parsing the option value")
+		return "", 0, misuse("NumberFormatException happens when parsing the option value")
 	case bits == 32 && value <= 0:
-		return "", 0, refuse("the num quota must be greater than zero")
+		return "", 0, misuse("the num quota must be greater than zero")
 	case value < 0:
-		return "", 0, refuse("the bytes quota must be greater than or equal to zero")
+		return "", 0, misuse("the bytes quota must be greater than or equal to zero")
 	}
 	return key, value, nil
 }

@@ -18,40 +18,49 @@ func readCommands() []Command {
 	watch := Option{Name: "w", Help: "Watch for changes on the znode"}
 	return []Command{
 		{
-			Name: "ls", Usage: "[-s] [-w] [-R] path", Short: "list the children of a znode", Run: list,
+			Name: "ls", Usage: "[-s] [-w] [-R] path", Short: "list the children of a znode", Most: 2, Run: list,
 			Options: []Option{{Name: "?", Help: "help"}, stat, watch, {Name: "R", Help: "list everything below"}},
 		},
 		{
-			Name: "get", Usage: "[-s] [-w] [-b] [-x] path", Short: "print the data of a znode", Least: 1, Run: get,
+			Name: "get", Usage: "[-s] [-w] [-b] [-x] path", Short: "print the data of a znode", Least: 1, Most: 2, Run: get,
 			ListOptions: true,
 			Options: []Option{
 				stat, watch, {Name: "b", Help: "Output data in base64 format"}, {Name: "x", Help: "Output data in hexdump format"},
 			},
 		},
 		{
-			Name: "stat", Usage: "[-w] path", Short: "print the metadata of a znode", Least: 1, Run: showStat,
+			Name: "stat", Usage: "[-w] path", Short: "print the metadata of a znode", Least: 1, Most: 2, Run: showStat,
 			Options: []Option{watch},
 		},
-		{Name: "getAllChildrenNumber", Usage: "path", Short: "count the znodes below a path", Least: 1, Run: countChildren},
-		{Name: "getEphemerals", Usage: "path", Short: "list the ephemeral znodes of this session", Run: ephemerals},
-		{Name: "sync", Usage: "path", Short: "have the server catch up with the leader", Least: 1, Run: syncPath},
+		{Name: "getAllChildrenNumber", Usage: "path", Short: "count the znodes below a path", Least: 1, Most: 1, Run: countChildren},
+		{Name: "getEphemerals", Usage: "path", Short: "list the ephemeral znodes of this session", Most: 1, Run: ephemerals},
+		{Name: "sync", Usage: "path", Short: "have the server catch up with the leader", Least: 1, Most: 1, Run: syncPath},
 	}
 }
 
-// oldWatch takes the old form "get path watch", which still sets a watch.
-func oldWatch(c *Call, now string) {
-	if len(c.Args) > 1 {
-		c.options["w"] = []string{""}
-		c.Args = slices.Delete(c.Args, 1, 2)
-		fmt.Fprintf(c.Err, "'%s path [watch]' has been deprecated. Please use '%s' instead.\n", c.command.Name, now)
+// oldWatch takes the old form "get path watch", which still sets a watch. zkCli.sh
+// takes any word for the last one; what is not one of those that scripts have there
+// is more likely a second path, or a piece of one.
+func oldWatch(c *Call, now string) error {
+	if len(c.Args) < 2 {
+		return nil
 	}
+	if !slices.Contains([]string{"watch", "true", "w", "1"}, strings.ToLower(c.Args[1])) {
+		return c.tooMany(c.Args[1])
+	}
+	c.options["w"] = []string{""}
+	c.Args = slices.Delete(c.Args, 1, 2)
+	fmt.Fprintf(c.Err, "'%s path [watch]' has been deprecated. Please use '%s' instead.\n", c.command.Name, now)
+	return nil
 }
 
 func list(ctx context.Context, c *Call) error {
 	if c.Has("?") {
 		fmt.Fprint(c.warnings(), "usage: ls [options] path\n -?   help\n -R   recurse\n -s   stat\n -w   watch\n")
 	}
-	oldWatch(c, "ls [-w] path")
+	if err := oldWatch(c, "ls [-w] path"); err != nil {
+		return err
+	}
 	if len(c.Args) == 0 {
 		return c.UsageError()
 	}
@@ -118,7 +127,9 @@ func printColumns(w io.Writer, t Term, names []string) {
 }
 
 func get(ctx context.Context, c *Call) error {
-	oldWatch(c, "get [-s] [-w] path")
+	if err := oldWatch(c, "get [-s] [-w] path"); err != nil {
+		return err
+	}
 	path := c.Args[0]
 	data, stat, err := c.shell.data(ctx, path, c.Has("w"))
 	if err != nil {
@@ -157,7 +168,9 @@ func get(ctx context.Context, c *Call) error {
 }
 
 func showStat(ctx context.Context, c *Call) error {
-	oldWatch(c, "stat [-w] path")
+	if err := oldWatch(c, "stat [-w] path"); err != nil {
+		return err
+	}
 	path := c.Args[0]
 	stat, found, err := c.shell.exists(ctx, path, c.Has("w"))
 	switch {

@@ -51,6 +51,7 @@ func (s *Shell) told(err error) (code int, quit bool) {
 // behind a line that fails, unless stop says otherwise. The exit code is that of
 // the last line that failed. A read that is under way when ctx ends is left behind.
 func (s *Shell) Script(ctx context.Context, text io.Reader, stop bool) (code int) {
+	s.reading = true
 	lines, failed := scan(ctx, text)
 	for {
 		select {

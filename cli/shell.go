@@ -55,6 +55,7 @@ type Shell struct {
 	states  sync.WaitGroup // of the goroutine that tells of the session's states
 	trouble *trouble       // why the session has no connection; nil without a session
 	history []string
+	reading bool                              // commands come from In
 	greeted chan struct{}                     // closed when the first state of the connection was told
 	above   atomic.Pointer[func(text string)] // prints above the line that is being edited
 }
@@ -223,8 +224,12 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	}
 	command, ok := Find(args[0])
 	if !ok {
-		usage(s.cfg.Err)
 		return notFound(args[0])
+	}
+	parsed, err := parseOptions(&command, args[1:])
+	if errors.Is(err, errHelp) {
+		_, err := io.WriteString(s.cfg.Out, command.help())
+		return err
 	}
 	if !command.Offline {
 		if _, err := s.client(); err != nil {
@@ -234,16 +239,18 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 		ctx, stop = s.guard(ctx)
 		defer stop()
 	}
-	rest, options, err := parseOptions(&command, args[1:])
 	if err != nil {
 		return err
 	}
 	call := &Call{
-		Args: rest, In: s.cfg.In, Out: s.cfg.Out, Err: s.cfg.Err, Term: s.cfg.Term,
-		command: &command, options: options, shell: s,
+		Args: parsed.args, In: s.cfg.In, Out: s.cfg.Out, Err: s.cfg.Err, Term: s.cfg.Term,
+		command: &command, options: parsed.found, literal: parsed.literal, shell: s,
 	}
-	if len(rest) < command.Least {
+	if len(call.Args) < command.Least {
 		return call.UsageError()
+	}
+	if command.Most != Any && len(call.Args) > command.Most {
+		return call.tooMany(call.Args[command.Most])
 	}
 	if !command.Offline {
 		// What is told of the connection stands in front of what the command prints.
@@ -260,9 +267,31 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	return err
 }
 
-// notFound is the answer to an unknown command, in zkCli.sh's words.
+// notFound is the answer to an unknown command.
 func notFound(name string) error {
-	return &Exit{Code: 127, Message: "Command not found: Command not found " + name}
+	var names []string
+	for _, c := range Commands() {
+		names = append(names, c.Name)
+	}
+	hint := "See: help"
+	if near := Similar(name, names); near != "" {
+		hint = "Did you mean " + near + "? " + hint
+	}
+	return misuse("Command not found: %s. %s", name, hint)
+}
+
+// WantsHelp reports whether a command's arguments only ask for help, for which no
+// connection is needed.
+func WantsHelp(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	command, ok := Find(args[0])
+	if !ok {
+		return true // it is refused
+	}
+	_, err := parseOptions(&command, args[1:])
+	return errors.Is(err, errHelp) || command.Name == "help" || command.Name == "version"
 }
 
 // guard ends the context of a command that has been without a connection for too

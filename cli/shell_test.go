@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +30,8 @@ func TestCommands(t *testing.T) {
 	b.want("get /a watch", "one\n", "'get path [watch]' has been deprecated. Please use 'get [-s] [-w] path' instead.\n", 0)
 	b.want("ls /a", "[n-0000000000, none]\n", "", 0)
 	b.want("ls -R /a", "/a\n/a/n-0000000000\n/a/none\n", "", 0)
-	b.want("ls", "", "ls [-s] [-w] [-R] path\n", 1)
+	b.want("get /a true", "one\n", "'get path [watch]' has been deprecated. Please use 'get [-s] [-w] path' instead.\n", 0)
+	b.want("ls", "", "ls [-s] [-w] [-R] path\n", 2)
 	b.want("set -v 7 /a x", "", "version No is not valid : /a\n", 1)
 	b.want("set -b /a aGk=", "", "", 0)
 	b.want("get /a", "hi\n", "", 0)
@@ -44,17 +48,178 @@ func TestCommands(t *testing.T) {
 	b.want("deleteall /a -b 1", "", "", 0)
 	b.want("stat /a", "", "Node does not exist: /a\n", 1)
 	b.want("create a", "", "Path must start with / character\n", 1)
-	b.want("nonsense", "", usageText()+"Command not found: Command not found nonsense\n", 127)
+	b.want("nonsense", "", "Command not found: nonsense. See: help\n", 2)
+	b.want("lss /", "", "Command not found: lss. Did you mean ls? See: help\n", 2)
+	b.want("create /x/y/z", "", "Node does not exist: /x/y, the parent of /x/y/z: create -p creates the parents as well\n", 1)
+	b.want("create -p /x/y/z data", "", "Created /x/y/z\n", 0)
+	b.want("get /x/y/z", "data\n", "", 0)
+	b.want("rm -r /x", "3 znodes deleted\n", "", 0)
 	b.want("close", "", "", 0)
 	b.want("ls /", "", "Not connected\n", 1)
 	b.want("connect", "", "", 0)
 	b.want("ls /", "[zookeeper]\n", "", 0)
 }
 
-func usageText() string {
-	var b strings.Builder
-	usage(&b)
-	return b.String()
+// TestHelp: every command has help of its own, in three forms, and a line in the list.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var out, errs shared
+	s := New(Config{Server: "nowhere", Out: &out, Err: &errs})
+	defer s.Close() //nolint:errcheck // there is no session
+	do := func(args ...string) string {
+		code := s.Command(t.Context(), args)
+		if text := errs.take(); code != 0 || text != "" {
+			t.Errorf("%q: %d, %q", args, code, text)
+		}
+		return out.take()
+	}
+	list := do("help")
+	for _, c := range Commands() {
+		text := do("help", c.Name)
+		if !strings.Contains(text, c.Name+" "+c.Usage) || !strings.Contains(text, c.Short) {
+			t.Errorf("help %s: %q", c.Name, text)
+		}
+		for _, o := range c.Options {
+			if !strings.Contains(text, o.Help) {
+				t.Errorf("help %s does not explain -%s", c.Name, o.Name)
+			}
+		}
+		if got := do(c.Name, "-h"); got != text {
+			t.Errorf("%s -h: %q", c.Name, got)
+		}
+		if got := do(c.Name, "/x", "--help"); got != text {
+			t.Errorf("%s --help: %q", c.Name, got)
+		}
+		if !strings.Contains(list, "  "+c.Name+" ") || !strings.Contains(list, c.Short) {
+			t.Errorf("the list does not explain %s", c.Name)
+		}
+	}
+}
+
+// TestUnexpectedArguments: no command ignores an argument.
+func TestUnexpectedArguments(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	for _, c := range Commands() {
+		if c.Most == Any {
+			continue
+		}
+		line := c.Name
+		if c.Required != "" {
+			line += " -n 5"
+		}
+		line += strings.Repeat(" /x", c.Most) + " /surplus"
+		out, errs, code := b.do(line)
+		if out != "" || code != 2 || !strings.HasPrefix(errs, c.Name+`: unexpected argument "/surplus"`) {
+			t.Errorf("%s: %q, %q, %d", line, out, errs, code)
+		}
+	}
+	b.do("create /v one")
+	for line, argument := range map[string]string{"get /v /uni": "/uni", "ls / with": "with", "stat /v space": "space"} {
+		if out, errs, code := b.do(line); out != "" || code != 2 || !strings.Contains(errs, strconv.Quote(argument)) {
+			t.Errorf("%s: %q, %q, %d", line, out, errs, code)
+		}
+	}
+}
+
+// TestSeveralPaths: what takes one path takes several, and one that fails does not
+// stop the others.
+func TestSeveralPaths(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	zs.Seed(map[string]string{"/a": "", "/b": "12", "/c": ""})
+	b := newTold(t, zs)
+	b.want("find /a /b", "/a\n/b\n", "", 0)
+	b.want("du /a /b", "       1 znode         0 B  /a\n       1 znode         2 B  /b\n", "", 0)
+	b.want("tree /a /b", "/a\n\n1 znode, 0 B of data\n/b\n\n1 znode, 2 B of data\n", "", 0)
+	if out, errs, code := b.do("rm /a /missing /c"); out != "1 znode deleted\n1 znode deleted\n" || code != 1 || strings.Count(errs, "\n") != 1 ||
+		!strings.HasPrefix(errs, "rm /missing: ") {
+		t.Errorf("%q, %q, %d", out, errs, code)
+	}
+	b.want("ls /", "[b, zookeeper]\n", "", 0)
+}
+
+// TestValues: data from the input and from files, byte for byte, and as they stand.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	bytes := "\x00\xff line\n"
+	file := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(file, []byte(bytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"set /v -", bytes},
+		{"set /v @" + file, bytes},
+		{"set /v @@x", "@x"},
+		{"set /v -- -", "-"},
+		{"set /v -- @x", "@x"},
+		{"set /v text", "text"},
+	} {
+		b := newTold(t, zs, func(config *Config) { config.In = strings.NewReader(bytes) })
+		b.shell.Command(t.Context(), []string{"create", "/v"})
+		if code := b.shell.Command(t.Context(), strings.Fields(c.args)); code != 0 {
+			t.Errorf("%s: %d, %s", c.args, code, b.err.take())
+		}
+		b.out.take()
+		b.shell.Command(t.Context(), []string{"get", "/v"})
+		if got := b.out.take(); got != c.want+"\n" {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+		created := strings.Fields(strings.Replace(c.args, "set /v", "create /c", 1))
+		b.shell.cfg.In = strings.NewReader(bytes)
+		b.shell.Command(t.Context(), created)
+		b.out.take()
+		b.shell.Command(t.Context(), []string{"get", "/c"})
+		if got := b.out.take(); got != c.want+"\n" {
+			t.Errorf("%q: %q, want %q", created, got, c.want)
+		}
+		b.shell.Command(t.Context(), []string{"delete", "/c"})
+	}
+	b := newTold(t, zs)
+	if code := b.shell.Command(t.Context(), []string{"set", "/v", "@/no/such/file"}); code != 2 || !strings.Contains(b.err.take(), "/no/such/file") {
+		t.Errorf("a file that does not exist: %d", code)
+	}
+	if code := b.shell.Script(t.Context(), strings.NewReader("set /v -\nls /"), true); code != 2 || !strings.Contains(b.err.take(), "use @FILE") {
+		t.Errorf("- in a script: %d", code)
+	}
+	large := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(large, make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := b.shell.Command(t.Context(), []string{"set", "/v", "@" + large}); code != 1 || !strings.Contains(b.err.take(), "jute.maxbuffer") {
+		t.Errorf("2 MiB: %d", code)
+	}
+}
+
+// TestExportReplacesNoFile unless it is told to.
+func TestExportReplacesNoFile(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.yaml")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.do("create /app")
+	if _, errs, code := b.do("export -f " + file + " /app"); code != 1 || !strings.Contains(errs, "-force") {
+		t.Errorf("%q, %d", errs, code)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "old" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := writeFile(file, false, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err == nil {
+		t.Error("a file that was made meanwhile is replaced")
+	}
+	if _, errs, code := b.do("export -force -f " + file + " /app"); code != 0 {
+		t.Errorf("%q, %d", errs, code)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "root: /app") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 func TestQuota(t *testing.T) {
@@ -160,7 +325,7 @@ func TestScript(t *testing.T) {
 	}
 	b = newTold(t, zs)
 	b.want("ls /", "[a, b, zookeeper]\n", "", 0)
-	if code := b.shell.Script(t.Context(), strings.NewReader("nonsense\ncreate /d\n"), true); code != 127 {
+	if code := b.shell.Script(t.Context(), strings.NewReader("nonsense\ncreate /d\n"), true); code != 2 {
 		t.Errorf("exit code %d", code)
 	}
 	b.want("ls /", "[a, b, zookeeper]\n", "", 0)

@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"text/tabwriter"
 )
 
 // shellCommands are about the shell itself.
 func shellCommands() []Command {
 	return []Command{
-		{Name: "connect", Usage: "host:port", Short: "connect anew, perhaps to other servers", Offline: true, Run: connect},
+		{Name: "connect", Usage: "host:port", Short: "connect anew, perhaps to other servers", Most: 1, Offline: true, Run: connect},
 		{Name: "close", Usage: "", Short: "end the session", Run: closeSession},
 		{Name: "history", Usage: "", Short: "list the last commands", Offline: true, Run: history},
-		{Name: "redo", Usage: "cmdno", Short: "run a command of the history again", Offline: true, Run: redo},
-		{Name: "printwatches", Usage: "on|off", Short: "whether events are printed", Offline: true, Run: printWatches},
+		{Name: "redo", Usage: "cmdno", Short: "run a command of the history again", Most: 1, Offline: true, Run: redo},
+		{Name: "printwatches", Usage: "on|off", Short: "whether events are printed", Most: 1, Offline: true, Run: printWatches},
 		{Name: "version", Usage: "", Short: "print the version", Offline: true, Run: showVersion},
-		{Name: "help", Usage: "[command]", Short: "list the commands", Offline: true, Run: help},
+		{Name: "help", Usage: "[command]", Short: "list the commands, or explain one", Most: 1, Offline: true, Run: help},
 		{Name: "quit", Usage: "", Short: "end the session and the shell", Offline: true, Run: quit},
 	}
 }
@@ -87,9 +89,6 @@ func printWatches(_ context.Context, c *Call) error {
 }
 
 func showVersion(_ context.Context, c *Call) error {
-	if len(c.Args) > 0 {
-		return c.UsageError()
-	}
 	return c.Emit(map[string]string{"version": c.shell.cfg.Version}, func(w io.Writer) {
 		fmt.Fprintln(w, "ZooKeeper CLI version: "+c.shell.cfg.Version)
 	})
@@ -97,22 +96,25 @@ func showVersion(_ context.Context, c *Call) error {
 
 func help(_ context.Context, c *Call) error {
 	if len(c.Args) == 0 {
-		usage(c.Out)
-		return nil
+		return usage(c.Out)
 	}
 	command, ok := Find(c.Args[0])
 	if !ok {
 		return notFound(c.Args[0])
 	}
-	command.ListOptions = len(command.Options) > 0
-	fmt.Fprintf(c.Out, "%s\n%s\n", command.usage(), command.Short)
-	return nil
+	_, err := io.WriteString(c.Out, command.help())
+	return err
 }
 
 // usage lists the commands.
-func usage(w io.Writer) {
-	fmt.Fprintln(w, "ZooKeeper -server host:port -client-configuration properties-file cmd args")
+func usage(w io.Writer) error {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, command := range Commands() {
-		fmt.Fprintf(w, "\t%s %s\n", command.Name, command.Usage)
+		fmt.Fprintf(table, "  %s\t%s\n", command.Name, command.Short)
 	}
+	table.Flush() //nolint:errcheck // into memory
+	b.WriteString("\nhelp COMMAND, or COMMAND -h, explains one with its options.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
 }

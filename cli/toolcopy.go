@@ -37,6 +37,7 @@ func copyCommand() Command {
 		ListOptions: true,
 		Options:     applyOptions(append(copyOnlyOptions(), Option{Name: "r", Help: "has no effect: everything below is always copied"})...),
 		Least:       2,
+		Most:        2,
 		Run:         runCopy,
 	}
 }
@@ -79,6 +80,9 @@ func runCopy(ctx context.Context, c *Call) error {
 		return err
 	}
 	defer done()
+	if c.Has("prune") && !c.Has("overwrite") {
+		return misuse("-prune goes with -overwrite only")
+	}
 	bar := c.progress("copying", total(ctx, from))
 	report, err := subtree.Copy(ctx, from, to, c.applyConfig(bar))
 	bar.end()
@@ -119,6 +123,7 @@ func moveCommand() Command {
 		ListOptions: true,
 		Options:     moveOptions(),
 		Least:       2,
+		Most:        2,
 		Run:         runMove,
 	}
 }
@@ -172,8 +177,8 @@ func runMove(ctx context.Context, c *Call) error {
 func removeCommand() Command {
 	return Command{
 		Name:        "rm",
-		Usage:       "[-r [-below]] [-dry-run] [-q] [-v] path",
-		Short:       "delete a znode, with -r and all below it",
+		Usage:       "[-r [-below]] [-dry-run] [-q] [-v] path...",
+		Short:       "delete znodes, with -r and all below them",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "r", Help: "delete all that is below, too"},
@@ -183,12 +188,16 @@ func removeCommand() Command {
 			{Name: "v", Help: "show every znode"},
 		},
 		Least: 1,
+		Most:  Any,
 		Run:   runRemove,
 	}
 }
 
-func runRemove(ctx context.Context, c *Call) error {
-	p, done, err := c.place(ctx, c.Args[0])
+func runRemove(ctx context.Context, c *Call) error { return c.each(ctx, "", c.remove) }
+
+// remove deletes what is at one place.
+func (c *Call) remove(ctx context.Context, arg string) error {
+	p, done, err := c.place(ctx, arg)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ func diffCommand() Command {
 			{Name: "q", Help: "print only whether they differ"},
 		},
 		Least: 2,
+		Most:  2,
 		Run:   runDiff,
 	}
 }

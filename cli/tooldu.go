@@ -12,10 +12,11 @@ import (
 func duCommand() Command {
 	return Command{
 		Name:        "du",
-		Usage:       "[-depth n] [path]",
+		Usage:       "[-depth n] [path...]",
 		Short:       "show how many znodes and bytes each subtree holds",
 		ListOptions: true,
 		Options:     []Option{{Name: "depth", Arg: "n", Help: "levels below the path that are shown, 1 without it"}},
+		Most:        Any,
 		Run:         runDu,
 	}
 }
@@ -28,11 +29,10 @@ type subtreeUse struct {
 	Bytes      int64  `json:"bytes"`
 }
 
-func runDu(ctx context.Context, c *Call) error {
-	arg := "/"
-	if len(c.Args) > 0 {
-		arg = c.Args[0]
-	}
+func runDu(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.du) }
+
+// du shows what is at one place.
+func (c *Call) du(ctx context.Context, arg string) error {
 	depth, err := c.whole("depth", 0)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func runDu(ctx context.Context, c *Call) error {
 	}
 	for _, u := range list {
 		if err := c.Emit(u, func(w io.Writer) {
-			fmt.Fprintf(w, "%8d znodes %10s  %s\n", u.Znodes, byteCount(u.Bytes), u.Path)
+			fmt.Fprintf(w, "%8d %-6s %10s  %s\n", u.Znodes, numbered(u.Znodes, "znode"), byteCount(u.Bytes), u.Path)
 		}); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ func editCommand() Command {
 			{Name: "create", Help: "begin with nothing if there is no such znode, and create it"},
 		},
 		Least: 1,
+		Most:  1,
 		Run:   runEdit,
 	}
 }

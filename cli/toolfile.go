@@ -15,17 +15,19 @@ import (
 func exportCommand() Command {
 	return Command{
 		Name:        "export",
-		Usage:       "[-f file] [-format json|yaml] [-stat] [-noacl] path",
+		Usage:       "[-f file [-force]] [-format json|yaml] [-stat] [-noacl] path",
 		Short:       "write a subtree to a file",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "f", Arg: "file", Help: "the file, which must end in .json, .yaml or .yml unless there is -format; without it the output"},
+			{Name: "force", Help: "replace the file if it exists"},
 			{Name: "format", Arg: "format", Help: "json or yaml; json for the output"},
 			{Name: "stat", Help: "write zxids, times and versions too, for the reader"},
 			{Name: "noacl", Help: "leave ACLs out"},
 			{Name: "q", Help: "do not show progress"},
 		},
 		Least: 1,
+		Most:  1,
 		Run:   runExport,
 	}
 }
@@ -38,6 +40,9 @@ func runExport(ctx context.Context, c *Call) error {
 	defer done()
 	format, err := c.format()
 	if err != nil {
+		return err
+	}
+	if err := c.mayWrite(c.Value("f")); err != nil {
 		return err
 	}
 	bar := c.progress("exporting", total(ctx, p))
@@ -62,7 +67,7 @@ func runExport(ctx context.Context, c *Call) error {
 	if name == "" {
 		err = write(c.Out)
 	} else {
-		err = writeFile(name, write)
+		err = writeFile(name, c.Has("force"), write)
 	}
 	bar.end()
 	if err != nil {
@@ -90,11 +95,26 @@ func (c *Call) format() (subtree.Format, error) {
 	case "yaml", "yml":
 		return subtree.YAML, nil
 	}
-	return "", fmt.Errorf("format %q of %q: there are json and yaml", name, c.Value("f"))
+	return "", misuse("format %q of %q: name json or yaml with -format, or give the file a name that ends in .json, .yaml or .yml", name, c.Value("f"))
 }
 
-// writeFile makes a file whole or not at all.
-func writeFile(name string, write func(io.Writer) error) error {
+// mayWrite refuses a file that exists, unless -force was given.
+func (c *Call) mayWrite(name string) error {
+	if name == "" || c.Has("force") {
+		return nil
+	}
+	if _, err := os.Lstat(name); err == nil {
+		return existsError(name)
+	}
+	return nil
+}
+
+func existsError(name string) error {
+	return refuse(name + " exists already: name another file, or replace it with -force")
+}
+
+// writeFile makes a file whole or not at all. Without force it replaces none.
+func writeFile(name string, force bool, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err
@@ -107,12 +127,31 @@ func writeFile(name string, write func(io.Writer) error) error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = giveName(f.Name(), name, force)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// giveName gives a temporary file its name. A link fails where the name is taken,
+// also by a file that was made a moment ago.
+func giveName(temp, name string, force bool) error {
+	if force {
+		return os.Rename(temp, name)
+	}
+	err := os.Link(temp, name)
+	switch {
+	case err == nil:
+		return os.Remove(temp)
+	case errors.Is(err, os.ErrExist):
+		return existsError(name)
+	}
+	if _, err := os.Lstat(name); err == nil { // a file system without links
+		return existsError(name)
+	}
+	return os.Rename(temp, name)
 }
 
 func importCommand() Command {
@@ -123,6 +162,7 @@ func importCommand() Command {
 		ListOptions: true,
 		Options:     applyOptions(copyOnlyOptions()...),
 		Least:       1,
+		Most:        2,
 		Run:         runImport,
 	}
 }
@@ -138,7 +178,7 @@ func runImport(ctx context.Context, c *Call) error {
 		target = c.Args[1]
 	}
 	if target == "" {
-		return fmt.Errorf("%s does not say where it was exported: name a path", c.Args[0])
+		return misuse("%s does not say where it was exported: name a path after it", c.Args[0])
 	}
 	p, done, err := c.place(ctx, target)
 	if err != nil {
@@ -162,7 +202,11 @@ func (c *Call) document(name string) (*subtree.Document, func(), error) {
 			return nil, nil, err
 		}
 		remove = func() { os.Remove(f.Name()) } //nolint:errcheck // a temporary file
-		if _, err := io.Copy(f, c.In); err != nil {
+		in, err := c.input()
+		if err == nil {
+			_, err = io.Copy(f, in)
+		}
+		if err != nil {
 			f.Close()
 			remove()
 			return nil, nil, fmt.Errorf("the input: %w", err)

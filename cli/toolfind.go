@@ -18,8 +18,8 @@ import (
 func findCommand() Command {
 	return Command{
 		Name:        "find",
-		Usage:       "[-name glob] [-regex re] [-data text] [...] [path]",
-		Short:       "find znodes below a path; all conditions have to hold",
+		Usage:       "[-name glob] [-regex re] [-data text] [...] [path...]",
+		Short:       "find znodes below paths; all conditions have to hold",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "name", Arg: "glob", Help: "the name matches, as *.json or lock-?"},
@@ -40,18 +40,21 @@ func findCommand() Command {
 			{Name: "l", Help: "show size, version and time of the last write"},
 			{Name: "count", Help: "print how many there are"},
 		},
-		Run: runFind,
+		Most: Any,
+		Run:  runFind,
 	}
 }
+
+// mostUnreadable is how many znodes are named that could not be read.
+const mostUnreadable = 20
 
 // condition reports whether a znode is wanted.
 type condition func(path string, n *subtree.Node) bool
 
-func runFind(ctx context.Context, c *Call) error {
-	arg := "/"
-	if len(c.Args) > 0 {
-		arg = c.Args[0]
-	}
+func runFind(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.find) }
+
+// find looks at one place.
+func (c *Call) find(ctx context.Context, arg string) error {
 	conditions, err := c.conditions(time.Now())
 	if err != nil {
 		return err
@@ -66,15 +69,16 @@ func runFind(ctx context.Context, c *Call) error {
 	}
 	defer done()
 	o := subtree.WalkOptions{Depth: int(depth), NoData: !c.Has("data"), NoACL: !c.Has("acl"), System: c.Has("a")}
-	found, unreadable := 0, 0
+	found := 0
+	var unreadable []string
 	for n, err := range subtree.Walk(p.Client, p.Root, o)(ctx) {
 		if err != nil {
 			return err
 		}
-		if n.Err != nil {
-			unreadable++
-		}
 		full := subtree.Join(p.Root, n.Path)
+		if n.Err != nil {
+			unreadable = append(unreadable, full)
+		}
 		if !allHold(conditions, full, n) {
 			continue
 		}
@@ -85,8 +89,12 @@ func runFind(ctx context.Context, c *Call) error {
 			return err
 		}
 	}
-	if unreadable > 0 {
-		fmt.Fprintf(c.Err, "%s not readable: what is below is not known\n", plural(unreadable, "znode"))
+	for i, path := range unreadable {
+		if i == mostUnreadable {
+			fmt.Fprintf(c.Err, "and %s more\n", plural(len(unreadable)-i, "znode"))
+			break
+		}
+		fmt.Fprintf(c.Err, "%s: not readable, so what is below it is not known: prove an identity with addauth or --auth\n", path)
 	}
 	if c.Has("count") {
 		return c.Emit(map[string]any{"path": arg, "count": found}, func(w io.Writer) { fmt.Fprintln(w, found) })
@@ -117,14 +125,14 @@ func (c *Call) conditions(now time.Time) ([]condition, error) {
 	add := func(is condition) { list = append(list, is) }
 	if glob := c.Value("name"); c.Has("name") {
 		if _, err := path.Match(glob, ""); err != nil {
-			return nil, fmt.Errorf("-name %s: %w", glob, err)
+			return nil, misuse("-name %s: %v", glob, err)
 		}
 		add(func(full string, _ *subtree.Node) bool { ok, _ := path.Match(glob, proto.Base(full)); return ok })
 	}
 	if c.Has("regex") {
 		re, err := regexp.Compile(c.Value("regex"))
 		if err != nil {
-			return nil, fmt.Errorf("-regex: %w", err)
+			return nil, misuse("-regex: %v", err)
 		}
 		add(func(full string, _ *subtree.Node) bool { return re.MatchString(full) })
 	}
@@ -179,7 +187,7 @@ func (c *Call) numberConditions() (list []condition, err error) {
 	if s := c.Value("owner"); c.Has("owner") {
 		owner, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 		if err != nil {
-			return nil, fmt.Errorf("-owner %s: a session's id is a hexadecimal number", s)
+			return nil, misuse("-owner %s: a session's id is a hexadecimal number", s)
 		}
 		list = append(list, func(_ string, n *subtree.Node) bool { return uint64(n.Stat.EphemeralOwner) == owner }) //nolint:gosec // all 64 bits are meant
 	}
@@ -193,7 +201,7 @@ func (c *Call) timeConditions(now time.Time) (list []condition, err error) {
 		}
 		at, err := pointInTime(c.Value(option), now)
 		if err != nil {
-			return nil, fmt.Errorf("-%s %w", option, err)
+			return nil, misuse("-%s %v", option, err)
 		}
 		list = append(list, func(_ string, n *subtree.Node) bool {
 			return n.Err == nil && (n.Stat.Mtime >= at) == (option == "newer")

@@ -94,10 +94,15 @@ func byteCount(n int64) string {
 
 // plural writes a number with its noun.
 func plural(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
+	return strconv.Itoa(n) + " " + numbered(n, noun)
+}
+
+// numbered is a noun as it stands after a number.
+func numbered(n int, noun string) string {
+	if n == 1 {
+		return noun
 	}
-	return strconv.Itoa(n) + " " + noun
+	return noun + "s"
 }
 
 // whole reads an option that is a number.
@@ -108,7 +113,7 @@ func (c *Call) whole(option string, least int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v, 0, 64)
 	if err != nil || n < least {
-		return 0, fmt.Errorf("-%s %s: a whole number from %d is wanted", option, strings.TrimSpace(v), least)
+		return 0, misuse("-%s %s: a whole number from %d is wanted", option, strings.TrimSpace(v), least)
 	}
 	return n, nil
 }

@@ -23,7 +23,7 @@ const connectPatience = 30 * time.Second
 func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), error) {
 	hosts, path, other := strings.Cut(arg, "/")
 	if !other {
-		return subtree.Place{}, nil, fmt.Errorf("%q is neither a path, which begins with /, nor servers and a path, as host:port/path", arg)
+		return subtree.Place{}, nil, misuse("%q is neither a path, which begins with /, nor servers and a path, as host:port/path", arg)
 	}
 	path = "/" + path
 	if path != "/" {

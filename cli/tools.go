@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/zkgo/zkgo/cli/subtree"
 	"github.com/zkgo/zkgo/client"
 )
 
@@ -40,7 +41,26 @@ func toolError(ctx context.Context, err error) error {
 			text, _, _ = strings.Cut(text, ": no connection (") // what follows is the cause, in other words
 			text = strings.TrimSuffix(text, ": "+cause.Error())
 		}
-		return &Exit{Code: 1, Message: text + ": the connection is lost: " + cause.Error(), Err: err}
+		return &Exit{Code: codeFailed, Message: text + ": the connection is lost: " + cause.Error(), Err: err}
 	}
-	return &Exit{Code: 1, Message: err.Error(), Err: err}
+	return &Exit{Code: codeFailed, Message: err.Error() + way(err), Err: err}
+}
+
+// way names the option that leads out of a refusal, if there is one.
+func way(err error) string {
+	for _, w := range []struct {
+		cause error
+		hint  string
+	}{
+		{subtree.ErrTargetExists, "-merge creates only what is missing, -overwrite also replaces what differs; or name another target"},
+		{subtree.ErrNoParent, "-parents creates it"},
+		{subtree.ErrHiddenACL, "prove an identity with addauth or --auth, or leave ACLs out with -noacl"},
+		{subtree.ErrProtected, "rm -r -below deletes what is below it"},
+		{client.ErrNoAuth, "prove an identity with addauth or --auth"},
+	} {
+		if errors.Is(err, w.cause) {
+			return ": " + w.hint
+		}
+	}
+	return ""
 }

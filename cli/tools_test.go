@@ -122,7 +122,7 @@ func TestFind(t *testing.T) {
 func TestDu(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.expect("       4 znodes       16 B  /app\n       2 znodes       12 B  /app/a\n       1 znodes        0 B  /app/c\n", "du", "/app")
+	b.expect("       4 znodes       16 B  /app\n       2 znodes       12 B  /app/a\n       1 znode         0 B  /app/c\n", "du", "/app")
 }
 
 func TestCopyMoveRemoveCommands(t *testing.T) {

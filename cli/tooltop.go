@@ -32,6 +32,7 @@ func topCommand() Command {
 			{Name: "admin", Arg: "port", Help: "ask the AdminServers instead of using four-letter words: a port, as 8080, or a URL"},
 		},
 		Offline: true, // servers that serve nobody are what one wants to see
+		Most:    Any,
 		Run:     runTop,
 	}
 }
@@ -47,7 +48,7 @@ func runTop(ctx context.Context, c *Call) error {
 	interval := 2 * time.Second
 	if c.Has("i") {
 		if interval, err = time.ParseDuration(c.Value("i")); err != nil || interval < 10*time.Millisecond {
-			return fmt.Errorf("-i %s: a duration from 10ms is wanted, as 5s", c.Value("i"))
+			return misuse("-i %s: a duration from 10ms is wanted, as 5s", c.Value("i"))
 		}
 	}
 	w := c.watcher(ctx)

@@ -13,8 +13,8 @@ import (
 func treeCommand() Command {
 	return Command{
 		Name:        "tree",
-		Usage:       "[-depth n] [-data] [-l] [-a] [path]",
-		Short:       "show a subtree",
+		Usage:       "[-depth n] [-data] [-l] [-a] [path...]",
+		Short:       "show subtrees",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
@@ -22,15 +22,15 @@ func treeCommand() Command {
 			{Name: "l", Help: "show size, version and time of the last write"},
 			{Name: "a", Help: "show ZooKeeper's own znodes too"},
 		},
-		Run: runTree,
+		Most: Any,
+		Run:  runTree,
 	}
 }
 
-func runTree(ctx context.Context, c *Call) error {
-	arg := "/"
-	if len(c.Args) > 0 {
-		arg = c.Args[0]
-	}
+func runTree(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.tree) }
+
+// tree shows what is at one place.
+func (c *Call) tree(ctx context.Context, arg string) error {
 	p, done, err := c.place(ctx, arg)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ func watchTreeCommand() Command {
 			{Name: "for", Arg: "duration", Help: "end after a time, as 30s"},
 		},
 		Least: 1,
+		Most:  1,
 		Run:   runWatch,
 	}
 }
@@ -53,7 +54,7 @@ func runWatch(ctx context.Context, c *Call) error {
 	if c.Has("for") {
 		d, err := time.ParseDuration(c.Value("for"))
 		if err != nil || d <= 0 {
-			return fmt.Errorf("-for %s: a duration is wanted, as 30s", c.Value("for"))
+			return misuse("-for %s: a duration is wanted, as 30s", c.Value("for"))
 		}
 		timer = time.After(d)
 	}

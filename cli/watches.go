@@ -12,12 +12,12 @@ import (
 func watchCommands() []Command {
 	return []Command{
 		{
-			Name: "addWatch", Short: "watch a znode until told otherwise", Least: 1, Run: addWatch,
+			Name: "addWatch", Short: "watch a znode until told otherwise", Least: 1, Most: 1, Run: addWatch,
 			Usage:   "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE",
 			Options: []Option{{Name: "m", Arg: "mode", Help: "PERSISTENT or PERSISTENT_RECURSIVE"}},
 		},
 		{
-			Name: "removewatches", Usage: "path [-c|-d|-a] [-l]", Short: "remove watches of a znode", Least: 1, Run: removeWatches,
+			Name: "removewatches", Usage: "path [-c|-d|-a] [-l]", Short: "remove watches of a znode", Least: 1, Most: 1, Run: removeWatches,
 			Options: []Option{
 				{Name: "c", Help: "child watcher type"}, {Name: "d", Help: "data watcher type"},
 				{Name: "p", Help: "persistent watcher type"}, {Name: "r", Help: "persistent recursive watcher type"},
@@ -130,8 +130,6 @@ func addWatch(ctx context.Context, c *Call) error {
 	path := c.Args[0]
 	kind, set := recursiveWatch, zk.WatchRecursive
 	switch mode := strings.ToUpper(c.Value("m")); {
-	case len(c.Args) > 1:
-		return c.UsageError()
 	case mode == "PERSISTENT":
 		kind, set = persistentWatch, zk.WatchPersistent
 	case c.Has("m") && mode != "PERSISTENT_RECURSIVE":

@@ -42,7 +42,11 @@ func sentence(err error) string {
 		if wrong := checkPath(e.Path); wrong != nil {
 			return wrong.Error()
 		}
-		return "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
+		text := "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
+		if errors.Is(err, client.ErrRequestTooLarge) {
+			text += "; servers take more with a larger jute.maxbuffer, and this program with one in the file of -client-configuration"
+		}
+		return text
 	}
 	return refusal(e) + unknown
 }

@@ -31,7 +31,7 @@ func TestSplit(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	command := &Command{Options: []Option{
+	command := &Command{Name: "count", Options: []Option{
 		{Name: "s"}, {Name: "w"}, {Name: "v", Arg: "n"}, {Name: "members", Arg: "list"}, {Name: "n", Arg: "x", Group: "g", Help: "one"}, {Name: "b", Group: "g", Help: "two"},
 	}}
 	for line, want := range map[string]string{
@@ -46,6 +46,11 @@ func TestOptions(t *testing.T) {
 		"-- -s":           "[-s] map[]",
 		"-":               "[-] map[]",
 		"-x":              "Unrecognized option: -x",
+		"-membres a":      "Unrecognized option: -membres. Did you mean -members? See: help count",
+		"-s -h":           "help is wanted",
+		"--help":          "help is wanted",
+		"-v -h":           "[] map[v:[-h]]",
+		"-- -h":           "[-h] map[]",
 		"-sx":             "Unrecognized option: -sx",
 		"--s":             "Unrecognized option: --s",
 		"-5":              "Unrecognized option: -5",
@@ -54,11 +59,12 @@ func TestOptions(t *testing.T) {
 		"-v -x":           "[] map[v:[-x]]",
 		"-n 1 -b":         "The option 'b' was specified but an option from this group has already been selected: 'n'",
 	} {
-		rest, found, err := parseOptions(command, strings.Fields(line))
+		p, err := parseOptions(command, strings.Fields(line))
 		var got string
 		if err != nil {
 			got = err.Error()
 		} else {
+			rest, found := p.args, p.found
 			got = "[" + strings.Join(rest, " ") + "] map["
 			for i, name := range slices.Sorted(maps.Keys(found)) {
 				if i > 0 {
@@ -73,7 +79,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	command.Required = "g"
-	if _, _, err := parseOptions(command, nil); err == nil || err.Error() != "Missing required option: [-n one, -b two]" {
+	if _, err := parseOptions(command, nil); err == nil || err.Error() != "Missing required option: [-n one, -b two]" {
 		t.Errorf("without a required option: %v", err)
 	}
 }

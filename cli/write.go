@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -19,25 +20,26 @@ import (
 func writeCommands() []Command {
 	return []Command{
 		{
-			Name: "create", Usage: "[-s] [-e] [-c] [-t ttl] path [data] [acl]", Short: "create a znode", Least: 1, Run: create,
+			Name: "create", Usage: "[-s] [-e] [-c] [-t ttl] path [data] [acl]", Short: "create a znode", Least: 1, Most: 3, Run: create, More: valueHelp,
 			Options: []Option{
 				{Name: "e", Help: "ephemeral"}, {Name: "s", Help: "sequential"}, {Name: "c", Help: "container"},
 				{Name: "t", Arg: "ttl", Help: "time to live in milliseconds"},
+				{Name: "p", Help: "create the parents that are missing, too"}, {Name: "parents", Help: "the same"},
 			},
 		},
 		{
-			Name: "set", Usage: "path data [-s] [-v version] [-b]", Short: "replace the data of a znode", Least: 2, Run: set, ListOptions: true,
+			Name: "set", Usage: "path data [-s] [-v version] [-b]", Short: "replace the data of a znode", Least: 2, Most: 2, Run: set, More: valueHelp, ListOptions: true,
 			Options: []Option{
 				{Name: "s", Help: "Print znode stats additionally"}, {Name: "v", Arg: "version", Help: "Set with an expected version"},
 				{Name: "b", Help: "Supply data in base64 format"},
 			},
 		},
 		{
-			Name: "delete", Usage: "[-v version] path", Short: "delete a znode", Least: 1, Run: remove,
+			Name: "delete", Usage: "[-v version] path", Short: "delete a znode", Least: 1, Most: 2, Run: remove,
 			Options: []Option{{Name: "v", Arg: "version", Help: "delete only this version"}},
 		},
 		{
-			Name: "deleteall", Usage: "path [-b batch size]", Short: "delete a znode and all below it", Least: 1, Run: deleteAll,
+			Name: "deleteall", Usage: "path [-b batch size]", Short: "delete a znode and all below it", Least: 1, Most: 1, Run: deleteAll,
 			Options: []Option{{Name: "b", Arg: "size", Help: "how many znodes are deleted in one transaction"}},
 		},
 	}
@@ -50,7 +52,7 @@ func version(text string) (int32, error) {
 	}
 	v, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return 0, refuse(fmt.Sprintf("a version is a number, not %q", text))
+		return 0, misuse("a version is a number, not %q", text)
 	}
 	return int32(v), nil
 }
@@ -74,7 +76,9 @@ func create(ctx context.Context, c *Call) error {
 	}
 	var data []byte
 	if len(c.Args) > 1 {
-		data = append([]byte{}, c.Args[1]...)
+		if data, err = c.value(1); err != nil {
+			return err
+		}
 	}
 	if len(c.Args) > 2 {
 		acl := parseACL(c.Err, c.Args[2])
@@ -86,6 +90,8 @@ func create(ctx context.Context, c *Call) error {
 	}
 	created, err := zk.Create(ctx, path, data, opts...)
 	switch {
+	case errors.Is(err, client.ErrNoNode):
+		return noParent(path, "create -p creates the parents as well")
 	case errors.Is(err, client.ErrInvalidACL):
 		fmt.Fprintln(c.Err, keeperCode("InvalidACL", path))
 	case errors.Is(err, client.ErrEphemeralOnLocalSession):
@@ -101,26 +107,35 @@ func create(ctx context.Context, c *Call) error {
 	return nil
 }
 
+// noParent is the error of a create whose parent is missing, with the way out.
+func noParent(path, hint string) error {
+	parent := proto.Parent(path)
+	return &Exit{Code: codeFailed, Message: fmt.Sprintf("Node does not exist: %s, the parent of %s: %s", parent, path, hint), Err: client.ErrNoNode}
+}
+
 // createOptions reads what kind of znode is to be created.
 func createOptions(c *Call) (opts []client.CreateOption, err error) {
 	if c.Has("c") && (c.Has("e") || c.Has("s")) {
-		return nil, refuse("-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential.")
+		return nil, misuse("-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential.")
 	}
 	var ttl int64
 	if c.Has("t") {
 		if ttl, err = strconv.ParseInt(c.Value("t"), 10, 64); err != nil {
-			return nil, refuse("-t argument must be a long value")
+			return nil, misuse("-t argument must be a long value")
 		}
 	}
 	switch {
 	case c.Has("t") && c.Has("e"):
-		return nil, refuse("TTLs cannot be used with Ephemeral znodes")
+		return nil, misuse("TTLs cannot be used with Ephemeral znodes")
 	case c.Has("t") && c.Has("c"):
-		return nil, refuse("TTLs cannot be used with Container znodes")
+		return nil, misuse("TTLs cannot be used with Container znodes")
 	case c.Has("t") && (ttl <= 0 || ttl > proto.MaxTTL):
-		return nil, refuse(fmt.Sprintf("ttl must be positive and cannot be larger than: %d", int64(proto.MaxTTL)))
+		return nil, misuse("ttl must be positive and cannot be larger than: %d", int64(proto.MaxTTL))
 	case c.Has("t"):
 		opts = append(opts, client.WithTTL(time.Duration(ttl)*time.Millisecond))
+	}
+	if c.Has("p") || c.Has("parents") {
+		opts = append(opts, client.CreateParents)
 	}
 	for option, flag := range map[string]client.CreateFlag{"e": client.Ephemeral, "s": client.Sequential, "c": client.Container} {
 		if c.Has(option) {
@@ -135,9 +150,13 @@ func set(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	path, data := c.Args[0], []byte(c.Args[1])
+	path := c.Args[0]
+	data, err := c.value(1)
+	if err != nil {
+		return err
+	}
 	if c.Has("b") {
-		if data, err = decodeBase64(c.Args[1]); err != nil {
+		if data, err = decodeBase64(string(bytes.TrimSpace(data))); err != nil {
 			return err
 		}
 	}
@@ -160,7 +179,7 @@ func decodeBase64(text string) ([]byte, error) {
 	}
 	data, err := coding.DecodeString(text)
 	if err != nil {
-		return nil, refuse("the data are no Base64: " + err.Error())
+		return nil, misuse("the data are no Base64: %v", err)
 	}
 	return append([]byte{}, data...), nil
 }
@@ -209,7 +228,7 @@ func deleteAll(ctx context.Context, c *Call) error {
 	if c.Has("b") {
 		n, err := strconv.ParseInt(c.Value("b"), 10, 32)
 		if err != nil {
-			return refuse("-b argument must be an int value")
+			return misuse("-b argument must be an int value")
 		}
 		size = int(n)
 	}

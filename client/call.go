@@ -282,7 +282,7 @@ func (c *core) enqueue(k *call) error {
 	if n := len(l.out) - start - proto.LengthSize; n > c.cfg.maxRequest {
 		l.unpush(k, first, before)
 		return &Error{Op: k.op.String(), Path: k.path, Code: ErrBadArguments,
-			Err: fmt.Errorf("the request has %d bytes, more than the limit of %d", n, c.cfg.maxRequest)}
+			Err: fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrRequestTooLarge, n, c.cfg.maxRequest)}
 	}
 	if k.watcher != nil {
 		c.watches.arming(k)

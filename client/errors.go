@@ -52,6 +52,10 @@ var (
 	// ended, or its context ended after it was sent.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
+	// ErrRequestTooLarge is the cause of [ErrBadArguments] when a request is longer
+	// than [WithMaxRequest] allows: it was not sent.
+	ErrRequestTooLarge = errors.New("the request is too large")
+
 	// ErrClosed is the error of everything on a Client after Close.
 	ErrClosed = errors.New("client closed")
 

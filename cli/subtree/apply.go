@@ -130,7 +130,7 @@ func (a *applier) existing(ctx context.Context) (Source, error) {
 	case err != nil:
 		return nil, err
 	case found && a.o.Mode == Create:
-		return nil, &ConflictError{Path: a.target, What: "is there already: merge with it, overwrite it, or take another place"}
+		return nil, &ConflictError{Path: a.target, What: "it exists already", Err: ErrTargetExists}
 	case found:
 		return Walk(a.c, a.target, WalkOptions{}), nil
 	}
@@ -154,7 +154,7 @@ func (a *applier) parents(ctx context.Context) error {
 	case err != nil || found:
 		return err
 	case !a.o.Parents:
-		return fmt.Errorf("%s: there is no parent for %s; it can be created on request: %w", parent, a.target, client.ErrNoNode)
+		return fmt.Errorf("%s: %w: %s: %w", a.target, ErrNoParent, parent, client.ErrNoNode)
 	case a.o.DryRun:
 		a.did(Action{Kind: ActionCreate, Path: parent})
 		return nil
@@ -214,7 +214,7 @@ func (a *applier) pair(ctx context.Context, p *pair) error {
 		a.did(Action{Kind: ActionSkip, Path: path, Why: "ephemeral: it belongs to a session"})
 		return nil
 	case !a.o.NoACL && blanked(src.ACL):
-		return fmt.Errorf("%s: its ACL cannot be read whole without the permission to administer it: authenticate, or leave ACLs out", path)
+		return fmt.Errorf("%s: %w", path, ErrHiddenACL)
 	}
 	if dst == nil {
 		return a.create(ctx, path, src)

@@ -7,6 +7,18 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
+// Reasons for which nothing is written, each with an option that lifts it.
+var (
+	// ErrTargetExists is the cause without [Merge] and [Overwrite].
+	ErrTargetExists = errors.New("the target exists already")
+	// ErrNoParent is the cause without ApplyOptions.Parents.
+	ErrNoParent = errors.New("the parent of the target does not exist")
+	// ErrHiddenACL is the cause when the server shows an ACL in part only.
+	ErrHiddenACL = errors.New("its ACL cannot be read whole without the permission to administer it")
+	// ErrProtected is the cause for the root and for ZooKeeper's own znodes.
+	ErrProtected = errors.New("this znode cannot be deleted")
+)
+
 // ConflictError says that a znode is not as it has to be for what was to be done
 // with it: somebody else has changed it. Nothing was done to it.
 type ConflictError struct {

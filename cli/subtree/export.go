@@ -86,7 +86,7 @@ func exportable(n *Node, o ExportOptions) error {
 	case n.Err != nil:
 		return n.Err
 	case !o.NoACL && blanked(n.ACL):
-		return fmt.Errorf("%s: its ACL cannot be read whole without the permission to administer it: authenticate, or leave ACLs out", Join(o.Root, n.Path))
+		return fmt.Errorf("%s: %w", Join(o.Root, n.Path), ErrHiddenACL)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ const rounds = 10
 func Remove(ctx context.Context, c *client.Client, root string, o RemoveOptions) (int, error) {
 	r := &remover{c: c, root: root, o: o}
 	if !o.KeepRoot && (root == "/" || system(c, root)) {
-		return 0, fmt.Errorf("%s: this znode is not to be deleted; what is below it can be, on request", root)
+		return 0, fmt.Errorf("%s: %w", root, ErrProtected)
 	}
 	for round := 0; ; round++ {
 		r.unreadable = nil

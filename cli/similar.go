@@ -1,0 +1,49 @@
+package cli
+
+import "strings"
+
+// Similar returns the name that a mistyped word is likely to mean, "" if none is
+// near: one that differs in a few letters, or has the word as a part.
+func Similar(word string, names []string) string {
+	best, least := "", max(1, len(word)/3)+1
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+			best, least = name, d
+		}
+	}
+	if best != "" || len(word) < 3 {
+		return best
+	}
+	for _, name := range names {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(word)) && (best == "" || len(name) < len(best)) {
+			best = name
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be inserted, deleted, replaced or swapped
+// with their neighbour to turn one text into the other.
+func distance(a, b string) int {
+	var before []int
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
