@@ -27,7 +27,7 @@ type Config struct {
 	Duration       time.Duration // of counting; 5 s
 	SessionTimeout time.Duration // asked for; 30 s
 
-	Root string // znode below which the run's own is made; "/zkgo-bench". Made if it is not there
+	Root string // znode below which the run's own is made; "/zkgo-bench". Made if it is not there, and removed then
 	Keep bool   // leave the run's znodes there
 
 	Seed uint64      // of the random choices
@@ -38,6 +38,9 @@ type Config struct {
 	// Progress is called about every second while counting, from a goroutine of the run.
 	Progress func(Sample)
 }
+
+// defaultRoot is where runs make their znodes.
+const defaultRoot = "/zkgo-bench"
 
 // Sample is what happened since the Sample before.
 type Sample struct {
@@ -72,7 +75,7 @@ func (c Config) withDefaults() Config {
 		c.SessionTimeout = 30 * time.Second
 	}
 	if c.Root == "" {
-		c.Root = "/zkgo-bench"
+		c.Root = defaultRoot
 	}
 	return c
 }

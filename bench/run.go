@@ -19,7 +19,8 @@ type run struct {
 	*meter
 	cfg   Config
 	ctx   context.Context
-	root  string // the run's own znode
+	root  string   // the run's own znode
+	made  []string // the znodes above it that this run has created, and has to remove
 	keys  []string
 	conns []*conn
 	value []byte
@@ -27,7 +28,9 @@ type run struct {
 
 // Run measures once. It fails if the servers cannot be reached or prepared, if a
 // work breaks that cannot go on, and when ctx ends; requests that fail are counted
-// in the Result instead. The znodes of a run that was broken off may stay behind.
+// in the Result instead. What a run has created it removes, also when it fails or
+// ctx ends, which takes up to 30 seconds more; the error names what is left if it
+// cannot.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -37,13 +40,15 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r := &run{meter: newMeter(cfg.Conns, cfg.PIDs), cfg: cfg, ctx: ctx, value: make([]byte, cfg.Size)}
 	fill(r.value, cfg.Seed)
 	defer r.hangUp()
-	if err := r.prepare(w); err != nil {
-		return nil, fmt.Errorf("preparing %s: %w", cfg.Work, err)
+	err := r.prepare(w)
+	if err != nil {
+		err = fmt.Errorf("preparing: %w", err)
+	} else {
+		err = r.measure(w)
 	}
-	err := r.measure(w)
 	r.hangUp()
-	if clean := r.clean(); err == nil && clean != nil {
-		err = fmt.Errorf("removing %s: %w", r.root, clean)
+	if clean := r.clean(); clean != nil {
+		err = errors.Join(err, fmt.Errorf("%s was not removed: %w", r.root, clean))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.Work, err)
@@ -113,19 +118,7 @@ func (r *run) prepare(w *work) error {
 	if err != nil {
 		return err
 	}
-	path := ""
-	for _, part := range strings.Split(strings.Trim(r.cfg.Root, "/"), "/") {
-		path += "/" + part
-		if part == "" {
-			path = ""
-			continue
-		}
-		if err := r.make(r.conns[0], path); err != nil && !errors.Is(err, proto.ErrNodeExists) {
-			return err
-		}
-	}
-	r.root = path + "/" + w.name + "-" + strconv.FormatUint(rand.Uint64(), 36)
-	if err := r.make(r.conns[0], r.root); err != nil {
+	if err := r.makeRoot(w); err != nil {
 		return err
 	}
 	if w.prepare == nil {
@@ -135,6 +128,34 @@ func (r *run) prepare(w *work) error {
 		return err
 	}
 	return r.sync(r.root)
+}
+
+// makeRoot makes the run's own znode and what is missing above it.
+func (r *run) makeRoot(w *work) error {
+	name := w.name + "-" + strconv.FormatUint(rand.Uint64(), 36)
+	for try := 0; ; try++ {
+		path := ""
+		for part := range strings.SplitSeq(strings.Trim(r.cfg.Root, "/"), "/") {
+			if part == "" {
+				continue
+			}
+			path += "/" + part
+			err := r.make(r.conns[0], path)
+			if err == nil {
+				r.made = append(r.made, path)
+			} else if !errors.Is(err, proto.ErrNodeExists) {
+				return err
+			}
+		}
+		err := r.make(r.conns[0], path+"/"+name)
+		if errors.Is(err, proto.ErrNoNode) && try < 3 {
+			continue // another run has just removed what it made
+		}
+		if err == nil {
+			r.root = path + "/" + name
+		}
+		return err
+	}
 }
 
 // sync makes every server show what was made through another.
@@ -152,6 +173,9 @@ func (r *run) make(c *conn, path string) error {
 func (r *run) dial(i int) (*conn, error) {
 	return dial(r.ctx, &r.cfg, r.cfg.Servers[i%len(r.cfg.Servers)])
 }
+
+// cleanTime limits the removal of what a run has made.
+const cleanTime = 30 * time.Second
 
 // each does something with every connection, with all at a time, or with some.
 func (r *run) each(atATime int, do func(i int, c *conn) error) error {

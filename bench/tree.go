@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -50,21 +52,38 @@ func (r *run) loadKeys() error {
 	})
 }
 
-// clean removes the run's znodes, or at least its own ones when another has put
-// something there.
+// clean removes what the run has made, also after the end of its context. What
+// another has put there stays.
 func (r *run) clean() error {
-	if r.cfg.Keep {
+	if r.cfg.Keep || r.root == "" && len(r.made) == 0 {
 		return nil
 	}
-	c, err := r.dial(0) // not one of the work's: a watch of it may fire, or it may be lost
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), cleanTime)
+	defer cancel()
+	c, err := dial(ctx, &r.cfg, r.cfg.Servers[0]) // not one of the work's: a watch of it may fire, or it may be lost
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if err := c.call(proto.OpSync, &proto.SyncRequest{Path: r.root}, nil); err != nil {
+	if err := c.call(proto.OpSync, &proto.SyncRequest{Path: "/"}, nil); err != nil {
 		return err
 	}
-	return r.remove(c, r.root)
+	if r.root != "" {
+		if err := r.remove(c, r.root); err != nil {
+			return err
+		}
+	}
+	above := r.made
+	if r.cfg.Root == defaultRoot && len(above) == 0 {
+		above = []string{defaultRoot} // of another run, which could not remove it as long as this one was there
+	}
+	for _, path := range slices.Backward(above) {
+		err := c.call(proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1}, nil)
+		if err != nil && !errors.Is(err, proto.ErrNoNode) && !errors.Is(err, proto.ErrNotEmpty) {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove removes a znode and all below it.

@@ -149,7 +149,7 @@ func (f *backupFlags) client() (*http.Client, error) {
 	if f.cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
-			return nil, fmt.Errorf("--cert %s, --key %s: %w", f.cert, f.key, err)
+			return nil, usagef("--cert %s, --key %s: %w", f.cert, f.key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
@@ -264,8 +264,8 @@ rises by 256, or to --epoch, above every zxid that clients may have seen.`,
   zkgo restore snapshot.100001a2b --data-dir /var/lib/zkgo`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				f.config = args[1]
+			if err := f.name(args[1:]); err != nil {
+				return err
 			}
 			return runRestore(&f, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

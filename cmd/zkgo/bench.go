@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -8,13 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/cli"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -42,8 +46,10 @@ Works, by default get, set, mixed and create:
 
 ` + describeWorks() + `
 Each connection keeps --window requests in flight. With a large window latency is mostly
-waiting behind others; with a window of 1 it is the server's. What is
-made for a run is below a znode of its own and is removed afterwards. With --pid the
+waiting behind others; with a window of 1 it is the server's.
+The servers are written to, also by the works that only read: what is made for a run
+is below a znode of its own in --root. It is removed afterwards, and so is --root if the
+run has created it. Progress is shown on a terminal. With --pid the
 servers' processor time for each operation and their memory are shown (Linux).`,
 		Example: `  zkgo bench
   zkgo bench set -c 64 -w 64 --pid $(pidof zkgo)
@@ -85,6 +91,14 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	return cmd
 }
 
+// unknownWork names the work that a word is likely to mean.
+func unknownWork(word string) error {
+	if near := cli.Similar(word, bench.Names()); near != "" {
+		return usagef("no such work: %q. Did you mean %s?", word, near)
+	}
+	return usagef("no such work: %q; there are %s", word, strings.Join(bench.Names(), ", "))
+}
+
 func describeWorks() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -99,19 +113,27 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 	if err := f.complete(); err != nil {
 		return err
 	}
+	for _, work := range works {
+		if !slices.Contains(bench.Names(), work) {
+			return unknownWork(work)
+		}
+	}
+	if !f.quiet {
+		f.announce(stderr)
+	}
 	var results []*bench.Result
 	for range f.runs {
 		for _, work := range works {
 			cfg := f.Config
 			cfg.Work = work
-			if !f.quiet {
+			if !f.quiet && isTerminalOut(stderr) {
 				cfg.Progress = func(s bench.Sample) {
 					fmt.Fprintf(stderr, "%s %4.0fs %10.0f ops/s %d errors\n", work, s.Elapsed.Seconds(), s.Rate, s.Errors) //nolint:errcheck // progress only
 				}
 			}
 			result, err := bench.Run(ctx, cfg)
 			if err != nil {
-				return err
+				return benchError(err)
 			}
 			results = append(results, result)
 			if err := f.show(stdout, result, len(results) == 1); err != nil {
@@ -123,6 +145,31 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 		return bench.WriteCSV(stdout, results)
 	}
 	return nil
+}
+
+// announce says what is about to happen to the servers.
+func (f *benchFlags) announce(stderr io.Writer) {
+	after := "removes at the end what it has created"
+	if f.Keep {
+		after = "leaves there what it creates (--keep)"
+	}
+	fmt.Fprintf(stderr, "zkgo bench puts load on %s: it writes below %s, and %s.\n", //nolint:errcheck // a notice
+		strings.Join(f.Servers, ", "), cmp.Or(f.Root, "/zkgo-bench"), after)
+	if len(f.PIDs) == 0 && f.format == "text" {
+		fmt.Fprintln(stderr, "CPU/op and RSS are shown with --pid, for servers on this machine.") //nolint:errcheck // a notice
+	}
+}
+
+// benchError says in words why a server cannot be used, if that is the error.
+func benchError(err error) error {
+	var network *net.OpError
+	if cause := cli.Cause(err); cause != err.Error() {
+		if errors.As(err, &network) && network.Addr != nil {
+			return fmt.Errorf("%s: %s", network.Addr, cause)
+		}
+		return fmt.Errorf("%w: %s", err, cause)
+	}
+	return err
 }
 
 // show prints what is printed after each run.
@@ -146,21 +193,21 @@ func (f *benchFlags) complete() error {
 	switch f.format {
 	case "text", "json", "csv":
 	default:
-		return fmt.Errorf("--format %s: there are text, json and csv", f.format)
+		return usagef("--format %s: there are text, json and csv", f.format)
 	}
 	if f.runs < 1 {
-		return fmt.Errorf("--runs %d: there must be at least one", f.runs)
+		return usagef("--runs %d: there must be at least one", f.runs)
 	}
 	if f.Size == 0 {
 		f.Size = -1 // the Config's zero is its default
 	}
 	if f.Writes == 0 {
-		return errors.New("--writes 0: that is the work get")
+		return usagef("--writes 0: that is the work get")
 	}
 	for _, a := range f.auth {
 		scheme, credentials, ok := strings.Cut(a, ":")
 		if !ok {
-			return fmt.Errorf("--auth %s: there must be a scheme, a colon and credentials", scheme)
+			return usagef("--auth %s: there must be a scheme, a colon and credentials", scheme)
 		}
 		f.Auth = append(f.Auth, proto.AuthPacket{Scheme: scheme, Auth: []byte(credentials)})
 	}

@@ -49,7 +49,7 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
 		DisableFlagParsing: true, // zkCli.sh's flags have one hyphen, and what follows the command is not ours
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cmd.Flags().Parse(twoHyphens(cmd, args)); err != nil {
-				return err
+				return flagError(cmd, err)
 			}
 			if help, _ := cmd.Flags().GetBool("help"); help {
 				return cmd.Help()
@@ -136,7 +136,7 @@ func (f *cliFlags) run(cmd *cobra.Command) error {
 // config reads the flags.
 func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	if f.output != "text" && f.output != "json" {
-		return c, fmt.Errorf("--output %q: want text or json", f.output)
+		return c, usagef("--output %q: want text or json", f.output)
 	}
 	c = cli.Config{
 		Server: f.server, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(),
@@ -158,6 +158,9 @@ func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 // session connects and runs.
 func (f *cliFlags) session(cmd *cobra.Command, shell *cli.Shell, config cli.Config) (code int, err error) {
 	ctx, args := cmd.Context(), cmd.Flags().Args()
+	if cli.WantsHelp(args) {
+		return shell.Command(ctx, args), nil
+	}
 	if !f.quiet && !config.JSON {
 		fmt.Fprintln(config.Out, "Connecting to "+config.Server)
 	}
@@ -225,7 +228,7 @@ func terminal(out io.Writer, colour string) (t cli.Term, err error) {
 		t.Colour = true
 	case "never":
 	default:
-		return t, fmt.Errorf("--color %q: want auto, always or never", colour)
+		return t, usagef("--color %q: want auto, always or never", colour)
 	}
 	return t, nil
 }
@@ -247,5 +250,8 @@ func codeOf(err error) (code int, tell bool) {
 	if code := exitCode(0); errors.As(err, &code) {
 		return int(code), false
 	}
-	return 1, true
+	if u := (*usageError)(nil); errors.As(err, &u) {
+		return codeUsage, true
+	}
+	return codeFailed, true
 }

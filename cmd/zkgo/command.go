@@ -40,7 +40,30 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 		versionCommand(),
 		manCommand(),
 	)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	helpCommand(root)
+	strict(root)
+	root.SetFlagErrorFunc(flagError)
 	return root
+}
+
+// helpCommand makes cobra's own command fail where there is nothing to help with.
+func helpCommand(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "help" {
+			continue
+		}
+		cmd.Run = nil
+		cmd.RunE = func(_ *cobra.Command, args []string) error {
+			target, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return misused(root, unknownCommand(target, rest[0]))
+			}
+			target.InitDefaultHelpFlag()
+			return target.Help()
+		}
+	}
 }
 
 func versionCommand() *cobra.Command {

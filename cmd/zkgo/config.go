@@ -35,7 +35,7 @@ func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data, as of zkgo server")
-	flags.IntVar(&f.clientPort, "client-port", unset, "`port` for clients, as of zkgo server")
+	portVar(flags, &f.clientPort, "client-port", unset, "`port` for clients, as of zkgo server")
 	flags.Lookup("client-port").DefValue = "0" // which --help does not print
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
@@ -45,13 +45,10 @@ func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 // read reads the configuration that the arguments name.
 func (f *configFlags) read(args []string) (*zoocfg.Config, error) {
 	if f.output != "text" && f.output != "json" {
-		return nil, fmt.Errorf("--output %q: want text or json", f.output)
+		return nil, usagef("--output %q: want text or json", f.output)
 	}
-	if len(args) == 1 {
-		if f.config != "" {
-			return nil, fmt.Errorf("the configuration is named twice: %s and --config %s", args[0], f.config)
-		}
-		f.config = args[0]
+	if err := f.name(args); err != nil {
+		return nil, err
 	}
 	return f.zooCfg()
 }

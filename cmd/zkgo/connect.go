@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -56,7 +55,7 @@ func (f *connectFlags) sessionTimeout() (time.Duration, error) {
 		d, err = time.ParseDuration(f.timeout + "ms")
 	}
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--timeout %q: want milliseconds, or a duration as 30s", f.timeout)
+		return 0, usagef("--timeout %q: want milliseconds, or a duration as 30s", f.timeout)
 	}
 	return d, nil
 }
@@ -137,11 +136,11 @@ func (f *connectFlags) tlsConfig() (*tls.Config, error) {
 	}
 	switch {
 	case f.key != "" && f.cert == "":
-		return nil, errors.New("--tls-key without --tls-cert")
+		return nil, usagef("--tls-key without --tls-cert")
 	case f.key != "":
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
-			return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
+			return nil, usagef("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	case f.own.Location != "":

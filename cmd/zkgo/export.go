@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -33,8 +32,8 @@ that ZooKeeper does not know, and end when their timeout is over.`,
   zkgo export --to-zookeeper /tmp/zk --compression gz zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.config = args[0]
+			if err := f.name(args); err != nil {
+				return err
 			}
 			return runExport(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -51,9 +50,9 @@ that ZooKeeper does not know, and end when their timeout is over.`,
 func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	switch {
 	case f.to == "":
-		return errors.New("where to? Name a directory with --to-zookeeper")
+		return usagef("where to? Name a directory with --to-zookeeper")
 	case f.config == "" && f.dataDir == "":
-		return errors.New("what is to be exported? Name zkgo's data directory with --data-dir, or its zoo.cfg")
+		return usagef("what is to be exported? Name zkgo's data directory with --data-dir, or its zoo.cfg")
 	}
 	z, err := f.zooCfg()
 	if err != nil {

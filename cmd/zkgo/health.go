@@ -39,6 +39,11 @@ another needs.`,
   zkgo health --word mntr --server zk2:2181`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"server", "secure"} {
+				if len(args) > 0 && cmd.Flags().Changed(name) {
+					return usagef("%s names the server, and so does --%s: give one of them", args[0], name)
+				}
+			}
 			target, err := f.target(args)
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,8 +40,8 @@ it first and alone; then start the others with empty directories.`,
   zkgo import --from /data/zk --logs /log/zk --data-dir /var/lib/zkgo`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.config = args[0]
+			if err := f.name(args); err != nil {
+				return err
 			}
 			return runImport(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -62,7 +61,7 @@ it first and alone; then start the others with empty directories.`,
 
 func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	if f.config == "" && f.dataDir == "" {
-		return errors.New("where to? Name a directory with --data-dir, or a zoo.cfg")
+		return usagef("where to? Name a directory with --data-dir, or a zoo.cfg")
 	}
 	z, err := f.zooCfg()
 	if err != nil {
@@ -75,7 +74,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	from, logs := f.from, f.logs
 	if from == "" {
 		if f.config == "" {
-			return errors.New("what is to be imported? Name ZooKeeper's data directory with --from, or its zoo.cfg")
+			return usagef("what is to be imported? Name ZooKeeper's data directory with --from, or its zoo.cfg")
 		}
 		if from = cfg.DataDir; logs == "" && cfg.LogDir != cfg.DataDir {
 			logs = cfg.LogDir

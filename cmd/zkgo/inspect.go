@@ -25,7 +25,7 @@ func (f *inspectFlags) json() (bool, error) {
 	case "json":
 		return true, nil
 	}
-	return false, fmt.Errorf("-o %q: want text or json", f.output)
+	return false, usagef("-o %q: want text or json", f.output)
 }
 
 // texter is a result that can be written for people.

@@ -38,7 +38,7 @@ const parentInterval = 250 * time.Millisecond
 func watchParent(ctx context.Context, end context.CancelCauseFunc, pid int, stdin io.Reader) error {
 	gone, err := goneFunc(pid)
 	if err != nil {
-		return fmt.Errorf("--parent %d: %w", pid, err)
+		return usagef("--parent %d: %w", pid, err)
 	}
 	go func() {
 		tick := time.NewTicker(parentInterval)

@@ -15,15 +15,14 @@ const progressEvery = 100 * time.Millisecond
 // byteProgress shows on a terminal how many bytes of how many are done; anywhere
 // else it shows nothing. done ends it.
 func byteProgress(w io.Writer, what string) (show func(done, total int64), done func()) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !isTerminalOut(w) {
 		return nil, func() {}
 	}
 	var bar *progressbar.ProgressBar
 	show = func(done, total int64) {
 		if bar == nil {
 			bar = progressbar.NewOptions64(total,
-				progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+				progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
 				progressbar.OptionShowElapsedTimeOnFinish(), progressbar.OptionThrottle(progressEvery), progressbar.OptionFullWidth())
 		}
 		if bar.GetMax64() != total {
@@ -34,7 +33,13 @@ func byteProgress(w io.Writer, what string) (show func(done, total int64), done 
 	return show, func() {
 		if bar != nil {
 			_ = bar.Finish()
-			_, _ = io.WriteString(f, "\n")
+			_, _ = io.WriteString(w, "\n")
 		}
 	}
+}
+
+// isTerminalOut reports whether what is written is seen on a terminal.
+func isTerminalOut(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,11 +49,8 @@ over the file.`,
   zkgo server --set 4lw.commands.whitelist='*' --set maxClientCnxns=0`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				if f.config != "" {
-					return fmt.Errorf("the configuration is named twice: %s and --config %s", args[0], f.config)
-				}
-				f.config = args[0]
+			if err := f.name(args); err != nil {
+				return err
 			}
 			return runServer(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
@@ -59,10 +58,22 @@ over the file.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data (zoo.cfg: dataDir; default ./zkgo-data)")
-	flags.IntVar(&f.clientPort, "client-port", unset, "`port` for clients (zoo.cfg: clientPort; default 2181)")
+	portVar(flags, &f.clientPort, "client-port", unset, "`port` for clients (zoo.cfg: clientPort; default 2181)")
 	flags.Lookup("client-port").DefValue = "0" // which --help does not print
 	f.common(flags)
 	return cmd
+}
+
+// name takes the configuration file that an argument names.
+func (f *serverFlags) name(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if f.config != "" {
+		return usagef("the configuration is named twice: %s and --config %s", args[0], f.config)
+	}
+	f.config = args[0]
+	return nil
 }
 
 // common adds the flags of every command that runs a server on a file.
@@ -167,12 +178,16 @@ func (f *serverFlags) settings() ([][2]string, error) {
 	for _, kv := range f.set {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok {
-			return nil, fmt.Errorf("--set %q: want key=value", kv)
+			return nil, usagef("--set %q: want key=value", kv)
 		}
 		sets = append(sets, [2]string{key, value})
 	}
 	if f.dataDir != "" {
-		sets = append(sets, [2]string{"dataDir", f.dataDir})
+		dir, err := dataDirectory(f.dataDir)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, [2]string{"dataDir", dir})
 	}
 	if f.clientPort != unset {
 		sets = append(sets, [2]string{"clientPort", strconv.Itoa(f.clientPort)})
@@ -180,12 +195,25 @@ func (f *serverFlags) settings() ([][2]string, error) {
 	return sets, nil
 }
 
+// dataDirectory is what --data-dir names, as an absolute path: what is printed about
+// it means the same everywhere. It need not exist yet.
+func dataDirectory(name string) (string, error) {
+	dir, err := filepath.Abs(name)
+	if err != nil {
+		return "", usagef("--data-dir %s: %w", name, err)
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return "", usagef("--data-dir %s: it is a file, and a directory is needed", name)
+	}
+	return dir, nil
+}
+
 // newLogger returns the log in one of its two formats.
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var opts slog.HandlerOptions
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+		return nil, usagef("--log-level %q: want debug, info, warn or error", level)
 	}
 	opts.Level = l
 	switch format {
@@ -194,5 +222,5 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, &opts)), nil
 	}
-	return nil, fmt.Errorf("--log-format %q: want text or json", format)
+	return nil, usagef("--log-format %q: want text or json", format)
 }

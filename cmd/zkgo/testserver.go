@@ -64,8 +64,8 @@ and connections are not limited.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.servers, "servers", 1, "`number` of servers; more than one are an ensemble")
-	flags.IntVar(&f.port, "port", 0, "`port` for clients on 127.0.0.1, of the second server the next one, and so on; default: free ones")
-	flags.IntVar(&f.controlPort, "control-port", 0, "`port` of the endpoints on 127.0.0.1; default: a free one")
+	portVar(flags, &f.port, "port", 0, "`port` for clients on 127.0.0.1, of the second server the next one, and so on; default: free ones")
+	portVar(flags, &f.controlPort, "control-port", 0, "`port` of the endpoints on 127.0.0.1; default: a free one")
 	flags.DurationVar(&f.tick, "tick", 0, "tick: sessions last 2 to 20 of them (zoo.cfg: tickTime; default 2s)")
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
 	flags.BoolVar(&f.onDisk, "on-disk", false, "keep the data in a temporary directory, for servers that are killed and come back")
@@ -86,7 +86,7 @@ func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, s
 	cfg := control.Config{ControlPort: f.controlPort, Options: opts, Log: log.line}
 	switch {
 	case f.servers < 1:
-		return fmt.Errorf("--servers %d: want 1 or more", f.servers)
+		return usagef("--servers %d: want 1 or more", f.servers)
 	case f.servers > 1:
 		cfg.Servers = f.servers
 	}

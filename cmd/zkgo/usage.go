@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zkgo/zkgo/cli"
+)
+
+// Exit codes of the process.
+const (
+	codeFailed = 1 // the command was understood and failed
+	codeUsage  = 2 // the command line is wrong
+)
+
+// usageError is a command line that is wrong.
+type usageError struct {
+	err  error
+	hint string // where to look, "" if the error says it
+}
+
+// Error names what is wrong and where to look.
+func (e *usageError) Error() string {
+	if e.hint == "" {
+		return e.err.Error()
+	}
+	return e.err.Error() + "\n" + e.hint
+}
+
+// Unwrap returns the error without the hint.
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef returns a usageError with a text.
+func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
+
+// misused makes an error that says where the help is.
+func misused(cmd *cobra.Command, err error) error {
+	if u := (*usageError)(nil); errors.As(err, &u) {
+		return err
+	}
+	return &usageError{err: err, hint: "See: " + cmd.CommandPath() + " --help"}
+}
+
+// strict makes every command of the tree refuse what it does not know, with
+// codeUsage: flags, arguments, and commands below a group.
+func strict(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+	if cmd.Run == nil && cmd.RunE == nil {
+		group(cmd)
+		return
+	}
+	check := cmd.Args
+	if check == nil {
+		check = cobra.ArbitraryArgs
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return misused(cmd, err)
+		}
+		// cobra checks these itself after the arguments, without a way to recognise
+		// its errors.
+		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+			return misused(cmd, err)
+		}
+		return nil
+	}
+}
+
+// group makes a command that only has others below it refuse unknown ones.
+func group(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs // cobra's own check knows the root only
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return misused(cmd, unknownCommand(cmd, args[0]))
+	}
+}
+
+// unknownCommand names the command that a word is likely to mean.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
+	_, inShell := cli.Find(word)
+	switch near := cli.Similar(word, names); {
+	case !cmd.HasParent() && inShell:
+		text += fmt.Sprintf(". It is a command of the shell: %s cli %s", cmd.CommandPath(), word)
+	case near != "":
+		text += ". Did you mean this? " + near
+	default:
+		text += ". There are " + strings.Join(names, ", ")
+	}
+	return errors.New(text)
+}
+
+// numberError is how pflag repeats an error of strconv.
+var numberError = regexp.MustCompile(`strconv\.Parse\w+: parsing "[^"]*": (.*)$`)
+
+// flagError makes an error of a flag say what to do about it.
+func flagError(cmd *cobra.Command, err error) error {
+	text := numberError.ReplaceAllStringFunc(err.Error(), func(s string) string {
+		if strings.HasSuffix(s, strconv.ErrRange.Error()) {
+			return "the number is out of range"
+		}
+		return "want a number"
+	})
+	if strings.Contains(text, ": time: ") {
+		text += ": want a duration, as 30s or 2m"
+	}
+	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		slices.Sort(names)
+		if near := cli.Similar(name, names); near != "" {
+			text += ". Did you mean --" + near + "?"
+		}
+	}
+	return misused(cmd, errors.New(text))
+}
+
+// portFlag is a flag that takes a port.
+type portFlag int
+
+// String implements pflag.Value.
+func (p *portFlag) String() string { return strconv.Itoa(int(*p)) }
+
+// Type implements pflag.Value.
+func (p *portFlag) Type() string { return "port" }
+
+// Set implements pflag.Value.
+func (p *portFlag) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return errors.New("want a port from 1 to 65535, or 0 for a free one")
+	}
+	*p = portFlag(n) //nolint:gosec // 16 bits
+	return nil
+}
+
+// portVar declares a flag for a port.
+func portVar(flags *pflag.FlagSet, p *int, name string, value int, usage string) {
+	*p = value
+	flags.Var((*portFlag)(p), name, usage)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkgo/zkgo/server/zktest"
+)
+
+// TestUsageErrors: a command line that is wrong ends with exit code 2, prints no
+// data, and says what helps.
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"serve":                                 "Did you mean this? server",
+		"top":                                   "zkgo cli top",
+		"nothing":                               "zkgo --help",
+		"config chek zoo.cfg":                   "Did you mean this? check",
+		"inspect nosuch x":                      "snapshot",
+		"inspect snapshot":                      "zkgo inspect snapshot --help",
+		"help nosuch":                           `unknown command "nosuch"`,
+		"completion basg":                       "bash",
+		"version now":                           "now",
+		"server a b":                            "zkgo server --help",
+		"server a --config b":                   "twice",
+		"import a --config b":                   "twice",
+		"export a --config b --to-zookeeper x":  "twice",
+		"recover a --config b":                  "twice",
+		"restore x a --config b":                "twice",
+		"health a.cfg --server b:1":             "--server",
+		"server --port 2181":                    "Did you mean --client-port?",
+		"server --clinet-port 2181":             "Did you mean --client-port?",
+		"server --client-port 99999":            "65535",
+		"server --client-port abc":              "want a port",
+		"server --data-dir " + file:             "it is a file",
+		"server --set tickTime":                 "key=value",
+		"server --log-level loud":               "loud",
+		"testserver --port 99999":               "65535",
+		"testserver --servers many":             "want a number",
+		"health --timeout 5":                    "30s",
+		"bench sett":                            "Did you mean set?",
+		"bench get --format xml":                "--format",
+		"backup x":                              "from",
+		"backup x --from y --cert z":            "key",
+		"recover --yes --dry-run":               "dry-run",
+		"cli -nonsense ls /":                    "zkgo cli --help",
+		"cli --sever a ls /":                    "Did you mean --server?",
+		"cli --output xml ls /":                 "--output",
+		"cli -server localhost:1 lss /":         "Did you mean ls?",
+		"cli -server localhost:1 ls --hepl":     "Unrecognized option",
+		"cli -server localhost:1 rm":            "rm ",
+		"cli -server localhost:1 cp /a /b /c":   `"/c"`,
+		"cli -server localhost:1 set /x a b":    `"b"`,
+		"cli -server localhost:1 delete -v x /": "number",
+	} {
+		if strings.Contains(args, "delete -v") {
+			args = strings.Replace(args, "localhost:1", zktest.Run(t).Addrs()[0]+" -q", 1)
+		}
+		out, said, err := zkgo(t, strings.Fields(args)...)
+		code, tell := codeOf(err)
+		if tell {
+			said += err.Error()
+		}
+		if err == nil || code != 2 || !strings.Contains(said, want) {
+			t.Errorf("zkgo %s: %d, %q, want %q in it", args, code, said, want)
+		}
+		if out != "" && !strings.HasPrefix(out, "Connecting to") {
+			t.Errorf("zkgo %s: stdout %q", args, out)
+		}
+	}
+}
+
+// TestEveryCommandRefusesSurplus: no command ignores arguments, or is a group that
+// takes any word for a request for help.
+func TestEveryCommandRefusesSurplus(t *testing.T) {
+	t.Parallel()
+	visit(newCommand(), func(cmd *cobra.Command) {
+		if cmd.Name() == "cli" || cmd.Name() == "bench" || cmd.Name() == "help" {
+			return // they have rules of their own, see TestUsageErrors
+		}
+		args := append(strings.Fields(cmd.CommandPath())[1:], "surplus", "surplus", "surplus", "surplus")
+		_, _, err := zkgo(t, args...)
+		if code, _ := codeOf(err); err == nil || code != 2 {
+			t.Errorf("zkgo %q: %v", args, err)
+		}
+	})
+}
+
+func visit(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, sub := range cmd.Commands() {
+		visit(sub, f)
+	}
+}
+
+// TestFailuresAreNotUsageErrors: the exit code of what was understood is 1.
+func TestFailuresAreNotUsageErrors(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"config check /no/such/zoo.cfg", "inspect verify /no/such/dir", "health --server localhost:1 --timeout 2s", "bench get --server localhost:1"} {
+		_, _, err := zkgo(t, strings.Fields(args)...)
+		if code, _ := codeOf(err); err == nil || code != 1 {
+			t.Errorf("zkgo %s: %v", args, err)
+		}
+	}
+}
+
+// TestBenchLeavesNothing behind, and says before that it writes.
+func TestBenchLeavesNothing(t *testing.T) {
+	t.Parallel()
+	zs := zktest.Run(t)
+	zs.Seed(map[string]string{"/mine": ""})
+	addr := zs.Addrs()[0]
+	for _, root := range []string{"/zkgo-bench", "/mine/a/b"} {
+		_, said, err := zkgo(t, "bench", "get", "create", "-s", addr, "--duration", "50ms", "--warmup", "1ms", "--nodes", "10", "--root", root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(said, "writes below "+root) || strings.Contains(said, "ops/s") {
+			t.Errorf("stderr, which is no terminal: %q", said)
+		}
+		if out, _, err := zkgo(t, "cli", "-q", "-server", addr, "ls", "-R", "/mine"); err != nil || out != "/mine\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+		if out, _, err := zkgo(t, "cli", "-q", "-server", addr, "ls", "/"); err != nil || out != "[mine, zookeeper]\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
