@@ -5,5 +5,9 @@ type difference struct{ out, err, why string }
 
 // differences are those on purpose, by command.
 var differences = map[string]difference{
-	"ls /nowhere": {err: "Not connected", why: "standard output is for data, and a script has to see the failure"},
+	"nonsense":              {err: "Command not found: nonsense. See: help", why: "the list of all commands hides the error"},
+	"whoami extra":          {err: "whoami: unexpected argument \"extra\"; a name or a value with spaces needs quotes\nwhoami", why: "an argument without a use is a mistake"},
+	"version extra":         {err: "version: unexpected argument \"extra\"; a name or a value with spaces needs quotes\nversion", why: "an argument without a use is a mistake"},
+	"create /missing/child": {err: "Node does not exist: /missing, the parent of /missing/child: create -p creates the parents as well", why: "it says which znode is missing, and what helps"},
+	"ls /nowhere":           {err: "Not connected", why: "standard output is for data, and a script has to see the failure"},
 }
