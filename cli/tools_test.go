@@ -5,13 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/cli/overview"
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -347,5 +350,108 @@ func TestTop(t *testing.T) {
 		if plain := line[strings.LastIndexByte(line, '\x1b')+1:]; len([]rune(plain)) > 32 {
 			t.Errorf("a line of %d columns: %q", len([]rune(plain)), plain)
 		}
+	}
+}
+
+// TestTopWithOneAddress: the rest of the ensemble is counted, and a follower's leader
+// exists, though it is not shown.
+func TestTopWithOneAddress(t *testing.T) {
+	t.Parallel()
+	cluster := zktest.RunCluster(t, 3)
+	for i, s := range cluster.Servers() {
+		addr := cluster.Addrs()[i]
+		var out, errs shared
+		shell := New(Config{Server: addr, Out: &out, Err: &errs, Quiet: true})
+		if err := shell.Connect(addr); err != nil {
+			t.Fatal(err)
+		}
+		code := shell.Command(t.Context(), []string{"top", "-once"})
+		text := out.take()
+		if code != 0 || !strings.Contains(text, "2 more members whose client address is unknown") || strings.Contains(text, "no leader") {
+			t.Errorf("server %d, %d: %s%s", i+1, code, text, errs.take())
+		}
+		leads := s.Server().Node().Status().Leader == uint64(i+1)
+		if want := map[bool]string{true: "leader " + addr, false: "the leader is another member"}[leads]; !strings.Contains(text, want) {
+			t.Errorf("server %d: %q is not in\n%s", i+1, want, text)
+		}
+		if err := shell.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	all := strings.Join(cluster.Addrs(), ",")
+	var out, errs shared
+	shell := New(Config{Server: all, Out: &out, Err: &errs, Quiet: true})
+	defer shell.Close() //nolint:errcheck // what is tested has happened
+	if err := shell.Connect(all); err != nil {
+		t.Fatal(err)
+	}
+	if code := shell.Command(t.Context(), []string{"top", "-once"}); code != 0 {
+		t.Errorf("%d: %s", code, errs.take())
+	}
+	if text := out.take(); !strings.Contains(text, "3 of 3 servers serving, leader 127.0.0.1:") || strings.Contains(text, "more member") {
+		t.Error(text)
+	}
+}
+
+// TestTopFits: a narrow terminal has whole columns, and says which are missing.
+func TestTopFits(t *testing.T) {
+	t.Parallel()
+	n, f, z := int64(12), 1.5, overview.Zxid(0x1000a3f17)
+	sample := &overview.Sample{Servers: []overview.Server{
+		{Address: "zk1.example.org:2181", Mode: "follower", Zxid: &z, Connections: &n, LatencyAvg: &f, LatencyMax: &f, Requests: &f, Version: "3.9.5"},
+		{Address: "zk2.example.org:2181", Error: "connection refused"},
+	}}
+	whole := sampleText(sample, 0)
+	for _, c := range columns() {
+		if !strings.Contains(whole, c.head) {
+			t.Errorf("%q is not in\n%s", c.head, whole)
+		}
+	}
+	narrow := sampleText(sample, 80)
+	table, rest, ok := strings.Cut(narrow, "not shown,")
+	if !ok || !strings.Contains(rest, "version") || !strings.Contains(table, "behind tx") {
+		t.Errorf("80 columns:\n%s", narrow)
+	}
+	for line := range strings.Lines(table) {
+		if len(line) > 81 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestMemberHosts(t *testing.T) {
+	t.Parallel()
+	config := "server.1=zk1:2888:3888:participant\nserver.2=[::1]:2888:3888:participant;0.0.0.0:2181\nserver.3=a:1:2|b:1:2\nversion=0\n"
+	if got := memberHosts(config); !slices.Equal(got, []string{"zk1", "::1", "a"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAwaitKey: q ends it, the end of the context ends it, and what is typed later is
+// left alone.
+func TestAwaitKey(t *testing.T) {
+	t.Parallel()
+	if !canAwaitKeys {
+		t.Skip("keys cannot be waited for on this system")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	io.WriteString(w, "xq") //nolint:errcheck // the test sees it
+	if !awaitKey(t.Context(), r, quitKeys) {
+		t.Error("q is not noticed")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if awaitKey(ctx, r, quitKeys) {
+		t.Error("a key was noticed that was not pressed")
+	}
+	io.WriteString(w, "ls") //nolint:errcheck // the test sees it
+	b := make([]byte, 2)
+	if _, err := io.ReadFull(r, b); err != nil || string(b) != "ls" {
+		t.Errorf("%q, %v", b, err)
 	}
 }

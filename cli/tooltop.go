@@ -11,12 +11,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/zkgo/zkgo/cli/overview"
+	"github.com/zkgo/zkgo/client"
 )
 
 func topCommand() Command {
@@ -54,6 +54,8 @@ func runTop(ctx context.Context, c *Call) error {
 	w := c.watcher(ctx)
 	screen := c.screen(limit)
 	defer screen.end()
+	ctx, stop := c.untilQuit(ctx, screen)
+	defer stop()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for n := int64(1); ; n++ {
@@ -89,32 +91,75 @@ func answered(s *overview.Sample) error {
 // those that the ensemble says it has.
 func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 	hosts := strings.Join(c.Args, ",")
-	known := []string(nil)
+	var config client.Config
 	if hosts == "" {
 		hosts, _, _ = strings.Cut(c.shell.cfg.Server, "/")
 		if zk, err := c.Client(); err == nil {
 			short, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
-			if config, err := zk.Config(short); err == nil {
-				known = config.Clients
-			}
+			config, _ = zk.Config(short) // without it the servers that are named are shown
 		}
 	}
 	w := &overview.Watcher{Admin: c.Value("admin")}
+	if config := c.shell.cfg.TLS; config != nil {
+		dialer := &tls.Dialer{Config: config}
+		w.Dial = dialer.DialContext
+		w.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	}
 	seen := map[string]bool{}
-	for _, address := range append(strings.Split(hosts, ","), known...) {
+	add := func(address string) {
 		address = withPort(strings.TrimSpace(address))
 		if id := identity(ctx, address); address != "" && !seen[id] {
 			seen[id] = true
 			w.Addresses = append(w.Addresses, address)
 		}
 	}
-	if config := c.shell.cfg.TLS; config != nil {
-		dialer := &tls.Dialer{Config: config}
-		w.Dial = dialer.DialContext
-		w.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	for _, address := range append(strings.Split(hosts, ","), config.Clients...) {
+		add(address)
 	}
+	c.addMembers(ctx, w, config, seen, add)
 	return w
+}
+
+// addMembers adds the members whose server line has no address for clients, if they
+// answer on their host at the port of the server that was named, and counts those
+// that do not.
+func (c *Call) addMembers(ctx context.Context, w *overview.Watcher, config client.Config, seen map[string]bool, add func(string)) {
+	members := memberHosts(config.Text)
+	if len(w.Addresses) == 0 || len(members) == 0 {
+		return
+	}
+	_, port, err := net.SplitHostPort(w.Addresses[0])
+	if err != nil {
+		return
+	}
+	for _, host := range members {
+		if address := net.JoinHostPort(host, port); host != "" && !seen[identity(ctx, address)] && w.Answers(ctx, address) {
+			add(address)
+		}
+	}
+	w.Unknown = max(0, len(members)-len(w.Addresses))
+}
+
+// memberHosts are the hosts by which the members of a configuration know one
+// another, "" for one that cannot be read.
+func memberHosts(config string) (hosts []string) {
+	for line := range strings.Lines(config) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if !strings.HasPrefix(key, "server.") {
+			continue
+		}
+		first, _, _ := strings.Cut(value, "|")
+		first, _, _ = strings.Cut(first, ";")
+		host := first
+		if bracket := strings.LastIndexByte(first, ']'); bracket > 0 {
+			host = strings.TrimPrefix(first[:bracket], "[")
+		} else {
+			host, _, _ = strings.Cut(first, ":")
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
 }
 
 func withPort(address string) string {
@@ -168,6 +213,35 @@ func (c *Call) screen(limit int64) *screen {
 	return s
 }
 
+// quitKeys are those that end top: in raw mode the interrupt key is one of them.
+const quitKeys = "qQ\x03"
+
+// untilQuit returns a context that also ends when q is pressed at the screen.
+func (c *Call) untilQuit(ctx context.Context, s *screen) (context.Context, func()) {
+	f, ok := c.In.(*os.File)
+	if s == nil || !ok || !canAwaitKeys || !isTerminal(f) {
+		return ctx, func() {}
+	}
+	fd := int(f.Fd()) //nolint:gosec // a file's number is small
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if awaitKey(ctx, f, quitKeys) {
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-done
+		term.Restore(fd, before) //nolint:errcheck // nothing more to be done
+	}
+}
+
 // end gives the terminal back as it was.
 func (s *screen) end() {
 	if s != nil {
@@ -195,51 +269,115 @@ func (s *screen) draw(text string) error {
 }
 
 func (c *Call) showSample(s *screen, sample *overview.Sample) error {
-	text := sampleText(sample)
 	if s != nil {
-		return s.draw(text)
+		width, _ := s.size()
+		return s.draw(sampleText(sample, width) + "\nq or Ctrl-C quits\n")
 	}
+	text := sampleText(sample, c.Term.Width)
 	return c.Emit(sample, func(w io.Writer) { io.WriteString(w, text) }) //nolint:errcheck // told by the next write
 }
 
-// sampleText is a table of the servers.
-func sampleText(sample *overview.Sample) string {
+// column is a column of the table of servers.
+type column struct {
+	head string
+	cell func(sample *overview.Sample, i int) string
+}
+
+// columns are those of the table, with what matters most in front: a narrow
+// terminal has no room for the last ones.
+func columns() []column {
+	of := func(cell func(s *overview.Server) string) func(*overview.Sample, int) string {
+		return func(sample *overview.Sample, i int) string { return cell(&sample.Servers[i]) }
+	}
+	return []column{
+		{"server", of(func(s *overview.Server) string { return s.Address })},
+		{"mode", of(func(s *overview.Server) string { return cmp.Or(s.Mode, "down") })},
+		{"zxid", of(func(s *overview.Server) string {
+			if s.Zxid == nil {
+				return "-"
+			}
+			return hexID(int64(*s.Zxid))
+		})},
+		{"behind tx", func(sample *overview.Sample, i int) string { return optional(sample.Lag(i)) }},
+		{"req/s", of(func(s *overview.Server) string { return fraction(s.Requests) })},
+		{"conns", of(func(s *overview.Server) string { return optional(s.Connections) })},
+		{"avg ms", of(func(s *overview.Server) string { return fraction(s.LatencyAvg) })},
+		{"max ms", of(func(s *overview.Server) string { return fraction(s.LatencyMax) })},
+		{"waiting req", of(func(s *overview.Server) string { return optional(s.Outstanding) })},
+		{"answer ms", of(func(s *overview.Server) string { return fraction(&s.AnswerMillis) })},
+		{"watches", of(func(s *overview.Server) string { return optional(s.Watches) })},
+		{"znodes", of(func(s *overview.Server) string { return optional(s.Znodes) })},
+		{"ephemerals", of(func(s *overview.Server) string { return optional(s.Ephemerals) })},
+		{"version", of(func(s *overview.Server) string { return cmp.Or(s.Version, "-") })},
+	}
+}
+
+// sampleText is a table of the servers, with the columns that fit into the width; 0
+// is room for all.
+func sampleText(sample *overview.Sample, width int) string {
 	var b strings.Builder
-	serving, leader := 0, "no leader"
-	for i := range sample.Servers {
-		switch s := &sample.Servers[i]; s.Mode {
-		case "":
-		case "leader":
-			leader = "leader " + s.Address
-			serving++
-		case "standalone":
-			leader = "standalone"
-			serving++
-		default:
-			serving++
+	b.WriteString(headline(sample) + "\n\n")
+	var hidden []string
+	lines := make([]string, len(sample.Servers)+1)
+	for n, col := range columns() {
+		cells := []string{col.head}
+		for i := range sample.Servers {
+			cells = append(cells, col.cell(sample, i))
+		}
+		wide := 0
+		for _, cell := range cells {
+			wide = max(wide, len(cell))
+		}
+		if n > 0 && (len(hidden) > 0 || width > 0 && len(lines[0])+2+wide > width) {
+			hidden = append(hidden, col.head)
+			continue
+		}
+		for i, cell := range cells {
+			if n == 0 {
+				lines[i] = fmt.Sprintf("%-*s", wide, cell)
+			} else {
+				lines[i] += fmt.Sprintf("  %*s", wide, cell)
+			}
 		}
 	}
-	fmt.Fprintf(&b, "%s  %d of %s serving, %s\n\n", sample.Time.UTC().Format("2006-01-02 15:04:05Z"), serving, plural(len(sample.Servers), "server"), leader)
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	// What matters most comes first: a narrow terminal cuts the rest off.
-	fmt.Fprintln(table, "server\tmode\tzxid\treq/s\tconns\twatches\tms avg\tms max\tbehind\twaiting\tanswer\tznodes\tephem\tversion\t")
-	for i := range sample.Servers {
-		s := &sample.Servers[i]
-		zxid := "-"
-		if s.Zxid != nil {
-			zxid = hexID(int64(*s.Zxid))
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t\n", s.Address, cmp.Or(s.Mode, "down"), zxid,
-			fraction(s.Requests), optional(s.Connections), optional(s.Watches), fraction(s.LatencyAvg), fraction(s.LatencyMax),
-			optional(sample.Lag(i)), optional(s.Outstanding), s.AnswerMillis, optional(s.Znodes), optional(s.Ephemerals), cmp.Or(s.Version, "-"))
+	for _, line := range lines {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	table.Flush() //nolint:errcheck // into memory
+	if len(hidden) > 0 {
+		fmt.Fprintf(&b, "\nnot shown, in a wider terminal only: %s\n", strings.Join(hidden, ", "))
+	}
 	for i := range sample.Servers {
 		if s := &sample.Servers[i]; s.Error+s.Note != "" {
 			fmt.Fprintf(&b, "\n%s: %s", s.Address, s.Error+s.Note)
 		}
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// headline says in a line or two how the ensemble is.
+func headline(sample *overview.Sample) string {
+	serving, alone := 0, false
+	for i := range sample.Servers {
+		if mode := sample.Servers[i].Mode; mode != "" {
+			serving++
+			alone = alone || mode == "standalone"
+		}
+	}
+	address, exists := sample.Leader()
+	leader := "no leader"
+	switch {
+	case address != "":
+		leader = "leader " + address
+	case exists:
+		leader = "the leader is another member"
+	case alone:
+		leader = "standalone"
+	}
+	text := fmt.Sprintf("%s  %d of %s serving, %s", sample.Time.UTC().Format("2006-01-02 15:04:05Z"), serving, plural(len(sample.Servers), "server"), leader)
+	if n := sample.Unknown; n > 0 {
+		text += fmt.Sprintf("\n%d more %s whose client address is unknown: name all servers in -server, or after top", n, numbered(n, "member"))
+	}
+	return text
 }
 
 func optional(n *int64) string {

@@ -69,7 +69,7 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := hasState(&cfg); err == nil {
-		return r, fmt.Errorf("%s or %s: %w", cfg.LogDir, cfg.SnapDir, ErrHasState)
+		return r, fmt.Errorf("%s: %w", DirNames(cfg.LogDir, cfg.SnapDir), ErrHasState)
 	} else if !errors.Is(err, ErrNoState) {
 		return r, err
 	}
@@ -91,7 +91,18 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 
 // ErrHasState reports directories that hold a state of zkgo, which nothing may
 // replace.
-var ErrHasState = errors.New("a state of zkgo is there already")
+var ErrHasState = errors.New("a state of zkgo is there already, which is never replaced: move it away, or name another directory")
+
+// ErrInUse is the cause when another server has the directory of the log open.
+var ErrInUse = disk.ErrInUse
+
+// DirNames names two directories in a message, or one if they are the same.
+func DirNames(a, b string) string {
+	if a == b {
+		return a
+	}
+	return a + " or " + b
+}
 
 // plant makes tree and sessions the state of the machine.
 func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) error {

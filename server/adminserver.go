@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -105,7 +104,7 @@ func (s *Server) openAdmin() error {
 		s.log.Warn("no commands over HTTP: the port is in use; set admin.serverPort, or admin.enableServer=false", "address", a.Addr)
 		return nil
 	}
-	return fmt.Errorf("admin.serverPort: %w", err)
+	return &ListenError{Setting: "admin.serverPort", Addr: a.Addr, Err: err}
 }
 
 // wsaEAddrInUse is Windows' own number.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -11,15 +10,16 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// listen opens a listener for clients; port is nil for plaintext.
-func (s *Server) listen(addr string, port *tlsPort) error {
+// listen opens a listener for clients; port is nil for plaintext, and setting the
+// key that names the address.
+func (s *Server) listen(setting, addr string, port *tlsPort) error {
 	lc := net.ListenConfig{KeepAlive: -1}
 	if s.cfg.TCPKeepAlive {
 		lc.KeepAlive = 0 // the system's default
 	}
 	l, err := lc.Listen(context.Background(), "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listen for clients: %w", err)
+		return &ListenError{Setting: setting, Addr: addr, Err: err}
 	}
 	s.listeners = append(s.listeners, l)
 	s.spawn(func() { s.accept(l, port) })

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 	"time"
@@ -25,7 +24,7 @@ func (s *Server) openMetrics() error {
 	}
 	srv, err := s.openHTTP(m.Addr, nil, metrics.Handler(picture{s}, m.Process), defaultAdminIdle)
 	if err != nil {
-		return fmt.Errorf("metricsProvider.httpPort: %w", err)
+		return &ListenError{Setting: "metricsProvider.httpPort", Addr: m.Addr, Err: err}
 	}
 	s.metrics = srv
 	return nil

@@ -71,7 +71,7 @@ func CheckEmpty(cfg Config) error {
 	case err != nil:
 		return err
 	case found:
-		return fmt.Errorf("%s or %s: %w", cfg.LogDir, cfg.DataDir, raftfsm.ErrHasState)
+		return fmt.Errorf("%s: %w", raftfsm.DirNames(cfg.LogDir, cfg.DataDir), raftfsm.ErrHasState)
 	}
 	return checkDataDir(&cfg)
 }

@@ -92,6 +92,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := checkPorts(&cfg); err != nil {
+		return nil, err
+	}
 	s := newServer(cfg)
 	if cfg.TLS != nil {
 		port, err := newTLSPort(cfg.TLS, s.log)
@@ -192,12 +195,12 @@ func (s *Server) openListeners() error {
 		if c.PortUnification {
 			port = s.tlsPort.asOptional()
 		}
-		if err := s.listen(c.ClientAddr, port); err != nil {
+		if err := s.listen("clientPort", c.ClientAddr, port); err != nil {
 			return err
 		}
 	}
 	if c.SecureAddr != "" {
-		return s.listen(c.SecureAddr, s.tlsPort)
+		return s.listen("secureClientPort", c.SecureAddr, s.tlsPort)
 	}
 	return nil
 }

@@ -19,6 +19,9 @@ type Watcher struct {
 	Admin string
 	// HTTP is for the AdminServers; nil for http.DefaultClient.
 	HTTP *http.Client
+	// Unknown is how many more members the ensemble has, whose addresses for clients
+	// are not known.
+	Unknown int
 	// Now is the clock; nil for the real one.
 	Now func() time.Time
 
@@ -35,6 +38,8 @@ type look struct {
 type Sample struct {
 	Time    time.Time `json:"time"`
 	Servers []Server  `json:"servers"`
+	// Unknown is how many more members there are, as the Watcher was told.
+	Unknown int `json:"unknownMembers,omitempty"`
 }
 
 // Look asks all servers at the same time, each for 3 seconds at most. A server
@@ -46,7 +51,7 @@ func (w *Watcher) Look(ctx context.Context) Sample {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	sample := Sample{Time: now(), Servers: make([]Server, len(w.Addresses))}
+	sample := Sample{Time: now(), Unknown: w.Unknown, Servers: make([]Server, len(w.Addresses))}
 	looks := make([]look, len(w.Addresses))
 	var wg sync.WaitGroup
 	for i, address := range w.Addresses {
@@ -91,6 +96,29 @@ func (w *Watcher) rate(s *Server, l look) {
 		perSecond := float64(l.received-before.received) / seconds
 		s.Requests = &perSecond
 	}
+}
+
+// Answers reports whether there is a server at an address that answers srvr, within
+// a second.
+func (w *Watcher) Answers(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := w.word(ctx, address, "srvr")
+	return err == nil
+}
+
+// Leader says who leads: the address of the leader among the servers, and whether
+// there is one. A leader that is not among them is known by its followers.
+func (s *Sample) Leader() (address string, exists bool) {
+	for i := range s.Servers {
+		switch server := &s.Servers[i]; server.Mode {
+		case "leader":
+			return server.Address, true
+		case "follower", "observer":
+			exists = true
+		}
+	}
+	return "", exists
 }
 
 // Lag is how many transactions a server is behind the one that is furthest, nil if

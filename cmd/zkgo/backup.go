@@ -51,11 +51,10 @@ comes. It gets its name when it is on the disk and has been read back and
 compared with its digest. What has a checksum is not secret: it contains all
 data, and is readable for its owner only.
 
-Whoever asks needs every permission on the root znode. --auth is a scheme and
-what proves it, as in addauth: "digest user:password"; ` + authVariable + ` holds the same,
-unseen by others.`,
+The identity of --auth needs all permissions on the root znode, e.g.
+digest:user:password. ` + authVariable + ` holds the same, unseen by others.`,
 		Example: `  zkgo backup --from http://zk1:8080 zk-$(date +%F).zkb
-  ` + authVariable + `='digest super:secret' zkgo backup --from https://zk1:8080 --cacert ca.pem zk.zkb
+  ` + authVariable + `=digest:super:secret zkgo backup --from https://zk1:8080 --cacert ca.pem zk.zkb
   zkgo backup --from zk1:8080 --from zk2:8080 - | ssh vault 'cat > zk.zkb'
   zkgo backup verify zk.zkb`,
 		Args: cobra.ExactArgs(1),
@@ -65,7 +64,7 @@ unseen by others.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.from, "from", nil, "`URL` of an AdminServer, like http://host:8080; may be repeated: the first that answers is taken")
-	flags.StringVar(&f.auth, "auth", "", "`scheme data` that proves who asks")
+	flags.StringVar(&f.auth, "auth", "", "identity that asks, as `scheme:credentials`, or @FILE that holds it")
 	flags.StringVar(&f.ca, "cacert", "", "`file` with the certificates to trust (PEM)")
 	flags.StringVar(&f.cert, "cert", "", "`file` with a client certificate (PEM)")
 	flags.StringVar(&f.key, "key", "", "`file` with its private key (PEM)")
@@ -109,6 +108,9 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	if f.auth == "" {
 		f.auth = os.Getenv(authVariable)
 	}
+	if f.auth, err = adminAuth(f.auth); err != nil {
+		return err
+	}
 	created := "zkgo " + server.Version()
 	var errs []error
 	for _, url := range f.from {
@@ -131,6 +133,24 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// adminAuth turns scheme:credentials, as every other --auth has them, into the form
+// that the AdminServer takes, which has a space. That form is understood as well, and
+// a scheme alone; @FILE holds either.
+func adminAuth(text string) (string, error) {
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return "", usagef("--auth: %w", err)
+		}
+		text = strings.TrimRight(string(data), "\r\n")
+	}
+	scheme, credentials, ok := strings.Cut(text, ":")
+	if !ok || strings.Contains(scheme, " ") {
+		return text, nil
+	}
+	return scheme + " " + credentials, nil
 }
 
 // client speaks HTTP, perhaps with TLS.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,13 +111,39 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	began := time.Now()
 	s, err := server.Start(ctx, cfg)
 	if err != nil {
-		return err
+		return startError(err, cfg.DataDir)
 	}
 	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors(s.Node().Gather))
 	err = serve(ctx, s, log, began)
 	stopFit()
 	stopTrim()
 	return errors.Join(err, s.Close())
+}
+
+// startError says which flag or setting helps with an error of a start.
+func startError(err error, dataDir string) error {
+	var port *server.ListenError
+	var file *fs.PathError
+	switch {
+	case errors.As(err, &port) && port.Setting == "clientPort":
+		return fmt.Errorf("%w; choose another port with --client-port or clientPort", err)
+	case errors.As(err, &port):
+		return fmt.Errorf("%w; choose another port with --set %s=PORT or in the configuration file", err, port.Setting)
+	case errors.Is(err, server.ErrDataInUse):
+		return fmt.Errorf("%w; stop that server, or choose another directory with --data-dir or dataDir", err)
+	case errors.As(err, &file) && errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: the data directory is %s, and this process runs as user %d; choose another one with --data-dir or dataDir",
+			err, absolute(dataDir), os.Getuid())
+	}
+	return err
+}
+
+// absolute is a path as it means the same everywhere.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
 // serve waits for the end of a server.

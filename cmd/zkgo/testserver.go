@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,7 @@ func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, s
 	}
 	t, err := control.Start(cfg)
 	if err != nil {
-		return err
+		return testserverError(err)
 	}
 	line, err := json.Marshal(t.Ready())
 	if err == nil {
@@ -114,6 +115,16 @@ func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, s
 		}
 	}
 	return errors.Join(err, t.Close())
+}
+
+// testserverError names the flag that helps with a port that cannot be had.
+func testserverError(err error) error {
+	for _, cause := range []error{syscall.EADDRINUSE, syscall.EACCES} {
+		if strings.Contains(err.Error(), "listen tcp") && strings.Contains(err.Error(), cause.Error()) {
+			return fmt.Errorf("%w; choose another with --port or --control-port, or leave them out for free ones", err)
+		}
+	}
+	return err
 }
 
 // options are the flags as the test server takes them.

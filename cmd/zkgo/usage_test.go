@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
@@ -131,6 +134,63 @@ func TestBenchLeavesNothing(t *testing.T) {
 		}
 		if out, _, err := zkgo(t, "cli", "-q", "-server", addr, "ls", "/"); err != nil || out != "[mine, zookeeper]\n" {
 			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
+
+// TestStartSaysWhatHelps: a port, a directory or a lock that cannot be had.
+func TestStartSaysWhatHelps(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	held := t.TempDir()
+	s, err := server.Start(t.Context(), server.Config{DataDir: held})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // it holds the lock, and nothing else
+	quiet := " --set admin.enableServer=false --set clientPortAddress=127.0.0.1"
+	fresh := filepath.Join(t.TempDir(), "new")
+	for args, wants := range map[string][]string{
+		"server --client-port " + port + " --data-dir " + fresh + quiet: {"in use", port, "--client-port"},
+		"server --client-port 0 --data-dir " + held + quiet:             {held, "in use by another server", fmt.Sprintf("(process %d)", os.Getpid()), "--data-dir"},
+		"testserver --stay --port " + port:                              {"in use", "--port"},
+		"testserver --stay --servers 2 --port " + port:                  {"in use", "--port"},
+	} {
+		_, log, err := zkgo(t, strings.Fields(args)...)
+		if err == nil {
+			t.Errorf("zkgo %s: it runs", args)
+			continue
+		}
+		for _, want := range wants {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("zkgo %s: %v, want %q in it", args, err, want)
+			}
+		}
+		if strings.Contains(log, "serving=true") {
+			t.Errorf("zkgo %s: it says that it serves:\n%s", args, log)
+		}
+	}
+	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
+		t.Errorf("a data directory is left behind: %v", err)
+	}
+}
+
+func TestAdminAuth(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("digest:a:b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"digest:a:b": "digest a:b", "digest a:b": "digest a:b", "x509": "x509", "": "", "@" + file: "digest a:b",
+	} {
+		if got, err := adminAuth(text); got != want || err != nil {
+			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 }

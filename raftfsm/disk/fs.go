@@ -1,9 +1,13 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 )
+
+// ErrInUse is the cause when a lock is held by another server.
+var ErrInUse = errors.New("in use by another server")
 
 // FS is a file system. Names are paths of the operating system; errors are
 // those of package os. All methods may be called by many goroutines.

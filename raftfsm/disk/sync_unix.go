@@ -8,6 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -29,6 +32,31 @@ func (f osFile) sole(st fs.FileInfo) bool {
 	return ok && sys.Nlink == 1
 }
 
+// note writes the process into its lock, for the message of the next one.
+func note(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // a lock without a number is as good
+	}
+}
+
+// holder says which process has noted itself in a lock, "" if none has.
+func holder(f *os.File) string {
+	var b [20]byte
+	n, _ := f.ReadAt(b[:], 0) // a short read is the usual one
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
+}
+
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
 // lock keeps other processes, and others in this one, from the same lock. It
 // ends with the process. It is tried for a while: a server that was just killed
 // may still be going, and a lock that was just given up is still held by a child
@@ -41,11 +69,12 @@ func lock(path string) (io.Closer, error) {
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPatience / 50) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
+			note(f)
 			return f, nil
 		}
 		if time.Now().After(deadline) {
-			f.Close()
-			return nil, fmt.Errorf("%s: in use by another server: %w", path, err)
+			defer f.Close()
+			return nil, fmt.Errorf("%s: %w%s: %w", absolute(path), ErrInUse, holder(f), err)
 		}
 	}
 }

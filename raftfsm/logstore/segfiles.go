@@ -127,7 +127,8 @@ func (s *segmentFiles) RecoverTail(info types.SegmentInfo) (types.SegmentWriter,
 		return nil, err
 	}
 	if found.torn {
-		s.log.Warn("log: cutting off an incomplete last record, which was never acknowledged",
+		s.log.Warn("log: cutting off the last record, which is incomplete or damaged; one that was never whole was never acknowledged, "+
+			"of one that was damaged afterwards the writes are lost here",
 			"file", g.path, "index", found.next(info), "byte", found.end, "bytes", found.size-found.end)
 		if err := g.cut(found); err != nil {
 			return nil, fmt.Errorf("%s: cutting off an incomplete record: %w", g.path, err)

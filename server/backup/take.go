@@ -187,7 +187,7 @@ func (s *Source) refusal(resp *http.Response) error {
 	hint := ""
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = ": it takes every permission on the root, see --auth"
+		hint = ": an identity with all permissions on the root znode is needed: give it with --auth scheme:credentials"
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"
 	}

@@ -59,6 +59,11 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 		c.logs.end()
 	})
 	for _, s := range c.servers {
+		if o.port != 0 {
+			s.Addrs() // a port that cannot be had is noticed before a server starts
+		}
+	}
+	for _, s := range c.servers {
 		if err := s.start(); err != nil {
 			t.Fatalf("zktest: start of server %d: %v", s.id, err)
 		}

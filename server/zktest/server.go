@@ -59,6 +59,9 @@ func Run(t TB, opts ...Option) *Server {
 		s.Close()
 		s.logs.end()
 	})
+	if o.port != 0 {
+		s.Addrs() // a port that cannot be had is noticed before the server starts
+	}
 	if err := s.start(); err != nil {
 		t.Fatalf("zktest: start: %v", err)
 	}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// ErrDataInUse is the cause when another server has the data directory open.
+var ErrDataInUse = raftfsm.ErrInUse
+
+// ListenError says that the server cannot listen on an address.
+type ListenError struct {
+	// Setting is the key of zoo.cfg that names the port.
+	Setting string
+	// Addr is the address, as host:port.
+	Addr string
+	// Err is the system's error.
+	Err error
+}
+
+// Error names the setting, the address and the cause.
+func (e *ListenError) Error() string {
+	switch {
+	case addressInUse(e.Err):
+		return fmt.Sprintf("%s: the port of %s is in use by another process: %v", e.Setting, e.Addr, e.Err)
+	case errors.Is(e.Err, fs.ErrPermission):
+		return fmt.Sprintf("%s: no permission to listen on %s: %v; on Linux ports below 1024 need root or CAP_NET_BIND_SERVICE", e.Setting, e.Addr, e.Err)
+	}
+	return fmt.Sprintf("%s: cannot listen on %s: %v", e.Setting, e.Addr, e.Err)
+}
+
+// Unwrap returns the system's error.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// checkPorts opens and closes every port that the server is going to listen on for
+// clients and operators. A port that cannot be had is found before a data directory
+// is created, and before the server calls itself started. The ports stay closed
+// while the state is read: a client then tries another server, and does not wait.
+func checkPorts(c *Config) error {
+	type port struct{ setting, addr string }
+	ports := []port{{"clientPort", c.ClientAddr}, {"secureClientPort", c.SecureAddr}}
+	if c.Admin != nil && !c.Admin.Optional {
+		ports = append(ports, port{"admin.serverPort", c.Admin.Addr})
+	}
+	if c.Metrics != nil {
+		ports = append(ports, port{"metricsProvider.httpPort", c.Metrics.Addr})
+	}
+	for _, p := range ports {
+		if p.addr == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", p.addr)
+		if err != nil {
+			return &ListenError{Setting: p.setting, Addr: p.addr, Err: err}
+		}
+		if err := l.Close(); err != nil {
+			return fmt.Errorf("%s: %w", p.setting, err)
+		}
+	}
+	return nil
+}
