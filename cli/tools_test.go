@@ -408,7 +408,7 @@ func TestTopFits(t *testing.T) {
 		}
 	}
 	narrow := sampleText(sample, 80)
-	table, rest, ok := strings.Cut(narrow, "not shown,")
+	table, rest, ok := strings.Cut(narrow, "hidden at 80 columns: ")
 	if !ok || !strings.Contains(rest, "version") || !strings.Contains(table, "behind tx") {
 		t.Errorf("80 columns:\n%s", narrow)
 	}

@@ -307,7 +307,7 @@ func columns() []column {
 		{"answer ms", of(func(s *overview.Server) string { return fraction(&s.AnswerMillis) })},
 		{"watches", of(func(s *overview.Server) string { return optional(s.Watches) })},
 		{"znodes", of(func(s *overview.Server) string { return optional(s.Znodes) })},
-		{"ephemerals", of(func(s *overview.Server) string { return optional(s.Ephemerals) })},
+		{"ephem", of(func(s *overview.Server) string { return optional(s.Ephemerals) })},
 		{"version", of(func(s *overview.Server) string { return cmp.Or(s.Version, "-") })},
 	}
 }
@@ -344,7 +344,7 @@ func sampleText(sample *overview.Sample, width int) string {
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	if len(hidden) > 0 {
-		fmt.Fprintf(&b, "\nnot shown, in a wider terminal only: %s\n", strings.Join(hidden, ", "))
+		fmt.Fprintf(&b, "\nhidden at %d columns: %s\n", width, strings.Join(hidden, ", "))
 	}
 	for i := range sample.Servers {
 		if s := &sample.Servers[i]; s.Error+s.Note != "" {
