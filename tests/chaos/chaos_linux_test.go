@@ -46,7 +46,7 @@ func TestChaos(t *testing.T) {
 	sum := summary.NewTotal()
 	for left := *duration; left > 0 && sum.Failed == 0; left -= longest {
 		t.Run(fmt.Sprintf("seed=%d", *seed), func(t *testing.T) {
-			run := oneRun(t, min(left, longest))
+			run := oneRun(t, min(left, longest), *network, *promise)
 			sum.Add(run)
 			if *figures != "" {
 				check(t, summary.Append(*figures, run))
@@ -58,17 +58,30 @@ func TestChaos(t *testing.T) {
 		sum.Runs, sum.Void, sum.Failed, sum.Time.Round(time.Second), sum.Answered, sum.Elections, sum.AllFaults(), sum.Violations)
 }
 
-// oneRun runs an ensemble once and checks what the clients saw.
-func oneRun(t *testing.T, d time.Duration) *summary.Run {
+// TestGrayChaos is a short run with the faults of gray networks, beside those of
+// TestChaos, which runs all of them with -net=netns.
+func TestGrayChaos(t *testing.T) {
+	needed(t)
+	if *network == Namespaces {
+		t.Skip("TestChaos has these faults with -net=netns")
+	}
+	netns.Needed(t)
+	t.Parallel()
+	oneRun(t, 15*time.Second, Namespaces, "forget-connections,forget-server,forget-clients,large-lost-leader,thin-link,kill-leader")
+}
+
+// oneRun runs an ensemble once and checks what the clients saw. faults are those
+// that have to be seen, separated by commas; empty: all.
+func oneRun(t *testing.T, d time.Duration, network, faults string) *summary.Run {
 	t.Helper()
 	dir, err := os.MkdirTemp(*place, "zkgo-chaos-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{Duration: d, Logf: t.Logf, Options: Options{
-		Bin: process.Binary(t), Dir: dir, Servers: *servers, Store: *store, SnapCount: 2000, Seed: *seed, Network: *network}}
-	if *promise != "" {
-		cfg.Promise = strings.Split(*promise, ",")
+		Bin: process.Binary(t), Dir: dir, Servers: *servers, Store: *store, SnapCount: 2000, Seed: *seed, Network: network}}
+	if faults != "" {
+		cfg.Promise = strings.Split(faults, ",")
 	}
 	report, err := Run(cfg)
 	if err != nil {
@@ -81,16 +94,16 @@ func oneRun(t *testing.T, d time.Duration) *summary.Run {
 	}
 	if t.Failed() {
 		t.Logf("the servers' logs and data, the history and the trace are in %s", dir)
-		t.Logf("again: make chaos SEED=%d SERVERS=%d STORE=%s DURATION=%v NET=%s FAULTS=%s", *seed, *servers, *store, d, *network, *promise)
+		t.Logf("again: make chaos SEED=%d SERVERS=%d STORE=%s DURATION=%v NET=%s FAULTS=%s", *seed, *servers, *store, d, network, faults)
 	} else if !*keep {
 		os.RemoveAll(dir) //nolint:errcheck // a leftover in the temp dir
 	}
-	return summed(report, err, v)
+	return summed(report, network, err, v)
 }
 
 // summed is what a run has shown, as tests/summary keeps it.
-func summed(report *Report, err error, v *checkers.Verdict) *summary.Run {
-	run := &summary.Run{Suite: "chaos", Layout: fmt.Sprintf("%d servers, %s, %s", *servers, *store, *network), Seed: *seed, Ended: time.Now(), Seconds: report.Took.Seconds(),
+func summed(report *Report, network string, err error, v *checkers.Verdict) *summary.Run {
+	run := &summary.Run{Suite: "chaos", Layout: fmt.Sprintf("%d servers, %s, %s", *servers, *store, network), Seed: *seed, Ended: time.Now(), Seconds: report.Took.Seconds(),
 		Answered: report.Answered, Unanswered: report.Unknown, Elections: report.Elections, Faults: report.Faults}
 	run.Judge(v)
 	switch {

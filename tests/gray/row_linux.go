@@ -25,6 +25,8 @@ type Value struct {
 	// Limit is what zkgo keeps to, in the same unit. 0: no limit.
 	Limit time.Duration
 	Most  int
+	// Strict says that no load of the machine excuses a value above the limit.
+	Strict bool
 }
 
 // Kind says which field of a Value was measured.
@@ -56,6 +58,9 @@ func (v Value) String() string {
 func (v Value) within(slack time.Duration) bool {
 	if v.Kind == Number {
 		return v.Most == 0 || v.Count <= v.Most
+	}
+	if v.Strict {
+		slack = 0
 	}
 	return v.Limit == 0 || v.Kind == Time && v.Took <= v.Limit+slack
 }

@@ -40,7 +40,11 @@ func TestRows(t *testing.T) {
 	if faults := mine.Faults(2 * time.Second); len(faults) != 0 {
 		t.Errorf("faults on a busy machine: %q", faults)
 	}
-	mine.add(trial(3*time.Second, AtLeast, 0))
+	mine.Values[0].Strict = true
+	if faults := mine.Faults(2 * time.Second); len(faults) != 1 {
+		t.Errorf("faults with a strict limit: %q", faults)
+	}
+	mine.Values[0] = Value{What: "no write", Took: time.Second, Limit: 5 * time.Second}
 	mine.Wrong = []string{"a write was lost"}
 	if faults := mine.Faults(time.Hour); !slices.Equal(faults, mine.Wrong) {
 		t.Errorf("faults: %q", faults)

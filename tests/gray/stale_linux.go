@@ -66,7 +66,7 @@ func (b *bench) lag(name string, tick int, timeout time.Duration, harm func(*net
 	p.observe(from, 6*bound, 6*bound)
 	values := []Value{
 		{What: "bound", Took: bound},
-		{What: "oldest read", Took: p.oldest(slow.id-1, from), Limit: bound},
+		{What: "oldest read", Took: p.oldest(slow.id-1, from), Limit: bound, Strict: true},
 		{What: "reads while it lasted", Kind: Number, Count: p.readsAt(slow.id-1, from)},
 		elections(e, epoch),
 	}
