@@ -2,12 +2,15 @@ package raftfsm
 
 import (
 	"fmt"
+	"log/slog"
+	network "net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -288,5 +291,40 @@ func TestBackAfterASilentCut(t *testing.T) {
 				t.Errorf("it served %v after a cut of %v", took, length*time.Second)
 			}
 		}
+	})
+}
+
+// TestAnswerThatTakesLong: an answer may take any time while the other side says
+// that it is working on it. When the connection is forgotten the question ends.
+func TestAnswerThatTakesLong(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		net := peer.NewMemory()
+		hub := func(id string) *peer.Hub {
+			self := peer.Identity{ServerID: id, Cluster: peer.ClusterID{1}}
+			h, err := peer.Listen(net.Host("s"+id), "s"+id+":2888", self, peer.Security{}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		asker, asked := hub("1"), hub("2")
+		defer asker.Close()
+		defer asked.Close()
+		asked.Handle(peer.Probe, func(conn network.Conn, from peer.Identity) {
+			respond(conn, from, func(*question, peer.Identity) *answer {
+				time.Sleep(30 * time.Second)
+				return &answer{Reconfig: &driveAnswer{}}
+			})
+		})
+		q := &question{Reconfig: &driveRequest{}}
+		if a, _, err := ask(t.Context(), asker, "s2:2888", "2", q); err != nil || a.Reconfig == nil {
+			t.Errorf("%+v, %v", a, err)
+		}
+		time.AfterFunc(5*time.Second, func() { net.Forget(func(string, string) bool { return true }) })
+		began := time.Now()
+		if _, _, err := ask(t.Context(), asker, "s2:2888", "2", q); err == nil || time.Since(began) > 5*time.Second+probeTimeout {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		time.Sleep(time.Minute)
 	})
 }

@@ -18,7 +18,8 @@ import (
 const (
 	// maxProbe bounds a question and its answer.
 	maxProbe = 1 << 20
-	// probeTimeout is for a question that is answered at once.
+	// probeTimeout is for a question that is answered at once. The answer to another
+	// one is preceded by empty messages, five in this time.
 	probeTimeout = 2 * time.Second
 )
 
@@ -94,7 +95,7 @@ func ask(ctx context.Context, hub *peer.Hub, addr, to string, q *question) (*ans
 		return nil, theirs, err
 	}
 	var a answer
-	if err := readMessage(conn, &a); err != nil {
+	if err := awaitAnswer(conn, &a); err != nil {
 		return nil, theirs, fmt.Errorf("answer of server %s at %s: %w", theirs.ServerID, addr, err)
 	}
 	if a.Error != "" {
@@ -111,9 +112,55 @@ func respond(conn net.Conn, from peer.Identity, f func(*question, peer.Identity)
 	if err := readMessage(conn, &q); err != nil {
 		return
 	}
+	stop := func() {}
+	if q.Reconfig != nil && from.Beats {
+		stop = sayWorking(conn)
+	}
 	a := f(&q, from)
+	stop()
 	_ = conn.SetWriteDeadline(time.Now().Add(probeTimeout))
 	_ = writeMessage(conn, a)
+}
+
+// sayWorking sends empty messages until the function that it returns is called.
+func sayWorking(conn net.Conn) (stop func()) {
+	ended, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		tick := time.NewTicker(probeTimeout / signsPerStall)
+		defer tick.Stop()
+		for {
+			_ = conn.SetWriteDeadline(time.Now().Add(probeTimeout))
+			if _, err := conn.Write(make([]byte, 4)); err != nil {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-left
+	}
+}
+
+// awaitAnswer reads the answer and the empty messages before it. The first of them
+// says that the other side sends more in time; servers of earlier releases send
+// none.
+func awaitAnswer(conn net.Conn, a *answer) error {
+	for {
+		var size [4]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return err
+		}
+		if n := binary.BigEndian.Uint32(size[:]); n > 0 {
+			return readSized(conn, n, a)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
+	}
 }
 
 func writeMessage(w io.Writer, v any) error {
@@ -131,7 +178,10 @@ func readMessage(r io.Reader, v any) error {
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return err
 	}
-	n := binary.BigEndian.Uint32(size[:])
+	return readSized(r, binary.BigEndian.Uint32(size[:]), v)
+}
+
+func readSized(r io.Reader, n uint32, v any) error {
 	if n > maxProbe {
 		return fmt.Errorf("message of %d bytes", n)
 	}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -166,4 +168,28 @@ func TestManyHandshakes(t *testing.T) {
 			t.Fatalf("connection %d: read %q", i, got)
 		}
 	}
+}
+
+// unanswered is a network on which connection attempts get no answer.
+type unanswered struct{ Network }
+
+func (unanswered) Dial(ctx context.Context, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestAttemptToConnectIsShort: after a silent cut a new attempt gets through at once,
+// while an old one waits for the kernel to repeat its SYN.
+func TestAttemptToConnectIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := Listen(unanswered{NewMemory().Host("s1")}, "s1:1", Identity{ServerID: "1"}, Security{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		began := time.Now()
+		if _, _, err := h.Dial(t.Context(), Raft, "s2:1", "2"); err == nil || time.Since(began) > connectTimeout {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
