@@ -81,18 +81,22 @@ type conn struct {
 	inHeld atomic.Int64
 	dirty  bool // is in fsm.dirty; the applying goroutine's own
 
-	mu       sync.Mutex
-	out      *buffer // queued for the client
-	writing  bool    // somebody writes what was taken from out: the only one who may
-	head     *pending
-	tail     *pending
-	held     int           // bytes of requests in the queue
-	due      int           // about how long the replies to the reads in the queue will be
-	pushing  int           // bytes taken from out that are being written
-	wait     chan struct{} // closed to wake the reader, which waits for the queue or the output to drain
-	closed   bool          // nothing may be queued any more
-	hangUp   bool          // close once out has been written
-	counters connCounters
+	kernel syscall.RawConn // the socket, of a connection with TLS too; nil: there is none
+	slow   slowness
+
+	mu        sync.Mutex
+	out       *buffer // queued for the client
+	writing   bool    // somebody writes what was taken from out: the only one who may
+	head      *pending
+	tail      *pending
+	held      int           // bytes of requests in the queue
+	due       int           // about how long the replies to the reads in the queue will be
+	pushing   int           // bytes taken from out that are being written
+	sentBytes int64         // bytes that have been written
+	wait      chan struct{} // closed to wake the reader, which waits for the queue or the output to drain
+	closed    bool          // nothing may be queued any more
+	hangUp    bool          // close once out has been written
+	counters  connCounters
 }
 
 // kill closes c without another word. It is safe from any goroutine, under any

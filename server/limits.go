@@ -106,6 +106,9 @@ func (s *Server) check(c *conn, now int64) {
 	case waits:
 		limit = 0 // it waits for us
 	}
+	if sid != 0 && !c.lookAtSlow(now, int64(timeout)) {
+		return
+	}
 	if limit > 0 && now-c.last.Load() > int64(limit) || gated && !c.alive() {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
 		s.stats.expired.Add(1)

@@ -60,11 +60,12 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 		}
 		nc = accepted
 	}
+	kernel := kernelOf(nc)
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}
 	}
-	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), id: noID}
+	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), id: noID, kernel: kernel}
 	c.calls.Store(1)
 	c.last.Store(c.born)
 	if sc, ok := nc.(syscall.Conn); ok && rawSockets {

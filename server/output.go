@@ -86,6 +86,7 @@ func (c *conn) written(b *buffer, err error) *buffer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.s.queuedOut.Add(-int64(c.pushing))
+	c.sentBytes += int64(c.pushing)
 	c.pushing = 0
 	if err == nil && c.out != nil {
 		return c.takeMore()
@@ -121,11 +122,11 @@ func (c *conn) writeOut(b []byte) error {
 		if err != nil || n == len(b) {
 			return err
 		}
+		c.gone(n)
 		b = b[n:]
 	}
 	c.leaveRound()
-	_, err := c.nc.Write(b)
-	return err
+	return c.writeAll(b)
 }
 
 // flushNow writes what the client takes at once, and leaves the rest to a
@@ -146,13 +147,14 @@ func (c *conn) flushNow(w *rawWriter) {
 
 // drain writes b from n on, and what is queued in the meantime.
 func (c *conn) drain(b *buffer, n int) {
-	_, err := c.nc.Write(b.b[n:])
+	c.gone(n)
+	err := c.writeAll(b.b[n:])
 	if b = c.written(b, err); b == nil {
 		return
 	}
 	for b != nil {
 		if err = c.gate(); err == nil {
-			_, err = c.nc.Write(b.b)
+			err = c.writeAll(b.b)
 		}
 		b = c.written(b, err)
 	}

@@ -1,0 +1,27 @@
+package server
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// kernelQueues returns how many bytes the client has yet to acknowledge, and how many it has
+// sent that have not been read; nothing of what is no socket.
+func kernelQueues(raw syscall.RawConn) (unsent, unread int) {
+	if raw == nil {
+		return 0, 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		unsent, unread = queue(fd, syscall.TIOCOUTQ), queue(fd, syscall.TIOCINQ)
+	})
+	return unsent, unread
+}
+
+// queue asks for the length of a queue of a socket; 0 if it is over.
+func queue(fd uintptr, which uintptr) int {
+	var n int32
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, fd, which, uintptr(unsafe.Pointer(&n))); e != 0 {
+		return 0
+	}
+	return int(n)
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+func TestSignsOfLifeOfASlowReader(t *testing.T) {
+	t.Parallel()
+	minute := int64(time.Minute)
+	type step struct {
+		at            int64
+		taken         int64
+		inbox         int
+		waiting       int
+		alive, stalls bool
+	}
+	for name, steps := range map[string][]step{
+		"it takes something": {{0, 0, 0, 1 << 20, false, false}, {1, 1, 0, 1 << 20, true, false}, {2, 1, 0, 1 << 20, false, false}},
+		"it sends something": {{0, 0, 0, 1 << 20, false, false}, {1, 0, 12, 1 << 20, true, false}, {2, 0, 12, 1 << 20, false, false}},
+		"it pings and takes nothing": {{0, 0, 0, 1 << 20, false, false}, {minute, 0, 12, 1 << 20, true, false},
+			{2 * minute, 0, 24, 1 << 20, true, false}, {2*minute + 1, 0, 36, 1 << 20, true, true}},
+		"it takes a byte a minute": {{0, 0, 0, 1 << 20, false, false}, {minute, 1, 0, 1 << 20, true, false}, {2*minute + 1, 2, 0, 1 << 20, true, true}},
+		"it takes enough":          {{0, 0, 0, 1 << 20, false, false}, {minute, 64 << 10, 0, 1 << 20, true, false}, {3 * minute, 64<<10 + 1, 0, 1 << 20, true, false}},
+		"little waits for it":      {{0, 0, 0, 1000, false, false}, {5 * minute, 0, 12, 1000, true, false}, {9 * minute, 0, 24, 1000, true, false}},
+	} {
+		var p slowness
+		for i, s := range steps {
+			if alive, stalls := p.look(s.at, s.taken, s.inbox, s.waiting); alive != s.alive || stalls != s.stalls {
+				t.Errorf("%s, step %d: alive %v, stalled %v", name, i, alive, stalls)
+			}
+		}
+	}
+}
+
+// slowReader is a client whose session lasts a second and that has asked for so many
+// megabytes, over a socket that takes little ahead.
+func slowReader(t *testing.T, s *Server, megabytes int) *wire {
+	t.Helper()
+	nc, err := net.Dial("tcp", s.ClientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	if err := nc.(*net.TCPConn).SetReadBuffer(32 << 10); err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, nc: nc}
+	w.handshake(proto.ConnectRequest{TimeOut: 1000, HasReadOnly: true})
+	var b []byte
+	for i := range megabytes {
+		b = appendRequest(b, int32(i), proto.OpGetData, &proto.GetDataRequest{Path: "/big"})
+	}
+	w.write(b)
+	return w
+}
+
+// A client that takes its replies slowly, and sends nothing meanwhile, keeps connection and
+// session as long as it takes something; one that takes nothing loses them in its time.
+func TestASlowReaderThatMakesProgressStays(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) {
+		c.ClientAddr, c.TickTime, c.MinSessionTimeout = "127.0.0.1:0", 250*time.Millisecond, 500*time.Millisecond
+	})
+	connect(t, s).create("/big", make([]byte, 1<<20-1000), proto.ModePersistent)
+	const megabytes = 12
+	slow, deaf := slowReader(t, s, megabytes), slowReader(t, s, megabytes)
+	begun := time.Now()
+	room := make([]byte, 256<<10)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for left := megabytes * (1<<20 - 1000); left > 0; <-tick.C {
+		n, err := slow.nc.Read(room)
+		if left -= n; err != nil && left > 0 {
+			t.Fatalf("after %v, with %d bytes left: %v", time.Since(begun), left, err)
+		}
+	}
+	if took := time.Since(begun); took < 2*time.Second {
+		t.Skipf("everything was read in %v: the client was not slow", took)
+	}
+	eventually(t, "the session of the client that takes nothing is over", func() bool {
+		return s.Status().Server().Connections <= 2
+	})
+	_ = deaf
+}
