@@ -134,6 +134,7 @@ func (e *ensemble) start() error {
 	e.hub.Handle(peer.Forward, e.acceptForward)
 	e.hub.Handle(peer.Liveness, e.acceptLiveness)
 	e.wg.Go(e.run)
+	e.wg.Go(e.waitingLoop)
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (m *machine) applyRaise(c *Command) error {
 		return m.tooNew(to)
 	}
 	if to > m.level {
-		m.log.Info("the log goes on at another behaviour level", "from", m.level, "to", to)
+		m.log.Info("all servers support a newer version of the log: it is used from here on", "version", to)
 		m.level = to
 	}
 	return nil

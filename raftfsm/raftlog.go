@@ -8,13 +8,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLogger lets Raft log through log. What Raft finds worth an Info is
-// debugging here.
+// raftLogger lets Raft log through log. Raft's warnings tell how an election goes, line
+// by line, and are for debugging here: this package logs itself that a server no longer
+// serves, and what it waits for. Raft's errors are errors, except those that repeat.
 func raftLogger(log *slog.Logger) hclog.Logger {
-	if !log.Enabled(context.Background(), slog.LevelWarn) {
+	if !log.Enabled(context.Background(), slog.LevelError) {
 		return hclog.NewNullLogger()
 	}
-	lowest := hclog.Warn
+	lowest := hclog.Error
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		lowest = hclog.Info
 	}
@@ -30,21 +31,15 @@ type raftLogWriter struct{ log *slog.Logger }
 func (w raftLogWriter) Write(p []byte) (int, error) {
 	level, text, _ := bytes.Cut(p, []byte("]"))
 	at := slog.LevelDebug
-	switch string(bytes.TrimLeft(level, "[")) {
-	case "ERROR":
+	if string(bytes.TrimLeft(level, "[")) == "ERROR" && !expected(text) {
 		at = slog.LevelError
-	case "WARN":
-		at = slog.LevelWarn
-	}
-	if expected(text) {
-		at = slog.LevelDebug
 	}
 	w.log.Log(context.Background(), at, string(bytes.TrimSpace(text)))
 	return len(p), nil
 }
 
-// expected says whether a line tells, again and again, that another server
-// cannot be reached. That is told once, by whoever leads.
+// expected reports whether a line repeats that another server cannot be reached. The
+// leader logs that once.
 func expected(line []byte) bool {
 	for _, s := range []string{
 		"failed to heartbeat", "failed to appendEntries", "failed to make requestVote", "failed to contact",

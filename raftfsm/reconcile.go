@@ -225,6 +225,9 @@ func (e *ensemble) census(l *leading) {
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		alive, was := e.alive(s.ID), !l.silent[s.ID]
 		switch {
+		case was && !alive && e.neverCame(s.ID):
+			l.silent[s.ID] = true
+			e.log.Info("a server of the list has not come yet", "server", serverOf(s.ID), "addr", string(s.Address))
 		case was && !alive:
 			l.silent[s.ID] = true
 			e.log.Warn("a server does not answer", "server", serverOf(s.ID), "addr", string(s.Address))

@@ -61,6 +61,13 @@ func (f *founding) configuration() raft.Configuration {
 	return conf
 }
 
+// neverCame reports whether a ServerID stands for a server of the list that took no
+// part in forming the ensemble and has not joined since.
+func (e *ensemble) neverCame(id raft.ServerID) bool {
+	b, server := e.formation.held().Bound, serverOf(id)
+	return b != nil && id == founderID(server) && b.Disks[server] == 0
+}
+
 // founderID is the ServerID of a server on the disk that formed the ensemble.
 func founderID(server uint64) raft.ServerID {
 	return raft.ServerID(strconv.FormatUint(server, 10))

@@ -115,6 +115,19 @@ func addressInUse(err error) bool {
 	return errors.As(err, &errno) && (errno == syscall.EADDRINUSE || errno == wsaEAddrInUse)
 }
 
+// AdminURL returns where the commands over HTTP are listed, "" without.
+func (s *Server) AdminURL() string {
+	if s.admin == nil {
+		return ""
+	}
+	scheme, url := "http", s.cfg.Admin.CommandURL
+	if s.cfg.Admin.TLS != nil {
+		scheme = "https"
+	}
+	or(&url, admin.DefaultURL)
+	return scheme + "://" + s.AdminAddr() + url
+}
+
 // AdminAddr returns the address for commands over HTTP, "" without.
 func (s *Server) AdminAddr() string { return s.admin.addr() }
 

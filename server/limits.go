@@ -24,6 +24,13 @@ func (s *Server) admit(c *conn) bool {
 	return true
 }
 
+// stopping reports whether the server is being closed.
+func (s *Server) stopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
 // forget undoes admit, and gives the session up unless another connection has
 // taken it.
 func (s *Server) forget(c *conn) {

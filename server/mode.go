@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -71,7 +73,11 @@ func (s *Server) changeMode(change func(*modes)) {
 	if was == now && (now != serving || before.Role == st.Role && before.Leader == st.Leader && before.Epoch == st.Epoch) {
 		return
 	}
-	s.log.Info("server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
+	level := slog.LevelInfo
+	if was == serving && now != serving && !s.stopping() {
+		level = slog.LevelWarn // its clients have lost this server
+	}
+	s.log.Log(context.Background(), level, "server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
 	if was == readOnly && now != readOnly {
 		s.eachConn(func(c *conn) {
 			if c.isLocal() {

@@ -40,5 +40,11 @@ func TestEveryChangeOfRoleIsLogged(t *testing.T) {
 			want := fmt.Sprintf("self=%d serving=true role=%s leader=%d epoch=%d ", s.cfg.ID, role, next.Leader, next.Epoch)
 			eventually(t, want, func() bool { return strings.Contains(log.String(), want) })
 		}
+		for line := range strings.Lines(log.String()) {
+			lost := strings.Contains(line, "server state changed") && strings.Contains(line, "serving=false role=looking") && !strings.Contains(line, "epoch=0")
+			if closed := strings.Contains(line, fmt.Sprintf("self=%d ", leader.cfg.ID)); lost && closed == strings.Contains(line, "level=WARN") {
+				t.Errorf("a server that loses its leader warns, and one that is closed does not: %s", line)
+			}
+		}
 	}, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)).With("self", c.ID) })
 }

@@ -114,6 +114,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 		return startError(err, cfg.DataDir)
 	}
 	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors(s.Node().Gather))
+	announce(log, s, z)
 	err = serve(ctx, s, log, began)
 	stopFit()
 	stopTrim()
@@ -148,7 +149,6 @@ func absolute(path string) string {
 
 // serve waits for the end of a server.
 func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.Time) error {
-	log.Info("zkgo listens for clients", "version", server.Version(), "addresses", strings.Join(s.ClientAddrs(), " "))
 	// Started is who has read his data and listens. In an ensemble it is not for one
 	// server alone to serve, and whoever starts it must be able to go on to the next.
 	tellSystemd(log, daemon.SdNotifyReady, "STATUS=waits for a quorum")

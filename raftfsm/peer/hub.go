@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -372,9 +373,23 @@ func (h *Hub) asOfNow(in *hello) (Identity, Acceptor) {
 	return h.self, h.acceptors[in.kind]
 }
 
+// rejoining reports whether one side means the same server on another disk. That is the
+// rule for a moment when a server joins with an empty disk: the leader still calls it by
+// the name that it has on the list. Two running servers with one id are reported by the
+// leader, which lets in only one.
+func (e *RefusedError) rejoining() bool {
+	there := e.Theirs.ServerID
+	if e.Incoming {
+		there = e.Ours.ServerID
+	}
+	meant, _, _ := strings.Cut(e.To, ".")
+	is, _, _ := strings.Cut(there, ".")
+	return e.Code == WrongTarget && e.To != "" && e.To != there && meant == is
+}
+
 // complain logs a refusal that an operator has to know of, now and then.
 func (h *Hub) complain(err *RefusedError) {
-	if err.Code == NotReady {
+	if err.Code == NotReady || err.rejoining() {
 		return
 	}
 	// One line for all kinds of stream; the remote port of an accepted

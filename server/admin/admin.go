@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"slices"
@@ -38,6 +39,7 @@ func Handler(src Source, url string, opts SnapshotOptions) http.Handler {
 	mux.HandleFunc("/readyz", get(h.ready))
 	if url != "" {
 		mux.HandleFunc(url, get(h.list(url)))
+		mux.HandleFunc("/{$}", get(index(url)))
 	}
 	list := get(h.list(url))
 	mux.HandleFunc(url+"/", func(w http.ResponseWriter, r *http.Request) {
@@ -66,6 +68,20 @@ func get(f http.HandlerFunc) http.HandlerFunc {
 		}
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+	}
+}
+
+// index is the page of the root: it links to what there is.
+func index(url string) http.HandlerFunc {
+	page := fmt.Sprintf(`<!DOCTYPE html><title>zkgo</title><h1>zkgo</h1><ul>
+<li><a href="%s">%[1]s</a>: commands that show or change the state of this server
+<li><a href="/livez">/livez</a>: whether the process answers
+<li><a href="/readyz">/readyz</a>: whether the server serves clients, and if not, why
+</ul>
+`, html.EscapeString(url))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, page)
 	}
 }
 

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,6 +31,10 @@ func Handler(src Source, process bool) http.Handler {
 		r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, `<!DOCTYPE html><title>zkgo</title><h1>zkgo</h1><p><a href="`+Path+`">`+Path+`</a>: metrics for Prometheus`+"\n")
+	})
 	mux.Handle(Path, promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
 	return mux
 }

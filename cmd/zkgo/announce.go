@@ -1,0 +1,43 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/zoocfg"
+)
+
+// announce logs where the server keeps its data and which addresses it listens on, so
+// that a first look into the log shows what is open and where things are.
+func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
+	args := []any{"version", server.Version(), "addresses", strings.Join(s.ClientAddrs(), " "), "data", absolute(z.DataDir)}
+	if z.DataLogDir != z.DataDir {
+		args = append(args, "log", absolute(z.DataLogDir))
+	}
+	if addr := s.AdminAddr(); addr != "" {
+		args = append(args, "commands", s.AdminURL())
+	}
+	if addr := s.MetricsAddr(); addr != "" {
+		args = append(args, "metrics", "http://"+addr+"/metrics")
+	}
+	log.Info("zkgo listens for clients", args...)
+	if z.Path != "" {
+		return
+	}
+	hint := "this server stands alone, with the default settings; for others: zkgo server zoo.cfg, or zkgo server --help"
+	if _, err := os.Stat("zoo.cfg"); err == nil {
+		hint = "the zoo.cfg in the working directory is not used: zkgo server zoo.cfg uses it"
+	}
+	log.Info("no configuration file was named", "hint", hint)
+}
+
+// absolute returns a path that does not depend on the working directory.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,193 @@
+package raftfsm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// When a server reports in its log that it waits for the ensemble.
+const (
+	// waitsBefore is how long a start or an election may take without a report.
+	waitsBefore = 3 * time.Second
+	// waitsEvery is the shortest time between two reports.
+	waitsEvery = 10 * time.Second
+	// waitsAtMost is the longest time between two reports that say the same.
+	waitsAtMost = 10 * time.Minute
+	// waitsLook is how often a server that waits asks the others what they are doing.
+	waitsLook = time.Second
+)
+
+// waiting decides when a server that does not serve says so, and what it waits for: at
+// once when there is something new to say, and ever more rarely when there is not.
+type waiting struct {
+	since time.Time     // zero while the server serves
+	last  time.Time     // of the last report
+	said  string        // by it
+	pause time.Duration // until the same is said again
+}
+
+// due reports whether text is to be logged at now.
+func (w *waiting) due(now time.Time, text string) bool {
+	switch {
+	case w.last.IsZero():
+		w.pause = waitsEvery
+	case now.Sub(w.last) < waitsEvery:
+		return false
+	case text != w.said:
+		w.pause = waitsEvery
+	case now.Sub(w.last) < w.pause:
+		return false
+	}
+	w.last, w.said, w.pause = now, text, min(2*w.pause, waitsAtMost)
+	return true
+}
+
+// waitingLoop logs what this server waits for while it serves no clients: for each
+// other server of the ensemble, why it cannot be reached or what it says of itself.
+func (e *ensemble) waitingLoop() {
+	var w waiting
+	tick := time.NewTicker(waitsLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-e.ctx.Done():
+			return
+		}
+		now, st := time.Now(), e.n.Status()
+		switch {
+		case st.Serving:
+			w = waiting{}
+			continue
+		case w.since.IsZero():
+			w.since = now
+		}
+		if now.Sub(w.since) < waitsBefore || !w.last.IsZero() && now.Sub(w.last) < waitsEvery {
+			continue
+		}
+		others, answer := e.askOthers()
+		args := []any{"reason", st.Reason, "voters", answer}
+		for _, o := range others {
+			args = append(args, slog.String(fmt.Sprintf("server.%d", o.id), o.text))
+		}
+		if e.ctx.Err() == nil && e.n.Status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
+			e.log.Warn("this server waits for the ensemble and serves no clients", append([]any{"for", now.Sub(w.since).Round(time.Second)}, args...)...)
+		}
+	}
+}
+
+// otherServer is what is known of another server of the ensemble.
+type otherServer struct {
+	id      uint64
+	voter   bool
+	answers bool
+	text    string
+}
+
+// askOthers asks all other servers what they are doing, and says how many voters,
+// this one included, answer.
+func (e *ensemble) askOthers() (others []otherServer, voters string) {
+	addrs := make(map[uint64]string)
+	all, up := 0, 0
+	for _, m := range e.knownMembers() {
+		if !m.Observer {
+			all++
+		}
+		if m.ID == e.self.ID {
+			if !m.Observer {
+				up++
+			}
+			continue
+		}
+		addrs[m.ID] = m.QuorumAddr
+		others = append(others, otherServer{id: m.ID, voter: !m.Observer})
+	}
+	var wg sync.WaitGroup
+	for i := range others {
+		wg.Go(func() { others[i].ask(e, addrs[others[i].id]) })
+	}
+	wg.Wait()
+	for _, o := range others {
+		if o.voter && o.answers {
+			up++
+		}
+	}
+	return others, fmt.Sprintf("%d of %d answer, %d are needed", up, all, all/2+1)
+}
+
+// knownMembers returns the members of the ensemble in the order of their ids: those of
+// Raft's configuration, or of the configuration file before there is one.
+func (e *ensemble) knownMembers() []Member {
+	var list []Member
+	if r := e.n.raftNow(); r != nil {
+		for _, s := range r.GetConfiguration().Configuration().Servers {
+			list = append(list, Member{ID: serverOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
+		}
+	}
+	if len(list) == 0 {
+		list = slices.Clone(e.n.cfg.Members)
+	}
+	slices.SortFunc(list, func(a, b Member) int { return int(a.ID) - int(b.ID) })
+	return list
+}
+
+// ask finds out what o says of itself.
+func (o *otherServer) ask(e *ensemble, addr string) {
+	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+	defer cancel()
+	a, _, err := ask(ctx, e.hub, addr, "", &question{Probe: e.formation.describe()})
+	switch {
+	case err != nil:
+		o.text = dialFailure(addr, err)
+	case a.Probe == nil:
+		o.text = addr + ": it gives no answer"
+	case a.Probe.ID != o.id:
+		o.text = fmt.Sprintf("%s: server %d answers there", addr, a.Probe.ID)
+	default:
+		o.answers = true
+		o.text = a.Probe.says()
+	}
+}
+
+// dialFailure says in one line why addr could not be asked.
+func dialFailure(addr string, err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case refused(err) != nil:
+		return addr + ": " + refused(err).Error()
+	case errors.As(err, &dns):
+		return fmt.Sprintf("%s: the name %s does not resolve: %s", addr, dns.Name, dns.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return addr + ": no answer"
+	case errors.As(err, &op) && op.Err != nil:
+		return addr + ": " + strings.TrimPrefix(op.Err.Error(), "connect: ")
+	}
+	return addr + ": " + err.Error()
+}
+
+// says is what the server that sent p does, in words.
+func (p *probe) says() string {
+	switch {
+	case p.Refusal != "":
+		return "it refuses this server: " + p.Refusal
+	case p.Leading:
+		return "it leads"
+	case p.LeaderAddr != "":
+		return fmt.Sprintf("it follows server %d", p.Leader)
+	case p.Phase == phaseMember:
+		return "it looks for a leader, too"
+	case p.Phase == phaseBound:
+		return "it takes part in forming the ensemble"
+	}
+	return "its data directory is empty"
+}
