@@ -224,6 +224,9 @@ func (e *ensemble) census(l *leading) {
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		alive, was := e.alive(s.ID), !l.silent[s.ID]
+		if j := e.joins.of(serverOf(s.ID)); j.id == s.ID && j.fresh() {
+			continue // it asked to join a moment ago, and is not contacted yet
+		}
 		switch {
 		case was && !alive && e.neverCame(s.ID):
 			l.silent[s.ID] = true
