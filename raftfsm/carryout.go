@@ -156,7 +156,10 @@ func (e *ensemble) prepare(s *step, p *planInput, x planStep) {
 	r, id := e.n.raftNow(), x.id
 	switch x.kind {
 	case dropServer:
-		s.what = fmt.Sprintf("remove server %s: another one has its place", id)
+		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
+		if e.neverCame(id) {
+			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", serverOf(id))
+		}
 		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
 	case addServer:
 		i := slices.IndexFunc(p.joiners, func(j raft.Server) bool { return j.ID == id })

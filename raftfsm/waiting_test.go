@@ -74,7 +74,7 @@ func TestStaggeredStartIsQuiet(t *testing.T) {
 		c.settled()
 		time.Sleep(10 * time.Second)
 		for _, line := range log.lines() {
-			if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, "is gone") {
+			if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, "was replaced") {
 				t.Error(line)
 			}
 		}
