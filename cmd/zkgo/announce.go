@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/zkgo/zkgo/server"
@@ -32,12 +31,4 @@ func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
 		hint = "the zoo.cfg in the working directory is not used: zkgo server zoo.cfg uses it"
 	}
 	log.Info("no configuration file was named", "hint", hint)
-}
-
-// absolute returns a path that does not depend on the working directory.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }
