@@ -24,7 +24,7 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		"id":            {Config{Memory: true, ID: 256, Members: []raftfsm.Member{{ID: 1}, {ID: 256}}}, "0 to 255"},
 		"timeouts":      {Config{Memory: true, MinSessionTimeout: time.Hour}, "minSessionTimeout"},
 		"not listed":    {Config{Memory: true, ID: 3, Members: []raftfsm.Member{{ID: 1}, {ID: 2}}}, "3"},
-		"address taken": {Config{Memory: true, ClientAddr: "256.0.0.1:1"}, "listen for clients"},
+		"address taken": {Config{Memory: true, ClientAddr: "256.0.0.1:1"}, "clientPort"},
 	} {
 		if s, err := Start(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something about %q", name, err, c.want)
