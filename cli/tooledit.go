@@ -154,6 +154,9 @@ func runEditor(c *Call, file string) error {
 			command = os.Getenv(name)
 		}
 	}
+	if command == "" && !isTerminal(c.Err) {
+		return misuse("edit: vi needs a terminal, and there is none: name an editor that needs none with -editor, or in $VISUAL or $EDITOR")
+	}
 	if command == "" {
 		command = "vi"
 		if runtime.GOOS == "windows" {

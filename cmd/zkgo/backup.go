@@ -26,6 +26,7 @@ type backupFlags struct {
 	ca, cert, key string
 	insecure      bool
 	noVerify      bool
+	force         bool
 	output        string
 	retry         int
 }
@@ -70,6 +71,7 @@ digest:user:password. ` + authVariable + ` holds the same, unseen by others.`,
 	flags.StringVar(&f.key, "key", "", "`file` with its private key (PEM)")
 	flags.BoolVar(&f.insecure, "insecure", false, "do not verify the server's certificate")
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
+	flags.BoolVar(&f.force, "force", false, "replace FILE if it exists, when the new backup is whole")
 	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.MarkFlagRequired("from") // the flag exists
@@ -85,11 +87,11 @@ type backupResult struct{ backup.Result }
 func (r backupResult) Text(w io.Writer) error {
 	fmt.Fprintf(w, "%s: zxid %s of %s, taken %s\n", r.Path, r.Header.Zxid, r.Header.Source, r.Header.Taken.Format(time.RFC3339))
 	if r.Checked {
-		_, err := fmt.Fprintf(w, "%d znodes, %d sessions, %d bytes; read back and compared with its digest\n", r.Znodes, r.Session, r.Bytes)
+		_, err := fmt.Fprintf(w, "%s, %s, %s; read back and compared with its digest\n", count(r.Znodes, "znode"), count(r.Session, "session"), count(r.Bytes, "byte"))
 		return err
 	}
 	if r.Znodes > 0 {
-		_, err := fmt.Fprintf(w, "%d znodes, %d sessions, %d bytes; read back, it has no digest\n", r.Znodes, r.Session, r.Bytes)
+		_, err := fmt.Fprintf(w, "%s, %s, %s; read back, it has no digest\n", count(r.Znodes, "znode"), count(r.Session, "session"), count(r.Bytes, "byte"))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d bytes; not read back\n", r.Bytes)
@@ -123,16 +125,38 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 			}
 			return err
 		}
-		r, err := backup.Take(ctx, src, path, created, !f.noVerify)
+		r, err := f.take(ctx, src, path, created)
 		if err == nil {
 			return out.print(stdout, backupResult{r})
 		}
 		errs = append(errs, err)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, os.ErrExist) {
 			break
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// take takes a backup. With --force it gets its name in the place of an older file
+// when it is whole.
+func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created string) (backup.Result, error) {
+	if !f.force {
+		r, err := backup.Take(ctx, src, path, created, !f.noVerify)
+		if errors.Is(err, os.ErrExist) {
+			err = fmt.Errorf("%w; name another file, or replace it with --force", err)
+		}
+		return r, err
+	}
+	fresh := fmt.Sprintf("%s.%d.new", path, os.Getpid())
+	r, err := backup.Take(ctx, src, fresh, created, !f.noVerify)
+	if err != nil {
+		return r, err
+	}
+	r.Path = path
+	if err := os.Rename(fresh, path); err != nil {
+		return r, errors.Join(err, os.Remove(fresh))
+	}
+	return r, nil
 }
 
 // adminAuth turns scheme:credentials, as every other --auth has them, into the form
@@ -213,7 +237,8 @@ func (i contentInfo) Text(w io.Writer) error {
 	if !i.Verified {
 		digest = "it has no digest to compare with"
 	}
-	_, err := fmt.Fprintf(w, "%d znodes, %d bytes, %d sessions, %d ephemerals; all checksums are right, %s\n", i.Znodes, i.Bytes, i.Sessions, i.Owned, digest)
+	_, err := fmt.Fprintf(w, "%s, %s, %s, %s; all checksums are right, %s\n",
+		count(i.Znodes, "znode"), count(i.Bytes, "byte"), count(i.Sessions, "session"), count(i.Owned, "ephemeral"), digest)
 	return err
 }
 
@@ -248,6 +273,9 @@ ZooKeeper has it in version-2 of an empty dataDir.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := backup.ExtractTo(args[0], args[1])
+			if errors.Is(err, os.ErrExist) {
+				return fmt.Errorf("%w; name another directory, or remove the file first", err)
+			}
 			if err == nil {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
@@ -312,7 +340,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if err := server.CheckEmpty(cfg); err != nil {
-		return err
+		return stateError(err)
 	}
 	c, err := backup.Load(path)
 	if err != nil {
@@ -323,7 +351,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	}
 	r, err := server.Restore(cfg, c.Tree, c.Sessions, f.epoch)
 	if err != nil {
-		return err
+		return stateError(err)
 	}
 	fmt.Fprintf(stdout, "Done: %s holds it, as the ensemble %s, whose first zxid is 0x%x.\n", cfg.DataDir, r.Cluster, r.Zxid)
 	if len(cfg.Members) > 0 {

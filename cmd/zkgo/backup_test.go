@@ -59,7 +59,11 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 	}
 	works("compared with its digest", "backup", "--from", "127.0.0.1:1", "--from", admin, file)
-	fails("is there already", "backup", "--from", admin, file)
+	fails("--force", "backup", "--from", admin, file)
+	works("a.zkb: zxid", "backup", "--force", "--from", admin, file)
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+		t.Errorf("beside the backup: %v, %v", left, err)
+	}
 	works("its digest is right", "backup", "verify", file)
 	var info struct {
 		Znodes   int
@@ -72,7 +76,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if _, err := os.Stat(target); !os.IsNotExist(err) {
 		t.Errorf("a dry run made something: %v", err)
 	}
-	fails(raftfsm.ErrHasState.Error(), "restore", file, "--data-dir", source)
+	fails(raftfsm.ErrHasState.Error()+" with --data-dir", "restore", file, "--data-dir", source)
 	works("Done", "restore", file, "--data-dir", target)
 	fails(raftfsm.ErrHasState.Error(), "restore", file, "--data-dir", target)
 	fails("no such file", "restore", filepath.Join(target, "nosuch"), "--data-dir", source+"2")

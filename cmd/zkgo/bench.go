@@ -69,7 +69,7 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	flags.IntVarP(&f.Window, "window", "w", 1, "requests in flight on each connection")
 	flags.IntVar(&f.Size, "size", 100, "`bytes` of a value")
 	flags.IntVarP(&f.Nodes, "nodes", "n", 1000, "znodes to read and write")
-	flags.Float64Var(&f.Writes, "writes", 0.1, "the `part` of writes in mixed")
+	flags.Float64Var(&f.Writes, "writes", 0.1, "`fraction` of writes in mixed, above 0 and up to 1")
 	flags.IntVar(&f.Ops, "ops", 10, "operations in a multi")
 	flags.DurationVarP(&f.Duration, "duration", "d", 0, "how long to count (default 5s)")
 	flags.DurationVar(&f.Warmup, "warmup", 0, "how long to run before counting (default 500ms)")

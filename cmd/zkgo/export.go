@@ -66,7 +66,7 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s: %d znodes and %d sessions at zxid 0x%x\n", r.Snapshot, r.Znodes, r.Sessions, r.Zxid)
+	fmt.Fprintf(stdout, "%s: %s and %s at zxid 0x%x\n", r.Snapshot, count(r.Znodes, "znode"), count(r.Sessions, "session"), r.Zxid)
 	if r.HasTTL {
 		fmt.Fprintln(stderr, "warning: there are znodes with a time to live. Start ZooKeeper with extendedTypesEnabled=true, or it deletes them.")
 	}

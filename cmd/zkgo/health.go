@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +53,7 @@ another needs.`,
 			}
 			answer, err := f.ask(cmd.Context(), target)
 			if err != nil {
-				return err
+				return f.explain(err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), answer)
 			return err
@@ -61,7 +64,7 @@ another needs.`,
 	flags.BoolVar(&f.secure, "secure", false, "speak TLS with --server, whose certificate is not checked")
 	flags.BoolVar(&f.live, "live", false, "it is enough that the server answers, with a quorum or without")
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long one question may take")
-	flags.DurationVar(&f.await, "wait", 0, "ask again, for at most so `long`, until the server serves")
+	flags.DurationVar(&f.await, "wait", 0, "ask again until the server serves, for at most this `duration`")
 	flags.StringVar(&f.word, "word", "", "print the answer to a four-letter `word` instead")
 	return cmd
 }
@@ -80,6 +83,20 @@ func (f *healthFlags) target(args []string) (health.Target, error) {
 		t.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as the flag says
 	}
 	return t, nil
+}
+
+// explain adds to an error what helps with it.
+func (f *healthFlags) explain(err error) error {
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &record) && f.secure:
+		return fmt.Errorf("%w: the port does not speak TLS: leave --secure out", err)
+	case strings.Contains(err.Error(), "expect TLS") && !f.secure:
+		return fmt.Errorf("%w; with TLS use --secure", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: no server listens there", err)
+	}
+	return err
 }
 
 // ask asks once, or until the server serves.

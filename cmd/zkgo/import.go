@@ -90,7 +90,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	r, err := server.Import(cfg, src)
 	done()
 	if err != nil {
-		return err
+		return stateError(err)
 	}
 	showImport(stdout, stderr, &cfg, r)
 	return nil
@@ -105,8 +105,8 @@ func showImport(stdout, stderr io.Writer, cfg *server.Config, r *server.Imported
 	if from == "" {
 		from = "no snapshot"
 	}
-	fmt.Fprintf(stdout, "From %s and %d transactions of %d logs, up to zxid 0x%x:\n  %d znodes, %d of them ephemeral, and %d sessions\n",
-		from, r.Transactions, len(r.Logs), r.Report.Zxid, r.Znodes, r.Ephemerals, r.Sessions)
+	fmt.Fprintf(stdout, "From %s and %s of %s, up to zxid 0x%x:\n  %s, %d of them ephemeral, and %s\n",
+		from, count(r.Transactions, "transaction"), count(len(r.Logs), "log"), r.Report.Zxid, count(r.Znodes, "znode"), r.Ephemerals, count(r.Sessions, "session"))
 	if r.Verified {
 		fmt.Fprintf(stdout, "The digest is that of the source (%d compared).\n", r.Compared)
 	} else {

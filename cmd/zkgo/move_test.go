@@ -65,7 +65,7 @@ func TestImportAndExport(t *testing.T) {
 	}
 	back := t.TempDir()
 	out, diag, err = zkgo(t, "export", "--to-zookeeper", back, "--data-dir", data, "--compression", "gz")
-	if err != nil || !strings.Contains(out, "version-2/snapshot.100000000.gz: 16 znodes and 1 sessions at zxid 0x100000000") {
+	if err != nil || !strings.Contains(out, "version-2/snapshot.100000000.gz: 16 znodes and 1 session at zxid 0x100000000") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if !strings.Contains(diag, "extendedTypesEnabled=true") {

@@ -90,7 +90,7 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "Recovering begins a new ensemble with this state: %s.\nAll %d sessions end. Servers of the old ensemble are refused.\n",
+	fmt.Fprintf(stdout, "Recovering begins a new ensemble with this state: %s.\nAll sessions end, %d in number. Servers of the old ensemble are refused.\n",
 		membersOf(&cfg), mine.Sessions)
 	if !f.yes {
 		return f.unasked()
@@ -140,8 +140,8 @@ func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.
 }
 
 func show(w io.Writer, p *raftfsm.Position) {
-	fmt.Fprintf(w, "%s: server %d of ensemble %s, in which %v had a vote\n  newest log entry: term %d, index %d\n  zxid 0x%x, %d znodes, %d sessions\n",
-		p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, p.Znodes, p.Sessions)
+	fmt.Fprintf(w, "%s: server %d of ensemble %s, in which %v had a vote\n  newest log entry: term %d, index %d\n  zxid 0x%x, %s, %s\n",
+		p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, count(p.Znodes, "znode"), count(p.Sessions, "session"))
 }
 
 // membersOf says who may belong to the new ensemble.

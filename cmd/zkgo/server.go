@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -135,6 +136,14 @@ func startError(err error, dataDir string) error {
 	case errors.As(err, &file) && errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: the data directory is %s, and this process runs as user %d; choose another one with --data-dir or dataDir",
 			err, absolute(dataDir), os.Getuid())
+	}
+	return err
+}
+
+// stateError names the flag that helps where a state of zkgo is in the way.
+func stateError(err error) error {
+	if errors.Is(err, raftfsm.ErrHasState) {
+		return fmt.Errorf("%w with --data-dir or dataDir", err)
 	}
 	return err
 }

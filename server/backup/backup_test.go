@@ -78,7 +78,7 @@ func TestTakeAndLoad(t *testing.T) {
 	if err != nil || c.Kind != KindBackup || c.Tree.Digest() != tr.Digest() || *c.Header != *r.Header {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := Take(t.Context(), Source{URL: s.URL, Client: s.Client()}, path, "", true); err == nil || !strings.Contains(err.Error(), "there already") {
+	if _, err := Take(t.Context(), Source{URL: s.URL, Client: s.Client()}, path, "", true); !errors.Is(err, os.ErrExist) {
 		t.Errorf("in the place of another one: %v", err)
 	}
 	dir := filepath.Join(t.TempDir(), "version-2")

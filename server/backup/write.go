@@ -46,11 +46,11 @@ func Write(w io.Writer, h Header, r io.Reader) (End, error) {
 }
 
 // create makes the file path and has write fill it: it gets its name when it is
-// durable and accept has no objection. A file that is there already is never
-// replaced.
+// durable and accept has no objection. It replaces no file: the error for one that
+// exists matches [os.ErrExist].
 func create(path string, write func(io.Writer) error, accept func(tmp string) error) (err error) {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already", path)
+		return fmt.Errorf("%s: %w", path, os.ErrExist)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -78,7 +78,7 @@ func create(path string, write func(io.Writer) error, accept func(tmp string) er
 		err = os.Remove(tmp)
 		return errors.Join(err, disk.OS{}.SyncDir(filepath.Dir(path)))
 	} else if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already", path)
+		return fmt.Errorf("%s: %w", path, os.ErrExist)
 	}
 	if err := os.Rename(tmp, path); err != nil { // a file system without links
 		return err

@@ -122,6 +122,9 @@ func Serving(ctx context.Context, t Target) (mode string, err error) {
 	if strings.Contains(answer, "not currently serving requests") {
 		return "", ErrNotServing
 	}
+	if answer == "" && t.TLS == nil {
+		return "", fmt.Errorf("%s closed the connection without an answer to srvr: it may expect TLS, or refuse connections from here", t.Addr)
+	}
 	return "", fmt.Errorf("%s does not tell its mode: %q", t.Addr, strings.TrimSpace(answer))
 }
 

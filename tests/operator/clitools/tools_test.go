@@ -71,7 +71,7 @@ func copyTree(t *testing.T, sides []*side) {
 	if r := same(t, sides, "diff", "/app", "/copy"); r.code != 1 || r.out != "- /live\n" {
 		t.Errorf("diff: %+v", r)
 	}
-	if r := same(t, sides, "cp", "/app", "/copy"); r.code != 1 || !strings.Contains(r.err, "/copy: is there already") {
+	if r := same(t, sides, "cp", "/app", "/copy"); r.code != 1 || !strings.Contains(r.err, "/copy: it exists already") {
 		t.Errorf("copied onto what is there: %+v", r)
 	}
 	for _, s := range sides {
