@@ -47,7 +47,7 @@ func TestImportAndExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"up to zxid 0x22", "16 znodes, 1 of them ephemeral, and 1 sessions", "The digest is that of the source", "begins with zxid 0x100000000"} {
+	for _, want := range []string{"up to zxid 0x22", "16 znodes, 1 of them ephemeral, and 1 session", "The digest is that of the source", "begins with zxid 0x100000000"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -82,7 +82,7 @@ func TestImportAndExport(t *testing.T) {
 	if _, _, err := zkgo(t, "import", "--from", back, "--data-dir", again); err == nil || !strings.Contains(err.Error(), "no transaction logs") {
 		t.Errorf("without logs: %v", err)
 	}
-	if out, _, err := zkgo(t, "import", "--from", back, "--no-logs", "--data-dir", again); err != nil || !strings.Contains(out, "16 znodes, 1 of them ephemeral, and 1 sessions") {
+	if out, _, err := zkgo(t, "import", "--from", back, "--no-logs", "--data-dir", again); err != nil || !strings.Contains(out, "16 znodes, 1 of them ephemeral, and 1 session") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
