@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours hours-page failover lockbench ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -60,7 +60,10 @@ figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Mark
 	@go run ./tests/summary/total -every $(or $(EVERY),0) $(SUMMARY)
 
 hours: ## run sim or chaos for hours, again where it was stopped; SUITE=sim RUNS=2000 SEED=1 DIR=/tmp/hours
-	tests/summary/hours.sh $(or $(SUITE),sim) $(or $(DIR),/tmp/hours) $(SEED) $(RUNS)
+	tests/summary/hours.sh $(or $(SUITE),sim) $(or $(DIR),/tmp/hours) $(or $(SEED),1) $(RUNS)
+
+hours-page: ## write docs/reliability-hours.md from what make hours has recorded in DIR
+	tests/summary/hours.sh page $(or $(DIR),/tmp/hours) >docs/reliability-hours.md
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
 	go run ./tests/compare/run -results docs/results -plots docs/plots -page docs/benchmarks.md

@@ -3,7 +3,8 @@
 # stopped at any time and started again: a seed that is in the record is left out.
 #
 #   tests/summary/hours.sh sim   DIR [FIRST [RUNS]]   2,000 runs of ten simulated minutes, a core for some hours
-#   tests/summary/hours.sh chaos DIR [FIRST [RUNS]]   40 runs of about five minutes each, as root
+#   tests/summary/hours.sh chaos DIR [FIRST [RUNS]]   50 runs of about four minutes each, as root
+#   tests/summary/hours.sh page  DIR                  what all of them have shown, as a page for docs
 #
 # The programs are built once for each commit, and the record is of that commit:
 #
@@ -18,10 +19,41 @@ usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 suite=${1:-} dir=${2:-} first=${3:-1} runs=${4:-}
 case $suite in
   sim) runs=${runs:-2000} ;;
-  chaos) runs=${runs:-40} ;;
+  chaos) runs=${runs:-50} ;;
+  page) ;;
   *) usage ;;
 esac
 [ -n "$dir" ] || usage
+
+# page prints docs/reliability-hours.md.
+page() {
+  cat <<'END'
+# Hours
+
+Written by `make hours-page` (tests/summary/hours.sh): do not edit, run it again.
+
+The cumulative record of the simulation ([reliability-sim.md](reliability-sim.md)) and of chaos on real processes
+([reliability-chaos.md](reliability-chaos.md)). Each row adds up the runs that ended one after another within so many hours of the time that
+clients saw: simulated time, or real time. A void run counts as such and adds nothing else.
+
+    make hours SUITE=sim DIR=/tmp/hours               # 2,000 seeds of ten simulated minutes and more, one processor
+    make hours SUITE=chaos DIR=/tmp/hours             # 50 runs of about four minutes, as root
+    make hours SUITE=chaos DIR=/tmp/hours SEED=1001   # beside it, with other seeds
+    make hours-page DIR=/tmp/hours
+
+Each can be stopped and started again: a seed that is in the record is left out.
+END
+  local suite record every
+  for record in "$dir"/*/sim.jsonl "$dir"/*/chaos.jsonl; do
+    [ -s "$record" ] || continue
+    suite=$(basename "$record" .jsonl) every=1h
+    [ "$suite" = chaos ] || every=25h
+    printf '\n## %s at commit %s\n\n' "$suite" "$(basename "$(dirname "$record")")"
+    go run ./tests/summary/total -every "$every" "$record"
+  done
+}
+[ "$suite" != page ] || { page; exit; }
+
 commit=$(git rev-parse --short HEAD)
 place=$(mkdir -p "$dir/$commit" && cd "$dir/$commit" && pwd)
 record=$place/$suite.jsonl log=$place/$suite.log
@@ -42,7 +74,8 @@ one() {
       -sim.seed="$seed" -sim.seeds=1 -sim.summary="$record" -sim.out="$place/failed"
     return
   fi
-  # Seeds take turns: three and five servers, both log stores, two runs of three in namespaces.
+  # Seeds take turns: three and five servers, both log stores, and now and then
+  # proxies instead of namespaces.
   [ $((seed % 4)) -ne 3 ] || flags+=(-servers=5)
   [ $((seed % 3)) -ne 2 ] || flags+=(-store=bolt)
   [ $((seed % 6)) -eq 5 ] || flags+=(-net=netns)
