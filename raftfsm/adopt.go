@@ -73,7 +73,7 @@ func (n *Node) rename(id raft.ServerID, last raft.Log) error {
 		if m.ID != n.cfg.ID {
 			continue
 		}
-		only := raft.Server{Suffrage: raft.Voter, ID: id, Address: raft.ServerAddress(m.QuorumAddr)}
+		only := raft.Server{Suffrage: raft.Voter, ID: id, Address: raft.ServerAddress(firstDialable(m.ID, m.QuorumAddr))}
 		return n.stores.Logs().StoreLog(&raft.Log{
 			Index: last.Index + 1, Term: max(term, last.Term), Type: raft.LogConfiguration,
 			Data: raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{only}}),

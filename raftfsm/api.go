@@ -21,6 +21,8 @@ type Member struct {
 	Observer      bool
 	ClientAddr    string // host:port for clients as the config node prints it; empty without
 	ConfigNodeTxt string // the line of /zookeeper/config for this member
+
+	named bool // a client's reconfig has named this line: only another one changes it
 }
 
 // Config says how a Node runs. The zero value of every optional field means

@@ -253,7 +253,7 @@ func (f *formation) value(empty map[uint64]uint64) *founding {
 		return nil
 	}
 	if taken == nil {
-		taken = &founding{List: listHash(f.members), Servers: founders(f.members)}
+		taken = &founding{List: listHash(f.members), Servers: f.founders()}
 		for i := range taken.Cluster {
 			taken.Cluster[i] = byte(randomUint64())
 		}

@@ -94,7 +94,7 @@ func (e *ensemble) step(l *leading, since farewells) step {
 	}
 	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
 	for _, server := range servers {
-		if e.stepAddress(&s, server); s.change != nil {
+		if e.stepAddress(&s, l, server); s.change != nil {
 			return s
 		}
 	}
@@ -193,7 +193,7 @@ func (e *ensemble) planFor(want *membership, live map[raft.ServerID]bool) *planI
 		j := e.joins.of(m.ID)
 		known := slices.ContainsFunc(p.servers, func(x raft.Server) bool { return x.ID == j.id || serverOf(x.ID) == m.ID && live[x.ID] })
 		if !known && j.fresh() {
-			p.joiners = append(p.joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(m.QuorumAddr)})
+			p.joiners = append(p.joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(e.joinAddr(m, j))})
 			live[j.id] = true
 		}
 	}
@@ -271,35 +271,4 @@ func (e *ensemble) stepRemove(s *step, server raft.Server, since farewells) {
 	}
 	s.what = fmt.Sprintf("remove server %s", id)
 	s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
-}
-
-// stepAddress follows a server that moved, after it has proved that it is at
-// the new address.
-func (e *ensemble) stepAddress(s *step, server raft.Server) {
-	r := e.n.raftNow()
-	addr := e.self.QuorumAddr
-	if server.ID != e.n.identity.RaftID {
-		e.joins.mu.Lock()
-		addr = e.joins.seen[server.ID]
-		e.joins.mu.Unlock()
-	}
-	if addr == "" || addr == string(server.Address) {
-		return
-	}
-	if server.ID != e.n.identity.RaftID {
-		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
-		defer cancel()
-		a, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
-		if err != nil || theirs.ServerID != string(server.ID) || a.Probe == nil {
-			return
-		}
-		e.joins.noteList(a.Probe)
-	}
-	s.what = fmt.Sprintf("move server %s from %s to %s", server.ID, server.Address, addr)
-	s.change = func() error {
-		if server.Suffrage == raft.Voter {
-			return r.AddVoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
-		}
-		return r.AddNonvoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
-	}
 }

@@ -50,6 +50,12 @@ type ensemble struct {
 	inquiries    *inquiries
 	checkers     entryCheckers
 
+	// Of the reconcile loop.
+	listening   string    // the address of the quorum port
+	listenTried time.Time // when another was last tried
+	asking      string    // which server was asked for in vain, at which address,
+	askedAt     time.Time // and when
+
 	mu            sync.Mutex
 	transport     *peer.Transport // of the Raft instance of the moment
 	lead          *leading        // while this server's leadership is open
@@ -66,6 +72,8 @@ type ensemble struct {
 	mismatch      string             // the reconfig that would make the membership what the file lists,
 	told          string             // as the operator knows it
 	mismatchSince time.Time
+	listenWant    string // the quorum address that a reconfig has set for this server,
+	listenErr     error  // and why it cannot listen there
 }
 
 // leading is one open leadership; ctx ends with it.
@@ -115,7 +123,8 @@ func (e *ensemble) start() error {
 	if err != nil {
 		return err
 	}
-	if e.hub, err = peer.Listen(e.network(), e.listenAddr(), e.identity(), e.security(), e.log); err != nil {
+	e.listening = e.listenAddr(e.self.QuorumAddr)
+	if e.hub, err = peer.Listen(e.network(), e.listening, e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
 	e.formation = &formation{self: e.self, members: n.cfg.Members, clientPort: n.cfg.ClientPort, level: n.cfg.newest, hub: e.hub, store: store, settle: e.become,
@@ -138,8 +147,9 @@ func (e *ensemble) start() error {
 	return nil
 }
 
-func (e *ensemble) listenAddr() string {
-	_, port, err := net.SplitHostPort(e.self.QuorumAddr)
+// listenAddr is where a server listens whose quorum address is addr.
+func (e *ensemble) listenAddr(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
 	switch {
 	case err != nil:
 	case e.n.cfg.ListenAll:
@@ -147,7 +157,7 @@ func (e *ensemble) listenAddr() string {
 	case e.n.cfg.ListenHost != "":
 		return net.JoinHostPort(e.n.cfg.ListenHost, port)
 	}
-	return e.self.QuorumAddr
+	return addr
 }
 
 // identity is what this server says in handshakes.
@@ -418,7 +428,7 @@ func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 	leading = e.lead != nil
 	e.mu.Unlock()
 	if leading {
-		return true, e.self.ID, e.self.QuorumAddr
+		return true, e.self.ID, e.ownAddr()
 	}
 	v := e.view()
 	for _, s := range v.Config.Servers {
@@ -433,7 +443,7 @@ func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
 	respond(conn, from, func(q *question, from peer.Identity) *answer {
 		switch {
 		case q.Probe != nil:
-			e.noteAddress(q.Probe, from)
+			e.noteAddress(q.Probe, from, conn.RemoteAddr())
 			return &answer{Probe: e.formation.answer(q.Probe, from)}
 		case q.Reconfig != nil && from.Cluster == e.hub.Identity().Cluster:
 			return &answer{Reconfig: e.drive(e.ctx, q.Reconfig)}

@@ -27,7 +27,8 @@ const format = 1
 //
 //	1  the first one
 //	2  restores into a running ensemble
-const level = 2
+//	3  the lines of the membership that a reconfig has named are told apart
+const level = namedLevel
 
 // The kinds of entry.
 const (

@@ -27,7 +27,8 @@ import (
 //     new ones run with the new list, and none that stays runs with another.
 //   - an address belongs to its server: one that comes up elsewhere under its
 //     own ServerID, which its disk proves, is followed there, and its line in
-//     the membership with it.
+//     the membership with it, unless a client's reconfig has named that line.
+//     What a client was told stays until another reconfig.
 
 // fileList is the list of servers of this server's configuration file.
 func (e *ensemble) fileList() *membership {
@@ -38,6 +39,28 @@ func (e *ensemble) fileList() *membership {
 		return written
 	}
 	return newMembership(e.n.cfg.Members)
+}
+
+// FileText is a text of Membership as this server's configuration file should have it:
+// where the file has a wildcard, such as 0.0.0.0, as this server's own host, that stays.
+// It says where to listen, which other servers need not know.
+func (n *Node) FileText(text []byte) []byte {
+	m, err := parseMembership(text)
+	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
+	if err != nil || i < 0 || dialable(n.cfg.Members[i].QuorumAddr) {
+		return text
+	}
+	own := m.member(n.cfg.ID)
+	if own == nil || len(own.Alternates) > 0 {
+		return text
+	}
+	host, _, _ := net.SplitHostPort(n.cfg.Members[i].QuorumAddr)
+	for _, a := range []*string{&own.QuorumAddr, &own.ElectionAddr} {
+		_, port, _ := net.SplitHostPort(*a)
+		*a = net.JoinHostPort(host, port)
+	}
+	own.ConfigNodeTxt = ""
+	return m.text()
 }
 
 // FileWritten says that the configuration file lists the members of a text of
@@ -93,7 +116,10 @@ func sameAddr(a, b string) bool {
 }
 
 // wildcard says whether a host is no host that anybody could dial.
-func wildcard(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
+func wildcard(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
 
 // reconfigLine is what to type into zkCli.sh to get from m to the list.
 func (m *membership) reconfigLine(to *membership, clientPort int) string {
@@ -205,7 +231,7 @@ func (e *ensemble) moved(now *membership) *membership {
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		m := next.member(serverOf(s.ID))
 		list := e.listOf(serverOf(s.ID))
-		if m == nil || list == nil || list.member(m.ID) == nil {
+		if m == nil || m.named || list == nil || list.member(m.ID) == nil {
 			continue
 		}
 		line := *list.member(m.ID)
@@ -336,7 +362,7 @@ func (e *ensemble) proposeMembership(l *leading, now, next *membership) {
 		return
 	}
 	next.version = 0 // comes with the transaction
-	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.raw), next.text())
+	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.raw), next.state())
 	e.n.proposeOwn(&Command{Kind: KindMembership, Body: body})
 }
 
@@ -351,11 +377,11 @@ func (m *machine) applyMembership(c *Command) error {
 	if m.config == nil || string(from) != string(m.config) {
 		return nil
 	}
-	old, err := parseMembership(from)
+	old, err := parseState(from)
 	if err != nil {
 		return err
 	}
-	next, err := parseMembership(to)
+	next, err := parseState(to)
 	if err != nil {
 		return err
 	}
@@ -363,7 +389,7 @@ func (m *machine) applyMembership(c *Command) error {
 	if old.version != 0 {
 		next.version = uint64(tx.Zxid)
 	}
-	m.config = next.text()
-	m.tell(m.tree.SetConfig(tx, m.config, -1))
+	m.config = next.state()
+	m.tell(m.tree.SetConfig(tx, configText(m.config), -1))
 	return nil
 }

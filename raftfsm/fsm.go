@@ -31,7 +31,7 @@ type machine struct {
 	seq         uint64    // of the newest batch of that incarnation
 	level       uint32    // behaviour that the log asks for: every server of the ensemble knows it
 	cluster     clusterID // zero until the first leaderStart
-	config      []byte    // text of /zookeeper/config, nil in a standalone server
+	config      []byte    // the membership (membership.state), nil in a standalone server
 
 	// Derived and local.
 	newest      uint32 // behaviour level that this code knows
@@ -206,13 +206,13 @@ func (m *machine) establish(zxid int64) error {
 	if m.tx.Policy&tree.ReconfigEnabled == 0 {
 		return nil
 	}
-	now, err := parseMembership(m.config)
+	now, err := parseState(m.config)
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
 	if now.version == 0 {
 		now.version = uint64(zxid)
-		m.config = now.text()
+		m.config = now.state()
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (m *machine) dissolve(s *leaderStart) {
 // installConfig writes the config text into its znode, as every new leader
 // does. Clients that watch it hear of it when it is another text.
 func (m *machine) installConfig() {
-	m.tell(m.tree.SetConfig(&m.tx, m.config, -1))
+	m.tell(m.tree.SetConfig(&m.tx, configText(m.config), -1))
 }
 
 // tell lets the handler fire the watches of a change of /zookeeper/config that

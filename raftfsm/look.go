@@ -61,7 +61,7 @@ func newState(h Handler) (*State, error) {
 
 func (s *State) note() {
 	m := s.machine
-	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, m.config
+	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, configText(m.config)
 }
 
 // Entry is an entry of a log, to be shown.

@@ -18,7 +18,7 @@ import (
 type membership struct {
 	members []Member // by id
 	version uint64   // zxid of the reconfig that set it; 0: the list of the configuration files
-	raw     []byte   // the replicated text it was read from, nil otherwise
+	raw     []byte   // the state it was read from, nil otherwise
 }
 
 // text is what /zookeeper/config holds, ZooKeeper's form to the byte: the
@@ -29,6 +29,55 @@ func (m *membership) text() []byte {
 		b = append(append(b, m.members[i].line()...), '\n')
 	}
 	return fmt.Appendf(b, "version=%x", m.version)
+}
+
+// namedLevel is the behaviour level from which on the state tells the lines that a
+// reconfig has named from those of the configuration files.
+const namedLevel = 3
+
+// namedKey begins the line of the state that lists the servers whose lines a reconfig
+// has named. It is no part of /zookeeper/config.
+const namedKey = "\nnamed="
+
+// state is what the replicated state and its snapshots hold: text, and which lines a
+// reconfig has named.
+func (m *membership) state() []byte {
+	var ids []string
+	for i := range m.members {
+		if m.members[i].named {
+			ids = append(ids, strconv.FormatUint(m.members[i].ID, 10))
+		}
+	}
+	if len(ids) == 0 {
+		return m.text()
+	}
+	return append(append(m.text(), namedKey...), strings.Join(ids, ",")...)
+}
+
+// configText is what /zookeeper/config shows of a state.
+func configText(state []byte) []byte {
+	text, _, _ := bytes.Cut(state, []byte(namedKey))
+	return text
+}
+
+// setNamed notes which lines a reconfig has named.
+func (m *membership) setNamed(ids string) error {
+	for _, id := range strings.Split(ids, ",") {
+		n, err := strconv.ParseUint(id, 10, 64)
+		s := m.member(n)
+		if err != nil || s == nil {
+			return fmt.Errorf("the membership has no server %q", id)
+		}
+		s.named = true
+	}
+	return nil
+}
+
+// forgetNamed takes all lines for those of the configuration files.
+func (m *membership) forgetNamed() {
+	for i := range m.members {
+		m.members[i].named = false
+	}
 }
 
 // line is the server's line of /zookeeper/config.
@@ -95,6 +144,20 @@ func (m *membership) sort() {
 // sameServers says whether two lists have the same servers in the same roles.
 func (m *membership) sameServers(o *membership) bool {
 	return slices.EqualFunc(m.members, o.members, func(a, b Member) bool { return a.ID == b.ID && a.Observer == b.Observer })
+}
+
+// parseState reads what state has written.
+func parseState(state []byte) (*membership, error) {
+	text, ids, named := bytes.Cut(state, []byte(namedKey))
+	m, err := parseMembership(text)
+	if err == nil && named {
+		err = m.setNamed(string(ids))
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.raw = state
+	return m, nil
 }
 
 // parseMembership reads a text of /zookeeper/config.
@@ -293,6 +356,9 @@ func wholeMembership(list string, lone bool) (*membership, proto.Code) {
 		return nil, proto.ErrBadArguments
 	}
 	out.version = 0
+	for i := range out.members {
+		out.members[i].named = true
+	}
 	observers := len(out.members) - out.voters()
 	switch {
 	case out.voters() == 0 && (lone || observers > 0), out.voters() == 1 && !lone && observers > 0:
@@ -324,6 +390,7 @@ func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code)
 		if err != nil || s.ClientAddr == "" {
 			return nil, proto.ErrBadArguments
 		}
+		s.named = true
 		out.members = slices.DeleteFunc(out.members, func(m Member) bool { return m.ID == s.ID })
 		for i := range out.members {
 			if conflicting(&out.members[i], &s) {

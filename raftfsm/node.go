@@ -289,7 +289,7 @@ func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ct
 func (n *Node) Membership() []byte {
 	n.tree.RLock()
 	defer n.tree.RUnlock()
-	return n.machine.config
+	return configText(n.machine.config)
 }
 
 // Voters returns the servers that have a vote, by this server's knowledge. One

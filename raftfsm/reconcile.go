@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -43,6 +42,7 @@ type joins struct {
 	mu      sync.Mutex
 	joiners map[uint64]joiner        // by server
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
+	from    map[raft.ServerID]string // from where one came that has none to announce
 	files   map[uint64]announced     // by server: the list in its configuration file
 }
 
@@ -59,41 +59,6 @@ func (j *joins) of(server uint64) joiner {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.joiners[server]
-}
-
-// noteAddress remembers where another server says that it is.
-func (e *ensemble) noteAddress(p *probe, from peer.Identity) {
-	host, _, err := net.SplitHostPort(p.Addr)
-	if err != nil || host == "" || host == "0.0.0.0" || host == "::" || string(p.As) != from.ServerID {
-		return
-	}
-	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (peer.ClusterID{}) {
-		return
-	}
-	e.joins.noteList(p)
-	e.joins.mu.Lock()
-	defer e.joins.mu.Unlock()
-	if e.joins.seen == nil {
-		e.joins.seen = make(map[raft.ServerID]string)
-	}
-	e.joins.seen[p.As] = p.Addr
-}
-
-// addresses returns where a server may be, beside the address in Raft's
-// configuration: where it says it is, and where our configuration file has it.
-func (e *ensemble) addresses(id raft.ServerID) []string {
-	var out []string
-	e.joins.mu.Lock()
-	if a := e.joins.seen[id]; a != "" {
-		out = append(out, a)
-	}
-	e.joins.mu.Unlock()
-	for _, m := range e.n.cfg.Members {
-		if m.ID == serverOf(id) && !slices.Contains(out, m.QuorumAddr) {
-			out = append(out, m.QuorumAddr)
-		}
-	}
-	return out
 }
 
 // join answers a server that wants to be let in, on the leader. It is told to
@@ -136,7 +101,9 @@ func (e *ensemble) join(p *probe, from peer.Identity) (*admission, string) {
 func (e *ensemble) stranger(p *probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
 	if list := e.listOf(p.ID); list != nil {
-		line = list.member(p.ID).reconfigLine(p.ClientPort)
+		m := list.member(p.ID)
+		at := m.located(e.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
+		line = at.reconfigLine(p.ClientPort)
 	}
 	how := "run: reconfig -add " + line
 	if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
@@ -170,12 +137,11 @@ func (e *ensemble) replicated() *membership {
 	if text == nil {
 		return nil
 	}
-	m, err := parseMembership(text)
+	m, err := parseState(text)
 	if err != nil {
 		e.log.Error("the membership cannot be read", "err", err)
 		return nil
 	}
-	m.raw = text
 	return m
 }
 
@@ -196,6 +162,7 @@ func (e *ensemble) reconcileLoop() {
 			}
 			e.reconfigs.reached(m)
 			e.refreshRole()
+			e.followOwnAddress(m)
 			if e.n.Status().Serving {
 				e.compareFile(m)
 			}
@@ -296,6 +263,9 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 // same servers and no reconfig has changed them, as in ZooKeeper.
 func (e *ensemble) leading(s *leaderStart) {
 	mine, now := newMembership(e.n.cfg.Members), e.replicated()
+	for i := range mine.members {
+		mine.members[i] = mine.members[i].located(e.knownAt(mine.members[i].ID, now))
+	}
 	if now == nil || now.version == 0 && now.equal(mine) {
 		s.flags |= flagConfig
 		s.config = mine.text()

@@ -308,7 +308,7 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 	case m.config == nil:
 		return nil, proto.ErrUnimplemented // a server that stands alone
 	}
-	now, err := parseMembership(m.config)
+	now, err := parseState(m.config)
 	if err != nil {
 		return nil, proto.ErrSystemError
 	}
@@ -344,8 +344,11 @@ func (m *machine) applyReconfig(c *Command) {
 	}
 	tx := m.begin(c)
 	next.version = uint64(tx.Zxid)
-	m.config = next.text()
-	m.ran(m.tree.SetConfig(tx, m.config, -1))
+	if m.level < namedLevel {
+		next.forgetNamed()
+	}
+	m.config = next.state()
+	m.ran(m.tree.SetConfig(tx, configText(m.config), -1))
 }
 
 // applyRefusal applies a reconfig that the leader refused.

@@ -305,7 +305,7 @@ func (n *Node) renew(minEpoch uint32) error {
 	// along. One that a reconfig has set has a version, which must rise.
 	old := m.config
 	m.config = nil
-	if was, err := parseMembership(old); err == nil && was.version > 0 && !n.cfg.standalone() {
+	if was, err := parseState(old); err == nil && was.version > 0 && !n.cfg.standalone() {
 		now := newMembership(n.cfg.Members)
 		now.version = uint64(m.tree.LastZxid())
 		m.config = now.text()
@@ -322,7 +322,7 @@ func newcomer(cfg Config) (raft.Server, error) {
 	}
 	for _, m := range cfg.Members {
 		if m.ID == cfg.ID {
-			self.Address = raft.ServerAddress(m.QuorumAddr)
+			self.Address = raft.ServerAddress(firstDialable(m.ID, m.QuorumAddr))
 			return self, nil
 		}
 	}

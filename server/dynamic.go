@@ -54,7 +54,7 @@ func (s *Server) keepDynamic() {
 			if text == nil {
 				continue
 			}
-			file, err := writeMembership(path, text, written, s.cfg.ID)
+			file, err := writeMembership(path, s.node.FileText(text), written, s.cfg.ID)
 			if err == nil && file != "" {
 				err = s.node.FileWritten(text)
 			}

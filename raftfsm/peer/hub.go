@@ -70,12 +70,38 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.wg.Add(1)
-	go h.accept()
+	go h.accept(ln)
 	return h, nil
 }
 
+// Relisten opens the quorum port at another address and closes the one before.
+// Connections stay. If it fails, nothing has changed.
+func (h *Hub) Relisten(addr string) error {
+	ln, err := h.network.Listen(addr)
+	if err != nil {
+		return fmt.Errorf("quorum port %s: %w", addr, err)
+	}
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return errors.Join(net.ErrClosed, ln.Close())
+	}
+	old := h.ln
+	h.ln = ln
+	h.wg.Add(1)
+	h.mu.Unlock()
+	go h.accept(ln)
+	return old.Close()
+}
+
 // Addr is where the hub listens.
-func (h *Hub) Addr() net.Addr { return h.ln.Addr() }
+func (h *Hub) Addr() net.Addr { return h.listener().Addr() }
+
+func (h *Hub) listener() net.Listener {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ln
+}
 
 // Identity is what this server says about itself.
 func (h *Hub) Identity() Identity {
@@ -219,16 +245,16 @@ func (h *Hub) blame(err *RefusedError, distrusted *saslError) {
 	}
 }
 
-func (h *Hub) accept() {
+func (h *Hub) accept(ln net.Listener) {
 	defer h.wg.Done()
 	for {
-		raw, err := h.ln.Accept()
+		raw, err := ln.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) || h.ctx.Err() != nil {
 				return
 			}
 			// Out of file descriptors and the like: the port stays open.
-			h.log.Error("accept on the quorum port failed", "addr", h.ln.Addr().String(), "err", err)
+			h.log.Error("accept on the quorum port failed", "addr", ln.Addr().String(), "err", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-h.ctx.Done():
@@ -429,7 +455,7 @@ func (h *Hub) Close() error {
 	}
 	h.mu.Unlock()
 	h.cancel()
-	err := h.ln.Close()
+	err := h.listener().Close()
 	for _, c := range open {
 		_ = c.Close()
 	}
