@@ -180,13 +180,16 @@ const (
 // noteAddress remembers where another server says that it is, and from where it
 // says so.
 func (e *ensemble) noteAddress(p *probe, from peer.Identity, remote net.Addr) {
+	host, _, err := net.SplitHostPort(remote.String())
+	if err != nil {
+		host = remote.String() // of a network without ports
+	}
+	_, port, err := net.SplitHostPort(p.Addr)
+	if err == nil && !dialable(p.Addr) && serverOf(p.As) == p.ID {
+		e.joins.noteFrom(p.As, net.JoinHostPort(host, port)) // the handshake tells whether it is there
+	}
 	if string(p.As) != from.ServerID {
 		return
-	}
-	host, _, _ := net.SplitHostPort(remote.String())
-	_, port, err := net.SplitHostPort(p.Addr)
-	if err == nil && !dialable(p.Addr) {
-		e.joins.noteFrom(p.As, net.JoinHostPort(host, port))
 	}
 	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (peer.ClusterID{}) {
 		return
