@@ -246,6 +246,9 @@ func (h handler) Lost(reason error) {
 // Jumped implements raftfsm.Handler.
 func (h handler) Jumped() {
 	h.s.log.Info("closing all clients: the state was replaced by a snapshot")
+	h.s.mu.Lock()
+	h.s.lost = lostSessions{} // the state's sessions are others
+	h.s.mu.Unlock()
 	h.s.eachConn((*conn).kill)
 }
 

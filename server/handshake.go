@@ -65,6 +65,9 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		_, deficit := s.tokens.state()
 		s.stats.tokenDeficit.Observe(1, int64(deficit))
 	}
+	if req.SessionID == 0 && !s.mayBegin(c) {
+		return false
+	}
 	timeout := s.negotiate(req.TimeOut)
 	m := s.awaitMode(timeout, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.welcomes(timeout) {

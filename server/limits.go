@@ -42,6 +42,9 @@ func (s *Server) forget(c *conn) {
 	}
 	if s.sessions[c.sid] == c {
 		delete(s.sessions, c.sid)
+		if !c.local {
+			s.lost.add(c.sid, c.host)
+		}
 	}
 }
 

@@ -29,6 +29,10 @@ type namespaces struct {
 // whatever gathers the numbers; of a root with more children the first count.
 const maxNamespaces = 256
 
+// maxNamespaceName is the length of a name above which a namespace is not counted: names
+// stand in what Prometheus reads, and a client may make one of a megabyte.
+const maxNamespaceName = 256
+
 // namespaceOf is the name of the child of the root that path is below or at; "" of
 // the root.
 func namespaceOf(path string) string {
@@ -43,7 +47,7 @@ func namespaceOf(path string) string {
 // name.
 func (s *namespaces) find(name string) *namespace {
 	all := s.all()
-	if n := all[name]; n != nil || len(all) >= maxNamespaces {
+	if n := all[name]; n != nil || len(all) >= maxNamespaces || len(name) > maxNamespaceName {
 		return n // none is ever taken out
 	}
 	s.mu.Lock()

@@ -72,6 +72,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	pw, known := s.locals[req.SessionID]
 	switch {
 	case req.SessionID == 0:
+		s.forgetLocal()
 		s.lastLocal++
 		req.SessionID = localSessions<<56 | s.lastLocal
 		rand.Read(pw[:])
@@ -94,6 +95,23 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 		TimeOut: ms, SessionID: req.SessionID, Passwd: pw[:], ReadOnly: true, HasReadOnly: req.HasReadOnly})
 	w.done++
 	return true
+}
+
+// maxLocals is how many sessions a server in read-only mode remembers. Those that their
+// clients do not close are forgotten when there are more.
+const maxLocals = 10_000
+
+// forgetLocal makes room for another local session; s.mu is held.
+func (s *Server) forgetLocal() {
+	if len(s.locals) < maxLocals {
+		return
+	}
+	for sid := range s.locals {
+		if s.sessions[sid] == nil {
+			delete(s.locals, sid)
+			return
+		}
+	}
 }
 
 // endLocal ends a session of read-only mode, as its client asks for.

@@ -71,6 +71,7 @@ type Server struct {
 	closing   bool
 	conns     map[*conn]struct{}
 	perHost   map[string]int
+	lost      lostSessions
 	sessions  map[int64]*conn // by session id
 	locals    map[int64][proto.PasswordSize]byte
 	lastLocal int64

@@ -98,6 +98,7 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 func (s *Server) own(c *conn) {
 	s.mu.Lock()
 	s.sessions[c.sid] = c
+	s.lost.remove(c.sid)
 	s.mu.Unlock()
 }
 
@@ -118,6 +119,7 @@ func (s *Server) sessionClosed(sid int64, p *pending) {
 	s.mu.Lock()
 	c := s.sessions[sid]
 	delete(s.sessions, sid)
+	s.lost.remove(sid)
 	s.mu.Unlock()
 	if c != nil && (p == nil || p.c != c) {
 		c.kill()

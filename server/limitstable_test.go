@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/tree"
+)
+
+// size prints a number of bytes as the documentation does.
+func size(n int) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// ofCeiling prints a bound that depends on the memory ceiling: what part of it, and what it
+// is without one.
+func ofCeiling(t *testing.T, with, without int64) string {
+	t.Helper()
+	part := int64(1<<40) / with
+	if with*part != 1<<40 {
+		t.Errorf("%d is no whole part of the ceiling", with)
+	}
+	return fmt.Sprintf("1/%d of `memoryCeiling`; without one %s", part, size(int(without)))
+}
+
+// limitsTable is the table of docs/operations.md about what a client may hold.
+func limitsTable(t *testing.T) string {
+	def, big := Config{}.withDefaults(), Config{MemoryCeiling: 1 << 40}.withDefaults()
+	small := Config{MemoryCeiling: 800}.withDefaults()
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%d s", d/time.Second) }
+	rows := [][3]string{
+		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", maxIdentities, size(maxIdentityBytes)), "AuthFailed, and closed"},
+		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(maxCarriedBytes), len(tree.Fingerprint{})),
+			"all of them go with a write whose ACL has the scheme `auth`, and with a reconfig"},
+		{"watches of a connection", ofCeiling(t, big.MaxWatchBytes, def.MaxWatchBytes), "−125 (QuotaExceeded); a `setWatches` is closed"},
+		{"watches of all connections", ofCeiling(t, big.MaxWatchBytesTotal, def.MaxWatchBytesTotal), "the largest is closed"},
+		{"unread replies and events of a connection", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.MaxOutput, size(def.MaxOutput)), "closed. One reply may be of any length"},
+		{"unread replies and events of all connections", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.MaxOutputTotal, size(def.MaxOutputTotal)), "the largest is closed"},
+		{"a reply that its client does not take", fmt.Sprintf("%s in %s, if more than that waits", size(stallBytes), seconds(stallLimit)), "closed. A client that takes more stays, however slowly"},
+		{"the reply to a multiRead", "as the unread replies of a connection", "−5 (MarshallingError)"},
+		{"requests of a connection that wait for its writes", fmt.Sprintf("%d, or %s", maxHeldRequests, size(maxHeldBytes)), "it is not read from"},
+		{"replies to those", size(maxDue), "it is not read from"},
+		{"a request, and so a path, an ACL, a multi, a `setWatches`", fmt.Sprintf("`jute.maxbuffer`, %d bytes", def.JuteMaxBuffer), "closed"},
+		{"all of these while memory is short", fmt.Sprintf("%d %% of `memoryCeiling`", clientPercent), "the largest are closed before writes are refused"},
+		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`", lostSessionsPerCnxn), "the address gets no new session"},
+		{"sessions of read-only mode", fmt.Sprint(maxLocals), "one without a connection is forgotten"},
+		{"a connection without a session", seconds(def.SessionlessTimeout), "closed"},
+		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
+		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(complaintEvery), size(maxLogged)), "counted in the next"},
+		{"names of a client in a line of the audit log", size(maxUserNames), "left out"},
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r[0], r[1], r[2])
+	}
+	return b.String()
+}
+
+// The documentation states the bounds that the code has.
+func TestTheTableOfLimitsIsTheCodes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := limitsTable(t)
+	if !strings.Contains(string(text), "|---|---|---|\n"+want+"\n") {
+		t.Errorf("docs/operations.md, Limits and overload, has to have:\n%s", want)
+	}
+}

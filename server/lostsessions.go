@@ -1,0 +1,54 @@
+package server
+
+// lostSessionsPerCnxn times maxClientCnxns is how many sessions without a connection one
+// address may have left at a server. A session that its client does not close lasts until
+// its timeout, on every server, and to make one costs a client nothing.
+const lostSessionsPerCnxn = 100
+
+// lostSessions counts, by address, the sessions that have lost their connection here and
+// have neither ended nor come back. The Server's mutex guards it.
+type lostSessions struct {
+	hosts  map[int64]string
+	counts map[string]int
+}
+
+// add notes that a session has lost its connection.
+func (l *lostSessions) add(sid int64, host string) {
+	if _, known := l.hosts[sid]; known || sid == 0 {
+		return
+	}
+	if l.hosts == nil {
+		l.hosts, l.counts = make(map[int64]string), make(map[string]int)
+	}
+	l.hosts[sid] = host
+	l.counts[host]++
+}
+
+// remove notes that it has ended, or has a connection again.
+func (l *lostSessions) remove(sid int64) {
+	host, known := l.hosts[sid]
+	if !known {
+		return
+	}
+	delete(l.hosts, sid)
+	if l.counts[host]--; l.counts[host] == 0 {
+		delete(l.counts, host)
+	}
+}
+
+// mayBegin reports whether the address of c may have another new session.
+func (s *Server) mayBegin(c *conn) bool {
+	most := s.cfg.MaxClientCnxns * lostSessionsPerCnxn
+	if most <= 0 || c.host == "" {
+		return true
+	}
+	s.mu.Lock()
+	n := s.lost.counts[c.host]
+	s.mu.Unlock()
+	if n < most {
+		return true
+	}
+	s.stats.rejected.Add(1)
+	c.complain("closing a client: its address has too many sessions that have lost their connections", "sessions", n, "maxClientCnxns", s.cfg.MaxClientCnxns)
+	return false
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"net"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// A client that connects again and again, and never closes a session, cannot fill the table
+// of sessions. Other addresses begin sessions as before, and so does this one with those that
+// it has.
+func TestSessionsOfOneAddressAreBounded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", 2 })
+	lost := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.lost.counts["127.0.0.2"]
+	}
+	const most = 2 * lostSessionsPerCnxn
+	var last *wire
+	for i := range most {
+		last = tcp(t, s, "127.0.0.2")
+		if last.resp.TimeOut == 0 {
+			t.Fatalf("session %d is refused", i)
+		}
+		last.nc.Close()
+		eventually(t, "the session has lost its connection", func() bool { return lost() == i+1 })
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}
+	nc, err := d.Dial("tcp", s.ClientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	refused := &wire{t: t, nc: nc}
+	refused.write(proto.AppendFrame(nil, (&proto.ConnectRequest{TimeOut: 30000}).Append(nil)))
+	refused.wantClosed()
+	if w := tcp(t, s, "127.0.0.3"); w.resp.TimeOut == 0 {
+		t.Error("another address is refused")
+	}
+	// A session that comes back, or ends, makes room.
+	again, err := d.Dial("tcp", s.ClientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	back := &wire{t: t, nc: again}
+	back.handshake(proto.ConnectRequest{TimeOut: 30000, SessionID: last.resp.SessionID, Passwd: last.resp.Passwd})
+	if back.resp.SessionID != last.resp.SessionID || lost() != most-1 {
+		t.Errorf("session %x has come back as %x, and %d are lost", last.resp.SessionID, back.resp.SessionID, lost())
+	}
+	back.must(proto.OpCloseSession, nil)
+	eventually(t, "the session is over", func() bool { return s.Status().Server().Connections <= 1 })
+	if w := tcp(t, s, "127.0.0.2"); w.resp.TimeOut == 0 || lost() != most-1 {
+		t.Errorf("there is room, and a session is refused; %d are lost", lost())
+	}
+}
