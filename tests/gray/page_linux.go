@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -17,12 +18,13 @@ type Report struct {
 	Commit           string // of zkgo and of this package
 	Began, Ended     time.Time
 	Before, After    string // load averages
+	Nice             int    // of the servers and the clients
 	Rows             []Row
 }
 
 // NewReport begins a report.
 func NewReport(program, version string) *Report {
-	r := &Report{Program: program, Version: version, Began: time.Now().UTC(), Commit: "unknown", Before: loadAverage()}
+	r := &Report{Program: program, Version: version, Began: time.Now().UTC(), Commit: "unknown", Before: loadAverage(), Nice: niceness()}
 	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
 		r.Commit = strings.TrimSpace(string(out))
 	}
@@ -31,6 +33,16 @@ func NewReport(program, version string) *Report {
 
 // Finish notes the end of the run.
 func (r *Report) Finish() { r.Ended, r.After = time.Now().UTC(), loadAverage() }
+
+// niceness is this process's.
+func niceness() int {
+	// The system call returns 20 minus it, so that it is never negative.
+	n, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0
+	}
+	return 20 - n
+}
 
 // loadAverage is the machine's of the last minute.
 func loadAverage() string {
@@ -48,8 +60,8 @@ func Page(reports []*Report) string {
 	b.WriteString(preamble)
 	var rows []Row
 	for _, r := range reports {
-		fmt.Fprintf(&b, "- %s (%s), %s to %s UTC, commit %s, load average before %s and after %s, %d CPUs\n", r.Program, r.Version,
-			r.Began.Format("2006-01-02 15:04"), r.Ended.Format("15:04"), r.Commit, r.Before, r.After, runtime.NumCPU())
+		fmt.Fprintf(&b, "- %s (%s), %s to %s UTC, commit %s, load average before %s and after %s, nice %d, %d CPUs\n", r.Program, r.Version,
+			r.Began.Format("2006-01-02 15:04"), r.Ended.Format("15:04"), r.Commit, r.Before, r.After, r.Nice, runtime.NumCPU())
 		for _, row := range r.Rows {
 			rows = slices.DeleteFunc(rows, func(old Row) bool { return old.Scenario == row.Scenario && old.Program == row.Program })
 			rows = append(rows, row)
@@ -187,7 +199,9 @@ const explanation = `
 - A read is as old as the first newer value that had been acknowledged when the read was *sent*. That is less than its true age. The rate
   of a slow link is that of one direction, from the leader to one follower, with a queue of half a second. The clock's writer writes 1.1 kB
   about a hundred times a second.
-- *Any single connection*: one after the other. *Any two*: ten pairs.
+- *Any single connection*: one after the other. *Any two*: ten pairs. The rows of the first table are about one ensemble, as long as it
+  comes back: connections that a row has forgotten and that no server has replaced are still there, and dead, in the next. ZooKeeper does
+  not replace a dead connection between election ports, so its later rows show that too.
 - A server that was killed is started again after the time given; a server that was *cut off* loses every packet from and to the other
   servers. Times begin with the start of the process, or when the network heals.
 - Sessions at five servers move as those of ZooKeeper's client do: they ping after a third of their timeout, give a silent server up after
