@@ -16,6 +16,7 @@ func TestMayStand(t *testing.T) {
 	at := func(term, index uint64) standing { return standing{Term: term, Index: index} }
 	following := func(s standing, leader raft.ServerID) standing { s.Leader = leader; return s }
 	candidate := func(s standing) standing { s.Candidate = true; return s }
+	abstaining := func(s standing) standing { s.Abstains = true; return s }
 	is := func(id raft.ServerID, s standing) voice { return voice{id, answered, s} }
 	gone := func(id raft.ServerID) voice { return voice{id: id, presence: absent} }
 	mute := func(id raft.ServerID) voice { return voice{id: id} }
@@ -44,6 +45,10 @@ func TestMayStand(t *testing.T) {
 		{"no majority", at(5, 10), []voice{gone("1"), mute("3")}, false, false},
 		{"two of five", at(5, 10), []voice{is("1", at(5, 9)), gone("3"), gone("4"), gone("5")}, false, false},
 		{"three of five", at(5, 10), []voice{is("1", at(5, 9)), is("3", at(5, 9)), gone("4"), gone("5")}, true, true},
+		{"one with more abstains", at(5, 10), []voice{is("1", at(5, 9)), is("3", abstaining(at(5, 11)))}, true, true},
+		{"one as good with a higher id abstains", at(5, 10), []voice{is("1", at(5, 9)), is("3", abstaining(at(5, 10)))}, true, true},
+		{"the vote of one that abstains is needed, and it has more", at(5, 10), []voice{gone("1"), is("3", abstaining(at(5, 11)))}, false, false},
+		{"the vote of one that abstains is needed", at(5, 10), []voice{gone("1"), is("3", abstaining(at(5, 10)))}, true, true},
 		{"this server stands already", candidate(at(5, 10)), []voice{is("1", at(5, 9)), gone("3")}, false, false},
 	} {
 		if got := mayStand("2", c.mine, c.voices, true); got != c.patient {

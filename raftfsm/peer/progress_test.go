@@ -235,6 +235,63 @@ func TestStalledRequestEnds(t *testing.T) {
 	})
 }
 
+// TestVoteOverADeadConnection: a request for a vote that gets stuck on an old
+// connection is repeated on a new one, within the same election.
+func TestVoteOverADeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		tr := pair(t, m.Host("s1"), m, func(rpc raft.RPC) {
+			rpc.Respond(&raft.RequestVoteResponse{Term: 3, Granted: true}, nil)
+		})
+		ask := func() (time.Duration, error) {
+			began := time.Now()
+			var resp raft.RequestVoteResponse
+			err := tr.RequestVote("2", "s2:1", &raft.RequestVoteRequest{Term: 3, RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")}}, &resp)
+			return time.Since(began), err
+		}
+		if _, err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		m.Forget(func(string, string) bool { return true })
+		if took, err := ask(); err != nil || took > defaultHeartbeatStall {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
+// TestReceiverForgetsIdleStreams: the sender is gone without a word.
+func TestReceiverForgetsIdleStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		hub := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
+		tr := NewTransport(TransportConfig{Hub: hub, ID: "2", Addr: "s2:1"})
+		defer tr.Close()
+		conn, err := m.Host("s1").Dial(t.Context(), "s2:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := hello{version: version, kind: Raft, code: beats, to: "2", from: Identity{ServerID: "1", Cluster: ClusterID{1}}}
+		if err := writeHello(conn, &said, time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		open := func() int {
+			hub.mu.Lock()
+			defer hub.mu.Unlock()
+			return len(hub.conns)
+		}
+		time.Sleep(time.Second)
+		if open() != 1 {
+			t.Fatalf("%d connections", open())
+		}
+		m.Forget(func(string, string) bool { return true })
+		time.Sleep(3 * idleLimit)
+		if n := open(); n != 0 {
+			t.Errorf("%d connections are left over", n)
+		}
+		_ = conn.Close()
+	})
+}
+
 // TestOldServersGetNoSignsOfLife: a server of an earlier release would take them
 // for the response.
 func TestOldServersGetNoSignsOfLife(t *testing.T) {
