@@ -57,12 +57,6 @@ func (e *StallError) Error() string {
 	return fmt.Sprintf("peer: no progress on a stream to server %s for %v", e.Server, e.After)
 }
 
-// Timeout makes it a net.Error.
-func (e *StallError) Timeout() bool { return true }
-
-// Temporary makes it a net.Error.
-func (e *StallError) Temporary() bool { return true }
-
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // tracked is a connection that ends with its Hub.

@@ -143,9 +143,8 @@ func (t *Transport) noteFailure(term uint64, id raft.ServerID, began time.Time, 
 	if errors.Is(err, ErrMuted) || t.closed() {
 		return
 	}
-	stalled := (*StallError)(nil)
-	if first := t.paths.failed(term, id, began); first && errors.As(err, &stalled) {
-		t.cfg.Hub.log.Info("replacing a connection on which a follower makes no progress", "server", id, "for", stalled.After)
+	if first := t.paths.failed(term, id, began); first && t.streams.stalledSince(string(id), began) {
+		t.cfg.Hub.log.Info("replacing a connection on which a follower makes no progress", "server", id, "for", t.cfg.Stall)
 	}
 }
 

@@ -39,6 +39,8 @@ type streams struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
+
+	stalled map[string]time.Time // when a request to a server last got stuck
 }
 
 type netAddr string
@@ -48,7 +50,7 @@ func (a netAddr) String() string { return string(a) }
 
 func newStreams(hub *Hub, local string, stall time.Duration, also func(raft.ServerID) []string, lost func(raft.ServerID), serve func(net.Conn, Identity)) *streams {
 	s := &streams{hub: hub, local: netAddr(local), lost: lost, serve: serve, also: also, stall: stall,
-		conns: make(map[net.Conn]struct{})}
+		conns: make(map[net.Conn]struct{}), stalled: make(map[string]time.Time)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	hub.Handle(Raft, s.take)
 	return s
@@ -91,9 +93,20 @@ func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.
 // on which nothing has come in since a request got stuck on another one: the path
 // has most likely forgotten them all.
 func (s *streams) abandon(to string, since time.Time) {
+	s.mu.Lock()
+	s.stalled[to] = time.Now()
+	s.mu.Unlock()
 	s.closeOut(func(c *outConn) bool {
 		return c.to == to && !c.open.Load() && time.Unix(0, c.heard.Load()).Before(since)
 	})
+}
+
+// stalledSince reports whether a request to a server got stuck after a time. The
+// error does not tell: Raft's decoder makes text of it.
+func (s *streams) stalledSince(to string, t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stalled[to].After(t)
 }
 
 // hangUp closes all connections that this server has made.

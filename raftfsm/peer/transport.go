@@ -273,15 +273,9 @@ func (t *Transport) Deposed() { t.pusher.stop() }
 // harmless: the answer is the same.
 func (t *Transport) again(request func() error) error {
 	var err error
-	stalls := 0
 	for range maxPool + 1 {
 		err = request()
 		var slow net.Error
-		var stalled *StallError
-		if errors.As(err, &stalled) && stalls == 0 && !t.closed() {
-			stalls++ // the connections that this one was kept with are closed now
-			continue
-		}
 		if err == nil || Refused(err) || errors.As(err, &slow) && slow.Timeout() || t.closed() {
 			break
 		}
