@@ -66,7 +66,7 @@ func TestServing(t *testing.T) {
 		{serving, "follower", ""},
 		{"This ZooKeeper instance is not currently serving requests\n", "", ErrNotServing.Error()},
 		{"srvr is not executed because it is not in the whitelist.\n", "", "not in the whitelist"},
-		{"", "", "does not tell its mode"},
+		{"", "", "it may expect TLS"},
 	} {
 		addr := serve(t, nil, func(word string) string {
 			if word != "srvr" {
