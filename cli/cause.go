@@ -56,6 +56,7 @@ func causes() []cause {
 		{is[x509.CertificateInvalidError], with("see the server's certificate and --tls-ca")},
 		{alert("certificate required"), fixed("it requires a client certificate: give one with --tls-cert and --tls-key")},
 		{alert("bad certificate", "unknown certificate", "certificate", "handshake failure"), with("the server refuses the client's certificate, or its absence: see --tls-cert and --tls-key")},
+		{is[*net.AddrError], with("want host:port, and no URL")},
 		{same(client.ErrAuthFailed), with("see --auth and --sasl")},
 		{isUnknownHost, with("check the host name")},
 		{same(syscall.ECONNREFUSED), fixed("connection refused: no server listens there")},

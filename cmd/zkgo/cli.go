@@ -33,10 +33,15 @@ func cliCommand() *cobra.Command {
 		Short: "ZooKeeper's shell: zkCli.sh, for any ZooKeeper",
 		Long: `ZooKeeper's shell: every command and option of zkCli.sh 3.9, with its output.
 
-With a command it runs that and ends; its exit code is 0 only if the command did
-what it was told. Without one it reads commands: at a terminal with a prompt,
-history and completion of commands and paths, otherwise line by line. A script's
-exit code is that of the last line that failed.
+With a command it runs that and ends. The exit code is 0 only if the command did
+what it was told, 1 if it failed, and 2 if the command line is wrong. Without a
+command it reads commands: at a terminal with a prompt, history and completion of
+commands and paths, otherwise line by line. A script's exit code is that of the
+last line that failed. help lists the commands, and COMMAND -h explains one.
+
+Commands wait up to 10 seconds for a connection, and say at once on the error
+stream why each server cannot be used. As data, - is the standard input and @FILE
+the content of a file.
 
 The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r,
 -waitforconnection, -client-configuration.`,
@@ -44,6 +49,7 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
   zkgo cli -server zk1:2181,zk2:2181/app
   zkgo cli -server zk1:2181 get -s /config
   zkgo cli -o json ls / | jq .children
+  zkgo cli set /app/logo @logo.png
   zkgo cli --tls-ca ca.pem --tls-cert me.pem -server zk1:2281 ls /
   zkgo cli --auth @secret.txt < script.txt`,
 		DisableFlagParsing: true, // zkCli.sh's flags have one hyphen, and what follows the command is not ours
