@@ -21,6 +21,9 @@ func (n *Node) Self() Member {
 	return Member{ID: n.cfg.ID}
 }
 
+// ByReconfig reports whether a client's reconfig has named this line of the membership.
+func (m Member) ByReconfig() bool { return m.named }
+
 // ownLine implements others.
 func (alone) ownLine() *Member { return nil }
 

@@ -22,12 +22,14 @@ import (
 // file that cannot be written keeps the server from nothing: the membership is
 // in the log, and the operator is told.
 
-// membersChanged makes keepDynamic look. It may be called by the goroutine that
+// membersChanged makes keepDynamic and keepClientPort look. It may be called by the goroutine that
 // applies the log.
 func (s *Server) membersChanged() {
-	select {
-	case s.members <- struct{}{}:
-	default:
+	for _, ch := range []chan struct{}{s.members, s.lines} {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"net"
 	"syscall"
@@ -13,15 +12,13 @@ import (
 // listen opens a listener for clients; port is nil for plaintext, and setting the
 // key that names the address.
 func (s *Server) listen(setting, addr string, port *tlsPort) error {
-	lc := net.ListenConfig{KeepAlive: -1}
-	if s.cfg.TCPKeepAlive {
-		lc.KeepAlive = 0 // the system's default
-	}
-	l, err := lc.Listen(context.Background(), "tcp", addr)
+	l, err := s.openListener(addr)
 	if err != nil {
 		return &ListenError{Setting: setting, Addr: addr, Err: err}
 	}
+	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
 	s.spawn(func() { s.accept(l, port) })
 	return nil
 }

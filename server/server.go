@@ -44,7 +44,8 @@ type Server struct {
 	pendings   sync.Pool // of *pending
 	epoch      time.Time // where clock began
 	relieve    chan struct{}
-	members    chan struct{} // the membership has changed
+	members    chan struct{} // the membership has changed, for keepDynamic
+	lines      chan struct{} // and for keepClientPort
 	tlsPort    *tlsPort      // nil without TLS
 	tokens     *connThrottle // nil: no limit
 	throttle   *throttle     // nil: no limit
@@ -140,6 +141,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := errors.Join(s.openListeners(), s.openAdmin(), s.openMetrics()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.keepClientPort()
 	return s, nil
 }
 
@@ -147,7 +149,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 func newServer(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), fsm: newFSM(), epoch: time.Now(),
-		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), done: make(chan struct{}),
+		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), lines: make(chan struct{}, 1), done: make(chan struct{}),
 		barriers: barriers{poke: make(chan struct{}, 1)},
 		conns:    make(map[*conn]struct{}), perHost: make(map[string]int),
 		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
@@ -192,11 +194,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 func (s *Server) openListeners() error {
 	c := &s.cfg
 	if c.ClientAddr != "" {
-		var port *tlsPort
-		if c.PortUnification {
-			port = s.tlsPort.asOptional()
-		}
-		if err := s.listen("clientPort", c.ClientAddr, port); err != nil {
+		if err := s.listen("clientPort", c.ClientAddr, s.clientTLS()); err != nil {
 			return err
 		}
 	}
@@ -228,14 +226,16 @@ func (s *Server) lastZxid() int64 {
 // ClientAddr returns the address of the plaintext listener, or of the only
 // one; "" without.
 func (s *Server) ClientAddr() string {
-	if len(s.listeners) == 0 {
-		return ""
+	if addrs := s.ClientAddrs(); len(addrs) > 0 {
+		return addrs[0]
 	}
-	return s.listeners[0].Addr().String()
+	return ""
 }
 
 // ClientAddrs returns the addresses of all listeners for clients.
 func (s *Server) ClientAddrs() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var addrs []string
 	for _, l := range s.listeners {
 		addrs = append(addrs, l.Addr().String())
@@ -277,12 +277,13 @@ func (s *Server) close() error {
 	var errs []error
 	s.mu.Lock()
 	s.closing = true
+	listeners := s.listeners
 	s.mu.Unlock()
 	close(s.done)
 	if s.audit != nil {
 		s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Stop, Result: audit.Invoked})
 	}
-	for _, l := range s.listeners {
+	for _, l := range listeners {
 		errs = append(errs, l.Close())
 	}
 	errs = append(errs, s.admin.close(), s.metrics.close())

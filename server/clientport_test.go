@@ -1,0 +1,68 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// TestClientPortFollowsReconfig changes a server's client port: it listens at the new
+// address without a restart, and an open connection stays. A port that is taken leaves
+// the old one open.
+func TestClientPortFollowsReconfig(t *testing.T) {
+	e := startEnsemble(t, 3, func(c *Config) { c.ReconfigEnabled, c.SkipACL, c.ClientAddr = true, true, "127.0.0.1:0" })
+	_, others := e.leader()
+	s := others[0]
+	eventually(t, "the state tells named lines apart", func() bool { now, newest := s.Node().Level(); return now == newest })
+	w, old := connect(t, s), s.ClientAddr()
+	open, err := net.Dial("tcp", old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	to := func(addr string) {
+		w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.ID, host(int(s.cfg.ID)), addr),
+			Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
+	}
+	to(taken.Addr().String())
+	if c, err := net.Dial("tcp", old); err != nil || s.ClientAddr() != old {
+		t.Fatalf("the new port is taken, and the old one answers %v, server at %s", err, s.ClientAddr())
+	} else {
+		_ = c.Close()
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := free.Addr().String()
+	_ = free.Close()
+	to(next)
+	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
+	if p := s.Status().Configuration(); p.ClientPort != portOf(next) {
+		t.Errorf("conf says %d, want %s", p.ClientPort, next)
+	}
+	if c, err := net.Dial("tcp", old); err == nil {
+		_ = c.Close()
+		t.Error("the old port is open")
+	}
+	if _, err := open.Write([]byte("ruok")); err != nil {
+		t.Error(err)
+	}
+	answer := make([]byte, 4)
+	if n, err := open.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "imok") {
+		t.Errorf("a connection of before: %q, %v", answer[:n], err)
+	}
+	c, err := net.Dial("tcp", next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
