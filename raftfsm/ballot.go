@@ -148,7 +148,7 @@ func (f *formation) chosen() (*founding, ballot) {
 	}
 	for _, s := range f.table {
 		// A founder that has Raft state knows what was chosen.
-		if s.Phase == phaseMember && f.acceptable(&s.probe) && s.Cluster == s.Bound.Cluster && s.As == founderID(s.ID) {
+		if s.Phase == phaseMember && f.acceptable(&s.probe) && s.Ensemble == s.Bound.Cluster.Name() && s.As == founderID(s.ID) {
 			return s.Bound, s.Ballot
 		}
 	}

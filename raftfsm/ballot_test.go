@@ -157,14 +157,25 @@ func (n *nursery) start(id uint64) {
 		defer in.f.mu.Unlock()
 		return f.phase == phaseMember, id, i.QuorumAddr
 	}
-	f.join = func(p *probe, _ peer.Identity) (*admission, string) {
-		if !p.Join {
-			return nil, ""
+	f.join = func(p *probe, _ peer.Identity) string {
+		if p.Join {
+			at := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == p.ID })].QuorumAddr
+			go func() {
+				_, _, _ = ask(context.Background(), hub, at, "", &question{Admit: &admission{hub.Identity().Cluster, p.As, p.Token}})
+			}()
 		}
-		return &admission{hub.Identity().Cluster, p.As}, ""
+		return ""
 	}
 	hub.Handle(peer.Probe, func(conn net.Conn, from peer.Identity) {
-		respond(conn, from, func(q *question, from peer.Identity) *answer { return &answer{Probe: f.answer(q.Probe, from)} })
+		respond(conn, from, func(q *question, from peer.Identity) *answer {
+			if q.Admit != nil {
+				if err := f.admit(q.Admit); err != nil {
+					return &answer{Error: err.Error()}
+				}
+				return &answer{Admitted: true}
+			}
+			return &answer{Probe: f.answer(q.Probe, from)}
+		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	in.cancel = cancel

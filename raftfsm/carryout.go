@@ -130,6 +130,10 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 		return
 	}
 	first := steps[0]
+	if first.kind == addServer && !e.joins.of(serverOf(first.id)).confirmed {
+		s.waiting = true // until it was reached at the address that the membership has for it
+		return
+	}
 	if first.kind == giveVote && !e.mayVote(first.id) || !majority(first.after(p.servers), p.live) {
 		s.waiting = true
 		return

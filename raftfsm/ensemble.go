@@ -140,6 +140,7 @@ func (e *ensemble) start() error {
 		e.formation.member(n.identity.RaftID)
 	}
 	e.hub.Handle(peer.Probe, e.acceptProbe)
+	e.hub.Handle(peer.Change, e.acceptChange)
 	e.hub.Handle(peer.Forward, e.acceptForward)
 	e.hub.Handle(peer.Liveness, e.acceptLiveness)
 	e.wg.Go(e.run)
@@ -196,6 +197,7 @@ func (e *ensemble) run() {
 		}
 		return
 	}
+	e.wg.Go(e.admitLoop)
 	e.wg.Go(e.followLoop)
 	e.wg.Go(e.reconcileLoop)
 	e.wg.Go(e.lookoutLoop)
@@ -445,11 +447,36 @@ func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
 		case q.Probe != nil:
 			e.noteAddress(q.Probe, from, conn.RemoteAddr())
 			return &answer{Probe: e.formation.answer(q.Probe, from)}
-		case q.Reconfig != nil && from.Cluster == e.hub.Identity().Cluster:
+		case q.Admit != nil:
+			if err := e.formation.admit(q.Admit); err != nil {
+				return &answer{Error: err.Error()}
+			}
+			return &answer{Admitted: true}
+		}
+		return &answer{Error: "a question that this server does not understand"}
+	})
+}
+
+// acceptChange takes the reconfig of a client of another member. That member has
+// authenticated the client and says who it is, so only a member may ask.
+func (e *ensemble) acceptChange(conn net.Conn, from peer.Identity) {
+	respond(conn, from, func(q *question, from peer.Identity) *answer {
+		switch {
+		case !e.member(from):
+			return &answer{Error: "this takes a member of the ensemble"}
+		case q.Reconfig != nil:
 			return &answer{Reconfig: e.drive(e.ctx, q.Reconfig)}
 		}
 		return &answer{Error: "a question that this server does not understand"}
 	})
+}
+
+// member says whether a server that has proved to belong to this ensemble is in
+// Raft's configuration still.
+func (e *ensemble) member(from peer.Identity) bool {
+	r := e.n.raftNow()
+	return r != nil && from.Cluster != (peer.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
+		func(s raft.Server) bool { return string(s.ID) == from.ServerID })
 }
 
 // opened implements others.

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -45,8 +46,9 @@ type formation struct {
 	// leads says who leads, once this server has Raft state; addr is empty when
 	// that is not known.
 	leads func() (leading bool, leader uint64, addr string)
-	// join handles the wish of another server to become a member.
-	join func(p *probe, from peer.Identity) (*admission, string)
+	// join handles the wish of another server to become a member, and says why it
+	// cannot be.
+	join func(p *probe, from peer.Identity) (refusal string)
 
 	mu      sync.Mutex
 	phase   phase
@@ -55,6 +57,8 @@ type formation struct {
 	table   map[uint64]sighting
 	changed chan struct{} // capacity 1
 	asking  bool          // not in Raft's configuration: ask to be let in
+	token   uint64        // what an admission has to say
+	granted *admission    // the newest one
 
 	// Ballots, see ballot.go.
 	fixed    bool          // has its place: promises and accepts nothing more
@@ -219,7 +223,10 @@ func (f *formation) describe() *probe {
 	leading, leader, addr := f.leads()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := &probe{ID: f.self.ID, Disk: f.store.seat.Disk, Addr: f.self.QuorumAddr, Observer: f.self.Observer,
+	if f.token == 0 {
+		f.token = randomUint64()
+	}
+	p := &probe{Token: f.token, ID: f.self.ID, Disk: f.store.seat.Disk, Addr: f.self.QuorumAddr, Observer: f.self.Observer,
 		List: string(newMembership(f.members).text()), ClientPort: f.clientPort, Level: f.level,
 		Phase: f.phase, Bound: f.store.seat.Bound, Ballot: f.store.seat.Ballot, Promised: f.store.seat.Promised, Leading: leading, Leader: leader, LeaderAddr: addr,
 		As: f.id, Join: f.asking}
@@ -237,10 +244,53 @@ func (f *formation) answer(p *probe, from peer.Identity) *probe {
 	// A member that was removed may never have been told, so the leader does not
 	// wait for it to ask.
 	if mine.Leading && (p.Join || p.Phase == phaseMember) {
-		mine.Admitted, mine.Refusal = f.join(p, from)
+		mine.Refusal = f.join(p, from)
 	}
-	mine.Join = false
+	mine.Join, mine.Token = false, 0
+	if !f.trusts(p, from, mine) {
+		mine.redact()
+	}
 	return mine
+}
+
+// trusts says whether a server that asks may hear more than that there is an
+// ensemble and who leads it. A member has proved to be one. A founder that comes
+// late proves by its disk that it took part in the founding. While an ensemble
+// forms, those on the list have nothing to prove by.
+func (f *formation) trusts(p *probe, from peer.Identity, mine *probe) bool {
+	own := f.hub.Identity().Cluster
+	switch {
+	case own != (peer.ClusterID{}) && from.Cluster == own:
+		return true
+	case mine.Phase == phaseMember:
+		return p.Disk != 0 && mine.Bound != nil && mine.Bound.Disks[p.ID] == p.Disk
+	}
+	return slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID })
+}
+
+// redact leaves what every caller may hear.
+func (p *probe) redact() {
+	*p = probe{ID: p.ID, Level: p.Level, Phase: p.Phase, As: p.As, Leading: p.Leading, Leader: p.Leader, LeaderAddr: p.LeaderAddr, Refusal: p.Refusal}
+}
+
+// admit takes the admission of a leader that this server has asked.
+func (f *formation) admit(a *admission) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.phase == phaseMember:
+		return errors.New("this server is a member of an ensemble")
+	case f.token == 0 || a.Token != f.token || a.Cluster == (peer.ClusterID{}):
+		return errors.New("this server has not asked for that")
+	case a.ServerID != joinerID(f.self.ID, f.store.seat.Disk):
+		return fmt.Errorf("this server is %s", joinerID(f.self.ID, f.store.seat.Disk))
+	}
+	f.granted = a
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // hear takes note of a server that asks, before either has Raft state.
@@ -265,10 +315,8 @@ func (f *formation) decide(now time.Time) (founded bool, err error) {
 	if f.phase == phaseMember {
 		return false, nil
 	}
-	for _, s := range f.table {
-		if s.Admitted != nil && s.Admitted.ServerID == joinerID(f.self.ID, f.store.seat.Disk) {
-			return false, f.admitted(s.Admitted)
-		}
+	if f.granted != nil {
+		return false, f.admitted(f.granted)
 	}
 	if err := f.react(now); err != nil {
 		return false, err
@@ -307,7 +355,7 @@ func (f *formation) carryOut(b *founding, in ballot) error {
 // this server for its founding.
 func (f *formation) memberSeen() bool {
 	for _, s := range f.table {
-		if s.Phase == phaseMember && s.Cluster != (peer.ClusterID{}) {
+		if s.Phase == phaseMember && s.Ensemble != (peer.EnsembleName{}) {
 			return true
 		}
 	}
@@ -348,7 +396,7 @@ func (f *formation) settled(b *founding) (members int, all bool) {
 	for server := range b.Disks {
 		s := f.table[server]
 		switch {
-		case server == f.self.ID, s.Phase == phaseMember && s.Cluster == b.Cluster:
+		case server == f.self.ID, s.Phase == phaseMember && s.Ensemble == b.Cluster.Name():
 			members++
 		default:
 			all = false

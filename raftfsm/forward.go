@@ -240,7 +240,7 @@ func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
 	origin := serverOf(raft.ServerID(from.ServerID))
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
-	if _, err := io.ReadFull(conn, first[:]); err != nil || origin == noServer {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) || origin == noServer {
 		return
 	}
 	incarnation := binary.BigEndian.Uint64(first[:])

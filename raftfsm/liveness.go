@@ -354,7 +354,7 @@ func (e *ensemble) acceptLiveness(conn net.Conn, from peer.Identity) {
 	defer conn.Close()
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
-	if _, err := io.ReadFull(conn, first[:]); err != nil {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) {
 		return
 	}
 	peer.LimitWrites(conn, e.stallLimit())

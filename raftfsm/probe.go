@@ -59,34 +59,51 @@ type probe struct {
 	Leader     uint64 `json:"leader,omitempty"` // nothing without LeaderAddr
 	LeaderAddr string `json:"leaderAddr,omitempty"`
 	// To a server that asked to join.
-	Admitted *admission `json:"admitted,omitempty"`
-	Refusal  string     `json:"refusal,omitempty"`
+	Refusal string `json:"refusal,omitempty"`
+
+	// Token is in questions only: a random number of the server that asks. Whoever
+	// admits it says it again, and so has been asked.
+	Token uint64 `json:"token,omitempty"`
 }
 
-// admission lets a server start its Raft: the leader is about to reach it.
+// admission lets a server start its Raft: the leader is about to reach it. The
+// leader calls the server at the address that the membership has for it, so the
+// id of the ensemble goes to no other.
 type admission struct {
 	Cluster  peer.ClusterID `json:"cluster"`
 	ServerID raft.ServerID  `json:"serverID"`
+	Token    uint64         `json:"token"`
 }
 
-// question is what goes over a stream of kind Probe; one of its fields is set.
+// question is what goes over a stream of kind Probe or Change; one of its fields is
+// set. A reconfig is a question of Change only, which takes two members.
 type question struct {
 	Probe    *probe        `json:"probe,omitempty"`
+	Admit    *admission    `json:"admit,omitempty"`
 	Reconfig *driveRequest `json:"reconfig,omitempty"`
 }
 
 // answer is what comes back.
 type answer struct {
 	Probe    *probe       `json:"probe,omitempty"`
+	Admitted bool         `json:"admitted,omitempty"`
 	Reconfig *driveAnswer `json:"reconfig,omitempty"`
 	Error    string       `json:"error,omitempty"`
 }
 
 // ask puts a question to the server at addr.
 func ask(ctx context.Context, hub *peer.Hub, addr, to string, q *question) (*answer, peer.Identity, error) {
-	conn, theirs, err := hub.Dial(ctx, peer.Probe, addr, to)
+	kind := peer.Probe
+	if q.Reconfig != nil {
+		kind = peer.Change
+	}
+	conn, theirs, err := hub.Dial(ctx, kind, addr, to)
 	if err != nil {
 		return nil, theirs, err
+	}
+	if q.Admit != nil && theirs.Ensemble != (peer.EnsembleName{}) {
+		_ = conn.Close()
+		return nil, theirs, fmt.Errorf("server %s at %s belongs to an ensemble already", theirs.ServerID, addr)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()

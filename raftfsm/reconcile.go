@@ -41,60 +41,11 @@ const (
 type joins struct {
 	mu      sync.Mutex
 	joiners map[uint64]joiner        // by server
+	calling map[uint64]bool          // servers that are being admitted
+	waiting chan *probe              // those to be admitted next
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
 	from    map[raft.ServerID]string // from where one came that has none to announce
 	files   map[uint64]announced     // by server: the list in its configuration file
-}
-
-// joiner is a server on a disk that Raft's configuration does not have.
-type joiner struct {
-	id   raft.ServerID
-	addr string
-	at   time.Time // when it last asked
-}
-
-func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
-
-func (j *joins) of(server uint64) joiner {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.joiners[server]
-}
-
-// join answers a server that wants to be let in, on the leader. It is told to
-// start its Raft when it belongs to the membership; the leader then adds it.
-func (e *ensemble) join(p *probe, from peer.Identity) (*admission, string) {
-	cluster := e.hub.Identity().Cluster
-	if p.Phase == phaseMember && (from.Cluster != cluster || from.ServerID != string(p.As)) {
-		return nil, "it belongs to another ensemble"
-	}
-	if serverOf(p.As) != p.ID {
-		return nil, fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
-	}
-	if now, _ := e.n.Level(); p.Level < now {
-		return nil, fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
-	}
-	e.joins.noteList(p)
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		switch {
-		case s.ID == p.As:
-			return &admission{Cluster: cluster, ServerID: p.As}, ""
-		case serverOf(s.ID) == p.ID && e.alive(s.ID):
-			return nil, fmt.Sprintf("server %d is running already, on another data directory", p.ID)
-		}
-	}
-	e.joins.mu.Lock()
-	if e.joins.joiners == nil {
-		e.joins.joiners = make(map[uint64]joiner)
-	}
-	e.joins.joiners[p.ID] = joiner{id: p.As, addr: p.Addr, at: time.Now()}
-	e.joins.mu.Unlock()
-	want := e.wanted()
-	if want == nil || want.member(p.ID) == nil {
-		return nil, e.stranger(p)
-	}
-	e.reconfigs.poke()
-	return &admission{Cluster: cluster, ServerID: p.As}, ""
 }
 
 // stranger tells a server that is no member how it becomes one.

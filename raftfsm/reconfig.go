@@ -282,7 +282,8 @@ func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 	if leading || addr == "" || leader == e.self.ID {
 		return nil
 	}
-	a, _, err := ask(ctx, e.hub, addr, "", &question{Reconfig: q})
+	id, _ := e.locate(leader)
+	a, _, err := ask(ctx, e.hub, addr, string(id), &question{Reconfig: q})
 	if err != nil {
 		e.log.Debug("the leader could not be asked for a reconfig", "leader", leader, "err", err)
 		return nil

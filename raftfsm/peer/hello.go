@@ -21,10 +21,11 @@ const (
 	Liveness                 // which sessions were heard from
 	Probe                    // one question to a server that may not be a member yet
 	Canvass                  // how a voter stands, before an election
+	Change                   // a reconfig that a client of another member asks for
 	kinds
 )
 
-var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe", Canvass: "canvass"}
+var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe", Canvass: "canvass", Change: "change"}
 
 func (k Kind) String() string {
 	if k > 0 && k < kinds {
@@ -33,15 +34,12 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// ClusterID names one ensemble for its whole life; all zero: not known yet.
+// ClusterID identifies one ensemble for its whole life; all zero: not known yet. Its
+// members know it, and prove by it that they are members. It is in no log.
 type ClusterID [16]byte
 
-func (c ClusterID) String() string {
-	if c == (ClusterID{}) {
-		return "none"
-	}
-	return hex.EncodeToString(c[:])
-}
+// String returns the name of the ensemble, not the id.
+func (c ClusterID) String() string { return c.Name().String() }
 
 // Hash is the fingerprint of the list of servers in a configuration file.
 type Hash [32]byte
@@ -50,11 +48,12 @@ func (h Hash) String() string { return hex.EncodeToString(h[:6]) }
 
 // Identity is what a server says about itself in every handshake.
 type Identity struct {
-	ServerID string    // Raft's: "3", or "3.1" for the first disk after the one that formed the ensemble
-	Cluster  ClusterID // zero until the server belongs to an ensemble
-	List     Hash      // of the servers in its configuration file
-	Nonce    uint64    // random for every start of the process
-	Beats    bool      // of an accepted caller: it understands signs of life on its stream (progress.go)
+	ServerID string       // Raft's: "3", or "3.1" for the first disk after the one that formed the ensemble
+	Cluster  ClusterID    // zero until the server belongs to an ensemble; of a peer, zero until it has proved to belong to ours
+	Ensemble EnsembleName // as the server names its ensemble; zero until it belongs to one
+	List     Hash         // of the servers in its configuration file; a handshake has the first bytes of it
+	Nonce    uint64       // random for every start of the process
+	Beats    bool         // of an accepted caller: it understands signs of life on its stream (progress.go)
 }
 
 // Code is the answer to a handshake.
@@ -87,6 +86,7 @@ const (
 	UnwantedLogin                                  // the caller uses SASL, this server does not
 	LoginRefused                                   // the other side does not accept our user or password
 	BadProof                                       // the other side does not know our password
+	Impostor                                       // the other side names our ensemble and cannot prove that it belongs to it
 )
 
 var codeNames = [...]string{"accepted", "speaks another version of the protocol", "belongs to another ensemble",
@@ -104,7 +104,8 @@ var codeNames = [...]string{"accepted", "speaks another version of the protocol"
 		"or serverRequireSasl=false here",
 	"uses SASL by its quorum.auth.learnerRequireSasl, which this server does not take: set quorum.auth.enableSasl here too, " +
 		"or learnerRequireSasl=false there",
-	"does not accept our user or password", "does not prove that it knows our password"}
+	"does not accept our user or password", "does not prove that it knows our password",
+	"names our ensemble and does not prove that it belongs to it"}
 
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
@@ -141,14 +142,15 @@ func (e *RefusedError) Error() string {
 		return fmt.Sprintf("%s: it %s", who, e.Code)
 	}
 	return fmt.Sprintf("%s: it %s (ours: server %s, ensemble %s, list %s; theirs: server %s, ensemble %s, list %s)",
-		who, e.Code, e.Ours.ServerID, e.Ours.Cluster, e.Ours.List, e.Theirs.ServerID, e.Theirs.Cluster, e.Theirs.List)
+		who, e.Code, e.Ours.ServerID, e.Ours.Ensemble, e.Ours.List, e.Theirs.ServerID, e.Theirs.Ensemble, e.Theirs.List)
 }
 
 // The handshake is one message each way, of a fixed size so that there is
 // nothing to bound:
 //
-//	magic[8] version u16 kind u8 code u8 from[32] to[32] cluster[16] list[32] nonce u64
+//	magic[8] version u16 kind u8 code u8 from[32] to[32] ensemble[8] list[8] nonce u64 challenge[8] proof[16]
 //
+// Between members of one ensemble the dialler's proof follows (proof.go).
 // The dialler's code is 0 or, from a server that understands signs of life on its
 // stream, beats; the answer repeats the kind and has the code. How it
 // goes where SASL is used is in sasl.go; a server that has never heard of that
@@ -159,7 +161,7 @@ const (
 	saslVersion = 2
 	beats       = Code(1) // of a dialler
 	idSize      = 32
-	helloSize   = len(magic) + 2 + 1 + 1 + idSize + idSize + 16 + 32 + 8
+	helloSize   = len(magic) + 2 + 1 + 1 + idSize + idSize + nameSize + listSize + 8 + challengeSize + proofSize
 )
 
 type hello struct {
@@ -168,6 +170,9 @@ type hello struct {
 	code    Code
 	to      string
 	from    Identity
+
+	challenge challenge
+	proof     proof // of an answer
 }
 
 var (
@@ -181,9 +186,11 @@ func (h *hello) append(b []byte) []byte {
 	b = append(b, byte(h.kind), byte(h.code))
 	b = appendID(b, h.from.ServerID)
 	b = appendID(b, h.to)
-	b = append(b, h.from.Cluster[:]...)
-	b = append(b, h.from.List[:]...)
-	return binary.BigEndian.AppendUint64(b, h.from.Nonce)
+	b = append(b, h.from.Ensemble[:]...)
+	b = append(b, h.from.List[:listSize]...)
+	b = binary.BigEndian.AppendUint64(b, h.from.Nonce)
+	b = append(b, h.challenge[:]...)
+	return append(b, h.proof[:]...)
 }
 
 func appendID(b []byte, id string) []byte {
@@ -208,9 +215,13 @@ func (h *hello) decode(b []byte) error {
 		return err
 	}
 	b = b[2*idSize:]
-	copy(h.from.Cluster[:], b)
-	copy(h.from.List[:], b[16:])
-	h.from.Nonce = binary.BigEndian.Uint64(b[48:])
+	copy(h.from.Ensemble[:], b)
+	b = b[nameSize:]
+	copy(h.from.List[:listSize], b)
+	b = b[listSize:]
+	h.from.Nonce = binary.BigEndian.Uint64(b)
+	copy(h.challenge[:], b[8:])
+	copy(h.proof[:], b[8+challengeSize:])
 	if h.known() && (h.kind == 0 || h.kind >= kinds || h.code > lastAnswerCode) {
 		return errHello
 	}
@@ -268,17 +279,17 @@ func writeHello(c net.Conn, h *hello, by time.Time) error {
 // probe is how servers find out, so it only ends where both still wait for
 // their ensemble to form and wait for different ones.
 func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
-	none := ClusterID{}
+	none := EnsembleName{}
 	if kind == Probe {
-		if ours.Cluster == none && theirs.Cluster == none && ours.List != theirs.List {
+		if ours.Ensemble == none && theirs.Ensemble == none && ours.List != theirs.List {
 			return WrongList
 		}
 		return Accepted
 	}
-	if ours.Cluster == none || theirs.Cluster == none {
+	if ours.Ensemble == none || theirs.Ensemble == none {
 		return NotReady
 	}
-	if ours.Cluster != theirs.Cluster {
+	if ours.Ensemble != theirs.Ensemble {
 		return WrongCluster
 	}
 	if meant != is {

@@ -65,7 +65,7 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	if err != nil {
 		return nil, fmt.Errorf("quorum port %s: %w", addr, err)
 	}
-	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ln: ln, self: self,
+	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ln: ln, self: self.named(),
 		conns: make(map[net.Conn]struct{}), refusals: make(map[string]time.Time)}
 	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -113,7 +113,7 @@ func (h *Hub) Identity() Identity {
 // SetIdentity changes it for the handshakes to come.
 func (h *Hub) SetIdentity(id Identity) {
 	h.mu.Lock()
-	h.self = id
+	h.self = id.named()
 	h.mu.Unlock()
 }
 
@@ -188,7 +188,7 @@ func (h *Hub) refusal(err error, who RefusedError) error {
 func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, error) {
 	ours := h.Identity()
 	by := time.Now().Add(handshakeTimeout)
-	said := hello{version: version, kind: kind, code: beats, to: to, from: ours}
+	said := hello{version: version, kind: kind, code: beats, to: to, from: ours, challenge: newChallenge()}
 	hear := readHello
 	if h.sasl != nil && h.sasl.Login {
 		said.version = saslVersion
@@ -205,6 +205,11 @@ func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, er
 	code := h.understood(&said, &answer)
 	if distrusted != nil {
 		code, answer.from = distrusted.code, Identity{}
+	}
+	if code == Accepted {
+		if code, err = verifyAnswer(conn, ours, &said, &answer, by); err != nil {
+			return Identity{}, err
+		}
 	}
 	if code != Accepted {
 		err := &RefusedError{Kind: kind, Addr: addr, To: to, Code: code, Ours: ours, Theirs: answer.from}
@@ -360,8 +365,10 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 	answer := hello{version: in.version, kind: in.kind, code: code, to: in.from.ServerID}
 	switch code {
 	case Accepted:
-		answer.from = ours
-		if cause = h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
+		answer.from, answer.challenge = ours, newChallenge()
+		if in.from.Nonce != 0 && in.from.Nonce == ours.Nonce {
+			answer.code = WrongTarget // it is what this server has said itself to another
+		} else if cause = h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
 			answer.code = BadCertificate
 		} else if answer.code = judge(in.kind, ours, in.from, in.to, ours.ServerID); answer.code == Accepted && a == nil {
 			answer.code = NotReady
@@ -374,19 +381,37 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 	default: // who this server is, is for those only who can show who they are
 		answer.version = saslVersion
 	}
+	if answer.code == Accepted && provable(ours, &in.from) {
+		answer.proof = ours.Cluster.answerProof(&in, &answer)
+	}
 	said := answer.append(nil)
 	if proof != nil {
 		said = appendToken(said, proof)
 	}
 	if answer.code == Accepted {
-		in.from.Beats = in.code == beats
-		return a, in.from, write(conn, said, by)
+		return h.conclude(conn, a, ours, &in, &answer, said, by)
 	}
 	refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
 		Theirs: in.from, Incoming: true, Cause: cause}
 	// Before the answer: what the caller does next must not be the first that is noted.
 	h.complain(refused)
 	return nil, in.from, errors.Join(refused, write(conn, said, by))
+}
+
+// conclude accepts a caller: it sends the answer, and finds out whether the caller
+// belongs to the ensemble that it names.
+func (h *Hub) conclude(conn net.Conn, a Acceptor, ours Identity, in, answer *hello, said []byte, by time.Time) (Acceptor, Identity, error) {
+	if err := write(conn, said, by); err != nil {
+		return nil, in.from, err
+	}
+	code, err := verifyCaller(conn, ours, in, answer, by)
+	if code != Accepted {
+		refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: code, Ours: ours, Theirs: in.from, Incoming: true}
+		h.complain(refused)
+		return nil, in.from, refused
+	}
+	in.from.Beats = in.code == beats
+	return a, in.from, err
 }
 
 // asOfNow is who this server is, and who takes the stream that a caller asks for.
@@ -428,7 +453,7 @@ func (h *Hub) complain(err *RefusedError) {
 	if c := (*certificateError)(nil); errors.As(cause, &c) {
 		cause = errors.New(describe(c.cert)) // the reason may tell the time
 	}
-	key := fmt.Sprint(err.Incoming, err.Code, addr, err.To, err.Theirs.ServerID, err.Theirs.Cluster, err.Theirs.List, cause)
+	key := fmt.Sprint(err.Incoming, err.Code, addr, err.To, err.Theirs.ServerID, err.Theirs.Ensemble, err.Theirs.List, cause)
 	now := time.Now()
 	h.mu.Lock()
 	again := now.Sub(h.refusals[key]) < refusalPause

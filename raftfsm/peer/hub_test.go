@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -43,6 +44,29 @@ func newHub(t *testing.T, m *Memory, self Identity, log io.Writer) *Hub {
 	return h
 }
 
+// member opens a stream as a member of ensemble 1 does, with a connection of its own.
+func member(conn net.Conn, kind Kind, code Code, from, to string) error {
+	self := Identity{ServerID: from, Cluster: ClusterID{1}}.named()
+	said := hello{version: version, kind: kind, code: code, to: to, from: self, challenge: newChallenge()}
+	by := time.Now().Add(30 * time.Second)
+	if err := writeHello(conn, &said, by); err != nil {
+		return err
+	}
+	answer, err := readHello(conn, by)
+	if err != nil {
+		return err
+	}
+	if answer.code != Accepted {
+		return &RefusedError{Code: answer.code}
+	}
+	said.code = code
+	verdict, err := verifyAnswer(conn, self, &said, &answer, by)
+	if verdict != Accepted {
+		return &RefusedError{Code: verdict}
+	}
+	return err
+}
+
 func echo(conn net.Conn, _ Identity) {
 	_, _ = io.Copy(conn, conn)
 	_ = conn.Close()
@@ -77,8 +101,12 @@ func TestHandshake(t *testing.T) {
 			a, b := newHub(t, m, tt.a, &log), newHub(t, m, tt.b, &log)
 			b.Handle(tt.kind, echo)
 			conn, theirs, err := a.Dial(t.Context(), tt.kind, b.Addr().String(), tt.to)
-			if theirs != tt.b {
-				t.Errorf("the other side said %+v, want %+v", theirs, tt.b)
+			want := tt.b.named()
+			if want.Cluster != tt.a.Cluster || tt.want != Accepted {
+				want.Cluster = ClusterID{} // it has not proved that it belongs to ours
+			}
+			if theirs != want {
+				t.Errorf("the other side said %+v, want %+v", theirs, want)
 			}
 			if tt.want == Accepted {
 				if err != nil {
@@ -93,6 +121,9 @@ func TestHandshake(t *testing.T) {
 			var refused *RefusedError
 			if !errors.As(err, &refused) || refused.Code != tt.want {
 				t.Fatalf("got %v, want code %d", err, tt.want)
+			}
+			if strings.Contains(log.String(), hex.EncodeToString(x[:])) {
+				t.Errorf("the log has the id of an ensemble: %s", log.String())
 			}
 			if tt.want == WrongCluster && (!strings.Contains(log.String(), x.String()) || !strings.Contains(log.String(), y.String())) {
 				t.Errorf("the log does not name both ensembles: %s", log.String())

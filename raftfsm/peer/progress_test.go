@@ -306,11 +306,7 @@ func TestOldServersGetNoSignsOfLife(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := hello{version: version, kind: Raft, code: code, to: "2", from: Identity{ServerID: "1", Cluster: ClusterID{1}}}
-			if err := writeHello(conn, &said, time.Now().Add(time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := readHello(conn, time.Now().Add(time.Second)); err != nil {
+			if err := member(conn, Raft, code, "1", "2"); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = conn.Write(append([]byte{rpcRequestPreVote}, wire(t, &raft.RequestPreVoteRequest{RPCHeader: headerOf("1"), Term: 2})...))

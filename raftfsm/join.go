@@ -1,0 +1,183 @@
+package raftfsm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// How a server joins an ensemble that exists.
+//
+// It asks, over and over, in its probes. It cannot prove who it is: it has no id of
+// the ensemble yet. So the leader does not answer with one. It calls the server at
+// the address that the membership, or its own configuration file, has for that
+// server, says the random token of the question, and gives the id there. Who asks in
+// the name of another server gets nothing, and is not added to Raft's configuration.
+
+// joiner is a server on a disk that Raft's configuration does not have.
+type joiner struct {
+	id        raft.ServerID
+	addr      string
+	at        time.Time // when it last asked
+	confirmed bool      // it was reached where the membership has it, or has proved to belong to the ensemble
+}
+
+func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
+
+func (j *joins) of(server uint64) joiner {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.joiners[server]
+}
+
+// note remembers a server that asks. What was confirmed is not replaced by what was
+// not.
+func (j *joins) note(server uint64, n joiner) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.joiners == nil {
+		j.joiners = make(map[uint64]joiner)
+	}
+	old := j.joiners[server]
+	if old.confirmed && old.fresh() {
+		if old.id != n.id && !n.confirmed {
+			return
+		}
+		n.confirmed = n.confirmed || old.id == n.id
+	}
+	j.joiners[server] = n
+}
+
+// queue returns the channel of servers to be admitted.
+func (j *joins) queue() chan *probe {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.waiting == nil {
+		j.waiting = make(chan *probe, 16)
+	}
+	return j.waiting
+}
+
+// call notes that a server is being called; false when it is already.
+func (j *joins) call(server uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.calling[server] {
+		return false
+	}
+	if j.calling == nil {
+		j.calling = make(map[uint64]bool)
+	}
+	j.calling[server] = true
+	return true
+}
+
+func (j *joins) called(server uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.calling, server)
+}
+
+// join answers a server that wants to be let in, on the leader. It is admitted when
+// it belongs to the membership; the leader then adds it.
+func (e *ensemble) join(p *probe, from peer.Identity) (refusal string) {
+	cluster := e.hub.Identity().Cluster
+	proved := cluster != (peer.ClusterID{}) && from.Cluster == cluster && from.ServerID == string(p.As)
+	if p.Phase == phaseMember && !proved {
+		return "it belongs to another ensemble"
+	}
+	if serverOf(p.As) != p.ID {
+		return fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
+	}
+	if now, _ := e.n.Level(); p.Level < now {
+		return fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
+	}
+	want, now := e.wanted(), e.replicated()
+	if proved || now == nil || now.member(p.ID) == nil {
+		e.joins.noteList(p) // of a member's file only the member is believed
+	}
+	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+		switch {
+		case s.ID == p.As:
+			if !proved {
+				e.admission(p)
+			}
+			return ""
+		case serverOf(s.ID) == p.ID && e.alive(s.ID):
+			return fmt.Sprintf("server %d is running already, on another data directory", p.ID)
+		}
+	}
+	e.joins.note(p.ID, joiner{id: p.As, addr: p.Addr, at: time.Now(), confirmed: proved})
+	if want == nil || want.member(p.ID) == nil {
+		return e.stranger(p)
+	}
+	e.reconfigs.poke()
+	if !proved {
+		e.admission(p)
+	}
+	return ""
+}
+
+// admission has a server admitted, unless too many are waiting for that.
+func (e *ensemble) admission(p *probe) {
+	select {
+	case e.joins.queue() <- p:
+	default:
+	}
+}
+
+// admitLoop calls servers that want to be let in.
+func (e *ensemble) admitLoop() {
+	queue := e.joins.queue()
+	for {
+		select {
+		case p := <-queue:
+			if e.joins.call(p.ID) {
+				e.wg.Go(func() {
+					defer e.joins.called(p.ID)
+					e.admitOne(p)
+				})
+			}
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// admitOne calls a server wherever it may be, until it takes its admission.
+func (e *ensemble) admitOne(p *probe) {
+	for _, addr := range e.listedAt(p.ID) {
+		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+		a, _, err := ask(ctx, e.hub, addr, "", &question{Admit: &admission{Cluster: e.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}})
+		cancel()
+		if err == nil && a.Admitted {
+			e.joins.note(p.ID, joiner{id: p.As, addr: addr, at: time.Now(), confirmed: true})
+			e.reconfigs.poke()
+			return
+		}
+		e.log.Debug("a server that asks to be let in does not take its admission", "server", p.ID, "addr", addr, "err", err)
+	}
+}
+
+// listedAt returns the addresses that the membership and this server's configuration
+// file have for a server.
+func (e *ensemble) listedAt(server uint64) []string {
+	var out []string
+	for _, list := range []*membership{e.wanted(), e.fileList()} {
+		if list == nil || list.member(server) == nil {
+			continue
+		}
+		m := list.member(server)
+		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
+			if !slices.Contains(out, addr) {
+				out = append(out, addr)
+			}
+		}
+	}
+	return out
+}
