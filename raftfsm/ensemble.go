@@ -127,6 +127,7 @@ func (e *ensemble) start() error {
 	if e.hub, err = peer.Listen(e.network(), e.listening, e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
+	e.warnIfOpen()
 	e.formation = &formation{self: e.self, members: n.cfg.Members, clientPort: n.cfg.ClientPort, level: n.cfg.newest, hub: e.hub, store: store, settle: e.become,
 		log: e.log, leads: e.leads, join: e.join, phase: phaseEmpty,
 		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}

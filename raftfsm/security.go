@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // security is how the connections between the servers are made secure.
@@ -18,6 +19,30 @@ func (e *ensemble) security() peer.Security {
 		s.TLS = &t
 	}
 	return s
+}
+
+// warnIfOpen tells the operator of a quorum port that takes the word of every caller.
+func (e *ensemble) warnIfOpen() {
+	addr, ok := e.hub.Addr().(*net.TCPAddr)
+	if !ok || addr.IP.IsLoopback() || e.security().Authenticates() {
+		return
+	}
+	says := "the quorum port is open: no caller has to prove who it is. A host that can read or redirect the traffic between the servers, " +
+		"or takes the address of a server that is down, can act as a member of the ensemble"
+	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 {
+		says += "; with reconfigEnabled=true it can also change who the members are, and so take over all data"
+	}
+	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/security.md")
+}
+
+// RefusedMessages is the number of Raft messages that this server has refused since
+// its start, because no correct server sends them.
+func (n *Node) RefusedMessages() int64 {
+	e, ok := n.others.(*ensemble)
+	if !ok || e.hub == nil {
+		return 0
+	}
+	return e.hub.Rejected()
 }
 
 // hosts returns the hosts at which a server is known and those of all others:

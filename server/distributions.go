@@ -219,6 +219,7 @@ func (v picture) raft(m *monitor) {
 	if v.s.cfg.distributed() {
 		m.int("raft_servers", int64(s.Servers))
 		m.int("raft_voters", int64(s.Voters))
+		m.count("raft_messages_refused", v.s.node.RefusedMessages())
 		m.add(status.Gauge, "raft_contact_ms", strconv.FormatInt(s.Contact.Milliseconds(), 10))
 	}
 }

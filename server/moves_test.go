@@ -23,6 +23,7 @@ import (
 var elsewhere = map[string]string{
 	"config_file_differs":         "tests/ensemble",
 	"behaviour_level":             "TestMixedVersions of raftfsm",
+	"raft_messages_refused":       "TestHostilePeer of raftfsm",
 	"behaviour_level_known":       "a number of this release: it changes with the next",
 	"max_file_descriptor_count":   "the system's",
 	"large_requests_rejected":     "TestLargeRequests",

@@ -47,6 +47,7 @@ type Hub struct {
 	self      Identity
 	acceptors [kinds]Acceptor
 	conns     map[net.Conn]struct{}
+	crowds    map[crowd][]*tracked
 	refusals  map[string]time.Time // last time logged, by text
 	closed    bool
 }
@@ -66,7 +67,7 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 		return nil, fmt.Errorf("quorum port %s: %w", addr, err)
 	}
 	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ln: ln, self: self.named(),
-		conns: make(map[net.Conn]struct{}), refusals: make(map[string]time.Time)}
+		conns: make(map[net.Conn]struct{}), crowds: make(map[crowd][]*tracked), refusals: make(map[string]time.Time)}
 	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.wg.Add(1)
@@ -281,12 +282,12 @@ func (h *Hub) accept(ln net.Listener) {
 }
 
 // serve is the acceptor's half of the handshake.
-func (h *Hub) serve(conn net.Conn) {
+func (h *Hub) serve(conn *tracked) {
 	stream, cert, err := h.admit(conn)
 	var a Acceptor
-	var from Identity
+	var in *hello
 	if err == nil {
-		a, from, err = h.receive(stream, cert)
+		a, in, err = h.receive(stream, cert)
 	}
 	if err != nil {
 		h.log.Debug("connection to the quorum port ended in its handshake", "remote", conn.RemoteAddr().String(), "err", err)
@@ -297,7 +298,8 @@ func (h *Hub) serve(conn net.Conn) {
 	}
 	h.shaking.end(conn)
 	if err == nil {
-		a(stream, from)
+		h.enter(conn, in.kind, in.from)
+		a(stream, in.from)
 	}
 }
 
@@ -348,16 +350,16 @@ func (h *Hub) refusePlain(conn net.Conn, by time.Time, who RefusedError) error {
 	return errors.Join(&who, writeHello(conn, &hello{version: version, kind: in.kind, code: NeedTLS}, by))
 }
 
-func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity, error) {
+func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, error) {
 	by := time.Now().Add(handshakeTimeout)
 	in, err := readHello(conn, by)
 	if err != nil {
-		return nil, Identity{}, h.refusal(err, RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true})
+		return nil, &in, h.refusal(err, RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true})
 	}
 	proof, code, cause := []byte(nil), WrongVersion, error(nil)
 	if in.known() {
 		if proof, code, cause = h.sasl.authenticate(conn, &in, h.Identity(), by); code == Accepted && cause != nil {
-			return nil, in.from, cause // the connection broke
+			return nil, &in, cause // the connection broke
 		}
 	}
 	// Only now: who this server is may have changed meanwhile.
@@ -395,23 +397,23 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, Identity
 		Theirs: in.from, Incoming: true, Cause: cause}
 	// Before the answer: what the caller does next must not be the first that is noted.
 	h.complain(refused)
-	return nil, in.from, errors.Join(refused, write(conn, said, by))
+	return nil, &in, errors.Join(refused, write(conn, said, by))
 }
 
 // conclude accepts a caller: it sends the answer, and finds out whether the caller
 // belongs to the ensemble that it names.
-func (h *Hub) conclude(conn net.Conn, a Acceptor, ours Identity, in, answer *hello, said []byte, by time.Time) (Acceptor, Identity, error) {
+func (h *Hub) conclude(conn net.Conn, a Acceptor, ours Identity, in, answer *hello, said []byte, by time.Time) (Acceptor, *hello, error) {
 	if err := write(conn, said, by); err != nil {
-		return nil, in.from, err
+		return nil, in, err
 	}
 	code, err := verifyCaller(conn, ours, in, answer, by)
 	if code != Accepted {
 		refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: code, Ours: ours, Theirs: in.from, Incoming: true}
 		h.complain(refused)
-		return nil, in.from, refused
+		return nil, in, refused
 	}
 	in.from.Beats = in.code == beats
-	return a, in.from, err
+	return a, in, err
 }
 
 // asOfNow is who this server is, and who takes the stream that a caller asks for.
@@ -489,7 +491,7 @@ func (h *Hub) Close() error {
 }
 
 // track makes Close close the connection too.
-func (h *Hub) track(raw net.Conn) (net.Conn, error) {
+func (h *Hub) track(raw net.Conn) (*tracked, error) {
 	c := &tracked{Conn: raw, hub: h}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -186,7 +187,8 @@ func TestManyHandshakes(t *testing.T) {
 	a, b := newHub(t, m, Identity{ServerID: "1", Cluster: x}, &log), newHub(t, m, Identity{ServerID: "2", Cluster: x}, &log)
 	b.Handle(Raft, echo)
 	var open []net.Conn
-	for range maxHandshakes + 1 {
+	for i := range maxHandshakes + 1 {
+		a.SetIdentity(Identity{ServerID: fmt.Sprint(i), Cluster: x}) // a member has few streams
 		conn, _, err := a.Dial(t.Context(), Raft, "s2:1", "2")
 		if err != nil {
 			t.Fatal(err)

@@ -64,6 +64,9 @@ type tracked struct {
 	net.Conn
 	hub *Hub
 
+	heard atomic.Int64 // when something last came in
+	crowd crowd        // that it was counted in; the hub's mu
+
 	stall atomic.Int64 // a Write has to make progress within it; 0: it may wait
 	alive func() bool  // says after a stalled Write whether the other side shows life; set before stall
 }
@@ -72,8 +75,18 @@ type tracked struct {
 func (c *tracked) Close() error {
 	c.hub.mu.Lock()
 	delete(c.hub.conns, c)
+	c.hub.leave(c)
 	c.hub.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// Read implements net.Conn.
+func (c *tracked) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Store(time.Now().UnixNano())
+	}
+	return n, err
 }
 
 // Write implements net.Conn. It stands below TLS, which must not see a deadline

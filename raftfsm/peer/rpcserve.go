@@ -21,6 +21,8 @@ const (
 	// besideEntry is what the messages that are being read may take together,
 	// beside one entry of the largest size.
 	besideEntry = 64 << 20
+	// snapshotPrime is how much of a snapshot is checked before Raft hears of it.
+	snapshotPrime = 72 << 10
 )
 
 // serve reads Raft's messages from a stream until it ends or breaks a rule, and
@@ -78,6 +80,9 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft
 				}
 			}()
 			rpc.Reader = checked
+			if checked.prime(snapshotPrime) != nil {
+				return raft.RPCResponse{}, false // Raft would take the term for its own before it reads
+			}
 		}
 	}
 	if beat := t.heartbeat.Load(); beat != nil && isHeartbeat(command) {
@@ -226,6 +231,7 @@ type checkedReader struct {
 	r       io.Reader
 	w       *io.PipeWriter
 	verdict chan error
+	head    []byte // was read and checked already
 	err     error
 }
 
@@ -245,7 +251,32 @@ func checkWhileReading(r io.Reader, check func(io.Reader) error) *checkedReader 
 	return c
 }
 
+// prime reads and checks up to n bytes, which Read returns later. It returns what is
+// wrong with them.
+func (c *checkedReader) prime(n int) error {
+	head := make([]byte, n)
+	for len(c.head) < n {
+		k, err := c.read(head[len(c.head):])
+		c.head = head[:len(c.head)+k]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *checkedReader) Read(p []byte) (int, error) {
+	if n := copy(p, c.head); n > 0 {
+		c.head = c.head[n:]
+		return n, nil
+	}
+	return c.read(p)
+}
+
+func (c *checkedReader) read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}

@@ -61,6 +61,7 @@ func gauges() map[string]string {
 		"raft_snapshot_bytes":             "Bytes of the newest snapshot that this server wrote since its start.",
 		"raft_servers":                    "Servers in Raft's configuration.",
 		"raft_voters":                     "Voters in Raft's configuration.",
+		"raft_messages_refused":           "Messages of Raft that were refused because no correct server sends them.",
 		"raft_contact_ms":                 "Milliseconds since a leader with a quorum confirmed this server.",
 	}
 }

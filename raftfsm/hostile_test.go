@@ -1,0 +1,139 @@
+package raftfsm
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/tests/hostile"
+)
+
+// TestHostilePeer has a process that knows the ensemble's id send every message that
+// no correct server sends, in the name of a member that is down, to a leader and to a
+// follower. Nothing comes of it but that it is counted.
+func TestHostilePeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		c.kill(3)
+		_, leader := c.leader()
+		for _, id := range []uint64{1, 2} {
+			c.rigs[id].awaitServed()
+		}
+		var cluster peer.ClusterID
+		if _, err := hex.Decode(cluster[:], []byte(leader.identity.Cluster)); err != nil {
+			t.Fatal(err)
+		}
+		rnd := rand.New(rand.NewPCG(1, 2))
+		p, err := hostile.New(c.net.Host("x"), "x:1", "3", cluster, rnd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		write := func(r *rig, path string) {
+			t.Helper()
+			if o := r.do(create(r.attach(time.Minute), path, 0)); o.code != proto.Ok {
+				t.Fatalf("%s: %+v", path, o)
+			}
+		}
+		write(leader, "/before")
+		frames := hostile.Frames("3", rnd)
+		for _, name := range slices.Sorted(maps.Keys(frames)) {
+			for _, id := range []uint64{1, 2} {
+				target := c.rigs[id]
+				term, refused := target.raftNow().CurrentTerm(), target.RefusedMessages()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				p.Send(ctx, peer.Raft, memberAt(id).QuorumAddr, string(founderID(id)), frames[name])
+				cancel()
+				if got := target.raftNow().CurrentTerm(); got > term+1 {
+					t.Errorf("%s: server %d goes from term %d to %d", name, id, term, got)
+				}
+				if target.RefusedMessages() == refused && name != "junk" && name != "a snapshot that never comes" {
+					t.Errorf("%s: server %d did not refuse it", name, id)
+				}
+			}
+		}
+		for range 300 {
+			id := uint64(1 + rnd.IntN(2))
+			p.Attack(t.Context(), memberAt(id).QuorumAddr, string(founderID(id)))
+		}
+		_, leader = c.leader()
+		write(leader, "/after")
+		c.eventually("two servers with both znodes", func() bool {
+			return c.rigs[1].exists("/before") && c.rigs[2].exists("/before") && c.rigs[1].exists("/after") && c.rigs[2].exists("/after")
+		})
+		for id, r := range c.rigs {
+			select {
+			case err := <-r.Err():
+				t.Errorf("server %d has stopped: %v", id, err)
+			default:
+			}
+		}
+	})
+}
+
+// TestStrangerAtTheQuorumPort: a caller on no list learns neither the ensemble's id nor
+// the disks, gets no place of a member, and changes no membership.
+func TestStrangerAtTheQuorumPort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		_, leader := c.leader()
+		id := []byte(leader.identity.Cluster)
+		raw := make([]byte, hex.DecodedLen(len(id)))
+		if _, err := hex.Decode(raw, id); err != nil {
+			t.Fatal(err)
+		}
+		config := string(leader.Membership())
+		rnd := rand.New(rand.NewPCG(3, 4))
+		p, err := hostile.New(c.net.Host("x"), "x:1", "3", peer.ClusterID{}, rnd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for _, q := range []question{
+			{Probe: &probe{ID: 9, Phase: phaseEmpty, Join: true, As: joinerID(9, 5), Level: level, Token: 7}},
+			{Probe: &probe{ID: 3, Disk: 5, Phase: phaseEmpty, Join: true, As: joinerID(3, 5), Level: level, Token: 7}},
+			{Probe: &probe{ID: 3, Phase: phaseMember, As: founderID(3), Level: level}},
+			{Reconfig: &driveRequest{}},
+		} {
+			var b bytes.Buffer
+			if err := writeMessage(&b, &q); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range c.list {
+				for _, kind := range []peer.Kind{peer.Probe, peer.Change} {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					got := p.Send(ctx, kind, m.QuorumAddr, "", b.Bytes())
+					cancel()
+					if bytes.Contains(got, id) || bytes.Contains(got, raw) {
+						t.Errorf("server %d tells its ensemble's id: %s", m.ID, got)
+					}
+					if bytes.Contains(got, []byte(`"disks"`)) || bytes.Contains(got, []byte(`"disk":`)) && !bytes.Contains(got, []byte(`"disk":0`)) {
+						t.Errorf("server %d tells of its disk: %s", m.ID, got)
+					}
+				}
+			}
+		}
+		for range 100 {
+			m := c.list[rnd.IntN(3)]
+			p.Attack(t.Context(), m.QuorumAddr, string(founderID(m.ID)))
+		}
+		if now := string(leader.Membership()); now != config {
+			t.Errorf("the membership was %q and is %q", config, now)
+		}
+		for _, s := range leader.raftNow().GetConfiguration().Configuration().Servers {
+			if s.ID != founderID(serverOf(s.ID)) {
+				t.Errorf("%s has a place in Raft's configuration", s.ID)
+			}
+		}
+	})
+}
