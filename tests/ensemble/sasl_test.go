@@ -57,7 +57,7 @@ func (n *node) letsIn() bool {
 	}
 	defer conn.Close()
 	// magic, version, a probe, code, from nobody to anybody.
-	hello := append([]byte("zkgopeer\x00\x01\x04\x00"), make([]byte, 32+32+8+8+8+8+16)...))
+	hello := append([]byte("zkgopeer\x00\x01\x04\x00"), make([]byte, 32+32+8+8+8+8+16)...)
 	if _, err := conn.Write(hello); err != nil {
 		return false
 	}
