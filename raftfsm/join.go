@@ -48,7 +48,9 @@ func (j *joins) note(server uint64, n joiner) {
 		if old.id != n.id && !n.confirmed {
 			return
 		}
-		n.confirmed = n.confirmed || old.id == n.id
+		if old.id == n.id && !n.confirmed {
+			n.confirmed, n.addr = true, old.addr
+		}
 	}
 	j.joiners[server] = n
 }
@@ -151,7 +153,13 @@ func (e *ensemble) admitLoop() {
 
 // admitOne calls a server wherever it may be, until it takes its admission.
 func (e *ensemble) admitOne(p *probe) {
-	for _, addr := range e.listedAt(p.ID) {
+	addrs := e.mayBeAt(p.ID)
+	if len(addrs) == 0 { // the operator has named it with a wildcard only: it is where it calls from
+		e.joins.mu.Lock()
+		addrs = []string{e.joins.from[p.As]}
+		e.joins.mu.Unlock()
+	}
+	for _, addr := range addrs {
 		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 		a, _, err := ask(ctx, e.hub, addr, "", &question{Admit: &admission{Cluster: e.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}})
 		cancel()
@@ -164,9 +172,9 @@ func (e *ensemble) admitOne(p *probe) {
 	}
 }
 
-// listedAt returns the addresses that the membership and this server's configuration
-// file have for a server.
-func (e *ensemble) listedAt(server uint64) []string {
+// mayBeAt returns the addresses that the membership and the configuration files of
+// this server and of other members have for a server.
+func (e *ensemble) mayBeAt(server uint64) []string {
 	var out []string
 	for _, list := range []*membership{e.wanted(), e.fileList()} {
 		if list == nil || list.member(server) == nil {
@@ -174,10 +182,13 @@ func (e *ensemble) listedAt(server uint64) []string {
 		}
 		m := list.member(server)
 		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
-			if !slices.Contains(out, addr) {
+			if dialable(addr) && !slices.Contains(out, addr) {
 				out = append(out, addr)
 			}
 		}
+	}
+	if addr := e.listedAt(server); addr != "" && !slices.Contains(out, addr) {
+		out = append(out, addr)
 	}
 	return out
 }
