@@ -1,0 +1,78 @@
+package raftfsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+// FuzzMembership reads lists of servers; what was read is written so that it reads
+// the same.
+func FuzzMembership(f *testing.F) {
+	f.Add([]byte("server.1=a:2888:3888:participant;0.0.0.0:2181\nserver.2=b:2888:3888:observer\nversion=100000000"))
+	f.Add([]byte("server.1=a:1:2|b:3:4;[::1]:5"))
+	f.Add([]byte("server.300=a:1:2"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := parseMembership(b)
+		if err != nil {
+			return
+		}
+		again, err := parseMembership(m.text())
+		if err != nil {
+			t.Fatalf("%q became %q: %v", b, m.text(), err)
+		}
+		if !bytes.Equal(m.text(), again.text()) || again.version != m.version || !again.equal(m) {
+			t.Fatalf("%q became %q and %q", b, m.text(), again.text())
+		}
+	})
+}
+
+// FuzzQuestion reads what servers ask one another, and has a server that forms an
+// ensemble answer it; what was read is written so that it reads the same.
+func FuzzQuestion(f *testing.F) {
+	for _, q := range []question{
+		{Probe: &probe{ID: 2, Disk: 5, Phase: phaseBound, Bound: &founding{Disks: map[uint64]uint64{2: 5}}, Promised: ballot{1, 2, 5}, Join: true, Token: 9}},
+		{Admit: &admission{ServerID: "2.5", Token: 9}},
+		{Reconfig: &driveRequest{Body: []byte("x")}},
+	} {
+		b, err := json.Marshal(&q)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var q question
+		in := append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+		if readMessage(bytes.NewReader(in), &q) != nil {
+			return
+		}
+		var out bytes.Buffer
+		var again question
+		if err := writeMessage(&out, &q); err != nil {
+			t.Fatal(err)
+		}
+		if err := readMessage(&out, &again); err != nil {
+			t.Fatal(err)
+		}
+		first, _ := json.Marshal(&q)
+		second, _ := json.Marshal(&again)
+		if !bytes.Equal(first, second) {
+			t.Fatalf("%s became %s", first, second)
+		}
+		if q.Admit != nil {
+			form := &formation{self: Member{ID: 2}, store: &seatStore{seat: seat{Disk: 5}}, changed: make(chan struct{}, 1), token: 9}
+			if err := form.admit(q.Admit); (err == nil) != (form.granted != nil) || err == nil && q.Admit.Token != 9 {
+				t.Fatalf("%+v: %v", q.Admit, err)
+			}
+		}
+		if q.Probe != nil {
+			p := *q.Probe
+			if p.redact(); p.Bound != nil || p.Disk != 0 || p.List != "" || p.Token != 0 || !reflect.DeepEqual(p.Promised, ballot{}) {
+				t.Fatalf("%+v is left for strangers", p)
+			}
+		}
+	})
+}

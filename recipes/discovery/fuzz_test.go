@@ -1,0 +1,45 @@
+package discovery
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// FuzzInstance reads instances that other programs have registered; what was read is
+// written so that it reads the same.
+func FuzzInstance(f *testing.F) {
+	f.Add([]byte(`{"name":"a","id":"b","address":"h","port":1,"sslPort":null,"payload":{"x":1},"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":{"parts":[{"value":"x","variable":true}]},"enabled":false}`))
+	f.Add([]byte(`{"uriSpec":{"parts":null},"address":null}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var i, again Instance[map[string]any]
+		if json.Unmarshal(b, &i) != nil {
+			return
+		}
+		first, err := json.Marshal(&i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(first, &again); err != nil {
+			t.Fatalf("%s: %v", first, err)
+		}
+		if second, err := json.Marshal(&again); err != nil || string(second) != string(first) {
+			t.Fatalf("%s became %s, %v", first, second, err)
+		}
+	})
+}
+
+// FuzzURISpec reads the text of URIs with variables; what was read is written so that
+// it reads the same.
+func FuzzURISpec(f *testing.F) {
+	f.Add("{scheme}://{address}:{port}/x")
+	f.Add("{")
+	f.Fuzz(func(t *testing.T, text string) {
+		spec, err := ParseURISpec(text)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(spec); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,16 @@
+package jaas
+
+import "testing"
+
+// FuzzJAAS reads files of logins: a section names its users, or there is an error.
+func FuzzJAAS(f *testing.F) {
+	f.Add(text, "Server")
+	f.Add(`Client { a.DigestLoginModule required username="u" password="p"; };`, "Client")
+	f.Add("Client { /*", "Client")
+	f.Fuzz(func(t *testing.T, text, section string) {
+		if users, err := Users(text, section); err == nil && len(users) == 0 {
+			t.Fatal("a section without a user has no error")
+		}
+		_, _, _ = Login(text, section)
+	})
+}
