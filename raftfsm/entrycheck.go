@@ -74,7 +74,7 @@ func checkLeaderStart(data []byte, cluster clusterID) error {
 		return errors.New("it belongs to another ensemble")
 	}
 	if s.flags&flagConfig != 0 {
-		if _, err := parseMembership(s.config); err != nil {
+		if _, err := parseState(s.config); err != nil {
 			return fmt.Errorf("membership: %w", err)
 		}
 	}
@@ -125,9 +125,9 @@ func (c *entryChecker) body() error {
 		if err := r.Err(); err != nil {
 			return err
 		}
-		_, err := parseMembership(from)
+		_, err := parseState(from)
 		if err == nil {
-			_, err = parseMembership(to)
+			_, err = parseState(to)
 		}
 		return err
 	case KindRestoreBegin, KindRestoreChunk, KindRestoreCommit, KindRestoreAbort:
@@ -178,7 +178,7 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 		return fmt.Errorf("it holds the state after entry %d, and is announced as ending at entry %d", h.index, q.LastLogIndex)
 	}
 	if h.config != nil {
-		if _, err := parseMembership(h.config); err != nil {
+		if _, err := parseState(h.config); err != nil {
 			return fmt.Errorf("membership: %w", err)
 		}
 	}

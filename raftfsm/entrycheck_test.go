@@ -35,11 +35,15 @@ func TestEntriesThatCannotBeApplied(t *testing.T) {
 	foreign, unread := start, start
 	foreign.cluster = clusterID{9}
 	unread.config = []byte("no list")
+	named := start
+	named.config = namedConfig()
 	for name, c := range map[string]struct {
 		data []byte
 		ok   bool
 	}{
 		"a leader's start":                   {start.append(nil), true},
+		"a start with a named line":          {named.append(nil), true},
+		"a membership with a named line":     {batch(Command{Kind: KindMembership, Body: proto.AppendBuffer(proto.AppendBuffer(nil, start.config), named.config)}), true},
 		"of another ensemble":                {foreign.append(nil), false},
 		"with a list that is none":           {unread.append(nil), false},
 		"commands":                           {batch(applicable...), true},
@@ -62,6 +66,39 @@ func TestEntriesThatCannotBeApplied(t *testing.T) {
 		if err := new(entryChecker).entry(c.data, clusterID{7}); name == "of another ensemble" && err == nil {
 			t.Errorf("%s: not refused", name)
 		}
+	}
+}
+
+// namedConfig is the state of a membership one of whose lines a reconfig has named.
+func namedConfig() []byte {
+	return []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=100000002" + namedKey + "2")
+}
+
+// TestSnapshotWithNamedLines: a snapshot of an ensemble that a reconfig has changed
+// passes the check.
+func TestSnapshotWithNamedLines(t *testing.T) {
+	t.Parallel()
+	n := newNode(testConfig(t, memoryConfig()))
+	n.others = alone{n}
+	s := leaderStart{server: 1, incarnation: 1, level: level, cluster: clusterID{5}, flags: flagConfig, config: namedConfig()}
+	if err := n.machine.apply(1, s.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(n.machine.config, []byte(namedKey)) {
+		t.Fatalf("the state is %q", n.machine.config)
+	}
+	n.machine.fleeting = false
+	img, err := n.machine.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := img.(*image).write(&b); err != nil {
+		t.Fatal(err)
+	}
+	e := &ensemble{n: n}
+	if err := e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+		t.Error(err)
 	}
 }
 
