@@ -1,10 +1,12 @@
 package raftfsm
 
 import (
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	network "net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -327,4 +329,79 @@ func TestAnswerThatTakesLong(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 	})
+}
+
+// TestStreamWithoutProgress: the leader's signs of life come, and say that nothing
+// more of what is sent arrives. That ends a stream, unless the leader holds back.
+func TestStreamWithoutProgress(t *testing.T) {
+	t.Parallel()
+	for name, holding := range map[string]byte{"lost": 0, "held back": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := network.Pipe()
+				defer theirs.Close()
+				var received atomic.Uint64
+				go func() { // reads everything
+					buf := make([]byte, 1<<10)
+					for {
+						n, err := theirs.Read(buf)
+						if err != nil {
+							return
+						}
+						received.Add(uint64(n))
+					}
+				}()
+				const limit = time.Second
+				s := newStream(ours, limit)
+				s.beats = true
+				watched := make(chan struct{})
+				go func() {
+					defer close(watched)
+					s.watch(slog.New(slog.DiscardHandler))
+				}()
+				stop := make(chan struct{})
+				stuck := atomic.Bool{}
+				go func() { // and after a while no longer says so
+					told := uint64(0)
+					for {
+						select {
+						case <-stop:
+							return
+						case <-time.After(limit / signsPerStall):
+						}
+						flag := byte(0)
+						if !stuck.Load() {
+							told = received.Load()
+						} else {
+							flag = holding
+						}
+						_, _ = theirs.Write(append(binary.BigEndian.AppendUint64(nil, told), flag))
+					}
+				}()
+				for range 100 {
+					if err := s.Send(make([]byte, 100)); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(limit / 10)
+				}
+				stuck.Store(true)
+				_ = s.Send(make([]byte, 100))
+				began := time.Now()
+				select {
+				case <-s.ended:
+					if holding == 1 || time.Since(began) > limit+limit/signsPerStall {
+						t.Errorf("it ended after %v", time.Since(began))
+					}
+				case <-time.After(time.Minute):
+					if holding == 0 {
+						t.Error("it goes on")
+					}
+				}
+				s.Close()
+				close(stop)
+				<-watched
+			})
+		})
+	}
 }
