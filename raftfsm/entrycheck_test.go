@@ -183,3 +183,33 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 		t.Error("a snapshot of another ensemble passes")
 	}
 }
+
+// TestStatesWithNamedServersPass: the state says whose lines a reconfig has named,
+// and so do the entries and the snapshots that carry it.
+func TestStatesWithNamedServersPass(t *testing.T) {
+	t.Parallel()
+	m := newMembership([]Member{memberAt(1), memberAt(2), memberAt(3)})
+	m.members[1].named = true
+	state := m.state()
+	n := newNode(testConfig(t, memoryConfig()))
+	n.others = alone{n}
+	s := leaderStart{server: 1, incarnation: 1, level: namedLevel, flags: flagConfig, config: state}
+	if err := checkLeaderStart(s.append(nil), clusterID{}); err != nil {
+		t.Errorf("leaderStart: %v", err)
+	}
+	if err := n.machine.apply(1, s.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	n.machine.config, n.machine.fleeting = state, false
+	img, err := n.machine.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := img.(*image).write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&ensemble{n: n}).checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+		t.Errorf("snapshot: %v", err)
+	}
+}
