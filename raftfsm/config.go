@@ -103,9 +103,8 @@ func (c Config) standalone() bool {
 }
 
 const (
-	// electionTimeout also bounds how long a leader that gets no time on the
-	// processor keeps its lead. A killed leader is noticed by its connection,
-	// not by this.
+	// electionTimeout is what an election that reaches every voter takes at most.
+	// When a leader is given up does not follow from it: see timing.
 	electionTimeout = time.Second
 	// maxAppendEntries bounds one message to a follower: an entry has up to
 	// 256 KiB, so that one message fits any timeout.
@@ -118,9 +117,11 @@ const (
 func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = id
-	c.HeartbeatTimeout = electionTimeout
-	c.ElectionTimeout = electionTimeout
-	c.LeaderLeaseTimeout = electionTimeout
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = electionTimeout, electionTimeout, electionTimeout
+	if !n.cfg.standalone() {
+		// See timing: Raft's own timers start no election.
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
+	}
 	c.CommitTimeout = 50 * time.Millisecond // followers are told at once, see peer.Transport.Committed
 	if n.cfg.standalone() {
 		c.CommitTimeout = time.Second // nobody is to be told of a commit

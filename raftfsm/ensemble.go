@@ -46,6 +46,7 @@ type ensemble struct {
 	catchUp      atomic.Pointer[catchUp] // nil: nothing to wait for
 	following    atomic.Uint64           // incarnation published as followed, 0 none
 	installed    chan struct{}           // capacity 1: a snapshot was installed
+	gone         atomic.Pointer[leadOf]  // the leader that was given up, as long as Raft names it; nil: none
 	progress     progress
 	inquiries    *inquiries
 	checkers     entryCheckers
@@ -200,6 +201,7 @@ func (e *ensemble) run() {
 	}
 	e.wg.Go(e.admitLoop)
 	e.wg.Go(e.followLoop)
+	e.wg.Go(e.vigil)
 	e.wg.Go(e.reconcileLoop)
 	e.wg.Go(e.lookoutLoop)
 	e.openingElection(bootstrap, first)
@@ -345,7 +347,7 @@ func (e *ensemble) awaitFounders(b *founding) bool {
 		if all || members >= e.formation.majority() && time.Now().After(enough) {
 			return true
 		}
-		if _, id := e.n.raftNow().LeaderWithID(); id != "" {
+		if e.leaderID() != "" {
 			return false
 		}
 		select {
@@ -394,7 +396,7 @@ func (e *ensemble) view() peer.View {
 	if r == nil {
 		return peer.View{}
 	}
-	_, leader := r.LeaderWithID()
+	leader := e.leaderID()
 	state := r.State()
 	v := peer.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
 		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
@@ -497,6 +499,7 @@ func (e *ensemble) opened(incarnation, term uint64) {
 
 // closed implements others.
 func (e *ensemble) closed(error) {
+	e.setPace(false)
 	e.mu.Lock()
 	l, trans := e.lead, e.transport
 	e.lead = nil

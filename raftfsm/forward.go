@@ -59,7 +59,7 @@ func (e *ensemble) led(server uint64, incarnation uint64) {
 func (e *ensemble) followLoop() {
 	for e.ctx.Err() == nil {
 		ctx, cancel := context.WithCancel(e.ctx)
-		_, leader := e.n.raftNow().LeaderWithID()
+		leader := e.leaderID()
 		e.mu.Lock()
 		if e.unnamed {
 			// A leader takes a stream only for its own incarnation: with a wrong
@@ -169,7 +169,7 @@ func (e *ensemble) drop(s *stream) {
 
 // ledBy says whether Raft agrees that the server leads.
 func (e *ensemble) ledBy(server uint64) bool {
-	_, id := e.n.raftNow().LeaderWithID()
+	id := e.leaderID()
 	return id != "" && serverOf(id) == server
 }
 
@@ -177,7 +177,7 @@ func (e *ensemble) ledBy(server uint64) bool {
 // something to change.
 func (e *ensemble) lookAround(ctx context.Context) {
 	r := e.n.raftNow()
-	if _, id := r.LeaderWithID(); id == "" {
+	if e.leaderID() == "" {
 		e.n.do(func() { e.publishLooking("no leader is known") })
 		if r.LastIndex() > foundingIndex {
 			e.transportNow().Leaderless()

@@ -401,7 +401,6 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64
-	first := true
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
@@ -410,7 +409,6 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			return
 		}
 		count := binary.BigEndian.Uint32(head[8:])
-		urgent := count&reportUrgent != 0
 		if count &^= reportUrgent; count > maxReport {
 			return
 		}
@@ -423,11 +421,9 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
 		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
-		if first || urgent {
-			// Heartbeats now: a server that comes need not wait, nor a client.
-			first = false
-			e.n.raftNow().VerifyLeader()
-		}
+		// Heartbeats now: neither a server that comes need wait, nor a client, and no
+		// follower takes this server for silent.
+		e.n.raftNow().VerifyLeader()
 		if count > 0 {
 			e.n.touch(sessions)
 		}

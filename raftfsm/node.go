@@ -43,6 +43,7 @@ type Node struct {
 	stores    stores
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft] // see raftNow
+	reloading sync.Mutex                // see reload
 	gathers   atomic.Bool
 	identity  identity
 	opening   time.Duration // how long openState took

@@ -178,8 +178,7 @@ func (e *ensemble) lookoutLoop() {
 				return
 			}
 		}
-		_, leader := e.n.raftNow().LeaderWithID()
-		lost := outside || leader == ""
+		lost := outside || e.leaderID() == ""
 		switch {
 		case lost && !asking:
 			ctx, cancel := context.WithCancel(e.ctx)
@@ -213,6 +212,7 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 // configuration file along, and so does every later one as long as it names the
 // same servers and no reconfig has changed them, as in ZooKeeper.
 func (e *ensemble) leading(s *leaderStart) {
+	e.setPace(true)
 	mine, now := newMembership(e.n.cfg.Members), e.replicated()
 	for i := range mine.members {
 		mine.members[i] = mine.members[i].located(e.knownAt(mine.members[i].ID, now))
@@ -268,7 +268,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		before := trans.Unheard()
 		r.LeadershipTransferToServer(s.ID, s.Address)
 		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
-		if err = follows(ctx, leads, func() bool { return trans.Unheard() != before }); err == nil {
+		if err = follows(ctx, e.n.cfg.timing().lease, leads, func() bool { return trans.Unheard() != before }); err == nil {
 			return nil
 		}
 		err = fmt.Errorf("server %s %w", s.ID, err)
@@ -286,8 +286,8 @@ var (
 // not be told. Raft's own answer is not waited for: there is none while its main
 // loop waits for the disk, and never one when it is shut down or deposed before it
 // has looked at the request.
-func follows(ctx context.Context, leads, unheard func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, electionTimeout+electionTimeout/4) // Raft gives up after one
+func follows(ctx context.Context, timeout time.Duration, leads, unheard func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout+timeout/4) // Raft gives up after its election timeout
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

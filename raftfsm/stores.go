@@ -150,11 +150,18 @@ func (n *Node) reloadTrailing(r *raft.Raft) {
 	if n.cfg.Memory && n.cfg.standalone() {
 		trailing = 0 // nobody will ever read them
 	}
-	rc := r.ReloadableConfig()
-	rc.TrailingLogs = trailing
-	if err := r.ReloadConfig(rc); err != nil {
+	if err := n.reload(r, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
 		n.log.Warn("could not bound the log", "trailing", trailing, "err", err)
 	}
+}
+
+// reload changes the settings of a running Raft.
+func (n *Node) reload(r *raft.Raft, change func(*raft.ReloadableConfig)) error {
+	n.reloading.Lock()
+	defer n.reloading.Unlock()
+	c := r.ReloadableConfig()
+	change(&c)
+	return r.ReloadConfig(c)
 }
 
 // snapshotLoop writes a snapshot whenever the machine says that one is due.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	// askLimit bounds the wait for one answer. A server that is alive answers at
 	// once: neither its disk nor Raft's main loop is in the way.
 	askLimit = 300 * time.Millisecond
+	// maxAsk is what that limit grows to where too few servers have answered.
+	maxAsk = 3 * time.Second
 	// maxStanding bounds an answer.
 	maxStanding = 1 << 10
 )
@@ -78,9 +81,9 @@ func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
 	_ = json.NewEncoder(conn).Encode(mine)
 }
 
-// canvass asks every other voter.
-func (t *Transport) canvass(ctx context.Context, v View) []voice {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+// canvass asks every other voter, and waits for their answers up to limit.
+func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []voice {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var others []raft.Server
 	for _, s := range v.Config.Servers {
@@ -127,6 +130,29 @@ func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
 		return found
 	}
 	return found
+}
+
+// heard counts the servers that are known to run, this one among them.
+func heard(voices []voice) int {
+	n := 1
+	for _, v := range voices {
+		if v.presence == answered {
+			n++
+		}
+	}
+	return n
+}
+
+// withoutBetter returns voices as if no server with a better log had answered:
+// this one may then be elected by the rest.
+func withoutBetter(voices []voice, mine standing) []voice {
+	out := slices.Clone(voices)
+	for i, v := range out {
+		if v.presence == answered && v.Leader == "" && v.compare(mine) > 0 {
+			out[i] = voice{id: v.id}
+		}
+	}
+	return out
 }
 
 // alive says whether a server that somebody follows may lead: it says so itself,

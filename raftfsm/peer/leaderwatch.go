@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,10 @@ const (
 	// while: whatever is missing then will not come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
+	// stuck is after which time without a leader a server stands although others have
+	// longer logs, if a majority can do without them: something keeps them from
+	// standing, such as a disk that hangs.
+	stuck = 3 * time.Second
 )
 
 // leaderWatch gets a server that has no leader another one, without waiting for
@@ -102,18 +107,25 @@ func (t *Transport) lookForLeader() {
 // untilLed asks the other voters again and again, and stands when it is up to
 // this server to do so, until there is a leader that was not lost.
 func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
-	began, wait, agreed := time.Now(), again, false
+	began, wait, agreed, limit := time.Now(), again, false, askLimit
 	for ctx.Err() == nil {
 		v := t.cfg.View()
 		if v.Leader != "" && v.Leader != lost || !votes(v, t.id) {
 			return
 		}
-		voices := t.canvass(ctx, v)
+		voices := t.canvass(ctx, v, limit)
+		if heard(voices) <= (len(voices)+1)/2 {
+			limit = min(limit*3/2, maxAsk) // they may be far
+		}
 		patient := time.Since(began) < patience
 		// A process that dies ends its connections before its port refuses new
 		// ones: silence counts when it lasts.
 		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
 			return
+		}
+		late := time.Since(began) > stuck
+		if late {
+			voices = withoutBetter(voices, v.standing())
 		}
 		pauseFor := wait
 		switch may := !t.abstains() && mayStand(t.id, v.standing(), voices, patient); {
@@ -121,6 +133,9 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 			agreed, pauseFor = true, recheck
 		case may && t.stand(v):
 			agreed, pauseFor = false, standingPause
+			if late {
+				pauseFor += rand.N(2 * candidacy)
+			}
 		default:
 			agreed = false
 			wait = min(wait*3/2, seldom)

@@ -283,21 +283,6 @@ func (t *Transport) again(request func() error) error {
 	return err
 }
 
-// RequestVote asks for a vote.
-func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	err := t.again(func() error { return t.beats.RequestVote(id, target(id, addr), args, resp) })
-	return errors.Join(err, t.examineAnswer(id, resp.Term))
-}
-
-// RequestPreVote asks whether a vote would be given.
-func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	if t.abstains() {
-		return errAbstains
-	}
-	err := t.again(func() error { return t.beats.RequestPreVote(id, target(id, addr), args, resp) })
-	return errors.Join(err, t.examineAnswer(id, resp.Term))
-}
-
 // InstallSnapshot sends a snapshot.
 func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if t.cfg.SendingSnapshot != nil {

@@ -132,7 +132,12 @@ func (c *Config) sessionWords() string {
 	words := fmt.Sprintf("Sessions end after %v to %v of silence, as the client asks (a tick is %v).",
 		c.MinSessionTimeout, c.MaxSessionTimeout, c.TickTime)
 	if c.Distributed() {
-		words += fmt.Sprintf(" A server that is out of touch for %v serves nobody.", time.Duration(c.SyncLimit)*c.TickTime)
+		limit := time.Duration(c.SyncLimit) * c.TickTime
+		words += fmt.Sprintf(" A server that is out of touch with the leader, or lags behind it, for %v (syncLimit ticks) stops serving.", limit)
+		// As raftfsm.Patience, which a test of the server holds this against.
+		limit = max(limit, time.Second)
+		words += fmt.Sprintf(" A leader that falls silent is replaced at once if its process is gone, after %v if its machine does not answer, and after %v if only the process is slow.",
+			min(limit, 5*time.Second)*2/5, limit*2/5)
 	}
 	return words
 }

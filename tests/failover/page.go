@@ -63,6 +63,7 @@ func rows() []row {
 		{"**all killed at once, started again**: start to first write", "restart", "ms", value("start to first write, ms"), 0},
 		{"… kill to every writer writing", "restart", "ms", each(everyWriter), 0},
 		{"**four CPU hogs**: longest time without a write", "starve", "ms", each(noWrite), 0},
+		{"**fifty CPU hogs**: longest time without a write", "overload", "ms", each(noWrite), 0},
 		{"**disks hang for a second**, in turn and all: longest time without a write", "stall", "ms", each(noWrite), 0},
 		{"**a lone write, idle ensemble**: by the leader", "idle", "ms", value("leader, ms"), 0},
 		{"… by a follower", "idle", "ms", value("follower, ms"), 0},
@@ -150,7 +151,7 @@ func (r *Report) harm() string {
 			}
 		}
 		elections := "–"
-		if res.Scenario == "starve" || res.Scenario == "stall" {
+		if res.Scenario == "starve" || res.Scenario == "overload" || res.Scenario == "stall" {
 			elections = fmt.Sprint(res.Elections)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.0f | %s | %d | %d | %d | %d | %d | %d | %d |\n", res.Scenario, res.Program, res.Took, elections,
@@ -184,8 +185,9 @@ Worst is the highest, of reads answered and connections kept the lowest.
 
 - A killed process is noticed by its connections and its port, within milliseconds; the other servers ask one another who leads and
   how long their logs are, and the best one stands for election. No timeout is involved.
-- A leader that is silent is given up when it has sent nothing for a random time between one and two seconds, by a majority. It
-  stops committing and answering by the same rule: one that a majority does not follow any more steps down within a second.
+- A leader that is silent is given up after 2 s where its machine accepts no connections either, and after 4 s where only its process is
+  silent, by a majority (two fifths of syncLimit × tickTime, of which 5 s count for the former). A leader that a majority does not
+  follow any more steps down after 2.5 s.
 - A server that has lost its leader goes on serving a session's reads until two thirds of that session's timeout, or
   syncLimit × tickTime (10 s) if that is less, have passed since a leader that a majority followed has last acknowledged to have
   heard of its sessions. Then it closes the connection, while the session has a third of its timeout left to be taken elsewhere: nobody
@@ -205,7 +207,7 @@ Worst is the highest, of reads answered and connections kept the lowest.
   writer, who cannot know, is left out.
 - *No read* and *connections* are about servers that live. A client with a write on its way when the leader is lost has its
   connection closed: whether that write counts nobody can tell.
-- *Four CPU hogs*: shell loops with the priority of everybody else. *Disks hang*: every server has its data on a file system in user
+- *Four CPU hogs*, *fifty CPU hogs*: shell loops with the priority of everybody else. *Disks hang*: every server has its data on a file system in user
   space (tests/powerloss/lossyfs) whose fsync waits for one second of every two, on one server after the other, then on all.
   *Elections nobody needed* is by how much the epoch went up.
 - *Sessions, ephemerals, writes*: every client checks its own while it runs, and at the end the ensemble is asked. *Writes lost or

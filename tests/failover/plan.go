@@ -2,7 +2,7 @@ package failover
 
 import "time"
 
-// Plan is what is measured of a program: all of it in about twelve minutes for
+// Plan is what is measured of a program: all of it in about seventeen minutes for
 // both programs, or, when small, each scenario as briefly as it can be.
 func Plan(program string, small bool) []Scenario {
 	if small {
@@ -11,10 +11,10 @@ func Plan(program string, small bool) []Scenario {
 	}
 	if program == "zkgo" {
 		return []Scenario{Idle(2000), KillLeader(60), VanishLeader(10), StopLeader(30), RollingRestart(3), RestartAll(10),
-			Starve(time.Minute), StallDisks(time.Minute)}
+			Starve(time.Minute), Overload(2 * time.Minute), StallDisks(time.Minute)}
 	}
 	return []Scenario{Idle(2000), KillLeader(20), VanishLeader(3), StopLeader(10), RollingRestart(2), RestartAll(4),
-		Starve(30 * time.Second), StallDisks(30 * time.Second)}
+		Starve(30 * time.Second), Overload(2 * time.Minute), StallDisks(30 * time.Second)}
 }
 
 // The times that zkgo is held to, in milliseconds, of the median.

@@ -226,13 +226,23 @@ func quiet(e *Ensemble, c *crowd, r *Result, disturb func() error) error {
 	return nil
 }
 
-// hogs is how many processes use all the time they can get.
-const hogs = 4
+// hogs is how many processes use all the time they can get, and manyHogs how many
+// do so on a machine that is overloaded.
+const (
+	hogs     = 4
+	manyHogs = 50
+)
 
 // Starve lets the ensemble share the machine with four processes that do
 // nothing but use the processors.
-func Starve(d time.Duration) Scenario {
-	return Scenario{Name: "starve", run: func(e *Ensemble, c *crowd, r *Result) error {
+func Starve(d time.Duration) Scenario { return beside("starve", hogs, d) }
+
+// Overload is Starve with fifty of them.
+func Overload(d time.Duration) Scenario { return beside("overload", manyHogs, d) }
+
+// beside lets the ensemble share the machine with n processes for d.
+func beside(name string, n int, d time.Duration) Scenario {
+	return Scenario{Name: name, run: func(e *Ensemble, c *crowd, r *Result) error {
 		return quiet(e, c, r, func() error {
 			var running []*exec.Cmd
 			defer func() {
@@ -241,7 +251,7 @@ func Starve(d time.Duration) Scenario {
 					_ = h.Wait()
 				}
 			}()
-			for range hogs {
+			for range n {
 				h, err := hog()
 				if err != nil {
 					return err

@@ -1,7 +1,7 @@
 // Command run measures what clients notice when servers fail, of zkgo and of
 // Apache ZooKeeper, and writes the results as JSON and as a page.
 //
-//	go run ./tests/failover/run                 everything, about twelve minutes
+//	go run ./tests/failover/run                 everything, about seventeen minutes
 //	go run ./tests/failover/run -small          every scenario, a few times each
 //	go run ./tests/failover/run -only kill,stop some scenarios
 package main
