@@ -398,6 +398,9 @@ func (e *ensemble) view() peer.View {
 	}
 	leader := e.leaderID()
 	state := r.State()
+	if state == raft.Leader && e.unfollowed(r) {
+		leader = "" // its main loop waits for the disk, or it would have stepped down
+	}
 	v := peer.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
 		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
 	v.LastIndex, v.LastTerm = lastEntry(r)

@@ -319,6 +319,11 @@ func (n *Node) Confirmed() time.Time { return n.others.confirmed() }
 // never after Confirmed. Safe for concurrent use.
 func (n *Node) Fresh() time.Time { return n.others.fresh() }
 
+// Electing reports whether this server hears nothing from a leader, and a quorum of
+// servers has answered it so lately that there may be another leader soon. Safe for
+// concurrent use.
+func (n *Node) Electing() bool { return n.others.electing() }
+
 // Close stops the server and waits until it has: what was proposed before is
 // still executed if that is possible.
 func (n *Node) Close() error { return n.closeOnce() }

@@ -62,6 +62,9 @@ type others interface {
 	// fresh returns a time such that this server has applied everything that any
 	// server had acknowledged by then.
 	fresh() time.Time
+	// electing says whether this server hears nothing from a leader, and a quorum of
+	// servers has answered it so lately that there may be a new one soon.
+	electing() bool
 	// confirmedRecently says whether this server, which leads, was in touch with
 	// a quorum so recently that nobody else can be leading.
 	confirmedRecently() bool
@@ -119,6 +122,7 @@ func (alone) storing([]*raft.Log)                   {}
 func (alone) applied(uint64)                        {}
 func (a alone) confirmed() time.Time                { return a.n.cfg.Now() }
 func (a alone) fresh() time.Time                    { return a.n.cfg.Now() }
+func (alone) electing() bool                        { return false }
 func (alone) confirmedRecently() bool               { return true }
 func (alone) behind(uint32) []string                { return nil }
 func (alone) live(dst []int64) []int64              { return dst }

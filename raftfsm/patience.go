@@ -62,7 +62,7 @@ func (c Config) timing() timing {
 		ask:   bound / 5,
 		dead:  bound * 2 / 5,
 		slow:  limit * 2 / 5,
-		tick:  bound / 50,
+		tick:  bound / 25,
 	}
 }
 
@@ -101,10 +101,11 @@ func (s *silence) look(lead leadOf, contact, now time.Time, tick time.Duration) 
 
 // reachability is whether a silent leader's machine accepts connections.
 type reachability struct {
-	busy   atomic.Bool
-	last   time.Time   // when an attempt was begun
-	opened atomic.Bool // one has succeeded since the leader fell silent
-	failed atomic.Bool // one has failed since
+	busy    atomic.Bool
+	calling atomic.Bool // a roll call is under way
+	last    time.Time   // when an attempt was begun
+	opened  atomic.Bool // one has succeeded since the leader fell silent
+	failed  atomic.Bool // one has failed since
 }
 
 // vigil watches over the lead until this server is closed.
@@ -168,6 +169,23 @@ func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Durati
 		return
 	}
 	e.reach(quiet.lead.server, reach, p)
+	if !reach.calling.Swap(true) {
+		e.wg.Go(func() {
+			defer reach.calling.Store(false)
+			e.transportNow().RollCall(e.ctx)
+			pauseFor(e.ctx, electing/4)
+		})
+	}
+}
+
+// electing is how recently a quorum must have answered for an election to be
+// expected soon.
+const electing = 2 * time.Second
+
+// electing implements others.
+func (e *ensemble) electing() bool {
+	trans := e.transportNow()
+	return trans != nil && e.leadNow() == nil && trans.QuorumRuns(electing)
 }
 
 // reach tries whether the machine of a server accepts a connection, several times
@@ -238,6 +256,17 @@ func (e *ensemble) leaderID() raft.ServerID {
 		return ""
 	}
 	return id
+}
+
+// unfollowed says whether this server, which leads, had a quorum in this term and has
+// not had one for longer than its lease.
+func (e *ensemble) unfollowed(r *raft.Raft) bool {
+	trans := e.transportNow()
+	if trans == nil {
+		return false
+	}
+	contact := trans.Confirmed(r.CurrentTerm(), r.GetConfiguration().Configuration(), time.Now())
+	return !contact.IsZero() && time.Since(contact) > e.n.cfg.timing().lease
 }
 
 // setPace makes Raft's timers those of a server that leads, which decide how often

@@ -395,7 +395,7 @@ func TestCutOffServerSaysSo(t *testing.T) {
 				others := []string{hostOf(2), hostOf(3)}
 				limit := time.Duration(cut.cfg.SyncLimit) * cut.cfg.TickTime
 				c.net.Partition([]string{hostOf(1)}, others)
-				time.Sleep(limit - cut.others.(*ensemble).reportInterval() - 100*time.Millisecond)
+				time.Sleep(cut.cfg.timing().ask)
 				if s := cut.Status(); !s.Serving {
 					t.Errorf("it does not wait for its leader: %+v", s)
 				}

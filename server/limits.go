@@ -108,7 +108,7 @@ func (s *Server) check(c *conn, now int64) {
 	switch {
 	case sid == 0 && waits:
 		limit /= 3 // the rest is for another server
-		if c.s.gated && c.s.inTouch.Load() <= c.last.Load() {
+		if c.s.gated && c.s.inTouch.Load() <= c.last.Load() && !c.s.node.Electing() {
 			limit = min(limit, confirmHold) // there may be no leader to give it a session
 		}
 	case sid == 0:

@@ -150,7 +150,7 @@ const (
 // it needs its time for finding another server. Where there is no other server, or
 // for read-only mode, it waits for a third of its timeout.
 func (s *Server) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
-	if !s.gated || readOnlyOK && s.cfg.ReadOnlyMode {
+	if !s.gated || readOnlyOK && s.cfg.ReadOnlyMode || s.node.Electing() {
 		return timeout / 3
 	}
 	s.modes.mu.Lock()

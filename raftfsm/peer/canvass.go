@@ -97,7 +97,28 @@ func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []
 		wg.Go(func() { voices[i] = t.ask(ctx, s) })
 	}
 	wg.Wait()
+	running, voters := 0, len(voices)
+	for _, s := range v.Config.Servers {
+		if s.Suffrage == raft.Voter && s.ID == t.id {
+			running, voters = 1, voters+1
+		}
+	}
+	if running+heard(voices)-1 > voters/2 {
+		t.quorumAt.Store(time.Now().UnixNano())
+	}
 	return voices
+}
+
+// RollCall asks every other voter how it stands, for QuorumRuns to know.
+func (t *Transport) RollCall(ctx context.Context) {
+	if !t.closed() && t.cfg.View != nil {
+		t.canvass(ctx, t.cfg.View(), askLimit)
+	}
+}
+
+// QuorumRuns reports whether a quorum has answered this server within d.
+func (t *Transport) QuorumRuns(d time.Duration) bool {
+	return time.Since(time.Unix(0, t.quorumAt.Load())) < d
 }
 
 // ask asks one server, at every address where it may be. It is absent when all
