@@ -164,6 +164,14 @@ func heard(voices []voice) int {
 	return n
 }
 
+// outranked reports whether a server that answered, does not stand yet and has as
+// good a log has a higher id.
+func outranked(self raft.ServerID, mine standing, voices []voice) bool {
+	return slices.ContainsFunc(voices, func(v voice) bool {
+		return v.presence == answered && !v.Candidate && !v.Abstains && v.compare(mine) == 0 && CompareIDs(v.id, self) > 0
+	})
+}
+
 // withoutBetter returns voices as if no server with a better log had answered:
 // this one may then be elected by the rest.
 func withoutBetter(voices []voice, mine standing) []voice {

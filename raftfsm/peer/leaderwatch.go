@@ -22,6 +22,10 @@ const (
 	// while: whatever is missing then will not come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
+	// yielding is how long a server leaves it to an equal with a higher id to stand,
+	// which waits for the answer of a silent leader as long: two that stand at the
+	// same time split the votes.
+	yielding = 1200 * time.Millisecond
 	// stuck is after which time without a leader a server stands although others have
 	// longer logs, if a majority can do without them: something keeps them from
 	// standing, such as a disk that hangs.
@@ -128,7 +132,8 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 			voices = withoutBetter(voices, v.standing())
 		}
 		pauseFor := wait
-		switch may := !t.abstains() && mayStand(t.id, v.standing(), voices, patient); {
+		yields := time.Since(began) < yielding && outranked(t.id, v.standing(), voices)
+		switch may := !t.abstains() && !yields && mayStand(t.id, v.standing(), voices, patient); {
 		case may && !agreed:
 			agreed, pauseFor = true, recheck
 		case may && t.stand(v):
