@@ -207,6 +207,7 @@ var faults = []fault{
 	{"reconfig: a voter observes", func(n *nemesis) bool { return n.churn(false, "observer") }},
 	{"reconfig: an observer leaves", func(n *nemesis) bool { return n.churn(true, "") }},
 	{"reconfig: an observer votes", func(n *nemesis) bool { return n.churn(true, "participant") }},
+	{"hostile peer", (*nemesis).hostilePeer},
 	{"snapshot", func(n *nemesis) bool {
 		h := n.running()
 		if h == nil {

@@ -15,6 +15,7 @@ type nemesis struct {
 	faults    []fault        // what it may do
 	undo      []func()       // what mends the faults that are there
 	done      map[string]int // faults that took effect, by kind
+	hostiles  int            // hostile processes so far
 	promised  []promise      // faults whose effect shows later
 	wiped     *host          // has lost its disk and has no vote yet
 	moved     []*host        // have another place in the ensemble than the layout says, or may get one
