@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
@@ -30,7 +31,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	var req proto.AuthPacket
 	r := proto.NewReader(body)
 	if req.Decode(&r); r.Err() != nil {
-		return false
+		return c.garbled(r.Err())
 	}
 	if req.Scheme == schemeOptions {
 		if !c.setOption(string(req.Auth)) {
@@ -43,7 +44,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	if !ok {
 		c.s.stats.authFailed.Add(1)
 		c.complain("authentication failed", "scheme", req.Scheme)
-		if req.Scheme == schemeEnsemble && len(c.s.cfg.EnsembleNames) > 0 {
+		if req.Scheme == schemeEnsemble && c.s.cfg.ensembleScheme() {
 			return false // the client is to try another server
 		}
 		return c.turnAway(w, h, proto.ErrAuthFailed)
@@ -77,10 +78,59 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 		}
 		return []proto.ID{digest}, true
 	case schemeEnsemble:
-		names := s.cfg.EnsembleNames
-		return nil, len(names) > 0 && (len(req.Auth) == 0 || slices.Contains(names, string(req.Auth)))
+		return nil, s.cfg.ensembleScheme() && s.knowsEnsemble(string(req.Auth))
+	case schemeKey:
+		if s.cfg.KeyScheme && s.fitsKey(req.Auth) {
+			return []proto.ID{{Scheme: schemeKey}}, true
+		}
 	}
 	return nil, false
+}
+
+// ensembleScheme says whether a client may name the ensemble that it wants.
+func (c *Config) ensembleScheme() bool { return c.EnsembleScheme || len(c.EnsembleNames) > 0 }
+
+// knowsEnsemble says whether this is the ensemble that a client wants. One that
+// wants none in particular, or a server without a name, is as good as any.
+func (s *Server) knowsEnsemble(name string) bool {
+	switch names := s.cfg.EnsembleNames; {
+	case name == "" || len(names) == 0:
+		s.stats.ensembleSkip.Add(1)
+	case slices.Contains(names, name):
+		s.stats.ensembleSuccess.Add(1)
+	default:
+		s.stats.ensembleFail.Add(1)
+		return false
+	}
+	return true
+}
+
+// schemeKey is the scheme of ZooKeeper's KeyAuthenticationProvider, its example of
+// a provider that asks the tree.
+const schemeKey = "key"
+
+// keyPath is the znode with the number of which a client has to name a multiple.
+const keyPath = "/key"
+
+// fitsKey says whether a client of the scheme key is let in: by a multiple of the
+// number in /key, or by anything as long as there is no such znode.
+func (s *Server) fitsKey(auth []byte) bool {
+	s.tree.RLock()
+	n := s.tree.Get(keyPath)
+	var data string
+	if n != nil {
+		data = string(n.Data())
+	}
+	s.tree.RUnlock()
+	if n == nil {
+		return true
+	}
+	key, err := strconv.ParseInt(data, 10, 32)
+	if err != nil {
+		return false
+	}
+	number, err := strconv.ParseInt(string(auth), 10, 32)
+	return err == nil && (key == 0 || number%key == 0)
 }
 
 // digestID returns user:base64(hash(user:password)); what has no colon is all

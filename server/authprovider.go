@@ -48,6 +48,9 @@ var ownSchemes = []string{"auth", "world", "digest", "ip", schemeX509, schemeSAS
 // checkProviders reports providers whose scheme cannot be used.
 func (c *Config) checkProviders() error {
 	var seen []string
+	if c.KeyScheme {
+		seen = append(seen, schemeKey)
+	}
 	for _, p := range c.AuthProviders {
 		scheme := p.Scheme()
 		if scheme == "" || strings.Contains(scheme, ":") || slices.Contains(ownSchemes, scheme) || slices.Contains(seen, scheme) {

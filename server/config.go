@@ -94,9 +94,13 @@ type Config struct {
 	SkipACL, ExtendedTypes, Emulate353TTL bool
 	EnforceQuota, ReconfigEnabled         bool
 	ReadOnlyMode                          bool
-	ContainerInterval                     time.Duration
-	ContainerMaxPerMin                    int
-	ContainerMaxNeverUsed                 time.Duration
+	// LocalSessions lets a client begin a session while the server is in read-only
+	// mode (localSessionsEnabled). It changes nothing else: every other session is
+	// one of the whole ensemble.
+	LocalSessions         bool
+	ContainerInterval     time.Duration
+	ContainerMaxPerMin    int
+	ContainerMaxNeverUsed time.Duration
 
 	// LinearizableReads makes every client's reads linearizable. A client can ask
 	// for it by itself, see docs/reads.md.
@@ -107,7 +111,9 @@ type Config struct {
 	DigestDisabled bool
 	DigestAlg      string   // Java's name, default SHA1
 	SuperDigest    string   // user:hash
-	EnsembleNames  []string // ensembleAuthName; the scheme exists with it
+	EnsembleNames  []string // ensembleAuthName; the scheme ensemble exists with it
+	EnsembleScheme bool     // the scheme ensemble exists even without a name, and takes any
+	KeyScheme      bool     // the scheme key of ZooKeeper's KeyAuthenticationProvider exists
 	RequireAuth    []string // enforce.auth.schemes; empty: nobody has to authenticate
 	SASL           *SASL    // nil: no sasl
 	SASLScheme     bool     // the sasl scheme exists even without SASL
@@ -220,7 +226,7 @@ func (c *Config) policy() tree.Policy {
 		{c.Emulate353TTL, tree.Emulate353TTL},
 		{c.X509 || c.TLS != nil, tree.SchemeX509},
 		{c.SASLScheme || c.SASL != nil, tree.SchemeSASL},
-		{len(c.AuthProviders) > 0, tree.SchemeOthers},
+		{len(c.AuthProviders) > 0 || c.KeyScheme, tree.SchemeOthers},
 		{c.ReconfigEnabled, tree.ReconfigEnabled},
 		{c.MultiAddress, tree.MultiAddress},
 		{c.Ensemble, tree.LoneVoter},

@@ -97,7 +97,7 @@ func (v picture) Summaries() []status.Summary {
 		s.Key = strconv.FormatUint(id, 10)
 		sums = append(sums, s)
 	}
-	return sums
+	return completed(sums)
 }
 
 // namespaces pictures the accesses by child of the root.
@@ -184,6 +184,16 @@ func (v picture) counters(m *monitor) {
 	m.count("watch_bytes", st.bytesEvents.Load())
 	m.count("stale_replies", st.staleReplies.Load())
 	m.count("cnxn_closed_without_zk_server_running", st.turnedAway.Load())
+	m.count("clients_refused_later_zxid", st.seenLater.Load())
+	m.count("clients_refused_session", st.unproved.Load())
+	m.count("clients_refused_unauthenticated", st.unauthenticated.Load())
+	m.count("clients_refused_malformed", st.malformed.Load())
+	m.count("clients_refused_read_only", st.readOnlyRefused.Load())
+	if v.s.cfg.ensembleScheme() {
+		m.count("ensemble_auth_fail", st.ensembleFail.Load())
+		m.count("ensemble_auth_skip", st.ensembleSkip.Load())
+		m.count("ensemble_auth_success", st.ensembleSuccess.Load())
+	}
 	m.count("stale_sessions_expired", n.Expired.Load())
 	m.count("prep_processor_request_queued", n.Queued.Load())
 	m.count("proposal_count", v.s.node.ProposalSizes().Commands)

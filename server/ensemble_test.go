@@ -212,7 +212,7 @@ func TestReadOnlyMode(t *testing.T) {
 
 		ro := dial(t, s)
 		ro.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, ReadOnly: true})
-		if !ro.resp.ReadOnly || ro.resp.SessionID == 0 {
+		if global, _ := s.node.Sessions().Get(ro.resp.SessionID); !ro.resp.ReadOnly || global.ID != 0 || uint64(ro.resp.SessionID)>>40 != 0xff0000 {
 			t.Fatalf("%+v", ro.resp)
 		}
 		if data, _ := ro.get("/a", true); data != "x" {
@@ -244,6 +244,39 @@ func TestReadOnlyMode(t *testing.T) {
 		back.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, SessionID: ro.resp.SessionID, Passwd: ro.resp.Passwd})
 		if back.resp.TimeOut != 0 {
 			t.Error("a session of read-only mode was taken up by the ensemble")
+		}
+	}, func(c *Config) { c.ReadOnlyMode, c.LocalSessions, c.TickTime = true, true, 200*time.Millisecond })
+}
+
+// Without local sessions no session begins in read-only mode: the client gets
+// ZooKeeper's answer, the header of a reply with NotReadOnly.
+func TestReadOnlyModeWithoutLocalSessions(t *testing.T) {
+	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		_, others := e.leader()
+		s := others[0]
+		var rest []string
+		for id, other := range e.servers {
+			if other != s {
+				rest = append(rest, host(id+1))
+			}
+		}
+		e.net.Partition([]string{host(int(s.cfg.ID))}, rest)
+		eventually(t, "the server is read-only", func() bool { m, _ := s.modes.get(); return m == readOnly })
+		refused := dial(t, s)
+		req := proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, ReadOnly: true}
+		refused.write(proto.AppendFrame(nil, req.Append(nil)))
+		var h proto.ReplyHeader
+		frame, err := refused.frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := proto.NewReader(frame)
+		if h.Decode(&r); r.Err() != nil || len(r.Rest()) > 0 || h != (proto.ReplyHeader{Err: proto.ErrNotReadOnly}) {
+			t.Errorf("the answer is %+v, %v", h, r.Err())
+		}
+		refused.wantClosed()
+		if n := s.stats.readOnlyRefused.Load(); n != 1 {
+			t.Errorf("%d refusals counted", n)
 		}
 	}, func(c *Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond })
 }

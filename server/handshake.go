@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -31,6 +32,9 @@ func (c *conn) open() bool {
 func (c *conn) handshake() bool {
 	frame, whole, err := c.next()
 	for !whole {
+		if errors.Is(err, errFrame) {
+			return c.garbled(err)
+		}
 		if err != nil || c.fill() != nil {
 			return false
 		}
@@ -43,7 +47,7 @@ func (c *conn) handshake() bool {
 	var req proto.ConnectRequest
 	r := proto.NewReader(frame)
 	if req.Decode(&r); r.Err() != nil {
-		return false
+		return c.garbled(r.Err())
 	}
 	if !c.interceptConnect(&req, frame) {
 		return false
@@ -58,7 +62,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
 	if s.tokens != nil && !s.tokens.take(s.clock(), req.SessionID != 0) {
 		s.stats.rejected.Add(1)
-		s.log.Debug("closing a client: too many sessions are being begun", "client", c.nc.RemoteAddr())
+		c.complain("closing a client: too many sessions are being begun (zookeeper.connection_throttle_tokens)")
 		return false
 	}
 	if s.tokens != nil {
@@ -75,7 +79,9 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		return false
 	}
 	if s.lastZxid() < req.LastZxidSeen {
-		s.log.Debug("closing a client that has seen a later state", "client", c.nc.RemoteAddr(), "zxid", sessionID(req.LastZxidSeen))
+		s.stats.seenLater.Add(1)
+		c.complain("closing a client that has seen a later state: this server lags behind, or its data were replaced by older ones",
+			"seen", sessionID(req.LastZxidSeen), "here", sessionID(s.lastZxid()))
 		return false
 	}
 	if req.SessionID != 0 {
@@ -86,6 +92,9 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		s.displace(req.SessionID, nil) // even if the password turns out to be wrong
 	}
 	if m == readOnly {
+		if req.SessionID == 0 && !s.cfg.LocalSessions {
+			return c.refuseReadOnly()
+		}
 		return c.attachLocal(req, timeout)
 	}
 	return c.attach(req, timeout)

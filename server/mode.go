@@ -77,7 +77,7 @@ func (s *Server) changeMode(change func(*modes)) {
 	if was == serving && now != serving && !s.stopping() {
 		level = slog.LevelWarn // its clients have lost this server
 	}
-	s.log.Log(context.Background(), level, "server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", st.Leader, "epoch", st.Epoch, "reason", st.Reason)
+	s.log.Log(context.Background(), level, "server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", leaderWord(&st), "epoch", st.Epoch, "reason", st.Reason)
 	if was == readOnly && now != readOnly {
 		s.eachConn(func(c *conn) {
 			if c.isLocal() {
@@ -88,6 +88,14 @@ func (s *Server) changeMode(change func(*modes)) {
 		clear(s.locals) // they end with the mode that gave them out
 		s.mu.Unlock()
 	}
+}
+
+// leaderWord is the leader's id for the log: every number is that of a server.
+func leaderWord(st *raftfsm.Status) any {
+	if st.Role == raftfsm.Looking {
+		return "none"
+	}
+	return st.Leader
 }
 
 // isLocal reports whether c's session is this server's own.

@@ -67,7 +67,10 @@ func (v picture) role(p *status.Server) {
 	st := v.s.node.Status()
 	p.Serving, p.ReadOnly = m != notServing, m == readOnly
 	p.Leads = st.Role == raftfsm.Leader
-	p.LeaderID, p.Epoch = st.Leader, st.Epoch
+	p.LeaderID, p.Epoch = -1, st.Epoch
+	if st.Role != raftfsm.Looking {
+		p.LeaderID = int64(st.Leader)
+	}
 	p.Mode = modeName(m, st.Role)
 	if m != serving {
 		p.Reason = v.s.whyNot(m)

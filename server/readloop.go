@@ -1,6 +1,9 @@
 package server
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -38,6 +41,9 @@ func (c *conn) handle() bool {
 		frame, whole, err := c.next()
 		if err != nil || !whole {
 			ok = err == nil
+			if errors.Is(err, errFrame) {
+				c.garbled(err)
+			}
 			break
 		}
 		requests++
@@ -77,7 +83,7 @@ func (c *conn) request(w *work, frame []byte) bool {
 	r := proto.AliasReader(frame)
 	var h proto.RequestHeader
 	if h.Decode(&r); r.Err() != nil {
-		return false
+		return c.garbled(r.Err())
 	}
 	w.last.note(h)
 	if c.s.cfg.Interceptor != nil {
@@ -89,6 +95,8 @@ func (c *conn) request(w *work, frame []byte) bool {
 // execute does what the request asks for. It reports false as request does.
 func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	if c.mayNot(h.Op) {
+		c.s.stats.unauthenticated.Add(1)
+		c.complain("closing a client that has to authenticate before anything else", "schemes", strings.Join(c.s.cfg.RequireAuth, ","))
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
 	}
 	switch h.Op {
@@ -157,6 +165,14 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 		c.endWith()
 	}
 	return true
+}
+
+// garbled counts a client that does not speak the protocol. It reports false: the
+// connection has to be closed.
+func (c *conn) garbled(err error) bool {
+	c.s.stats.malformed.Add(1)
+	c.complain("closing a client: what it sends is not the protocol of ZooKeeper, or longer than jute.maxbuffer", "error", err)
+	return false
 }
 
 // turnAway answers h with a code and no zxid, and closes.

@@ -59,9 +59,9 @@ func (s *Server) leaveToOthers() {
 	})
 }
 
-// localSessions is the top byte of the ids of local sessions. No server has
-// that number, and no table an id with it.
-const localSessions = 0x7f
+// localSessions begins the ids of local sessions. No session of the ensemble has
+// one like it, whatever the number of its server (session.Table).
+const localSessions = -1 << 56
 
 // attachLocal gives a read-only client a session. One of the ensemble cannot be
 // taken up: its client is to look for a server that knows.
@@ -74,7 +74,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	case req.SessionID == 0:
 		s.forgetLocal()
 		s.lastLocal++
-		req.SessionID = localSessions<<56 | s.lastLocal
+		req.SessionID = localSessions | s.lastLocal
 		rand.Read(pw[:])
 		s.locals[req.SessionID] = pw
 	case !known || string(pw[:]) != string(req.Passwd):
@@ -112,6 +112,20 @@ func (s *Server) forgetLocal() {
 			return
 		}
 	}
+}
+
+// refuseReadOnly answers a client that wants to begin a session of read-only mode,
+// which takes local sessions. It gets the header that ZooKeeper sends then, which
+// its client takes for the end of the session.
+func (c *conn) refuseReadOnly() bool {
+	s := c.s
+	s.stats.readOnlyRefused.Add(1)
+	c.complain("refusing to begin a session in read-only mode: that takes localSessionsEnabled=true")
+	w := s.getWork(c)
+	c.turnAway(w, proto.RequestHeader{}, proto.ErrNotReadOnly)
+	w.done++
+	c.flush()
+	return true
 }
 
 // endLocal ends a session of read-only mode, as its client asks for.

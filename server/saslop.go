@@ -100,6 +100,8 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	for _, class := range a.Providers {
 		c.X509 = c.X509 || strings.HasSuffix(class, ".X509AuthenticationProvider")
 		c.SASLScheme = c.SASLScheme || strings.HasSuffix(class, ".SASLAuthenticationProvider")
+		c.EnsembleScheme = c.EnsembleScheme || strings.HasSuffix(class, ".EnsembleAuthenticationProvider")
+		c.KeyScheme = c.KeyScheme || strings.HasSuffix(class, ".KeyAuthenticationProvider")
 	}
 	if a.JAASFile == "" {
 		return nil

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -13,6 +14,7 @@ import (
 type connecting struct {
 	timeout     int32 // negotiated, milliseconds
 	hasReadOnly bool  // the client sent the byte, so it gets one
+	refused     atomic.Bool
 }
 
 // sessionID prints as ZooKeeper's logs and commands do.
@@ -34,16 +36,28 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	if req.SessionID == 0 {
 		rand.Read(w.cmd.Password[:])
 	} else if copy(w.cmd.Password[:], req.Passwd) != proto.PasswordSize || len(req.Passwd) != proto.PasswordSize {
+		c.unproved(req.SessionID)
 		return c.sessionExpired(w, req.HasReadOnly)
 	}
 	c.mu.Lock()
 	c.timeout = p.connect.timeout
 	c.mu.Unlock()
-	if !c.propose(w, p) || !c.await(func() bool { return c.head == nil }) {
+	asked := p.connect
+	answered := c.propose(w, p) && c.await(func() bool { return c.head == nil })
+	if asked.refused.Load() {
+		c.unproved(req.SessionID)
+	}
+	if !answered {
 		return false
 	}
 	c.ended = c.sid == 0 // refused: nothing it sent is looked at
 	return true
+}
+
+// unproved counts a client that did not get the session which it named.
+func (c *conn) unproved(sid int64) {
+	c.s.stats.unproved.Add(1)
+	c.complain("closing a client: its session has ended, or its password is wrong", "of", sessionID(sid))
 }
 
 // sessionExpired tells the client that its session is gone, and closes.
@@ -87,6 +101,7 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 			s.own(c)
 		}
 	} else {
+		p.connect.refused.Store(true)
 		resp.Passwd = make([]byte, proto.PasswordSize)
 	}
 	s.fsm.scratch, s.fsm.zxid = appendConnect(s.fsm.scratch[:0], resp), a.Zxid

@@ -28,6 +28,14 @@ type stats struct {
 	bytesEvents            atomic.Int64 // of notifications
 	staleReplies           atomic.Int64 // made for connections that had gone
 	turnedAway             atomic.Int64 // clients that came while nobody could be served
+	seenLater              atomic.Int64 // clients that had seen a later state
+	unproved               atomic.Int64 // sessions that are gone, or of which the password was wrong
+	unauthenticated        atomic.Int64 // requests of clients that had to authenticate before
+	malformed              atomic.Int64 // clients that did not speak the protocol
+	readOnlyRefused        atomic.Int64 // sessions that could not begin in read-only mode
+	ensembleSkip           atomic.Int64 // of the scheme ensemble
+	ensembleSuccess        atomic.Int64
+	ensembleFail           atomic.Int64
 	asked                  atomic.Int64 // of revalidated: by a server that does not lead
 	snapshotErrors         atomic.Int64 // of the AdminServer's, as the following
 	snapshotsTooEarly      atomic.Int64

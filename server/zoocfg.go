@@ -25,7 +25,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 		JuteMaxBuffer: z.JuteMaxBuffer, GlobalOutstanding: z.GlobalOutstanding,
 		SnapCount: z.SnapCount, SnapBytes: z.SnapSizeLimitKB << 10, SnapRetain: z.AutopurgeRetain,
 		SkipACL: z.SkipACL, ExtendedTypes: z.ExtendedTypes, Emulate353TTL: z.Emulate353TTL,
-		EnforceQuota: z.EnforceQuota, ReconfigEnabled: z.ReconfigEnabled, ReadOnlyMode: z.ReadOnlyMode,
+		EnforceQuota: z.EnforceQuota, ReconfigEnabled: z.ReconfigEnabled, ReadOnlyMode: z.ReadOnlyMode, LocalSessions: z.LocalSessionsEnabled,
 		LinearizableReads: z.LinearizableReads,
 		ContainerInterval: z.ContainerCheckInterval, ContainerMaxPerMin: z.ContainerMaxPerMinute,
 		ContainerMaxNeverUsed: z.ContainerMaxNeverUsed,
@@ -76,13 +76,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 // refuse tells of what an ensemble is asked to do and cannot. A server that
 // stands alone has no use for any of it, and ZooKeeper ignores it there.
 func refuse(z *zoocfg.Config) error {
-	switch {
-	case z.LocalSessionsEnabled && !z.LocalSessionsUpgradingEnabled:
-		// With upgrading a session becomes global when it needs to be, which nobody
-		// can tell from one that always was. Without, ephemeral znodes are refused.
-		return fmt.Errorf("%s: localSessionsEnabled without localSessionsUpgradingEnabled is not supported: every session here is known to "+
-			"all servers, which makes it movable and lets it own ephemeral znodes; remove the line, or set localSessionsUpgradingEnabled=true", z.Path)
-	case z.HierarchicalQuorums != "":
+	if z.HierarchicalQuorums != "" {
 		return fmt.Errorf("%s: %s", z.Path, z.HierarchicalQuorums)
 	}
 	return nil

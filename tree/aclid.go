@@ -29,7 +29,8 @@ func validID(id *proto.ID, p Policy) proto.Code {
 		}
 	default:
 		if p&SchemeOthers != 0 && otherScheme(id.Scheme) {
-			valid = func(id string) bool { return id != "" }
+			nameless := id.Scheme == "key" // of KeyAuthenticationProvider: its clients have no names
+			valid = func(id string) bool { return id != "" || nameless }
 		}
 	}
 	switch {

@@ -45,10 +45,10 @@ func leader(src Source, _ *http.Request) (object, error) {
 	}
 	s := src.Server()
 	ip := ""
-	if m, ok := member(src, s.LeaderID); ok {
+	if m, ok := member(src, uint64(s.LeaderID)); ok {
 		ip = m.Addrs[0].Host
 	}
-	return object{{"is_leader", s.Leads && s.LeaderID == s.ID}, {"leader_id", s.LeaderID}, {"leader_ip", ip}}, nil
+	return object{{"is_leader", s.Leads && s.LeaderID == int64(s.ID)}, {"leader_id", s.LeaderID}, {"leader_ip", ip}}, nil
 }
 
 func observers(src Source) object {

@@ -39,7 +39,7 @@ type Server struct {
 	Reason   string // why not all are answered, in words
 	Mode     string // standalone, leader, follower, observer, read-only
 	ID       uint64
-	LeaderID uint64 // 0 when unknown
+	LeaderID int64 // −1 when unknown
 	Epoch    uint32
 	// FileDiffers is the reconfig that would make the membership of the ensemble
 	// what the server's configuration file lists; empty when it is.

@@ -88,7 +88,8 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 
 // start starts the server, for the first time or again.
 func (s *Server) start() error {
-	cfg := server.Config{ContainerInterval: time.Minute, MaxClientCnxns: -1, ExtendedTypes: true, FourLetterWords: []string{"*"}}
+	cfg := server.Config{ContainerInterval: time.Minute, MaxClientCnxns: -1, ExtendedTypes: true, FourLetterWords: []string{"*"},
+		LocalSessions: true} // a test that makes a server read-only wants to connect to it
 	for _, change := range s.opts.configure {
 		change(&cfg)
 	}

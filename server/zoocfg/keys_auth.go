@@ -91,7 +91,7 @@ func (c *Config) setAuthProvider(name, class string) {
 	const pkg = "org.apache.zookeeper.server.auth."
 	switch strings.TrimPrefix(class, pkg) {
 	case "DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider",
-		"X509AuthenticationProvider", "EnsembleAuthenticationProvider":
+		"X509AuthenticationProvider", "EnsembleAuthenticationProvider", "KeyAuthenticationProvider":
 	default:
 		c.warn(name, "", "the class %s cannot be loaded: clients that authenticate with it will be refused", class)
 	}

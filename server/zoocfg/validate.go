@@ -223,7 +223,7 @@ func (c *Config) checkEnsemble() error {
 		return &Error{File: path, Msg: errNoMyID.Error() + ": expected the number of this server's server.N line", Err: errNoMyID}
 	}
 	for key, why := range map[string]string{
-		"localSessionsEnabled":                    "every session is global from its beginning",
+		"localSessionsEnabled":                    "every session is global: it may do all that a local one may, and more",
 		"localSessionsUpgradingEnabled":           "every session is global from its beginning",
 		"multiAddress.reachabilityCheckEnabled":   "an address is checked by dialling it",
 		"multiAddress.reachabilityCheckTimeoutMs": "an address is checked by dialling it",

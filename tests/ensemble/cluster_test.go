@@ -48,11 +48,21 @@ type node struct {
 // newCluster chooses ports for n servers, with ids from 1 on.
 func newCluster(t testing.TB, n int, settings ...string) *cluster {
 	t.Helper()
+	var ids []int
+	for id := 1; id <= n; id++ {
+		ids = append(ids, id)
+	}
+	return clusterOf(t, ids, settings...)
+}
+
+// clusterOf chooses ports for servers with the given ids.
+func clusterOf(t testing.TB, ids []int, settings ...string) *cluster {
+	t.Helper()
 	if !*record {
 		process.Needed(t)
 	}
 	c := &cluster{t: t, dir: t.TempDir(), settings: settings, nodes: make(map[int]*node)}
-	for id := 1; id <= n; id++ {
+	for _, id := range ids {
 		c.nodes[id] = c.newNode(id)
 	}
 	t.Cleanup(c.stopAll)
@@ -206,14 +216,14 @@ func (c *cluster) mode(id int) string {
 // leader waits until one of the running servers leads.
 func (c *cluster) leader() int {
 	c.t.Helper()
-	lead := 0
+	lead := -1
 	c.eventually("a leader", func() bool {
 		for id, n := range c.nodes {
 			if n.running() && c.mode(id) == "leader" {
 				lead = id
 			}
 		}
-		return lead != 0
+		return lead >= 0
 	})
 	return lead
 }
