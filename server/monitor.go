@@ -87,10 +87,7 @@ func (v picture) Metrics() []status.Metric {
 	v.raft(&m)
 	v.perNamespace(&m)
 	m.limits(v.s)
-	m.complete()
-	for _, s := range v.Summaries() {
-		m.summary(&s)
-	}
+	m.complete(v.Summaries())
 	return m
 }
 

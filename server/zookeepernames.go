@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/zkgo/zkgo/server/status"
@@ -10,43 +9,57 @@ import (
 // Every server of ZooKeeper 3.9 shows these numbers, whatever it is and does, and
 // checks and dashboards read them. What this server does not count is 0.
 const (
-	zooKeeperCounters = `add_dead_watcher_stall_time bytes_received_count cnxn_closed_without_zk_server_running commit_count
-		connection_drop_count connection_rejected connection_request_count connection_revalidate_count dead_watchers_cleared
-		dead_watchers_queued diff_count digest_mismatches_count ensemble_auth_fail ensemble_auth_skip ensemble_auth_success
-		insecure_admin_count large_requests_rejected learner_commit_received_count learner_proposal_received_count looking_count
-		outstanding_changes_queued outstanding_changes_removed prep_processor_request_queued proposal_count
-		quit_leading_due_to_disloyal_voter request_commit_queued request_throttle_wait_count
-		requests_not_forwarded_to_commit_processor response_bytes response_packet_cache_hits response_packet_cache_misses
-		response_packet_get_children_cache_hits response_packet_get_children_cache_misses restore_error_count
-		restore_rate_limited_count revalidate_count sessionless_connections_expired skip_learner_request_to_next_processor_count
-		snap_count snapshot_error_count snapshot_rate_limited_count stale_replies stale_requests stale_requests_dropped
-		stale_sessions_expired sync_processor_request_queued throttled_ops tls_handshake_exceeded unrecoverable_error_count
-		unsuccessful_handshake watch_bytes`
-
+	// Those that other servers, or the same with other settings, do count.
+	zooKeeperCounters = `bytes_received_count cnxn_closed_without_zk_server_running commit_count connection_drop_count connection_rejected
+		connection_request_count connection_revalidate_count diff_count ensemble_auth_fail ensemble_auth_skip
+		ensemble_auth_success large_requests_rejected learner_commit_received_count learner_proposal_received_count
+		looking_count prep_processor_request_queued proposal_count request_throttle_wait_count response_bytes
+		restore_error_count restore_rate_limited_count revalidate_count sessionless_connections_expired snap_count
+		snapshot_error_count snapshot_rate_limited_count stale_replies stale_requests_dropped stale_sessions_expired
+		throttled_ops unsuccessful_handshake watch_bytes`
 	// Distributions without percentiles in mntr, and those with.
-	zooKeeperBasic = `commit_commit_proc_req_queued commit_process_time concurrent_request_processing_in_commit_processor
-		connection_token_deficit dbinittime election_time follower_sync_time fsynctime inflight_diff_count inflight_snap_count
-		leader_unavailable_time learner_request_processor_queue_size netty_queued_buffer_capacity node_changed_watch_count
-		node_children_watch_count node_created_watch_count node_deleted_watch_count observer_sync_time pending_session_queue_size
-		prep_process_time prep_processor_queue_size proposal_process_time read_commit_proc_issued read_commit_proc_req_queued
-		reads_after_write_in_session_queue reads_issued_from_session_queue requests_in_session_queue restore_time
-		session_queues_drained snapshottime socket_closing_time startup_snap_load_time startup_txns_load_time startup_txns_loaded
-		sync_process_time sync_processor_batch_size sync_processor_queue_size time_waiting_empty_pool_in_commit_processor_read_ms
-		unavailable_time write_batch_time_in_commit_processor write_commit_proc_issued write_commit_proc_req_queued`
-	zooKeeperPercentiles = `close_session_prep_time commit_propagation_latency dead_watchers_cleaner_latency jvm_pause_time_ms
-		local_write_committed_time_ms om_commit_process_time_ms om_proposal_process_time_ms prep_processor_queue_time_ms
-		propagation_latency proposal_ack_creation_latency proposal_latency quorum_ack_latency read_commitproc_time_ms
-		read_final_proc_time_ms readlatency request_throttle_queue_time_ms server_write_committed_time_ms
-		sync_processor_queue_and_flush_time_ms sync_processor_queue_flush_time_ms sync_processor_queue_time_ms updatelatency
-		write_commitproc_time_ms write_final_proc_time_ms`
+	zooKeeperBasic = `commit_process_time connection_token_deficit dbinittime election_time follower_sync_time fsynctime inflight_snap_count
+		leader_unavailable_time node_changed_watch_count node_children_watch_count node_created_watch_count
+		node_deleted_watch_count observer_sync_time prep_processor_queue_size reads_after_write_in_session_queue
+		reads_issued_from_session_queue requests_in_session_queue restore_time snapshottime startup_snap_load_time
+		startup_txns_load_time startup_txns_loaded sync_process_time sync_processor_batch_size unavailable_time
+		write_batch_time_in_commit_processor write_commit_proc_issued`
+	zooKeeperPercentiles = `commit_propagation_latency prep_processor_queue_time_ms propagation_latency proposal_ack_creation_latency
+		proposal_latency quorum_ack_latency read_commitproc_time_ms readlatency request_throttle_queue_time_ms
+		sync_processor_queue_flush_time_ms updatelatency`
+
+	// Those that have no meaning here: 0 in mntr and monitor, and not a series.
+	alwaysZero = `add_dead_watcher_stall_time dead_watchers_cleared dead_watchers_queued digest_mismatches_count insecure_admin_count
+		outstanding_changes_queued outstanding_changes_removed quit_leading_due_to_disloyal_voter request_commit_queued
+		requests_not_forwarded_to_commit_processor response_packet_cache_hits response_packet_cache_misses
+		response_packet_get_children_cache_hits response_packet_get_children_cache_misses
+		skip_learner_request_to_next_processor_count stale_requests sync_processor_request_queued tls_handshake_exceeded
+		unrecoverable_error_count`
+	alwaysZeroBasic = `commit_commit_proc_req_queued concurrent_request_processing_in_commit_processor inflight_diff_count
+		learner_request_processor_queue_size netty_queued_buffer_capacity pending_session_queue_size prep_process_time
+		proposal_process_time read_commit_proc_issued read_commit_proc_req_queued session_queues_drained socket_closing_time
+		sync_processor_queue_size time_waiting_empty_pool_in_commit_processor_read_ms write_commit_proc_req_queued`
+	alwaysZeroPercentiles = `close_session_prep_time dead_watchers_cleaner_latency jvm_pause_time_ms local_write_committed_time_ms
+		om_commit_process_time_ms om_proposal_process_time_ms read_final_proc_time_ms server_write_committed_time_ms
+		sync_processor_queue_and_flush_time_ms sync_processor_queue_time_ms write_commitproc_time_ms write_final_proc_time_ms`
 )
 
-// complete adds the counters that ZooKeeper has and this server does not count.
-func (m *monitor) complete() {
+// complete adds what ZooKeeper has and this server does not count.
+func (m *monitor) complete(sums []status.Summary) {
+	have := make(map[string]bool, len(*m))
+	for _, v := range *m {
+		have[v.Name] = true
+	}
 	for name := range strings.FieldsSeq(zooKeeperCounters) {
-		if !slices.ContainsFunc(*m, func(have status.Metric) bool { return have.Name == name }) {
+		if !have[name] {
 			m.count(name, 0)
 		}
+	}
+	for name := range strings.FieldsSeq(alwaysZero) {
+		m.never(name)
+	}
+	for _, s := range append(sums, unobserved(nil, alwaysZeroBasic, alwaysZeroPercentiles)...) {
+		m.summary(&s)
 	}
 }
 
@@ -57,14 +70,18 @@ func completed(sums []status.Summary) []status.Summary {
 	for i := range sums {
 		have[sums[i].Name] = true
 	}
-	add := func(names string, basic bool) {
+	return append(sums, unobserved(have, zooKeeperBasic, zooKeeperPercentiles)...)
+}
+
+// unobserved returns distributions that have seen nothing, of the names that are
+// not there yet.
+func unobserved(have map[string]bool, basic, percentiles string) (sums []status.Summary) {
+	for i, names := range []string{basic, percentiles} {
 		for name := range strings.FieldsSeq(names) {
 			if !have[name] {
-				sums = append(sums, status.Summary{Name: name, Basic: basic})
+				sums = append(sums, status.Summary{Name: name, Basic: i == 0})
 			}
 		}
 	}
-	add(zooKeeperBasic, true)
-	add(zooKeeperPercentiles, false)
 	return sums
 }
