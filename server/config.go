@@ -52,6 +52,10 @@ type Config struct {
 	// ListenHost is where the other servers are listened for when that is not the
 	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
 	ListenHost string
+	// QuorumBindTries is how often the quorum port is tried at the start, a second
+	// apart, while its name does not resolve or its address is not there; default 3,
+	// negative for ever. With a Network it is tried once.
+	QuorumBindTries int
 
 	TickTime                             time.Duration // default 2 s
 	InitLimit, SyncLimit                 int           // ticks; defaults 10 and 5
@@ -164,6 +168,7 @@ func (c Config) withDefaults() Config {
 	}
 	or(&c.TickTime, defaultTick)
 	or(&c.InitLimit, defaultInitLimit)
+	or(&c.QuorumBindTries, defaultBindTries)
 	or(&c.SyncLimit, defaultSyncLimit)
 	or(&c.MinSessionTimeout, minSessionTicks*c.TickTime)
 	or(&c.MaxSessionTimeout, maxSessionTicks*c.TickTime)

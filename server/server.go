@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/audit"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
@@ -118,6 +119,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	if err := s.openAudit(); err != nil {
 		return nil, err
+	}
+	if cfg.Network == nil {
+		nodeConfig.Network = patientNetwork{peer.TCP{}, ctx, cfg.QuorumBindTries, bindPause, s.log}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {

@@ -36,6 +36,9 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	}
 	c.NoAutocreate = !z.DataDirAutocreate
 	c.limitsFromZooCfg(z)
+	if c.QuorumBindTries = z.PortBindRetry; c.QuorumBindTries == 0 {
+		c.QuorumBindTries = -1
+	}
 	if c.MaxClientCnxns == 0 {
 		c.MaxClientCnxns = -1
 	}

@@ -52,13 +52,16 @@ type Config struct {
 	QuorumListenOnAllIPs               bool
 	QuorumListenAddress                string // "" is the host of this server's server.N line; zkgo's own
 	MultiAddressEnabled                bool
-	MultiAddressReachabilityCheck      bool
-	MultiAddressReachabilityTimeout    time.Duration
-	LocalSessionsEnabled               bool
-	LocalSessionsUpgradingEnabled      bool
-	LeaderServes                       bool
-	ReadOnlyMode                       bool
-	LinearizableReads                  bool // of ours
+	// PortBindRetry is how often the quorum port is tried, 0 for ever
+	// (electionPortBindRetry).
+	PortBindRetry                   int
+	MultiAddressReachabilityCheck   bool
+	MultiAddressReachabilityTimeout time.Duration
+	LocalSessionsEnabled            bool
+	LocalSessionsUpgradingEnabled   bool
+	LeaderServes                    bool
+	ReadOnlyMode                    bool
+	LinearizableReads               bool // of ours
 
 	SnapCount         int
 	SnapSizeLimitKB   int64
@@ -282,7 +285,7 @@ func blank() *Config {
 		MaxClientCnxns: 60, ClientPortListenBacklog: Unset,
 		MinSessionTimeout: 2 * defaultTick, MaxSessionTimeout: 20 * defaultTick,
 		SessionlessCnxnTimeout: 10 * time.Second,
-		StandaloneEnabled:      true, LeaderServes: true,
+		StandaloneEnabled:      true, LeaderServes: true, PortBindRetry: 3,
 		MultiAddressReachabilityCheck: true, MultiAddressReachabilityTimeout: time.Second,
 		SnapCount: 100000, SnapSizeLimitKB: 4194304, AutopurgeRetain: minRetain,
 		ForceSync: true, FsyncWarning: time.Second,

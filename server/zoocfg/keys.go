@@ -73,6 +73,7 @@ func ensembleKeys() []key {
 		{name: "peerType", set: takes(setPeerType, func(c *Config) string { return c.PeerType.String() })},
 		{name: "quorumListenOnAllIPs", set: boolean(func(c *Config) *bool { return &c.QuorumListenOnAllIPs })},
 		{name: "quorumListenAddress", set: setAddress(func(c *Config) *string { return &c.QuorumListenAddress })},
+		{name: "electionPortBindRetry", set: propInt(0, func(c *Config) *int { return &c.PortBindRetry })},
 		{name: "multiAddress.enabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressEnabled })},
 		{name: "multiAddress.reachabilityCheckEnabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressReachabilityCheck })},
 		{name: "multiAddress.reachabilityCheckTimeoutMs", set: millis(anyInt, func(c *Config, d time.Duration) { c.MultiAddressReachabilityTimeout = d },

@@ -34,7 +34,7 @@ func ignoredKeys() []string {
 		"maxWriteQueuePollTime", "maxBatchSize", "snapshot.compression.method", "digest.enabled",
 		"closeSessionTxn.enabled", "serializeLastProcessedZxid.enabled", "traceFile",
 		// its election and learners
-		"cnxTimeout", "electionPortBindRetry", "fastleader.minNotificationInterval",
+		"cnxTimeout", "fastleader.minNotificationInterval",
 		"fastleader.maxNotificationInterval", "leader.ackLoggingFrequency", "leader.closeSocketAsync",
 		"leader.maxConcurrentDiffSyncs", "leader.maxConcurrentSnapSyncs", "leader.maxTimeToWaitForEpoch",
 		"leaderConnectDelayDuringRetryMs", "learner.asyncSending", "learner.closeSocketAsync",
