@@ -34,7 +34,7 @@ func (c *Config) check() error {
 	case newDigest(c.DigestAlg) == nil:
 		return fmt.Errorf("DigestAlg %q is no algorithm that is known", c.DigestAlg)
 	case c.distributed() && !c.listed():
-		return fmt.Errorf("server id %d is not among the servers of the ensemble", c.ID)
+		return fmt.Errorf("server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.ID)
 	}
 	return nil
 }

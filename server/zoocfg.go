@@ -11,8 +11,9 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// FromZooCfg translates a configuration file. It reads the JAAS file that names
-// SASL's users; the key stores of TLS are read by Start.
+// FromZooCfg translates a configuration file, and reports everything for which
+// Start would refuse it, apart from the data and the ports. It reads the JAAS file
+// and the key stores that the file names.
 func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		ID:      z.MyID,
@@ -72,6 +73,9 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 		}
 		c.Members, c.Ensemble = membersOf(z), !z.StandaloneEnabled
 		c.LeaderNoClients, c.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
+	}
+	if err := c.verify(); err != nil {
+		return Config{}, err
 	}
 	return c, nil
 }
