@@ -52,7 +52,7 @@ END
     go run ./tests/summary/total -every "$every" "$record"
   done
 }
-[ "$suite" != page ] || { page; exit; }
+[ "$suite" != page ] || { page | cat -s | sed '${/^$/d}'; exit; }
 
 commit=$(git rev-parse --short HEAD)
 place=$(mkdir -p "$dir/$commit" && cd "$dir/$commit" && pwd)
