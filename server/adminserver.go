@@ -31,6 +31,7 @@ type Admin struct {
 // Limits of the HTTP servers.
 const (
 	headerTimeout    = 10 * time.Second
+	requestTimeout   = 2 * time.Minute // for a whole request or reply; a profile takes 30 s by default
 	defaultAdminIdle = 30 * time.Second
 )
 
@@ -52,6 +53,8 @@ func (s *Server) openHTTP(addr string, security *AdminTLS, h http.Handler, idle 
 	}
 	srv := &httpServer{l: l, s: &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idle,
+		// Snapshots and restores set deadlines of their own.
+		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}}
 	s.spawn(func() { _ = srv.s.Serve(l) }) // ends with close

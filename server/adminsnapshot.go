@@ -181,7 +181,7 @@ func (a adminSource) restore(ctx context.Context, r io.Reader) (int64, error) {
 	if err := n.CanReplace(); err != nil { // before all of it is read
 		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
 	}
-	c, err := backup.Read("what was sent", r, a.s.cfg.policy())
+	c, err := backup.Read("what was sent", r, a.s.cfg.policy(), zkfiles.Limits{MaxField: a.s.cfg.maxField(), Room: a.s.memory.roomToRestore})
 	if err != nil {
 		return 0, fmt.Errorf("nothing was changed: %w", err)
 	}

@@ -69,7 +69,7 @@ func TestAdminSnapshot(t *testing.T) {
 		t.Fatalf("%d %s", code, b)
 	}
 	tr, table := tree.New(), session.NewTable()
-	info, err := zkfiles.ReadSnapshot("answer", bytes.NewReader(b), 0, tr, table)
+	info, err := zkfiles.ReadSnapshot("answer", bytes.NewReader(b), 0, zkfiles.Limits{}, tr, table)
 	if err != nil || !info.Verified {
 		t.Fatalf("%+v, %v", info, err)
 	}

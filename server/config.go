@@ -219,6 +219,10 @@ func or[T comparable](p *T, def T) {
 }
 
 // policy is what this server decides for everybody while it leads.
+// maxField is the longest field of a file that a state is loaded from: ZooKeeper's
+// jute.maxbuffer and, by default, as much again.
+func (c *Config) maxField() int { return 2 * c.JuteMaxBuffer }
+
 func (c *Config) policy() tree.Policy {
 	var p tree.Policy
 	for _, s := range []struct {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
 	"runtime"
 	"runtime/metrics"
@@ -162,6 +163,26 @@ func (g *memoryGuard) worthCollecting(u memoryUse) bool {
 		return true
 	}
 	return u.heap+u.rest >= g.part(fullPercent) && u.heap-u.live >= g.part(freshPercent) && !now.Before(g.nextFresh)
+}
+
+// errNoRoom ends a restore.
+var errNoRoom = errors.New("the state that is to be restored and the present one do not fit below memoryCeiling: raise it, or restore into a new server with zkgo restore")
+
+// roomToRestore returns an error when the process has no room for more of a state that
+// is being read. What was read of it so far may be garbage of the decoder, so a
+// collection decides.
+func (g *memoryGuard) roomToRestore() error {
+	if g == nil || g.ceiling <= 0 {
+		return nil
+	}
+	if u := g.read(); u.heap+u.rest < g.part(fullPercent) {
+		return nil
+	}
+	g.collect()
+	if u := g.read(); u.live+u.rest < g.part(fullPercent) {
+		return nil
+	}
+	return errNoRoom
 }
 
 func (g *memoryGuard) part(percent int64) int64 { return g.ceiling / 100 * percent }

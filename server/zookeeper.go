@@ -46,6 +46,9 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 		return nil, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
 	}
 	src.Policy = cfg.policy() & tree.Emulate353TTL
+	if src.Limits.MaxField == 0 {
+		src.Limits.MaxField = cfg.maxField()
+	}
 	state, report, err := zkfiles.Load(src)
 	if err != nil {
 		return nil, err

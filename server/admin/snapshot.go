@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -70,7 +71,11 @@ type snapshots struct {
 	src                Snapshotter
 	opts               SnapshotOptions
 	snapshot, restores limiter
+	exports            atomic.Int32 // snapshots that are being sent
 }
+
+// maxExports is how many snapshots are sent at a time. Each is a temporary file.
+const maxExports = 2
 
 // limiter lets one request through in each interval.
 type limiter struct {
@@ -128,6 +133,7 @@ func (s *snapshots) due(w http.ResponseWriter, l *limiter, interval time.Duratio
 
 func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	const name = "snapshot"
+	noDeadlines(w)
 	switch {
 	case !s.authorized(w, r):
 		return
@@ -147,6 +153,13 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusOK, name, nil, "")
 		return
 	}
+	if s.exports.Add(1) > maxExports {
+		s.exports.Add(-1)
+		w.Header().Set("Retry-After", "10")
+		reply(w, http.StatusServiceUnavailable, name, nil, fmt.Sprintf("%d snapshots are being sent already, and each takes a file of the whole state: try again when one has ended", maxExports))
+		return
+	}
+	defer s.exports.Add(-1)
 	e, err := s.src.Export(r.Context())
 	if err != nil {
 		reply(w, http.StatusInternalServerError, name, nil, err.Error())
@@ -159,7 +172,8 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = io.Copy(w, e.Content) // an early end does not have the announced length
+	// An early end does not have the announced length.
+	_, _ = io.Copy(&progressWriter{w: w, deadline: http.NewResponseController(w).SetWriteDeadline}, e.Content)
 }
 
 // snapshotHeaders sets ZooKeeper's headers, whose names it does not capitalise.
@@ -170,6 +184,7 @@ func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
 
 func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	const name = "restore"
+	noDeadlines(w)
 	asked := r.Method == http.MethodGet || r.Method == http.MethodHead // ZooKeeper asks these, too, who they are
 	switch {
 	case (asked || r.Method == http.MethodPost) && !s.authorized(w, r):
@@ -184,7 +199,8 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	case !s.due(w, &s.restores, s.opts.RestoreInterval, name):
 		return
 	}
-	zxid, err := s.src.Restore(r.Context(), r.Body)
+	zxid, err := s.src.Restore(r.Context(), progressing(w, r))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(progressTime))
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		reply(w, http.StatusServiceUnavailable, name, nil, err.Error())

@@ -54,20 +54,20 @@ func Load(path string) (*Content, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return Read(path, f, 0)
+	return Read(path, f, 0, zkfiles.Limits{})
 }
 
 // Read verifies and loads a backup or a snapshot of ZooKeeper's from a stream. name
-// is for messages; of p only Emulate353TTL counts.
-func Read(name string, from io.Reader, p tree.Policy) (*Content, error) {
+// is for messages; of p only Emulate353TTL counts. l bounds what it may cost.
+func Read(name string, from io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
 	r := bufio.NewReaderSize(from, dataSize)
 	if start, err := r.Peek(len(magic)); err == nil && string(start[:len(magic)-1]) == magic[:len(magic)-1] {
-		return loadBackup(name, r, p)
+		return loadBackup(name, r, p, l)
 	} else if len(start) == 0 {
 		return nil, fmt.Errorf("%s is empty", name)
 	}
 	c := newContent(KindZooKeeper)
-	info, err := zkfiles.ReadSnapshot(name, r, p, c.Tree, c.Sessions)
+	info, err := zkfiles.ReadSnapshot(name, r, p, l, c.Tree, c.Sessions)
 	c.Verified = info.Verified
 	return c, err
 }
@@ -90,10 +90,10 @@ func loadZkgo(dir string) (*Content, error) {
 
 // loadBackup loads a backup. The snapshot in it counts only when everything up to
 // the end mark has been read.
-func loadBackup(path string, r io.Reader, p tree.Policy) (*Content, error) {
+func loadBackup(path string, r io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
 	c := newContent(KindBackup)
 	h, err := open(r, func(h *Header, data io.Reader) error {
-		info, err := zkfiles.ReadSnapshot("the snapshot in it", data, p, c.Tree, c.Sessions)
+		info, err := zkfiles.ReadSnapshot("the snapshot in it", data, p, l, c.Tree, c.Sessions)
 		c.Verified = info.Verified
 		return err
 	})

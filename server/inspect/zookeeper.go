@@ -101,7 +101,7 @@ func (f *File) lookAtLog() error {
 		return err
 	}
 	defer file.Close()
-	log := zkfiles.ReadLog(f.Path, file)
+	log := zkfiles.ReadLog(f.Path, file, zkfiles.Limits{})
 	for tx, err := range log.All() {
 		if err != nil {
 			return err
@@ -239,7 +239,7 @@ func logZooKeeper(paths []string, f Filter, each func(*Transaction) error) error
 }
 
 func logFile(path string, file *os.File, f *Filter, each func(*Transaction) error) error {
-	for tx, err := range zkfiles.ReadLog(path, file).All() {
+	for tx, err := range zkfiles.ReadLog(path, file, zkfiles.Limits{}).All() {
 		if err != nil {
 			return err
 		}

@@ -37,14 +37,14 @@ func FuzzSnapshot(f *testing.F) {
 	seeds(f, snapshotPrefix)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr, table := tree.New(), session.NewTable()
-		if _, err := ReadSnapshot("snapshot.5", bytes.NewReader(b), 0, tr, table); err != nil {
+		if _, err := ReadSnapshot("snapshot.5", bytes.NewReader(b), 0, Limits{}, tr, table); err != nil {
 			return
 		}
 		if err := tr.Check(); err != nil {
 			t.Fatal(err)
 		}
 		back, sessions := tree.New(), session.NewTable()
-		if _, err := ReadSnapshot("snapshot.0", bytes.NewReader(written(t, tr, table, None)), 0, back, sessions); err != nil {
+		if _, err := ReadSnapshot("snapshot.0", bytes.NewReader(written(t, tr, table, None)), 0, Limits{}, back, sessions); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := dump(t, back, sessions), dump(t, tr, table); got != want {

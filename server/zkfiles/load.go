@@ -15,6 +15,9 @@ type Source struct {
 	Logs   Dir         // zero: the same as Data (dataLogDir is not set)
 	Policy tree.Policy // only Emulate353TTL counts: the source ran with emulate353TTLNodes
 
+	// Limits bounds fields and records.
+	Limits Limits
+
 	// NoLogs: the snapshot is all there is. Otherwise a directory without a log is
 	// refused, since it looks the same when the logs were forgotten.
 	NoLogs bool
@@ -156,6 +159,9 @@ func (l *loader) snapshot() error {
 	for _, f := range tries[:min(len(tries), maxTries)] {
 		l.plan(f)
 		state, info, err := l.read(f)
+		if errors.Is(err, ErrTooLong) {
+			return err // it is probably whole: an older one is no way out
+		}
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -217,7 +223,7 @@ func (l *loader) read(f *file) (*State, SnapshotInfo, error) {
 		return nil, SnapshotInfo{}, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	return readSnapshot(f.path, l.counting(r), l.Policy)
+	return readSnapshot(f.path, l.counting(r), l.Policy, l.Limits)
 }
 
 // counting returns r with its progress told.
@@ -267,7 +273,7 @@ func (l *loader) file(f *file, last *join) error {
 		return err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	log, first := ReadLog(f.path, l.counting(r)), true
+	log, first := ReadLog(f.path, l.counting(r), l.Limits), true
 	for tx, err := range log.All() {
 		if err != nil {
 			return err

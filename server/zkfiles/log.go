@@ -41,15 +41,19 @@ func (t *Tail) String() string {
 // Log is a log file while it is read.
 type Log struct {
 	name string
+	most int // bytes of a record
 	r    *bufio.Reader
 	off  int64
 	tail *Tail
 }
 
+// recordOverhead is what a record may have besides one field of the largest length.
+const recordOverhead = 64 << 10
+
 // ReadLog returns a log file of ZooKeeper to be walked over once by All. name is
-// for messages.
-func ReadLog(name string, r io.Reader) *Log {
-	return &Log{name: name, r: bufio.NewReaderSize(r, 256<<10)}
+// for messages. A record is a request, so l.MaxField bounds it, too.
+func ReadLog(name string, r io.Reader, l Limits) *Log {
+	return &Log{name: name, most: l.maxField() + recordOverhead, r: bufio.NewReaderSize(r, 256<<10)}
 }
 
 // Tail returns how the file ended, nil for a clean end. It is known when All has
@@ -135,9 +139,12 @@ func (l *Log) record() ([]byte, error) {
 	if size <= 0 {
 		return nil, l.ends(fmt.Sprintf("a record of length %d", size), h[:])
 	}
-	rest, err := readUpTo(l.r, int(size)+1)
+	rest, err := readUpTo(l.r, min(int(size), l.most)+1)
 	if err != nil {
 		return nil, err
+	}
+	if len(rest) > l.most {
+		return nil, fmt.Errorf("a record of %d bytes: %w", size, ErrTooLong)
 	}
 	if len(rest) <= int(size) {
 		return nil, l.ends(fmt.Sprintf("the file ends within a record of %d bytes", size), h[:], rest)

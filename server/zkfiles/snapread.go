@@ -40,9 +40,10 @@ type SnapshotInfo struct {
 // name is for messages. The zxid is the one that the file itself or its name
 // (snapshot.<zxid>) says, or else the largest of any znode. A digest that does not fit is an error: then the
 // snapshot is no state without the log that belongs to it. After an error t is
-// a fresh tree or untouched.
-func ReadSnapshot(name string, r io.Reader, p tree.Policy, t *tree.Tree, table *session.Table) (SnapshotInfo, error) {
-	s, info, err := readSnapshot(name, r, p)
+// a fresh tree or untouched. A field that l does not allow is an error that matches
+// ErrTooLong.
+func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tree, table *session.Table) (SnapshotInfo, error) {
+	s, info, err := readSnapshot(name, r, p, l)
 	if err != nil {
 		return info, err
 	}
@@ -66,14 +67,14 @@ func (s *State) newest() (zxid int64) {
 }
 
 // readSnapshot reads a file as it is. The state's Zxid is left at 0.
-func readSnapshot(name string, r io.Reader, p tree.Policy) (*State, SnapshotInfo, error) {
+func readSnapshot(name string, r io.Reader, p tree.Policy, l Limits) (*State, SnapshotInfo, error) {
 	info := SnapshotInfo{LastZxid: -1}
 	content, compression, err := decompressed(r)
 	if err != nil {
 		return nil, info, fmt.Errorf("%s: %w", name, err)
 	}
 	info.Compression = compression
-	s := snapshotReader{source: newSource(name, content), State: emptyState(p), lists: make(map[int64][]proto.ACL)}
+	s := snapshotReader{source: newSource(name, content, l), State: emptyState(p), lists: make(map[int64][]proto.ACL)}
 	if compression != None {
 		s.name += " (uncompressed)"
 	}

@@ -93,7 +93,7 @@ func TestSnapshotThereAndBack(t *testing.T) {
 	for _, c := range []Compression{None, Gzip, Snappy} {
 		b := written(t, tr, table, c)
 		back, sessions := tree.New(), session.NewTable()
-		info, err := ReadSnapshot("snapshot.1", bytes.NewReader(b), 0, back, sessions)
+		info, err := ReadSnapshot("snapshot.1", bytes.NewReader(b), 0, Limits{}, back, sessions)
 		if err != nil {
 			t.Fatalf("%q: %v", c, err)
 		}
@@ -120,7 +120,7 @@ func TestSnapshotWithoutTheLaterParts(t *testing.T) {
 		"before 3.6": b[:len(b)-lastZxidSize-digestSize],
 	} {
 		back, sessions := tree.New(), session.NewTable()
-		if _, err := ReadSnapshot("data/"+SnapshotName(tr.LastZxid(), None), bytes.NewReader(cut), 0, back, sessions); err != nil {
+		if _, err := ReadSnapshot("data/"+SnapshotName(tr.LastZxid(), None), bytes.NewReader(cut), 0, Limits{}, back, sessions); err != nil {
 			t.Fatal(err)
 		}
 		if back.Digest() != tr.Digest() || back.LastZxid() != tr.LastZxid() {
@@ -141,7 +141,7 @@ func TestEveryDamageIsFound(t *testing.T) {
 	table.Put(session.Session{ID: alice, Timeout: 4000})
 	b := written(t, tr, table, None)
 	read := func(b []byte) error {
-		_, err := ReadSnapshot("snapshot.3", bytes.NewReader(b), 0, tree.New(), session.NewTable())
+		_, err := ReadSnapshot("snapshot.3", bytes.NewReader(b), 0, Limits{}, tree.New(), session.NewTable())
 		return err
 	}
 	if err := read(b); err != nil {

@@ -16,19 +16,46 @@ import (
 // readStep is what a length is believed before bytes come.
 const readStep = 1 << 20
 
+// DefaultMaxField is the longest field that a reader without a limit of its own
+// accepts, in bytes. It is above every jute.maxbuffer that ZooKeeper runs well with.
+const DefaultMaxField = 64 << 20
+
+// Limits bounds what reading a file may cost. A compressed file can hold a thousand
+// times its own size, so its size says nothing.
+type Limits struct {
+	// MaxField is the longest path, data or identity in bytes; 0: DefaultMaxField.
+	// ZooKeeper accepts jute.maxbuffer and jute.maxbuffer.extrasize together.
+	MaxField int
+	// Room is asked after every MiB of content, and ends the reading with its error. It
+	// may be nil.
+	Room func() error
+}
+
+func (l Limits) maxField() int {
+	if l.MaxField <= 0 {
+		return DefaultMaxField
+	}
+	return l.MaxField
+}
+
+// ErrTooLong is the cause when a field is longer than Limits.MaxField.
+var ErrTooLong = errors.New("longer than jute.maxbuffer allows: if the file is right, set jute.maxbuffer to what its source used (--set jute.maxbuffer=BYTES)")
+
 // source reads jute from a stream. The first error sticks: later calls return
 // zero values, and err names the place.
 type source struct {
 	name string
 	r    *bufio.Reader
+	Limits
+	asked int64 // offset at which Limits.Room was asked
 	sum  hash.Hash32 // Adler-32 of everything read
 	off  int64
 	err  error
 	word [8]byte
 }
 
-func newSource(name string, r io.Reader) *source {
-	return &source{name: name, r: bufio.NewReaderSize(r, 256<<10), sum: adler32.New()}
+func newSource(name string, r io.Reader, l Limits) *source {
+	return &source{name: name, Limits: l, r: bufio.NewReaderSize(r, 256<<10), sum: adler32.New()}
 }
 
 // fail makes err stick unless an earlier error did. What ends too early is no
@@ -53,6 +80,13 @@ func (s *source) fill(b []byte) bool {
 	}
 	s.off += int64(len(b))
 	s.sum.Write(b)
+	if s.Room != nil && s.off-s.asked >= readStep {
+		s.asked = s.off
+		if err := s.Room(); err != nil {
+			s.fail(err)
+			return false
+		}
+	}
 	return true
 }
 
@@ -78,6 +112,9 @@ func (s *source) bytes(what string) []byte {
 		return nil
 	case n < 0:
 		s.fail(fmt.Errorf("%s of negative length %d", what, n))
+		return nil
+	case n > s.maxField():
+		s.fail(fmt.Errorf("%s of %d bytes: %w", what, n, ErrTooLong))
 		return nil
 	}
 	b := make([]byte, 0, min(n, readStep))

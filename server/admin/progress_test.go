@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// oneConn is a listener that has one connection.
+type oneConn struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{} }
+
+// dialAdmin serves h on the other end of the connection that it returns.
+func dialAdmin(t *testing.T, h http.Handler) net.Conn {
+	client, server := net.Pipe()
+	l := &oneConn{conns: make(chan net.Conn, 1), done: make(chan struct{})}
+	l.conns <- server
+	s := &http.Server{Handler: h, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Serve(l)
+	}()
+	t.Cleanup(func() {
+		_ = client.Close()
+		close(l.done)
+		_ = s.Close()
+		<-ended
+	})
+	return client
+}
+
+func newLarge() *large { return &large{vault{fake: fake{role: "standalone"}}} }
+
+// large is a vault with a state of a megabyte that counts what it gets.
+type large struct{ vault }
+
+func (*large) Export(context.Context) (*Export, error) {
+	content := strings.Repeat("x", 1<<20)
+	return &Export{Bytes: int64(len(content)), Content: io.NopCloser(strings.NewReader(content))}, nil
+}
+
+func (v *large) Restore(ctx context.Context, r io.Reader) (int64, error) {
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return 0, fmt.Errorf("nothing was changed: %w", err)
+	}
+	time.Sleep(time.Hour) // the restore itself
+	return 26, ctx.Err()
+}
+
+// A restore whose body stops coming ends, and one that is slow or long does not.
+func TestRestoreNeedsProgress(t *testing.T) {
+	t.Parallel()
+	for _, stops := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := dialAdmin(t, Handler(newLarge(), DefaultURL, SnapshotOptions{}))
+			const size = 300 << 10
+			_, err := fmt.Fprintf(c, "POST /commands/restore HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\nContent-Length: %d\r\n\r\n", size)
+			for sent := 0; err == nil && sent < size && !(stops && sent >= size/2); sent += 50 << 10 {
+				time.Sleep(20 * time.Second)
+				_, err = io.WriteString(c, strings.Repeat("x", 50<<10))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := time.Now()
+			r, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			took := time.Since(last)
+			if stops && (took > time.Minute || r.StatusCode != http.StatusInternalServerError) {
+				t.Errorf("a body that stopped: %s after %v", r.Status, took)
+			}
+			if !stops && (took < time.Hour || r.StatusCode != http.StatusOK) {
+				t.Errorf("a slow body: %s after %v", r.Status, took)
+			}
+		})
+	}
+}
+
+// A snapshot that the client does not take ends, and one that it takes slowly does not.
+func TestSnapshotNeedsProgress(t *testing.T) {
+	t.Parallel()
+	for _, stops := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := dialAdmin(t, Handler(newLarge(), DefaultURL, SnapshotOptions{}))
+			if _, err := io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			r, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			got := 0
+			for b := make([]byte, 32<<10); err == nil; {
+				time.Sleep(10 * time.Second)
+				if stops && got > 256<<10 {
+					time.Sleep(time.Hour)
+				}
+				var n int
+				n, err = io.ReadFull(r.Body, b)
+				got += n
+			}
+			if whole := got == 1<<20; whole == stops {
+				t.Errorf("%d bytes came, the client stops: %v", got, stops)
+			}
+		})
+	}
+}
+
+// Each snapshot takes a file of the whole state, so few are sent at a time.
+func TestSnapshotsAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := Handler(newLarge(), DefaultURL, SnapshotOptions{})
+		for range maxExports {
+			c := dialAdmin(t, h)
+			if _, err := io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if w := state(t, h, "GET", "snapshot", "digest root:pw", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("one too many: %d %v %s", w.Code, w.Header(), w.Body)
+		}
+		time.Sleep(time.Hour) // the others took nothing
+		if w := state(t, h, "GET", "snapshot", "digest root:pw", ""); w.Code != http.StatusOK {
+			t.Errorf("afterwards: %d", w.Code)
+		}
+	})
+}
