@@ -3,8 +3,8 @@ package server
 import (
 	"errors"
 	"fmt"
-	"os"
 
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/jaas"
@@ -59,7 +59,7 @@ func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 		return errors.New("quorum.auth.enableSasl: java.security.auth.login.config is not set: expected the JAAS file with the sections " +
 			q.ServerContext + " and " + q.LearnerContext)
 	}
-	text, err := os.ReadFile(file)
+	text, err := smallfile.Read(file)
 	if err != nil {
 		return fmt.Errorf("quorum.auth.enableSasl: java.security.auth.login.config: %w", err)
 	}

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/jaas"
@@ -106,7 +106,7 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	if a.JAASFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(a.JAASFile)
+	text, err := smallfile.Read(a.JAASFile)
 	if err != nil {
 		return fmt.Errorf("java.security.auth.login.config: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/backup"
 	"github.com/zkgo/zkgo/server/inspect"
@@ -164,7 +165,7 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 // a scheme alone; @FILE holds either.
 func adminAuth(text string) (string, error) {
 	if name, ok := strings.CutPrefix(text, "@"); ok {
-		data, err := os.ReadFile(name)
+		data, err := smallfile.Read(name)
 		if err != nil {
 			return "", usagef("--auth: %w", err)
 		}
@@ -181,7 +182,7 @@ func adminAuth(text string) (string, error) {
 func (f *backupFlags) client() (*http.Client, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // only if asked for
 	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
+		pem, err := smallfile.Read(f.ca)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/zkgo/zkgo/bench"
 	"github.com/zkgo/zkgo/cli"
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -220,7 +220,7 @@ func (f *benchFlags) complete() error {
 func (f *benchFlags) completeTLS() error {
 	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // asked for by name
 	if f.caFile != "" {
-		pem, err := os.ReadFile(f.caFile)
+		pem, err := smallfile.Read(f.caFile)
 		if err != nil {
 			return err
 		}

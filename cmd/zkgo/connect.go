@@ -4,13 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server/keystore"
 )
 
@@ -102,7 +102,7 @@ func (f *connectFlags) options() ([]client.Option, error) {
 // stand in the list of processes. The secret is in no error.
 func credentials(flag, text string) (name, secret string, err error) {
 	if file, ok := strings.CutPrefix(text, "@"); ok {
-		data, err := os.ReadFile(file)
+		data, err := smallfile.Read(file)
 		if err != nil {
 			return "", "", fmt.Errorf("%s: %w", flag, err)
 		}

@@ -2,17 +2,17 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server/keystore"
 )
 
 // readProperties takes from a properties file of ZooKeeper's Java client what means
 // something here.
 func (f *connectFlags) readProperties() error {
-	text, err := os.ReadFile(f.properties)
+	text, err := smallfile.Read(f.properties)
 	if err != nil {
 		return fmt.Errorf("-client-configuration: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -151,7 +152,7 @@ func (p Plan) Write() (notes []string, err error) {
 		return notes, err
 	}
 	if there {
-		old, err := os.ReadFile(p.MyIDPath)
+		old, err := smallfile.Read(p.MyIDPath)
 		if err != nil {
 			return notes, err
 		}

@@ -8,13 +8,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	jks "github.com/pavlo-v-chernykh/keystore-go/v4"
 	"github.com/youmark/pkcs8"
 	"software.sslmate.com/src/go-pkcs12"
+
+	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
 // Store names a key store or a trust store.
@@ -58,7 +59,7 @@ func (s Store) password() (string, error) {
 	if s.PasswordPath == "" {
 		return s.Password, nil
 	}
-	b, err := os.ReadFile(s.PasswordPath)
+	b, err := smallfile.Read(s.PasswordPath)
 	if err != nil {
 		return "", fmt.Errorf("password of %s: %w", s.Location, err)
 	}
@@ -73,7 +74,7 @@ func (s Store) open() (data []byte, kind, password string, err error) {
 	if password, err = s.password(); err != nil {
 		return nil, "", "", err
 	}
-	data, err = os.ReadFile(s.Location)
+	data, err = smallfile.Read(s.Location)
 	return data, kind, password, err
 }
 

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
 // SeedJSON is Seed for a tree in JSON: an object is a znode, its members are its
@@ -61,7 +62,7 @@ func (s *Server) SeedText(dump string) {
 // .json, .yaml or .yml, or any other.
 func (s *Server) SeedFile(name string) {
 	s.t.Helper()
-	b, err := os.ReadFile(name)
+	b, err := smallfile.Read(name)
 	if err != nil {
 		s.fatalf("SeedFile: %v", err)
 	}

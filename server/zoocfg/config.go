@@ -2,9 +2,10 @@ package zoocfg
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
 // Unset is the value of a port, a backlog or a limit that no line has set.
@@ -110,6 +111,7 @@ type Config struct {
 	origin   map[string]origin                 // where each key was last set
 	myIDFrom string                            // the file MyID was read from, "" if it was given
 	readFile func(path string) ([]byte, error) // the only way to the disk
+	unknown  int                               // keys
 }
 
 // Membership is what belongs into the dynamic file: who the servers are and
@@ -306,7 +308,7 @@ func blank() *Config {
 		TLS:     defaultTLS(), QuorumTLS: defaultTLS(),
 		FIPSMode: true,
 		origin:   map[string]origin{},
-		readFile: os.ReadFile,
+		readFile: smallfile.Read,
 	}
 	c.QuorumTLS.ClientHostnameVerification, c.QuorumTLS.AllowReverseDNSLookup = true, true
 	return c

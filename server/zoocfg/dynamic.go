@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
 // PointAt makes the configuration file at path name dynamic as its
@@ -14,7 +16,7 @@ import (
 // contradict the one of the server's own line. Every other line stays as it is
 // and where it is, comments included; ZooKeeper writes a file anew.
 func PointAt(path, dynamic string, client bool) error {
-	text, err := os.ReadFile(path)
+	text, err := smallfile.Read(path)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func escape(value string) string { return strings.ReplaceAll(value, `\`, `\\`) }
 
 // Backup keeps a copy of a configuration file beside it, .bak.
 func Backup(path string) error {
-	text, err := os.ReadFile(path)
+	text, err := smallfile.Read(path)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,20 @@ import (
 	"strings"
 )
 
+// maxUnknown is how many unknown keys get a warning each. A file with more of them is
+// another kind of file.
+const maxUnknown = 100
+
 // warnUnknown is for the keys ZooKeeper turns into a system property that
 // nothing reads.
 func (c *Config) warnUnknown(name string) {
+	switch c.unknown++; {
+	case c.unknown == maxUnknown+1:
+		c.warn(name, "", "unknown key, and so may be others from here on: only the first %d are listed. Is this a configuration of a server?", maxUnknown)
+		return
+	case c.unknown > maxUnknown:
+		return
+	}
 	if rest, ok := strings.CutPrefix(name, "zookeeper."); ok {
 		if _, known := knownKeys[rest]; known || strings.HasPrefix(rest, authProviderPrefix) {
 			c.warn(name, rest, "has no effect: ZooKeeper puts zookeeper. in front of the key itself; write %s", rest)

@@ -1,0 +1,34 @@
+// Package smallfile reads files that people write by hand or tools generate: a
+// configuration, a key store, a password. A path in a configuration can name anything,
+// for instance a device that never ends, so the size of what is read has a bound.
+//
+// It imports the standard library only.
+package smallfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Max is the size of the largest file that Read accepts, in bytes: far above any
+// configuration or key store.
+const Max = 16 << 20
+
+// ErrTooLarge is the cause when a file is larger than Max.
+var ErrTooLarge = errors.New("larger than 16 MiB, which no file of this kind is")
+
+// Read returns the content of the file at path. It is safe for concurrent use.
+func Read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, Max+1))
+	if err == nil && len(data) > Max {
+		return nil, fmt.Errorf("%s: %w", path, ErrTooLarge)
+	}
+	return data, err
+}

@@ -1,0 +1,58 @@
+package zoocfg
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file of another kind has thousands of unknown keys: each costs little, and few are
+// listed.
+func TestManyUnknownKeys(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("dataDir=/var/lib/zkgo\nclientPort=2181\n")
+	for i := range 200_000 {
+		fmt.Fprintf(&b, "key.number.%d=1\n", i)
+	}
+	name := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.Warnings); n < maxUnknown || n > maxUnknown+10 {
+		t.Errorf("%d warnings", n)
+	}
+	if last := c.Warnings[maxUnknown].String(); !strings.Contains(last, "only the first") {
+		t.Errorf("the last one: %s", last)
+	}
+}
+
+// A path in a configuration can name something that never ends.
+func TestEndlessFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	endless := filepath.Join(dir, "endless")
+	f, err := os.Create(endless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(1 << 40); err != nil { // takes no room
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(name, []byte("dataDir="+dir+"\nclientPort=2181\ndynamicConfigFile="+endless+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{name, endless} {
+		if _, err := Parse(path); err == nil || !strings.Contains(err.Error(), "16 MiB") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
