@@ -67,7 +67,10 @@ func TestRestoreMindsTheCeiling(t *testing.T) {
 	g := newMemoryGuard(100<<20, slog.New(slog.DiscardHandler))
 	g.collect = func() {}
 	reads := 0
-	g.read = func() memoryUse { reads++; return memoryUse{live: int64(reads) * 20 << 20, heap: int64(reads) * 20 << 20} }
+	g.read = func() memoryUse {
+		reads++
+		return memoryUse{live: int64(reads) * 20 << 20, heap: int64(reads) * 20 << 20}
+	}
 	_, err := zkfiles.ReadSnapshot("s", bytes.NewReader(bomb(t, 50<<20)), 0, zkfiles.Limits{Room: g.roomToRestore}, tree.New(), session.NewTable())
 	if err == nil || !strings.Contains(err.Error(), "memoryCeiling") || reads > 10 {
 		t.Errorf("after %d looks: %v", reads, err)

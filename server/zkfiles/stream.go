@@ -47,11 +47,11 @@ type source struct {
 	name string
 	r    *bufio.Reader
 	Limits
-	asked int64 // offset at which Limits.Room was asked
-	sum  hash.Hash32 // Adler-32 of everything read
-	off  int64
-	err  error
-	word [8]byte
+	asked int64       // offset at which Limits.Room was asked
+	sum   hash.Hash32 // Adler-32 of everything read
+	off   int64
+	err   error
+	word  [8]byte
 }
 
 func newSource(name string, r io.Reader, l Limits) *source {
