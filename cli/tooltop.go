@@ -151,7 +151,7 @@ func memberHosts(config string) (hosts []string) {
 		}
 		first, _, _ := strings.Cut(value, "|")
 		first, _, _ = strings.Cut(first, ";")
-		host := first
+		var host string
 		if bracket := strings.LastIndexByte(first, ']'); bracket > 0 {
 			host = strings.TrimPrefix(first[:bracket], "[")
 		} else {

@@ -276,7 +276,7 @@ func (e *ensemble) setPace(leads bool) {
 	if r == nil {
 		return
 	}
-	timeout := time.Duration(idle)
+	timeout := idle
 	if leads {
 		timeout = e.n.cfg.timing().lease
 	}

@@ -158,7 +158,7 @@ func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
 		"a follower is removed": {func(e *ensemble) *Server {
 			leader, others := e.leader()
 			w := short(e.t.(*testing.T), leader, 30*time.Second)
-			id := strconv.FormatUint(uint64(others[0].cfg.ID), 10)
+			id := strconv.FormatUint(others[0].cfg.ID, 10)
 			w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: proto.NullString, Leaving: id, NewMembers: proto.NullString, CurConfigID: -1})
 			eventually(e.t, "it knows that it was removed", func() bool { now, _ := others[0].modes.get(); return now == notServing })
 			return others[0]

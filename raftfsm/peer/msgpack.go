@@ -120,7 +120,7 @@ func (d *reader) bool() bool {
 // count reads the head of a map or an array, whose short form begins at fix and
 // whose two long forms at long; nil is empty.
 func (d *reader) count(fix, long byte, limit int) int {
-	n := uint64(0)
+	var n uint64
 	switch c := d.byte(); {
 	case d.err != nil, c == 0xc0:
 		return 0

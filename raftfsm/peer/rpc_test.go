@@ -17,7 +17,9 @@ import (
 func wire(t testing.TB, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := codec.NewEncoder(&b, &codec.MsgpackHandle{BasicHandle: codec.BasicHandle{TimeNotBuiltin: true}}).Encode(v); err != nil {
+	var handle codec.MsgpackHandle
+	handle.TimeNotBuiltin = true
+	if err := codec.NewEncoder(&b, &handle).Encode(v); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -115,8 +115,9 @@ func Frames(as string, rnd *rand.Rand) map[string][]byte {
 // frame encodes a message of Raft after its type.
 func frame(kind byte, message any) []byte {
 	b := bytes.NewBuffer([]byte{kind})
-	handle := &codec.MsgpackHandle{BasicHandle: codec.BasicHandle{TimeNotBuiltin: true}}
-	if err := codec.NewEncoder(b, handle).Encode(message); err != nil {
+	var handle codec.MsgpackHandle
+	handle.TimeNotBuiltin = true
+	if err := codec.NewEncoder(b, &handle).Encode(message); err != nil {
 		panic(err) // a message of this package's own
 	}
 	return b.Bytes()

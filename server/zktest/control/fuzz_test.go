@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func FuzzBody(f *testing.F) {
 	f.Add(`{"op":"nothing"} {}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var got body
-		err := (&call{r: httptest.NewRequest("POST", "/", strings.NewReader(text))}).body(&got)
+		err := (&call{r: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(text))}).body(&got)
 		if err != nil {
 			if r := (*refusal)(nil); !errors.As(err, &r) {
 				t.Fatalf("%q: %v", text, err)
@@ -37,7 +38,7 @@ func FuzzBody(f *testing.F) {
 			t.Fatal(err)
 		}
 		var again body
-		if err := (&call{r: httptest.NewRequest("POST", "/", strings.NewReader(string(out)))}).body(&again); err != nil || again != got {
+		if err := (&call{r: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(out)))}).body(&again); err != nil || again != got {
 			t.Fatalf("%s became %+v, %v", out, again, err)
 		}
 	})
