@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -41,7 +40,7 @@ type ExportOptions struct {
 func Export(ctx context.Context, w io.Writer, src Source, o ExportOptions) (int, error) {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	var f writer
-	head := header{Format: formatName, Version: formatVersion, Root: o.Root}
+	head := header{Format: formatName, Version: formatVersion, Root: text(o.Root)}
 	switch o.Format {
 	case JSON:
 		f = &jsonWriter{w: buffered, head: head}
@@ -153,15 +152,4 @@ func (f *yamlWriter) end(count int) error {
 		return err
 	}
 	return f.e.Close()
-}
-
-// yamlKeeps reports whether a text comes back from YAML as it was. Blanks at the
-// ends of lines are where it might not.
-func yamlKeeps(s string) bool {
-	if !strings.ContainsAny(s, "\n\t") && strings.TrimSpace(s) == s {
-		return true
-	}
-	b, err := yaml.Marshal(s)
-	var back string
-	return err == nil && yaml.Unmarshal(b, &back) == nil && back == s
 }

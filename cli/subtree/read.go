@@ -55,7 +55,7 @@ func Read(r io.ReadSeeker) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Root = head.Root
+	d.Root = string(head.Root)
 	switch {
 	case d.Count == 0:
 		return nil, errors.New("there are no znodes in it")

@@ -25,7 +25,7 @@ type header struct {
 	Format  string `json:"format" yaml:"format"`
 	Version int    `json:"version" yaml:"version"`
 	// Root is where the subtree was.
-	Root string `json:"root" yaml:"root"`
+	Root text `json:"root" yaml:"root"`
 	// Trailer says that a YAML file that has no trailer is cut off. JSON says by
 	// itself where it ends.
 	Trailer bool `json:"-" yaml:"trailer,omitempty"`
@@ -44,16 +44,16 @@ func (h *header) check() error {
 // record is a znode in a file.
 type record struct {
 	// Path below the root: "/" for the root itself.
-	Path string `json:"path" yaml:"path"`
+	Path text `json:"path" yaml:"path"`
 	// Data is text, Base64 is everything else. Neither stands for null data.
-	Data   *string `json:"data,omitempty" yaml:"data,omitempty"`
-	Base64 *string `json:"base64,omitempty" yaml:"base64,omitempty"`
+	Data   *text `json:"data,omitempty" yaml:"data,omitempty"`
+	Base64 *text `json:"base64,omitempty" yaml:"base64,omitempty"`
 	// ACL has entries as zkCli.sh writes them, scheme:id:perms. None stands for
 	// world:anyone:cdrwa.
-	ACL []string `json:"acl,omitempty" yaml:"acl,omitempty"`
+	ACL []text `json:"acl,omitempty" yaml:"acl,omitempty"`
 	// Ephemeral is the session that it belongs to, in hexadecimal.
-	Ephemeral string `json:"ephemeral,omitempty" yaml:"ephemeral,omitempty"`
-	Container bool   `json:"container,omitempty" yaml:"container,omitempty"`
+	Ephemeral text `json:"ephemeral,omitempty" yaml:"ephemeral,omitempty"`
+	Container bool `json:"container,omitempty" yaml:"container,omitempty"`
 	// TTL in milliseconds.
 	TTL  int64       `json:"ttl,omitempty" yaml:"ttl,omitempty"`
 	Stat *statRecord `json:"stat,omitempty" yaml:"stat,omitempty"`
@@ -61,40 +61,40 @@ type record struct {
 
 // statRecord is for the reader of a file; no import looks at it.
 type statRecord struct {
-	Czxid    string `json:"czxid" yaml:"czxid"`
-	Mzxid    string `json:"mzxid" yaml:"mzxid"`
-	Ctime    string `json:"ctime" yaml:"ctime"`
-	Mtime    string `json:"mtime" yaml:"mtime"`
-	Version  int32  `json:"version" yaml:"version"`
-	Aversion int32  `json:"aversion" yaml:"aversion"`
-	Cversion int32  `json:"cversion" yaml:"cversion"`
+	Czxid    text  `json:"czxid" yaml:"czxid"`
+	Mzxid    text  `json:"mzxid" yaml:"mzxid"`
+	Ctime    text  `json:"ctime" yaml:"ctime"`
+	Mtime    text  `json:"mtime" yaml:"mtime"`
+	Version  int32 `json:"version" yaml:"version"`
+	Aversion int32 `json:"aversion" yaml:"aversion"`
+	Cversion int32 `json:"cversion" yaml:"cversion"`
 }
 
-// newRecord writes a znode down. text says which data may be written as text.
-func newRecord(n *Node, stat bool, text func(string) bool) record {
-	r := record{Path: n.Path, Container: n.Container, TTL: n.TTL.Milliseconds()}
+// newRecord writes a znode down. asText says which data may be written as text.
+func newRecord(n *Node, stat bool, asText func(string) bool) record {
+	r := record{Path: text(n.Path), Container: n.Container, TTL: n.TTL.Milliseconds()}
 	if r.Path == "" {
 		r.Path = "/"
 	}
 	if n.Data != nil {
-		if s := string(n.Data); printable(s) && text(s) {
+		if s := text(n.Data); printable(string(s)) && asText(string(s)) {
 			r.Data = &s
 		} else {
-			s = base64.StdEncoding.EncodeToString(n.Data)
+			s = text(base64.StdEncoding.EncodeToString(n.Data))
 			r.Base64 = &s
 		}
 	}
 	if !sameACL(n.ACL, client.WorldACL(client.PermAll)) {
 		for _, a := range n.ACL {
-			r.ACL = append(r.ACL, FormatACL(a))
+			r.ACL = append(r.ACL, text(FormatACL(a)))
 		}
 	}
 	if n.Ephemeral() {
-		r.Ephemeral = fmt.Sprintf("0x%x", uint64(n.Stat.EphemeralOwner))
+		r.Ephemeral = hex(n.Stat.EphemeralOwner)
 	}
 	if s := &n.Stat; stat {
 		r.Stat = &statRecord{
-			Czxid: fmt.Sprintf("0x%x", s.Czxid), Mzxid: fmt.Sprintf("0x%x", s.Mzxid),
+			Czxid: hex(s.Czxid), Mzxid: hex(s.Mzxid),
 			Ctime: formatTime(s.Ctime), Mtime: formatTime(s.Mtime),
 			Version: s.Version, Aversion: s.Aversion, Cversion: s.Cversion,
 		}
@@ -102,7 +102,11 @@ func newRecord(n *Node, stat bool, text func(string) bool) record {
 	return r
 }
 
-func formatTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(ms int64) text {
+	return text(time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+func hex(n int64) text { return text(fmt.Sprintf("0x%x", uint64(n))) } //nolint:gosec // all 64 bits are meant
 
 // printable reports whether a text can be shown and read as it is.
 func printable(s string) bool {
@@ -119,8 +123,8 @@ func printable(s string) bool {
 
 // node is the znode that a record tells of.
 func (r *record) node() (*Node, error) {
-	n := &Node{Path: r.Path, Container: r.Container, TTL: time.Duration(r.TTL) * time.Millisecond}
-	if err := proto.ValidatePath(r.Path); err != nil {
+	n := &Node{Path: string(r.Path), Container: r.Container, TTL: time.Duration(r.TTL) * time.Millisecond}
+	if err := proto.ValidatePath(n.Path); err != nil {
 		return nil, fmt.Errorf("path %q: %w", r.Path, err)
 	}
 	if n.Path == "/" {
@@ -133,7 +137,7 @@ func (r *record) node() (*Node, error) {
 	case r.Data != nil:
 		n.Data = []byte(*r.Data)
 	case r.Base64 != nil:
-		if n.Data, err = base64.StdEncoding.Strict().DecodeString(*r.Base64); err != nil {
+		if n.Data, err = base64.StdEncoding.Strict().DecodeString(string(*r.Base64)); err != nil {
 			return nil, fmt.Errorf("%s: base64: %w", r.Path, err)
 		}
 	}
@@ -144,7 +148,7 @@ func (r *record) node() (*Node, error) {
 		}
 	}
 	if r.Ephemeral != "" {
-		owner, err := strconv.ParseUint(strings.TrimPrefix(r.Ephemeral, "0x"), 16, 64)
+		owner, err := strconv.ParseUint(strings.TrimPrefix(string(r.Ephemeral), "0x"), 16, 64)
 		if err != nil || owner == 0 {
 			return nil, fmt.Errorf("%s: ephemeral: %q is no session", r.Path, r.Ephemeral)
 		}
@@ -193,11 +197,11 @@ func ParseACL(s string) (client.ACL, error) {
 	return a, nil
 }
 
-func parseACLs(list []string) ([]client.ACL, error) {
+func parseACLs(list []text) ([]client.ACL, error) {
 	acl := make([]client.ACL, len(list))
 	var errs error
 	for i, s := range list {
-		a, err := ParseACL(s)
+		a, err := ParseACL(string(s))
 		acl[i], errs = a, errors.Join(errs, err)
 	}
 	return acl, errs
