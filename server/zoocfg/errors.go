@@ -1,6 +1,7 @@
 package zoocfg
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,4 +88,72 @@ func appendNew(all []Warning, w Warning) []Warning {
 		return all
 	}
 	return append(all, w)
+}
+
+// maxProblems is how many errors of one configuration are listed.
+const maxProblems = 100
+
+// problems are the errors of one configuration, in the order of the checks.
+type problems struct {
+	list []error
+	// keys are those of the errors: what is checked across keys is not at fault
+	// where one of them has no value.
+	keys []string
+}
+
+// add keeps err, which may be nil, or may join several errors.
+func (p *problems) add(err error) {
+	if err == nil {
+		return
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			p.add(err)
+		}
+		return
+	}
+	if len(p.list) == maxProblems {
+		p.list = append(p.list, errors.New("there are more errors: only the first are listed"))
+	}
+	if len(p.list) > maxProblems {
+		return
+	}
+	p.list = append(p.list, err)
+	var e *Error
+	if errors.As(err, &e) && e.Key != "" {
+		p.keys = append(p.keys, e.Key)
+	}
+}
+
+// addUnless keeps the error of a check across keys, unless it only follows from a
+// key that is at fault itself.
+func (p *problems) addUnless(err error) {
+	if err == nil {
+		return
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			p.addUnless(err)
+		}
+		return
+	}
+	for _, key := range p.keys {
+		if strings.Contains(err.Error(), key) {
+			return
+		}
+	}
+	p.add(err)
+}
+
+// members reports whether a line of the membership is at fault.
+func (p *problems) members() bool {
+	return slices.ContainsFunc(p.keys, func(key string) bool { return isMember(key) || key == "dynamicConfigFile" })
+}
+
+// join returns nil without errors, and the error itself if there is one only.
+func (p *problems) join() error {
+	if len(p.list) == 1 {
+		return p.list[0]
+	}
+	return errors.Join(p.list...)
 }

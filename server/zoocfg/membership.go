@@ -120,6 +120,7 @@ func (c *Config) readDynamic() error {
 		return inFile(err, file)
 	}
 	c.Membership = Membership{ConfigVersion: versionOf(file)}
+	var errs problems
 	for _, p := range c.lastOfEach(props) {
 		key := trim(p.key)
 		switch {
@@ -131,11 +132,12 @@ func (c *Config) readDynamic() error {
 			err = fmt.Errorf("Unrecognised parameter: %s: expected server.N, group.N or weight.N", key)
 		}
 		if err != nil {
-			return &Error{File: file, Line: p.line, Key: key, Msg: err.Error(), Err: err}
+			errs.add(&Error{File: file, Line: p.line, Key: key, Msg: err.Error(), Err: err})
+			continue
 		}
 		c.origin[key] = origin{file, p.line}
 	}
-	return nil
+	return errs.join()
 }
 
 // versionOf is the hexadecimal suffix of a dynamic file's name, 0 without one.

@@ -30,7 +30,8 @@ func WithSet(key, value string) Option {
 	return func(o *options) { o.sets = append(o.sets, [2]string{key, value}) }
 }
 
-// Parse reads a configuration file, the dynamic file it names and myid.
+// Parse reads a configuration file, the dynamic file it names and myid. Its error
+// joins an [Error] for every line and every rule that is at fault.
 func Parse(path string, opts ...Option) (*Config, error) {
 	o := gather(opts)
 	text, err := o.readFile(path)
@@ -67,15 +68,13 @@ func load(path, text string, o options) (*Config, error) {
 	if err != nil {
 		return nil, inFile(err, path)
 	}
-	if err := c.applyStatic(props); err != nil {
-		return nil, err
-	}
+	var errs problems
+	c.applyStatic(props, &errs)
 	for _, s := range o.sets {
-		if err := c.Set(s[0], s[1]); err != nil {
-			return nil, err
-		}
+		errs.add(c.Set(s[0], s[1]))
 	}
-	if err := c.Validate(); err != nil {
+	c.validate(&errs)
+	if err := errs.join(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -104,7 +103,7 @@ func (c *Config) Set(key, value string) error {
 }
 
 // applyStatic applies the lines of the configuration file itself.
-func (c *Config) applyStatic(props []property) error {
+func (c *Config) applyStatic(props []property, errs *problems) {
 	props = c.lastOfEach(props)
 	for _, p := range props {
 		if p.key == "dynamicConfigFile" {
@@ -112,11 +111,8 @@ func (c *Config) applyStatic(props []property) error {
 		}
 	}
 	for _, p := range props {
-		if err := c.apply(p, c.Path); err != nil {
-			return err
-		}
+		errs.add(c.apply(p, c.Path))
 	}
-	return nil
 }
 
 // lastOfEach drops the lines that a later one with the same key overrules.

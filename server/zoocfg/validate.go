@@ -10,19 +10,41 @@ import (
 // Validate makes the checks across keys, after Parse has made them once and
 // Set has changed something. It reads the dynamic file and myid, takes the
 // client address of the own server line, and may be called any number of times.
+// Its error joins an [Error] for every rule that is broken.
 func (c *Config) Validate() error {
+	var errs problems
+	c.validate(&errs)
+	return errs.join()
+}
+
+// validate adds to the errors of single lines what is wrong across keys.
+func (c *Config) validate(errs *problems) {
 	if c.origin == nil {
-		return errBlank
+		errs.add(errBlank)
+		return
 	}
 	for _, check := range []func() error{
 		c.checkQuorumAuth, c.checkStorage, c.checkListeners, c.checkTimeouts, c.checkEnforcedAuth,
-		c.checkMembership, c.readMyID, c.takeClientAddress, c.takePeerType, c.checkEnsemble,
 	} {
-		if err := check(); err != nil {
-			return err
-		}
+		errs.addUnless(check())
 	}
-	return nil
+	known := !errs.members()
+	if known {
+		err := c.checkMembership()
+		errs.add(err)
+		known = err == nil
+	}
+	if c.DataDir != "" {
+		err := c.readMyID()
+		errs.add(err)
+		known = known && err == nil
+	}
+	if !known { // which server this one is, and among which
+		return
+	}
+	for _, check := range []func() error{c.takeClientAddress, c.takePeerType, c.checkEnsemble} {
+		errs.addUnless(check())
+	}
 }
 
 // failf is fail with a message of its own.
@@ -57,17 +79,18 @@ func (c *Config) checkStorage() error {
 }
 
 func (c *Config) checkListeners() error {
+	var errs []error
 	if c.ClientPort == Unset && c.ClientPortAddress != "" {
-		return c.failf("clientPortAddress", "clientPortAddress is set but clientPort is not set")
+		errs = append(errs, c.failf("clientPortAddress", "clientPortAddress is set but clientPort is not set"))
 	}
 	if c.SecureClientPort == Unset && c.SecureClientPortAddress != "" {
-		return c.failf("secureClientPortAddress", "secureClientPortAddress is set but secureClientPort is not set")
+		errs = append(errs, c.failf("secureClientPortAddress", "secureClientPortAddress is set but secureClientPort is not set"))
 	}
 	scheme := c.Auth.SSLScheme
 	if c.SecureClientPort != Unset && scheme != "x509" && c.Auth.Providers[scheme] == "" {
-		return c.failf("ssl.authProvider", "No auth provider configured for the SSL authentication scheme '%s'.", scheme)
+		errs = append(errs, c.failf("ssl.authProvider", "No auth provider configured for the SSL authentication scheme '%s'.", scheme))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (c *Config) checkTimeouts() error {
@@ -96,10 +119,14 @@ func (c *Config) checkMembership() error {
 			return err
 		}
 	}
+	var errs problems
 	for _, s := range c.Servers {
 		if err := s.CheckAddresses(c.MultiAddressEnabled); err != nil {
-			return c.fail("server."+fmt.Sprint(s.ID), err)
+			errs.add(c.fail("server."+fmt.Sprint(s.ID), err))
 		}
+	}
+	if err := errs.join(); err != nil {
+		return err
 	}
 	if err := c.checkGroups(); err != nil {
 		return c.fail("", err)
@@ -212,15 +239,19 @@ func (c *Config) checkEnsemble() error {
 	if !c.Distributed() {
 		return nil
 	}
+	var errs []error
 	if c.InitLimit == 0 {
-		return c.failf("initLimit", "initLimit is not set: an ensemble needs a number of ticks")
+		errs = append(errs, c.failf("initLimit", "initLimit is not set: an ensemble needs a number of ticks"))
 	}
 	if c.SyncLimit == 0 {
-		return c.failf("syncLimit", "syncLimit is not set: an ensemble needs a number of ticks")
+		errs = append(errs, c.failf("syncLimit", "syncLimit is not set: an ensemble needs a number of ticks"))
 	}
-	if !c.HasMyID {
+	if !c.HasMyID && c.DataDir != "" {
 		path := filepath.Join(c.DataDir, "myid")
-		return &Error{File: path, Msg: errNoMyID.Error() + ": expected the number of this server's server.N line", Err: errNoMyID}
+		errs = append(errs, &Error{File: path, Msg: errNoMyID.Error() + ": expected the number of this server's server.N line", Err: errNoMyID})
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	for key, why := range map[string]string{
 		"localSessionsEnabled":                    "every session is global: it may do all that a local one may, and more",
