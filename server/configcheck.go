@@ -14,29 +14,24 @@ import (
 // not: starting on it would show an empty tree.
 var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
 
-// check reports what cannot work in a configuration with its defaults set.
+// check reports everything that cannot work in a configuration with its defaults
+// set.
 func (c *Config) check() error {
-	switch {
-	case c.ID > raftfsm.MaxServer:
-		return fmt.Errorf("server id %d: want 0 to %d", c.ID, raftfsm.MaxServer)
-	case !c.Memory && c.DataDir == "":
-		return errors.New("no data directory: set DataDir, or Memory for a server that forgets")
-	case c.MinSessionTimeout > c.MaxSessionTimeout:
-		return fmt.Errorf("minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
-	case c.TickTime < time.Millisecond:
-		return fmt.Errorf("tickTime %v: want at least 1ms", c.TickTime)
-	case (c.SecureAddr != "" || c.PortUnification) && c.TLS == nil:
-		return errors.New("SecureAddr and PortUnification need TLS")
-	case c.checkProviders() != nil:
-		return c.checkProviders()
-	case c.QuorumSASL.check() != nil:
-		return c.QuorumSASL.check()
-	case newDigest(c.DigestAlg) == nil:
-		return fmt.Errorf("DigestAlg %q is no algorithm that is known", c.DigestAlg)
-	case c.distributed() && !c.listed():
-		return fmt.Errorf("server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.ID)
+	errs := []error{c.checkProviders(), c.QuorumSASL.check()}
+	wrong := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
-	return nil
+	wrong(c.ID > raftfsm.MaxServer, "server id %d: want 0 to %d", c.ID, raftfsm.MaxServer)
+	wrong(!c.Memory && c.DataDir == "", "no data directory: set DataDir, or Memory for a server that forgets")
+	wrong(c.MinSessionTimeout > c.MaxSessionTimeout, "minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
+	wrong(c.TickTime < time.Millisecond, "tickTime %v: want at least 1ms", c.TickTime)
+	wrong((c.SecureAddr != "" || c.PortUnification) && c.TLS == nil, "SecureAddr and PortUnification need TLS")
+	wrong(newDigest(c.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.DigestAlg)
+	unlisted := c.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
+	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.ID)
+	return errors.Join(errs...)
 }
 
 func (c *Config) listed() bool {

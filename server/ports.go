@@ -41,18 +41,7 @@ func (e *ListenError) Unwrap() error { return e.Err }
 // is created, and before the server calls itself started. The ports stay closed
 // while the state is read: a client then tries another server, and does not wait.
 func checkPorts(c *Config) error {
-	type port struct{ setting, addr string }
-	ports := []port{{"clientPort", c.ClientAddr}, {"secureClientPort", c.SecureAddr}}
-	if c.Admin != nil && !c.Admin.Optional {
-		ports = append(ports, port{"admin.serverPort", c.Admin.Addr})
-	}
-	if c.Metrics != nil {
-		ports = append(ports, port{"metricsProvider.httpPort", c.Metrics.Addr})
-	}
-	for _, p := range ports {
-		if p.addr == "" {
-			continue
-		}
+	for _, p := range c.ports() {
 		l, err := net.Listen("tcp", p.addr)
 		if err != nil {
 			return &ListenError{Setting: p.setting, Addr: p.addr, Err: err}

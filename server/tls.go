@@ -228,11 +228,8 @@ func handshakeError(err error) error {
 
 // tlsFromZooCfg translates the ssl.* settings of clients, if a port uses them.
 func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
-	if z.SecureClientPort != zoocfg.Unset {
-		c.SecureAddr = net.JoinHostPort(z.SecureClientPortAddress, strconv.Itoa(z.SecureClientPort))
-	}
-	c.PortUnification = z.PortUnification && c.ClientAddr != ""
-	if c.SecureAddr == "" && !c.PortUnification {
+	secure, unified := z.SecureClientPort != zoocfg.Unset, z.PortUnification && c.ClientAddr != ""
+	if !secure && !unified {
 		return nil
 	}
 	t := &z.TLS
@@ -242,6 +239,10 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	case t.KeyStore.Location == "":
 		return errors.New("ssl.keyStore.location is not set: a port with TLS needs a certificate")
 	}
+	if secure {
+		c.SecureAddr = net.JoinHostPort(z.SecureClientPortAddress, strconv.Itoa(z.SecureClientPort))
+	}
+	c.PortUnification = unified
 	c.TLS = &TLS{
 		Options: keystore.Options{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,

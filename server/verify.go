@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/zkgo/zkgo/raftfsm"
@@ -16,7 +17,7 @@ import (
 // what one accepts is accepted by all.
 func (c Config) verify() error {
 	c = c.withDefaults()
-	errs := []error{c.check(), sameAddress(c.Members)}
+	errs := []error{c.check(), sameAddress(c.Members), c.samePort()}
 	if c.TLS != nil {
 		_, err := newTLSPort(c.TLS, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
@@ -25,27 +26,100 @@ func (c Config) verify() error {
 		_, err := c.QuorumTLS.load(slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	for key, addr := range map[string]string{"clientPortAddress": c.ClientAddr, "secureClientPortAddress": c.SecureAddr} {
-		if host, _, err := net.SplitHostPort(addr); err == nil && strings.ContainsAny(host, "“”„‘’\"' ") {
-			errs = append(errs, fmt.Errorf("%s: %q is no host: quotes belong to the value here, so leave them out", key, host))
+	if c.Admin != nil && c.Admin.TLS != nil {
+		_, err := c.Admin.TLS.load(slog.New(slog.DiscardHandler))
+		errs = append(errs, err)
+	}
+	for _, p := range []port{{"clientPortAddress", c.ClientAddr}, {"secureClientPortAddress", c.SecureAddr}} {
+		if host, _, err := net.SplitHostPort(p.addr); err == nil && strings.ContainsAny(host, "“”„‘’\"' ") {
+			errs = append(errs, fmt.Errorf("%s: %q is no host: quotes belong to the value here, so leave them out", p.setting, host))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// port is an address to listen on, and the setting that names it.
+type port struct{ setting, addr string }
+
+// ports are the addresses that the server has to listen on for clients and
+// operators.
+func (c *Config) ports() []port {
+	all := []port{{"clientPort", c.ClientAddr}, {"secureClientPort", c.SecureAddr}}
+	if c.Admin != nil && !c.Admin.Optional {
+		all = append(all, port{"admin.serverPort", c.Admin.Addr})
+	}
+	if c.Metrics != nil {
+		all = append(all, port{"metricsProvider.httpPort", c.Metrics.Addr})
+	}
+	return slices.DeleteFunc(all, func(p port) bool { return p.addr == "" })
+}
+
+// samePort reports settings that give the same port of this host to two uses.
+func (c *Config) samePort() error {
+	all := c.ports()
+	for _, m := range c.Members {
+		if m.ID == c.ID && c.distributed() {
+			all = append(all, port{fmt.Sprintf("server.%d", m.ID), c.quorumListens(m.QuorumAddr)})
+		}
+	}
+	var errs []error
+	for i, p := range all {
+		for _, q := range all[:i] {
+			if overlap(p.addr, q.addr) {
+				errs = append(errs, fmt.Errorf("%s and %s both listen on %s: give one of them another port", q.setting, p.setting, p.addr))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// quorumListens is where a server with this quorum address listens for the others.
+func (c *Config) quorumListens(addr string) string {
+	_, number, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return addr
+	case c.ListenAll:
+		return ":" + number
+	case c.ListenHost != "":
+		return net.JoinHostPort(c.ListenHost, number)
+	}
+	return addr
+}
+
+// overlap reports whether one host cannot listen on both addresses. It resolves no
+// names: two that differ may be the same host, and are taken for two.
+func overlap(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || portA == "0" {
+		return false
+	}
+	return everyHost(hostA) || everyHost(hostB) || strings.EqualFold(hostA, hostB)
+}
+
+func everyHost(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
 // sameAddress reports servers that would have to listen on the same port of the
 // same host for the others.
 func sameAddress(members []raftfsm.Member) error {
 	of := make(map[string]uint64)
+	var errs []error
 	for _, m := range members {
-		host, _, _ := net.SplitHostPort(m.QuorumAddr)
-		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-			continue // its own line, as some files have it
+		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
+			if host, _, err := net.SplitHostPort(addr); err == nil && everyHost(host) {
+				continue // its own line, as some files have it
+			}
+			key := strings.ToLower(addr)
+			if other, taken := of[key]; taken && other != m.ID {
+				errs = append(errs, fmt.Errorf("server.%d and server.%d have the same quorum address %s: give each server its own host or port", other, m.ID, addr))
+				break
+			}
+			of[key] = m.ID
 		}
-		if other, taken := of[m.QuorumAddr]; taken {
-			return fmt.Errorf("server.%d and server.%d have the same quorum address %s: give each server its own host or port", other, m.ID, m.QuorumAddr)
-		}
-		of[m.QuorumAddr] = m.ID
 	}
-	return nil
+	return errors.Join(errs...)
 }

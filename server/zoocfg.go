@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -12,9 +13,19 @@ import (
 )
 
 // FromZooCfg translates a configuration file, and reports everything for which
-// Start would refuse it, apart from the data and the ports. It reads the JAAS file
-// and the key stores that the file names.
+// Start would refuse it, apart from the data and ports that are in use: its error
+// joins all that it finds. It reads the JAAS file and the key stores that the file
+// names. [CheckDirectories] is about the directories.
 func FromZooCfg(z *zoocfg.Config) (Config, error) {
+	c, err := translate(z)
+	if err = errors.Join(err, c.verify()); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// translate is FromZooCfg without the checks that a Config from elsewhere needs too.
+func translate(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		ID:      z.MyID,
 		DataDir: z.DataDir, LogDir: z.DataLogDir,
@@ -46,38 +57,19 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	if z.ClientPort != zoocfg.Unset {
 		c.ClientAddr = net.JoinHostPort(z.ClientPortAddress, strconv.Itoa(z.ClientPort))
 	}
-	if err := c.tlsFromZooCfg(z); err != nil {
-		return Config{}, err
-	}
-	if err := c.quorumFromZooCfg(z); err != nil {
-		return Config{}, err
-	}
-	if err := c.quorumSASLFromZooCfg(z); err != nil {
-		return Config{}, err
-	}
-	if err := c.saslFromZooCfg(z); err != nil {
-		return Config{}, err
-	}
-	if err := c.adminFromZooCfg(z); err != nil {
-		return Config{}, err
-	}
+	errs := []error{c.tlsFromZooCfg(z), c.quorumFromZooCfg(z), c.quorumSASLFromZooCfg(z), c.saslFromZooCfg(z), c.adminFromZooCfg(z)}
 	c.metricsFromZooCfg(z)
 	c.auditFromZooCfg(z)
 	if z.Distributed() {
 		if !z.HasMyID {
-			return Config{}, fmt.Errorf("myid file is missing: %s names the servers of an ensemble, but %s does not say which one this is",
-				z.Path, filepath.Join(z.DataDir, "myid"))
+			errs = append(errs, fmt.Errorf("myid file is missing: %s names the servers of an ensemble, but %s does not say which one this is",
+				z.Path, filepath.Join(z.DataDir, "myid")))
 		}
-		if err := refuse(z); err != nil {
-			return Config{}, err
-		}
+		errs = append(errs, refuse(z))
 		c.Members, c.Ensemble = membersOf(z), !z.StandaloneEnabled
 		c.LeaderNoClients, c.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
 	}
-	if err := c.verify(); err != nil {
-		return Config{}, err
-	}
-	return c, nil
+	return c, errors.Join(errs...)
 }
 
 // refuse tells of what an ensemble is asked to do and cannot. A server that

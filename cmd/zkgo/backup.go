@@ -333,7 +333,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := runnable(z)
 	if err != nil {
 		return err
 	}

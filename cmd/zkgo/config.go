@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -62,8 +61,10 @@ func configCheckCommand() *cobra.Command {
 has no effect and why, and what looks wrong. Nothing is started and nothing is
 written.
 
-The exit code is 0 when the server would start with it, 1 when it would refuse
-it, and with --strict also 1 when there are warnings.`,
+The exit code is 0 when zkgo server would take the configuration on this machine and
+as this user, 1 when it would refuse it, with every reason, and with --strict also 1
+when there are warnings. Key stores, JAAS files and certificates are read; whether a
+port is in use, and what the data directory holds, is left to the start.`,
 		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
   zkgo config check --strict --set tickTime=500 zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
@@ -88,7 +89,7 @@ func (f *configFlags) check(z *zoocfg.Config, w io.Writer) error {
 	} else if _, err := check.WriteTo(w); err != nil {
 		return err
 	}
-	if _, err := server.FromZooCfg(z); err != nil {
+	if _, err := runnable(z); err != nil {
 		return fmt.Errorf("the server would refuse it: %w", err)
 	}
 	if n := len(check.Warnings); f.strict && n > 0 {

@@ -11,8 +11,9 @@ import (
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "zoo.cfg")
+	data := filepath.ToSlash(t.TempDir())
 	write := func(text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, "dataDir=/data\n", "dataDir="+data+"\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

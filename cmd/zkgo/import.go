@@ -67,7 +67,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := runnable(z)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := runnable(z)
 	if err != nil {
 		return err
 	}

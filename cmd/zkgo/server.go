@@ -102,7 +102,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	if len(z.Ignored) > 0 {
 		log.Info("settings without effect here", "keys", strings.Join(z.Ignored, " "))
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := runnable(z)
 	if err != nil {
 		return err
 	}
@@ -120,6 +120,19 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	stopFit()
 	stopTrim()
 	return errors.Join(err, s.Close())
+}
+
+// runnable translates a configuration that a server is to run on, on this machine
+// and as this user. Every command that checks one, or prepares the data for one,
+// calls it, so that what one accepts is accepted by all.
+func runnable(z *zoocfg.Config) (server.Config, error) {
+	cfg, err := server.FromZooCfg(z)
+	if err != nil {
+		// The directories are known, whatever else is wrong.
+		directories := server.Config{DataDir: z.DataDir, LogDir: z.DataLogDir, NoAutocreate: !z.DataDirAutocreate}
+		return server.Config{}, errors.Join(err, server.CheckDirectories(directories))
+	}
+	return cfg, server.CheckDirectories(cfg)
 }
 
 // startError says which flag or setting helps with an error of a start.
