@@ -30,12 +30,33 @@ func (c Config) verify() error {
 		_, err := c.Admin.TLS.load(slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	for _, p := range []port{{"clientPortAddress", c.ClientAddr}, {"secureClientPortAddress", c.SecureAddr}} {
-		if host, _, err := net.SplitHostPort(p.addr); err == nil && strings.ContainsAny(host, "“”„‘’\"' ") {
-			errs = append(errs, fmt.Errorf("%s: %q is no host: quotes belong to the value here, so leave them out", p.setting, host))
+	return errors.Join(append(errs, c.badHosts()...)...)
+}
+
+// badHosts reports hosts with characters that no name and no address has: quotes,
+// and whatever is left of letters outside of ASCII.
+func (c *Config) badHosts() (errs []error) {
+	all := []port{{"clientPortAddress", c.ClientAddr}, {"secureClientPortAddress", c.SecureAddr}}
+	if c.Admin != nil {
+		all = append(all, port{"admin.serverAddress", c.Admin.Addr})
+	}
+	if c.Metrics != nil {
+		all = append(all, port{"metricsProvider.httpHost", c.Metrics.Addr})
+	}
+	for _, m := range c.Members {
+		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
+			all = append(all, port{fmt.Sprintf("server.%d", m.ID), addr})
 		}
 	}
-	return errors.Join(errs...)
+	for _, p := range all {
+		host, _, err := net.SplitHostPort(p.addr)
+		if err == nil && strings.ContainsFunc(host, func(r rune) bool {
+			return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`,;=<>()\\/@#!?", r)
+		}) {
+			errs = append(errs, fmt.Errorf("%s: %q is no host: write a name or an address in ASCII, without quotes", p.setting, host))
+		}
+	}
+	return errs
 }
 
 // port is an address to listen on, and the setting that names it.
