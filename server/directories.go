@@ -10,8 +10,8 @@ import (
 
 // CheckDirectories reports why this process could not keep a server's data where
 // the configuration says: a directory is a file, cannot be written or made, or must
-// exist (datadir.autocreate=false) and does not. It creates nothing, and does not
-// look at what the directories hold.
+// exist (datadir.autocreate=false) and does not; or the audit log cannot be written.
+// It creates nothing, and does not look at what the directories hold.
 func CheckDirectories(c Config) error {
 	c = c.withDefaults()
 	if c.Memory {
@@ -21,7 +21,33 @@ func CheckDirectories(c Config) error {
 	if c.LogDir != c.DataDir {
 		errs = append(errs, c.checkDirectory("dataLogDir", c.LogDir))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkAuditFile())...)
+}
+
+// checkAuditFile reports why the audit log could not be opened.
+func (c *Config) checkAuditFile() error {
+	if c.Audit == nil || c.Audit.Sink != nil || c.Audit.File.Path == "" {
+		return nil
+	}
+	file := c.Audit.File.Path
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		file = filepath.Dir(file)
+		info, err = os.Stat(file)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("audit.file: %s is no directory", file)
+		}
+	case err == nil && info.IsDir():
+		return fmt.Errorf("audit.file: %s is a directory, and a file is needed", file)
+	}
+	if err == nil {
+		err = writable(file, info.IsDir())
+	}
+	if err != nil {
+		return fmt.Errorf("audit.file: %s: %w; make its directory, or choose another file", c.Audit.File.Path, err)
+	}
+	return nil
 }
 
 func (c *Config) checkDirectory(key, dir string) error {
@@ -37,7 +63,7 @@ func (c *Config) checkDirectory(key, dir string) error {
 		case !info.IsDir():
 			return fmt.Errorf("%s: %s is a file, and a directory is needed", key, at)
 		}
-		if err := writable(at); err != nil {
+		if err := writable(at, true); err != nil {
 			return fmt.Errorf("%s: this process, which runs as user %d, cannot write to %s: %w; change its owner, or choose another directory", key, os.Getuid(), at, err)
 		}
 		return nil

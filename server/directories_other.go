@@ -3,4 +3,4 @@
 package server
 
 // writable leaves it to the start to find out.
-func writable(string) error { return nil }
+func writable(string, bool) error { return nil }

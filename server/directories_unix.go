@@ -4,5 +4,11 @@ package server
 
 import "golang.org/x/sys/unix"
 
-// writable reports why this process cannot make files in a directory.
-func writable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
+// writable reports why this process cannot write a file, or make files in a
+// directory.
+func writable(path string, directory bool) error {
+	if directory {
+		return unix.Access(path, unix.W_OK|unix.X_OK)
+	}
+	return unix.Access(path, unix.W_OK)
+}

@@ -43,6 +43,7 @@ func configurations() []configuration {
 		{"TLS between servers", "1", base + three + "sslQuorum=true\n" + quorum + "right\n", nil},
 		{"TLS of the AdminServer", "", admin + "right\n", nil},
 		{"SASL between servers", "1", base + three + sasl + "DIR/jaas.conf\n", nil},
+		{"an audit log", "", base + "audit.enable=true\naudit.file=DIR/data/audit.log\n", nil},
 		{"a port of the AdminServer's by default", "", "dataDir=DIR/data\nclientPort=8080\n", nil},
 		{"two ports of one number on two hosts", "", "dataDir=DIR/data\nclientPort=2181\nclientPortAddress=127.0.0.1\nsecureClientPortAddress=127.0.0.2\n" +
 			strings.Replace(secure, "2281", "2181", 1) + "right\n", nil},
@@ -70,6 +71,8 @@ func configurations() []configuration {
 		{"a file above the directory of the log", "", base + "dataLogDir=DIR/plain/log\n", []string{"dataLogDir", "plain"}},
 		{"a directory that is not to be made", "", "dataDir=DIR/missing\nclientPort=0\ndatadir.autocreate=false\n", []string{"dataDir", "missing", "datadir.autocreate"}},
 		{"a directory of another user", "", "dataDir=DIR/foreign\nclientPort=0\n", []string{"dataDir", "cannot write to", "foreign"}},
+		{"no directory of the audit log", "", base + "audit.enable=true\naudit.file=DIR/missing/audit.log\n", []string{"audit.file", "missing"}},
+		{"a directory for the audit log", "", base + "audit.enable=true\naudit.file=DIR/nothing\n", []string{"audit.file", "is a directory"}},
 		{"two uses of a port", "", "dataDir=DIR/data\nclientPort=7000\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n" +
 			"metricsProvider.httpPort=7000\n", []string{"clientPort and metricsProvider.httpPort both listen"}},
 		{"the port for the other servers", "1", "dataDir=DIR/data\nclientPort=2888\n" + three, []string{"clientPort and server.1 both listen"}},
