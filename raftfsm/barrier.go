@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // How a server knows that what it has applied is not out of date, without an
@@ -49,6 +50,19 @@ func (e *ensemble) readIndex(ctx context.Context) (uint64, error) {
 	return one.wait(ctx)
 }
 
+// busyDisk is how long a write to the log may take before Raft's main loop counts as
+// busy with it.
+const busyDisk = 50 * time.Millisecond
+
+// heartbeatNow has Raft send heartbeats at once. Raft's main loop takes such requests.
+// While it waits for a slow disk they would fill its queue, and a full queue holds up the
+// heartbeats themselves: then those that Raft sends at its own pace have to do.
+func (e *ensemble) heartbeatNow() {
+	if e.hanging() < busyDisk {
+		e.n.raftNow().VerifyLeader()
+	}
+}
+
 // ownIndex is readIndex on the leader. Its leadership is open: an entry of its
 // term is committed, and so is what its predecessors committed.
 func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
@@ -57,7 +71,7 @@ func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	stop := context.AfterFunc(l.ctx, cancel)
 	defer stop()
 	index, asked := e.n.raftNow().CommitIndex(), e.asked(l)
-	e.n.raftNow().VerifyLeader() // only to have heartbeats now
+	e.heartbeatNow()
 	if !e.awaitQuorum(ctx, asked) {
 		return 0, errNewLeader
 	}

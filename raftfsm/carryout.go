@@ -220,7 +220,7 @@ func (e *ensemble) thought(l *leading) map[raft.ServerID]bool {
 func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 	asked := e.asked(l)
 	thought := e.thought(l)
-	e.n.raftNow().VerifyLeader() // makes Raft send heartbeats at once
+	e.heartbeatNow()
 	ctx, cancel := context.WithTimeout(l.ctx, hearLimit)
 	defer cancel()
 	for {

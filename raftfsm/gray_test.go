@@ -312,7 +312,7 @@ func TestAnswerThatTakesLong(t *testing.T) {
 		asker, asked := hub("1"), hub("2")
 		defer asker.Close()
 		defer asked.Close()
-		asked.Handle(peer.Probe, func(conn network.Conn, from peer.Identity) {
+		asked.Handle(peer.Change, func(conn network.Conn, from peer.Identity) {
 			respond(conn, from, func(*question, peer.Identity) *answer {
 				time.Sleep(30 * time.Second)
 				return &answer{Reconfig: &driveAnswer{}}

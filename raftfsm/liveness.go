@@ -423,7 +423,7 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
 		// Heartbeats now: neither a server that comes need wait, nor a client, and no
 		// follower takes this server for silent.
-		e.n.raftNow().VerifyLeader()
+		e.heartbeatNow()
 		if count > 0 {
 			e.n.touch(sessions)
 		}

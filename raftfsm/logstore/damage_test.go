@@ -61,7 +61,7 @@ func TestCutTail(t *testing.T) {
 		opts.Logger = log
 		s := mustOpen(t, opts)
 		expect(t, s, 1, 3, term(1))
-		if !strings.Contains(lines.String(), "incomplete last record") || !strings.Contains(lines.String(), "index=4") {
+		if !strings.Contains(lines.String(), "the last record, which is incomplete") || !strings.Contains(lines.String(), "index=4") {
 			t.Fatalf("%s: nothing was logged: %s", what, lines)
 		}
 		store(t, s, 4, 9, 2)
