@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	network "net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -234,6 +235,69 @@ func TestLeaderLosesLargePackets(t *testing.T) {
 				c.settled()
 			})
 		})
+	}
+}
+
+// TestLeaderLosesHeartbeatsToo loses packets of a leader from sizes on that are near
+// those of its requests for votes: its heartbeats are lost, too, while a request for a
+// vote passes in some cases and not in others. The leader has an entry that the others
+// lack. It must not win again and again, nor stand and raise the term: another server
+// leads. Its id is long, as that of a server on its second disk.
+func TestLeaderLosesHeartbeatsToo(t *testing.T) {
+	t.Parallel()
+	for size, bound := range map[int]time.Duration{
+		180: 8 * time.Second, 188: 8 * time.Second, // requests for votes are lost
+		198: 4 * time.Second, 200: 4 * time.Second, 201: 4 * time.Second, // they pass
+	} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testHeartbeatsLost(t, size, bound) })
+		})
+	}
+}
+
+func testHeartbeatsLost(t *testing.T, size int, bound time.Duration) {
+	c := newCluster(t, 3).onDisk()
+	tune := func(cfg *Config) { cfg.TickTime, cfg.SyncLimit = 500*time.Millisecond, 5 }
+	for _, m := range c.list {
+		c.start(m.ID, tune)
+	}
+	sessions := make(map[uint64]*session.Session)
+	c.writesEverywhere(sessions, "/before")
+	const lead = 3
+	c.kill(lead)
+	c.awaitClosed(lead)
+	if err := os.RemoveAll(c.dir(lead)); err != nil {
+		t.Fatal(err)
+	}
+	l := c.start(lead, tune)
+	l.awaitServed()
+	for range 20 {
+		time.Sleep(10 * time.Second)
+		now, r := c.leader()
+		if now == lead {
+			break
+		}
+		_ = r.Transfer(t.Context())
+	}
+	if now, _ := c.leader(); now != lead {
+		t.Fatalf("server %d leads", now)
+	}
+	own := c.surelyAttached(l, time.Hour)
+	for id := range c.rigs {
+		if id != lead {
+			c.net.Lose(hostOf(lead), hostOf(id), size)
+		}
+	}
+	began := time.Now()
+	l.send(large(own, "/in-flight"))
+	for id, r := range c.rigs {
+		if id != lead {
+			c.sureWithin(r, sessions[id], time.Minute, func(s session.Session) Command { return large(s, fmt.Sprintf("/large-%d", id)) })
+		}
+	}
+	if took := time.Since(began); took > bound {
+		t.Errorf("the others could write after %v, more than %v", took, bound)
 	}
 }
 

@@ -18,6 +18,14 @@ import (
 // there is no leader for leaderlessGrace, no other server can lead, and it stands
 // again. It also stands again after large packets of its own have reached another
 // leader.
+//
+// A request for a vote is smaller than a heartbeat. Where heartbeats are lost too, the
+// lease of such a leader ends before the two stall limits are over, and its next
+// request for votes wins again. So a leader that no quorum has answered since it won
+// abstains after one stall limit. Where requests for votes are lost as well, each
+// candidacy in vain would raise the term and depose the leader that the others elect:
+// a candidate whose requests get stuck on the way to so many voters that no quorum is
+// left abstains, too.
 
 const (
 	// abstainFor is how long a server remembers that it could not replicate.
@@ -35,6 +43,9 @@ type abstention struct {
 	term  uint64    // in which it could not replicate; 0: it does not abstain
 	since time.Time // when it found that out
 	led   time.Time // when another leader was last heard
+
+	stood uint64                     // the term of a candidacy
+	stuck map[raft.ServerID]struct{} // voters to which a request for a vote of that term got stuck
 }
 
 // begin begins to abstain, and reports whether that is news.
@@ -62,6 +73,31 @@ func (a *abstention) over() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.term = 0
+}
+
+// stuckVote notes that a request for a vote in a term got stuck on the way to a voter,
+// and reports whether the other voters of conf are no quorum.
+func (a *abstention) stuckVote(term uint64, id raft.ServerID, conf raft.Configuration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if term < a.stood {
+		return false
+	}
+	if term > a.stood {
+		a.stood, a.stuck = term, make(map[raft.ServerID]struct{})
+	}
+	a.stuck[id] = struct{}{}
+	voters, left := 0, 0
+	for _, s := range conf.Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if _, hit := a.stuck[s.ID]; !hit {
+			left++
+		}
+	}
+	return left <= voters/2
 }
 
 // heardLeader notes that another server leads.
@@ -112,9 +148,12 @@ func (t *Transport) cannotReplicate(term uint64, now time.Time) bool {
 	if t.abstention.helped() {
 		t.gagging.reset() // this server is not the only one that can lead
 	}
-	age := t.paths.stuck(term, t.cfg.View().Config, t.id, now)
+	conf := t.cfg.View().Config
+	age := t.paths.stuck(term, conf, t.id, now, failuresInARow)
 	if !t.gagging.silent(term, age, now) {
-		t.abstention.end(term)
+		if !t.Confirmed(term, conf, now).IsZero() {
+			t.abstention.end(term)
+		}
 		return false
 	}
 	if t.abstention.begin(term, now) {
@@ -123,6 +162,36 @@ func (t *Transport) cannotReplicate(term uint64, now time.Time) bool {
 		t.streams.hangUp() // the others look for another leader at once
 	}
 	return true
+}
+
+// judgeWin is called when a request of term made no progress. It makes this server
+// abstain when it won the election of that term and no AppendEntries, heartbeats
+// included, has got through to a quorum since. The lease may have ended by now.
+func (t *Transport) judgeWin(term uint64, now time.Time) {
+	if t.cfg.View == nil {
+		return
+	}
+	conf := t.cfg.View().Config
+	age := t.paths.stuck(term, conf, t.id, now, 1)
+	if age < t.cfg.Stall || !t.Confirmed(term, conf, now).IsZero() {
+		return
+	}
+	if t.abstention.begin(term, now) {
+		t.cfg.Hub.log.Warn("this server has won an election and reaches no quorum with heartbeats or entries, and lets another server lead; "+
+			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
+	}
+}
+
+// judgeCandidacy is called when a request for a vote of term made no progress on its
+// way to a voter. It makes this server abstain when the other voters are no quorum.
+func (t *Transport) judgeCandidacy(term uint64, id raft.ServerID) {
+	if t.cfg.View == nil || !t.abstention.stuckVote(term, id, t.cfg.View().Config) {
+		return
+	}
+	if t.abstention.begin(term, time.Now()) {
+		t.cfg.Hub.log.Warn("this server's requests for votes reach no quorum, though other servers answer; it lets another server lead; "+
+			"check the MTU of the network between the servers", "term", term)
+	}
 }
 
 // heartbeatFrom passes a heartbeat on and notes that another server leads.

@@ -158,7 +158,7 @@ func TestStuckIsAboutAQuorum(t *testing.T) {
 	fail := func(id raft.ServerID, ago time.Duration) { p.failed(5, id, now.Add(-ago)) }
 	check := func(want time.Duration) {
 		t.Helper()
-		if got := p.stuck(5, conf, "1", now); got != want {
+		if got := p.stuck(5, conf, "1", now, failuresInARow); got != want {
 			t.Errorf("stuck for %v, want %v", got, want)
 		}
 	}

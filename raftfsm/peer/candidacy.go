@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -19,14 +20,20 @@ const candidacy = time.Second
 // A candidate that has won meanwhile does not look at that answer.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	answer := new(raft.RequestVoteResponse)
+	var answered atomic.Bool
+	began := time.Now()
 	granted := t.inTime(func() bool {
 		err := t.again(func() error { return t.beats.RequestVote(id, target(id, addr), args, answer) })
+		answered.Store(err == nil)
 		err = errors.Join(err, t.examineAnswer(id, answer.Term))
 		return err == nil && (answer.Granted || answer.Term > args.Term)
 	})
 	if granted {
 		*resp = *answer
 	} else {
+		if !answered.Load() && t.streams.stalledSince(string(id), began) {
+			t.judgeCandidacy(args.Term, id)
+		}
 		*resp = raft.RequestVoteResponse{RPCHeader: args.RPCHeader, Term: args.Term + 1}
 	}
 	return nil

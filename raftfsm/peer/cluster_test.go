@@ -3,6 +3,7 @@ package peer
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -86,7 +87,8 @@ func startRaft(t *testing.T, m *Memory, n int, tune func(*raft.Config, *Transpor
 
 func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, tune func(*raft.Config, *TransportConfig)) *node {
 	t.Helper()
-	n := &node{id: s.ID, host: "s" + string(s.ID), fsm: &countFSM{changed: make(chan struct{})}}
+	host, _, _ := strings.Cut(string(s.Address), ":")
+	n := &node{id: s.ID, host: host, fsm: &countFSM{changed: make(chan struct{})}}
 	n.hub = newHub(t, m, Identity{ServerID: string(s.ID), Cluster: ClusterID{1}}, io.Discard)
 	cfg := raft.DefaultConfig()
 	cfg.LocalID, cfg.Logger = s.ID, hclog.NewNullLogger()

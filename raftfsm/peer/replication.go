@@ -77,8 +77,9 @@ func (p *paths) some(term uint64) bool {
 }
 
 // stuck is for how long this server has not been able to replicate to a quorum of
-// the voters, 0 when it is.
-func (p *paths) stuck(term uint64, conf raft.Configuration, self raft.ServerID, now time.Time) time.Duration {
+// the voters, 0 when it is. A path counts when that many requests in a row have not
+// got through.
+func (p *paths) stuck(term uint64, conf raft.Configuration, self raft.ServerID, now time.Time, times int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if term != p.term {
@@ -90,7 +91,7 @@ func (p *paths) stuck(term uint64, conf raft.Configuration, self raft.ServerID, 
 			continue
 		}
 		age := time.Duration(0)
-		if f := p.failing[s.ID]; f.times >= failuresInARow && s.ID != self {
+		if f := p.failing[s.ID]; f.times >= times && s.ID != self {
 			age = now.Sub(f.since)
 		}
 		ages = append(ages, age)
@@ -143,9 +144,14 @@ func (t *Transport) noteFailure(term uint64, id raft.ServerID, began time.Time, 
 	if errors.Is(err, ErrMuted) || t.closed() {
 		return
 	}
-	if first := t.paths.failed(term, id, began); first && t.streams.stalledSince(string(id), began) {
+	first := t.paths.failed(term, id, began)
+	if !t.streams.stalledSince(string(id), began) {
+		return
+	}
+	if first {
 		t.cfg.Hub.log.Info("replacing a connection on which a follower makes no progress", "server", id, "for", t.cfg.Stall)
 	}
+	t.judgeWin(term, time.Now())
 }
 
 // replicates says whether this server leads a term and has a follower at an address.
