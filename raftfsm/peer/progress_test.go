@@ -270,8 +270,7 @@ func TestReceiverForgetsIdleStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := hello{version: version, kind: Raft, code: beats, to: "2", from: Identity{ServerID: "1", Cluster: ClusterID{1}}}
-		if err := writeHello(conn, &said, time.Now().Add(time.Second)); err != nil {
+		if err := member(conn, Raft, beats, "1", "2"); err != nil {
 			t.Fatal(err)
 		}
 		open := func() int {
