@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -105,4 +106,36 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 	}
 	send(10, 12, a, b)
 	fsm.waitFor(t, "b")
+}
+
+// TestVoterWhoseVoteIsNews: a server gets its vote by an entry that the leader commits
+// with it alone, and the leader dies for good. The third server knows only that the
+// candidate has no vote, and lets it be elected all the same.
+func TestVoterWhoseVoteIsNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		conf := raft.Configuration{Servers: []raft.Server{
+			{ID: "1", Address: "s1:1", Suffrage: raft.Nonvoter}, {ID: "2", Address: "s2:1"}, {ID: "3", Address: "s3:1"}}}
+		var nodes []*node
+		for _, s := range conf.Servers {
+			nodes = append(nodes, startOne(t, m, s, conf, nil))
+		}
+		leader := leaderOf(t, nodes)
+		applied(t, leader, "before")
+		next, behind := nodes[0], nodes[1]
+		if behind == leader {
+			behind = nodes[2]
+		}
+		next.fsm.waitFor(t, "before")
+		m.Partition([]string{leader.host}, []string{behind.host})
+		if err := leader.raft.AddVoter(next.id, raft.ServerAddress(next.host+":1"), 0, 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		m.Kill(leader.host)
+		m.Rejoin([]string{leader.host}, []string{behind.host})
+		if hit := leaderOf(t, []*node{next, behind}); hit != next {
+			t.Fatalf("server %s leads", hit.id)
+		}
+		applied(t, next, "after")
+	})
 }
