@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
 )
 
 // identityFile, in the log directory, says whose state lies there.
@@ -69,21 +70,29 @@ func readIdentity(fsys disk.FS, dir string) (identity, bool, error) {
 	if err != nil {
 		return identity{}, false, err
 	}
-	var id identity
+	id, err := parseIdentity(b)
+	if err != nil {
+		return identity{}, false, fmt.Errorf("%s %w: %s", path, err, wayOut)
+	}
+	return id, true, nil
+}
+
+// parseIdentity decodes and checks the content of the file.
+func parseIdentity(b []byte) (id identity, err error) {
 	if err := json.Unmarshal(b, &id); err != nil {
-		return identity{}, false, fmt.Errorf("%s is damaged: %w", path, err)
+		return id, fmt.Errorf("is damaged: %w", err)
 	}
 	cluster, err := hex.DecodeString(id.Cluster)
 	want, _ := id.marshal() // always can be
 	switch {
 	case id.Format != identityFormat:
-		return identity{}, false, fmt.Errorf("%s has format %d, this server knows %d", path, id.Format, identityFormat)
+		return id, fmt.Errorf("has format %d, this server knows %d", id.Format, identityFormat)
 	case err != nil || len(cluster) != clusterIDSize || id.RaftID == "":
-		return identity{}, false, fmt.Errorf("%s is damaged: server %d, raft id %q, cluster %q", path, id.Server, id.RaftID, id.Cluster)
+		return id, fmt.Errorf("is damaged: server %d, raft id %q, cluster %q", id.Server, id.RaftID, id.Cluster)
 	case !bytes.Equal(bytes.TrimSuffix(b, []byte("\n")), want):
-		return identity{}, false, fmt.Errorf("%s is damaged: checksum mismatch", path)
+		return id, errors.New("is damaged: checksum mismatch")
 	}
-	return id, true, nil
+	return id, nil
 }
 
 // write makes i the identity in dir, durably.
@@ -93,6 +102,28 @@ func (i identity) write(fsys disk.FS, dir string) error {
 		return err
 	}
 	return disk.ReplaceFile(fsys, filepath.Join(dir, identityFile), append(b, '\n'), 0o600)
+}
+
+// wayOut ends the refusals of a directory that is damaged or incomplete.
+const wayOut = "restore it from a copy of the directory, or set the directory aside and recover from a backup (zkgo recover), or let a member of an ensemble join anew with an empty directory"
+
+// refuseEmptied refuses a directory whose identity is left and whose log is gone.
+// The log is created first, so that a stop cannot leave that; opening the stores
+// would begin with an empty state.
+func (n *Node) refuseEmptied() error {
+	_, found, err := readIdentity(n.cfg.FS, n.cfg.LogDir)
+	if err != nil || !found {
+		return err
+	}
+	has, err := logstore.HasLog(n.cfg.FS, n.cfg.LogDir)
+	if err == nil && !has {
+		err = errEmptied(n.cfg.LogDir)
+	}
+	return err
+}
+
+func errEmptied(logDir string) error {
+	return fmt.Errorf("%s holds %s, but the log with Raft's term and vote is missing: %s", logDir, identityFile, wayOut)
 }
 
 // loadIdentity finds out whose state the directories hold. hasState says
@@ -116,8 +147,7 @@ func (n *Node) loadIdentity(hasState bool) error {
 		n.identity = id
 		return nil
 	case hasState:
-		return fmt.Errorf("%s or %s holds state, but %s is missing: the directories do not belong together, or one was emptied",
-			n.cfg.LogDir, n.cfg.SnapDir, filepath.Join(n.cfg.LogDir, identityFile))
+		return errNoIdentity(n.cfg.LogDir, n.cfg.SnapDir)
 	}
 	if !n.cfg.standalone() {
 		return nil // the ensemble decides

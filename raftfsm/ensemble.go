@@ -238,8 +238,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 	if e.formation.held().Taken {
 		has, err := raft.HasExistingState(e.n.stores.Logs(), e.n.stores.Stable(), e.n.stores.Snapshots())
 		if err == nil && !has {
-			err = fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew",
-				e.n.cfg.LogDir, e.self.ID, e.n.cfg.SnapDir)
+			err = errStateLost(e.n.cfg.LogDir, e.self.ID, e.n.cfg.SnapDir)
 		}
 		return bootstrap, nil, err
 	}

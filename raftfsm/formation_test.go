@@ -12,6 +12,7 @@ import (
 	"log/slog"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -214,6 +215,15 @@ func testLostRaftState(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	mustRefuse(t, c.config(2), c.dir(2)+"/log", identityFile, "is missing", "empty directory")
+	// A log that holds nothing is no better.
+	empty, err := logstore.Open(logstore.Options{LogDir: c.dir(2) + "/log", SnapDir: c.dir(2) + "/snap"})
+	if err == nil {
+		err = empty.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	r := c.start(2)
 	select {

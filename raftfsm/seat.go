@@ -1,9 +1,11 @@
 package raftfsm
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -31,6 +33,46 @@ type seat struct {
 	Ballot   ballot `json:"ballot,omitzero"`
 	Promised ballot `json:"promised,omitzero"`
 	Taken    bool   `json:"taken,omitempty"` // there is Raft state, and it must not be missing again
+	// Sum is the CRC-32C of the file's content with a sum of 0.
+	Sum uint32 `json:"sum"`
+}
+
+// marshal returns the content of the file.
+func (s seat) marshal() ([]byte, error) {
+	s.Sum = 0
+	b, err := json.MarshalIndent(&s, "", "\t")
+	if err != nil {
+		return nil, err
+	}
+	s.Sum = crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+	if b, err = json.MarshalIndent(&s, "", "\t"); err != nil {
+		return nil, err
+	}
+	return append(b, '\n'), nil
+}
+
+// readSeat returns the seat in dir, and false when there is none.
+func readSeat(fsys disk.FS, dir string) (seat, bool, error) {
+	name := filepath.Join(dir, seatFile)
+	data, err := disk.ReadFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return seat{}, false, nil
+	}
+	if err != nil {
+		return seat{}, false, err
+	}
+	var s seat
+	err = json.Unmarshal(data, &s)
+	if err == nil {
+		var want []byte
+		if want, err = s.marshal(); err == nil && (s.Disk == 0 || !bytes.Equal(data, want)) {
+			err = errors.New("checksum mismatch")
+		}
+	}
+	if err != nil {
+		return seat{}, false, fmt.Errorf("%s is damaged: %w; restore the file, or empty the data directory to let the server join its ensemble anew", name, err)
+	}
+	return s, true, nil
 }
 
 // founding is the plan by which an ensemble begins.
@@ -108,28 +150,25 @@ func openSeat(fsys disk.FS, dir string) (*seatStore, error) {
 		s.seat.Disk = newDisk()
 		return s, nil
 	}
-	name := filepath.Join(dir, seatFile)
-	data, err := disk.ReadFile(fsys, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, s.save(seat{Disk: newDisk()})
-	}
+	held, found, err := readSeat(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, &s.seat); err != nil || s.seat.Disk == 0 {
-		return nil, fmt.Errorf("%s is damaged: %v; a server without it has to join its ensemble anew, with an empty data directory", name, err)
+	if !found {
+		return s, s.save(seat{Disk: newDisk()})
 	}
+	s.seat = held
 	return s, nil
 }
 
 // save makes v durable before it counts.
 func (s *seatStore) save(v seat) error {
 	if s.dir != "" {
-		data, err := json.MarshalIndent(&v, "", "\t")
+		data, err := v.marshal()
 		if err != nil {
 			return err
 		}
-		if err := disk.ReplaceFile(s.fs, filepath.Join(s.dir, seatFile), append(data, '\n'), 0o600); err != nil {
+		if err := disk.ReplaceFile(s.fs, filepath.Join(s.dir, seatFile), data, 0o600); err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,9 @@ func (n *Node) openState() error {
 		if done {
 			n.log.Info("a recovery that was interrupted has been finished", "directory", n.cfg.LogDir)
 		}
+		if err := n.refuseEmptied(); err != nil {
+			return err
+		}
 	}
 	if err := n.openStores(); err != nil {
 		return err

@@ -83,7 +83,11 @@ func (l fileList) Text(w io.Writer) error {
 		return err
 	}
 	for i := range l.Files {
-		if f := &l.Files[i]; f.Problem != "" {
+		f := &l.Files[i]
+		if f.Warning != "" {
+			fmt.Fprintf(w, "WARNING: %s: %s\n", f.Path, f.Warning)
+		}
+		if f.Problem != "" {
 			fmt.Fprintf(w, "DAMAGED: %s\n", f.Problem)
 		}
 	}
@@ -126,10 +130,15 @@ checked, of zkgo's logs everything: verify checks all.`,
 func inspectVerify(f *inspectFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify PATH",
-		Short: "Check every checksum of a data directory, a snapshot or a backup",
-		Long: `Check every checksum of the files in a data directory, and load the newest
-snapshot; or do that to one snapshot or backup. What is damaged is named, and
-the command fails.`,
+		Short: "Check every file of a data directory, a snapshot or a backup",
+		Long: `Check everything that a server relies on in a data directory: the checksums of
+logs, snapshots, Raft's term and vote, identity.json and ensemble.json, that no
+file is missing, and that the files belong together. Or check one snapshot or
+backup. The newest snapshot is loaded.
+
+The command names what is damaged (DAMAGED) and fails. A log that ends in an
+incomplete record, or directly after one, gets a WARNING, with which the command
+succeeds: a crash can leave that as well as a file that was cut.`,
 		Example: `  zkgo inspect verify /var/lib/zookeeper
   zkgo inspect verify /backups/zk-0x1000004d2.zkb`,
 		Args: cobra.ExactArgs(1),

@@ -78,7 +78,7 @@ func openBolt(fsys disk.FS, dir string) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkBoltLog(fsys, path); err != nil {
+	if _, _, _, err := checkBoltLog(fsys, path); err != nil {
 		return nil, err
 	}
 	store, err := newBoltStore(fsys, path)
@@ -104,17 +104,18 @@ func initBolt(fsys disk.FS, tmp string) error {
 }
 
 // checkBoltLog verifies the file, and that it holds one record and a log
-// without gaps. What is in the entries is verified when they are read.
-func checkBoltLog(fsys disk.FS, path string) error {
+// without gaps, and returns the record and the range of the log. What is in the
+// entries is verified when they are read.
+func checkBoltLog(fsys disk.FS, path string) (rec []byte, first, last uint64, err error) {
 	var records int
-	var last uint64
-	_, err := checkBolt(fsys, path, func(bucket string, key, val []byte) error {
+	_, err = checkBolt(fsys, path, func(bucket string, key, val []byte) error {
 		switch bucket {
 		case boltConf:
 			if string(key) != boltRecordKey {
 				return fmt.Errorf("unknown key %q in bucket %s", key, bucket)
 			}
 			records++
+			rec = bytes.Clone(val)
 		case boltLogs:
 			if len(key) != 8 {
 				return fmt.Errorf("key %x in bucket %s is not a log index", key, bucket)
@@ -123,16 +124,18 @@ func checkBoltLog(fsys disk.FS, path string) error {
 			if last != 0 && index != last+1 {
 				return fmt.Errorf("log index %d follows %d", index, last)
 			}
-			last = index
+			if last = index; first == 0 {
+				first = index
+			}
 		default:
 			return fmt.Errorf("unknown bucket %q", bucket)
 		}
 		return nil
 	})
-	if err == nil && records != 1 {
+	if err == nil && (records != 1 || rec == nil) {
 		err = fmt.Errorf("%s is damaged: %w", path, errBadRecord)
 	}
-	return err
+	return rec, first, last, err
 }
 
 func (b *boltEngine) LoadRecord() ([]byte, error) {

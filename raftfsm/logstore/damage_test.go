@@ -31,17 +31,22 @@ func TestKilledProcess(t *testing.T) {
 }
 
 // TestCutTail ends the last segment at each byte of its last two batches, by
-// length and by zeros in whole sectors.
+// length and by zeros in whole sectors. The log is long enough that the file has
+// grown: up to its first size it is on disk before anything is appended.
 func TestCutTail(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
 	o.SegmentBytes = 1 << 20
 	s := mustOpen(t, o)
-	if err := s.Logs().StoreLogs(entries(1, 3, 1)); err != nil {
+	const before = 600
+	if err := s.Logs().StoreLogs(entries(1, before, 1)); err != nil {
 		t.Fatal(err)
 	}
 	two := tailEnd(t, s)
-	if err := s.Logs().StoreLogs(entries(4, 6, 1)); err != nil {
+	if two <= zeroAheadMin {
+		t.Fatalf("the log has only %d bytes", two)
+	}
+	if err := s.Logs().StoreLogs(entries(before+1, before+3, 1)); err != nil {
 		t.Fatal(err)
 	}
 	end := tailEnd(t, s)
@@ -60,13 +65,13 @@ func TestCutTail(t *testing.T) {
 		opts := crashed(t, image)
 		opts.Logger = log
 		s := mustOpen(t, opts)
-		expect(t, s, 1, 3, term(1))
-		if !strings.Contains(lines.String(), "the last record, which is incomplete") || !strings.Contains(lines.String(), "index=4") {
+		expect(t, s, 1, before, term(1))
+		if !strings.Contains(lines.String(), "cutting off the last record, which is incomplete") || !strings.Contains(lines.String(), fmt.Sprintf("index=%d", before+1)) {
 			t.Fatalf("%s: nothing was logged: %s", what, lines)
 		}
-		store(t, s, 4, 9, 2)
+		store(t, s, before+1, before+6, 2)
 		s = reopen(t, s)
-		expect(t, s, 1, 9, func(i uint64) uint64 { return 1 + i/4 - i/8 })
+		expect(t, s, 1, before+6, func(i uint64) uint64 { return 1 + min(i/(before+1), 1) })
 		mustClose(t, s)
 	}
 	step := 37
@@ -109,10 +114,23 @@ func TestDamagedLastRecord(t *testing.T) {
 	// After Close even a tidy end is known to be too early.
 	mustClose(t, s)
 	c := crashed(t, o)
-	if err := os.Truncate(firstSegment(t, c), end-300); err != nil {
+	path := firstSegment(t, c)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[segHeaderLen:])
+	if err := os.WriteFile(path, b, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), "log index 6") {
+		t.Fatalf("an emptied log: %v", err)
+	}
+	// A file has its first size before the first append.
+	if err := os.Truncate(path, end); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "was cut") {
 		t.Fatalf("a shortened log: %v", err)
 	}
 }

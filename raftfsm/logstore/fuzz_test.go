@@ -69,9 +69,9 @@ func FuzzLogEntry(f *testing.F) {
 // FuzzRecord decodes the record with term and vote; half of the inputs get a right
 // checksum.
 func FuzzRecord(f *testing.F) {
-	r := record{floor: 5, values: map[string][]byte{"CurrentTerm": {1}, "LastVoteCand": []byte("3")}}
+	r := record{floor: 5, snapshot: 4, values: map[string][]byte{"CurrentTerm": {1}, "LastVoteCand": []byte("3")}}
 	f.Add(r.encode())
-	f.Add(append([]byte{recordVersion, 0, 0, 0, 0, 0, 0, 0, 0}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1))
+	f.Add(append([]byte{recordVersion, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, b := range [][]byte{b, binary.BigEndian.AppendUint32(bytes.Clone(b), crc32.Checksum(b, castagnoli))} {
 			got, err := decodeRecord(b)

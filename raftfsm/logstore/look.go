@@ -1,7 +1,6 @@
 package logstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +34,9 @@ type LogFile struct {
 	// Torn: behind the last entry lies an append that was never acknowledged, or
 	// is just being written.
 	Torn bool
+	// Short: the file ends directly after its last entry. A server keeps zeros there,
+	// save for the moment in which the file grows.
+	Short bool
 	// Err is what is wrong with the file; First and Last are not known then.
 	Err error
 
@@ -67,60 +69,150 @@ func again(look func() error) (err error) {
 // LogFiles returns the files of the log in a directory, oldest first; none when
 // there is no log. A nil fsys is disk.OS.
 func LogFiles(fsys disk.FS, logDir string) ([]LogFile, error) {
+	l, err := LookAtLog(fsys, logDir)
+	return l.Files, err
+}
+
+// Log is what a log consists of.
+type Log struct {
+	// Meta is the database with Raft's term and vote, and for kind WAL the list of
+	// the log's files. It is "" when there is no log.
+	Meta  string
+	Kind  Kind
+	Files []LogFile // oldest first
+
+	rec record
+}
+
+// LookAtLog reads the metadata of the log in a directory, and scans its files. A
+// directory without a log is no error. A nil fsys is disk.OS.
+func LookAtLog(fsys disk.FS, logDir string) (l Log, err error) {
 	if fsys == nil {
 		fsys = disk.OS{}
 	}
-	path := filepath.Join(logDir, boltFileName)
-	found, err := boltExists(fsys, logDir)
+	isBolt, err := boltExists(fsys, logDir)
+	if err != nil {
+		return l, err
+	}
+	isWAL, err := walExists(fsys, logDir)
+	if err != nil {
+		return l, err
+	}
 	switch {
-	case err != nil:
-		return nil, err
-	case found:
-		return []LogFile{lookAtBolt(fsys, path)}, nil
+	case isBolt && isWAL:
+		_, err := chooseKind(fsys, logDir, "")
+		return l, err
+	case isBolt:
+		l.Kind, l.Meta = Bolt, filepath.Join(logDir, boltFileName)
+		l.Files = []LogFile{l.lookAtBolt(fsys)}
+		return l, nil
+	case isWAL:
+		dir := filepath.Join(logDir, walDirName)
+		l.Kind, l.Meta = WAL, filepath.Join(dir, walMetaName)
+		if err = again(func() error { return l.lookAtWAL(fsys, dir) }); err != nil {
+			l.Files = nil
+		}
+		return l, err
 	}
-	if found, err = walExists(fsys, logDir); !found || err != nil {
-		return nil, err
+	names, err := segmentNames(fsys, filepath.Join(logDir, walDirName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return l, nil
+	case err == nil && len(names) > 0:
+		err = errMetaMissing(filepath.Join(logDir, walDirName, walMetaName), names)
 	}
-	dir := filepath.Join(logDir, walDirName)
-	var files []LogFile
-	err = again(func() error {
-		files, err = lookAtWAL(fsys, dir)
-		return err
-	})
-	return files, err
+	return l, err
 }
 
 // lookAtWAL fails if a file was removed since the list of files was read.
-func lookAtWAL(fsys disk.FS, dir string) ([]LogFile, error) {
-	list, err := lookAtSegments(fsys, dir)
+func (l *Log) lookAtWAL(fsys disk.FS, dir string) error {
+	m := &walMeta{fs: fsys, path: l.Meta}
+	err := m.load()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	files := make([]LogFile, len(list))
+	if l.rec, err = decodeRecord(m.rec); err != nil {
+		return fmt.Errorf("%s: %w", l.Meta, err)
+	}
+	list := m.segments()
+	l.Files = make([]LogFile, len(list))
 	for i, info := range list {
-		files[i] = lookAtSegment(fsys, filepath.Join(dir, segmentName(info)), info)
-		if errors.Is(files[i].Err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: log index %d was in it", files[i].Err, max(info.MinIndex, info.BaseIndex))
+		l.Files[i] = lookAtSegment(fsys, filepath.Join(dir, segmentName(info)), info)
+		if errors.Is(l.Files[i].Err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: log index %d was in it", l.Files[i].Err, max(info.MinIndex, info.BaseIndex))
 		}
 	}
-	return files, nil
+	if err := l.reaches(); err != nil {
+		if n := len(l.Files); n > 0 && l.Files[n-1].Err == nil {
+			l.Files[n-1].Err = err
+			return nil
+		}
+		return err
+	}
+	return nil
 }
 
-// lookAtSegments reads the list of the files that make up the log.
-func lookAtSegments(fsys disk.FS, dir string) ([]types.SegmentInfo, error) {
-	m := &walMeta{path: filepath.Join(dir, walMetaName)}
-	var value []byte
-	txid, err := checkBolt(fsys, m.path, func(_ string, _, val []byte) error {
-		value = append([]byte(nil), val...)
+// Range returns the first and the last index of the log, 0 when it is empty.
+func (l *Log) Range() (first, last uint64) {
+	for i := range l.Files {
+		if f := &l.Files[i]; f.First != 0 {
+			if first == 0 {
+				first = f.First
+			}
+			last = f.Last
+		}
+	}
+	return first, last
+}
+
+// Started says whether Raft has stored anything: an entry, or a term.
+func (l *Log) Started() bool {
+	_, last := l.Range()
+	return last != 0 || len(l.rec.values) > 0
+}
+
+// reaches checks the end of the log against the index that its metadata has on
+// record. It says nothing about a log of which a file cannot be read.
+func (l *Log) reaches() error {
+	for i := range l.Files {
+		if l.Files[i].Err != nil {
+			return nil
+		}
+	}
+	where := l.Meta
+	if n := len(l.Files); n > 0 {
+		where = l.Files[n-1].Path
+	}
+	_, last := l.Range()
+	return l.rec.reached(where, last)
+}
+
+// Agrees checks that the log goes on from the newest of the snapshots, as a server
+// requires at its start. The snapshots, newest first, must have been listed after the
+// log.
+func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
+	var newest uint64
+	for i := range snapshots {
+		if snapshots[i].Err == nil {
+			newest = snapshots[i].Meta.Index
+			break
+		}
+	}
+	dir := filepath.Join(snapDir, snapDirName)
+	if l.Meta == "" {
+		if len(snapshots) > 0 {
+			return errLogMissing(snapDir, "its log directory")
+		}
 		return nil
-	})
-	if err == nil {
-		err = m.decode(value, txid)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.path, err)
+	first, last := l.Range()
+	if err := l.rec.covered(dir, max(last, newest)); err != nil {
+		return err
 	}
-	return m.state.Segments, nil
+	if first > newest+1 {
+		return errGap(l.Files[0].Path, dir, first, newest)
+	}
+	return nil
 }
 
 func lookAtSegment(fsys disk.FS, path string, info types.SegmentInfo) LogFile {
@@ -148,6 +240,7 @@ func (f *LogFile) scan(info types.SegmentInfo) error {
 		return err
 	}
 	f.Bytes, f.Torn = st.Size(), s.torn
+	f.Short = info.SealTime.IsZero() && s.size-s.end < disk.BlockSize && s.end < int64(info.SizeLimit)
 	first := max(info.MinIndex, info.BaseIndex)
 	skip := first - info.BaseIndex
 	if skip >= uint64(len(s.spans)) {
@@ -159,26 +252,25 @@ func (f *LogFile) scan(info types.SegmentInfo) error {
 	return nil
 }
 
-func lookAtBolt(fsys disk.FS, path string) LogFile {
-	f := LogFile{Path: path, Kind: Bolt, fs: fsys}
+func (l *Log) lookAtBolt(fsys disk.FS) LogFile {
+	f := LogFile{Path: l.Meta, Kind: Bolt, fs: fsys}
 	f.Err = again(func() error {
-		st, err := fsys.Stat(path)
+		st, err := fsys.Stat(f.Path)
 		if err != nil {
 			return err
 		}
 		f.Bytes, f.First, f.Last = st.Size(), 0, 0
-		_, err = checkBolt(fsys, path, func(bucket string, key, _ []byte) error {
-			if bucket == boltLogs && len(key) == 8 {
-				f.Last = binary.BigEndian.Uint64(key)
-				if f.First == 0 {
-					f.First = f.Last
-				}
-			}
-			return nil
-		})
-		return err
+		raw, first, last, err := checkBoltLog(fsys, f.Path)
+		if err != nil {
+			return err
+		}
+		f.First, f.Last = first, last
+		if l.rec, err = decodeRecord(raw); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		return l.rec.reached(f.Path, last)
 	})
-	f.Err = whileOpen(fsys, path, f.Err)
+	f.Err = whileOpen(fsys, f.Path, f.Err)
 	return f
 }
 

@@ -3,6 +3,7 @@ package logstore
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"maps"
 	"slices"
@@ -16,20 +17,44 @@ type record struct {
 	// floor is an index the log had for certain reached. A log that ends before
 	// it was damaged, however tidy its end looks. It is written when the store
 	// is closed and lowered before entries are removed from the end.
-	floor  uint64
-	values map[string][]byte
+	floor uint64
+	// snapshot is the index of the snapshot that was written last. Where the log
+	// does not reach that far, nothing else tells that the snapshot is missing.
+	snapshot uint64
+	values   map[string][]byte
 }
 
-const recordVersion = 1
+const recordVersion = 2
 
 var errBadRecord = errors.New("the record with term and vote is damaged")
 
-func (r *record) clone() record { return record{floor: r.floor, values: maps.Clone(r.values)} }
+func (r *record) clone() record {
+	return record{floor: r.floor, snapshot: r.snapshot, values: maps.Clone(r.values)}
+}
 
-// encode: version, floor, count, then key and value by length, then CRC32C.
+// reached returns an error if a log that ends at last is shorter than it was. where is
+// its last file.
+func (r *record) reached(where string, last uint64) error {
+	if last >= r.floor {
+		return nil
+	}
+	return fmt.Errorf("%s: damaged: the log ends at index %d, but it had reached log index %d", where, last, r.floor)
+}
+
+// covered returns an error if snapshots and log, of which the last entry is that at
+// index last, lack entries that only a snapshot can hold.
+func (r *record) covered(snapDir string, last uint64) error {
+	if last >= r.snapshot {
+		return nil
+	}
+	return fmt.Errorf("%s: damaged: the snapshot that ends at log index %d is missing, and what is there ends at log index %d", snapDir, r.snapshot, last)
+}
+
+// encode: version, floor, snapshot, count, then key and value by length, then CRC32C.
 func (r *record) encode() []byte {
 	b := []byte{recordVersion}
 	b = binary.BigEndian.AppendUint64(b, r.floor)
+	b = binary.BigEndian.AppendUint64(b, r.snapshot)
 	b = binary.AppendUvarint(b, uint64(len(r.values)))
 	for _, k := range slices.Sorted(maps.Keys(r.values)) {
 		b = binary.AppendUvarint(b, uint64(len(k)))
@@ -46,7 +71,7 @@ func decodeRecord(b []byte) (record, error) {
 	if b == nil {
 		return r, nil
 	}
-	if len(b) < 1+8+1+4 || b[0] != recordVersion {
+	if len(b) < 1+8+8+1+4 || b[0] != recordVersion {
 		return r, errBadRecord
 	}
 	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
@@ -54,7 +79,8 @@ func decodeRecord(b []byte) (record, error) {
 		return r, errBadRecord
 	}
 	r.floor = binary.BigEndian.Uint64(body[1:])
-	body = body[9:]
+	r.snapshot = binary.BigEndian.Uint64(body[9:])
+	body = body[17:]
 	count, body, ok := cutUvarint(body)
 	for ; ok && count > 0; count-- {
 		var k, v []byte

@@ -36,17 +36,26 @@ func createSegment(fsys disk.FS, path string, info types.SegmentInfo) (*segment,
 		return nil, err
 	}
 	g := &segment{info: info, path: path, f: f, salt: newSalt()}
-	_, err = f.WriteAt(encodeSegmentHeader(info, g.salt), 0)
+	size := segmentSize(info)
+	b := make([]byte, size)
+	copy(b, encodeSegmentHeader(info, g.salt))
+	_, err = f.WriteAt(b, 0)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
-		g.tail, err = openTail(fsys, path, f, segHeaderLen, segHeaderLen)
+		g.tail, err = openTail(fsys, path, f, segHeaderLen, size)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return g, nil
+}
+
+// segmentSize is the size of a segment before its first batch. The zeros are on disk
+// before the list names the file: one that is listed and shorter was cut.
+func segmentSize(info types.SegmentInfo) int64 {
+	return disk.BlockEnd(min(zeroAheadMin, max(int64(info.SizeLimit), segHeaderLen)))
 }
 
 // openSegment opens a file that is there. What the scan found behind the last whole

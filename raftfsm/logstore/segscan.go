@@ -42,6 +42,9 @@ func scanSegment(f io.ReaderAt, size int64, info types.SegmentInfo) (*scan, erro
 	if s.salt, err = decodeSegmentHeader(head, info); err != nil {
 		return nil, err
 	}
+	if least := segmentSize(info); size < least {
+		return nil, fmt.Errorf("the file was cut: it has %d bytes, and had at least %d from the start", size, least)
+	}
 	sealed := !info.SealTime.IsZero()
 	var body []byte
 	for !sealed || s.next(info) <= info.MaxIndex {

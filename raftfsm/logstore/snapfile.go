@@ -166,6 +166,11 @@ func (k *snapSink) Close() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("snapshot %s: %w", k.meta.ID, err), k.store.fs.RemoveAll(k.dir), k.store.fs.RemoveAll(final))
 	}
+	if k.store.saved != nil {
+		if err := k.store.saved(k.meta.Index); err != nil {
+			return err
+		}
+	}
 	k.store.purge()
 	return nil
 }

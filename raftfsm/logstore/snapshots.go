@@ -43,6 +43,8 @@ type fileSnapshots struct {
 	log    *slog.Logger
 
 	removals *removals
+	// saved is told the index of a snapshot once it is durable.
+	saved func(index uint64) error
 
 	mu       sync.Mutex
 	verified map[string]bool // by id: read back whole, checksum right

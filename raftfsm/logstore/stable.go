@@ -92,6 +92,22 @@ func (s *stable) raiseFloor(last uint64) error {
 	return s.saveLocked(next)
 }
 
+// savedSnapshot records that there is a snapshot up to index.
+func (s *stable) savedSnapshot(index uint64) error {
+	if err := s.health.enter(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	next := s.rec.clone()
+	next.snapshot = index
+	err := s.saveLocked(next)
+	s.mu.Unlock()
+	if err = s.health.leave(err); err != nil {
+		return fmt.Errorf("%s: noting the snapshot at log index %d: %w", s.engine.Where(0), index, err)
+	}
+	return nil
+}
+
 // Get returns a value, nil if there is none.
 func (s *stable) Get(key []byte) ([]byte, error) {
 	if err := s.health.enter(); err != nil {

@@ -84,6 +84,7 @@ func (s *Store) open() error {
 	if err := s.assemble(snaps.covers); err != nil {
 		return err
 	}
+	snaps.saved = s.stable.savedSnapshot
 	if err := s.check(snaps); err != nil {
 		return err
 	}
@@ -118,17 +119,19 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 
 // check compares what is there with what has to be there.
 func (s *Store) check(snaps *fileSnapshots) error {
-	first, last, floor := s.logs.first, s.logs.last, s.stable.rec.floor
-	if last < floor {
-		return fmt.Errorf("%s: damaged: the log ends at index %d, but it had reached log index %d", s.engine.Where(last), last, floor)
+	first, last := s.logs.first, s.logs.last
+	if err := s.stable.rec.reached(s.engine.Where(last), last); err != nil {
+		return err
 	}
 	snap, err := snaps.recoverNewest(first, last)
 	if err != nil {
 		return err
 	}
+	if err := s.stable.rec.covered(snaps.dir, max(last, snap)); err != nil {
+		return err
+	}
 	if first > snap+1 {
-		return fmt.Errorf("%s: log index %d is missing: the log begins at %d, the newest snapshot in %s ends at %d",
-			s.engine.Where(first), snap+1, first, snaps.dir, snap)
+		return errGap(s.engine.Where(first), snaps.dir, first, snap)
 	}
 	return s.sample(first, last)
 }
@@ -200,9 +203,18 @@ func refuseLostLog(o Options) error {
 	}
 	found, err := HasState(o.FS, filepath.Join(o.LogDir, "none"), o.SnapDir)
 	if err == nil && found {
-		err = fmt.Errorf("%s holds snapshots, but the log that belongs to them is missing from %s", o.SnapDir, o.LogDir)
+		err = errLogMissing(o.SnapDir, o.LogDir)
 	}
 	return err
+}
+
+func errLogMissing(snapDir, logDir string) error {
+	return fmt.Errorf("%s holds snapshots, but the log that belongs to them is missing from %s", snapDir, logDir)
+}
+
+func errGap(file, snapDir string, first, snap uint64) error {
+	return fmt.Errorf("%s: log index %d is missing: the log begins at %d, the newest snapshot in %s ends at %d",
+		file, snap+1, first, snapDir, snap)
 }
 
 // HasState says whether the directories hold files of a store: a log, even an
@@ -223,6 +235,19 @@ func HasState(fsys disk.FS, logDir, snapDir string) (bool, error) {
 	}
 	ids, err := (&fileSnapshots{fs: fsys, dir: dir}).ids()
 	return len(ids) > 0, err
+}
+
+// HasLog says whether a directory holds a log, even an empty one. A nil fsys is
+// disk.OS.
+func HasLog(fsys disk.FS, logDir string) (bool, error) {
+	if fsys == nil {
+		fsys = disk.OS{}
+	}
+	isWAL, err := walExists(fsys, logDir)
+	if isWAL || err != nil {
+		return isWAL, err
+	}
+	return boltExists(fsys, logDir)
 }
 
 // lockName is the file in the log directory that one process at a time has.

@@ -49,6 +49,18 @@ func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta,
 	if err != nil {
 		return nil, err
 	}
+	if err := m.load(); err != nil {
+		return nil, err
+	}
+	m.db, err = openDatabase(m.fs, m.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.path, err)
+	}
+	return m, nil
+}
+
+// load reads the value and checks the whole database. It opens and writes nothing.
+func (m *walMeta) load() error {
 	var value []byte
 	txid, err := checkBolt(m.fs, m.path, func(bucket string, key, val []byte) error {
 		if bucket != string(walMetaBucket) || string(key) != string(walMetaKey) {
@@ -58,16 +70,12 @@ func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta,
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := m.decode(value, txid); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", m.path, err)
+		return fmt.Errorf("%s is damaged: %w", m.path, err)
 	}
-	m.db, err = openDatabase(m.fs, m.path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.path, err)
-	}
-	return m, nil
+	return nil
 }
 
 // create writes an empty state, unless there are segments: then a database
@@ -78,7 +86,7 @@ func (m *walMeta) create(dir string) error {
 		return err
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("%s is missing, but there are log segments: %s", m.path, names[0])
+		return errMetaMissing(m.path, names)
 	}
 	return createAtomic(m.fs, m.path, func(tmp string) error {
 		db, err := openDatabase(m.fs, tmp)
@@ -87,6 +95,10 @@ func (m *walMeta) create(dir string) error {
 		}
 		return errors.Join(m.put(db, tmp, types.PersistentState{}, nil), db.Close())
 	})
+}
+
+func errMetaMissing(path string, segments []string) error {
+	return fmt.Errorf("%s is missing, but there are log segments: %s", path, segments[0])
 }
 
 // put writes the whole value in one transaction: number, lengths, both parts,

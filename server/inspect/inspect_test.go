@@ -78,7 +78,7 @@ func TestOurFiles(t *testing.T) {
 
 	d := Dirs{Data: dir}
 	files, err := List(d, true)
-	if err != nil || len(files) != 1 || files[0].Kind != "log" || files[0].First != 1 || files[0].Last == 0 || files[0].Problem != "" {
+	if err != nil || len(files) != 3 || files[1].Kind != "log" || files[1].First != 1 || files[1].Last == 0 || problems(files) != nil {
 		t.Fatalf("%+v, %v", files, err)
 	}
 	all := lines(t, d, Filter{})
@@ -145,10 +145,10 @@ func TestOurFiles(t *testing.T) {
 
 	must(t, s.Node().Snapshot())
 	files, err = Verify(d)
-	if err != nil || len(files) != 2 || files[1].Kind != "snapshot" || files[1].Problem != "" {
+	if err != nil || len(files) != 4 || files[2].Kind != "snapshot" || problems(files) != nil {
 		t.Fatalf("%+v, %v", files, err)
 	}
-	again, err := Open(Dirs{Data: files[1].Path})
+	again, err := Open(Dirs{Data: files[2].Path})
 	must(t, err)
 	if diff, err = Compare(img, again, "/", true); err != nil || len(diff.Differences) != 0 || again.Digest != img.Digest {
 		t.Errorf("%+v, %v", diff, err)
@@ -165,23 +165,23 @@ func TestDamagedSnapshot(t *testing.T) {
 	must(t, s.Node().Snapshot())
 	d := Dirs{Data: dir}
 	files, err := Verify(d)
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("%+v, %v", files, err)
 	}
-	state := filepath.Join(files[1].Path, "state.bin")
+	state := filepath.Join(files[2].Path, "state.bin")
 	b, err := os.ReadFile(state)
 	must(t, err)
 	b[bytes.Index(b, []byte("needle"))] ^= 1
 	must(t, os.WriteFile(state, b, 0o600))
 	files, err = Verify(d)
-	if err != nil || len(files) != 2 || files[0].Problem != "" || !strings.Contains(files[1].Problem, state) {
+	if err != nil || len(files) != 4 || len(problems(files)) != 1 || !strings.Contains(files[2].Problem, state) {
 		t.Errorf("%+v, %v", files, err)
 	}
-	if _, err := Open(Dirs{Data: files[1].Path}); err == nil || !strings.Contains(err.Error(), state) {
+	if _, err := Open(Dirs{Data: files[2].Path}); err == nil || !strings.Contains(err.Error(), state) {
 		t.Errorf("%v", err)
 	}
 	var out struct{ Problem, Last, First string }
-	text, err := json.Marshal(files[1])
+	text, err := json.Marshal(files[2])
 	must(t, err)
 	must(t, json.Unmarshal(text, &out))
 	if out.Problem == "" || out.First != "-" || out.Last == "" || out.Last == "-" {

@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/logstore"
 )
 
@@ -24,7 +27,7 @@ const (
 type File struct {
 	Path   string    `json:"path"`
 	Format string    `json:"format"`
-	Kind   string    `json:"kind"` // snapshot, log, identity
+	Kind   string    `json:"kind"` // snapshot, log, metadata (of the log), identity, place, recovery, myid
 	Bytes  int64     `json:"bytes"`
 	Time   time.Time `json:"time"` // of the last change
 	// First and Last are indexes in a log of zkgo and zxids in one of ZooKeeper; a
@@ -33,6 +36,8 @@ type File struct {
 	Last   Number   `json:"-"`
 	Voters []string `json:"voters,omitempty"`
 	Note   string   `json:"note,omitempty"`
+	// Warning says what a crash or damage may have left, which nothing can tell apart.
+	Warning string `json:"warning,omitempty"`
 	// Problem says what is wrong with the file; empty when nothing is.
 	Problem string `json:"problem,omitempty"`
 }
@@ -70,34 +75,106 @@ func List(d Dirs, verify bool) ([]File, error) {
 
 func listZkgo(d Dirs, verify bool) ([]File, error) {
 	var files []File
-	logs, err := logstore.LogFiles(nil, d.logs())
-	if err != nil {
-		return nil, err
+	log, err := logstore.LookAtLog(nil, d.logs())
+	if err != nil || log.Meta != "" && log.Kind == logstore.WAL {
+		files = append(files, metadataFile(&log, d, err))
 	}
-	for i := range logs {
-		l := &logs[i]
-		f := File{Path: l.Path, Format: FormatZkgo, Kind: "log", Bytes: l.Bytes, First: Number(l.First), Last: Number(l.Last)}
-		f.Note = string(l.Kind)
-		if l.Torn {
-			f.Note += ", an unfinished append at its end that was never acknowledged"
-		}
-		problem := l.Err
-		if verify && problem == nil {
-			for _, err := range l.Entries() {
-				problem = err
-			}
-		}
-		f.finish(l.Path, problem)
-		files = append(files, f)
+	for i := range log.Files {
+		files = append(files, logFileOf(&log.Files[i], verify))
 	}
-	snapshots, err := logstore.SnapshotFiles(nil, d.Data)
-	if err != nil {
-		return nil, err
+	// After the log: a server beside it writes a snapshot, and then removes entries.
+	snapshots, serr := logstore.SnapshotFiles(nil, d.Data)
+	if serr != nil {
+		return nil, serr
 	}
 	for i := range snapshots {
 		files = append(files, snapshotFile(&snapshots[i], verify))
 	}
-	return files, nil
+	if err != nil { // nothing can be said about what belongs together
+		return files, nil
+	}
+	place := raftfsm.ReadPlace(d.logs(), &log, snapshots)
+	if err := log.Agrees(d.Data, snapshots); err != nil && !slices.ContainsFunc(files, func(f File) bool { return f.Problem != "" }) {
+		files = append(files, File{Path: filepath.Join(d.Data, "snapshots"), Format: FormatZkgo, Kind: "snapshot", Problem: err.Error()})
+	}
+	if verify && place.Cluster != "" && len(snapshots) > 0 {
+		checkCluster(files, snapshots, place)
+	}
+	return append(files, placeFiles(d, place)...), nil
+}
+
+// metadataFile describes the database with Raft's term and vote and the list of the
+// log's files.
+func metadataFile(log *logstore.Log, d Dirs, problem error) File {
+	f := File{Path: log.Meta, Format: FormatZkgo, Kind: "metadata"}
+	if f.Path == "" {
+		f.Path = d.logs()
+	}
+	if st, err := os.Stat(f.Path); err == nil && !st.IsDir() {
+		f.Bytes = st.Size()
+	}
+	f.finish(f.Path, problem)
+	return f
+}
+
+func logFileOf(l *logstore.LogFile, verify bool) File {
+	f := File{Path: l.Path, Format: FormatZkgo, Kind: "log", Bytes: l.Bytes, First: Number(l.First), Last: Number(l.Last)}
+	f.Note = string(l.Kind)
+	switch {
+	case l.Torn:
+		f.Warning = "an incomplete record after log index " + strconv.FormatUint(l.Last, 10) +
+			": a crash left it, and then it was never acknowledged, or the file was cut or damaged there"
+	case l.Short:
+		f.Warning = "the file ends directly after log index " + strconv.FormatUint(l.Last, 10) + ": the server stopped while it extended the file, or the file was cut"
+	}
+	problem := l.Err
+	if verify && problem == nil {
+		for _, err := range l.Entries() {
+			problem = err
+		}
+	}
+	f.finish(l.Path, problem)
+	return f
+}
+
+// checkCluster loads the newest snapshot and compares the ensemble that it is of with
+// that of the server.
+func checkCluster(files []File, snapshots []logstore.SnapshotFile, place *raftfsm.Place) {
+	i := slices.IndexFunc(files, func(f File) bool { return f.Path == snapshots[0].Dir })
+	if files[i].Problem != "" {
+		return
+	}
+	s, err := raftfsm.ReadSnapshot(&snapshots[0])
+	switch {
+	case err != nil:
+		files[i].Problem = err.Error()
+	case s.Cluster != place.Cluster && strings.Trim(s.Cluster, "0") != "":
+		files[i].Problem = fmt.Sprintf("%s: the snapshot belongs to ensemble %s, the server to %s", snapshots[0].Dir, s.Cluster, place.Cluster)
+	}
+}
+
+// placeFiles describes the files that say whose state the directories hold.
+func placeFiles(d Dirs, place *raftfsm.Place) []File {
+	var files []File
+	for _, p := range place.Files {
+		f := File{Path: p.Path, Format: FormatZkgo, Kind: p.Kind, Bytes: p.Bytes, Note: p.Note}
+		f.finish(p.Path, p.Err)
+		files = append(files, f)
+	}
+	if !place.Member || place.Server == 0 {
+		return files
+	}
+	path := filepath.Join(d.Data, "myid")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return files // it may lie elsewhere
+	}
+	f := File{Path: path, Format: FormatZkgo, Kind: "myid", Bytes: int64(len(b))}
+	if id, perr := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil && (perr != nil || id != place.Server) {
+		err = fmt.Errorf("%s says %q, but the state in %s is that of server %d", path, strings.TrimSpace(string(b)), d.logs(), place.Server)
+	}
+	f.finish(path, err)
+	return append(files, f)
 }
 
 func snapshotFile(s *logstore.SnapshotFile, verify bool) File {

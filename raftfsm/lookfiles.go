@@ -1,0 +1,127 @@
+package raftfsm
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+)
+
+// PlaceFile is one of the files that say whose state a directory holds.
+type PlaceFile struct {
+	Path  string
+	Kind  string // identity, place, recovery
+	Bytes int64
+	Note  string
+	Err   error // what is wrong with the file, or that it is missing
+}
+
+// Place is what the files beside a log say of the server that wrote it.
+type Place struct {
+	Server  uint64 // id; 0 when it is not known
+	Cluster string // id of the ensemble, hexadecimal; "" when it is not known
+	Member  bool   // of an ensemble, as opposed to a standalone server
+	Files   []PlaceFile
+}
+
+// ReadPlace checks the files that say whose state lies in a log directory, alone
+// and against the log and the snapshots there. It reads only, and applies the
+// checks that a server makes at its start.
+func ReadPlace(logDir string, log *logstore.Log, snapshots []logstore.SnapshotFile) *Place {
+	r := placeReader{fs: disk.OS{}, dir: logDir, log: log, snapshots: snapshots}
+	_, interrupted, err := (&transplant{fs: r.fs, logDir: logDir}).read()
+	if interrupted || err != nil {
+		r.add(journalFile, "recovery", "a recovery was interrupted: the server finishes it at its next start", err)
+		return &r.Place // until then the parts lie in two directories
+	}
+	r.identity()
+	r.seat()
+	return &r.Place
+}
+
+type placeReader struct {
+	Place
+	fs        disk.FS
+	dir       string
+	log       *logstore.Log
+	snapshots []logstore.SnapshotFile
+}
+
+func (r *placeReader) add(name, kind, note string, err error) {
+	f := PlaceFile{Path: filepath.Join(r.dir, name), Kind: kind, Note: note, Err: err}
+	if st, err := r.fs.Stat(f.Path); err == nil {
+		f.Bytes = st.Size()
+	} else if f.Err == nil {
+		f.Err = err
+	}
+	r.Files = append(r.Files, f)
+}
+
+func (r *placeReader) identity() {
+	id, found, err := readIdentity(r.fs, r.dir)
+	switch {
+	case err != nil:
+		r.add(identityFile, "identity", "", err)
+	case found:
+		r.Server, r.Cluster = id.Server, id.Cluster
+		if r.log.Meta == "" {
+			err = errEmptied(r.dir)
+		}
+		r.add(identityFile, "identity", fmt.Sprintf("server %d, ensemble %s", id.Server, id.Cluster), err)
+	case len(r.snapshots) > 0 || r.log.Started():
+		r.add(identityFile, "identity", "", errNoIdentity(r.dir, r.dir))
+	}
+}
+
+func (r *placeReader) seat() {
+	s, found, err := readSeat(r.fs, r.dir)
+	switch {
+	case err != nil:
+		r.Member = true
+		r.add(seatFile, "place", "", err)
+	case found:
+		r.Member = true
+		if s.Taken && len(r.snapshots) == 0 && !r.log.Started() {
+			err = errStateLost(r.dir, r.Server, "the directory of the snapshots")
+		}
+		r.add(seatFile, "place", fmt.Sprintf("disk %d", s.Disk), err)
+	case r.inEnsemble():
+		r.Member = true
+		r.add(seatFile, "place", "", fmt.Errorf("%s is missing, although the server is a member of an ensemble: %s", filepath.Join(r.dir, seatFile), wayOut))
+	}
+}
+
+// inEnsemble says whether Raft's newest configuration names a member of an
+// ensemble. What cannot be read does not: its own file is reported.
+func (r *placeReader) inEnsemble() bool {
+	var conf raft.Configuration
+	if len(r.snapshots) > 0 {
+		conf = r.snapshots[0].Meta.Configuration
+	}
+	for i := range r.log.Files {
+		for e, err := range r.log.Files[i].Entries() {
+			if err != nil {
+				break
+			}
+			if e.Type == raft.LogConfiguration && (len(r.snapshots) == 0 || e.Index > r.snapshots[0].Meta.ConfigurationIndex) {
+				conf = raft.DecodeConfiguration(e.Data)
+			}
+		}
+	}
+	return slices.ContainsFunc(conf.Servers, func(s raft.Server) bool { return s.Address != standaloneAddr })
+}
+
+// errNoIdentity refuses state that does not say whose it is.
+func errNoIdentity(logDir, snapDir string) error {
+	return fmt.Errorf("%s or %s holds state, but %s is missing: the directories do not belong together, or one was emptied",
+		logDir, snapDir, filepath.Join(logDir, identityFile))
+}
+
+// errStateLost refuses the directory of a member without Raft's state.
+func errStateLost(logDir string, server uint64, snapDir string) error {
+	return fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew", logDir, server, snapDir)
+}

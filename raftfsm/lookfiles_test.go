@@ -1,0 +1,83 @@
+package raftfsm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/raftfsm/peer"
+)
+
+// TestPlaceFilesAreChecked: no byte of identity.json and ensemble.json can change,
+// and neither file can end early, without an error that names it and the way out.
+func TestPlaceFilesAreChecked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	id := newIdentity(3)
+	if err := id.write(disk.OS{}, dir); err != nil {
+		t.Fatal(err)
+	}
+	held := seat{Disk: 77, Taken: true, Ballot: ballot{}, Bound: &founding{
+		Cluster: peer.ClusterID{1}, Servers: []founder{{ID: 3, Addr: "a:1"}}, Disks: map[uint64]uint64{3: 77, 4: 8}}}
+	if err := (&seatStore{fs: disk.OS{}, dir: dir}).save(held); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func() error{
+		identityFile: func() error { _, _, err := readIdentity(disk.OS{}, dir); return err },
+		seatFile:     func() error { _, _, err := readSeat(disk.OS{}, dir); return err },
+	} {
+		path := filepath.Join(dir, name)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := read(); err != nil {
+			t.Fatalf("undamaged: %v", err)
+		}
+		check := func(what string, at int, b []byte) {
+			t.Helper()
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := read(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "director") {
+				t.Errorf("%s: %s at %d: %v", name, what, at, err)
+			}
+		}
+		for at := range len(whole) - 1 { // a newline is not relied on
+			for _, mask := range []byte{1, 0x20, 0x80} {
+				b := slices.Clone(whole)
+				b[at] ^= mask
+				check("changed", at, b)
+			}
+			check("cut", at, whole[:at])
+		}
+	}
+}
+
+// TestEmptiedDirectory: a server whose log was removed refuses, instead of beginning
+// anew under its old identity. Reading the directory says the same.
+func TestEmptiedDirectory(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "emptied", func(t *testing.T, cfg Config) {
+		used(t, cfg, 3, false)
+		parts, _ := logstore.Parts()
+		for _, name := range parts {
+			if err := os.RemoveAll(filepath.Join(cfg.LogDir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRefuse(t, cfg, cfg.LogDir, identityFile, "is missing", "zkgo recover")
+		l, err := logstore.LookAtLog(nil, cfg.LogDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := ReadPlace(cfg.LogDir, &l, nil)
+		if len(p.Files) != 1 || p.Files[0].Err == nil || !strings.Contains(p.Files[0].Err.Error(), identityFile) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
