@@ -126,12 +126,23 @@ func TestDamagedLastRecord(t *testing.T) {
 	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), "log index 6") {
 		t.Fatalf("an emptied log: %v", err)
 	}
+	looksDamaged(t, c, "log index 6")
 	// A file has its first size before the first append.
 	if err := os.Truncate(path, end); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "was cut") {
 		t.Fatalf("a shortened log: %v", err)
+	}
+	looksDamaged(t, c, "was cut")
+}
+
+// looksDamaged expects that looking at the only file of a log reports damage.
+func looksDamaged(t *testing.T, o Options, want string) {
+	t.Helper()
+	l, err := LookAtLog(nil, o.LogDir)
+	if err != nil || len(l.Files) != 1 || l.Files[0].Err == nil || !strings.Contains(l.Files[0].Err.Error(), want) {
+		t.Errorf("looking reports %+v, %v, not %q", l.Files, err, want)
 	}
 }
 

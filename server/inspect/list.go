@@ -242,7 +242,7 @@ func (f *File) Range() (first, last string) {
 	return first, text(f.Last)
 }
 
-// Verify checks all that has a checksum below a path: the directory of a server,
+// Verify checks all that a server relies on below a path: the directory of a server,
 // a snapshot or a backup. The newest snapshot is loaded.
 func Verify(d Dirs) ([]File, error) {
 	st, err := os.Stat(d.Data)
