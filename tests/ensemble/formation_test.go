@@ -87,7 +87,6 @@ func TestRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	for line, want := range map[string]string{
-		"localSessionsEnabled=true":                         "without localSessionsUpgradingEnabled is not supported: every session here is known to all servers",
 		"group.1=1:2\ngroup.2=3":                            "hierarchical quorums are not supported: 2 groups are configured",
 		"group.1=1:2:3\nweight.1=2\nweight.2=1\nweight.3=1": "every voter counts the same here",
 		"server.2=a:1:2|b:1:2":                              "multiAddress.enabled=true",
@@ -103,4 +102,7 @@ func TestRefusedAtStart(t *testing.T) {
 		"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true")...)
 	c.start(1)
 	c.says(1, "settings without effect here", "observerMasterPort", "localSessionsEnabled: has no effect", "localSessionsUpgradingEnabled: has no effect")
+	c.write(2, append(c.lines(1, 2, 3), "localSessionsEnabled=true")...)
+	c.start(2)
+	c.says(2, "localSessionsEnabled: has no effect")
 }

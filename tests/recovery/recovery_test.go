@@ -62,7 +62,7 @@ func testLostMajority(t *testing.T, n int) {
 	}
 	refuses(t, e, "nothing was changed", "recover", e.config(best))
 	before := e.mustZkgo("recover", "--dry-run", e.config(best))
-	if again := e.mustZkgo("recover", "--dry-run", e.config(best)); again != before || !strings.Contains(before, "1 sessions") {
+	if again := e.mustZkgo("recover", "--dry-run", e.config(best)); again != before || !strings.Contains(before, "1 session") {
 		t.Errorf("looking changes something:\n%s\n%s", before, again)
 	}
 	interrupt(t, e, best)
