@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -149,6 +150,8 @@ func scanYAML(r io.Reader, each func(*record) error) (header, error) {
 			break
 		}
 		switch {
+		case err != nil && strings.Contains(err.Error(), "unexpected end of stream"): // within a quoted text
+			return head, fmt.Errorf("the file is cut off after %d znodes: %w", n, err)
 		case err != nil:
 			return head, fmt.Errorf("document %d: %w", n+2, err)
 		case count != nil:
