@@ -28,7 +28,7 @@ const format = 1
 //	1  the first one
 //	2  restores into a running ensemble
 //	3  the lines of the membership that a reconfig has named are told apart
-const level = namedLevel
+const level = 3
 
 // The kinds of entry.
 const (

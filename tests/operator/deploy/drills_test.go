@@ -99,9 +99,9 @@ func TestNewAddress(t *testing.T) {
 	e.verify(1, 2, 3)
 }
 
-// oldVersion is a commit from before most of what operators use was written: the
-// older version of the upgrade.
-const oldVersion = "96a5ec2"
+// oldVersion is the older version of the upgrade: the first commit with the present
+// formats of files and of messages between servers. There was no release before them.
+const oldVersion = "0a47d37"
 
 // older builds an older version, from the repository's history.
 func older(t *testing.T) string {
