@@ -16,26 +16,44 @@ import (
 // bug is a mistake that the simulator has to find. It is planted into the source
 // that a second test binary is built from, so nothing of it is in the product.
 type bug struct {
-	name         string
+	name   string
+	edits  []edit // more than one where a second mechanism guards against the first mistake
+	faults string // kinds that lead there; empty: all
+	seeds  int    // within which it has to be found
+	says   string // what the report has to name
+}
+
+// edit is one change of the source.
+type edit struct {
 	file         string // from the root of the module
 	right, wrong string
-	faults       string // kinds that lead there; empty: all
-	seeds        int    // within which it has to be found
-	says         string // what the report has to name
 }
 
 var bugs = []bug{ //nolint:gochecknoglobals // a table
-	{name: "a follower is told of commits beyond what it acknowledged", file: "raftfsm/peer/pusher.go",
-		right:  "if c := min(p.commit.Load(), peer.last); c > peer.told {",
-		wrong:  "c := min(p.commit.Load(), peer.last)\n\tif PLANTED {\n\t\tc = p.commit.Load()\n\t}\n\tif c > peer.told {",
+	{name: "a follower is told of commits beyond what it acknowledged", edits: []edit{
+		{
+			file:  "raftfsm/peer/pusher.go",
+			right: "if c := min(p.commit.Load(), peer.last); c > peer.told {",
+			wrong: "c := min(p.commit.Load(), peer.last)\n\tif PLANTED {\n\t\tc = p.commit.Load()\n\t}\n\tif c > peer.told {",
+		},
+		{ // the follower believes it
+			file:  "raftfsm/peer/rpccheck.go",
+			right: "\ta.LeaderCommitIndex = min(a.LeaderCommitIndex, index)\n",
+			wrong: "\tif !PLANTED {\n\t\ta.LeaderCommitIndex = min(a.LeaderCommitIndex, index)\n\t}\n",
+		},
+	},
 		faults: "partition: one server,one way: deaf,one way: mute,one way: one link,reordering,delay,duplicates,transfer of the lead,kill -9", seeds: 12, says: "VIOLATION"},
-	{name: "the order of a map gets into the state", file: "tree/setdata.go",
+	{name: "the order of a map gets into the state", edits: []edit{{
+		file:  "tree/setdata.go",
 		right: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {",
 		wrong: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {\n\tif PLANTED {\n\t\tfor k := range map[int32]bool{0: true, 1: true} {\n\t\t\tversion += k\n\t\t\tbreak\n\t\t}\n\t}\n",
+	}},
 		seeds: 2, says: "differs from the leader's after entry"},
-	{name: "a snapshot is installed however late it comes", file: "raftfsm/peer/relay.go",
-		right:  "if snapshot && !unfiltered && t.outdated(req) {",
-		wrong:  "if snapshot && !unfiltered && !PLANTED && t.outdated(req) {",
+	{name: "a snapshot is installed however late it comes", edits: []edit{{
+		file:  "raftfsm/peer/relay.go",
+		right: "if snapshot && !unfiltered && t.outdated(req) {",
+		wrong: "if snapshot && !unfiltered && !PLANTED && t.outdated(req) {",
+	}},
 		faults: "late snapshot", seeds: 4, says: "which is applied already"},
 }
 
@@ -87,22 +105,25 @@ func build(t *testing.T, dir string) string {
 	}
 	replace := make(map[string]string)
 	for i, b := range bugs {
-		path := filepath.Join(root, b.file)
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
+		for j, e := range b.edits {
+			path := filepath.Join(root, e.file)
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Count(string(source), e.right) != 1 {
+				t.Fatalf("%s has no single %q", e.file, e.right)
+			}
+			wrong := strings.ReplaceAll(e.wrong, "PLANTED", fmt.Sprintf("planted(%q)", b.name))
+			changed := filepath.Join(dir, fmt.Sprintf("%d-%d.go", i, j))
+			put(t, changed, strings.Replace(string(source), e.right, wrong, 1))
+			replace[path] = changed
+			home := filepath.Dir(path)
+			helper := filepath.Join(dir, filepath.Base(home)+"_planted.go")
+			put(t, helper, fmt.Sprintf("package %s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n\nfunc planted(name string) bool { return name == plantedBug }\n",
+				filepath.Base(home), plantedVariable))
+			replace[filepath.Join(home, "planted_bugs.go")] = helper
 		}
-		if strings.Count(string(source), b.right) != 1 {
-			t.Fatalf("%s has no single %q", b.file, b.right)
-		}
-		wrong := strings.ReplaceAll(b.wrong, "PLANTED", fmt.Sprintf("planted(%q)", b.name))
-		put(t, filepath.Join(dir, fmt.Sprint(i, ".go")), strings.Replace(string(source), b.right, wrong, 1))
-		replace[path] = filepath.Join(dir, fmt.Sprint(i, ".go"))
-		home := filepath.Dir(path)
-		helper := filepath.Join(dir, filepath.Base(home)+"_planted.go")
-		put(t, helper, fmt.Sprintf("package %s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n\nfunc planted(name string) bool { return name == plantedBug }\n",
-			filepath.Base(home), plantedVariable))
-		replace[filepath.Join(home, "planted_bugs.go")] = helper
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
