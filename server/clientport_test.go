@@ -49,10 +49,13 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	if p := s.Status().Configuration(); p.ClientPort != portOf(next) {
 		t.Errorf("conf says %d, want %s", p.ClientPort, next)
 	}
-	if c, err := net.Dial("tcp", old); err == nil {
-		_ = c.Close()
-		t.Error("the old port is open")
-	}
+	eventually(t, "the old port is closed", func() bool {
+		c, err := net.Dial("tcp", old)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	})
 	if _, err := open.Write([]byte("ruok")); err != nil {
 		t.Error(err)
 	}
