@@ -85,5 +85,8 @@ func parseHost(h string) (string, error) {
 	if strings.ContainsAny(host, " \t\r\n") {
 		return "", fmt.Errorf("%q: white space in the host's name", h)
 	}
+	if strings.ContainsAny(host, "[]") { // in the zone of an address
+		return "", fmt.Errorf("%q: a host has no brackets within", host)
+	}
 	return net.JoinHostPort(host, port), nil
 }

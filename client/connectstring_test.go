@@ -49,7 +49,7 @@ func TestConnectStrings(t *testing.T) {
 }
 
 func FuzzConnectString(f *testing.F) {
-	for _, s := range []string{"a:1,b/c", "[::1]:2181/x", ",", "a:b:c"} {
+	for _, s := range []string{"a:1,b/c", "[::1]:2181/x", ",", "a:b:c", "0::%[0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
