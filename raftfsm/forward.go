@@ -130,7 +130,7 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	wg.Wait()
 }
 
-// cutOff publishes that this server does not follow a leader whom it cannot send
+// cutOff publishes that this server does not follow a leader that it cannot send
 // commands to. It gets a stall limit for it, since the leader may just have opened
 // or changed.
 func (e *ensemble) cutOff(t target) {

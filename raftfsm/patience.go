@@ -87,7 +87,7 @@ type silence struct {
 	lasted  time.Duration // awake
 }
 
-// look is called once a tick with whom Raft takes for the leader and the newest
+// look is called once a tick with the server that Raft takes for the leader and the newest
 // word from it.
 func (s *silence) look(lead leadOf, contact, now time.Time, tick time.Duration) time.Duration {
 	if lead != s.lead || contact.After(s.contact) {
@@ -244,7 +244,7 @@ func (e *ensemble) onlyVoter(r *raft.Raft) bool {
 	return self && r.State() == raft.Follower
 }
 
-// leaderID is whom this server takes for the leader: whom Raft does, unless it was
+// leaderID is the server that this one takes for the leader: the one that Raft does, unless it was
 // given up.
 func (e *ensemble) leaderID() raft.ServerID {
 	r := e.n.raftNow()

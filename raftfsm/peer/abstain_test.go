@@ -124,7 +124,7 @@ func TestAbstention(t *testing.T) {
 		t.Error("it begins once in a term")
 	}
 	if a.holds(now.Add(leaderlessGrace)) {
-		t.Error("it holds though nobody leads")
+		t.Error("it holds though no server leads")
 	}
 	a.heardLeader(now.Add(30 * time.Second))
 	if !a.holds(now.Add(32*time.Second)) || a.holds(now.Add(30*time.Second+leaderlessGrace)) || !a.helped() {

@@ -18,7 +18,7 @@ type crowd struct {
 }
 
 // enter counts an accepted stream. When there are too many, the one is closed over
-// which nothing has come for longest: whoever opens streams for nothing loses them
+// which nothing has come for longest: a caller that opens streams for nothing loses them
 // to those who use theirs.
 func (h *Hub) enter(conn *tracked, kind Kind, from Identity) {
 	key, limit := crowd{kind, from.ServerID}, maxStreams

@@ -33,7 +33,7 @@ type Acceptor func(conn net.Conn, from Identity)
 type Hub struct {
 	network  Network
 	tls      *TLS  // nil: plaintext
-	sasl     *SASL // nil: nobody has to prove anything
+	sasl     *SASL // nil: no server has to prove anything
 	log      *slog.Logger
 	ln       net.Listener
 	shaking  handshakes
