@@ -485,12 +485,13 @@ func (e *ensemble) member(from peer.Identity) bool {
 }
 
 // opened implements others.
-func (e *ensemble) opened(incarnation, term uint64) {
-	l := &leading{incarnation: incarnation, term: term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
+func (e *ensemble) opened(begun *leadership) {
+	l := &leading{incarnation: begun.incarnation, term: begun.term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.mu.Lock()
 	e.lead = l
 	e.target, e.unnamed = target{}, false
+	e.freshness.startAt(begun.began)
 	if e.attending != nil {
 		e.attending()
 	}

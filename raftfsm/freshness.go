@@ -16,7 +16,7 @@ import (
 //     time is when it sent the report, the index is what the leader had committed
 //     when the report came.
 //   - A leader takes the newest time at which a quorum followed it, and what is
-//     committed when it looks.
+//     committed when it looks. Its first mark is its leaderStart.
 //
 // The contact (ensemble.confirmed) says something else: which sessions the leader
 // has heard of. Reports are small and get through where entries queue up, so a
@@ -49,6 +49,17 @@ func (f *freshness) note(m mark, step time.Duration) {
 		f.pending[n-1] = m
 	default:
 		f.pending = append(f.pending, m)
+	}
+}
+
+// startAt makes the state as fresh as the time at which this server, as the leader,
+// proposed its leaderStart, which is applied now: it was elected before, so no
+// other server has acknowledged anything later, and the leaderStart is after all
+// that was acknowledged earlier.
+func (f *freshness) startAt(proposed time.Time) {
+	if proposed.After(f.at) {
+		f.at = proposed
+		f.pending = nil
 	}
 }
 

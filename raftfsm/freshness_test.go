@@ -8,8 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/raftfsm/peer"
 )
@@ -231,4 +233,29 @@ func testNeverOlder(t *testing.T, tr *trouble, leads bool, pause time.Duration, 
 	if turns > 9 {
 		t.Errorf("the status went to and fro %d times: %+v", turns, r.recorder.states)
 	}
+}
+
+// TestALeaderIsFreshFromTheFirst has the leader commit more before it has applied
+// what it committed last, from its first moment on.
+func TestALeaderIsFreshFromTheFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := &trouble{delays: delays{apply: 100 * time.Millisecond}}
+		slow.on.Store(true)
+		c := newCluster(t, 3)
+		for _, m := range c.list {
+			c.start(m.ID, func(cfg *Config) {
+				cfg.TickTime, cfg.SyncLimit = time.Second, 5
+				cfg.Handler = slowApplier{cfg.Handler.(*recorder), slow}
+			})
+		}
+		_, lead := c.leader()
+		for range 10 {
+			lead.Propose(&Command{Kind: KindAttach, Op: proto.OpCreateSession, Timeout: 30_000})
+			time.Sleep(20 * time.Millisecond)
+		}
+		if age := time.Since(lead.Fresh()); age >= 5*time.Second {
+			t.Errorf("a leader that serves has a state of age %v", age)
+		}
+	})
 }

@@ -20,6 +20,7 @@ type leadership struct {
 	term        uint64     // Raft's, at the beginning
 	refused     chan error // an error when the leaderStart was not accepted
 	proposer    *proposer  // nil until open
+	began       time.Time  // when its leaderStart was proposed, by the machine's clock
 	reaped      time.Time  // when the last search for znodes to reap began
 }
 
@@ -129,7 +130,7 @@ func (n *Node) beginLead() {
 	if n.lead != nil || n.halted || r == nil || r.State() != raft.Leader {
 		return
 	}
-	l := &leadership{incarnation: rand.Uint64(), term: r.CurrentTerm(), refused: make(chan error, 1)}
+	l := &leadership{incarnation: rand.Uint64(), term: r.CurrentTerm(), began: time.Now(), refused: make(chan error, 1)}
 	n.unfollow(errNewLeader)
 	n.lead = l
 	n.incarnation.Store(l.incarnation)
@@ -157,7 +158,7 @@ func (n *Node) openLead() {
 	}
 	n.lead.proposer.start(&n.background)
 	n.remote.open(n.lead.incarnation)
-	n.others.opened(n.lead.incarnation, n.lead.term)
+	n.others.opened(n.lead)
 	n.schedule()
 	n.setStatus(n.statusNow(true, ""))
 }

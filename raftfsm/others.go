@@ -32,7 +32,7 @@ type others interface {
 	// leadership ends, whether it was opened or not. All three are called on the
 	// control goroutine.
 	leading(s *leaderStart)
-	opened(incarnation, term uint64)
+	opened(*leadership)
 	closed(reason error)
 
 	// led is called on the control goroutine when the leaderStart of another
@@ -142,7 +142,7 @@ func (a alone) patience() time.Duration {
 
 // opened implements others: whoever followed the last member of an ensemble
 // follows nobody any more.
-func (a alone) opened(uint64, uint64) {
+func (a alone) opened(*leadership) {
 	r := a.n.raftNow()
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		if s.ID == a.n.identity.RaftID {
