@@ -74,7 +74,21 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 		}
 	}
 	c.WaitServing()
+	c.wait("the newest version of the log", c.settled)
 	return c
+}
+
+// settled reports whether every server uses the newest version of the log, which
+// the leader begins when it has heard of all of them. It is the last thing that an
+// ensemble does by itself: what follows is the test's doing, and a test that ends at
+// once leaves nothing uncommitted.
+func (c *Cluster) settled() bool {
+	for _, s := range c.servers {
+		if now, newest := s.Server().Node().Level(); now < newest {
+			return false
+		}
+	}
+	return true
 }
 
 // host is what a server is called in the network between the servers, and in
