@@ -236,6 +236,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		return nil
 	}
 	term := r.CurrentTerm()
+	reachable := func(s raft.Server) bool { return !trans.Failing(term, s.ID) }
 	var able []raft.Server
 	others := 0
 	for _, s := range r.GetConfiguration().Configuration().Servers {
@@ -246,7 +247,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 			continue
 		}
 		others++
-		if time.Since(trans.Contact(term, s.ID)) < electionTimeout {
+		if time.Since(trans.Contact(term, s.ID)) < electionTimeout && reachable(s) {
 			able = append(able, s)
 		}
 	}
@@ -268,7 +269,9 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		before := trans.Unheard()
 		r.LeadershipTransferToServer(s.ID, s.Address)
 		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
-		if err = follows(ctx, e.n.cfg.timing().lease, leads, func() bool { return trans.Unheard() != before }); err == nil {
+		// Raft tells one server for as long as an election takes, and no other meanwhile.
+		unheard := func() bool { return trans.Unheard() != before || !slices.ContainsFunc(able, reachable) }
+		if err = follows(ctx, e.n.cfg.timing().lease, leads, unheard); err == nil {
 			return nil
 		}
 		err = fmt.Errorf("server %s %w", s.ID, err)
@@ -282,8 +285,8 @@ var (
 	errUnled   = errors.New("does not take the lead")
 )
 
-// follows waits until this server does not lead any more, or the other one could
-// not be told. Raft's own answer is not waited for: there is none while its main
+// follows waits until this server does not lead any more, or the other one cannot
+// be told. Raft's own answer is not waited for: there is none while its main
 // loop waits for the disk, and never one when it is shut down or deposed before it
 // has looked at the request.
 func follows(ctx context.Context, timeout time.Duration, leads, unheard func() bool) error {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -214,4 +216,34 @@ func TestFailingTransfers(t *testing.T) {
 			t.Error("too little went wrong: this shows nothing")
 		}
 	})
+}
+
+// TestClosingAmongTheDead closes all servers at once when none reaches another any
+// more: the leader does not wait for another one to take the lead.
+func TestClosingAmongTheDead(t *testing.T) {
+	t.Parallel()
+	for range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 3)
+			c.startAll()
+			_, newest := c.rigs[1].Level()
+			c.awaitLevel(newest)
+			c.settled()
+			_, lead := c.leader()
+			s := lead.attach(time.Minute)
+			c.sure(lead, &s, func(s session.Session) Command { return create(s, "/a", 0) })
+			for id := range c.rigs {
+				c.net.Kill(hostOf(id))
+			}
+			began := time.Now()
+			var all sync.WaitGroup
+			for _, r := range c.rigs {
+				all.Go(func() { r.Close() })
+			}
+			all.Wait()
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
 }

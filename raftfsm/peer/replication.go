@@ -69,6 +69,13 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 	}
 }
 
+// fails reports whether the last requests to a server did not get through.
+func (p *paths) fails(term uint64, id raft.ServerID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return term == p.term && p.failing[id].times >= failuresInARow
+}
+
 // some reports whether any path fails in a term.
 func (p *paths) some(term uint64) bool {
 	p.mu.Lock()
@@ -138,6 +145,10 @@ func (t *Transport) replicate(id raft.ServerID, addr raft.ServerAddress, args *r
 		}
 	}
 }
+
+// Failing reports whether this server, as the leader of a term, cannot replicate to
+// another at the moment.
+func (t *Transport) Failing(term uint64, id raft.ServerID) bool { return t.paths.fails(term, id) }
 
 // noteFailure remembers that replication to a follower failed.
 func (t *Transport) noteFailure(term uint64, id raft.ServerID, began time.Time, err error) {
