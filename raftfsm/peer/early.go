@@ -50,7 +50,7 @@ func (t *Transport) Storing(entries []*raft.Log) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, peer := range p.peers {
-		if peer.term != first.Term || peer.term != last.Term || peer.last != first.Index-1 || peer.asked || peer.early != nil || t.closed() {
+		if peer.term != first.Term || peer.term != last.Term || peer.last != first.Index-1 || peer.asked || peer.early != nil || t.closed() || fitting(entries) < len(entries) {
 			continue
 		}
 		s := &sent{done: make(chan struct{}), args: &raft.AppendEntriesRequest{RPCHeader: peer.header, Term: peer.term,

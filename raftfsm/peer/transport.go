@@ -230,6 +230,7 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		}
 		return t.send(t.beats, id, addr, args, resp) // a heartbeat
 	}
+	shorten(args)
 	s := t.replicate(id, addr, args)
 	if *resp = s.resp; s.err != nil || !resp.Success {
 		return s.err
@@ -241,6 +242,28 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		t.cfg.Joined()
 	}
 	return nil
+}
+
+// shorten leaves out the last entries of a request that is larger than its receiver
+// may accept, but never the first one. Raft goes on after the last entry that is
+// left: it looks at the request again when it is answered.
+func shorten(args *raft.AppendEntriesRequest) {
+	if n := fitting(args.Entries); n < len(args.Entries) {
+		args.Entries = args.Entries[:n]
+		args.LeaderCommitIndex = min(args.LeaderCommitIndex, args.Entries[n-1].Index)
+	}
+}
+
+// fitting is how many of the entries one message may hold: as much as the receiver
+// accepts beside an entry of the largest size (besideEntry), and at least one entry.
+func fitting(entries []*raft.Log) int {
+	size := 0
+	for n, e := range entries {
+		if size += len(e.Data) + len(e.Extensions); n > 0 && size > besideEntry/2 {
+			return n
+		}
+	}
+	return len(entries)
 }
 
 func (t *Transport) send(over *raft.NetworkTransport, id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {

@@ -163,6 +163,32 @@ func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
+// TestEntriesOfOneMessageFit sends more at once than its receiver accepts in one
+// message.
+func TestEntriesOfOneMessageFit(t *testing.T) {
+	t.Parallel()
+	tr, seen := besidePeer(t)
+	large := make([]byte, defaultMaxEntry/8)
+	args := raft.AppendEntriesRequest{RPCHeader: headerOf("1"), Term: 3, PrevLogEntry: 4, PrevLogTerm: 3,
+		Entries: entriesOf(5, 14), LeaderCommitIndex: 14}
+	args.Entries[0].Data = []byte("small")
+	for _, e := range args.Entries[1:] {
+		e.Data = large
+	}
+	var resp raft.AppendEntriesResponse
+	if err := tr.AppendEntries("2", "s2:1", &args, &resp); err != nil || !resp.Success {
+		t.Fatal(err)
+	}
+	got := <-seen
+	last := got.Entries[len(got.Entries)-1].Index
+	if len(args.Entries) != len(got.Entries) || last != args.Entries[len(args.Entries)-1].Index {
+		t.Errorf("Raft believes that %d entries were sent, the peer has %d", len(args.Entries), len(got.Entries))
+	}
+	if last >= 14 || got.LeaderCommitIndex > last {
+		t.Errorf("entries up to %d, committed up to %d", last, got.LeaderCommitIndex)
+	}
+}
+
 func TestMutedWhileStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stalled atomic.Pointer[Transport]
