@@ -1,7 +1,9 @@
 package peer
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -159,9 +161,31 @@ func (t *Transport) cannotReplicate(term uint64, now time.Time) bool {
 	if t.abstention.begin(term, now) {
 		t.cfg.Hub.log.Warn("this server stops leading: heartbeats reach the others, but no entries reach a quorum; "+
 			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
-		t.streams.hangUp() // the others look for another leader at once
+		t.spawn(func() { t.resign(term, conf) })
 	}
 	return true
+}
+
+// resign asks the followers in turn, the one with the longest log first, to stand for
+// election at once: the request is small and gets through. Then it closes the
+// connections that this server has made, so that the others notice that it does not
+// lead even if none of them stands.
+func (t *Transport) resign(term uint64, conf raft.Configuration) {
+	var voters []raft.Server
+	for _, s := range conf.Servers {
+		if s.Suffrage == raft.Voter && s.ID != t.id {
+			voters = append(voters, s)
+		}
+	}
+	slices.SortStableFunc(voters, func(a, b raft.Server) int {
+		return cmp.Compare(t.Acked(term, b.ID), t.Acked(term, a.ID))
+	})
+	for _, s := range voters {
+		if t.beats.TimeoutNow(s.ID, target(s.ID, s.Address), t.timeoutNow(), new(raft.TimeoutNowResponse)) == nil {
+			break
+		}
+	}
+	t.streams.hangUp()
 }
 
 // judgeWin is called when a request of term made no progress. It makes this server

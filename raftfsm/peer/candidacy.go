@@ -56,13 +56,9 @@ func (t *Transport) inTime(ask func() bool) bool {
 	limit := time.NewTimer(candidacy + rand.N(candidacy))
 	defer limit.Stop()
 	yes := make(chan bool, 1)
-	t.pusher.mu.Lock() // as for a push: nothing starts behind Wait
-	if t.closed() {
-		t.pusher.mu.Unlock()
+	if !t.spawn(func() { yes <- ask() }) {
 		return false
 	}
-	t.wg.Go(func() { yes <- ask() })
-	t.pusher.mu.Unlock()
 	for {
 		select {
 		case ok := <-yes:
@@ -75,4 +71,16 @@ func (t *Transport) inTime(ask func() bool) bool {
 			return false
 		}
 	}
+}
+
+// spawn runs f on a goroutine that Close waits for. It reports false, and runs
+// nothing, when the transport is closed.
+func (t *Transport) spawn(f func()) bool {
+	t.pusher.mu.Lock() // Close takes it before it waits
+	defer t.pusher.mu.Unlock()
+	if t.closed() {
+		return false
+	}
+	t.wg.Go(f)
+	return true
 }

@@ -137,10 +137,8 @@ func (t *Transport) deliver(rpc raft.RPC) (raft.RPCResponse, bool) {
 // whether it could win. It returns when Raft has taken notice.
 func (t *Transport) Kick() bool {
 	answer := make(chan raft.RPCResponse, 1)
-	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
-		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(t.id), Addr: []byte(t.id)}}
 	select {
-	case t.consumer <- raft.RPC{Command: req, RespChan: answer}:
+	case t.consumer <- raft.RPC{Command: t.timeoutNow(), RespChan: answer}:
 	case <-t.done:
 		return false
 	}
@@ -150,4 +148,10 @@ func (t *Transport) Kick() bool {
 	case <-t.done:
 		return false
 	}
+}
+
+// timeoutNow is a request of this server to stand for election at once.
+func (t *Transport) timeoutNow() *raft.TimeoutNowRequest {
+	return &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
+		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(t.id), Addr: []byte(t.id)}}
 }

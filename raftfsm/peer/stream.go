@@ -77,6 +77,9 @@ func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.
 	if err != nil {
 		return nil, err
 	}
+	if s.stalledSince(id, time.Now().Add(-handshakeTimeout)) {
+		timeout = min(timeout, 2*limit) // the path may lose the handshake, too
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
 	conn, err := s.dialAny(ctx, id, addr)
