@@ -13,8 +13,9 @@ import (
 // A path may lose large packets and let small ones pass: a tunnel with a wrong MTU.
 // A leader with such paths sends heartbeats and replicates nothing, and would lead
 // for ever. So a leader whose requests to a quorum have not got through for two
-// stall limits, on new connections too, stops its heartbeats; its lease ends and
-// Raft makes it a follower. It abstains from then on: it does not stand for
+// stall limits, on new connections too, stops its heartbeats and asks a follower to
+// stand for election, which is a small message. Its lease ends and Raft makes it a
+// follower. It abstains from then on: it does not stand for
 // election while another server leads or may be elected, because its requests for
 // votes are small and its log is the longest. The others do not wait for it. When
 // there is no leader for leaderlessGrace, no other server can lead, and it stands
