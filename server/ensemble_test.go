@@ -45,6 +45,35 @@ func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	return e
 }
 
+// TestALateEnsembleIsServedAtOnce starts one server long before the others: it serves
+// its clients as soon as the ensemble is complete, and not at its next look at the
+// age of its state.
+func TestALateEnsembleIsServedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		network := peer.NewMemory()
+		var members []raftfsm.Member
+		for id := 1; id <= 3; id++ {
+			members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})
+		}
+		var first *Server
+		for id := 1; id <= 3; id++ {
+			s := startServer(t, func(c *Config) {
+				c.ID, c.Members, c.Network = uint64(id), members, network.Host(host(id))
+			})
+			if first == nil {
+				first = s
+				time.Sleep(10500 * time.Millisecond)
+			}
+		}
+		eventually(t, "the first server takes part", func() bool { return first.Node().Status().Serving })
+		synctest.Wait()
+		if m, _ := first.modes.get(); m != serving {
+			t.Errorf("its mode is %v", m)
+		}
+	})
+}
+
 // leader returns the leader and the others.
 func (e *ensemble) leader() (leader *Server, others []*Server) {
 	e.t.Helper()

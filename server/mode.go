@@ -37,6 +37,9 @@ type modes struct {
 func (h handler) StateChanged(st raftfsm.Status) {
 	h.s.changeMode(func(m *modes) {
 		h.s.roleChanged(m, st.Role)
+		// A Node that begins to serve has just found its state fresh. What was found
+		// while there was no ensemble is out of date.
+		m.touch = m.touch || st.Serving && !m.status.Serving
 		m.status = st
 	})
 }
