@@ -318,7 +318,11 @@ func counts(of []int) (n []int) {
 // their own, and starts a bare majority of them, or all, and then the rest.
 func TestEverySplitResolves(t *testing.T) {
 	t.Parallel()
-	for _, voters := range []int{3, 5} {
+	sizes := []int{3, 5}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
+	for _, voters := range sizes {
 		partitions(voters, func(of []int) {
 			if voters > 3 && !slices.IsSortedFunc(of, func(a, b int) int { return cmp.Compare(rankOf(of, a), rankOf(of, b)) }) {
 				return // the same with other numbers for the servers
@@ -430,7 +434,11 @@ func ambiguous(of []int, old bool, late []uint64) bool {
 // it writes, alone and all of them at the same step, and come back.
 func TestFoundersCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	for _, voters := range []int{3, 5} {
+	sizes := []int{3, 5}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
+	for _, voters := range sizes {
 		for who := uint64(0); who <= uint64(voters); who++ { // 0: everybody
 			t.Run(fmt.Sprintf("%d of %d", who, voters), func(t *testing.T) {
 				t.Parallel()

@@ -146,6 +146,9 @@ func TestStateIsNeverOlderThanTheBound(t *testing.T) {
 		"slow apply of the leader":                {delays: delays{apply: 8 * time.Second}, leader: true, pause: time.Second, crowd: 4, size: 120 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && tc.apply == 0 && tc.rate != 400_000/8 {
+				t.Skip("takes ten seconds and more; not with -short")
+			}
 			inBubble(t, func(t *testing.T) {
 				tr := &trouble{delays: tc.delays}
 				testNeverOlder(t, tr, tc.leader, max(tc.pause, 9*time.Millisecond), tc.crowd, max(tc.size, 1100))

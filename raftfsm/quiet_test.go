@@ -17,7 +17,11 @@ func TestQuietEnsemble(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		t.Run(fmt.Sprintf("far=%t", far), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				const oneWay, more, writes = time.Millisecond, 3 * time.Millisecond, 300
+				const oneWay, more = time.Millisecond, 3 * time.Millisecond
+				writes := 300
+				if testing.Short() {
+					writes = 60
+				}
 				c := newCluster(t, 3)
 				c.startAll()
 				lead, _ := c.leader()

@@ -24,6 +24,9 @@ import (
 // TestPlantedBugs plants a fault between the clients and a real ensemble, or
 // into it, and expects the checkers of that promise to see it.
 func TestPlantedBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute, and four with the race detector; not with -short")
+	}
 	t.Parallel()
 	for _, c := range planted() {
 		t.Run(c.name, func(t *testing.T) {

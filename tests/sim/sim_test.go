@@ -82,7 +82,10 @@ func TestMain(m *testing.M) {
 // TestSeeds breaks ensembles in every way, each as its seed says.
 func TestSeeds(t *testing.T) {
 	n := *seeds
-	if testing.Short() || raced {
+	switch {
+	case raced:
+		n = min(n, 1) // a minute
+	case testing.Short():
 		n = min(n, 2)
 	}
 	sum := &total{Total: summary.NewTotal()}
