@@ -254,7 +254,9 @@ func TestALeaderIsFreshFromTheFirst(t *testing.T) {
 		}
 		_, lead := c.leader()
 		for range 10 {
-			lead.Propose(&Command{Kind: KindAttach, Op: proto.OpCreateSession, Timeout: 30_000})
+			if err := lead.Propose(&Command{Kind: KindAttach, Op: proto.OpCreateSession, Timeout: 30_000}); err != nil {
+				t.Fatal(err)
+			}
 			time.Sleep(20 * time.Millisecond)
 		}
 		if age := time.Since(lead.Fresh()); age >= 5*time.Second {
