@@ -111,3 +111,27 @@ func TestElectionsAreQuiet(t *testing.T) {
 		}
 	})
 }
+
+// TestClosingIsQuiet starts and stops ensembles: an orderly end is no error of Raft's.
+// It runs in real time, in which goroutines meet in more orders.
+func TestClosingIsQuiet(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		c := newCluster(t, 3)
+		var log logText
+		for id := range uint64(3) {
+			c.start(id+1, log.tune)
+		}
+		for _, r := range c.rigs {
+			r.awaitServed()
+		}
+		for id := range uint64(3) {
+			c.stop(id + 1)
+		}
+		for _, line := range log.lines() {
+			if strings.Contains(line, "raft: ") || strings.Contains(line, "level=ERROR") {
+				t.Error(line)
+			}
+		}
+	}
+}

@@ -134,18 +134,12 @@ func (s *streams) closeOut(match func(c *outConn) bool) {
 // less time.
 type lane struct {
 	*streams
-	limit   time.Duration
-	accepts bool // takes the streams that come in
+	limit time.Duration
 }
 
-// Accept implements raft.StreamLayer.
-func (l lane) Accept() (net.Conn, error) {
-	if l.accepts {
-		return l.streams.Accept()
-	}
-	<-l.ctx.Done()
-	return nil, net.ErrClosed
-}
+// Close implements raft.StreamLayer. It closes nothing: the lanes share their streams,
+// and a raft.NetworkTransport reports an error of Accept before it is closed itself.
+func (lane) Close() error { return nil }
 
 // Dial implements raft.StreamLayer.
 func (l lane) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error) {

@@ -155,8 +155,8 @@ func NewTransport(cfg TransportConfig) *Transport {
 	t.muting.limit, t.gagging.limit = stallLimit, 2*cfg.Stall
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Stall, cfg.Elsewhere, t.Suspect, t.serve)
 	cfg.Hub.Handle(Canvass, t.answerCanvass)
-	t.net = t.network(lane{t.streams, cfg.Stall, true})
-	t.beats = t.network(lane{t.streams, cfg.HeartbeatStall, false})
+	t.net = t.network(lane{t.streams, cfg.Stall})
+	t.beats = t.network(lane{t.streams, cfg.HeartbeatStall})
 	t.wg.Add(1)
 	go t.relay()
 	return t
@@ -192,6 +192,7 @@ func (t *Transport) Close() error {
 		t.watch.stop()
 		_ = t.net.Close()
 		_ = t.beats.Close()
+		_ = t.streams.Close()
 		t.wg.Wait()
 		t.hands.wg.Wait()
 	})
