@@ -218,8 +218,7 @@ func (e *ensemble) standing() peer.Standing {
 	if r == nil {
 		return peer.Standing{}
 	}
-	_, leader := r.LeaderWithID()
-	return peer.Standing{Leader: leader, Term: r.CurrentTerm(), Committed: r.CommitIndex()}
+	return peer.Standing{Leads: r.State() == raft.Leader, Term: r.CurrentTerm(), Committed: r.CommitIndex()}
 }
 
 // termOf returns the term of an entry in the log.

@@ -247,3 +247,32 @@ func TestClosingAmongTheDead(t *testing.T) {
 		})
 	}
 }
+
+// TestTransfersAreNoOffence hands the lead on as fast as it goes: no server takes a
+// message of another for one that no correct server sends, although some are those of
+// a leader that has just been replaced. It runs in real time, in which goroutines meet
+// in more orders.
+func TestTransfersAreNoOffence(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 5)
+	var log logText
+	for id := range uint64(5) {
+		c.start(id+1, log.tune)
+	}
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
+	times := 1500
+	if testing.Short() {
+		times = 300
+	}
+	for range times {
+		_, lead := c.leader()
+		_ = lead.Transfer(t.Context()) // it may lead no more
+	}
+	for _, line := range log.lines() {
+		if strings.Contains(line, "refused a Raft message") {
+			t.Error(line)
+		}
+	}
+}

@@ -221,3 +221,27 @@ type closeCounter struct {
 }
 
 func (c *closeCounter) Close() error { c.n++; return nil }
+
+// TestTheNewestLeaderIsBelieved: every message of the first server that leads a term
+// is taken, whatever Raft's own idea of the leader is at the moment, and none of a
+// second one.
+func TestTheNewestLeaderIsBelieved(t *testing.T) {
+	t.Parallel()
+	now := Standing{Term: 3}
+	tr := &Transport{id: "1", cfg: TransportConfig{Standing: func() Standing { return now }}}
+	for _, step := range []struct {
+		from raft.ServerID
+		term uint64
+		good bool
+	}{
+		{"5", 2, true}, {"4", 3, true}, {"5", 2, true}, {"4", 3, true}, {"5", 3, false}, {"4", 2, true}, {"2", 4, true}, {"4", 4, false}, {"2", 4, true},
+	} {
+		if err := tr.examineLeader(step.from, step.term); (err == nil) != step.good {
+			t.Errorf("server %s in term %d: %v", step.from, step.term, err)
+		}
+	}
+	now = Standing{Leads: true, Term: 5}
+	if tr.examineLeader("3", 5) == nil || tr.examineLeader("3", 6) != nil {
+		t.Error("a leader takes another one for the leader of its own term, or none of a later one")
+	}
+}

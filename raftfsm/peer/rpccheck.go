@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/hashicorp/raft"
 )
@@ -49,7 +50,7 @@ const (
 
 // Standing is what a server knows without waiting for anything.
 type Standing struct {
-	Leader    raft.ServerID // empty: none is known
+	Leads     bool // this server leads
 	Term      uint64
 	Committed uint64 // index of the newest entry that is known to be committed
 }
@@ -70,8 +71,8 @@ func (t *Transport) examine(from raft.ServerID, command any) error {
 		return t.examineSnapshot(from, c)
 	case *raft.TimeoutNowRequest:
 		// Only a leader hands over its lead.
-		if s := t.standing(); s.Leader != "" && s.Leader != from {
-			return breaks("TimeoutNow from a server that does not lead", "the leader is %s", s.Leader)
+		if leader := t.leaders.newest(); leader != "" && leader != from {
+			return breaks("TimeoutNow from a server that does not lead", "the leader is %s", leader)
 		}
 	}
 	return nil
@@ -124,6 +125,36 @@ func (t *Transport) examineAnswer(from raft.ServerID, term uint64) error {
 	return err
 }
 
+// leaders remembers which server sent entries or a snapshot in the newest term in
+// which any did. Raft's own LeaderWithID does not tell: a heartbeat of the old leader
+// that is handled while Raft goes to the term of a new one leaves the old leader's
+// name beside the new term, until a message of the new leader replaces it.
+type leaders struct {
+	mu   sync.Mutex
+	term uint64
+	id   raft.ServerID // empty: none has
+}
+
+// leads notes that a server sends as the leader of a term, and returns the server
+// that did so before in the same term, itself if none.
+func (l *leaders) leads(id raft.ServerID, term uint64) raft.ServerID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if term > l.term {
+		l.term, l.id = term, id
+	}
+	if term == l.term {
+		return l.id
+	}
+	return id
+}
+
+func (l *leaders) newest() raft.ServerID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.id
+}
+
 // examineLeader refuses a second leader of one term: Raft elects one at most.
 func (t *Transport) examineLeader(from raft.ServerID, term uint64) error {
 	if term == 0 {
@@ -132,10 +163,13 @@ func (t *Transport) examineLeader(from raft.ServerID, term uint64) error {
 	if err := t.examineTerm(term); err != nil {
 		return err
 	}
-	s := t.standing()
-	// Leader and term are not read at the same moment: what both readings say holds.
-	if s.Term == term && s.Leader != "" && s.Leader != from && t.standing() == s {
-		return breaks("a second leader of one term", "%s leads in term %d", s.Leader, term)
+	// Whether it leads and its term are not read at the same moment: what both readings
+	// say holds.
+	if s := t.standing(); s.Leads && s.Term == term && t.standing() == s {
+		return breaks("a second leader of one term", "this server leads in term %d", term)
+	}
+	if leader := t.leaders.leads(from, term); leader != from {
+		return breaks("a second leader of one term", "%s leads in term %d", leader, term)
 	}
 	return nil
 }

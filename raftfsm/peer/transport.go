@@ -111,6 +111,7 @@ type Transport struct {
 	consumer  chan raft.RPC
 	stands    chan stand // asks the relay to let this server stand
 	contacts  contacts
+	leaders   leaders // as this server has heard of them
 	pusher    pusher
 	watch     leaderWatch
 	replays   *replays
@@ -231,6 +232,9 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		}
 		return t.send(t.beats, id, addr, args, resp) // a heartbeat
 	}
+	if deposed(args.Term, args.PrevLogTerm, args.Entries) {
+		return errDeposed
+	}
 	shorten(args)
 	s := t.replicate(id, addr, args)
 	if *resp = s.resp; s.err != nil || !resp.Success {
@@ -243,6 +247,16 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		t.cfg.Joined()
 	}
 	return nil
+}
+
+// errDeposed is why a request is not sent: it is that of a leader that has been
+// replaced. Raft's goroutine for a follower may read the log once more after this
+// server has begun to follow the next leader, and finds that leader's entries. The
+// others refuse a message with entries of a later term than its own.
+var errDeposed = errors.New("peer: this server does not lead any more")
+
+func deposed(term, prevTerm uint64, entries []*raft.Log) bool {
+	return prevTerm > term || len(entries) > 0 && entries[len(entries)-1].Term > term
 }
 
 // shorten leaves out the last entries of a request that is larger than its receiver
@@ -312,6 +326,9 @@ func (t *Transport) again(request func() error) error {
 func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if t.cfg.SendingSnapshot != nil {
 		defer t.cfg.SendingSnapshot()()
+	}
+	if deposed(args.Term, args.LastLogTerm, nil) {
+		return errDeposed
 	}
 	t.awaitFollower(args.Term, id, addr)
 	began := time.Now()

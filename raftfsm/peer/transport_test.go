@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -444,5 +445,28 @@ func TestCompareIDs(t *testing.T) {
 				t.Errorf("CompareIDs(%s, %s) = %d", a, b, got)
 			}
 		}
+	}
+}
+
+// TestADeposedLeaderSendsNothingOfTheNext: Raft may still ask for it.
+func TestADeposedLeaderSendsNothingOfTheNext(t *testing.T) {
+	t.Parallel()
+	tr, seen := besidePeer(t)
+	entries := entriesOf(5, 6)
+	entries[1].Term = 4
+	for _, args := range []raft.AppendEntriesRequest{
+		{RPCHeader: headerOf("1"), Term: 3, PrevLogEntry: 4, PrevLogTerm: 3, Entries: entries},
+		{RPCHeader: headerOf("1"), Term: 3, PrevLogEntry: 4, PrevLogTerm: 4},
+	} {
+		if err := tr.AppendEntries("2", "s2:1", &args, new(raft.AppendEntriesResponse)); !errors.Is(err, errDeposed) {
+			t.Error(err)
+		}
+	}
+	snapshot := raft.InstallSnapshotRequest{RPCHeader: headerOf("1"), Term: 3, LastLogIndex: 5, LastLogTerm: 4}
+	if err := tr.InstallSnapshot("2", "s2:1", &snapshot, new(raft.InstallSnapshotResponse), strings.NewReader("")); !errors.Is(err, errDeposed) {
+		t.Error(err)
+	}
+	if len(seen) > 0 {
+		t.Error("something was sent")
 	}
 }
