@@ -218,7 +218,9 @@ func (e *ensemble) standing() peer.Standing {
 	if r == nil {
 		return peer.Standing{}
 	}
-	return peer.Standing{Leads: r.State() == raft.Leader, Term: r.CurrentTerm(), Committed: r.CommitIndex()}
+	s := peer.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
+	s.Term = r.CurrentTerm()
+	return s
 }
 
 // termOf returns the term of an entry in the log.

@@ -40,6 +40,9 @@ const (
 // errAbstains is why a server does not stand for election.
 var errAbstains = errors.New("peer: this server was not able to replicate as leader, and lets another one lead")
 
+// errNotLeader answers a server that hands over a lead that it does not have.
+var errNotLeader = errors.New("peer: only the leader hands over the lead")
+
 // abstention says until when a server leaves the lead to others.
 type abstention struct {
 	mu    sync.Mutex

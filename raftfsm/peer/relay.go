@@ -50,10 +50,16 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
 		return true
 	}
-	switch rpc.Command.(type) {
+	switch c := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest, *raft.InstallSnapshotRequest:
 		t.abstention.heardLeader(time.Now())
 	case *raft.TimeoutNowRequest:
+		// Only the leader hands over its lead. The message of one that has just been
+		// replaced may come late.
+		if leader := t.leaders.newest(); leader != "" && string(leader) != string(c.ID) {
+			rpc.Respond(&raft.TimeoutNowResponse{}, errNotLeader)
+			return true
+		}
 		if t.abstains() {
 			rpc.Respond(&raft.TimeoutNowResponse{}, errAbstains)
 			return true

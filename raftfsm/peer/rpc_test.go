@@ -245,3 +245,20 @@ func TestTheNewestLeaderIsBelieved(t *testing.T) {
 		t.Error("a leader takes another one for the leader of its own term, or none of a later one")
 	}
 }
+
+// TestAReplacedLeaderMayLackWhatIsCommitted: its messages are left to Raft, which
+// answers with the newer term. Those of a leader of this term are not.
+func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	tr := &Transport{id: "1", cfg: TransportConfig{
+		Standing: func() Standing { return Standing{Term: 5, Committed: 10} },
+		TermOf:   func(uint64) (uint64, bool) { return 5, true },
+	}}
+	for term, good := range map[uint64]bool{4: true, 5: false, 6: false} {
+		a := &raft.AppendEntriesRequest{RPCHeader: headerOf("2"), Term: term, PrevLogEntry: 7, PrevLogTerm: 4,
+			Entries: []*raft.Log{{Index: 8, Term: 4, Type: raft.LogNoop}}}
+		if err := tr.examineCommitted(a); (err == nil) != good {
+			t.Errorf("in term %d: %v", term, err)
+		}
+	}
+}

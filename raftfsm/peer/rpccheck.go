@@ -50,9 +50,9 @@ const (
 
 // Standing is what a server knows without waiting for anything.
 type Standing struct {
-	Leads     bool // this server leads
-	Term      uint64
 	Committed uint64 // index of the newest entry that is known to be committed
+	Leads     bool   // this server leads
+	Term      uint64 // read after the others: what is committed was committed in it or before
 }
 
 // examine returns the rule of Raft that a message breaks.
@@ -69,11 +69,6 @@ func (t *Transport) examine(from raft.ServerID, command any) error {
 		return t.examineCandidate(c.Term, c.LastLogTerm, c.LastLogIndex)
 	case *raft.InstallSnapshotRequest:
 		return t.examineSnapshot(from, c)
-	case *raft.TimeoutNowRequest:
-		// Only a leader hands over its lead.
-		if leader := t.leaders.newest(); leader != "" && leader != from {
-			return breaks("TimeoutNow from a server that does not lead", "the leader is %s", leader)
-		}
 	}
 	return nil
 }
@@ -232,11 +227,13 @@ func (t *Transport) examineEntry(l *raft.Log) error {
 	return nil
 }
 
-// examineCommitted refuses entries in the place of committed ones: every leader
-// has those.
+// examineCommitted refuses entries in the place of committed ones: the leader of
+// this server's term, or of a later one, has all that are committed. A leader that has
+// been replaced and does not know it yet may lack some; Raft answers it with its term.
 func (t *Transport) examineCommitted(a *raft.AppendEntriesRequest) error {
-	committed := t.standing().Committed
-	if t.cfg.TermOf == nil || a.PrevLogEntry >= committed {
+	s := t.standing()
+	committed := s.Committed
+	if t.cfg.TermOf == nil || a.PrevLogEntry >= committed || a.Term < s.Term {
 		return nil
 	}
 	for _, l := range a.Entries {

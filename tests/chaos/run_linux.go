@@ -210,6 +210,9 @@ func (r *run) final(load workload.Config) error {
 		r.rec.State(s)
 	}
 	r.noteDigests()
+	if refusal := "refused a Raft message"; r.c.logged(refusal) {
+		return fmt.Errorf("a server %s of another: its log says which", refusal)
+	}
 	return nil
 }
 
