@@ -73,7 +73,8 @@ func killAll(s *scene) error {
 	return s.replaced(epoch)
 }
 
-// killMajority leaves too few for anything, then brings them back in any order.
+// killMajority leaves too few for anything, for longer than a leader leads without a
+// quorum, then brings them back in any order.
 func killMajority(s *scene) error {
 	_, epoch, err := s.Leader()
 	if err != nil {
@@ -87,7 +88,7 @@ func killMajority(s *scene) error {
 	for _, m := range dead {
 		m.Kill()
 	}
-	s.hold(time.Second, 4*time.Second)
+	s.hold(4*time.Second, 6*time.Second)
 	if err := s.revive(dead...); err != nil {
 		return err
 	}
