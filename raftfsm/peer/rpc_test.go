@@ -236,12 +236,17 @@ func TestTheNewestLeaderIsBelieved(t *testing.T) {
 	}{
 		{"5", 2, true}, {"4", 3, true}, {"5", 2, true}, {"4", 3, true}, {"5", 3, false}, {"4", 2, true}, {"2", 4, true}, {"4", 4, false}, {"2", 4, true},
 	} {
-		if err := tr.examineLeader(step.from, step.term); (err == nil) != step.good {
+		a := &raft.AppendEntriesRequest{RPCHeader: headerOf(string(step.from)), Term: step.term}
+		if err := tr.examineEntries(step.from, a); (err == nil) != step.good {
 			t.Errorf("server %s in term %d: %v", step.from, step.term, err)
 		}
 	}
+	bad := &raft.AppendEntriesRequest{Term: 5, PrevLogEntry: 1}
+	if tr.examineEntries("6", bad) == nil || tr.leaders.newest() != "2" {
+		t.Error("a message that is refused makes its sender a leader")
+	}
 	now = Standing{Leads: true, Term: 5}
-	if tr.examineLeader("3", 5) == nil || tr.examineLeader("3", 6) != nil {
+	if tr.examineLeader(5) == nil || tr.examineLeader(6) != nil {
 		t.Error("a leader takes another one for the leader of its own term, or none of a later one")
 	}
 }

@@ -150,8 +150,9 @@ func (l *leaders) newest() raft.ServerID {
 	return l.id
 }
 
-// examineLeader refuses a second leader of one term: Raft elects one at most.
-func (t *Transport) examineLeader(from raft.ServerID, term uint64) error {
+// examineLeader refuses terms that cannot be, and a second leader where this server
+// leads: Raft elects one in a term at most.
+func (t *Transport) examineLeader(term uint64) error {
 	if term == 0 {
 		return breaks("a leader in term 0", "")
 	}
@@ -163,6 +164,12 @@ func (t *Transport) examineLeader(from raft.ServerID, term uint64) error {
 	if s := t.standing(); s.Leads && s.Term == term && t.standing() == s {
 		return breaks("a second leader of one term", "this server leads in term %d", term)
 	}
+	return nil
+}
+
+// notedLeader notes the sender of a message that has passed every other check as the
+// leader of a term, and refuses the second one.
+func (t *Transport) notedLeader(from raft.ServerID, term uint64) error {
 	if leader := t.leaders.leads(from, term); leader != from {
 		return breaks("a second leader of one term", "%s leads in term %d", leader, term)
 	}
@@ -182,7 +189,7 @@ func (t *Transport) examineCandidate(term, lastTerm, lastIndex uint64) error {
 // commit index is cut to what the message proves to be common: Raft would take
 // the end of this server's log for it.
 func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
-	if err := t.examineLeader(from, a.Term); err != nil {
+	if err := t.examineLeader(a.Term); err != nil {
 		return err
 	}
 	if a.PrevLogEntry > maxIndex || a.PrevLogTerm > a.Term || (a.PrevLogEntry == 0) != (a.PrevLogTerm == 0) {
@@ -200,7 +207,10 @@ func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequ
 		index, term = l.Index, l.Term
 	}
 	a.LeaderCommitIndex = min(a.LeaderCommitIndex, index)
-	return t.examineCommitted(a)
+	if err := t.examineCommitted(a); err != nil {
+		return err
+	}
+	return t.notedLeader(from, a.Term)
 }
 
 // examineEntry checks that an entry can be applied: one that cannot be would stop
@@ -248,7 +258,7 @@ func (t *Transport) examineCommitted(a *raft.AppendEntriesRequest) error {
 }
 
 func (t *Transport) examineSnapshot(from raft.ServerID, q *raft.InstallSnapshotRequest) error {
-	if err := t.examineLeader(from, q.Term); err != nil {
+	if err := t.examineLeader(q.Term); err != nil {
 		return err
 	}
 	switch {
@@ -263,7 +273,7 @@ func (t *Transport) examineSnapshot(from raft.ServerID, q *raft.InstallSnapshotR
 	if err := checkConfiguration(q.Configuration); err != nil {
 		return breaks("a configuration that is none", "of a snapshot: %v", err)
 	}
-	return nil
+	return t.notedLeader(from, q.Term)
 }
 
 // checkConfiguration checks a configuration as raft.EncodeConfiguration encodes
