@@ -6,8 +6,11 @@ const (
 	// serviceBound is how long the loss of a connection between two servers may cost
 	// at most, whatever syncLimit × tickTime is.
 	serviceBound = 5 * time.Second
-	// minStall keeps small ticks from taking a busy processor for a dead path.
-	minStall = 500 * time.Millisecond
+	// minStall keeps small ticks from taking a busy processor for a dead path. Two of
+	// them fit into syncLimit × tickTime for ticks of 200 ms and the default syncLimit: a
+	// write through a follower may find first that server's connection to the leader dead
+	// and then the leader's to it.
+	minStall = 450 * time.Millisecond
 )
 
 // stallLimit is how long a stream between two servers may make no progress before
