@@ -64,7 +64,11 @@ func (c *cluster) writesEverywhere(sessions map[uint64]*session.Session, path st
 // within the bound.
 func TestForgottenConnections(t *testing.T) {
 	t.Parallel()
-	for _, tick := range []time.Duration{200 * time.Millisecond, 2 * time.Second} {
+	ticks := []time.Duration{2 * time.Second, 200 * time.Millisecond}
+	if testing.Short() {
+		ticks = ticks[:1]
+	}
+	for _, tick := range ticks {
 		t.Run(tick.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { testForgotten(t, tick) })
@@ -181,7 +185,11 @@ func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 // is lost, and told to be.
 func TestLeaderLosesLargePackets(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{120, 165, 200, 1400} {
+	sizes := []int{120, 165, 200, 1400}
+	if testing.Short() {
+		sizes = sizes[1:2]
+	}
+	for _, size := range sizes {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -308,7 +316,11 @@ func TestBackWithinTwoSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
 		c.startAll()
-		for round, away := range []time.Duration{2, 22, 25, 60} {
+		absences := []time.Duration{2, 22, 25, 60}
+		if testing.Short() {
+			absences = absences[:2]
+		}
+		for round, away := range absences {
 			for _, who := range []string{"leader", "follower"} {
 				id, _ := c.leader()
 				if who == "follower" {
@@ -337,7 +349,11 @@ func TestBackAfterASilentCut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		c.startAll()
-		for round, length := range []time.Duration{25, 60, 120} {
+		lengths := []time.Duration{25, 60, 120}
+		if testing.Short() {
+			lengths = lengths[:1]
+		}
+		for round, length := range lengths {
 			id, f := c.follower()
 			rest := []string{}
 			for other := range c.rigs {

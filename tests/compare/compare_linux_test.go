@@ -13,6 +13,7 @@ import (
 // The whole matrix works, with every program; how fast is not judged.
 func TestMatrix(t *testing.T) {
 	process.Needed(t)
+	t.Parallel() // no time counts
 	say := func(text string) { t.Log(text) }
 	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
 	if err != nil {
@@ -47,6 +48,7 @@ func TestMatrix(t *testing.T) {
 // Every curve can be drawn for every program.
 func TestGrowth(t *testing.T) {
 	process.Needed(t)
+	t.Parallel() // no time counts
 	say := func(text string) { t.Log(text) }
 	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
 	if err != nil {
