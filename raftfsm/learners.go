@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // Learner is another server as the leader sees it.
@@ -11,7 +13,7 @@ type Learner struct {
 	ID       uint64
 	Addr     string // of its quorum port
 	Observer bool
-	Synced   bool // it has followed this leader within syncLimit ticks
+	Synced   bool // it has followed this leader within syncLimit ticks, and votes if it is a participant
 }
 
 // Learners returns the servers that follow this one; none unless it leads.
@@ -34,10 +36,13 @@ func (e *ensemble) learners() []Learner {
 		if id == e.self.ID {
 			continue
 		}
-		contact := trans.Contact(term, s.ID)
+		contact, observes := trans.Contact(term, s.ID), members.observes(s)
+		// A participant that has no vote yet is still being brought up to date: an operator
+		// who stops another server because this one is synced would stop the ensemble.
+		counts := observes || s.Suffrage == raft.Voter
 		found = append(found, Learner{
-			ID: id, Addr: string(s.Address), Observer: members.observes(s),
-			Synced: !contact.IsZero() && time.Since(contact) < limit,
+			ID: id, Addr: string(s.Address), Observer: observes,
+			Synced: counts && !contact.IsZero() && time.Since(contact) < limit,
 		})
 	}
 	return found
