@@ -70,6 +70,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 				}
 				return false
 			})
+			// A refusal is counted before it is logged.
+			eventually(t, "the first is logged", func() bool { return strings.Contains(out.String(), tt.says) })
 			if text := out.String(); strings.Count(text, tt.says) != 1 || !strings.Contains(text, "level=WARN") {
 				t.Errorf("the log after %d refusals:\n%s", times, text)
 			}
