@@ -76,10 +76,10 @@ func (c *cluster) start(id uint64, tune ...func(*Config)) *rig {
 }
 
 // startAll starts every listed server and waits until all serve.
-func (c *cluster) startAll() {
+func (c *cluster) startAll(tune ...func(*Config)) {
 	c.t.Helper()
 	for _, m := range c.list {
-		c.start(m.ID)
+		c.start(m.ID, tune...)
 	}
 	for _, r := range c.rigs {
 		r.awaitServed()

@@ -256,12 +256,7 @@ func TestTransfersAreNoOffence(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5)
 	var log logText
-	for id := range uint64(5) {
-		c.start(id+1, log.tune)
-	}
-	for _, r := range c.rigs {
-		r.awaitServed()
-	}
+	c.startAll(log.tune)
 	times := 1500
 	if testing.Short() {
 		times = 300

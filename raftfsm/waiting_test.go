@@ -91,12 +91,7 @@ func TestElectionsAreQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		var log logText
-		for id := range uint64(3) {
-			c.start(id+1, log.tune)
-		}
-		for _, r := range c.rigs {
-			r.awaitServed()
-		}
+		c.startAll(log.tune)
 		c.settled()
 		c.kill(2)
 		c.kill(3)
@@ -119,12 +114,7 @@ func TestClosingIsQuiet(t *testing.T) {
 	for range 10 {
 		c := newCluster(t, 3)
 		var log logText
-		for id := range uint64(3) {
-			c.start(id+1, log.tune)
-		}
-		for _, r := range c.rigs {
-			r.awaitServed()
-		}
+		c.startAll(log.tune)
 		for id := range uint64(3) {
 			c.stop(id + 1)
 		}
