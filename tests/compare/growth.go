@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -200,17 +201,26 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 		}
 		defer undo()
 	}
-	b := c.bed(ctx, e, a.load(n), o)
-	b.Load.Duration = o.Duration
-	r, err := c.run(b)
-	if err != nil {
-		return Point{}, err
+	// An operation with many sessions may take longer than the time that was asked for.
+	for d := o.Duration; ; d *= 2 {
+		b := c.bed(ctx, e, a.load(n), o)
+		b.Load.Duration = d
+		r, err := c.run(b)
+		switch {
+		case err != nil:
+			return Point{}, err
+		case r.ErrorCount() > 0:
+			return Point{}, fmt.Errorf("%d operations, errors: %v", r.Ops, r.Errors)
+		case r.Ops > 0:
+			return Point{N: n, CPU: *r.CPUPerOp, Rate: r.OpsPerSecond}, nil
+		case d > longest:
+			return Point{}, fmt.Errorf("no operation ended within %v", d)
+		}
 	}
-	if r.ErrorCount() > 0 || r.Ops == 0 {
-		return Point{}, fmt.Errorf("%d operations, errors: %v", r.Ops, r.Errors)
-	}
-	return Point{N: n, CPU: *r.CPUPerOp, Rate: r.OpsPerSecond}, nil
 }
+
+// longest is how long a load without a single operation is waited for.
+const longest = time.Minute
 
 // flatness is how many times as much an operation costs at the dearest point of a
 // contender as at its cheapest.

@@ -110,10 +110,10 @@ func (c *Cluster) workAndTorment(n *nemesis, rec *history.Recorder, o Options) {
 	})
 	wg.Go(func() { c.compareDigests(ctx) })
 	n.torment(time.Duration(o.Minutes) * time.Minute)
-	n.say("all is mended")
+	n.say("the faults end")
 	healed := c.await(3*time.Minute, c.whole)
 	if !healed {
-		c.violate("three minutes after all was mended not every server serves and votes")
+		c.violate("three minutes after the faults ended not every server serves and votes")
 	}
 	for _, p := range n.promised {
 		if !p.kept() {
