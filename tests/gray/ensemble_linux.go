@@ -33,8 +33,9 @@ const (
 
 // Settings are what differs between the ensembles of the scenarios.
 type Settings struct {
-	Servers int // 0: 3
-	Tick    int // tickTime in milliseconds; 0: 2000
+	Servers int  // 0: 3
+	Tick    int  // tickTime in milliseconds; 0: 2000
+	TLS     bool // between the servers
 	Lines   []string
 }
 
@@ -68,6 +69,14 @@ func start(p failover.Program, dir string, set Settings) (*ensemble, error) {
 	if set.Tick == 0 {
 		set.Tick = 2000
 	}
+	var secure []string
+	if set.TLS {
+		var err error
+		if secure, err = quorumTLS(dir); err != nil {
+			return nil, err
+		}
+	}
+	set.Lines = append(secure, set.Lines...)
 	e := &ensemble{program: p, set: set, net: netns.New(1)}
 	err := e.configure(dir)
 	for _, s := range e.servers {

@@ -13,15 +13,17 @@ type largeCase struct {
 	name string
 	size int
 	load load
+	tls  bool // between the servers
 }
 
 func largeCases() []largeCase {
 	busy := load{size: 1000, pause: time.Millisecond, clock: time.Millisecond, ticking: 1100}
 	return []largeCase{
-		{"of 200 bytes and more", 200, load{}},
-		{"of 200 bytes and more; values of 3 kB", 200, load{size: 3000}},
-		{"of 1400 bytes and more; values of 1 kB, many at a time", 1400, busy},
-		{"of 1400 bytes and more; values of 3 kB", 1400, load{size: 3000}},
+		{"of 200 bytes and more", 200, load{}, false},
+		{"of 200 bytes and more; values of 3 kB", 200, load{size: 3000}, false},
+		{"of 1400 bytes and more; values of 1 kB, many at a time", 1400, busy, false},
+		{"of 1400 bytes and more; values of 3 kB", 1400, load{size: 3000}, false},
+		{"of 200 bytes and more; values of 3 kB; sslQuorum", 200, load{size: 3000}, true},
 	}
 }
 
@@ -33,20 +35,20 @@ func (b *bench) large() error {
 		if !b.chosen(largeTable, c.name) {
 			continue
 		}
-		if err := b.blackHole(c.name, c.size, c.load); err != nil {
+		if err := b.blackHole(c); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
 	return nil
 }
 
-func (b *bench) blackHole(name string, size int, l load) error {
-	e, err := b.start(Settings{})
+func (b *bench) blackHole(c largeCase) error {
+	e, err := b.start(Settings{TLS: c.tls})
 	if err != nil {
 		return err
 	}
 	defer e.close()
-	p, err := e.watch(l)
+	p, err := e.watch(c.load)
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func (b *bench) blackHole(name string, size int, l load) error {
 	}
 	epoch, from := e.epoch(), time.Now()
 	for _, f := range followers {
-		e.net.Link(leader.name(), f.name()).DropLarge(size)
+		e.net.Link(leader.name(), f.name()).DropLarge(c.size)
 	}
 	n := p.observe(from, lasting, lasting)
 	count := p.acknowledged(from)
@@ -72,7 +74,7 @@ func (b *bench) blackHole(name string, size int, l load) error {
 	e.net.Heal()
 	back := p.observe(healed, 0, b.givenUp)
 	values = append(values, Value{What: "no write at a server after healing", Took: longest(back.writes), Limit: resumes})
-	b.report(Row{Table: largeTable, Scenario: name, Program: b.program.Name, Trials: 1, Values: values, Wrong: p.faults()})
+	b.report(Row{Table: largeTable, Scenario: c.name, Program: b.program.Name, Trials: 1, Values: values, Wrong: p.faults()})
 	return nil
 }
 
