@@ -54,6 +54,7 @@ debian_packages() {
   need /usr/lib/zookeeper/bin/cli_mt zookeeper-bin
   need /usr/include/zookeeper/zookeeper.h libzookeeper-mt-dev
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  python3 -c 'import yaml' 2>/dev/null || /usr/bin/python3 -c 'import yaml' 2>/dev/null || missing+=(python3-yaml)
   [ ${#missing[@]} -gt 0 ] || return 0
   [ "$(id -u)" -eq 0 ] || { echo "missing, and only root can install them: ${missing[*]}"; return 1; }
   local options=(-o DPkg::Lock::Timeout=900 -o Acquire::Retries=3)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,12 +98,13 @@ func TestYAMLTexts(t *testing.T) {
 // TestPyYAML: PyYAML's safe loader reads the same texts from an export.
 func TestPyYAML(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no python3")
-	}
-	if err := exec.CommandContext(t.Context(), python, "-c", "import yaml").Run(); err != nil {
-		t.Skip("python3 has no module yaml: pip install pyyaml")
+	// Debian's package belongs to Debian's Python, which need not be the first in PATH.
+	pythons := []string{"python3", "/usr/bin/python3"}
+	i := slices.IndexFunc(pythons, func(python string) bool {
+		return exec.CommandContext(t.Context(), python, "-c", "import yaml").Run() == nil
+	})
+	if i < 0 {
+		t.Skip("no python3 has the module yaml: apt install python3-yaml")
 	}
 	const program = `
 import base64, json, sys, yaml
@@ -116,7 +118,7 @@ for doc in yaml.safe_load_all(sys.stdin.buffer):
 print(json.dumps(out))
 `
 	src, want := texts()
-	cmd := exec.CommandContext(t.Context(), python, "-c", program)
+	cmd := exec.CommandContext(t.Context(), pythons[i], "-c", program)
 	cmd.Stdin = strings.NewReader(export(t, src, subtree.ExportOptions{Format: subtree.YAML, Root: "/"}))
 	var problems strings.Builder
 	cmd.Stderr = &problems
