@@ -10,8 +10,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -276,5 +278,90 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 		if !waitWithin(time.Minute, func() { _ = r.Close() }) {
 			t.Fatal("it cannot be closed")
 		}
+	}
+}
+
+// stuck are stores whose votes and terms cannot be written from a moment on: a call
+// waits for Close, and then never returns, as in logstore.
+type stuck struct {
+	stores
+	begun  atomic.Bool
+	failed chan error
+	ended  chan struct{}
+	close  sync.Once
+}
+
+type stuckVotes struct {
+	raft.StableStore
+	s *stuck
+}
+
+func (s *stuck) Stable() raft.StableStore { return stuckVotes{s.stores.Stable(), s} }
+func (s *stuck) Failed() <-chan error     { return s.failed }
+func (s *stuck) Close() error {
+	s.close.Do(func() { close(s.ended) })
+	return s.stores.Close()
+}
+
+func (v stuckVotes) Set(key, value []byte) error {
+	v.wait()
+	return v.StableStore.Set(key, value)
+}
+
+func (v stuckVotes) SetUint64(key []byte, value uint64) error {
+	v.wait()
+	return v.StableStore.SetUint64(key, value)
+}
+
+func (v stuckVotes) wait() {
+	if v.s.begun.Load() {
+		<-v.s.ended
+		runtime.Goexit()
+	}
+}
+
+// TestCloseWhileTheDiskFails: a server that is closed while its disk hangs, or fails
+// after the goroutine that looks for it has ended, does close, though Raft and the
+// connection of a new leader's heartbeats wait for the disk.
+func TestCloseWhileTheDiskFails(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]time.Duration{"hangs": 2 * closeLimit, "fails": closeLimit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 3)
+				disk := &stuck{failed: make(chan error, 1), ended: make(chan struct{})}
+				c.startAll(func(cfg *Config) {
+					if cfg.ID == 3 {
+						cfg.open = func(cfg Config) (stores, error) {
+							s, err := openLogstore(cfg)
+							disk.stores = s
+							return disk, err
+						}
+					}
+				})
+				if lead, r := c.leader(); lead == 3 {
+					_ = r.Transfer(t.Context())
+					c.settled()
+				}
+				disk.begun.Store(true)
+				_, r := c.leader()
+				_ = r.Transfer(t.Context()) // a new term
+				time.Sleep(3 * time.Second)
+				if name == "fails" {
+					time.AfterFunc(time.Second, func() { disk.failed <- errInjected })
+				}
+				began := time.Now()
+				victim := c.rigs[3]
+				delete(c.rigs, 3)
+				err := victim.Node.Close()
+				if took := time.Since(began); took > limit {
+					t.Errorf("closed after %v", took)
+				}
+				if err == nil {
+					t.Error("it says nothing")
+				}
+			})
+		})
 	}
 }

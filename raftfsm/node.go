@@ -344,16 +344,51 @@ func (n *Node) close() error {
 	// runs; a shutdown leaves who waits for it waiting. Entries that find no
 	// quorum are answered by the shutdown itself.
 	waitWithin(drainLimit, n.background.Wait)
-	n.others.settle()
-	if r := n.raftNow(); r != nil && !waitFor(func() { shutDown(r, n.transport) }) {
-		errs = append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit))
+	if !waitFor(n.others.settle) {
+		errs = append(errs, fmt.Errorf("the tasks of this server did not end within %v", closeLimit))
 	}
-	n.others.close()
+	errs = append(errs, n.stopRaft())
+	// Where Raft was given up, whatever serves a connection may wait for the disk as well.
+	if !waitFor(n.others.close) {
+		errs = append(errs, fmt.Errorf("the connections between servers did not end within %v: their goroutines are given up", closeLimit))
+	}
 	errs = append(errs, n.closeStores())
 	if !waitFor(n.background.Wait) {
 		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))
 	}
 	return errors.Join(errs...)
+}
+
+// stopRaft shuts Raft down. It gives up after closeLimit, and then closes the stores:
+// Raft's goroutines, and those that serve connections for it, may wait for them. A store
+// that fails in the meantime, which the control goroutine no longer sees, is closed at once.
+func (n *Node) stopRaft() error {
+	r := n.raftNow()
+	if r == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shutDown(r, n.transport)
+	}()
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	var failed <-chan error
+	if n.stores != nil {
+		failed = n.stores.Failed()
+	}
+	var errs []error
+	for {
+		select {
+		case <-done:
+			return errors.Join(errs...)
+		case err := <-failed:
+			errs = append(errs, err, n.closeStores())
+		case <-timer.C:
+			return errors.Join(append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit), n.closeStores())...)
+		}
+	}
 }
 
 // shutDown ends a Raft instance and waits until it has. Its connections end first:

@@ -90,9 +90,19 @@ func (p *process) run() {
 		p.end(true)
 	case <-p.gone:
 	}
-	<-p.close() // in the void; what it says there matters to nobody
+	// In the void: only that it ends counts.
+	timer := time.NewTimer(closes)
+	defer timer.Stop()
+	select {
+	case <-p.close():
+	case <-timer.C:
+		p.h.c.violate("server %d cannot be closed within %v", p.h.id, closes)
+	}
 	wg.Wait()
 }
+
+// closes is within what time any server can be closed, in fake time.
+const closes = 5 * time.Minute
 
 func (p *process) accept(l net.Listener) {
 	for {

@@ -70,7 +70,7 @@ export GOFLAGS=-buildvcs=false ZKGO_BINARY=$place/zkgo
 one() {
   local seed=$1 flags=()
   if [ "$suite" = sim ]; then
-    GOMAXPROCS=${GOMAXPROCS:-1} nice -n 19 "$place/sim.test" -test.run '^TestSeeds$' -test.timeout 0 -test.v \
+    GOMAXPROCS=${GOMAXPROCS:-1} nice -n 19 "$place/sim.test" -test.run '^TestSeeds$' -test.timeout 20m -test.v \
       -sim.seed="$seed" -sim.seeds=1 -sim.summary="$record" -sim.out="$place/failed"
     return
   fi
