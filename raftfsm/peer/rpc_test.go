@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -264,6 +267,43 @@ func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
 			Entries: []*raft.Log{{Index: 8, Term: 4, Type: raft.LogNoop}}}
 		if err := tr.examineCommitted(a); (err == nil) != good {
 			t.Errorf("in term %d: %v", term, err)
+		}
+	}
+}
+
+// TestAStreamThatEndsIsNoOffence: a snapshot whose sender is stopped in the middle, or
+// whose connection is lost, breaks no rule. One that is whole and wrong does, and so
+// does one that is whole and says less than it announces.
+func TestAStreamThatEndsIsNoOffence(t *testing.T) {
+	t.Parallel()
+	abc := func(r io.Reader) error {
+		b, err := io.ReadAll(r)
+		if err != nil || string(b) != "abc" {
+			return fmt.Errorf("%q, %w", b, err)
+		}
+		return nil
+	}
+	for name, tt := range map[string]struct {
+		sent    string
+		size    int64
+		offence bool
+	}{
+		"whole":              {"abc", 3, false},
+		"more follows":       {"abcd", 3, false},
+		"ends early":         {"ab", 3, false},
+		"ends at once":       {"", 3, false},
+		"wrong":              {"abx", 3, true},
+		"shorter than it is": {"ab", 2, true},
+	} {
+		c := checkWhileReading(strings.NewReader(tt.sent), tt.size, abc)
+		b, err := io.ReadAll(c)
+		c.close()
+		rule := (*ruleError)(nil)
+		if offence := errors.As(c.err, &rule); offence != tt.offence {
+			t.Errorf("%s: %v", name, c.err)
+		}
+		if whole := string(b) == "abc" && err == nil; whole != (tt.sent[:min(3, len(tt.sent))] == "abc") {
+			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft
 	if q, ok := command.(*raft.InstallSnapshotRequest); ok {
 		rpc.Reader = io.LimitReader(r, q.Size)
 		if t.cfg.CheckSnapshot != nil {
-			checked := checkWhileReading(rpc.Reader, func(r io.Reader) error { return t.cfg.CheckSnapshot(q, r) })
+			checked := checkWhileReading(r, q.Size, func(r io.Reader) error { return t.cfg.CheckSnapshot(q, r) })
 			defer func() {
 				checked.close()
 				if rule := (*ruleError)(nil); errors.As(checked.err, &rule) {
@@ -225,19 +225,21 @@ func (h *holding) release() {
 	h.drop()
 }
 
-// checkedReader passes on a stream while a check reads the same bytes. The end
-// of the stream is passed on only once the check has found nothing wrong.
+// checkedReader passes on a number of bytes of a stream while a check reads the same
+// bytes. The end is passed on only once the check has found nothing wrong. A stream
+// that ends before breaks no rule: its sender was stopped, or its connection lost.
 type checkedReader struct {
 	r       io.Reader
+	left    int64 // what is still to come
 	w       *io.PipeWriter
 	verdict chan error
 	head    []byte // was read and checked already
 	err     error
 }
 
-func checkWhileReading(r io.Reader, check func(io.Reader) error) *checkedReader {
+func checkWhileReading(r io.Reader, size int64, check func(io.Reader) error) *checkedReader {
 	in, w := io.Pipe()
-	c := &checkedReader{r: r, w: w, verdict: make(chan error, 1)}
+	c := &checkedReader{r: io.LimitReader(r, size), left: size, w: w, verdict: make(chan error, 1)}
 	go func() {
 		err := check(in)
 		if err != nil {
@@ -281,6 +283,10 @@ func (c *checkedReader) read(p []byte) (int, error) {
 		return 0, c.err
 	}
 	n, err := c.r.Read(p)
+	c.left -= int64(n)
+	if errors.Is(err, io.EOF) && c.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
 	if n > 0 {
 		if _, werr := c.w.Write(p[:n]); werr != nil {
 			c.err = werr
