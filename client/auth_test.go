@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/sasl"
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 )

@@ -1,6 +1,6 @@
 package client
 
-import "github.com/zkgo/zkgo/sasl"
+import "github.com/zkgo/zkgo/internal/sasl"
 
 // SASLMechanism begins a conversation for every connection. It must be safe for
 // concurrent use.

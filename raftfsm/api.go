@@ -4,10 +4,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -35,17 +35,17 @@ type Config struct {
 	// is proposed for a reconfig: the client port of this server. 0: unknown.
 	ClientPort int
 
-	Memory     bool          // keep everything in memory, no disk
-	LogDir     string        // Raft log and vote
-	SnapDir    string        // snapshots
-	FS         disk.FS       // what the directories are on; default disk.OS
-	Store      logstore.Kind // default logstore.WAL
-	LogSegment int           // bytes in a file of the log of kind logstore.WAL; default 32 MiB
-	Network    peer.Network  // default peer.TCP
-	TLS        *peer.TLS     // between the servers; nil: plaintext. Its Hosts is set here
-	SASL       *peer.SASL    // between the servers; nil: they prove nothing by it
-	ListenAll  bool          // quorumListenOnAllIPs
-	ListenHost string        // where to listen for the other servers; default the host that they dial, ListenAll wins
+	Memory     bool           // keep everything in memory, no disk
+	LogDir     string         // Raft log and vote
+	SnapDir    string         // snapshots
+	FS         vfs.FS         // what the directories are on; default vfs.OS
+	Store      raftlog.Kind   // default raftlog.WAL
+	LogSegment int            // bytes in a file of the log of kind raftlog.WAL; default 32 MiB
+	Network    quorum.Network // default quorum.TCP
+	TLS        *quorum.TLS    // between the servers; nil: plaintext. Its Hosts is set here
+	SASL       *quorum.SASL   // between the servers; nil: they prove nothing by it
+	ListenAll  bool           // quorumListenOnAllIPs
+	ListenHost string         // where to listen for the other servers; default the host that they dial, ListenAll wins
 
 	TickTime             time.Duration // default 2 s
 	InitLimit, SyncLimit int           // ticks; defaults 10 and 5

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // How the servers of an ensemble that forms come to one founding: by the
@@ -301,7 +301,7 @@ func (f *formation) promises() (heard []*probe, unheard int) {
 // none. decided is false when it depends on the voters that were not heard.
 func takeUp(heard []*probe, unheard, majority int) (taken *founding, decided bool) {
 	var highest ballot
-	bound := make(map[peer.ClusterID]int)
+	bound := make(map[quorum.ClusterID]int)
 	for _, p := range heard {
 		if p.Bound == nil {
 			continue

@@ -20,15 +20,15 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // nursery holds servers that do nothing but form an ensemble. The first one that
 // has a place lets in those that were not named.
 type nursery struct {
 	t       *testing.T
-	net     *peer.Memory
+	net     *quorum.Memory
 	members []Member
 	dir     string
 
@@ -42,19 +42,19 @@ type nursery struct {
 // place is what a server became.
 type place struct {
 	id      raft.ServerID
-	cluster peer.ClusterID
+	cluster quorum.ClusterID
 }
 
 // infant is one life of a server.
 type infant struct {
 	f      *formation
-	hub    *peer.Hub
+	hub    *quorum.Hub
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 func newNursery(t *testing.T, voters, observers int) *nursery {
-	n := &nursery{t: t, net: peer.NewMemory(), dir: t.TempDir(), running: make(map[uint64]*infant), places: make(map[uint64][]place), writes: make(map[uint64]int)}
+	n := &nursery{t: t, net: quorum.NewMemory(), dir: t.TempDir(), running: make(map[uint64]*infant), places: make(map[uint64][]place), writes: make(map[uint64]int)}
 	for id := uint64(1); id <= uint64(voters+observers); id++ {
 		m := memberAt(id)
 		m.Observer = id > uint64(voters)
@@ -65,7 +65,7 @@ func newNursery(t *testing.T, voters, observers int) *nursery {
 
 // crashing is a disk whose server dies before or after it is written to.
 type crashing struct {
-	disk.FS
+	vfs.FS
 	n  *nursery
 	id uint64
 }
@@ -90,14 +90,14 @@ func (c crashing) Rename(from, to string) error {
 }
 
 // OpenFile and SyncDir leave out what takes time and shows nothing here.
-func (c crashing) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+func (c crashing) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	f, err := c.FS.OpenFile(name, flag, perm)
 	return unsynced{f}, err
 }
 
 func (c crashing) SyncDir(string) error { return nil }
 
-type unsynced struct{ disk.File }
+type unsynced struct{ vfs.File }
 
 func (unsynced) Sync() error     { return nil }
 func (unsynced) Datasync() error { return nil }
@@ -110,7 +110,7 @@ func (n *nursery) seat(id uint64, s seat) {
 	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := (&seatStore{fs: crashing{disk.OS{}, n, id}, dir: n.disk(id)}).save(s); err != nil {
+	if err := (&seatStore{fs: crashing{vfs.OS{}, n, id}, dir: n.disk(id)}).save(s); err != nil {
 		n.t.Fatal(err)
 	}
 	n.writes[id] = 0
@@ -118,7 +118,7 @@ func (n *nursery) seat(id uint64, s seat) {
 
 // start begins a life of a server. One that has a place goes on as a member.
 func (n *nursery) start(id uint64) {
-	fsys := crashing{disk.OS{}, n, id}
+	fsys := crashing{vfs.OS{}, n, id}
 	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
 		n.t.Error(err)
 		return
@@ -134,8 +134,8 @@ func (n *nursery) start(id uint64) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	i := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == id })]
-	self := peer.Identity{ServerID: string(founderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
-	hub, err := peer.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, peer.Security{}, log)
+	self := quorum.Identity{ServerID: string(founderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
+	hub, err := quorum.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, quorum.Security{}, log)
 	if err != nil {
 		n.t.Error(err)
 		return
@@ -148,7 +148,7 @@ func (n *nursery) start(id uint64) {
 		f.phase = phaseBound
 	}
 	var became place
-	f.settle = func(as raft.ServerID, cluster peer.ClusterID) error {
+	f.settle = func(as raft.ServerID, cluster quorum.ClusterID) error {
 		became = place{as, cluster}
 		return nil
 	}
@@ -157,7 +157,7 @@ func (n *nursery) start(id uint64) {
 		defer in.f.mu.Unlock()
 		return f.phase == phaseMember, id, i.QuorumAddr
 	}
-	f.join = func(p *probe, _ peer.Identity) string {
+	f.join = func(p *probe, _ quorum.Identity) string {
 		if p.Join {
 			at := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == p.ID })].QuorumAddr
 			go func() {
@@ -166,8 +166,8 @@ func (n *nursery) start(id uint64) {
 		}
 		return ""
 	}
-	hub.Handle(peer.Probe, func(conn net.Conn, from peer.Identity) {
-		respond(conn, from, func(q *question, from peer.Identity) *answer {
+	hub.Handle(quorum.Probe, func(conn net.Conn, from quorum.Identity) {
+		respond(conn, from, func(q *question, from quorum.Identity) *answer {
 			if q.Admit != nil {
 				if err := f.admit(q.Admit); err != nil {
 					return &answer{Error: err.Error()}
@@ -234,7 +234,7 @@ func (n *nursery) stopAll() {
 
 // clusters returns the ensembles that there are, and how many servers have a
 // place. It fails when a founder sits on two disks.
-func (n *nursery) clusters() (all []peer.ClusterID, placed int) {
+func (n *nursery) clusters() (all []quorum.ClusterID, placed int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range n.members {
@@ -251,7 +251,7 @@ func (n *nursery) clusters() (all []peer.ClusterID, placed int) {
 }
 
 // await waits until some servers have their place, all in one ensemble.
-func (n *nursery) await(what string, servers int) peer.ClusterID {
+func (n *nursery) await(what string, servers int) quorum.ClusterID {
 	n.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		all, placed := n.clusters()
@@ -280,7 +280,7 @@ func (n *nursery) disksOf() map[uint64]uint64 {
 }
 
 func (n *nursery) founding(mark int, disks map[uint64]uint64) *founding {
-	return &founding{Cluster: peer.ClusterID{byte(mark)}, List: listHash(n.members), Servers: founders(n.members), Disks: maps.Clone(disks)}
+	return &founding{Cluster: quorum.ClusterID{byte(mark)}, List: listHash(n.members), Servers: founders(n.members), Disks: maps.Clone(disks)}
 }
 
 // partitions calls do with every way to spread n servers over foundings: for

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 )
 
 // tokens is a Handler that returns a token for every command applied.
@@ -37,8 +37,8 @@ func (h *tokens) StateChanged(Status)                   {}
 func BenchmarkCommit(b *testing.B) {
 	configs := map[string]func() Config{
 		"memory": memoryConfig,
-		"wal":    func() Config { return diskConfig(b, logstore.WAL) },
-		"bolt":   func() Config { return diskConfig(b, logstore.Bolt) },
+		"wal":    func() Config { return diskConfig(b, raftlog.WAL) },
+		"bolt":   func() Config { return diskConfig(b, raftlog.Bolt) },
 	}
 	for _, name := range []string{"memory", "wal", "bolt"} {
 		for _, depth := range []int{1, 64, 4096} {
@@ -96,8 +96,8 @@ func benchmarkCommit(b *testing.B, cfg Config, depth int) {
 func BenchmarkStart(b *testing.B) {
 	for name, cfg := range map[string]func() Config{
 		"memory": memoryConfig,
-		"wal":    func() Config { return diskConfig(b, logstore.WAL) },
-		"bolt":   func() Config { return diskConfig(b, logstore.Bolt) },
+		"wal":    func() Config { return diskConfig(b, raftlog.WAL) },
+		"bolt":   func() Config { return diskConfig(b, raftlog.Bolt) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {

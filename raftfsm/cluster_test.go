@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -15,7 +15,7 @@ import (
 // cluster is an ensemble in one process.
 type cluster struct {
 	t       *testing.T
-	net     *peer.Memory
+	net     *quorum.Memory
 	list    []Member // of the configuration files
 	configs map[uint64]Config
 	rigs    map[uint64]*rig
@@ -32,7 +32,7 @@ func memberAt(id uint64) Member {
 
 // newCluster describes an ensemble of n voters without starting any.
 func newCluster(t *testing.T, n int) *cluster {
-	c := &cluster{t: t, net: peer.NewMemory(), configs: make(map[uint64]Config), rigs: make(map[uint64]*rig), closing: make(map[uint64]chan struct{})}
+	c := &cluster{t: t, net: quorum.NewMemory(), configs: make(map[uint64]Config), rigs: make(map[uint64]*rig), closing: make(map[uint64]chan struct{})}
 	for id := uint64(1); id <= uint64(n); id++ {
 		c.list = append(c.list, memberAt(id))
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // Defaults of Config, ZooKeeper's where it has them.
@@ -45,7 +45,7 @@ func (c Config) withDefaults() (Config, error) {
 	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
 	}
-	orDefault(&c.Store, logstore.WAL)
+	orDefault(&c.Store, raftlog.WAL)
 	orDefault(&c.newest, level)
 	orDefault(&c.TickTime, defaultTickTime)
 	orDefault(&c.InitLimit, defaultInitLimit)
@@ -59,10 +59,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("negative value in the configuration: %+v", c)
 	}
 	if c.FS == nil {
-		c.FS = disk.OS{}
+		c.FS = vfs.OS{}
 	}
 	if c.Network == nil {
-		c.Network = peer.TCP{}
+		c.Network = quorum.TCP{}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -74,7 +74,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.open == nil {
-		c.open = openLogstore
+		c.open = openRaftLog
 	}
 	if c.Handler == nil {
 		return c, fmt.Errorf("a Handler is needed")
@@ -122,7 +122,7 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 		// See timing: Raft's own timers start no election.
 		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
 	}
-	c.CommitTimeout = 50 * time.Millisecond // followers are told at once, see peer.Transport.Committed
+	c.CommitTimeout = 50 * time.Millisecond // followers are told at once, see quorum.Transport.Committed
 	if n.cfg.standalone() {
 		c.CommitTimeout = time.Second // nobody is to be told of a commit
 	}

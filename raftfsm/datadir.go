@@ -13,8 +13,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // identityFile, in the log directory, says whose state lies there.
@@ -61,9 +61,9 @@ func (i identity) clusterID() clusterID {
 }
 
 // readIdentity returns the identity in dir, and false when there is none.
-func readIdentity(fsys disk.FS, dir string) (identity, bool, error) {
+func readIdentity(fsys vfs.FS, dir string) (identity, bool, error) {
 	path := filepath.Join(dir, identityFile)
-	b, err := disk.ReadFile(fsys, path)
+	b, err := vfs.ReadFile(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return identity{}, false, nil
 	}
@@ -96,12 +96,12 @@ func parseIdentity(b []byte) (id identity, err error) {
 }
 
 // write makes i the identity in dir, durably.
-func (i identity) write(fsys disk.FS, dir string) error {
+func (i identity) write(fsys vfs.FS, dir string) error {
 	b, err := i.marshal()
 	if err != nil {
 		return err
 	}
-	return disk.ReplaceFile(fsys, filepath.Join(dir, identityFile), append(b, '\n'), 0o600)
+	return vfs.ReplaceFile(fsys, filepath.Join(dir, identityFile), append(b, '\n'), 0o600)
 }
 
 // wayOut ends the refusals of a directory that is damaged or incomplete.
@@ -115,7 +115,7 @@ func (n *Node) refuseEmptied() error {
 	if err != nil || !found {
 		return err
 	}
-	has, err := logstore.HasLog(n.cfg.FS, n.cfg.LogDir)
+	has, err := raftlog.HasLog(n.cfg.FS, n.cfg.LogDir)
 	if err == nil && !has {
 		err = errEmptied(n.cfg.LogDir)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -72,7 +72,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := readIdentity(disk.OS{}, cfg.LogDir); err == nil && i < len(whole)-1 {
+			if _, _, err := readIdentity(vfs.OS{}, cfg.LogDir); err == nil && i < len(whole)-1 {
 				t.Fatalf("%d of %d bytes are an identity", i, len(whole))
 			}
 		}
@@ -82,7 +82,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, flipped, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if id, _, err := readIdentity(disk.OS{}, cfg.LogDir); err == nil {
+			if id, _, err := readIdentity(vfs.OS{}, cfg.LogDir); err == nil {
 				t.Fatalf("byte %d is flipped, and the identity is %+v", i, id)
 			}
 		}
@@ -122,12 +122,12 @@ func TestForeignLog(t *testing.T) {
 			r.do(set(owner, "/a", nil))
 		}
 		r.close()
-		id, _, err := readIdentity(disk.OS{}, cfg.LogDir)
+		id, _, err := readIdentity(vfs.OS{}, cfg.LogDir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		id.Cluster = newIdentity(1).Cluster
-		if err := id.write(disk.OS{}, cfg.LogDir); err != nil {
+		if err := id.write(vfs.OS{}, cfg.LogDir); err != nil {
 			t.Fatal(err)
 		}
 		cfg.Handler = newRecorder()
@@ -363,7 +363,7 @@ func TestHalfBootstrapped(t *testing.T) {
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
 		full := cfg
 		full.open = func(c Config) (stores, error) {
-			s, err := openLogstore(c)
+			s, err := openRaftLog(c)
 			if err != nil {
 				return nil, err
 			}

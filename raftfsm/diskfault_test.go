@@ -18,15 +18,15 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 )
 
 // failing is a file system that fails from a moment on: with the error of a
 // bad disk when something is to be durable, or as one without space.
 type failing struct {
-	disk.FS
+	vfs.FS
 	mu  sync.Mutex
 	err error
 }
@@ -55,7 +55,7 @@ func (f *failing) write() error {
 	return nil
 }
 
-func (f *failing) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+func (f *failing) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	file, err := f.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (f *failing) Commit(name string, run func() error) error {
 }
 
 type failingFile struct {
-	disk.File
+	vfs.File
 	f *failing
 }
 
@@ -102,7 +102,7 @@ func TestLeaderLosesItsDisk(t *testing.T) {
 				c := newCluster(t, 3).onDisk()
 				disks := make(map[uint64]*failing)
 				for _, m := range c.list {
-					disks[m.ID] = &failing{FS: disk.OS{}}
+					disks[m.ID] = &failing{FS: vfs.OS{}}
 					c.start(m.ID, func(cfg *Config) { cfg.FS = disks[m.ID] })
 				}
 				for _, r := range c.rigs {
@@ -228,7 +228,7 @@ func flipOne(t *testing.T, rnd *rand.Rand, dir string) {
 	}
 }
 
-// unreadable are stores in which no entry can be read: a call fails as in logstore,
+// unreadable are stores in which no entry can be read: a call fails as in raftlog,
 // by never returning.
 type unreadable struct {
 	stores
@@ -268,7 +268,7 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 	for range 20 {
 		r := c.start(1, func(cfg *Config) {
 			cfg.open = func(cfg Config) (stores, error) {
-				s, err := openLogstore(cfg)
+				s, err := openRaftLog(cfg)
 				return &unreadable{stores: s, failed: make(chan error, 1), ended: make(chan struct{})}, err
 			}
 		})
@@ -282,7 +282,7 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 }
 
 // stuck are stores whose votes and terms cannot be written from a moment on: a call
-// waits for Close, and then never returns, as in logstore.
+// waits for Close, and then never returns, as in raftlog.
 type stuck struct {
 	stores
 	begun  atomic.Bool
@@ -334,7 +334,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 				c.startAll(func(cfg *Config) {
 					if cfg.ID == 3 {
 						cfg.open = func(cfg Config) (stores, error) {
-							s, err := openLogstore(cfg)
+							s, err := openRaftLog(cfg)
 							disk.stores = s
 							return disk, err
 						}

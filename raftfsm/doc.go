@@ -25,6 +25,6 @@
 //   - Nothing is called with the tree's lock held but Handler.Applied and
 //     Handler.Jumped; no lock is taken under it that is ever held while waiting.
 //
-// May import: proto, tree, session, raftfsm/logstore, raftfsm/peer,
+// May import: proto, tree, session, internal/raftlog, internal/quorum,
 // hashicorp/raft and go-hclog, the standard library.
 package raftfsm

@@ -16,7 +16,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // ensemble is the others of a member: everything that a server knows of, hears
@@ -33,7 +33,7 @@ type ensemble struct {
 	n         *Node
 	self      Member // as its configuration file lists it
 	log       *slog.Logger
-	hub       *peer.Hub
+	hub       *quorum.Hub
 	formation *formation
 	joins     joins
 	reconfigs reconfigs
@@ -58,10 +58,10 @@ type ensemble struct {
 	askedAt     time.Time // and when
 
 	mu            sync.Mutex
-	transport     *peer.Transport // of the Raft instance of the moment
-	lead          *leading        // while this server's leadership is open
-	target        target          // whom the log says to follow
-	unnamed       bool            // the log says so in a snapshot, without the server: Raft says which
+	transport     *quorum.Transport // of the Raft instance of the moment
+	lead          *leading          // while this server's leadership is open
+	target        target            // whom the log says to follow
+	unnamed       bool              // the log says so in a snapshot, without the server: Raft says which
 	attending     context.CancelFunc
 	unattended    time.Time          // when the last stream of commands to a leader ended
 	contact       time.Time          // newest confirmed contact with a leader
@@ -125,7 +125,7 @@ func (e *ensemble) start() error {
 		return err
 	}
 	e.listening = e.listenAddr(e.self.QuorumAddr)
-	if e.hub, err = peer.Listen(e.network(), e.listening, e.identity(), e.security(), e.log); err != nil {
+	if e.hub, err = quorum.Listen(e.network(), e.listening, e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
 	e.warnIfOpen()
@@ -141,10 +141,10 @@ func (e *ensemble) start() error {
 		e.formation.fixed = true
 		e.formation.member(n.identity.RaftID)
 	}
-	e.hub.Handle(peer.Probe, e.acceptProbe)
-	e.hub.Handle(peer.Change, e.acceptChange)
-	e.hub.Handle(peer.Forward, e.acceptForward)
-	e.hub.Handle(peer.Liveness, e.acceptLiveness)
+	e.hub.Handle(quorum.Probe, e.acceptProbe)
+	e.hub.Handle(quorum.Change, e.acceptChange)
+	e.hub.Handle(quorum.Forward, e.acceptForward)
+	e.hub.Handle(quorum.Liveness, e.acceptLiveness)
 	e.wg.Go(e.run)
 	e.wg.Go(e.waitingLoop)
 	return nil
@@ -164,9 +164,9 @@ func (e *ensemble) listenAddr(addr string) string {
 }
 
 // identity is what this server says in handshakes.
-func (e *ensemble) identity() peer.Identity {
+func (e *ensemble) identity() quorum.Identity {
 	id := e.n.identity
-	out := peer.Identity{ServerID: string(id.RaftID), Cluster: peer.ClusterID(id.clusterID()),
+	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
 		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(founderID(e.self.ID))
@@ -175,7 +175,7 @@ func (e *ensemble) identity() peer.Identity {
 }
 
 // become gives this server its identity.
-func (e *ensemble) become(id raft.ServerID, cluster peer.ClusterID) error {
+func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
 	next := identity{Format: identityFormat, Server: e.n.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
 	if !e.n.cfg.Memory {
 		if err := next.write(e.n.cfg.FS, e.n.cfg.LogDir); err != nil {
@@ -243,7 +243,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 		return bootstrap, nil, err
 	}
 	// A founder that was stopped before it wrote its first entry does it now.
-	if bound != nil && bound.Cluster == peer.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == founderID(e.self.ID) {
+	if bound != nil && bound.Cluster == quorum.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == founderID(e.self.ID) {
 		bootstrap = bound.configuration()
 	}
 	return bootstrap, first, nil
@@ -266,7 +266,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 
 // startRaft starts a Raft instance with a transport of its own.
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
-	trans := peer.NewTransport(peer.TransportConfig{
+	trans := quorum.NewTransport(quorum.TransportConfig{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + maxBatchBytes,
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
@@ -358,7 +358,7 @@ func (e *ensemble) awaitFounders(b *founding) bool {
 	}
 }
 
-func (e *ensemble) transportNow() *peer.Transport {
+func (e *ensemble) transportNow() *quorum.Transport {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.transport
@@ -390,17 +390,17 @@ func (e *ensemble) hanging() time.Duration {
 }
 
 // view is what the transport needs to look for a dead leader.
-func (e *ensemble) view() peer.View {
+func (e *ensemble) view() quorum.View {
 	r := e.n.raftNow()
 	if r == nil {
-		return peer.View{}
+		return quorum.View{}
 	}
 	leader := e.leaderID()
 	state := r.State()
 	if state == raft.Leader && e.unfollowed(r) {
 		leader = "" // its main loop waits for the disk, or it would have stepped down
 	}
-	v := peer.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
+	v := quorum.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
 		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
 	v.LastIndex, v.LastTerm = lastEntry(r)
 	return v
@@ -446,8 +446,8 @@ func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 	return false, noServer, ""
 }
 
-func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
-	respond(conn, from, func(q *question, from peer.Identity) *answer {
+func (e *ensemble) acceptProbe(conn net.Conn, from quorum.Identity) {
+	respond(conn, from, func(q *question, from quorum.Identity) *answer {
 		switch {
 		case q.Probe != nil:
 			e.noteAddress(q.Probe, from, conn.RemoteAddr())
@@ -464,8 +464,8 @@ func (e *ensemble) acceptProbe(conn net.Conn, from peer.Identity) {
 
 // acceptChange takes the reconfig of a client of another member. That member has
 // authenticated the client and says who it is, so only a member may ask.
-func (e *ensemble) acceptChange(conn net.Conn, from peer.Identity) {
-	respond(conn, from, func(q *question, from peer.Identity) *answer {
+func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
+	respond(conn, from, func(q *question, from quorum.Identity) *answer {
 		switch {
 		case !e.member(from):
 			return &answer{Error: "this takes a member of the ensemble"}
@@ -478,9 +478,9 @@ func (e *ensemble) acceptChange(conn net.Conn, from peer.Identity) {
 
 // member says whether a server that has proved to belong to this ensemble is in
 // Raft's configuration still.
-func (e *ensemble) member(from peer.Identity) bool {
+func (e *ensemble) member(from quorum.Identity) bool {
 	r := e.n.raftNow()
-	return r != nil && from.Cluster != (peer.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
+	return r != nil && from.Cluster != (quorum.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
 		func(s raft.Server) bool { return string(s.ID) == from.ServerID })
 }
 
@@ -543,7 +543,7 @@ func (e *ensemble) applied(index uint64) {
 }
 
 // leadsBy returns the transport of a server that leads, nil on another one.
-func (e *ensemble) leadsBy() *peer.Transport {
+func (e *ensemble) leadsBy() *quorum.Transport {
 	if e.n.incarnation.Load() == 0 {
 		return nil
 	}

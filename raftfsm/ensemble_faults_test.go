@@ -250,7 +250,7 @@ func TestStandaloneGrowsSlowly(t *testing.T) {
 		ready := make(chan struct{})
 		c.start(1, func(cfg *Config) {
 			cfg.open = func(cfg Config) (stores, error) {
-				s, err := openLogstore(cfg)
+				s, err := openRaftLog(cfg)
 				return slowStores{s, ready}, err
 			}
 		})

@@ -9,9 +9,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -155,7 +155,7 @@ func refusalCode(b []byte) (proto.Code, error) {
 // checkEntry says why an entry that another server sends could not be stored or
 // applied.
 func (e *ensemble) checkEntry(l *raft.Log) error {
-	if err := logstore.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
+	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
 		return err
 	}
 	c := e.checkers.get()
@@ -213,12 +213,12 @@ func (h *snapshotHeader) sessions() (rows uint64, err error) {
 }
 
 // standing is what messages of Raft are compared with.
-func (e *ensemble) standing() peer.Standing {
+func (e *ensemble) standing() quorum.Standing {
 	r := e.n.raftNow()
 	if r == nil {
-		return peer.Standing{}
+		return quorum.Standing{}
 	}
-	s := peer.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
+	s := quorum.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
 	s.Term = r.CurrentTerm()
 	return s
 }

@@ -63,7 +63,7 @@ type faultyLog struct {
 func faultyConfig(cfg Config) (Config, *faultyStores) {
 	f := &faultyStores{failed: make(chan error, 1), ended: make(chan struct{})}
 	cfg.open = func(c Config) (stores, error) {
-		s, err := openLogstore(c)
+		s, err := openRaftLog(c)
 		f.stores = s
 		return f, err
 	}
@@ -98,7 +98,7 @@ func (f *faultyStores) failNext(err error) {
 	f.next = err
 }
 
-// kill makes every write block from now on, as logstore does after an error.
+// kill makes every write block from now on, as raftlog does after an error.
 func (f *faultyStores) kill(err error) {
 	f.mu.Lock()
 	f.dead = err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // How an ensemble forms. An empty server does nothing on its own: the same
@@ -38,17 +38,17 @@ type formation struct {
 	// clientPort and level are for others to know.
 	clientPort int
 	level      uint32
-	hub        *peer.Hub
+	hub        *quorum.Hub
 	store      *seatStore
 	// settle makes this server's identity durable and public, before it is used.
-	settle func(id raft.ServerID, cluster peer.ClusterID) error
+	settle func(id raft.ServerID, cluster quorum.ClusterID) error
 	log    *slog.Logger
 	// leads says who leads, once this server has Raft state; addr is empty when
 	// that is not known.
 	leads func() (leading bool, leader uint64, addr string)
 	// join handles the wish of another server to become a member, and says why it
 	// cannot be.
-	join func(p *probe, from peer.Identity) (refusal string)
+	join func(p *probe, from quorum.Identity) (refusal string)
 
 	mu      sync.Mutex
 	phase   phase
@@ -70,7 +70,7 @@ type formation struct {
 // sighting is the newest answer of one server on the list.
 type sighting struct {
 	probe
-	peer.Identity
+	quorum.Identity
 	at    time.Time
 	wrong bool // it has another list
 }
@@ -195,7 +195,7 @@ func (f *formation) query(ctx context.Context, addr string) (sighting, bool) {
 	s := sighting{Identity: theirs, at: time.Now()}
 	if err != nil {
 		r := refused(err)
-		s.wrong = r != nil && r.Code == peer.WrongList
+		s.wrong = r != nil && r.Code == quorum.WrongList
 		return s, s.wrong
 	}
 	if a.Probe == nil {
@@ -238,7 +238,7 @@ func (f *formation) describe() *probe {
 
 // answer is what this server says to a probe. It promises and accepts before, so
 // that who asked need not ask again.
-func (f *formation) answer(p *probe, from peer.Identity) *probe {
+func (f *formation) answer(p *probe, from quorum.Identity) *probe {
 	f.hear(p, from)
 	mine := f.describe()
 	// A member that was removed may never have been told, so the leader does not
@@ -257,10 +257,10 @@ func (f *formation) answer(p *probe, from peer.Identity) *probe {
 // ensemble and who leads it. A member has proved to be one. A founder that comes
 // late proves by its disk that it took part in the founding. While an ensemble
 // forms, those on the list have nothing to prove by.
-func (f *formation) trusts(p *probe, from peer.Identity, mine *probe) bool {
+func (f *formation) trusts(p *probe, from quorum.Identity, mine *probe) bool {
 	own := f.hub.Identity().Cluster
 	switch {
-	case own != (peer.ClusterID{}) && from.Cluster == own:
+	case own != (quorum.ClusterID{}) && from.Cluster == own:
 		return true
 	case mine.Phase == phaseMember:
 		return p.Disk != 0 && mine.Bound != nil && mine.Bound.Disks[p.ID] == p.Disk
@@ -280,7 +280,7 @@ func (f *formation) admit(a *admission) error {
 	switch {
 	case f.phase == phaseMember:
 		return errors.New("this server is a member of an ensemble")
-	case f.token == 0 || a.Token != f.token || a.Cluster == (peer.ClusterID{}):
+	case f.token == 0 || a.Token != f.token || a.Cluster == (quorum.ClusterID{}):
 		return errors.New("this server has not asked for that")
 	case a.ServerID != joinerID(f.self.ID, f.store.seat.Disk):
 		return fmt.Errorf("this server is %s", joinerID(f.self.ID, f.store.seat.Disk))
@@ -294,7 +294,7 @@ func (f *formation) admit(a *admission) error {
 }
 
 // hear takes note of a server that asks, before either has Raft state.
-func (f *formation) hear(p *probe, from peer.Identity) {
+func (f *formation) hear(p *probe, from quorum.Identity) {
 	listed := slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID && m.ID != f.self.ID })
 	if !listed || p.Phase == phaseMember || f.phaseNow() == phaseMember {
 		return
@@ -355,7 +355,7 @@ func (f *formation) carryOut(b *founding, in ballot) error {
 // this server for its founding.
 func (f *formation) memberSeen() bool {
 	for _, s := range f.table {
-		if s.Phase == phaseMember && s.Ensemble != (peer.EnsembleName{}) {
+		if s.Phase == phaseMember && s.Ensemble != (quorum.EnsembleName{}) {
 			return true
 		}
 	}

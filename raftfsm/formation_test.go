@@ -11,8 +11,8 @@ import (
 
 	"log/slog"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -218,7 +218,7 @@ func testLostRaftState(t *testing.T) {
 	}
 	mustRefuse(t, c.config(2), c.dir(2)+"/log", identityFile, "is missing", "empty directory")
 	// A log that holds nothing is no better.
-	empty, err := logstore.Open(logstore.Options{LogDir: c.dir(2) + "/log", SnapDir: c.dir(2) + "/snap"})
+	empty, err := raftlog.Open(raftlog.Options{LogDir: c.dir(2) + "/log", SnapDir: c.dir(2) + "/snap"})
 	if err == nil {
 		err = empty.Close()
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // How a follower's commands get to the leader.
@@ -100,7 +100,7 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	s, err := e.openForward(ctx, id, addr, t.incarnation)
 	if err != nil {
 		e.log.Debug("no stream of commands to the leader", "leader", t.server, "err", err)
-		if peer.Refused(err) {
+		if quorum.Refused(err) {
 			e.transportNow().Suspect(id)
 		}
 		e.cutOff(t)
@@ -197,7 +197,7 @@ func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
 }
 
 // dial reaches a server at its address or one that it may have moved to.
-func (e *ensemble) dial(ctx context.Context, kind peer.Kind, id raft.ServerID, addr string) (net.Conn, error) {
+func (e *ensemble) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
 	conn, _, err := e.hub.Dial(ctx, kind, addr, string(id))
 	if err == nil {
 		return conn, nil
@@ -217,7 +217,7 @@ func (e *ensemble) dial(ctx context.Context, kind peer.Kind, id raft.ServerID, a
 func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := e.dial(ctx, peer.Forward, id, addr)
+	conn, err := e.dial(ctx, quorum.Forward, id, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 }
 
 // acceptForward takes the commands of a follower while this server leads.
-func (e *ensemble) acceptForward(conn net.Conn, from peer.Identity) {
+func (e *ensemble) acceptForward(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	origin := serverOf(raft.ServerID(from.ServerID))
 	var first [8]byte

@@ -31,7 +31,7 @@ import (
 // nothing.
 //
 // A server of an earlier release neither sends nor understands any of it. It says
-// so in the handshake (peer.Identity.Beats) and by its first byte.
+// so in the handshake (quorum.Identity.Beats) and by its first byte.
 
 const (
 	// fillFlag marks a filler, in the four bytes of a run's size.

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
 // trouble is what slows one server down; it can be switched on and off.
@@ -32,7 +32,7 @@ type delays struct {
 
 // lossyLink is a network on which what goes to one host meets its trouble.
 type lossyLink struct {
-	peer.Network
+	quorum.Network
 	to string
 	t  *trouble
 }
@@ -163,7 +163,7 @@ func testNeverOlder(t *testing.T, tr *trouble, leads bool, pause time.Duration, 
 		victim = 3 // the highest id, as in TestFirstLeader
 	}
 	c := newCluster(t, 3).onDisk()
-	slow := &stalling{FS: disk.OS{}}
+	slow := &stalling{FS: vfs.OS{}}
 	for _, m := range c.list {
 		c.start(m.ID, func(cfg *Config) {
 			cfg.TickTime, cfg.SyncLimit = time.Second, 5

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -381,10 +381,10 @@ func TestBackAfterASilentCut(t *testing.T) {
 // that it is working on it. When the connection is forgotten the question ends.
 func TestAnswerThatTakesLong(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		net := peer.NewMemory()
-		hub := func(id string) *peer.Hub {
-			self := peer.Identity{ServerID: id, Cluster: peer.ClusterID{1}}
-			h, err := peer.Listen(net.Host("s"+id), "s"+id+":2888", self, peer.Security{}, slog.New(slog.DiscardHandler))
+		net := quorum.NewMemory()
+		hub := func(id string) *quorum.Hub {
+			self := quorum.Identity{ServerID: id, Cluster: quorum.ClusterID{1}}
+			h, err := quorum.Listen(net.Host("s"+id), "s"+id+":2888", self, quorum.Security{}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,8 +393,8 @@ func TestAnswerThatTakesLong(t *testing.T) {
 		asker, asked := hub("1"), hub("2")
 		defer asker.Close()
 		defer asked.Close()
-		asked.Handle(peer.Change, func(conn network.Conn, from peer.Identity) {
-			respond(conn, from, func(*question, peer.Identity) *answer {
+		asked.Handle(quorum.Change, func(conn network.Conn, from quorum.Identity) {
+			respond(conn, from, func(*question, quorum.Identity) *answer {
 				time.Sleep(30 * time.Second)
 				return &answer{Reconfig: &driveAnswer{}}
 			})

@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -115,7 +115,7 @@ func memoryConfig() Config {
 	return Config{ID: 1, Memory: true, Policy: tree.ExtendedTypes}
 }
 
-func diskConfig(t testing.TB, kind logstore.Kind) Config {
+func diskConfig(t testing.TB, kind raftlog.Kind) Config {
 	t.Helper()
 	dir := t.TempDir()
 	return Config{ID: 1, LogDir: dir + "/log", SnapDir: dir + "/snap", Store: kind, Policy: tree.ExtendedTypes}
@@ -129,7 +129,7 @@ func eachStore(t *testing.T, f func(t *testing.T, cfg Config)) {
 
 // eachDisk runs f for every kind of store on disk.
 func eachDisk(t *testing.T, name string, f func(t *testing.T, cfg Config)) {
-	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
 		t.Run(name+"/"+string(kind), func(t *testing.T) { t.Parallel(); f(t, diskConfig(t, kind)) })
 	}
 }

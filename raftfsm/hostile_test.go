@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/tests/hostile"
 )
 
@@ -28,7 +28,7 @@ func TestHostilePeer(t *testing.T) {
 		for _, id := range []uint64{1, 2} {
 			c.rigs[id].awaitServed()
 		}
-		var cluster peer.ClusterID
+		var cluster quorum.ClusterID
 		if _, err := hex.Decode(cluster[:], []byte(leader.identity.Cluster)); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestHostilePeer(t *testing.T) {
 				target := c.rigs[id]
 				term, refused := target.raftNow().CurrentTerm(), target.RefusedMessages()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				p.Send(ctx, peer.Raft, memberAt(id).QuorumAddr, string(founderID(id)), frames[name])
+				p.Send(ctx, quorum.Raft, memberAt(id).QuorumAddr, string(founderID(id)), frames[name])
 				cancel()
 				if got := target.raftNow().CurrentTerm(); got > term+1 {
 					t.Errorf("%s: server %d goes from term %d to %d", name, id, term, got)
@@ -94,7 +94,7 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 		}
 		config := string(leader.Membership())
 		rnd := rand.New(rand.NewPCG(3, 4))
-		p, err := hostile.New(c.net.Host("x"), "x:1", "3", peer.ClusterID{}, rnd)
+		p, err := hostile.New(c.net.Host("x"), "x:1", "3", quorum.ClusterID{}, rnd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range c.list {
-				for _, kind := range []peer.Kind{peer.Probe, peer.Change} {
+				for _, kind := range []quorum.Kind{quorum.Probe, quorum.Change} {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					got := p.Send(ctx, kind, m.QuorumAddr, "", b.Bytes())
 					cancel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // How a server joins an ensemble that exists.
@@ -87,9 +87,9 @@ func (j *joins) called(server uint64) {
 
 // join answers a server that wants to be let in, on the leader. It is admitted when
 // it belongs to the membership; the leader then adds it.
-func (e *ensemble) join(p *probe, from peer.Identity) (refusal string) {
+func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	cluster := e.hub.Identity().Cluster
-	proved := cluster != (peer.ClusterID{}) && from.Cluster == cluster && from.ServerID == string(p.As)
+	proved := cluster != (quorum.ClusterID{}) && from.Cluster == cluster && from.ServerID == string(p.As)
 	if p.Phase == phaseMember && !proved {
 		return "it belongs to another ensemble"
 	}

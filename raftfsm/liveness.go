@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // How a follower's sessions stay alive, and how it knows that they do.
@@ -107,7 +107,7 @@ func (e *ensemble) report(ctx context.Context, id raft.ServerID, addr string, t 
 // reportOnce serves one connection.
 func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string, t target) error {
 	dctx, done := context.WithTimeout(ctx, probeTimeout)
-	conn, err := e.dial(dctx, peer.Liveness, id, addr)
+	conn, err := e.dial(dctx, quorum.Liveness, id, addr)
 	done()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.Close()
-	peer.LimitWrites(conn, e.stallLimit())
+	quorum.LimitWrites(conn, e.stallLimit())
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	sent := make(chan sentReport, maxUnacked)
@@ -350,14 +350,14 @@ func (e *ensemble) removed() bool {
 }
 
 // acceptLiveness takes the reports of a follower while this server leads.
-func (e *ensemble) acceptLiveness(conn net.Conn, from peer.Identity) {
+func (e *ensemble) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
 	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) {
 		return
 	}
-	peer.LimitWrites(conn, e.stallLimit())
+	quorum.LimitWrites(conn, e.stallLimit())
 	l := e.leadNow()
 	if l == nil || l.incarnation != binary.BigEndian.Uint64(first[:]) {
 		return
@@ -459,7 +459,7 @@ func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan p
 // moment is a point in the order in which this server's contacts as leader of a
 // term begin.
 type moment struct {
-	trans *peer.Transport
+	trans *quorum.Transport
 	term  uint64
 	mark  uint64
 }

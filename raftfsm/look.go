@@ -7,8 +7,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -29,7 +29,7 @@ type State struct {
 }
 
 // ReadSnapshot verifies a snapshot and loads it.
-func ReadSnapshot(f *logstore.SnapshotFile) (*State, error) {
+func ReadSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 	s, err := newState(noHandler{})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ type Transaction struct {
 // read, and returns the state at its end. snapshots are those of the same server:
 // from the oldest one that fits on, or from the beginning where the log has that,
 // the state is known, and with it the zxids. Without, the state returned is nil.
-func ReadLog(files []logstore.LogFile, snapshots []logstore.SnapshotFile, each func(*Entry) error) (*State, error) {
+func ReadLog(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each func(*Entry) error) (*State, error) {
 	l := logReader{snapshots: snapshots, each: each}
 	for i := range files {
 		if err := l.start(files[i].First); err != nil {
@@ -132,7 +132,7 @@ func ReadLog(files []logstore.LogFile, snapshots []logstore.SnapshotFile, each f
 
 // logReader shows a log.
 type logReader struct {
-	snapshots []logstore.SnapshotFile // newest first
+	snapshots []raftlog.SnapshotFile // newest first
 	each      func(*Entry) error
 	state     *State // nil until it is known
 	next      uint64 // index that follows the state

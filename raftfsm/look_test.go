@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 )
 
 // A log and the snapshots are looked at beside the server that writes them, and
@@ -53,7 +53,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 		if err := r.Snapshot(); err != nil {
 			t.Fatal(err)
 		}
-		snaps, err := logstore.SnapshotFiles(nil, cfg.SnapDir)
+		snaps, err := raftlog.SnapshotFiles(nil, cfg.SnapDir)
 		if err != nil || len(snaps) != 1 {
 			t.Fatalf("%v, %v", snaps, err)
 		}
@@ -92,11 +92,11 @@ func TestLookingBehindASnapshot(t *testing.T) {
 
 func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
 	t.Helper()
-	logs, err := logstore.LogFiles(nil, cfg.LogDir)
+	logs, err := raftlog.LogFiles(nil, cfg.LogDir)
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("%v, %v", logs, err)
 	}
-	snaps, err := logstore.SnapshotFiles(nil, cfg.SnapDir)
+	snaps, err := raftlog.SnapshotFiles(nil, cfg.SnapDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestLookingAtDamage(t *testing.T) {
 		}
 		r.close()
 		flipText(t, cfg.LogDir, secret)
-		logs, err := logstore.LogFiles(nil, cfg.LogDir)
+		logs, err := raftlog.LogFiles(nil, cfg.LogDir)
 		if err == nil {
 			_, err = ReadLog(logs, nil, func(*Entry) error { return nil })
 		}
@@ -140,7 +140,7 @@ func TestLookingAtDamage(t *testing.T) {
 			t.Errorf("the log: %v", err)
 		}
 		flipText(t, filepath.Join(cfg.SnapDir, "snapshots"), secret)
-		snaps, err := logstore.SnapshotFiles(nil, cfg.SnapDir)
+		snaps, err := raftlog.SnapshotFiles(nil, cfg.SnapDir)
 		if err != nil || len(snaps) != 1 {
 			t.Fatal(err)
 		}

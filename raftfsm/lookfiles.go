@@ -7,8 +7,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // PlaceFile is one of the files that say whose state a directory holds.
@@ -31,8 +31,8 @@ type Place struct {
 // ReadPlace checks the files that say whose state lies in a log directory, alone
 // and against the log and the snapshots there. It reads only, and applies the
 // checks that a server makes at its start.
-func ReadPlace(logDir string, log *logstore.Log, snapshots []logstore.SnapshotFile) *Place {
-	r := placeReader{fs: disk.OS{}, dir: logDir, log: log, snapshots: snapshots}
+func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile) *Place {
+	r := placeReader{fs: vfs.OS{}, dir: logDir, log: log, snapshots: snapshots}
 	_, interrupted, err := (&transplant{fs: r.fs, logDir: logDir}).read()
 	if interrupted || err != nil {
 		r.add(journalFile, "recovery", "a recovery was interrupted: the server finishes it at its next start", err)
@@ -45,10 +45,10 @@ func ReadPlace(logDir string, log *logstore.Log, snapshots []logstore.SnapshotFi
 
 type placeReader struct {
 	Place
-	fs        disk.FS
+	fs        vfs.FS
 	dir       string
-	log       *logstore.Log
-	snapshots []logstore.SnapshotFile
+	log       *raftlog.Log
+	snapshots []raftlog.SnapshotFile
 }
 
 func (r *placeReader) add(name, kind, note string, err error) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // TestPlaceFilesAreChecked: no byte of identity.json and ensemble.json can change,
@@ -18,17 +18,17 @@ func TestPlaceFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	id := newIdentity(3)
-	if err := id.write(disk.OS{}, dir); err != nil {
+	if err := id.write(vfs.OS{}, dir); err != nil {
 		t.Fatal(err)
 	}
 	held := seat{Disk: 77, Taken: true, Ballot: ballot{}, Bound: &founding{
-		Cluster: peer.ClusterID{1}, Servers: []founder{{ID: 3, Addr: "a:1"}}, Disks: map[uint64]uint64{3: 77, 4: 8}}}
-	if err := (&seatStore{fs: disk.OS{}, dir: dir}).save(held); err != nil {
+		Cluster: quorum.ClusterID{1}, Servers: []founder{{ID: 3, Addr: "a:1"}}, Disks: map[uint64]uint64{3: 77, 4: 8}}}
+	if err := (&seatStore{fs: vfs.OS{}, dir: dir}).save(held); err != nil {
 		t.Fatal(err)
 	}
 	for name, read := range map[string]func() error{
-		identityFile: func() error { _, _, err := readIdentity(disk.OS{}, dir); return err },
-		seatFile:     func() error { _, _, err := readSeat(disk.OS{}, dir); return err },
+		identityFile: func() error { _, _, err := readIdentity(vfs.OS{}, dir); return err },
+		seatFile:     func() error { _, _, err := readSeat(vfs.OS{}, dir); return err },
 	} {
 		path := filepath.Join(dir, name)
 		whole, err := os.ReadFile(path)
@@ -64,14 +64,14 @@ func TestEmptiedDirectory(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "emptied", func(t *testing.T, cfg Config) {
 		used(t, cfg, 3, false)
-		parts, _ := logstore.Parts()
+		parts, _ := raftlog.Parts()
 		for _, name := range parts {
 			if err := os.RemoveAll(filepath.Join(cfg.LogDir, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		mustRefuse(t, cfg, cfg.LogDir, identityFile, "is missing", "zkgo recover")
-		l, err := logstore.LookAtLog(nil, cfg.LogDir)
+		l, err := raftlog.LookAtLog(nil, cfg.LogDir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -269,7 +269,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 	t.Parallel()
 	lead, follow := newReplica(t), newReplica(t)
 	dir := t.TempDir()
-	cfg := Config{FS: disk.OS{}, SnapDir: dir}
+	cfg := Config{FS: vfs.OS{}, SnapDir: dir}
 	follow.evidence = cfg.keepEvidence
 	l := newLeader(5, 0)
 	for _, e := range [][]byte{l.begin(), l.batch(attachCommand(), create(firstSession(), "/a", 0))} {
@@ -303,7 +303,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 // TestEvidence: there is one file, and it has a bound.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
-	cfg := Config{FS: disk.OS{}, SnapDir: t.TempDir()}
+	cfg := Config{FS: vfs.OS{}, SnapDir: t.TempDir()}
 	path := filepath.Join(cfg.SnapDir, divergenceFile)
 	chunk := bytes.Repeat([]byte("x"), 1<<20)
 	endless := func(w io.Writer) error {
@@ -326,7 +326,7 @@ func TestEvidence(t *testing.T) {
 	if said := (&Config{Memory: true}).keepEvidence(endless); !strings.Contains(said, "no directory") {
 		t.Error(said)
 	}
-	gone := Config{FS: disk.OS{}, SnapDir: filepath.Join(cfg.SnapDir, "gone")}
+	gone := Config{FS: vfs.OS{}, SnapDir: filepath.Join(cfg.SnapDir, "gone")}
 	if said := gone.keepEvidence(endless); !strings.Contains(said, "could not") {
 		t.Error(said)
 	}

@@ -9,54 +9,54 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/measure"
+	"github.com/zkgo/zkgo/internal/histogram"
 )
 
 // Numbers is what a Node counts while it works. All may be read at any time;
 // durations are in nanoseconds. A zero Summary has seen nothing.
 type Numbers struct {
 	// The log.
-	Fsync   measure.Summary // a write of log or vote that ends in an fsync
-	Append  measure.Summary // appending entries, from Raft's call to its return
-	Entries measure.Summary // commands in a log entry, as it is applied
-	Bytes   atomic.Int64    // of entries appended
+	Fsync   histogram.Summary // a write of log or vote that ends in an fsync
+	Append  histogram.Summary // appending entries, from Raft's call to its return
+	Entries histogram.Summary // commands in a log entry, as it is applied
+	Bytes   atomic.Int64      // of entries appended
 
 	// Proposing.
-	Queued     atomic.Int64    // commands of this server's clients that went on to the leader or the log
-	Waiting    measure.Summary // of those, how many were waiting whenever some were taken
-	QueueTime  measure.Summary // how long they had waited
-	QuorumAck  measure.Summary // on the leader, from handing an entry to Raft until it is committed
-	Received   atomic.Int64    // entries that this server got from its leader
-	Committed  atomic.Int64    // of other leaders, applied here
-	ToFollower measure.Summary // on a follower: from the making of an entry by the leader until it comes in,
-	ToDisk     measure.Summary // until it is on disk here,
-	ToCommit   measure.Summary // and until it is applied here
-	ToApply    measure.Summary // the same on any server, by the clocks of two of them
+	Queued     atomic.Int64      // commands of this server's clients that went on to the leader or the log
+	Waiting    histogram.Summary // of those, how many were waiting whenever some were taken
+	QueueTime  histogram.Summary // how long they had waited
+	QuorumAck  histogram.Summary // on the leader, from handing an entry to Raft until it is committed
+	Received   atomic.Int64      // entries that this server got from its leader
+	Committed  atomic.Int64      // of other leaders, applied here
+	ToFollower histogram.Summary // on a follower: from the making of an entry by the leader until it comes in,
+	ToDisk     histogram.Summary // until it is on disk here,
+	ToCommit   histogram.Summary // and until it is applied here
+	ToApply    histogram.Summary // the same on any server, by the clocks of two of them
 
 	// The state.
-	Apply    measure.Summary // applying an entry
-	Expired  atomic.Int64    // sessions that ended by their timeout, counted by the leader
-	Snapshot measure.Summary // writing one
-	SnapSize atomic.Int64    // bytes of the newest that was written
-	Writing  atomic.Int64    // snapshots that are being written
+	Apply    histogram.Summary // applying an entry
+	Expired  atomic.Int64      // sessions that ended by their timeout, counted by the leader
+	Snapshot histogram.Summary // writing one
+	SnapSize atomic.Int64      // bytes of the newest that was written
+	Writing  atomic.Int64      // snapshots that are being written
 
 	// The start.
-	Init     measure.Summary // opening the stores, loading the snapshot and the log
-	SnapLoad measure.Summary // of which the snapshot
-	TxnsLoad measure.Summary // applying what the log held beyond it, until clients were served
-	TxnsHeld measure.Summary // how many commands that was
+	Init     histogram.Summary // opening the stores, loading the snapshot and the log
+	SnapLoad histogram.Summary // of which the snapshot
+	TxnsLoad histogram.Summary // applying what the log held beyond it, until clients were served
+	TxnsHeld histogram.Summary // how many commands that was
 
 	// Other servers.
-	Acks      PerServer       // on the leader: from sending entries to a follower until it has them on disk
-	SnapsSent measure.Summary // on the leader: snapshots under way whenever one more began, with it
-	sending   atomic.Int64    // snapshots
-	Diffs     atomic.Int64    // on the leader: followers that went on with its log; once in a leadership
+	Acks      PerServer         // on the leader: from sending entries to a follower until it has them on disk
+	SnapsSent histogram.Summary // on the leader: snapshots under way whenever one more began, with it
+	sending   atomic.Int64      // snapshots
+	Diffs     atomic.Int64      // on the leader: followers that went on with its log; once in a leadership
 }
 
 // PerServer keeps a Summary for each other server.
 type PerServer struct {
 	mu sync.Mutex
-	of map[uint64]*measure.Summary
+	of map[uint64]*histogram.Summary
 }
 
 // observe counts d for a server.
@@ -65,9 +65,9 @@ func (p *PerServer) observe(id uint64, d time.Duration) {
 	s := p.of[id]
 	if s == nil {
 		if p.of == nil {
-			p.of = make(map[uint64]*measure.Summary)
+			p.of = make(map[uint64]*histogram.Summary)
 		}
-		s = new(measure.Summary)
+		s = new(histogram.Summary)
 		p.of[id] = s
 	}
 	p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *PerServer) observe(id uint64, d time.Duration) {
 }
 
 // All returns the summaries by the server's id.
-func (p *PerServer) All() map[uint64]*measure.Summary {
+func (p *PerServer) All() map[uint64]*histogram.Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.of)
@@ -93,7 +93,7 @@ func (n *Node) Numbers() *Numbers { return &n.machine.numbers }
 
 // Reset forgets everything. What is counted at the same time may be lost.
 func (c *Numbers) Reset() {
-	for _, s := range []*measure.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
+	for _, s := range []*histogram.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
 		&c.ToFollower, &c.ToDisk, &c.ToCommit, &c.ToApply, &c.Apply, &c.Snapshot,
 		&c.Init, &c.SnapLoad, &c.TxnsLoad, &c.TxnsHeld, &c.SnapsSent} {
 		s.Reset()
@@ -112,7 +112,7 @@ const stale = 10 * time.Second
 
 // fresh observes in s how long ago at was, n times, if an entry of that time is
 // news. A clock that runs ahead counts as none.
-func fresh(s *measure.Summary, n int64, at, now time.Time) {
+func fresh(s *histogram.Summary, n int64, at, now time.Time) {
 	if d := now.Sub(at); d < stale && !at.IsZero() {
 		s.Observe(n, int64(d))
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // Several addresses of one server, as ZooKeeper's multiAddress has them: it
@@ -22,12 +22,12 @@ const pathDelay = 100 * time.Millisecond
 
 // paths is a network on which a server may have several addresses.
 type paths struct {
-	peer.Network
+	quorum.Network
 	more       []string // where to listen besides
 	alternates func(addr string) []string
 }
 
-func (e *ensemble) network() peer.Network {
+func (e *ensemble) network() quorum.Network {
 	p := paths{Network: e.n.cfg.Network, alternates: e.alternates}
 	if !e.n.cfg.ListenAll && e.n.cfg.ListenHost == "" {
 		p.more = e.self.Alternates
@@ -51,7 +51,7 @@ func (e *ensemble) alternates(addr string) []string {
 	return nil
 }
 
-// Dial implements peer.Network.
+// Dial implements quorum.Network.
 func (p paths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	others := p.alternates(addr)
 	if len(others) == 0 {
@@ -92,9 +92,9 @@ func (p paths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // Unwrap returns the network itself.
-func (p paths) Unwrap() peer.Network { return p.Network }
+func (p paths) Unwrap() quorum.Network { return p.Network }
 
-// Listen implements peer.Network.
+// Listen implements quorum.Network.
 func (p paths) Listen(addr string) (net.Listener, error) {
 	first, err := p.Network.Listen(addr)
 	if err != nil || len(p.more) == 0 {

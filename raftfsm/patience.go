@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // timing is the patience that the operator has set: how long a server waits before it gives up
@@ -19,7 +19,7 @@ import (
 // asleep itself. So it is set to never, and the loop below judges instead:
 //
 //   - A leader whose port refuses connections is gone. That is noticed at once,
-//     and not here (peer.Transport.Suspect).
+//     and not here (quorum.Transport.Suspect).
 //   - A leader that is silent and whose machine does not accept a connection
 //     either is cut off, or its machine is down: it is given up after
 //     timing.dead. The kernel accepts connections however busy the machine is.
@@ -211,7 +211,7 @@ func (e *ensemble) reach(id raft.ServerID, reach *reachability, p timing) {
 		case err == nil:
 			_ = conn.Close()
 			reach.opened.Store(true)
-		case peer.Refused(err):
+		case quorum.Refused(err):
 			e.transportNow().Suspect(id)
 		case time.Since(began) < limit+2*p.tick: // else this server was asleep
 			reach.failed.Store(true)

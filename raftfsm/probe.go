@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 const (
@@ -70,9 +70,9 @@ type probe struct {
 // leader calls the server at the address that the membership has for it, so the
 // id of the ensemble goes to no other.
 type admission struct {
-	Cluster  peer.ClusterID `json:"cluster"`
-	ServerID raft.ServerID  `json:"serverID"`
-	Token    uint64         `json:"token"`
+	Cluster  quorum.ClusterID `json:"cluster"`
+	ServerID raft.ServerID    `json:"serverID"`
+	Token    uint64           `json:"token"`
 }
 
 // question is what goes over a stream of kind Probe or Change; one of its fields is
@@ -92,16 +92,16 @@ type answer struct {
 }
 
 // ask puts a question to the server at addr.
-func ask(ctx context.Context, hub *peer.Hub, addr, to string, q *question) (*answer, peer.Identity, error) {
-	kind := peer.Probe
+func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *question) (*answer, quorum.Identity, error) {
+	kind := quorum.Probe
 	if q.Reconfig != nil {
-		kind = peer.Change
+		kind = quorum.Change
 	}
 	conn, theirs, err := hub.Dial(ctx, kind, addr, to)
 	if err != nil {
 		return nil, theirs, err
 	}
-	if q.Admit != nil && theirs.Ensemble != (peer.EnsembleName{}) {
+	if q.Admit != nil && theirs.Ensemble != (quorum.EnsembleName{}) {
 		_ = conn.Close()
 		return nil, theirs, fmt.Errorf("server %s at %s belongs to an ensemble already", theirs.ServerID, addr)
 	}
@@ -122,7 +122,7 @@ func ask(ctx context.Context, hub *peer.Hub, addr, to string, q *question) (*ans
 }
 
 // respond reads one question from conn and answers it.
-func respond(conn net.Conn, from peer.Identity, f func(*question, peer.Identity) *answer) {
+func respond(conn net.Conn, from quorum.Identity, f func(*question, quorum.Identity) *answer) {
 	defer conn.Close()
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
 	var q question
@@ -216,19 +216,19 @@ func readSized(r io.Reader, n uint32, v any) error {
 // role and on which port. Host names are left out, since the same server may
 // go by different ones, a wildcard for itself among them; which server answers
 // is checked by its id.
-func listHash(members []Member) peer.Hash {
+func listHash(members []Member) quorum.Hash {
 	var b []byte
 	for _, f := range founders(members) {
 		_, port, _ := net.SplitHostPort(f.Addr)
 		b = fmt.Appendf(b, "%d %s %t\n", f.ID, port, f.Observer)
 	}
-	return peer.HashOf(b)
+	return quorum.HashOf(b)
 }
 
 // refused returns the answer of a server that does not talk to us, nil when
 // the error is another one.
-func refused(err error) *peer.RefusedError {
-	var r *peer.RefusedError
+func refused(err error) *quorum.RefusedError {
+	var r *quorum.RefusedError
 	if errors.As(err, &r) {
 		return r
 	}

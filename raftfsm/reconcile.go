@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -259,7 +259,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		if x != y {
 			return int(min(max(int64(y-x), -1), 1))
 		}
-		return peer.CompareIDs(b.ID, a.ID)
+		return quorum.CompareIDs(b.ID, a.ID)
 	})
 	err := errNobody
 	for _, s := range able {

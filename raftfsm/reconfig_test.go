@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -454,7 +454,7 @@ type stuckReconfig struct {
 func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end func()) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
-	stuck := &stalling{FS: disk.OS{}}
+	stuck := &stalling{FS: vfs.OS{}}
 	c.start(4, func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })
 	time.Sleep(time.Second) // until the leader knows of it
 	stuck.slow(pause)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -141,7 +141,7 @@ func Rejoin(cfg Config, cluster string) (aside []string, err error) {
 	if err := hasState(&cfg); err != nil {
 		return nil, err
 	}
-	lock, err := logstore.Lock(cfg.FS, cfg.LogDir)
+	lock, err := raftlog.Lock(cfg.FS, cfg.LogDir)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ type survivor struct {
 
 // hasState refuses directories that hold nothing: opening them would fill them.
 func hasState(cfg *Config) error {
-	found, err := logstore.HasState(cfg.FS, cfg.LogDir, cfg.SnapDir)
+	found, err := raftlog.HasState(cfg.FS, cfg.LogDir, cfg.SnapDir)
 	if err != nil || found {
 		return err
 	}
@@ -190,7 +190,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 	}
 	cfg.Handler = noHandler{}
 	if cfg.FS == nil {
-		cfg.FS = disk.OS{}
+		cfg.FS = vfs.OS{}
 	}
 	if err := hasState(&cfg); err != nil {
 		return nil, err

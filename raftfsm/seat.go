@@ -14,8 +14,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // seatFile is what the seat is called in the log directory.
@@ -52,9 +52,9 @@ func (s seat) marshal() ([]byte, error) {
 }
 
 // readSeat returns the seat in dir, and false when there is none.
-func readSeat(fsys disk.FS, dir string) (seat, bool, error) {
+func readSeat(fsys vfs.FS, dir string) (seat, bool, error) {
 	name := filepath.Join(dir, seatFile)
-	data, err := disk.ReadFile(fsys, name)
+	data, err := vfs.ReadFile(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return seat{}, false, nil
 	}
@@ -77,8 +77,8 @@ func readSeat(fsys disk.FS, dir string) (seat, bool, error) {
 
 // founding is the plan by which an ensemble begins.
 type founding struct {
-	Cluster peer.ClusterID    `json:"cluster"`
-	List    peer.Hash         `json:"list"`
+	Cluster quorum.ClusterID  `json:"cluster"`
+	List    quorum.Hash       `json:"list"`
 	Servers []founder         `json:"servers"` // everybody on the list, by id
 	Disks   map[uint64]uint64 `json:"disks"`   // who takes part, by id, with the disk that was seen to be empty
 }
@@ -137,14 +137,14 @@ func newDisk() uint64 { return randomUint64()>>16 | 1 }
 
 // seatStore keeps the seat; without a directory in memory only.
 type seatStore struct {
-	fs   disk.FS
+	fs   vfs.FS
 	dir  string
 	seat seat
 }
 
 // openSeat reads the seat of dir. A directory without one gets a new
 // disk number, which is written before anybody is told of it.
-func openSeat(fsys disk.FS, dir string) (*seatStore, error) {
+func openSeat(fsys vfs.FS, dir string) (*seatStore, error) {
 	s := &seatStore{fs: fsys, dir: dir}
 	if dir == "" {
 		s.seat.Disk = newDisk()
@@ -168,7 +168,7 @@ func (s *seatStore) save(v seat) error {
 		if err != nil {
 			return err
 		}
-		if err := disk.ReplaceFile(s.fs, filepath.Join(s.dir, seatFile), data, 0o600); err != nil {
+		if err := vfs.ReplaceFile(s.fs, filepath.Join(s.dir, seatFile), data, 0o600); err != nil {
 			return err
 		}
 	}

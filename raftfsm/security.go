@@ -6,13 +6,13 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // security is how the connections between the servers are made secure.
-func (e *ensemble) security() peer.Security {
-	s := peer.Security{SASL: e.n.cfg.SASL}
+func (e *ensemble) security() quorum.Security {
+	s := quorum.Security{SASL: e.n.cfg.SASL}
 	if e.n.cfg.TLS != nil {
 		t := *e.n.cfg.TLS
 		t.Hosts = e.hosts

@@ -17,14 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/peer"
-	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/session"
 )
 
 // secured makes TLS settings for the servers of a test, all under one authority.
-func secured(t *testing.T) func(id uint64) *peer.TLS {
+func secured(t *testing.T) func(id uint64) *quorum.TLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -50,19 +50,19 @@ func secured(t *testing.T) func(id uint64) *peer.TLS {
 	ca := sign(root, root)
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
-	return func(id uint64) *peer.TLS {
+	return func(id uint64) *quorum.TLS {
 		tmpl := template(id)
 		tmpl.DNSNames = []string{hostOf(id)}
 		leaf := sign(tmpl, ca)
 		cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}}, ClientCAs: pool,
 			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}
-		return &peer.TLS{Config: func() *tls.Config { return cfg }, VerifyHost: true, VerifyCaller: true}
+		return &quorum.TLS{Config: func() *tls.Config { return cfg }, VerifyHost: true, VerifyCaller: true}
 	}
 }
 
 // sure makes SASL settings for the servers of a test, who require it of each other.
-func sure(uint64) *peer.SASL {
-	return &peer.SASL{Users: sasl.Users{"zk": "secret"}, User: "zk", Password: "secret", Login: true, Require: true}
+func sure(uint64) *quorum.SASL {
+	return &quorum.SASL{Users: sasl.Users{"zk": "secret"}, User: "zk", Password: "secret", Login: true, Require: true}
 }
 
 // eavesdropper is a network that counts the connections that speak TLS or SASL,
@@ -72,7 +72,7 @@ type eavesdropper struct {
 	plain, secure int
 }
 
-func (e *eavesdropper) on(n peer.Network) peer.Network { return overheard{n, e} }
+func (e *eavesdropper) on(n quorum.Network) quorum.Network { return overheard{n, e} }
 
 func (e *eavesdropper) counts() (plain, secure int) {
 	e.mu.Lock()
@@ -81,7 +81,7 @@ func (e *eavesdropper) counts() (plain, secure int) {
 }
 
 type overheard struct {
-	peer.Network
+	quorum.Network
 	e *eavesdropper
 }
 

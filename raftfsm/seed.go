@@ -6,8 +6,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -59,11 +59,11 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 		return r, err
 	}
 	for _, dir := range []string{cfg.LogDir, cfg.SnapDir} {
-		if err := disk.MkdirSynced(cfg.FS, dir); err != nil {
+		if err := vfs.MkdirSynced(cfg.FS, dir); err != nil {
 			return r, err
 		}
 	}
-	lock, err := logstore.Lock(cfg.FS, cfg.LogDir)
+	lock, err := raftlog.Lock(cfg.FS, cfg.LogDir)
 	if err != nil {
 		return r, err
 	}
@@ -94,7 +94,7 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 var ErrHasState = errors.New("a state of zkgo is there already, which is never replaced: move it away, or name another directory")
 
 // ErrInUse is the cause when another server has the directory of the log open.
-var ErrInUse = disk.ErrInUse
+var ErrInUse = vfs.ErrInUse
 
 // DirNames names two directories in a message, or one if they are the same.
 func DirNames(a, b string) string {

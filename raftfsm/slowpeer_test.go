@@ -11,13 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
 // slowLink is a network on which what goes to one host takes its time.
 type slowLink struct {
-	peer.Network
+	quorum.Network
 	to   string
 	rate int // bytes per second
 }

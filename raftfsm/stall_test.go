@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/disk"
 	"github.com/zkgo/zkgo/session"
 )
 
 // stalling is a file system on which nothing gets durable for a while, or
 // nothing does at once.
 type stalling struct {
-	disk.FS
+	vfs.FS
 	mu    sync.Mutex
 	gate  chan struct{} // what is to be durable waits for it
 	pause time.Duration // and segments of the log this long
@@ -55,7 +55,7 @@ func (s *stalling) wait(name string) {
 	}
 }
 
-func (s *stalling) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+func (s *stalling) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	f, err := s.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *stalling) Commit(name string, f func() error) error {
 }
 
 type stallingFile struct {
-	disk.File
+	vfs.File
 	s    *stalling
 	name string
 }
@@ -95,7 +95,7 @@ func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 	c := newCluster(t, n).onDisk()
 	disks := make(map[uint64]*stalling)
 	for _, m := range c.list {
-		disks[m.ID] = &stalling{FS: disk.OS{}}
+		disks[m.ID] = &stalling{FS: vfs.OS{}}
 		c.start(m.ID, func(cfg *Config) { cfg.FS = disks[m.ID] })
 	}
 	for _, r := range c.rigs {

@@ -6,10 +6,10 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
 )
 
-// stores is what logstore.Store is, for tests to put faults in between.
+// stores is what raftlog.Store is, for tests to put faults in between.
 type stores interface {
 	Logs() raft.LogStore
 	Stable() raft.StableStore
@@ -42,17 +42,17 @@ func (n *Node) openStores() error {
 	return nil
 }
 
-// openLogstore is how stores are opened outside of tests.
-func openLogstore(c Config) (stores, error) {
+// openRaftLog is how stores are opened outside of tests.
+func openRaftLog(c Config) (stores, error) {
 	if c.Memory {
-		return logstore.Memory(c.Logger), nil
+		return raftlog.Memory(c.Logger), nil
 	}
-	s, err := logstore.Open(logstore.Options{
+	s, err := raftlog.Open(raftlog.Options{
 		FS: c.FS, Kind: c.Store, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
 		NoCache: c.standalone(), Behind: c.standalone(),
 	})
 	if err != nil {
-		return nil, err // not s: a nil *logstore.Store is no nil stores
+		return nil, err // not s: a nil *raftlog.Store is no nil stores
 	}
 	return s, nil
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // How the state in a server's directories is exchanged for another one, such
@@ -45,7 +45,7 @@ type journal struct {
 
 // transplant is the exchange in one pair of directories.
 type transplant struct {
-	fs              disk.FS
+	fs              vfs.FS
 	logDir, snapDir string
 	// reached is called before every step with a name for it; an error ends the
 	// work there. For tests.
@@ -57,7 +57,7 @@ type part struct{ dir, name string }
 
 func (t *transplant) parts() []part {
 	var all []part
-	log, snap := logstore.Parts()
+	log, snap := raftlog.Parts()
 	for _, name := range append(log, identityFile, seatFile) {
 		all = append(all, part{t.logDir, name})
 	}
@@ -163,7 +163,7 @@ func (t *transplant) moveAll(from, to, what string) error {
 		if err := t.step(what + " " + p.name); err != nil {
 			return err
 		}
-		if err := disk.MkdirSynced(t.fs, target); err != nil {
+		if err := vfs.MkdirSynced(t.fs, target); err != nil {
 			return err
 		}
 		if err := t.fs.Rename(filepath.Join(source, p.name), filepath.Join(target, p.name)); err != nil {
@@ -181,14 +181,14 @@ func (t *transplant) write(j journal) error {
 	if err != nil {
 		return err
 	}
-	return disk.ReplaceFile(t.fs, filepath.Join(t.logDir, journalFile), append(b, '\n'), 0o600)
+	return vfs.ReplaceFile(t.fs, filepath.Join(t.logDir, journalFile), append(b, '\n'), 0o600)
 }
 
 // read returns the journal, and false when there is none.
 func (t *transplant) read() (journal, bool, error) {
 	var j journal
 	path := filepath.Join(t.logDir, journalFile)
-	b, err := disk.ReadFile(t.fs, path)
+	b, err := vfs.ReadFile(t.fs, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, false, nil
 	}
@@ -211,7 +211,7 @@ func (t *transplant) resume(lock io.Closer) (bool, error) {
 		return false, err
 	}
 	if lock == nil {
-		taken, err := logstore.Lock(t.fs, t.logDir)
+		taken, err := raftlog.Lock(t.fs, t.logDir)
 		if err != nil {
 			return false, err
 		}

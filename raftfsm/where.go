@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // Where the servers are. Raft's configuration has one address of each, by which the
@@ -179,7 +179,7 @@ const (
 
 // noteAddress remembers where another server says that it is, and from where it
 // says so.
-func (e *ensemble) noteAddress(p *probe, from peer.Identity, remote net.Addr) {
+func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) {
 	host, _, err := net.SplitHostPort(remote.String())
 	if err != nil {
 		host = remote.String() // of a network without ports
@@ -191,7 +191,7 @@ func (e *ensemble) noteAddress(p *probe, from peer.Identity, remote net.Addr) {
 	if string(p.As) != from.ServerID {
 		return
 	}
-	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (peer.ClusterID{}) {
+	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (quorum.ClusterID{}) {
 		return
 	}
 	e.joins.noteList(p)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/server/zkfiles"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/offline/backup"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/backup"
-	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )

@@ -4,10 +4,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -43,12 +43,12 @@ type Config struct {
 	// NoAutocreate refuses to start where one of the two is not there
 	// (datadir.autocreate=false).
 	NoAutocreate bool
-	FS           disk.FS       // what they are on; default disk.OS
-	Store        logstore.Kind // default logstore.WAL
-	Network      peer.Network  // between the servers; default peer.TCP
-	ListenAll    bool          // quorumListenOnAllIPs
-	QuorumTLS    *QuorumTLS    // between the servers; nil: plaintext
-	QuorumSASL   *QuorumSASL   // between the servers; nil: they prove nothing by it
+	FS           vfs.FS         // what they are on; default vfs.OS
+	Store        raftlog.Kind   // default raftlog.WAL
+	Network      quorum.Network // between the servers; default quorum.TCP
+	ListenAll    bool           // quorumListenOnAllIPs
+	QuorumTLS    *QuorumTLS     // between the servers; nil: plaintext
+	QuorumSASL   *QuorumSASL    // between the servers; nil: they prove nothing by it
 	// ListenHost is where the other servers are listened for when that is not the
 	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
 	ListenHost string
@@ -183,7 +183,7 @@ func (c Config) withDefaults() Config {
 	or(&c.DigestAlg, "SHA1")
 	or(&c.LogDir, c.DataDir)
 	if c.FS == nil {
-		c.FS = disk.OS{}
+		c.FS = vfs.OS{}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 )
 
 // ErrZooKeeperData reports a data directory that ZooKeeper filled and zkgo has
@@ -53,7 +53,7 @@ func checkDataDir(c *Config) error {
 			return fmt.Errorf("%s is not to be made (datadir.autocreate=false), and cannot be used: %w; is its volume mounted?", dir, err)
 		}
 	}
-	if ours, err := logstore.HasState(c.FS, c.LogDir, c.DataDir); ours || err != nil {
+	if ours, err := raftlog.HasState(c.FS, c.LogDir, c.DataDir); ours || err != nil {
 		return err
 	}
 	for _, dir := range []string{c.DataDir, c.LogDir} {

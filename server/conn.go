@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkgo/zkgo/measure"
+	"github.com/zkgo/zkgo/internal/histogram"
 	"github.com/zkgo/zkgo/server/status"
 )
 
@@ -15,7 +15,7 @@ import (
 // has two of them here is the same quantity in both.
 type distribution struct {
 	name  string
-	of    *measure.Summary
+	of    *histogram.Summary
 	unit  int64 // of what is shown, in what was observed
 	basic bool  // mntr shows no percentiles of it
 }

@@ -8,15 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
 // ensemble is some servers in one process.
 type ensemble struct {
 	t       testing.TB
-	net     *peer.Memory
+	net     *quorum.Memory
 	servers []*Server // by id − 1
 }
 
@@ -25,7 +25,7 @@ func host(id int) string { return "host" + strconv.Itoa(id) }
 // startEnsemble runs n servers and waits until all of them serve.
 func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	t.Helper()
-	e := &ensemble{t: t, net: peer.NewMemory()}
+	e := &ensemble{t: t, net: quorum.NewMemory()}
 	var members []raftfsm.Member
 	for id := 1; id <= n; id++ {
 		members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})
@@ -51,7 +51,7 @@ func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 func TestALateEnsembleIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		network := peer.NewMemory()
+		network := quorum.NewMemory()
 		var members []raftfsm.Member
 		for id := 1; id <= 3; id++ {
 			members = append(members, raftfsm.Member{ID: uint64(id), QuorumAddr: host(id) + ":2888", ElectionAddr: host(id) + ":3888"})

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/metrics"
 	"github.com/zkgo/zkgo/server/status"
 )
@@ -408,7 +408,7 @@ func (m *moves) http(t *testing.T) {
 // alone makes a server one of two, of which the other is never there.
 func alone(c *Config) {
 	c.TickTime = 10 * time.Millisecond
-	c.ID, c.Network, c.Members = 1, peer.NewMemory().Host("lonely"), []raftfsm.Member{
+	c.ID, c.Network, c.Members = 1, quorum.NewMemory().Host("lonely"), []raftfsm.Member{
 		{ID: 1, QuorumAddr: "lonely:1", ElectionAddr: "lonely:2"}, {ID: 2, QuorumAddr: "nowhere:1", ElectionAddr: "nowhere:2"},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/zkgo/zkgo/measure"
+	"github.com/zkgo/zkgo/internal/histogram"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -14,8 +14,8 @@ import (
 // namespace is what is counted of everything below one child of the root.
 type namespace struct {
 	name          string
-	reads, writes measure.Summary // their sizes in bytes
-	overQuota     atomic.Int64    // writes that a quota refused
+	reads, writes histogram.Summary // their sizes in bytes
+	overQuota     atomic.Int64      // writes that a quota refused
 }
 
 // namespaces keeps them by name. Looking one up takes no lock: the map is replaced,

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 const (
@@ -23,14 +23,14 @@ const (
 // the own name may not resolve yet, the address not be assigned, and the port still
 // belong to the process before.
 type patientNetwork struct {
-	peer.Network
+	quorum.Network
 	ctx   context.Context // ends the waiting
 	tries int             // below 0: for ever
 	pause time.Duration
 	log   *slog.Logger
 }
 
-// Listen implements peer.Network.
+// Listen implements quorum.Network.
 func (n patientNetwork) Listen(addr string) (net.Listener, error) {
 	for try := 1; ; try++ {
 		l, err := n.Network.Listen(addr)
@@ -52,4 +52,4 @@ func (n patientNetwork) Listen(addr string) (net.Listener, error) {
 }
 
 // Unwrap returns the network itself.
-func (n patientNetwork) Unwrap() peer.Network { return n.Network }
+func (n patientNetwork) Unwrap() quorum.Network { return n.Network }

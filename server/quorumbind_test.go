@@ -10,13 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // lateNetwork has an address to listen on only from the given attempt on.
 type lateNetwork struct {
-	peer.Network
+	quorum.Network
 	from, tried int
 }
 

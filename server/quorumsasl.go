@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/raftfsm/peer"
-	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/jaas"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -40,11 +40,11 @@ func (q *QuorumSASL) check() error {
 }
 
 // of is what the connections between the servers take.
-func (q *QuorumSASL) of() *peer.SASL {
+func (q *QuorumSASL) of() *quorum.SASL {
 	if q == nil {
 		return nil
 	}
-	return &peer.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
+	return &quorum.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
 }
 
 // quorumSASLFromZooCfg translates quorum.auth.* and reads the JAAS file. As in

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/peer"
-	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -146,22 +146,22 @@ func TestQuorumSASL(t *testing.T) {
 		wrong := *right
 		wrong.Password = "Secret"
 		for _, tt := range []struct {
-			s    *peer.SASL
-			want peer.Code
-		}{{nil, peer.NeedSASL}, {&wrong, peer.LoginRefused}, {right, peer.NotReady}} {
-			hub, err := peer.Listen(e.net.Host("stranger"), "stranger:1", peer.Identity{ServerID: "3"}, peer.Security{SASL: tt.s}, slog.New(slog.DiscardHandler))
+			s    *quorum.SASL
+			want quorum.Code
+		}{{nil, quorum.NeedSASL}, {&wrong, quorum.LoginRefused}, {right, quorum.NotReady}} {
+			hub, err := quorum.Listen(e.net.Host("stranger"), "stranger:1", quorum.Identity{ServerID: "3"}, quorum.Security{SASL: tt.s}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, kind := range []peer.Kind{peer.Raft, peer.Forward, peer.Liveness, peer.Probe, peer.Canvass} {
+			for _, kind := range []quorum.Kind{quorum.Raft, quorum.Forward, quorum.Liveness, quorum.Probe, quorum.Canvass} {
 				want := tt.want
-				if kind == peer.Probe && tt.s == right {
-					want = peer.Accepted
+				if kind == quorum.Probe && tt.s == right {
+					want = quorum.Accepted
 				}
 				_, theirs, err := hub.Dial(t.Context(), kind, host(1)+":2888", "1")
-				var refused *peer.RefusedError
+				var refused *quorum.RefusedError
 				switch {
-				case want == peer.Accepted && err != nil, want != peer.Accepted && (!errors.As(err, &refused) || refused.Code != want):
+				case want == quorum.Accepted && err != nil, want != quorum.Accepted && (!errors.As(err, &refused) || refused.Code != want):
 					t.Errorf("a %s stream: %v, want code %d", kind, err, want)
 				case (tt.s == right) != (theirs.ServerID == "1"):
 					t.Errorf("a %s stream: it says that it is %+v", kind, theirs)

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -32,8 +32,8 @@ type QuorumTLS struct {
 }
 
 // load reads the key stores.
-func (q *QuorumTLS) load(log *slog.Logger) (*peer.TLS, error) {
-	t := &peer.TLS{
+func (q *QuorumTLS) load(log *slog.Logger) (*quorum.TLS, error) {
+	t := &quorum.TLS{
 		DialPlain: q.DialPlain, AcceptPlain: q.AcceptPlain,
 		VerifyHost: q.VerifyHost, VerifyCaller: q.VerifyClientHost, ReverseDNS: q.ReverseDNS,
 		Detect: q.DetectionTimeout,

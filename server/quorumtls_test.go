@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -41,7 +41,7 @@ func quorumTLS(t *testing.T, text string) *QuorumTLS {
 // listening is a network that notes the subjects of what passes in the clear,
 // which is all of a TLS handshake before version 1.3.
 type listening struct {
-	peer.Network
+	quorum.Network
 	mu   *sync.Mutex
 	seen *strings.Builder
 }

@@ -3,9 +3,9 @@ package server
 import (
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -63,10 +63,10 @@ func CheckEmpty(cfg Config) error {
 	cfg = cfg.withDefaults()
 	fsys := cfg.FS
 	if fsys == nil {
-		fsys = disk.OS{}
+		fsys = vfs.OS{}
 	}
 	cfg.FS = fsys
-	found, err := logstore.HasState(fsys, cfg.LogDir, cfg.DataDir)
+	found, err := raftlog.HasState(fsys, cfg.LogDir, cfg.DataDir)
 	switch {
 	case err != nil:
 		return err

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/sasl"
 )
 
 // A client that is refused hears so, and then that nothing follows, although it

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/jaas"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )

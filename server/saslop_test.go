@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/sasl"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

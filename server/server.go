@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server/audit"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
@@ -121,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if cfg.Network == nil {
-		nodeConfig.Network = patientNetwork{peer.TCP{}, ctx, cfg.QuorumBindTries, bindPause, s.log}
+		nodeConfig.Network = patientNetwork{quorum.TCP{}, ctx, cfg.QuorumBindTries, bindPause, s.log}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {

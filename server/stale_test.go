@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
 // narrow is a network on which large writes to one host take their time, once on
 // is set; small ones get through.
 type narrow struct {
-	peer.Network
+	quorum.Network
 	host string
 	rate int // bytes per second
 	on   *atomic.Bool

@@ -3,7 +3,7 @@ package server
 import (
 	"sync/atomic"
 
-	"github.com/zkgo/zkgo/measure"
+	"github.com/zkgo/zkgo/internal/histogram"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -41,24 +41,24 @@ type stats struct {
 	snapshotsTooEarly      atomic.Int64
 	restoreErrors          atomic.Int64
 	restoresTooEarly       atomic.Int64
-	restores               measure.Summary // how long those took that were done
-	syncs                  atomic.Int64    // in flight
-	largeRejected          atomic.Int64    // large requests refused
-	throttleWaits          atomic.Int64    // requests that had to wait for others to be done
-	staleDropped           atomic.Int64    // of which dropped with their connections
-	throttledOps           atomic.Int64    // answered with ThrottledOp
-	throttleQueue          measure.Summary // how long requests waited for others to be done
-	tokenDeficit           measure.Summary // tokens that were out when a session was begun
-	reads, updates         measure.Summary
-	waited                 measure.Summary    // reads that waited behind a write of their session
-	queued                 measure.Summary    // requests of a session in its queue, when one of them was done
-	behind                 measure.Summary    // reads answered as soon as the write before them was
-	unavailable            measure.Summary    // from not being able to serve until serving
-	leaderless             measure.Summary    // the same, of a server that leads then
-	syncTimes, obsSyncs    measure.Summary    // from finding a leader until serving, as follower and observer
-	elections              measure.Summary    // how long a leader was looked for
-	looking                atomic.Int64       // times that began
-	watchers               [4]measure.Summary // how many an event went to, by its type − 1
+	restores               histogram.Summary // how long those took that were done
+	syncs                  atomic.Int64      // in flight
+	largeRejected          atomic.Int64      // large requests refused
+	throttleWaits          atomic.Int64      // requests that had to wait for others to be done
+	staleDropped           atomic.Int64      // of which dropped with their connections
+	throttledOps           atomic.Int64      // answered with ThrottledOp
+	throttleQueue          histogram.Summary // how long requests waited for others to be done
+	tokenDeficit           histogram.Summary // tokens that were out when a session was begun
+	reads, updates         histogram.Summary
+	waited                 histogram.Summary    // reads that waited behind a write of their session
+	queued                 histogram.Summary    // requests of a session in its queue, when one of them was done
+	behind                 histogram.Summary    // reads answered as soon as the write before them was
+	unavailable            histogram.Summary    // from not being able to serve until serving
+	leaderless             histogram.Summary    // the same, of a server that leads then
+	syncTimes, obsSyncs    histogram.Summary    // from finding a leader until serving, as follower and observer
+	elections              histogram.Summary    // how long a leader was looked for
+	looking                atomic.Int64         // times that began
+	watchers               [4]histogram.Summary // how many an event went to, by its type − 1
 }
 
 // fired counts the watchers that one event went to.
@@ -88,7 +88,7 @@ func (st *stats) reset() {
 		&st.lastReply, &st.minReply, &st.maxReply, &st.connects, &st.revalidated, &st.commits, &st.looking} {
 		v.Store(0)
 	}
-	for _, m := range []*measure.Summary{&st.reads, &st.updates, &st.waited, &st.queued, &st.behind, &st.unavailable, &st.leaderless,
+	for _, m := range []*histogram.Summary{&st.reads, &st.updates, &st.waited, &st.queued, &st.behind, &st.unavailable, &st.leaderless,
 		&st.syncTimes, &st.obsSyncs, &st.elections, &st.restores, &st.watchers[0], &st.watchers[1], &st.watchers[2], &st.watchers[3]} {
 		m.Reset()
 	}

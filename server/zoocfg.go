@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -29,7 +29,7 @@ func translate(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		ID:      z.MyID,
 		DataDir: z.DataDir, LogDir: z.DataLogDir,
-		Store: logstore.Kind(z.LogStore), ListenAll: z.QuorumListenOnAllIPs, ListenHost: z.QuorumListenAddress,
+		Store: raftlog.Kind(z.LogStore), ListenAll: z.QuorumListenOnAllIPs, ListenHost: z.QuorumListenAddress,
 		TickTime: z.TickTime, InitLimit: z.InitLimit, SyncLimit: z.SyncLimit,
 		MinSessionTimeout: z.MinSessionTimeout, MaxSessionTimeout: z.MaxSessionTimeout,
 		MaxClientCnxns: z.MaxClientCnxns, MaxCnxns: z.MaxCnxns, SessionlessTimeout: z.SessionlessCnxnTimeout,

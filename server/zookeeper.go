@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -40,7 +40,7 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 		return nil, errors.New("a server that forgets cannot be imported into")
 	}
 	// Seed finds out as well, but reading may take a while.
-	if has, err := logstore.HasState(cfg.FS, cfg.LogDir, cfg.DataDir); err != nil {
+	if has, err := raftlog.HasState(cfg.FS, cfg.LogDir, cfg.DataDir); err != nil {
 		return nil, err
 	} else if has {
 		return nil, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
@@ -119,7 +119,7 @@ func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported
 	// they are missing; one that stands alone does not look.
 	epoch := strconv.FormatInt(r.Zxid>>32, 10)
 	for _, name := range []string{"currentEpoch", "acceptedEpoch"} {
-		if err := disk.ReplaceFile(disk.OS{}, filepath.Join(files, name), []byte(epoch), 0o640); err != nil {
+		if err := vfs.ReplaceFile(vfs.OS{}, filepath.Join(files, name), []byte(epoch), 0o640); err != nil {
 			return nil, err
 		}
 	}
@@ -147,5 +147,5 @@ func writeForZooKeeper(path string, t *tree.Tree, sessions *session.Table, c zkf
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return disk.OS{}.SyncDir(filepath.Dir(path))
+	return vfs.OS{}.SyncDir(filepath.Dir(path))
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/tree"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/backup"
+	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/backup"
-	"github.com/zkgo/zkgo/server/inspect"
 )
 
 // backupFlags are the flags of zkgo backup.

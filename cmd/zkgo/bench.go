@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zkgo/zkgo/bench"
-	"github.com/zkgo/zkgo/cli"
+	"github.com/zkgo/zkgo/internal/bench"
+	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/proto"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/zkgo/zkgo/cli"
+	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/server"
 )
 

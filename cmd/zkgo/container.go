@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zkgo/zkgo/server/container"
+	"github.com/zkgo/zkgo/internal/offline/container"
 )
 
 // containerFlags are the flags of zkgo container.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zkfiles"
 )
 
 // exportFlags are the flags of zkgo export.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zkfiles"
 )
 
 // importFlags are the flags of zkgo import.

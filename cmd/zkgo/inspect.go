@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zkgo/zkgo/server/inspect"
+	"github.com/zkgo/zkgo/internal/offline/inspect"
 )
 
 // inspectFlags are the flags of zkgo inspect and its commands.

@@ -15,7 +15,7 @@ import (
 func zookeeper(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../server/zkfiles/testdata/3.9.5")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../../internal/offline/zkfiles/testdata/3.9.5")); err != nil {
 		t.Fatal(err)
 	}
 	return dir

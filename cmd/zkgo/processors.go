@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -65,7 +65,7 @@ func (p processors) givenUpFrom() int {
 	case kept:
 		return 0
 	}
-	return disk.LongWrite
+	return vfs.LongWrite
 }
 
 // look is what is seen of a server every paceEvery.
@@ -222,7 +222,7 @@ func looks(load func() server.Load, times func() (used, idle time.Duration, ok b
 func setProcessors(gather func(bool)) func(processors) {
 	most := runtime.GOMAXPROCS(0)
 	return func(p processors) {
-		disk.GiveUpProcessor(p.givenUpFrom())
+		vfs.GiveUpProcessor(p.givenUpFrom())
 		gather(p != all)
 		if p == all {
 			restoreProcs(most)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/zkgo/zkgo/cli"
+	"github.com/zkgo/zkgo/internal/cli"
 )
 
 // Exit codes of the process.

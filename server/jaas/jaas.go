@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/zkgo/zkgo/sasl"
+	"github.com/zkgo/zkgo/internal/sasl"
 )
 
 // userPrefix opens the options of DigestLoginModule that name users.

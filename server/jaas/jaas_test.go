@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/sasl"
+	"github.com/zkgo/zkgo/internal/sasl"
 )
 
 const text = `

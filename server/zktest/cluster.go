@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 )
 
 // Cluster is an ensemble that a test runs: servers in this process, with a
@@ -21,7 +21,7 @@ type Cluster struct {
 	opts    options
 	clock   *clock
 	logs    *logs
-	net     *peer.Memory
+	net     *quorum.Memory
 	servers []*Server // by id − 1
 
 	over sync.Once
@@ -37,7 +37,7 @@ type Cluster struct {
 func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
-	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: peer.NewMemory(),
+	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: quorum.NewMemory(),
 		group: make([]int, n), paused: make([]bool, n), slow: make(map[link]time.Duration)}
 	var members []raftfsm.Member
 	for id := 1; id <= n; id++ {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/internal/vfs"
 )
 
 // FillDisk has no space left on the disk of the server: the next write to it
@@ -40,7 +40,7 @@ func (s *Server) spoilDisk(method, what string, errno syscall.Errno) func() {
 
 // faultyDisk is a disk that can be full, fail, and stand still.
 type faultyDisk struct {
-	disk.FS
+	vfs.FS
 
 	mu     sync.Mutex
 	errno  syscall.Errno // ENOSPC: writes fail; any other: what makes things durable
@@ -106,8 +106,8 @@ func (d *faultyDisk) err(write bool) error {
 	return d.errno
 }
 
-// OpenFile implements disk.FS.
-func (d *faultyDisk) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+// OpenFile implements vfs.FS.
+func (d *faultyDisk) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
 		if err := d.writes(); err != nil {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
@@ -120,7 +120,7 @@ func (d *faultyDisk) OpenFile(name string, flag int, perm fs.FileMode) (disk.Fil
 	return faultyFile{f, d, name}, nil
 }
 
-// Mkdir implements disk.FS.
+// Mkdir implements vfs.FS.
 func (d *faultyDisk) Mkdir(name string, perm fs.FileMode) error {
 	if err := d.writes(); err != nil {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: err}
@@ -128,7 +128,7 @@ func (d *faultyDisk) Mkdir(name string, perm fs.FileMode) error {
 	return d.FS.Mkdir(name, perm)
 }
 
-// SyncDir implements disk.FS.
+// SyncDir implements vfs.FS.
 func (d *faultyDisk) SyncDir(name string) error {
 	if err := d.durable(); err != nil {
 		return &fs.PathError{Op: "fsync", Path: name, Err: err}
@@ -136,7 +136,7 @@ func (d *faultyDisk) SyncDir(name string) error {
 	return d.FS.SyncDir(name)
 }
 
-// Commit implements disk.FS.
+// Commit implements vfs.FS.
 func (d *faultyDisk) Commit(name string, f func() error) error {
 	for _, err := range []error{d.writes(), d.durable()} {
 		if err != nil {
@@ -147,7 +147,7 @@ func (d *faultyDisk) Commit(name string, f func() error) error {
 }
 
 type faultyFile struct {
-	disk.File
+	vfs.File
 	d    *faultyDisk
 	name string
 }
@@ -159,7 +159,7 @@ func (f faultyFile) fails(op string, err error) error {
 	return &fs.PathError{Op: op, Path: f.name, Err: err}
 }
 
-// Write implements disk.File.
+// Write implements vfs.File.
 func (f faultyFile) Write(b []byte) (int, error) {
 	if err := f.d.writes(); err != nil {
 		return 0, f.fails("write", err)
@@ -167,7 +167,7 @@ func (f faultyFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// WriteAt implements disk.File.
+// WriteAt implements vfs.File.
 func (f faultyFile) WriteAt(b []byte, at int64) (int, error) {
 	if err := f.d.writes(); err != nil {
 		return 0, f.fails("write", err)
@@ -175,7 +175,7 @@ func (f faultyFile) WriteAt(b []byte, at int64) (int, error) {
 	return f.File.WriteAt(b, at)
 }
 
-// Sync implements disk.File.
+// Sync implements vfs.File.
 func (f faultyFile) Sync() error {
 	if err := f.d.durable(); err != nil {
 		return f.fails("fsync", err)
@@ -183,7 +183,7 @@ func (f faultyFile) Sync() error {
 	return f.File.Sync()
 }
 
-// Datasync implements disk.File.
+// Datasync implements vfs.File.
 func (f faultyFile) Datasync() error {
 	if err := f.d.durable(); err != nil {
 		return f.fails("fsync", err)

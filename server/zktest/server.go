@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -31,8 +31,8 @@ type Server struct {
 	disk    *faultyDisk               // nil in memory
 	stopped atomic.Pointer[time.Time] // when the clock was stopped; nil: it goes
 	members []raftfsm.Member
-	network peer.Network // nil alone
-	cluster *Cluster     // nil alone
+	network quorum.Network // nil alone
+	cluster *Cluster       // nil alone
 
 	conversation *Recording // nil without WithConversation
 
@@ -81,7 +81,7 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 		s.conversation = s.Record(Match{})
 	}
 	if o.onDisk {
-		s.dir, s.disk = filepath.Join(t.TempDir(), name), &faultyDisk{FS: disk.OS{}}
+		s.dir, s.disk = filepath.Join(t.TempDir(), name), &faultyDisk{FS: vfs.OS{}}
 	}
 	return s
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 	"github.com/zkgo/zkgo/tests/failover"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 	"github.com/zkgo/zkgo/tests/failover"
 )
 

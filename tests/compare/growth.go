@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/process"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 )
 
 // loader is a binary of zkgo that puts loads on servers of ZooKeeper's kind: "zkgo

@@ -1,7 +1,7 @@
 package compare
 
 import (
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 )
 
 // Cell is one line of the matrix: some work on some servers.

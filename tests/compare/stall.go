@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 )
 
 // stalls looks how much later writes are answered while snapshots of a large tree

@@ -21,22 +21,22 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // Peer is a hostile process. It is not safe for concurrent use.
 type Peer struct {
-	hub     *peer.Hub
-	network peer.Network
+	hub     *quorum.Hub
+	network quorum.Network
 	as      string
 	rnd     *rand.Rand
-	id      peer.ClusterID
+	id      quorum.ClusterID
 }
 
 // New returns a peer that listens on addr and calls itself as. The zero id makes it
 // a stranger.
-func New(network peer.Network, addr, as string, id peer.ClusterID, rnd *rand.Rand) (*Peer, error) {
-	hub, err := peer.Listen(network, addr, peer.Identity{ServerID: as, Cluster: id, Nonce: rnd.Uint64() | 1}, peer.Security{}, slog.New(slog.DiscardHandler))
+func New(network quorum.Network, addr, as string, id quorum.ClusterID, rnd *rand.Rand) (*Peer, error) {
+	hub, err := quorum.Listen(network, addr, quorum.Identity{ServerID: as, Cluster: id, Nonce: rnd.Uint64() | 1}, quorum.Security{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +131,13 @@ func (p *Peer) raft(ctx context.Context, addr, server string) string {
 		names = append(names, name)
 	}
 	name := names[p.rnd.IntN(len(names))]
-	p.Send(ctx, peer.Raft, addr, server, frames[name])
+	p.Send(ctx, quorum.Raft, addr, server, frames[name])
 	return name
 }
 
 // Send opens a stream, sends b and reads until the other side or the context ends
 // it. It returns what came back.
-func (p *Peer) Send(ctx context.Context, kind peer.Kind, addr, server string, b []byte) []byte {
+func (p *Peer) Send(ctx context.Context, kind quorum.Kind, addr, server string, b []byte) []byte {
 	conn, _, err := p.hub.Dial(ctx, kind, addr, server)
 	if err != nil {
 		return nil
@@ -157,7 +157,7 @@ func exchange(ctx context.Context, conn net.Conn, b []byte) []byte {
 
 // forward sends runs of commands and reports of sessions that are none.
 func (p *Peer) forward(ctx context.Context, addr, server string) string {
-	kind := []peer.Kind{peer.Forward, peer.Liveness}[p.rnd.IntN(2)]
+	kind := []quorum.Kind{quorum.Forward, quorum.Liveness}[p.rnd.IntN(2)]
 	b := binary.BigEndian.AppendUint64(nil, p.rnd.Uint64())
 	b = binary.BigEndian.AppendUint32(b, p.rnd.Uint32())
 	for range p.rnd.IntN(100) {
@@ -187,7 +187,7 @@ func (p *Peer) question(ctx context.Context, addr, server string) string {
 	if err != nil {
 		panic(err) // a message of this package's own
 	}
-	kind := []peer.Kind{peer.Probe, peer.Change, peer.Canvass}[p.rnd.IntN(3)]
+	kind := []quorum.Kind{quorum.Probe, quorum.Change, quorum.Canvass}[p.rnd.IntN(3)]
 	p.Send(ctx, kind, addr, server, append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...))
 	return name
 }

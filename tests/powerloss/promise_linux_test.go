@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
 )
 
 // promise is what a workload was promised by the moment of a cut, and what it
@@ -93,8 +93,8 @@ func (p *promise) forget(index uint64) {
 }
 
 // kept says whether an image keeps the promise.
-func (p *promise) kept(dir string, kind logstore.Kind) error {
-	s, err := logstore.Open(options(dir, kind))
+func (p *promise) kept(dir string, kind raftlog.Kind) error {
+	s, err := raftlog.Open(options(dir, kind))
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -105,7 +105,7 @@ func (p *promise) kept(dir string, kind logstore.Kind) error {
 	return goesOn(s, dir, kind)
 }
 
-func (p *promise) keptLog(s *logstore.Store) error {
+func (p *promise) keptLog(s *raftlog.Store) error {
 	first, _ := s.Logs().FirstIndex()
 	last, err := s.Logs().LastIndex()
 	if err != nil {
@@ -138,7 +138,7 @@ func (p *promise) keptLog(s *logstore.Store) error {
 
 // mayHold looks at an entry that was not acknowledged: it must be one that was
 // being stored.
-func (p *promise) mayHold(s *logstore.Store, i uint64) error {
+func (p *promise) mayHold(s *raftlog.Store, i uint64) error {
 	var errs []error
 	for _, doing := range []string{p.doing, p.before} {
 		var lo, hi, term uint64
@@ -156,7 +156,7 @@ func (p *promise) mayHold(s *logstore.Store, i uint64) error {
 
 // sameEntry reads an entry. A store whose entry is damaged does not return
 // from GetLog.
-func sameEntry(s *logstore.Store, index, term uint64) error {
+func sameEntry(s *raftlog.Store, index, term uint64) error {
 	var l raft.Log
 	done := make(chan error, 1)
 	go func() { done <- s.Logs().GetLog(index, &l) }()
@@ -174,7 +174,7 @@ func sameEntry(s *logstore.Store, index, term uint64) error {
 	return nil
 }
 
-func (p *promise) keptVote(s *logstore.Store) error {
+func (p *promise) keptVote(s *raftlog.Store) error {
 	var got vote
 	term, err := s.Stable().GetUint64([]byte("CurrentTerm"))
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *promise) keptVote(s *logstore.Store) error {
 	return nil
 }
 
-func (p *promise) keptSnapshot(s *logstore.Store) error {
+func (p *promise) keptSnapshot(s *raftlog.Store) error {
 	metas, err := s.Snapshots().List()
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (p *promise) keptSnapshot(s *logstore.Store) error {
 }
 
 // goesOn appends after the cut and opens once more.
-func goesOn(s *logstore.Store, dir string, kind logstore.Kind) error {
+func goesOn(s *raftlog.Store, dir string, kind raftlog.Kind) error {
 	last, err := s.Logs().LastIndex()
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func goesOn(s *logstore.Store, dir string, kind logstore.Kind) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	s, err = logstore.Open(options(dir, kind))
+	s, err = raftlog.Open(options(dir, kind))
 	if err != nil {
 		return fmt.Errorf("open once more: %w", err)
 	}

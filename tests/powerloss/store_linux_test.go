@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 )
 
 // record runs the workload on a lossy disk, in a process of its own, and
 // returns what it did there.
-func record(t *testing.T, kind logstore.Kind) []lossyfs.Op {
+func record(t *testing.T, kind raftlog.Kind) []lossyfs.Op {
 	t.Helper()
 	m := mount(t, lossyfs.Faults{})
 	if out, err := child(m.Dir, kind, "").CombinedOutput(); err != nil {
@@ -24,7 +24,7 @@ func record(t *testing.T, kind logstore.Kind) []lossyfs.Op {
 	return m.Journal()
 }
 
-func child(dir string, kind logstore.Kind, part string) *exec.Cmd {
+func child(dir string, kind raftlog.Kind, part string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envDir+"="+dir, envKind+"="+string(kind), envPart+"="+part)
 	return cmd
@@ -32,14 +32,14 @@ func child(dir string, kind logstore.Kind, part string) *exec.Cmd {
 
 // cutEverywhere cuts the power after evenly spread operations, and returns how
 // many cuts it made and what broke.
-func cutEverywhere(t *testing.T, ops []lossyfs.Op, kind logstore.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
+func cutEverywhere(t *testing.T, ops []lossyfs.Op, kind raftlog.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
 	t.Helper()
 	return cutFrom(t, &promise{entries: map[uint64]uint64{}}, 0, ops, kind, f, lucky, few)
 }
 
 // cutFrom is cutEverywhere for a run that begins with the operation start, with
 // p promised before.
-func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind logstore.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
+func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind raftlog.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
 	t.Helper()
 	var broken []error
 	player := lossyfs.Replay(ops, f)
@@ -78,7 +78,7 @@ func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind logstor
 // does to a store. Once everything unsynced is lost, once some of it survives.
 func TestAcknowledgedSurvives(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			ops := record(t, kind)
@@ -98,7 +98,7 @@ func TestAcknowledgedSurvives(t *testing.T) {
 // could not fail.
 func TestLyingDiskIsDetected(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			ops := record(t, kind)
@@ -117,7 +117,7 @@ func TestLyingDiskIsDetected(t *testing.T) {
 // and append a little, and cuts again throughout that.
 func TestCutDuringRecovery(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			ops := record(t, kind)
@@ -128,7 +128,7 @@ func TestCutDuringRecovery(t *testing.T) {
 	}
 }
 
-func again(t *testing.T, ops []lossyfs.Op, at int, kind logstore.Kind, seed uint64) {
+func again(t *testing.T, ops []lossyfs.Op, at int, kind raftlog.Kind, seed uint64) {
 	t.Helper()
 	p := &promise{entries: map[uint64]uint64{}}
 	for _, op := range ops[:at] {
@@ -163,7 +163,7 @@ func again(t *testing.T, ops []lossyfs.Op, at int, kind logstore.Kind, seed uint
 // it and acknowledge nothing from then on; with space again everything is there.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []logstore.Kind{logstore.WAL, logstore.Bolt} {
+	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			for _, kib := range []int64{60, 100, 140, 180} {

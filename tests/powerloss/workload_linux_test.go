@@ -9,8 +9,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 	"github.com/zkgo/zkgo/tests/process"
 )
@@ -27,7 +27,7 @@ const exitFailed = 3
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envDir); dir != "" {
-		w := &workload{dir: dir, kind: logstore.Kind(os.Getenv(envKind))}
+		w := &workload{dir: dir, kind: raftlog.Kind(os.Getenv(envKind))}
 		run := w.run
 		if os.Getenv(envPart) == "reopen" {
 			run = w.reopen
@@ -49,17 +49,17 @@ const rounds = 20
 // before each step what it is about to do, and after it that it was done.
 type workload struct {
 	dir   string
-	kind  logstore.Kind
+	kind  raftlog.Kind
 	marks *os.File
-	s     *logstore.Store
+	s     *raftlog.Store
 	last  uint64
 	term  uint64
 }
 
-func options(dir string, kind logstore.Kind) logstore.Options {
-	return logstore.Options{
+func options(dir string, kind raftlog.Kind) raftlog.Options {
+	return raftlog.Options{
 		Kind: kind, LogDir: filepath.Join(dir, "data", "log"), SnapDir: filepath.Join(dir, "data", "snap"),
-		SegmentBytes: 4096, CacheBytes: 1, Retain: 2, CachedSnapshot: disk.BlockSize,
+		SegmentBytes: 4096, CacheBytes: 1, Retain: 2, CachedSnapshot: vfs.BlockSize,
 	}
 }
 
@@ -98,7 +98,7 @@ func (w *workload) run() (err error) {
 
 func (w *workload) open() error {
 	return w.step("open", "opened", func() (err error) {
-		w.s, err = logstore.Open(options(w.dir, w.kind))
+		w.s, err = raftlog.Open(options(w.dir, w.kind))
 		if err == nil {
 			go func(failed <-chan error) {
 				fmt.Fprintln(os.Stderr, <-failed) // whoever failed is blocked for good

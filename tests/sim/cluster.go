@@ -13,16 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/logstore"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server"
 )
 
 // Layout is what a cluster is made of.
 type Layout struct {
 	Voters, Observers int
-	Store             logstore.Kind
+	Store             raftlog.Kind
 }
 
 // String says it in words.
@@ -39,14 +39,14 @@ type Cluster struct {
 	layout    Layout
 	dir       string
 	trace     *trace
-	net       *peer.Memory
+	net       *quorum.Memory
 	hosts     []*host // by id − 1
 	members   []raftfsm.Member
 	processes sync.WaitGroup
 	dials     atomic.Int64
 
 	mu         sync.Mutex
-	replays    func(host string, message any) []peer.Replay
+	replays    func(host string, message any) []quorum.Replay
 	counts     map[string]int // what was seen to happen
 	violations []string
 }
@@ -75,7 +75,7 @@ var linearServers = []int{1}
 // NewCluster describes a cluster without starting it. Databases get their files
 // below dir.
 func NewCluster(dir string, seed uint64, l Layout) *Cluster {
-	c := &Cluster{layout: l, dir: dir, trace: newTrace(), net: peer.NewMemory(), counts: make(map[string]int)}
+	c := &Cluster{layout: l, dir: dir, trace: newTrace(), net: quorum.NewMemory(), counts: make(map[string]int)}
 	for id := 1; id <= l.Voters+l.Observers; id++ {
 		name := fmt.Sprintf("s%d", id)
 		c.members = append(c.members, raftfsm.Member{ID: uint64(id), QuorumAddr: name + ":2888", ElectionAddr: name + ":3888",

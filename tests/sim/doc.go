@@ -6,7 +6,7 @@
 // file formats. Only what is around it is not:
 //
 //   - Time is that of a bubble of testing/synctest: minutes take seconds.
-//   - The network, between the servers and to the clients, is peer.Memory: links
+//   - The network, between the servers and to the clients, is quorum.Memory: links
 //     are cut, also in one direction, delayed and made to stall, connections are
 //     reset and overtake one another. Messages of Raft come twice (wire.Replays).
 //   - The disks are in memory (volume, drive) and know what would be left without

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/tests/hostile"
 )
 
@@ -18,12 +18,12 @@ func (n *nemesis) hostilePeer() bool {
 	if h == nil {
 		return false
 	}
-	var id peer.ClusterID
+	var id quorum.ClusterID
 	if n.rnd.IntN(3) > 0 {
 		var known struct {
-			Cluster peer.ClusterID `json:"cluster"`
+			Cluster quorum.ClusterID `json:"cluster"`
 		}
-		data, err := disk.ReadFile(h.up().vol, "/log/identity.json")
+		data, err := vfs.ReadFile(h.up().vol, "/log/identity.json")
 		if err != nil || json.Unmarshal(data, &known) != nil {
 			return false
 		}

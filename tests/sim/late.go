@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // lateness is how long after a snapshot its copy comes.
@@ -67,14 +67,14 @@ func (n *nemesis) snapshotTo(lead, to *host) bool {
 		return false
 	}
 	came := make(chan struct{}, 1)
-	n.c.setReplays(func(at string, message any) []peer.Replay {
+	n.c.setReplays(func(at string, message any) []quorum.Replay {
 		if _, ok := message.(*raft.InstallSnapshotRequest); !ok || at != to.name {
 			return nil
 		}
 		n.c.note("InstallSnapshot twice")
 		select {
 		case came <- struct{}{}:
-			return []peer.Replay{{After: lateness}}
+			return []quorum.Replay{{After: lateness}}
 		default:
 			return nil
 		}

@@ -31,9 +31,9 @@ type edit struct {
 
 var bugs = []bug{ //nolint:gochecknoglobals // a table
 	{name: "an entry is acknowledged before it is on disk", edits: []edit{{
-		file:  "raftfsm/logstore/flights.go",
-		right: "return disk.WriteDurably(w, f.buf, f.at)",
-		wrong: "if PLANTED {\n\t\t_, err := w.WriteAt(f.buf, f.at)\n\t\treturn err\n\t}\n\treturn disk.WriteDurably(w, f.buf, f.at)",
+		file:  "internal/raftlog/flights.go",
+		right: "return vfs.WriteDurably(w, f.buf, f.at)",
+		wrong: "if PLANTED {\n\t\t_, err := w.WriteAt(f.buf, f.at)\n\t\treturn err\n\t}\n\treturn vfs.WriteDurably(w, f.buf, f.at)",
 	}},
 		faults: "power cut: one,power cut: all,kill -9", seeds: 12, says: "VIOLATION"},
 	{name: "the order of a map gets into the state", edits: []edit{{
@@ -43,7 +43,7 @@ var bugs = []bug{ //nolint:gochecknoglobals // a table
 	}},
 		seeds: 2, says: "differs from the leader's after entry"},
 	{name: "a snapshot is installed however late it comes", edits: []edit{{
-		file:  "raftfsm/peer/relay.go",
+		file:  "internal/quorum/relay.go",
 		right: "if snapshot && !unfiltered && t.outdated(req) {",
 		wrong: "if snapshot && !unfiltered && !PLANTED && t.outdated(req) {",
 	}},

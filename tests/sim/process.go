@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/peer"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -157,15 +157,15 @@ func (p *process) stop() {
 
 // wire is the network between the servers as one process sees it.
 type wire struct {
-	peer.Network
+	quorum.Network
 	c    *Cluster
 	host string
 	gone chan struct{}
 }
 
-var _ peer.Replayer = (*wire)(nil)
+var _ quorum.Replayer = (*wire)(nil)
 
-// Listen implements peer.Network.
+// Listen implements quorum.Network.
 func (w *wire) Listen(addr string) (net.Listener, error) {
 	select {
 	case <-w.gone:
@@ -175,7 +175,7 @@ func (w *wire) Listen(addr string) (net.Listener, error) {
 	}
 }
 
-// Dial implements peer.Network. A dead process reaches nobody.
+// Dial implements quorum.Network. A dead process reaches nobody.
 func (w *wire) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -201,8 +201,8 @@ func (w *wire) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	}
 }
 
-// Replays implements peer.Replayer.
-func (w *wire) Replays(message any) []peer.Replay {
+// Replays implements quorum.Replayer.
+func (w *wire) Replays(message any) []quorum.Replay {
 	w.c.mu.Lock()
 	f := w.c.replays
 	w.c.mu.Unlock()

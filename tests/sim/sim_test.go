@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/logstore"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/tests/summary"
 )
 
@@ -31,7 +31,7 @@ var ( //nolint:gochecknoglobals // flags
 // layoutOf is what the cluster of a seed is made of.
 func layoutOf(seed uint64) Layout {
 	r := rnd(seed, 5)
-	l := Layout{Voters: 3, Store: logstore.WAL}
+	l := Layout{Voters: 3, Store: raftlog.WAL}
 	if r.IntN(5) == 0 {
 		l.Voters = 5
 	}
@@ -39,7 +39,7 @@ func layoutOf(seed uint64) Layout {
 		l.Observers = 1
 	}
 	if r.IntN(5) == 0 {
-		l.Store = logstore.Bolt
+		l.Store = raftlog.Bolt
 	}
 	return l
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkgo/zkgo/raftfsm/disk"
+	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 )
 
@@ -23,7 +23,7 @@ type volume struct {
 	bases *databases
 }
 
-var _ disk.FS = (*volume)(nil)
+var _ vfs.FS = (*volume)(nil)
 
 func pathError(op, name string, errno syscall.Errno) error {
 	if errno == 0 {
@@ -77,8 +77,8 @@ func (v *volume) change(op lossyfs.Op) (lossyfs.ID, syscall.Errno) {
 	return id, errno
 }
 
-// OpenFile implements disk.FS.
-func (v *volume) OpenFile(name string, flag int, _ fs.FileMode) (disk.File, error) {
+// OpenFile implements vfs.FS.
+func (v *volume) OpenFile(name string, flag int, _ fs.FileMode) (vfs.File, error) {
 	dir, base, errno := v.walk(name)
 	if errno != 0 {
 		return nil, pathError("open", name, errno)
@@ -105,7 +105,7 @@ func (v *volume) OpenFile(name string, flag int, _ fs.FileMode) (disk.File, erro
 	return f, v.bases.pull(v, id)
 }
 
-// ReadDir implements disk.FS.
+// ReadDir implements vfs.FS.
 func (v *volume) ReadDir(name string) ([]fs.DirEntry, error) {
 	id, isDir, errno := v.find(name)
 	if errno == 0 && !isDir {
@@ -123,7 +123,7 @@ func (v *volume) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// Mkdir implements disk.FS.
+// Mkdir implements vfs.FS.
 func (v *volume) Mkdir(name string, _ fs.FileMode) error {
 	dir, base, errno := v.walk(name)
 	if errno == 0 {
@@ -132,7 +132,7 @@ func (v *volume) Mkdir(name string, _ fs.FileMode) error {
 	return pathError("mkdir", name, errno)
 }
 
-// Stat implements disk.FS.
+// Stat implements vfs.FS.
 func (v *volume) Stat(name string) (fs.FileInfo, error) {
 	id, isDir, errno := v.find(name)
 	if errno != 0 {
@@ -141,7 +141,7 @@ func (v *volume) Stat(name string) (fs.FileInfo, error) {
 	return v.info(filepath.Base(name), id, isDir), nil
 }
 
-// Rename implements disk.FS.
+// Rename implements vfs.FS.
 func (v *volume) Rename(from, to string) error {
 	dir, base, errno := v.walk(from)
 	todir, tobase, errno2 := v.walk(to)
@@ -151,7 +151,7 @@ func (v *volume) Rename(from, to string) error {
 	return pathError("rename", from, max(errno, errno2))
 }
 
-// Remove implements disk.FS.
+// Remove implements vfs.FS.
 func (v *volume) Remove(name string) error {
 	dir, base, errno := v.walk(name)
 	if errno == 0 {
@@ -160,7 +160,7 @@ func (v *volume) Remove(name string) error {
 	return pathError("remove", name, errno)
 }
 
-// RemoveAll implements disk.FS.
+// RemoveAll implements vfs.FS.
 func (v *volume) RemoveAll(name string) error {
 	id, isDir, errno := v.find(name)
 	if errno == syscall.ENOENT {
@@ -176,7 +176,7 @@ func (v *volume) RemoveAll(name string) error {
 	return v.Remove(name)
 }
 
-// SyncDir implements disk.FS.
+// SyncDir implements vfs.FS.
 func (v *volume) SyncDir(name string) error {
 	id, _, errno := v.find(name)
 	if errno == 0 {
@@ -197,10 +197,10 @@ func (v *volume) sync(op lossyfs.Op, slow bool) syscall.Errno {
 	return errno
 }
 
-// Lock implements disk.FS: nobody else has this volume.
+// Lock implements vfs.FS: nobody else has this volume.
 func (v *volume) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Database implements disk.FS.
+// Database implements vfs.FS.
 func (v *volume) Database(name string) (path string, lazy bool, err error) {
 	dir, base, errno := v.walk(name)
 	if errno != 0 {
@@ -214,7 +214,7 @@ func (v *volume) Database(name string) (path string, lazy bool, err error) {
 	return path, true, err
 }
 
-// Commit implements disk.FS.
+// Commit implements vfs.FS.
 func (v *volume) Commit(name string, f func() error) error {
 	id, _, errno := v.find(name)
 	if errno != 0 {
@@ -258,7 +258,7 @@ type file struct {
 	off  int64 // of Read and Write; one goroutine uses them
 }
 
-// ReadAt implements disk.File.
+// ReadAt implements vfs.File.
 func (f *file) ReadAt(b []byte, off int64) (int, error) {
 	n := f.v.mem.ReadAt(f.id, b, off)
 	if n < len(b) {
@@ -267,7 +267,7 @@ func (f *file) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Read implements disk.File.
+// Read implements vfs.File.
 func (f *file) Read(b []byte) (int, error) {
 	n := f.v.mem.ReadAt(f.id, b, f.off)
 	f.off += int64(n)
@@ -277,7 +277,7 @@ func (f *file) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// WriteAt implements disk.File.
+// WriteAt implements vfs.File.
 func (f *file) WriteAt(b []byte, off int64) (int, error) {
 	_, errno := f.v.change(lossyfs.Op{Kind: lossyfs.Write, Node: f.id, Off: off, Data: b})
 	if errno != 0 {
@@ -286,14 +286,14 @@ func (f *file) WriteAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// Write implements disk.File.
+// Write implements vfs.File.
 func (f *file) Write(b []byte) (int, error) {
 	n, err := f.WriteAt(b, f.off)
 	f.off += int64(n)
 	return n, err
 }
 
-// Seek implements disk.File.
+// Seek implements vfs.File.
 func (f *file) Seek(off int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -305,10 +305,10 @@ func (f *file) Seek(off int64, whence int) (int64, error) {
 	return off, nil
 }
 
-// Sync implements disk.File.
+// Sync implements vfs.File.
 func (f *file) Sync() error { return f.sync(false) }
 
-// Datasync implements disk.File.
+// Datasync implements vfs.File.
 func (f *file) Datasync() error { return f.sync(true) }
 
 func (f *file) sync(slow bool) error {
@@ -318,10 +318,10 @@ func (f *file) sync(slow bool) error {
 	return pathError("fsync", f.name, f.v.sync(lossyfs.Op{Kind: lossyfs.Fsync, Node: f.id}, slow))
 }
 
-// Stat implements disk.File.
+// Stat implements vfs.File.
 func (f *file) Stat() (fs.FileInfo, error) {
 	return f.v.info(filepath.Base(f.name), f.id, false), nil
 }
 
-// Close implements disk.File: it makes nothing durable.
+// Close implements vfs.File: it makes nothing durable.
 func (f *file) Close() error { return nil }

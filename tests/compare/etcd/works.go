@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/zkgo/zkgo/bench"
+	"github.com/zkgo/zkgo/internal/bench"
 )
 
 // work returns what one goroutine does again and again: number slot of those that

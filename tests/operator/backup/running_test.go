@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/oracle"
 	"github.com/zkgo/zkgo/tests/process"

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/peer"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tests/oracle"
 	"github.com/zkgo/zkgo/tests/process"
@@ -73,7 +73,7 @@ func start(t *testing.T, change ...func(*server.Config)) *server.Server {
 // ensemble starts three voters and an observer, and returns one of each role.
 func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 	t.Helper()
-	network := peer.NewMemory()
+	network := quorum.NewMemory()
 	var members []raftfsm.Member
 	for id := uint64(1); id <= 4; id++ {
 		host := "host" + strconv.FormatUint(id, 10)

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zkfiles"
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// record names where the directories that the tests of server/zkfiles read are
+// record names where the directories that the tests of internal/offline/zkfiles read are
 // to be recorded, and from what: for the jars in ./lib of release 3.4.14
 //
 //	ZKGO_LIVE=1 ZKGO_REQUIRE=1 go test -run Record ./tests/operator/move -record 3.4.14=$PWD/lib
@@ -28,7 +28,7 @@ func TestRecord(t *testing.T) {
 	need(t)
 	release, lib, ok := strings.Cut(*record, "=")
 	if !ok {
-		return // the recorded ones are in server/zkfiles/testdata
+		return // the recorded ones are in internal/offline/zkfiles/testdata
 	}
 	o := oracle.Options{Lib: lib, Config: []string{"extendedTypesEnabled=true", "snapCount=12", "preAllocSize=1", "maxSessionTimeout=3600000"}}
 	o.JVM = []string{"-Dzookeeper.snapCount=12", "-Dzookeeper.preAllocSize=1", "-Dzookeeper.DigestAuthenticationProvider.superDigest=" + superDigest()}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/subtree"
+)
+
+// aclCommands are about who may do what.
+func aclCommands() []Command {
+	return []Command{
+		{
+			Name: "getAcl", Usage: "[-s] path", Short: "print the ACL of a znode", Least: 1, Most: 1, Run: getACL,
+			Options: []Option{{Name: "s", Help: "stats"}},
+		},
+		{
+			Name: "setAcl", Usage: "[-s] [-v version] [-R] path acl", Short: "replace the ACL of a znode", Least: 2, Most: 2, Run: setACL,
+			Options: []Option{
+				{Name: "s", Help: "stats"}, {Name: "v", Arg: "version", Help: "version"}, {Name: "R", Help: "recursive"},
+			},
+		},
+		{Name: "addauth", Usage: "scheme auth", Short: "prove an identity", Least: 1, Most: 2, Run: addAuth, More: authHelp},
+		{Name: "whoami", Usage: "", Short: "list the identities of this session", Run: whoAmI},
+	}
+}
+
+// authHelp says where credentials may come from.
+const authHelp = `AUTH may be - for what comes in on the standard input or @FILE for what a file holds,
+so that it stands neither in a history nor in the list of processes; @@x is @x.`
+
+// parseACL reads scheme:id:perms,…; what it does not understand it tells and
+// leaves out.
+func parseACL(errors io.Writer, text string) []client.ACL {
+	var acl []client.ACL
+	for entry := range strings.SplitSeq(text, ",") {
+		first, last := strings.Index(entry, ":"), strings.LastIndex(entry, ":")
+		if first == last {
+			fmt.Fprintln(errors, entry+" does not have the form scheme:id:perm")
+			continue
+		}
+		var perms client.Perms
+		for _, letter := range entry[last+1:] {
+			p := subtree.PermOf(letter)
+			if p == 0 {
+				fmt.Fprintf(errors, "Unknown perm type: %c\n", letter)
+			}
+			perms |= p
+		}
+		acl = append(acl, client.ACL{Perms: perms, ID: client.ID{Scheme: entry[:first], ID: entry[first+1 : last]}})
+	}
+	return acl
+}
+
+// ACL is an entry of an ACL in JSON.
+type ACL struct {
+	Scheme string `json:"scheme"`
+	ID     string `json:"id"`
+	Perms  string `json:"perms"`
+}
+
+// NewACL turns an ACL into its form in JSON.
+func NewACL(acl []client.ACL) []ACL {
+	list := make([]ACL, len(acl))
+	for i, a := range acl {
+		list[i] = ACL{a.ID.Scheme, a.ID.ID, subtree.PermText(a.Perms)}
+	}
+	return list
+}
+
+func getACL(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	acl, stat, err := zk.GetACL(ctx, c.Args[0])
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Path string `json:"path"`
+		ACL  []ACL  `json:"acl"`
+		Stat *Stat  `json:"stat,omitempty"`
+	}{Path: c.Args[0], ACL: NewACL(acl)}
+	if c.Has("s") {
+		answer.Stat = NewStat(stat)
+	}
+	return c.Emit(answer, func(w io.Writer) {
+		for _, a := range acl {
+			fmt.Fprintf(w, "'%s,'%s\n: %s\n", a.ID.Scheme, a.ID.ID, subtree.PermText(a.Perms))
+		}
+		if c.Has("s") {
+			printStat(w, c.Term, stat)
+		}
+	})
+}
+
+func setACL(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	acl := parseACL(c.Err, c.Args[1])
+	v, err := version(c.Value("v"))
+	if err != nil {
+		return err
+	}
+	if err := checkPath(c.Args[0]); err != nil {
+		return err
+	}
+	if len(acl) == 0 {
+		return &client.Error{Op: "setACL", Code: client.ErrInvalidACL}
+	}
+	if !c.Has("R") {
+		stat, err := zk.SetACL(ctx, c.Args[0], acl, v)
+		if err != nil {
+			return err
+		}
+		return c.emitStat(c.Args[0], stat)
+	}
+	var failed error
+	err = c.shell.walk(ctx, c.Args[0], false, func(path string) error {
+		if _, err := zk.SetACL(ctx, path, acl, v); err != nil {
+			fmt.Fprintln(c.Err, sentence(err))
+			failed = err
+		}
+		return context.Cause(ctx)
+	})
+	if err == nil && failed != nil {
+		return &Exit{Code: 1, Err: failed} // was told
+	}
+	return err
+}
+
+func addAuth(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	var credentials []byte
+	if len(c.Args) > 1 {
+		if credentials, err = c.secret(1); err != nil {
+			return err
+		}
+	}
+	return zk.AddAuth(ctx, c.Args[0], credentials)
+}
+
+func whoAmI(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	ids, err := zk.WhoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	type identity struct {
+		Scheme string `json:"scheme"`
+		ID     string `json:"id"`
+	}
+	list := make([]identity, len(ids))
+	for i, id := range ids {
+		list[i] = identity{id.Scheme, id.ID}
+	}
+	return c.Emit(map[string]any{"identities": list}, func(w io.Writer) {
+		fmt.Fprintln(w, "Auth scheme: User")
+		for _, id := range ids {
+			fmt.Fprintf(w, "%s: %s\n", id.Scheme, id.ID)
+		}
+	})
+}

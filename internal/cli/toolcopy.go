@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/zkgo/zkgo/internal/cli/subtree"
+)
+
+// applyOptions are those of every command that writes a subtree.
+func applyOptions(more ...Option) []Option {
+	return append(more,
+		Option{Name: "merge", Help: "create what is missing, leave the rest as it is", Group: "mode"},
+		Option{Name: "overwrite", Help: "also replace data and ACLs that differ", Group: "mode"},
+		Option{Name: "prune", Help: "also delete what the source does not have; with -overwrite"},
+		Option{Name: "parents", Help: "create what is missing above the target"},
+		Option{Name: "dry-run", Help: "show what would be done, and do nothing"},
+		Option{Name: "q", Help: "do not show progress"},
+		Option{Name: "v", Help: "show every znode"},
+	)
+}
+
+// copyOnlyOptions are those that would lose something in a move.
+func copyOnlyOptions() []Option {
+	return []Option{
+		{Name: "noacl", Help: "leave ACLs alone; what is created is open to everybody"},
+		{Name: "ephemerals", Help: "make persistent znodes of ephemeral ones, which are left out otherwise"},
+	}
+}
+
+func copyCommand() Command {
+	return Command{
+		Name:        "cp",
+		Usage:       "[-merge | -overwrite [-prune]] [-dry-run] [...] from to",
+		Short:       "copy a subtree, also from and to another ensemble (host:port/path)",
+		ListOptions: true,
+		Options:     applyOptions(append(copyOnlyOptions(), Option{Name: "r", Help: "has no effect: everything below is always copied"})...),
+		Least:       2,
+		Most:        2,
+		Run:         runCopy,
+	}
+}
+
+// applyConfig reads the options of applyOptions.
+func (c *Call) applyConfig(progress *progress) subtree.ApplyOptions {
+	o := subtree.ApplyOptions{
+		Prune: c.Has("prune"), DryRun: c.Has("dry-run"), Parents: c.Has("parents"),
+		NoACL: c.Has("noacl"), KeepEphemerals: c.Has("ephemerals"),
+		Did: func(a subtree.Action) {
+			progress.step(1)
+			if c.Has("dry-run") || c.Has("v") {
+				c.showAction(a)
+			}
+		},
+	}
+	switch {
+	case c.Has("merge"):
+		o.Mode = subtree.Merge
+	case c.Has("overwrite"):
+		o.Mode = subtree.Overwrite
+	}
+	return o
+}
+
+// showAction prints what is done, or would be.
+func (c *Call) showAction(a subtree.Action) {
+	c.Emit(a, func(w io.Writer) { //nolint:errcheck // a terminal that is gone ends the command elsewhere
+		fmt.Fprintf(w, "%-7s %s", a.Kind, a.Path)
+		if a.Why != "" {
+			fmt.Fprintf(w, "  (%s)", a.Why)
+		}
+		fmt.Fprintln(w)
+	})
+}
+
+func runCopy(ctx context.Context, c *Call) error {
+	from, to, done, err := c.places(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.Has("prune") && !c.Has("overwrite") {
+		return misuse("-prune goes with -overwrite only")
+	}
+	bar := c.progress("copying", total(ctx, from))
+	report, err := subtree.Copy(ctx, from, to, c.applyConfig(bar))
+	bar.end()
+	return c.report(report, to.Root, err)
+}
+
+// report says what was done, also if it failed.
+func (c *Call) report(r subtree.Report, target string, failed error) error {
+	if failed != nil && !r.Changed() {
+		return failed
+	}
+	verb := "done"
+	switch {
+	case failed != nil:
+		verb = "done before it failed"
+	case c.Has("dry-run"):
+		verb = "to be done"
+	}
+	err := c.Emit(map[string]any{"target": target, "dryRun": c.Has("dry-run"), "complete": failed == nil, "report": r}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d created, %d written, %d ACLs set, %d deleted; %d unchanged, %d kept, %d left out; %s written\n",
+			verb, r.Created, r.Set, r.ACLs, r.Deleted, r.Unchanged, r.Kept, r.Skipped, byteCount(r.Bytes))
+	})
+	for _, s := range r.Sequences {
+		fmt.Fprintf(c.Err, "note: the next sequential znode in %s gets the number %d, and there is one with %d: creations are refused until the numbers have passed it\n",
+			s.Path, s.Next, s.Highest)
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func moveCommand() Command {
+	return Command{
+		Name:        "mv",
+		Usage:       "[-overwrite [-prune]] [-dry-run] [...] from to",
+		Short:       "move a subtree, also from and to another ensemble: copy, compare, delete",
+		ListOptions: true,
+		Options:     moveOptions(),
+		Least:       2,
+		Most:        2,
+		Run:         runMove,
+	}
+}
+
+// moveOptions are those of cp that leave a whole copy.
+func moveOptions() []Option {
+	var list []Option
+	for _, o := range applyOptions() {
+		if o.Name != "merge" {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func runMove(ctx context.Context, c *Call) error {
+	from, to, done, err := c.places(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	n := total(ctx, from)
+	bar := c.progress("copying", n)
+	o := subtree.MoveOptions{
+		Apply: c.applyConfig(bar),
+		Stage: func(s subtree.Stage) {
+			switch s {
+			case subtree.StageVerify:
+				bar.end()
+				bar = c.progress("comparing", -1)
+			case subtree.StageDelete:
+				bar.end()
+				bar = c.progress("deleting", n)
+			}
+		},
+		Deleted: func(path string) {
+			bar.step(1)
+			if c.Has("v") {
+				c.showAction(subtree.Action{Kind: subtree.ActionDelete, Path: path})
+			}
+		},
+	}
+	report, moved, err := subtree.Move(ctx, from, to, o)
+	bar.end()
+	if err == nil && !o.Apply.DryRun {
+		fmt.Fprintf(c.Err, "%s deleted at the old place\n", plural(moved, "znode"))
+	}
+	return c.report(report, to.Root, err)
+}
+
+func removeCommand() Command {
+	return Command{
+		Name:        "rm",
+		Usage:       "[-r [-below]] [-dry-run] [-q] [-v] path...",
+		Short:       "delete znodes, with -r and all below them",
+		ListOptions: true,
+		Options: []Option{
+			{Name: "r", Help: "delete all that is below, too"},
+			{Name: "below", Help: "delete only what is below, not the znode itself"},
+			{Name: "dry-run", Help: "show what would be deleted, and delete nothing"},
+			{Name: "q", Help: "do not show progress"},
+			{Name: "v", Help: "show every znode"},
+		},
+		Least: 1,
+		Most:  Any,
+		Run:   runRemove,
+	}
+}
+
+func runRemove(ctx context.Context, c *Call) error { return c.each(ctx, "", c.remove) }
+
+// remove deletes what is at one place.
+func (c *Call) remove(ctx context.Context, arg string) error {
+	p, done, err := c.place(ctx, arg)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var bar *progress
+	o := subtree.RemoveOptions{
+		KeepRoot: c.Has("below"), DryRun: c.Has("dry-run"),
+		Found: func(n int) error {
+			if n > 1 && !c.Has("r") {
+				return fmt.Errorf("%s: there are %s below it; use -r to delete them as well", p.Root, plural(n-1, "znode"))
+			}
+			bar = c.progress("deleting", n)
+			return nil
+		},
+		Did: func(a subtree.Action) {
+			bar.step(1)
+			if c.Has("dry-run") || c.Has("v") {
+				c.showAction(a)
+			}
+		},
+	}
+	n, err := subtree.Remove(ctx, p.Client, p.Root, o)
+	bar.end()
+	if err != nil && n == 0 {
+		return err
+	}
+	verb := "deleted"
+	if o.DryRun {
+		verb = "would be deleted"
+	}
+	if werr := c.Emit(map[string]any{"path": p.Root, "dryRun": o.DryRun, "complete": err == nil, "deleted": n}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s\n", plural(n, "znode"), verb)
+	}); err == nil {
+		err = werr
+	}
+	return err
+}

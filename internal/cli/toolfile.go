@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zkgo/zkgo/internal/cli/subtree"
+)
+
+func exportCommand() Command {
+	return Command{
+		Name:        "export",
+		Usage:       "[-f file [-force]] [-format json|yaml] [-stat] [-noacl] path",
+		Short:       "write a subtree to a file",
+		ListOptions: true,
+		Options: []Option{
+			{Name: "f", Arg: "file", Help: "the file, which must end in .json, .yaml or .yml unless there is -format; without it the output"},
+			{Name: "force", Help: "replace the file if it exists"},
+			{Name: "format", Arg: "format", Help: "json or yaml; json for the output"},
+			{Name: "stat", Help: "write zxids, times and versions too, for the reader"},
+			{Name: "noacl", Help: "leave ACLs out"},
+			{Name: "q", Help: "do not show progress"},
+		},
+		Least: 1,
+		Most:  1,
+		Run:   runExport,
+	}
+}
+
+func runExport(ctx context.Context, c *Call) error {
+	p, done, err := c.place(ctx, c.Args[0])
+	if err != nil {
+		return err
+	}
+	defer done()
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
+	if err := c.mayWrite(c.Value("f")); err != nil {
+		return err
+	}
+	bar := c.progress("exporting", total(ctx, p))
+	ephemerals := 0
+	var vanished []string
+	o := subtree.ExportOptions{
+		Format: format, Root: p.Client.FullPath(p.Root), Stat: c.Has("stat"), NoACL: c.Has("noacl"),
+		Wrote: func(n *subtree.Node) {
+			bar.step(1)
+			if n.Ephemeral() {
+				ephemerals++
+			}
+		},
+	}
+	src := subtree.Walk(p.Client, p.Root, subtree.WalkOptions{NoACL: o.NoACL, Vanished: func(path string) { vanished = append(vanished, path) }})
+	n := 0
+	write := func(w io.Writer) (err error) {
+		n, err = subtree.Export(ctx, w, src, o)
+		return err
+	}
+	name := c.Value("f")
+	if name == "" {
+		err = write(c.Out)
+	} else {
+		err = writeFile(name, c.Has("force"), write)
+	}
+	bar.end()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Err, "%s exported, %d of them ephemeral\n", plural(n, "znode"), ephemerals)
+	if len(vanished) > 0 {
+		fmt.Fprintf(c.Err, "%s left out that went while the tree was read\n", plural(len(vanished), "znode"))
+	}
+	return nil
+}
+
+// format is what was asked for, or what the file's name says.
+func (c *Call) format() (subtree.Format, error) {
+	name := c.Value("format")
+	if name == "" && c.Has("f") {
+		name = strings.TrimPrefix(filepath.Ext(c.Value("f")), ".")
+	}
+	switch name {
+	case "json", "":
+		if name == "" && c.Has("f") {
+			break
+		}
+		return subtree.JSON, nil
+	case "yaml", "yml":
+		return subtree.YAML, nil
+	}
+	return "", misuse("format %q of %q: name json or yaml with -format, or give the file a name that ends in .json, .yaml or .yml", name, c.Value("f"))
+}
+
+// mayWrite refuses a file that exists, unless -force was given.
+func (c *Call) mayWrite(name string) error {
+	if name == "" || c.Has("force") {
+		return nil
+	}
+	if _, err := os.Lstat(name); err == nil {
+		return existsError(name)
+	}
+	return nil
+}
+
+func existsError(name string) error {
+	return refuse(name + " exists already: name another file, or replace it with -force")
+}
+
+// writeFile makes a file whole or not at all. Without force it replaces none.
+func writeFile(name string, force bool, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = giveName(f.Name(), name, force)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// giveName gives a temporary file its name. A link fails where the name is taken,
+// also by a file that was made a moment ago.
+func giveName(temp, name string, force bool) error {
+	if force {
+		return os.Rename(temp, name)
+	}
+	err := os.Link(temp, name)
+	switch {
+	case err == nil:
+		return os.Remove(temp)
+	case errors.Is(err, os.ErrExist):
+		return existsError(name)
+	}
+	if _, err := os.Lstat(name); err == nil { // a file system without links
+		return existsError(name)
+	}
+	return os.Rename(temp, name)
+}
+
+func importCommand() Command {
+	return Command{
+		Name:        "import",
+		Usage:       "[-merge | -overwrite [-prune]] [-dry-run] [...] file [path]",
+		Short:       "write what was exported below a path, without one to where it was; file - is the input",
+		ListOptions: true,
+		Options:     applyOptions(copyOnlyOptions()...),
+		Least:       1,
+		Most:        2,
+		Run:         runImport,
+	}
+}
+
+func runImport(ctx context.Context, c *Call) error {
+	doc, closeFile, err := c.document(c.Args[0])
+	if err != nil {
+		return err
+	}
+	defer closeFile()
+	target := doc.Root
+	if len(c.Args) > 1 {
+		target = c.Args[1]
+	}
+	if target == "" {
+		return misuse("%s does not say where it was exported: name a path after it", c.Args[0])
+	}
+	p, done, err := c.place(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer done()
+	bar := c.progress("importing", doc.Count)
+	report, err := subtree.Apply(ctx, p.Client, p.Root, doc.Source(), c.applyConfig(bar))
+	bar.end()
+	return c.report(report, p.Root, err)
+}
+
+// document reads a file; "-" is what comes in. It is read from its beginning to its
+// end before anything of it is used, so what comes in is kept in a file.
+func (c *Call) document(name string) (*subtree.Document, func(), error) {
+	var f *os.File
+	var err error
+	remove := func() {}
+	if name == "-" {
+		if f, err = os.CreateTemp("", "zkgo-import-*"); err != nil {
+			return nil, nil, err
+		}
+		remove = func() { os.Remove(f.Name()) } //nolint:errcheck // a temporary file
+		in, err := c.input()
+		if err == nil {
+			_, err = io.Copy(f, in)
+		}
+		if err != nil {
+			f.Close()
+			remove()
+			return nil, nil, fmt.Errorf("the input: %w", err)
+		}
+	} else if f, err = os.Open(name); err != nil {
+		return nil, nil, err
+	}
+	done := func() { f.Close(); remove() }
+	doc, err := subtree.Read(f)
+	if err != nil {
+		done()
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return doc, done, nil
+}

@@ -1,0 +1,395 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/overview"
+)
+
+func topCommand() Command {
+	return Command{
+		Name:        "top",
+		Usage:       "[-once | -n count] [-i interval] [-admin port|url] [host:port,...]",
+		Short:       "show how the servers of the ensemble are, again and again",
+		ListOptions: true,
+		Options: []Option{
+			{Name: "once", Help: "look once", Group: "often"},
+			{Name: "n", Arg: "count", Help: "look so many times", Group: "often"},
+			{Name: "i", Arg: "interval", Help: "time between looks, 2s without it"},
+			{Name: "admin", Arg: "port", Help: "ask the AdminServers instead of using four-letter words: a port, as 8080, or a URL"},
+		},
+		Offline: true, // servers that serve nobody are what one wants to see
+		Most:    Any,
+		Run:     runTop,
+	}
+}
+
+func runTop(ctx context.Context, c *Call) error {
+	limit, err := c.whole("n", 1)
+	if err != nil {
+		return err
+	}
+	if c.Has("once") {
+		limit = 1
+	}
+	interval := 2 * time.Second
+	if c.Has("i") {
+		if interval, err = time.ParseDuration(c.Value("i")); err != nil || interval < 10*time.Millisecond {
+			return misuse("-i %s: a duration from 10ms is wanted, as 5s", c.Value("i"))
+		}
+	}
+	w := c.watcher(ctx)
+	screen := c.screen(limit)
+	defer screen.end()
+	ctx, stop := c.untilQuit(ctx, screen)
+	defer stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for n := int64(1); ; n++ {
+		sample := w.Look(ctx)
+		if ctx.Err() != nil {
+			return nil // an interrupt is how it ends
+		}
+		if err := c.showSample(screen, &sample); err != nil {
+			return err
+		}
+		if n == limit {
+			return answered(&sample)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// answered is the verdict for a script: an error if a server does not serve.
+func answered(s *overview.Sample) error {
+	for i := range s.Servers {
+		if server := &s.Servers[i]; server.Mode == "" {
+			return fmt.Errorf("%s: %s", server.Address, cmp.Or(server.Error, "it does not serve"))
+		}
+	}
+	return nil
+}
+
+// watcher finds the servers: those of the connect string, or of the arguments, and
+// those that the ensemble says it has.
+func (c *Call) watcher(ctx context.Context) *overview.Watcher {
+	hosts := strings.Join(c.Args, ",")
+	var config client.Config
+	if hosts == "" {
+		hosts, _, _ = strings.Cut(c.shell.cfg.Server, "/")
+		if zk, err := c.Client(); err == nil {
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			config, _ = zk.Config(short) // without it the servers that are named are shown
+		}
+	}
+	w := &overview.Watcher{Admin: c.Value("admin")}
+	if config := c.shell.cfg.TLS; config != nil {
+		dialer := &tls.Dialer{Config: config}
+		w.Dial = dialer.DialContext
+		w.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	}
+	seen := map[string]bool{}
+	add := func(address string) {
+		address = withPort(strings.TrimSpace(address))
+		if id := identity(ctx, address); address != "" && !seen[id] {
+			seen[id] = true
+			w.Addresses = append(w.Addresses, address)
+		}
+	}
+	for _, address := range append(strings.Split(hosts, ","), config.Clients...) {
+		add(address)
+	}
+	c.addMembers(ctx, w, config, seen, add)
+	return w
+}
+
+// addMembers adds the members whose server line has no address for clients, if they
+// answer on their host at the port of the server that was named, and counts those
+// that do not.
+func (c *Call) addMembers(ctx context.Context, w *overview.Watcher, config client.Config, seen map[string]bool, add func(string)) {
+	members := memberHosts(config.Text)
+	if len(w.Addresses) == 0 || len(members) == 0 {
+		return
+	}
+	_, port, err := net.SplitHostPort(w.Addresses[0])
+	if err != nil {
+		return
+	}
+	for _, host := range members {
+		if address := net.JoinHostPort(host, port); host != "" && !seen[identity(ctx, address)] && w.Answers(ctx, address) {
+			add(address)
+		}
+	}
+	w.Unknown = max(0, len(members)-len(w.Addresses))
+}
+
+// memberHosts are the hosts by which the members of a configuration know one
+// another, "" for one that cannot be read.
+func memberHosts(config string) (hosts []string) {
+	for line := range strings.Lines(config) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if !strings.HasPrefix(key, "server.") {
+			continue
+		}
+		first, _, _ := strings.Cut(value, "|")
+		first, _, _ = strings.Cut(first, ";")
+		var host string
+		if bracket := strings.LastIndexByte(first, ']'); bracket > 0 {
+			host = strings.TrimPrefix(first[:bracket], "[")
+		} else {
+			host, _, _ = strings.Cut(first, ":")
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+func withPort(address string) string {
+	if _, _, err := net.SplitHostPort(address); err == nil || address == "" {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), "2181")
+}
+
+// identity is by what the same server is known under another name.
+func identity(ctx context.Context, address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if found, err := net.DefaultResolver.LookupHost(ctx, host); err == nil {
+		host = found[0]
+		for _, ip := range found {
+			host = min(host, ip)
+		}
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		host = "loopback"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// screen is a terminal that shows one thing at a time; nil is any other writer.
+type screen struct {
+	out  io.Writer
+	size func() (width, height int)
+}
+
+// screen takes the terminal, if it is one and there is more than one look.
+func (c *Call) screen(limit int64) *screen {
+	l, ok := c.Out.(*lockedWriter)
+	if !ok || c.Term.Width == 0 || limit == 1 || c.JSON() {
+		return nil
+	}
+	s := &screen{out: c.Out, size: func() (int, int) { return c.Term.Width, c.Term.Height }}
+	if f, ok := l.w.(*os.File); ok {
+		s.size = func() (int, int) {
+			width, height, err := term.GetSize(int(f.Fd())) //nolint:gosec // a file's number is small
+			if err != nil || width == 0 || height == 0 {
+				return c.Term.Width, c.Term.Height
+			}
+			return width, height
+		}
+	}
+	io.WriteString(s.out, "\x1b[?1049h\x1b[?25l") //nolint:errcheck // another screen, without a cursor
+	return s
+}
+
+// quitKeys are those that end top: in raw mode the interrupt key is one of them.
+const quitKeys = "qQ\x03"
+
+// untilQuit returns a context that also ends when q is pressed at the screen.
+func (c *Call) untilQuit(ctx context.Context, s *screen) (context.Context, func()) {
+	f, ok := c.In.(*os.File)
+	if s == nil || !ok || !canAwaitKeys || !isTerminal(f) {
+		return ctx, func() {}
+	}
+	fd := int(f.Fd()) //nolint:gosec // a file's number is small
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if awaitKey(ctx, f, quitKeys) {
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-done
+		term.Restore(fd, before) //nolint:errcheck // nothing more to be done
+	}
+}
+
+// end gives the terminal back as it was.
+func (s *screen) end() {
+	if s != nil {
+		io.WriteString(s.out, "\x1b[?25h\x1b[?1049l") //nolint:errcheck // nothing more to be done
+	}
+}
+
+// draw replaces what is shown.
+func (s *screen) draw(text string) error {
+	width, height := s.size()
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		if i == height-1 {
+			break
+		}
+		if r := []rune(line); len(r) > width {
+			line = string(r[:width])
+		}
+		b.WriteString(line + "\x1b[K\r\n")
+	}
+	b.WriteString("\x1b[J")
+	_, err := io.WriteString(s.out, b.String())
+	return err
+}
+
+func (c *Call) showSample(s *screen, sample *overview.Sample) error {
+	if s != nil {
+		width, _ := s.size()
+		return s.draw(sampleText(sample, width) + "\nq or Ctrl-C quits\n")
+	}
+	text := sampleText(sample, c.Term.Width)
+	return c.Emit(sample, func(w io.Writer) { io.WriteString(w, text) }) //nolint:errcheck // told by the next write
+}
+
+// column is a column of the table of servers.
+type column struct {
+	head string
+	cell func(sample *overview.Sample, i int) string
+}
+
+// columns are those of the table, with what matters most in front: a narrow
+// terminal has no room for the last ones.
+func columns() []column {
+	of := func(cell func(s *overview.Server) string) func(*overview.Sample, int) string {
+		return func(sample *overview.Sample, i int) string { return cell(&sample.Servers[i]) }
+	}
+	return []column{
+		{"server", of(func(s *overview.Server) string { return s.Address })},
+		{"mode", of(func(s *overview.Server) string { return cmp.Or(s.Mode, "down") })},
+		{"zxid", of(func(s *overview.Server) string {
+			if s.Zxid == nil {
+				return "-"
+			}
+			return hexID(int64(*s.Zxid))
+		})},
+		{"behind tx", func(sample *overview.Sample, i int) string { return optional(sample.Lag(i)) }},
+		{"req/s", of(func(s *overview.Server) string { return fraction(s.Requests) })},
+		{"conns", of(func(s *overview.Server) string { return optional(s.Connections) })},
+		{"avg ms", of(func(s *overview.Server) string { return fraction(s.LatencyAvg) })},
+		{"max ms", of(func(s *overview.Server) string { return fraction(s.LatencyMax) })},
+		{"waiting req", of(func(s *overview.Server) string { return optional(s.Outstanding) })},
+		{"answer ms", of(func(s *overview.Server) string { return fraction(&s.AnswerMillis) })},
+		{"watches", of(func(s *overview.Server) string { return optional(s.Watches) })},
+		{"znodes", of(func(s *overview.Server) string { return optional(s.Znodes) })},
+		{"ephem", of(func(s *overview.Server) string { return optional(s.Ephemerals) })},
+		{"version", of(func(s *overview.Server) string { return cmp.Or(s.Version, "-") })},
+	}
+}
+
+// sampleText is a table of the servers, with the columns that fit into the width; 0
+// is room for all.
+func sampleText(sample *overview.Sample, width int) string {
+	var b strings.Builder
+	b.WriteString(headline(sample) + "\n\n")
+	var hidden []string
+	lines := make([]string, len(sample.Servers)+1)
+	for n, col := range columns() {
+		cells := []string{col.head}
+		for i := range sample.Servers {
+			cells = append(cells, col.cell(sample, i))
+		}
+		wide := 0
+		for _, cell := range cells {
+			wide = max(wide, len(cell))
+		}
+		if n > 0 && (len(hidden) > 0 || width > 0 && len(lines[0])+2+wide > width) {
+			hidden = append(hidden, col.head)
+			continue
+		}
+		for i, cell := range cells {
+			if n == 0 {
+				lines[i] = fmt.Sprintf("%-*s", wide, cell)
+			} else {
+				lines[i] += fmt.Sprintf("  %*s", wide, cell)
+			}
+		}
+	}
+	for _, line := range lines {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	if len(hidden) > 0 {
+		fmt.Fprintf(&b, "\nhidden at %d columns: %s\n", width, strings.Join(hidden, ", "))
+	}
+	for i := range sample.Servers {
+		if s := &sample.Servers[i]; s.Error+s.Note != "" {
+			fmt.Fprintf(&b, "\n%s: %s", s.Address, s.Error+s.Note)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// headline says in a line or two how the ensemble is.
+func headline(sample *overview.Sample) string {
+	serving, alone := 0, false
+	for i := range sample.Servers {
+		if mode := sample.Servers[i].Mode; mode != "" {
+			serving++
+			alone = alone || mode == "standalone"
+		}
+	}
+	address, exists := sample.Leader()
+	leader := "no leader"
+	switch {
+	case address != "":
+		leader = "leader " + address
+	case exists:
+		leader = "the leader is another member"
+	case alone:
+		leader = "standalone"
+	}
+	text := fmt.Sprintf("%s  %d of %s serving, %s", sample.Time.UTC().Format("2006-01-02 15:04:05Z"), serving, plural(len(sample.Servers), "server"), leader)
+	if n := sample.Unknown; n > 0 {
+		text += fmt.Sprintf("\n%d more %s whose client address is unknown: name all servers in -server, or after top", n, numbered(n, "member"))
+	}
+	return text
+}
+
+func optional(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func fraction(f *float64) string {
+	if f == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*f, 'f', 1, 64)
+}

@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/subtree"
+	"github.com/zkgo/zkgo/proto"
+)
+
+// writeCommands are those that create, change and delete znodes.
+func writeCommands() []Command {
+	return []Command{
+		{
+			Name: "create", Usage: "[-s] [-e] [-c] [-t ttl] path [data] [acl]", Short: "create a znode", Least: 1, Most: 3, Run: create, More: valueHelp,
+			Options: []Option{
+				{Name: "e", Help: "ephemeral"}, {Name: "s", Help: "sequential"}, {Name: "c", Help: "container"},
+				{Name: "t", Arg: "ttl", Help: "time to live in milliseconds"},
+				{Name: "p", Help: "create the parents that are missing, too"}, {Name: "parents", Help: "the same"},
+			},
+		},
+		{
+			Name: "set", Usage: "path data [-s] [-v version] [-b]", Short: "replace the data of a znode", Least: 2, Most: 2, Run: set, More: valueHelp, ListOptions: true,
+			Options: []Option{
+				{Name: "s", Help: "Print znode stats additionally"}, {Name: "v", Arg: "version", Help: "Set with an expected version"},
+				{Name: "b", Help: "Supply data in base64 format"},
+			},
+		},
+		{
+			Name: "delete", Usage: "[-v version] path", Short: "delete a znode", Least: 1, Most: 2, Run: remove,
+			Options: []Option{{Name: "v", Arg: "version", Help: "delete only this version"}},
+		},
+		{
+			Name: "deleteall", Usage: "path [-b batch size]", Short: "delete a znode and all below it", Least: 1, Most: 1, Run: deleteAll,
+			Options: []Option{{Name: "b", Arg: "size", Help: "how many znodes are deleted in one transaction"}},
+		},
+	}
+}
+
+// version reads the version of an option or an argument; any version if there is none.
+func version(text string) (int32, error) {
+	if text == "" {
+		return client.AnyVersion, nil
+	}
+	v, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, misuse("a version is a number, not %q", text)
+	}
+	return int32(v), nil
+}
+
+func create(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	opts, err := createOptions(c)
+	if err != nil {
+		return err
+	}
+	path := c.Args[0]
+	checked := path
+	if c.Has("s") {
+		checked += "1" // a name may end with a slash if a number follows
+	}
+	if err := checkPath(checked); err != nil {
+		return err
+	}
+	var data []byte
+	if len(c.Args) > 1 {
+		if data, err = c.value(1); err != nil {
+			return err
+		}
+	}
+	if len(c.Args) > 2 {
+		acl := parseACL(c.Err, c.Args[2])
+		if len(acl) == 0 {
+			fmt.Fprintln(c.Err, keeperCode("InvalidACL", ""))
+			return &client.Error{Op: "create", Code: client.ErrInvalidACL}
+		}
+		opts = append(opts, client.WithACL(acl...))
+	}
+	created, err := zk.Create(ctx, path, data, opts...)
+	switch {
+	case errors.Is(err, client.ErrNoNode):
+		return noParent(path, "create -p creates the parents as well")
+	case errors.Is(err, client.ErrInvalidACL):
+		fmt.Fprintln(c.Err, keeperCode("InvalidACL", path))
+	case errors.Is(err, client.ErrEphemeralOnLocalSession):
+		fmt.Fprintln(c.Err, "Unable to create ephemeral node on a local session")
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON() {
+		return c.Emit(map[string]string{"path": created}, nil)
+	}
+	fmt.Fprintln(c.Err, "Created "+created)
+	return nil
+}
+
+// noParent is the error of a create whose parent is missing, with the way out.
+func noParent(path, hint string) error {
+	parent := proto.Parent(path)
+	return &Exit{Code: codeFailed, Message: fmt.Sprintf("Node does not exist: %s, the parent of %s: %s", parent, path, hint), Err: client.ErrNoNode}
+}
+
+// createOptions reads what kind of znode is to be created.
+func createOptions(c *Call) (opts []client.CreateOption, err error) {
+	if c.Has("c") && (c.Has("e") || c.Has("s")) {
+		return nil, misuse("-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential.")
+	}
+	var ttl int64
+	if c.Has("t") {
+		if ttl, err = strconv.ParseInt(c.Value("t"), 10, 64); err != nil {
+			return nil, misuse("-t argument must be a long value")
+		}
+	}
+	switch {
+	case c.Has("t") && c.Has("e"):
+		return nil, misuse("TTLs cannot be used with Ephemeral znodes")
+	case c.Has("t") && c.Has("c"):
+		return nil, misuse("TTLs cannot be used with Container znodes")
+	case c.Has("t") && (ttl <= 0 || ttl > proto.MaxTTL):
+		return nil, misuse("ttl must be positive and cannot be larger than: %d", int64(proto.MaxTTL))
+	case c.Has("t"):
+		opts = append(opts, client.WithTTL(time.Duration(ttl)*time.Millisecond))
+	}
+	if c.Has("p") || c.Has("parents") {
+		opts = append(opts, client.CreateParents)
+	}
+	for option, flag := range map[string]client.CreateFlag{"e": client.Ephemeral, "s": client.Sequential, "c": client.Container} {
+		if c.Has(option) {
+			opts = append(opts, flag)
+		}
+	}
+	return opts, nil
+}
+
+func set(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	path := c.Args[0]
+	data, err := c.value(1)
+	if err != nil {
+		return err
+	}
+	if c.Has("b") {
+		if data, err = decodeBase64(string(bytes.TrimSpace(data))); err != nil {
+			return err
+		}
+	}
+	v, err := version(c.Value("v"))
+	if err != nil {
+		return err
+	}
+	stat, err := zk.Set(ctx, path, data, v)
+	if err != nil {
+		return err
+	}
+	return c.emitStat(path, stat)
+}
+
+// decodeBase64 takes Base64 with and without padding.
+func decodeBase64(text string) ([]byte, error) {
+	coding := base64.StdEncoding
+	if len(text)%4 != 0 {
+		coding = base64.RawStdEncoding
+	}
+	data, err := coding.DecodeString(text)
+	if err != nil {
+		return nil, misuse("the data are no Base64: %v", err)
+	}
+	return append([]byte{}, data...), nil
+}
+
+// emitStat writes the new metadata of a znode if -s asks for them.
+func (c *Call) emitStat(path string, stat client.Stat) error {
+	if !c.Has("s") {
+		return nil
+	}
+	return c.Emit(map[string]any{"path": path, "stat": NewStat(stat)}, func(w io.Writer) { printStat(w, c.Term, stat) })
+}
+
+func remove(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	text := c.Value("v")
+	if len(c.Args) > 1 {
+		fmt.Fprintln(c.Err, "'delete path [version]' has been deprecated. Please use 'delete [-v version] path' instead.")
+		if text == "" {
+			text = c.Args[1]
+		}
+	}
+	v, err := version(text)
+	if err != nil {
+		return err
+	}
+	return zk.Delete(ctx, c.Args[0], v)
+}
+
+// Defaults of deleteall.
+const (
+	deleteBatch = 1000
+	// deleteBytes is how many bytes of paths go into one transaction: less than the
+	// smallest limit that servers have for a request.
+	deleteBytes = 256 << 10
+)
+
+func deleteAll(ctx context.Context, c *Call) error {
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	size := deleteBatch
+	if c.Has("b") {
+		n, err := strconv.ParseInt(c.Value("b"), 10, 32)
+		if err != nil {
+			return misuse("-b argument must be an int value")
+		}
+		size = int(n)
+	}
+	if err := checkPath(c.Args[0]); err != nil {
+		return err
+	}
+	paths, err := below(ctx, zk, c.Args[0])
+	if err != nil {
+		return err
+	}
+	slices.Reverse(paths) // leaves first
+	if size <= 0 {
+		for _, path := range paths {
+			if err := zk.Delete(ctx, path, client.AnyVersion); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := deleteInBatches(ctx, zk, paths, size); err != nil {
+		return &Exit{Code: 1, Message: "Failed to delete some node(s) in the subtree!\n" + sentence(err), Err: err}
+	}
+	return nil
+}
+
+// below lists a znode and everything below it, a level after the other.
+func below(ctx context.Context, zk *client.Client, path string) ([]string, error) {
+	paths := []string{path}
+	for i := 0; i < len(paths); i++ {
+		names, _, err := zk.Children(ctx, paths[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			paths = append(paths, subtree.Join(paths[i], "/"+name))
+		}
+	}
+	return paths, nil
+}
+
+// deleteInBatches deletes znodes in this order, in transactions.
+func deleteInBatches(ctx context.Context, zk *client.Client, paths []string, size int) error {
+	var ops []client.Op
+	bytes := 0
+	flush := func() error {
+		if len(ops) == 0 {
+			return nil
+		}
+		_, err := zk.Multi(ctx, ops...)
+		ops, bytes = ops[:0], 0
+		return err
+	}
+	for _, path := range paths {
+		if len(ops) == size || bytes+len(path) > deleteBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		ops, bytes = append(ops, client.DeleteOp(path, client.AnyVersion)), bytes+len(path)
+	}
+	return flush()
+}

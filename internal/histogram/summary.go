@@ -1,0 +1,200 @@
+package histogram
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Summary is the distribution of a quantity that is observed often: how many,
+// their sum, the smallest and the largest ever, and quantiles of the last
+// minutes. The zero value is ready; it must not be copied.
+type Summary struct {
+	count, sum atomic.Int64
+	least      atomic.Int64 // one too large, so that 0 is none
+	most       atomic.Int64
+
+	// recent is made by the first observation: most of a server's summaries never
+	// see one, and a test starts many servers.
+	recent atomic.Pointer[windows]
+
+	mu     sync.Mutex // of those who ask
+	turned time.Time  // when current changed
+}
+
+// Values fall into buckets whose bounds grow by an eighth: exact below 2*perPower,
+// else within 1/8.
+const (
+	perPower = 8
+	subBits  = 3
+	buckets  = (64 - subBits) * perPower
+)
+
+type window [buckets]atomic.Uint32
+
+// windows are two of them. Observations go into the current one; the other is
+// the one before, or empty.
+type windows struct {
+	of      [2]window
+	current atomic.Uint32
+}
+
+// windowLength is how long a window is filled: quantiles are over one to two of
+// them.
+const windowLength = 5 * time.Minute
+
+// Totals returns how many values were counted since the last Reset, and their sum,
+// for who asks too often for a Picture.
+func (s *Summary) Totals() (count, sum int64) { return s.count.Load(), s.sum.Load() }
+
+// Observe counts n values v. Negative ones count as 0.
+func (s *Summary) Observe(n, v int64) {
+	v = max(v, 0)
+	s.count.Add(n)
+	s.sum.Add(n * v)
+	s.bound(v)
+	r := s.recent.Load()
+	if r == nil {
+		r = s.makeRecent()
+	}
+	r.of[r.current.Load()&1][bucketOf(v)].Add(uint32(n))
+}
+
+// bound makes the smallest and the largest ever include v.
+func (s *Summary) bound(v int64) {
+	for m := s.least.Load(); m == 0 || v+1 < m; m = s.least.Load() {
+		if s.least.CompareAndSwap(m, v+1) {
+			break
+		}
+	}
+	for m := s.most.Load(); v > m; m = s.most.Load() {
+		if s.most.CompareAndSwap(m, v) {
+			break
+		}
+	}
+}
+
+// ObserveMany counts n values that were added up elsewhere: their sum, the
+// smallest and the largest of them, none negative. To the quantiles all of them
+// are as large as their mean.
+func (s *Summary) ObserveMany(n, sum, least, most int64) {
+	if n <= 0 {
+		return
+	}
+	mean := sum / n
+	s.Observe(n, mean)
+	s.sum.Add(sum - n*mean)
+	s.bound(least)
+	s.bound(most)
+}
+
+// makeRecent makes the windows, unless somebody else just did.
+func (s *Summary) makeRecent() *windows {
+	s.recent.CompareAndSwap(nil, new(windows))
+	return s.recent.Load()
+}
+
+// bucketOf returns the bucket of a value that is not negative.
+func bucketOf(v int64) int {
+	if v < perPower {
+		return int(v)
+	}
+	shift := bits.Len64(uint64(v)) - subBits - 1
+	return shift*perPower + int(v>>shift)
+}
+
+// upper is the largest value of a bucket.
+func upper(bucket int) int64 {
+	if bucket < 2*perPower {
+		return int64(bucket)
+	}
+	shift := bucket/perPower - 1
+	low := uint64(bucket%perPower+perPower) << shift
+	return int64(low + 1<<shift - 1)
+}
+
+// Picture is what a Summary holds at one moment.
+type Picture struct {
+	Count, Sum, Min, Max int64
+	counts               [buckets]uint64
+	total                uint64
+}
+
+// Picture returns what has been observed until now.
+func (s *Summary) Picture(now time.Time) *Picture {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Picture{Count: s.count.Load(), Sum: s.sum.Load(), Min: max(s.least.Load()-1, 0), Max: s.most.Load()}
+	r := s.recent.Load()
+	if r == nil {
+		s.turned = now
+		return p
+	}
+	for i := range p.counts {
+		p.counts[i] = uint64(r.of[0][i].Load()) + uint64(r.of[1][i].Load())
+		p.total += p.counts[i]
+	}
+	if s.turned.IsZero() {
+		s.turned = now
+	} else if now.Sub(s.turned) >= windowLength {
+		r.turn()
+		s.turned = now
+	}
+	return p
+}
+
+// turn makes the older window, emptied, the current one.
+func (r *windows) turn() {
+	next := r.current.Load() ^ 1
+	for i := range r.of[next] {
+		r.of[next][i].Store(0)
+	}
+	r.current.Store(next)
+}
+
+// Reset forgets everything. What is observed at the same time may be lost.
+func (s *Summary) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range []*atomic.Int64{&s.count, &s.sum, &s.least, &s.most} {
+		v.Store(0)
+	}
+	r := s.recent.Load()
+	if r == nil {
+		return
+	}
+	for w := range r.of {
+		for i := range r.of[w] {
+			r.of[w][i].Store(0)
+		}
+	}
+}
+
+// Since observes how long ago start was, in nanoseconds.
+func (s *Summary) Since(start time.Time) { s.Observe(1, int64(time.Since(start))) }
+
+// Quantile returns a value that the share q of the latest observations does not
+// exceed; 0 without any.
+func (p *Picture) Quantile(q float64) int64 {
+	if p.total == 0 {
+		return 0
+	}
+	rank := uint64(math.Ceil(q * float64(p.total)))
+	var sum uint64
+	for i, n := range p.counts {
+		if sum += n; n > 0 && sum >= rank {
+			return min(upper(i), p.Max)
+		}
+	}
+	return p.Max
+}
+
+// Mean returns the average of all observations.
+func (p *Picture) Mean() float64 {
+	if p.Count == 0 {
+		return 0
+	}
+	return float64(p.Sum) / float64(p.Count)
+}

@@ -1,0 +1,227 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Content is what a backup or a snapshot holds.
+type Content struct {
+	Header   *Header // nil of what is no backup
+	Kind     Kind
+	Tree     *tree.Tree
+	Sessions *session.Table
+	// Verified: there was a digest of the state, and it is right.
+	Verified bool
+}
+
+// Kind says what a file or a directory is.
+type Kind string
+
+// What can be loaded.
+const (
+	KindBackup    Kind = "backup"
+	KindZooKeeper Kind = "snapshot of ZooKeeper"
+	KindZkgo      Kind = "snapshot of zkgo"
+)
+
+// Load verifies and loads a backup, a snapshot file of ZooKeeper's, or the
+// directory of one snapshot of zkgo's.
+func Load(path string) (*Content, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return loadZkgo(path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(path, f, 0, zkfiles.Limits{})
+}
+
+// Read verifies and loads a backup or a snapshot of ZooKeeper's from a stream. name
+// is for messages; of p only Emulate353TTL counts. l bounds what it may cost.
+func Read(name string, from io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
+	r := bufio.NewReaderSize(from, dataSize)
+	if start, err := r.Peek(len(magic)); err == nil && string(start[:len(magic)-1]) == magic[:len(magic)-1] {
+		return loadBackup(name, r, p, l)
+	} else if len(start) == 0 {
+		return nil, fmt.Errorf("%s is empty", name)
+	}
+	c := newContent(KindZooKeeper)
+	info, err := zkfiles.ReadSnapshot(name, r, p, l, c.Tree, c.Sessions)
+	c.Verified = info.Verified
+	return c, err
+}
+
+func newContent(k Kind) *Content {
+	return &Content{Kind: k, Tree: tree.New(), Sessions: session.NewTable()}
+}
+
+func loadZkgo(dir string) (*Content, error) {
+	if _, err := os.Stat(filepath.Join(dir, "meta.json")); err != nil {
+		return nil, fmt.Errorf("%s is a directory, and not that of one snapshot", dir)
+	}
+	f := raftlog.LookAtSnapshot(nil, dir)
+	s, err := raftfsm.ReadSnapshot(&f)
+	if err != nil {
+		return nil, err
+	}
+	return &Content{Kind: KindZkgo, Tree: s.Tree, Sessions: s.Sessions, Verified: true}, nil
+}
+
+// loadBackup loads a backup. The snapshot in it counts only when everything up to
+// the end mark has been read.
+func loadBackup(path string, r io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
+	c := newContent(KindBackup)
+	h, err := open(r, func(h *Header, data io.Reader) error {
+		info, err := zkfiles.ReadSnapshot("the snapshot in it", data, p, l, c.Tree, c.Sessions)
+		c.Verified = info.Verified
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c.Header = h
+	return c, nil
+}
+
+// Extract writes the snapshot that is in a backup to w, byte by byte as it came.
+// What was written counts only if there is no error.
+func Extract(path string, w io.Writer) (*Header, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h, err := open(bufio.NewReaderSize(f, dataSize), func(_ *Header, data io.Reader) error {
+		_, err := io.Copy(w, data)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return h, nil
+}
+
+// open reads a backup to its end. take gets the snapshot.
+func open(r io.Reader, take func(h *Header, data io.Reader) error) (*Header, error) {
+	start := make([]byte, len(magic))
+	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(magic)-1]) != magic[:len(magic)-1] {
+		return nil, errors.New("this is no backup")
+	}
+	if string(start) != magic {
+		return nil, fmt.Errorf("a backup of format %q, only %q is known: it was written by another version", start[len(magic)-1:], magic[len(magic)-1:])
+	}
+	d := &dataReader{r: recordReader{r: r, off: int64(len(magic))}}
+	typ, text, err := d.r.next()
+	if err != nil {
+		return nil, err
+	}
+	h := &Header{}
+	if typ != typeHeader {
+		return nil, fmt.Errorf("it begins with a record of type %q", typ)
+	}
+	if err := json.Unmarshal(text, h); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	z, err := gzip.NewReader(d)
+	if err != nil {
+		return nil, d.instead(err)
+	}
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	counted := &counter{r: io.TeeReader(z, sum)}
+	if err := take(h, counted); err != nil {
+		return nil, d.instead(err)
+	}
+	if _, err := io.Copy(io.Discard, counted); err != nil {
+		return nil, d.instead(err)
+	}
+	if _, err := io.Copy(io.Discard, d); err != nil {
+		return nil, err
+	}
+	if want := (End{counted.n, sum.Sum32()}); d.end != want {
+		return nil, fmt.Errorf("the snapshot in it has %d bytes with checksum %08x instead of %d with %08x", want.Bytes, want.Sum, d.end.Bytes, d.end.Sum)
+	}
+	return h, nil
+}
+
+// counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// dataReader reads the data of a backup; its io.EOF is a good end.
+type dataReader struct {
+	r    recordReader
+	left bytes.Reader
+	end  End
+	err  error
+}
+
+// instead returns what is wrong with the file, if that is why err came about.
+func (d *dataReader) instead(err error) error {
+	if d.err != nil && d.err != io.EOF {
+		return d.err
+	}
+	return err
+}
+
+// Read implements io.Reader.
+func (d *dataReader) Read(p []byte) (int, error) {
+	for d.left.Len() == 0 {
+		if d.err == nil {
+			d.err = d.fill()
+		}
+		if d.err != nil {
+			return 0, d.err
+		}
+	}
+	return d.left.Read(p)
+}
+
+func (d *dataReader) fill() error {
+	typ, payload, err := d.r.next()
+	switch {
+	case err != nil:
+		return err
+	case typ == typeData:
+		d.left.Reset(payload)
+		return nil
+	case typ != typeEnd:
+		return d.r.fail(errors.New("a second header"))
+	}
+	if err := json.Unmarshal(payload, &d.end); err != nil {
+		return d.r.fail(fmt.Errorf("end mark: %w", err))
+	}
+	if n, err := io.ReadFull(d.r.r, make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		return d.r.fail(errors.New("something stands behind the end mark"))
+	}
+	return io.EOF
+}

@@ -1,0 +1,130 @@
+package inspect
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Image is the content of a snapshot, in memory.
+type Image struct {
+	Path     string `json:"path"`
+	Format   string `json:"format"`
+	Zxid     Hex    `json:"zxid"`
+	Index    uint64 `json:"index,omitempty"`    // in the log, zkgo only
+	Ensemble string `json:"ensemble,omitempty"` // its id, zkgo only
+	Digest   string `json:"digest,omitempty"`   // ZooKeeper's, of the content
+	Note     string `json:"note,omitempty"`
+
+	Tree     *tree.Tree `json:"-"`
+	Sessions []Session  `json:"-"` // in the order of their ids
+}
+
+// Session is a session in a snapshot.
+type Session struct {
+	ID      Hex   `json:"id"`
+	Timeout int32 `json:"timeoutMs"`
+}
+
+// Open verifies and loads a snapshot: a directory of one, a file of ZooKeeper's,
+// or a backup. Of the directory of a server it loads the state: the newest
+// snapshot with the log behind it.
+func Open(d Dirs) (*Image, error) {
+	st, err := os.Stat(d.Data)
+	if err != nil {
+		return nil, err
+	}
+	if !st.IsDir() {
+		return openFile(d.Data)
+	}
+	if isZkgoSnapshot(d.Data) {
+		s := raftlog.LookAtSnapshot(nil, d.Data)
+		return openZkgo(&s)
+	}
+	img, err := openDirs(d)
+	if err != nil || img != nil {
+		return img, err
+	}
+	files, err := listZooKeeper(d, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s holds no snapshot and no log, neither of zkgo nor of ZooKeeper", d.Data)
+	}
+	return openZooKeeper(d)
+}
+
+// openDirs loads the state of a server of zkgo's; nil when there is none.
+func openDirs(d Dirs) (*Image, error) {
+	snapshots, err := raftlog.SnapshotFiles(nil, d.Data)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := raftlog.LogFiles(nil, d.logs())
+	switch {
+	case err != nil:
+		return nil, err
+	case len(snapshots) == 0 && len(logs) == 0:
+		return nil, nil
+	case len(logs) == 0:
+		return openZkgo(&snapshots[0])
+	}
+	newest := snapshots[:min(len(snapshots), 1)]
+	s, err := raftfsm.ReadLog(logs, newest, func(*raftfsm.Entry) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	if len(newest) > 0 && (s == nil || s.Index < newest[0].Meta.Index) { // the log ends before it
+		return openZkgo(&newest[0])
+	}
+	if s == nil {
+		return nil, fmt.Errorf("%s: the log does not go back to the beginning, and there is no snapshot", d.logs())
+	}
+	img := imageOfState(d.Data, s)
+	img.Note = "the log counts to its end, also what is not known to be committed"
+	return img, nil
+}
+
+func openZkgo(f *raftlog.SnapshotFile) (*Image, error) {
+	s, err := raftfsm.ReadSnapshot(f)
+	if err != nil {
+		return nil, err
+	}
+	return imageOfState(f.Dir, s), nil
+}
+
+func imageOfState(path string, s *raftfsm.State) *Image {
+	img := imageOf(path, s.Tree, s.Sessions)
+	img.Format, img.Index, img.Ensemble = FormatZkgo, s.Index, s.Cluster
+	return img
+}
+
+func (img *Image) note() {
+	img.Zxid = Hex(img.Tree.LastZxid())
+	img.Digest = fmt.Sprintf("%x", img.Tree.Digest())
+}
+
+// walk calls each for n and everything below it, parents first and siblings in
+// the order of their names.
+func walk(t *tree.Tree, n *tree.Node, each func(*tree.Node)) {
+	each(n)
+	for _, name := range slices.Sorted(t.Children(n)) {
+		walk(t, t.Get(below(n.Path(), name)), each)
+	}
+}
+
+func below(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
+
+// depth is the number of names in a path.
+func depth(path string) int {
+	if path == "/" {
+		return 0
+	}
+	return strings.Count(path, "/")
+}

@@ -1,0 +1,231 @@
+package quorum
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// A path may lose large packets and let small ones pass: a tunnel with a wrong MTU.
+// A leader with such paths sends heartbeats and replicates nothing, and would lead
+// for ever. So a leader whose requests to a quorum have not got through for two
+// stall limits, on new connections too, stops its heartbeats and asks a follower to
+// stand for election, which is a small message. Its lease ends and Raft makes it a
+// follower. It abstains from then on: it does not stand for
+// election while another server leads or may be elected, because its requests for
+// votes are small and its log is the longest. The others do not wait for it. When
+// there is no leader for leaderlessGrace, no other server can lead, and it stands
+// again. It also stands again after large packets of its own have reached another
+// leader.
+//
+// A request for a vote is smaller than a heartbeat. Where heartbeats are lost too, the
+// lease of such a leader ends before the two stall limits are over, and its next
+// request for votes wins again. So a leader that no quorum has answered since it won
+// abstains after one stall limit. Where requests for votes are lost as well, each
+// candidacy in vain would raise the term and depose the leader that the others elect:
+// a candidate whose requests get stuck on the way to so many voters that no quorum is
+// left abstains, too.
+
+const (
+	// abstainFor is how long a server remembers that it could not replicate.
+	abstainFor = time.Minute
+	// leaderlessGrace is how long the others have for an election.
+	leaderlessGrace = 4 * time.Second
+)
+
+// errAbstains is why a server does not stand for election.
+var errAbstains = errors.New("quorum: this server was not able to replicate as leader, and lets another one lead")
+
+// errNotLeader answers a server that hands over a lead that it does not have.
+var errNotLeader = errors.New("quorum: only the leader hands over the lead")
+
+// abstention says until when a server leaves the lead to others.
+type abstention struct {
+	mu    sync.Mutex
+	term  uint64    // in which it could not replicate; 0: it does not abstain
+	since time.Time // when it found that out
+	led   time.Time // when another leader was last heard
+
+	stood uint64                     // the term of a candidacy
+	stuck map[raft.ServerID]struct{} // voters to which a request for a vote of that term got stuck
+}
+
+// begin begins to abstain, and reports whether that is news.
+func (a *abstention) begin(term uint64, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.term == term {
+		return false
+	}
+	a.term, a.since = term, now
+	return true
+}
+
+// end ends it for a leader that can replicate after all.
+func (a *abstention) end(term uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.term == term {
+		a.term = 0
+	}
+}
+
+// over ends it in any case.
+func (a *abstention) over() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.term = 0
+}
+
+// stuckVote notes that a request for a vote in a term got stuck on the way to a voter,
+// and reports whether the other voters of conf are no quorum.
+func (a *abstention) stuckVote(term uint64, id raft.ServerID, conf raft.Configuration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if term < a.stood {
+		return false
+	}
+	if term > a.stood {
+		a.stood, a.stuck = term, make(map[raft.ServerID]struct{})
+	}
+	a.stuck[id] = struct{}{}
+	voters, left := 0, 0
+	for _, s := range conf.Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if _, hit := a.stuck[s.ID]; !hit {
+			left++
+		}
+	}
+	return left <= voters/2
+}
+
+// heardLeader notes that another server leads.
+func (a *abstention) heardLeader(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.led = now
+}
+
+// holds reports whether this server must not stand.
+func (a *abstention) holds(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.term == 0 || now.Sub(a.since) > abstainFor {
+		return false
+	}
+	from := a.since
+	if a.led.After(from) {
+		from = a.led
+	}
+	return now.Sub(from) < leaderlessGrace
+}
+
+// helped reports whether another server has led since this one gave up the lead.
+func (a *abstention) helped() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.term != 0 && a.led.Sub(a.since) > leaderlessGrace
+}
+
+// abstains reports whether this server leaves the lead to others.
+func (t *Transport) abstains() bool { return t.abstention.holds(time.Now()) }
+
+// Reached tells the transport that large packets of this server reach the one that
+// leads it.
+func (t *Transport) Reached() {
+	t.abstention.over()
+	t.gagging.reset()
+}
+
+// cannotReplicate reports whether the leader of term must send no heartbeats
+// because its requests do not reach a quorum.
+func (t *Transport) cannotReplicate(term uint64, now time.Time) bool {
+	if t.cfg.View == nil || !t.paths.some(term) {
+		t.abstention.end(term)
+		return false
+	}
+	if t.abstention.helped() {
+		t.gagging.reset() // this server is not the only one that can lead
+	}
+	conf := t.cfg.View().Config
+	age := t.paths.stuck(term, conf, t.id, now, failuresInARow)
+	if !t.gagging.silent(term, age, now) {
+		if !t.Confirmed(term, conf, now).IsZero() {
+			t.abstention.end(term)
+		}
+		return false
+	}
+	if t.abstention.begin(term, now) {
+		t.cfg.Hub.log.Warn("this server stops leading: heartbeats reach the others, but no entries reach a quorum; "+
+			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
+		t.spawn(func() { t.resign(term, conf) })
+	}
+	return true
+}
+
+// resign asks the followers in turn, the one with the longest log first, to stand for
+// election at once: the request is small and gets through. Then it closes the
+// connections that this server has made, so that the others notice that it does not
+// lead even if none of them stands.
+func (t *Transport) resign(term uint64, conf raft.Configuration) {
+	var voters []raft.Server
+	for _, s := range conf.Servers {
+		if s.Suffrage == raft.Voter && s.ID != t.id {
+			voters = append(voters, s)
+		}
+	}
+	slices.SortStableFunc(voters, func(a, b raft.Server) int {
+		return cmp.Compare(t.Acked(term, b.ID), t.Acked(term, a.ID))
+	})
+	for _, s := range voters {
+		if t.beats.TimeoutNow(s.ID, target(s.ID, s.Address), t.timeoutNow(), new(raft.TimeoutNowResponse)) == nil {
+			break
+		}
+	}
+	t.streams.hangUp()
+}
+
+// judgeWin is called when a request of term made no progress. It makes this server
+// abstain when it won the election of that term and no AppendEntries, heartbeats
+// included, has got through to a quorum since. The lease may have ended by now.
+func (t *Transport) judgeWin(term uint64, now time.Time) {
+	if t.cfg.View == nil {
+		return
+	}
+	conf := t.cfg.View().Config
+	age := t.paths.stuck(term, conf, t.id, now, 1)
+	if age < t.cfg.Stall || !t.Confirmed(term, conf, now).IsZero() {
+		return
+	}
+	if t.abstention.begin(term, now) {
+		t.cfg.Hub.log.Warn("this server has won an election and reaches no quorum with heartbeats or entries, and lets another server lead; "+
+			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
+	}
+}
+
+// judgeCandidacy is called when a request for a vote of term made no progress on its
+// way to a voter. It makes this server abstain when the other voters are no quorum.
+func (t *Transport) judgeCandidacy(term uint64, id raft.ServerID) {
+	if t.cfg.View == nil || !t.abstention.stuckVote(term, id, t.cfg.View().Config) {
+		return
+	}
+	if t.abstention.begin(term, time.Now()) {
+		t.cfg.Hub.log.Warn("this server's requests for votes reach no quorum, though other servers answer; it lets another server lead; "+
+			"check the MTU of the network between the servers", "term", term)
+	}
+}
+
+// heartbeatFrom passes a heartbeat on and notes that another server leads.
+func (t *Transport) heartbeatFrom(cb func(raft.RPC)) func(raft.RPC) {
+	return func(rpc raft.RPC) {
+		t.abstention.heardLeader(time.Now())
+		cb(rpc)
+	}
+}

@@ -1,0 +1,243 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// A server that has lost its leader asks the other voters before it stands for
+// election. Raft's own pre-vote is of no use here: who has not yet missed the
+// heartbeats of a leader that was killed a moment ago denies it, and who has to
+// wait for that waits for seconds. Standing without asking would depose a leader
+// that was elected a moment ago and did not get to say so, by a server whose log
+// may be too short to be elected itself; then nobody leads until the timers of
+// Raft run out.
+
+const (
+	// askLimit bounds the wait for one answer. A server that is alive answers at
+	// once: neither its disk nor Raft's main loop is in the way.
+	askLimit = 300 * time.Millisecond
+	// maxAsk is what that limit grows to where too few servers have answered.
+	maxAsk = 3 * time.Second
+	// maxStanding bounds an answer.
+	maxStanding = 1 << 10
+)
+
+// standing is what a server tells others of itself.
+type standing struct {
+	Leader    raft.ServerID `json:"leader,omitempty"` // whom it follows, itself when it leads
+	Candidate bool          `json:"candidate,omitempty"`
+	Index     uint64        `json:"index"` // of its last entry
+	Term      uint64        `json:"term"`  // of that entry
+	// Abstains: it could not replicate when it led, and leaves the lead to others.
+	Abstains bool `json:"abstains,omitempty"`
+}
+
+func (v View) standing() standing {
+	return standing{Leader: v.Leader, Candidate: v.Candidate, Index: v.LastIndex, Term: v.LastTerm}
+}
+
+// compare orders servers by their logs, as Raft does when it gives a vote: by
+// the term of the last entry, then by its index.
+func (s standing) compare(o standing) int {
+	return cmp.Or(cmp.Compare(s.Term, o.Term), cmp.Compare(s.Index, o.Index))
+}
+
+// presence is what became of a question.
+type presence uint8
+
+const (
+	silent   presence = iota // no answer: nobody knows
+	answered                 // the process is there
+	absent                   // its port refuses: the process is gone
+)
+
+// voice is another voter's part in a canvass.
+type voice struct {
+	id       raft.ServerID
+	presence presence
+	standing
+}
+
+// answerCanvass tells a server that asks how this one stands.
+func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
+	defer conn.Close()
+	if t.closed() || t.cfg.View == nil {
+		return
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(askLimit))
+	mine := t.cfg.View().standing()
+	if mine.Abstains = t.abstains(); mine.Abstains && mine.Leader == t.id {
+		mine.Leader = "" // it will not for long
+	}
+	_ = json.NewEncoder(conn).Encode(mine)
+}
+
+// canvass asks every other voter, and waits for their answers up to limit.
+func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []voice {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var others []raft.Server
+	for _, s := range v.Config.Servers {
+		if s.Suffrage == raft.Voter && s.ID != t.id {
+			others = append(others, s)
+		}
+	}
+	voices := make([]voice, len(others))
+	var wg sync.WaitGroup
+	for i, s := range others {
+		wg.Go(func() { voices[i] = t.ask(ctx, s) })
+	}
+	wg.Wait()
+	running, voters := 0, len(voices)
+	for _, s := range v.Config.Servers {
+		if s.Suffrage == raft.Voter && s.ID == t.id {
+			running, voters = 1, voters+1
+		}
+	}
+	if running+heard(voices)-1 > voters/2 {
+		t.quorumAt.Store(time.Now().UnixNano())
+	}
+	return voices
+}
+
+// RollCall asks every other voter how it stands, for QuorumRuns to know.
+func (t *Transport) RollCall(ctx context.Context) {
+	if !t.closed() && t.cfg.View != nil {
+		t.canvass(ctx, t.cfg.View(), askLimit)
+	}
+}
+
+// QuorumRuns reports whether a quorum has answered this server within d.
+func (t *Transport) QuorumRuns(d time.Duration) bool {
+	return time.Since(time.Unix(0, t.quorumAt.Load())) < d
+}
+
+// ask asks one server, at every address where it may be. It is absent when all
+// of them refuse.
+func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
+	addrs := []string{string(s.Address)}
+	if t.cfg.Elsewhere != nil {
+		addrs = append(addrs, t.cfg.Elsewhere(s.ID)...)
+	}
+	found := voice{id: s.ID, presence: absent}
+	for i, addr := range addrs {
+		if i > 0 && addr == addrs[0] {
+			continue
+		}
+		conn, _, err := t.cfg.Hub.Dial(ctx, Canvass, addr, string(s.ID))
+		if err != nil {
+			if !Refused(err) {
+				found.presence = silent
+			}
+			continue
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		err = json.NewDecoder(io.LimitReader(conn, maxStanding)).Decode(&found.standing)
+		stop()
+		_ = conn.Close()
+		if err != nil {
+			return voice{id: s.ID}
+		}
+		found.presence = answered
+		return found
+	}
+	return found
+}
+
+// heard counts the servers that are known to run, this one among them.
+func heard(voices []voice) int {
+	n := 1
+	for _, v := range voices {
+		if v.presence == answered {
+			n++
+		}
+	}
+	return n
+}
+
+// outranked reports whether a server that answered, does not stand yet and has as
+// good a log has a higher id.
+func outranked(self raft.ServerID, mine standing, voices []voice) bool {
+	return slices.ContainsFunc(voices, func(v voice) bool {
+		return v.presence == answered && !v.Candidate && !v.Abstains && v.compare(mine) == 0 && CompareIDs(v.id, self) > 0
+	})
+}
+
+// withoutBetter returns voices as if no server with a better log had answered:
+// this one may then be elected by the rest.
+func withoutBetter(voices []voice, mine standing) []voice {
+	out := slices.Clone(voices)
+	for i, v := range out {
+		if v.presence == answered && v.Leader == "" && v.compare(mine) > 0 {
+			out[i] = voice{id: v.id}
+		}
+	}
+	return out
+}
+
+// alive says whether a server that somebody follows may lead: it says so itself,
+// or nobody knows. A frozen process is for Raft's timers to judge.
+func alive(leader raft.ServerID, voices []voice) bool {
+	for _, v := range voices {
+		if v.id == leader {
+			return v.presence == silent || v.presence == answered && v.Leader == leader
+		}
+	}
+	return true // it has no vote, and was not asked
+}
+
+// leads says whether a server says of itself that it leads.
+func leads(leader raft.ServerID, voices []voice) bool {
+	for _, v := range voices {
+		if v.id == leader {
+			return v.presence == answered && v.Leader == leader
+		}
+	}
+	return false
+}
+
+// mayStand decides, from what the others said, whether this server is the one
+// to stand for election. All who ask at the same time come to the same answer.
+// One that is patient waits for answers that may still come and for others who
+// are as good.
+func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) bool {
+	if mine.Candidate {
+		return false // it stands already
+	}
+	heard := 1
+	for _, v := range append(voices, voice{id: self, presence: answered, standing: mine}) {
+		if v.presence == answered && v.Leader != "" && v.Leader != self && alive(v.Leader, voices) {
+			return false
+		}
+	}
+	for _, v := range voices {
+		switch v.presence {
+		case silent:
+			if patient {
+				return false
+			}
+		case answered:
+			c := v.compare(mine)
+			if v.Abstains {
+				if c <= 0 {
+					heard++ // it gives its vote
+				}
+				continue
+			}
+			heard++
+			if c > 0 || patient && c == 0 && (v.Candidate || CompareIDs(v.id, self) > 0) {
+				return false
+			}
+		}
+	}
+	return heard > (len(voices)+1)/2
+}

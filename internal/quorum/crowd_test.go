@@ -1,0 +1,60 @@
+package quorum
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestCrowd: a member holds a bounded number of streams of a kind. The one that was
+// used least lately goes first, and those of other members and kinds stay.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	m := NewMemory()
+	x := ClusterID{1}
+	a, b, c := newHub(t, m, Identity{ServerID: "1", Cluster: x}, io.Discard), newHub(t, m, Identity{ServerID: "2", Cluster: x}, io.Discard), newHub(t, m, Identity{ServerID: "3", Cluster: x}, io.Discard)
+	for _, kind := range []Kind{Raft, Forward} {
+		b.Handle(kind, echo)
+	}
+	dial := func(from *Hub, kind Kind) net.Conn {
+		t.Helper()
+		conn, _, err := from.Dial(t.Context(), kind, "s2:1", "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	used := func(conn net.Conn) bool {
+		if _, err := conn.Write([]byte("ping")); err != nil {
+			return false
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_, err := io.ReadFull(conn, make([]byte, 4))
+		return err == nil
+	}
+	others := []net.Conn{dial(a, Forward), dial(c, Raft)}
+	var open []net.Conn
+	for range maxStreams {
+		conn := dial(a, Raft)
+		if !used(conn) {
+			t.Fatal("a stream within the limit is closed")
+		}
+		open = append(open, conn)
+	}
+	if !used(open[0]) { // from now on the second one was used least lately
+		t.Fatal("a stream within the limit is closed")
+	}
+	if !used(dial(a, Raft)) {
+		t.Fatal("a new stream is closed")
+	}
+	if used(open[1]) {
+		t.Error("the stream that was used least lately is still there")
+	}
+	for i, conn := range append(others, append(open[:1:1], open[2:]...)...) {
+		if !used(conn) {
+			t.Errorf("stream %d is closed", i)
+		}
+	}
+}

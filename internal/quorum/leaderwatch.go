@@ -1,0 +1,191 @@
+package quorum
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// recheck is the pause between the two canvasses that have to agree.
+	recheck = 20 * time.Millisecond
+	// patience is how long a server waits for answers that do not come and for
+	// others who could stand as well as itself.
+	patience = 250 * time.Millisecond
+	// standingPause is how long an election may take before the next canvass.
+	standingPause = 300 * time.Millisecond
+	// again and seldom are the pauses between canvasses, at first and after a
+	// while: whatever is missing then will not come soon.
+	again  = 10 * time.Millisecond
+	seldom = 500 * time.Millisecond
+	// yielding is how long a server leaves it to an equal with a higher id to stand,
+	// which waits for the answer of a silent leader as long: two that stand at the
+	// same time split the votes.
+	yielding = 1200 * time.Millisecond
+	// stuck is after which time without a leader a server stands although others have
+	// longer logs, if a majority can do without them: something keeps them from
+	// standing, such as a disk that hangs.
+	stuck = 3 * time.Second
+)
+
+// leaderWatch gets a server that has no leader another one, without waiting for
+// Raft's timers. The leader's process is gone, or does not lead any more: its
+// connections to us end, and its port refuses new ones or it says so itself.
+// Slowness is never evidence; it is what the heartbeat timeout is for.
+type leaderWatch struct {
+	mu     sync.Mutex
+	busy   bool
+	ctx    context.Context
+	cancel context.CancelFunc
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// begin returns a context for a look at the leader, nil when one is under way.
+func (w *leaderWatch) begin() context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.busy {
+		return nil
+	}
+	if w.ctx == nil {
+		w.ctx, w.cancel = context.WithCancel(context.Background())
+	}
+	w.busy = true
+	w.wg.Add(1)
+	return w.ctx
+}
+
+func (w *leaderWatch) end() {
+	w.mu.Lock()
+	w.busy = false
+	w.mu.Unlock()
+	w.wg.Done()
+}
+
+func (w *leaderWatch) stop() {
+	w.mu.Lock()
+	w.closed = true
+	if w.cancel != nil {
+		w.cancel()
+	}
+	w.mu.Unlock()
+	w.wg.Wait()
+}
+
+// Suspect says that a connection with a server ended. When that server leads
+// this one and turns out to be gone, this server sees to it that another one
+// leads.
+func (t *Transport) Suspect(id raft.ServerID) {
+	if t.cfg.View != nil && t.cfg.View().Leader == id {
+		t.lookForLeader()
+	}
+}
+
+// Leaderless says that this server knows of no leader.
+func (t *Transport) Leaderless() {
+	if t.cfg.View != nil && t.cfg.View().Leader == "" {
+		t.lookForLeader()
+	}
+}
+
+// lookForLeader starts the watch, unless it is under way.
+func (t *Transport) lookForLeader() {
+	if t.closed() || !votes(t.cfg.View(), t.id) {
+		return
+	}
+	ctx := t.watch.begin()
+	if ctx == nil {
+		return
+	}
+	go func() {
+		defer t.watch.end()
+		t.untilLed(ctx, t.cfg.View().Leader)
+	}()
+}
+
+// untilLed asks the other voters again and again, and stands when it is up to
+// this server to do so, until there is a leader that was not lost.
+func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
+	began, wait, agreed, limit := time.Now(), again, false, askLimit
+	for ctx.Err() == nil {
+		v := t.cfg.View()
+		if v.Leader != "" && v.Leader != lost || !votes(v, t.id) {
+			return
+		}
+		voices := t.canvass(ctx, v, limit)
+		if heard(voices) <= (len(voices)+1)/2 {
+			limit = min(limit*3/2, maxAsk) // they may be far
+		}
+		patient := time.Since(began) < patience
+		// A process that dies ends its connections before its port refuses new
+		// ones: silence counts when it lasts.
+		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
+			return
+		}
+		late := time.Since(began) > stuck
+		if late {
+			voices = withoutBetter(voices, v.standing())
+		}
+		pauseFor := wait
+		yields := time.Since(began) < yielding && outranked(t.id, v.standing(), voices)
+		switch may := !t.abstains() && !yields && mayStand(t.id, v.standing(), voices, patient); {
+		case may && !agreed:
+			agreed, pauseFor = true, recheck
+		case may && t.stand(v):
+			agreed, pauseFor = false, standingPause
+			if late {
+				pauseFor += rand.N(2 * candidacy)
+			}
+		default:
+			agreed = false
+			wait = min(wait*3/2, seldom)
+		}
+		pause(ctx, pauseFor)
+	}
+}
+
+// votes says whether a server has a vote, and not the only one.
+func votes(v View, id raft.ServerID) bool {
+	self, others := false, false
+	for _, s := range v.Config.Servers {
+		if s.Suffrage == raft.Voter {
+			self = self || s.ID == id
+			others = others || s.ID != id
+		}
+	}
+	return self && others
+}
+
+// CompareIDs orders ServerIDs as the numbers they are made of: "9" before
+// "10", "3" before "3.1".
+func CompareIDs(a, b raft.ServerID) int {
+	an, ak, _ := strings.Cut(string(a), ".")
+	bn, bk, _ := strings.Cut(string(b), ".")
+	if c := compareDigits(an, bn); c != 0 {
+		return c
+	}
+	return compareDigits(ak, bk)
+}
+
+func compareDigits(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,293 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The kernel reports a dead path late: a connection whose packets are dropped
+// silently looks idle, TCP keep-alive does not run while data is unacknowledged,
+// and retransmissions go on for 15 minutes. So every stream has deadlines of its
+// own, in both directions, that count progress and not time: a large message on a
+// slow link may take minutes as long as bytes move, and a request may wait for the
+// other server's disk as long as that server says that it is working.
+//
+// On a stream of Raft's RPCs
+//
+//   - the receiver of a request sends a working byte every fifth of the limit, from
+//     the first byte of the request until the response. It expects the rest of the
+//     request to move within the limit;
+//   - the sender expects the response, or a working byte, within the limit, and the
+//     kernel to take some of the request within it, unless working bytes come in;
+//   - a connection without a request is closed after idleLimit by the sender, and
+//     after twice that by the receiver.
+//
+// A receiver sends working bytes only to a sender that announced in its handshake
+// that it understands them. The servers of earlier releases do not.
+
+const (
+	// working says that a request is being received or handled. It precedes a
+	// response, whose first byte it cannot be: MessagePack never uses it.
+	working = 0xc1
+	// beatsPerStall is how many signs of life have to be missing in a row.
+	beatsPerStall = 5
+	// defaultStall and defaultHeartbeatStall are the limits of a TransportConfig
+	// that names none.
+	defaultStall          = 1500 * time.Millisecond
+	defaultHeartbeatStall = 500 * time.Millisecond
+	// idleLimit is how long a connection is kept for later requests.
+	idleLimit = 30 * time.Second
+	// writeStep bounds one write to a connection that has to make progress.
+	writeStep = 64 << 10
+)
+
+// StallError says that a stream to another server made no progress.
+type StallError struct {
+	Server string
+	After  time.Duration
+}
+
+// Error implements error.
+func (e *StallError) Error() string {
+	return fmt.Sprintf("quorum: no progress on a stream to server %s for %v", e.Server, e.After)
+}
+
+func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// tracked is a connection that ends with its Hub.
+type tracked struct {
+	net.Conn
+	hub *Hub
+
+	heard atomic.Int64 // when something last came in
+	crowd crowd        // that it was counted in; the hub's mu
+
+	stall atomic.Int64 // a Write has to make progress within it; 0: it may wait
+	alive func() bool  // says after a stalled Write whether the other side shows life; set before stall
+}
+
+// Close implements net.Conn.
+func (c *tracked) Close() error {
+	c.hub.mu.Lock()
+	delete(c.hub.conns, c)
+	c.hub.leave(c)
+	c.hub.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Read implements net.Conn.
+func (c *tracked) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// Write implements net.Conn. It stands below TLS, which must not see a deadline
+// that is extended later.
+func (c *tracked) Write(p []byte) (int, error) {
+	limit := time.Duration(c.stall.Load())
+	if limit == 0 {
+		return c.Conn.Write(p)
+	}
+	written := 0
+	for {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(limit))
+		n, err := c.Conn.Write(p[written:min(len(p), written+writeStep)])
+		written += n
+		switch {
+		case err == nil && written == len(p):
+			return written, nil
+		case err == nil, timedOut(err) && (n > 0 || c.alive != nil && c.alive()):
+		default:
+			return written, err
+		}
+	}
+}
+
+// LimitWrites makes every Write to a stream fail that makes no progress for the
+// limit. It is called before the first Write.
+func LimitWrites(stream net.Conn, limit time.Duration) { limitWrites(stream, limit, nil) }
+
+func limitWrites(stream net.Conn, limit time.Duration, alive func() bool) {
+	for {
+		switch c := stream.(type) {
+		case *tracked:
+			c.alive = alive
+			c.stall.Store(int64(limit))
+			return
+		case *unreadConn:
+			stream = c.Conn
+		case interface{ NetConn() net.Conn }: // TLS
+			stream = c.NetConn()
+		default:
+			return
+		}
+	}
+}
+
+// outConn is the sender's end of a stream of Raft's RPCs, one at a time.
+type outConn struct {
+	*ownedConn
+	to    string // the server
+	limit time.Duration
+	idle  *time.Timer
+
+	heard    atomic.Int64 // when something last came in, or the connection was made
+	open     atomic.Bool  // a request has no response yet
+	asked    time.Time    // when the request of the moment began
+	received []byte       // what came in while the request was being written
+}
+
+func newOutConn(o *ownedConn, to string, limit time.Duration) *outConn {
+	c := &outConn{ownedConn: o, to: to, limit: limit}
+	c.heard.Store(time.Now().UnixNano())
+	limitWrites(o.Conn, limit, c.showsLife)
+	c.idle = time.AfterFunc(idleLimit, c.endIdle)
+	o.closing = func() { c.idle.Stop() }
+	return c
+}
+
+// endIdle closes a connection that was not used lately.
+func (c *outConn) endIdle() {
+	if left := idleLimit - time.Since(time.Unix(0, c.heard.Load())); left > 0 || c.open.Load() {
+		c.idle.Reset(max(left, time.Second))
+		return
+	}
+	_ = c.Close()
+}
+
+// SetDeadline begins a request. The network layer's own deadline, which bounds the
+// whole of it, does not apply.
+func (c *outConn) SetDeadline(time.Time) error {
+	c.asked = time.Now()
+	c.open.Store(true)
+	return nil
+}
+
+// SetReadDeadline implements net.Conn, for nobody.
+func (c *outConn) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline implements net.Conn, for nobody.
+func (c *outConn) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *outConn) Write(p []byte) (int, error) {
+	n, err := c.ownedConn.Write(p)
+	return n, c.judge(err)
+}
+
+// Read returns a response without the working bytes before it.
+func (c *outConn) Read(p []byte) (int, error) {
+	for {
+		n := copy(p, c.received)
+		c.received = c.received[n:]
+		if n == 0 {
+			now := time.Now()
+			_ = c.ownedConn.SetReadDeadline(now.Add(c.limit))
+			var err error
+			if n, err = c.ownedConn.Read(p); err != nil {
+				return n, c.judge(err)
+			}
+			c.heard.Store(now.UnixNano())
+		}
+		if c.open.Load() {
+			skip := 0
+			for skip < n && p[skip] == working {
+				skip++
+			}
+			n = copy(p, p[skip:n])
+			c.open.Store(n == 0)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+}
+
+// showsLife reports whether something has come in during a Write that is stuck:
+// the other side receives slowly, because of its disk.
+func (c *outConn) showsLife() bool {
+	var b [64]byte
+	_ = c.ownedConn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	n, _ := c.ownedConn.Read(b[:])
+	c.received = append(c.received, b[:n]...)
+	return n > 0
+}
+
+// judge turns a missed deadline into what it means, for this connection and for
+// those to the same server that wait for their next request.
+func (c *outConn) judge(err error) error {
+	if !timedOut(err) {
+		return err
+	}
+	c.s.abandon(c.to, c.asked)
+	return &StallError{Server: c.to, After: c.limit}
+}
+
+// inConn is the receiver's end of a stream of Raft's RPCs.
+type inConn struct {
+	*ownedConn
+	limit time.Duration
+	beats bool // the sender understands working bytes
+
+	mu    sync.Mutex // held for a Write
+	busy  bool       // a request has begun to come in and is not answered
+	timer *time.Timer
+}
+
+func newInConn(o *ownedConn, limit time.Duration, beats bool) *inConn {
+	c := &inConn{ownedConn: o, limit: limit, beats: beats}
+	limitWrites(o.Conn, limit, nil)
+	c.timer = time.AfterFunc(time.Hour, c.beat)
+	c.timer.Stop()
+	o.closing = func() { c.timer.Stop() }
+	return c
+}
+
+func (c *inConn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	limit := 2 * idleLimit
+	if c.busy {
+		limit = c.limit
+	}
+	c.mu.Unlock()
+	_ = c.ownedConn.SetReadDeadline(time.Now().Add(limit))
+	n, err := c.ownedConn.Read(p)
+	if n > 0 {
+		c.mu.Lock()
+		if !c.busy {
+			c.busy = true
+			c.timer.Reset(c.limit / beatsPerStall)
+		}
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+func (c *inConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = false
+	c.timer.Stop()
+	return c.ownedConn.Write(p)
+}
+
+// beat says that the request is being worked on.
+func (c *inConn) beat() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.busy || !c.beats {
+		return
+	}
+	if _, err := c.ownedConn.Write([]byte{working}); err != nil {
+		_ = c.Close()
+		return
+	}
+	c.timer.Reset(c.limit / beatsPerStall)
+}

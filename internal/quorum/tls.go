@@ -1,0 +1,289 @@
+package quorum
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TLS makes the connections between servers authenticated and encrypted, each
+// side by its certificate.
+//
+// Whoever dials checks that the certificate names the host it has dialled.
+// Whoever accepts learns from the handshake of this package which server the
+// caller wants to be, and checks that its certificate may speak for that one.
+type TLS struct {
+	// Config returns what the next handshake works with, in either role: the
+	// certificate to show, and in ClientCAs those that others are trusted by.
+	// It is called for every handshake, on any goroutine. Its VerifyConnection, if
+	// any, is asked in either role, with the chains that were verified.
+	Config func() *tls.Config
+	// DialPlain makes this server call others in plaintext, while not all of
+	// them take TLS; AcceptPlain makes it take plaintext too.
+	DialPlain, AcceptPlain bool
+	// VerifyHost: the certificate of a server that is called has to name the
+	// host it is called at. VerifyCaller: so does that of a caller.
+	VerifyHost, VerifyCaller bool
+	// ReverseDNS lets a caller's certificate name a host that its address
+	// resolves to.
+	ReverseDNS bool
+	// Detect is how long a connection may wait with its first byte; default 5 s.
+	Detect time.Duration
+	// Hosts returns the hosts under which a server is known, and those of all
+	// other servers. Nil: none is known.
+	Hosts func(server string) (its, others []string)
+}
+
+// recordHandshake is the first byte of a TLS connection. The handshake of this
+// package begins with another one.
+const recordHandshake = 0x16
+
+// maxDrain bounds what is read of a refused caller before its connection is
+// closed: closing with bytes unread would take the reason away from it.
+const (
+	maxDrain     = 64 << 10
+	drainTimeout = time.Second
+)
+
+// client shakes hands with the server that was dialled at addr.
+func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	c := t.Config().Clone()
+	c.ServerName = host
+	c.DynamicRecordSizingDisabled = true // bulk, not a browser waiting for its first byte
+	// The chain is verified right below. Go's own check knows only certificates
+	// that name hosts as alternative names, and ZooKeeper's users have others.
+	c.InsecureSkipVerify = true
+	more := c.VerifyConnection
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		chains, err := verifyServer(s.PeerCertificates, c.ClientCAs)
+		if err == nil && more != nil {
+			s.VerifiedChains = chains
+			err = more(s)
+		}
+		if err == nil && t.VerifyHost {
+			err = namesHost(s.PeerCertificates[0], host)
+		}
+		if err != nil {
+			return &certificateError{s.PeerCertificates[0], err}
+		}
+		return nil
+	}
+	// Also where the other side names no authority that signed it: then it can
+	// say which certificate it is that it does not accept.
+	if len(c.Certificates) > 0 {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.Certificates[0], nil }
+	}
+	stream := tls.Client(conn, c)
+	if err := stream.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	return &secureConn{Conn: stream, raw: conn}, nil
+}
+
+// server shakes hands with a caller and returns its certificate.
+func (t *TLS) server(conn net.Conn, by time.Time) (net.Conn, *x509.Certificate, error) {
+	c := t.Config().Clone()
+	c.DynamicRecordSizingDisabled = true
+	stream := tls.Server(conn, c)
+	if err := conn.SetDeadline(by); err != nil {
+		return nil, nil, err
+	}
+	if err := stream.HandshakeContext(context.Background()); err != nil {
+		return nil, nil, err
+	}
+	var cert *x509.Certificate
+	if certs := stream.ConnectionState().PeerCertificates; len(certs) > 0 {
+		cert = certs[0]
+	}
+	return &secureConn{Conn: stream, raw: conn}, cert, conn.SetDeadline(time.Time{})
+}
+
+func verifyServer(chain []*x509.Certificate, roots *x509.CertPool) ([][]*x509.Certificate, error) {
+	o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, c := range chain[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	return chain[0].Verify(o)
+}
+
+// mayBe says whether a caller's certificate lets it be the server that it says
+// it is: it has to name a host of that one or, for a server that is new here or
+// has moved, the host that it calls from. One that names another server's host
+// only is that server's, wherever it calls from.
+func (t *TLS) mayBe(server string, cert *x509.Certificate, remote net.Addr) error {
+	if t == nil || !t.VerifyCaller || cert == nil {
+		return nil
+	}
+	var its, others []string
+	if t.Hosts != nil {
+		its, others = t.Hosts(server)
+	}
+	if slices.ContainsFunc(its, func(host string) bool { return namesHost(cert, host) == nil }) {
+		return nil
+	}
+	for _, host := range others {
+		if namesHost(cert, host) == nil {
+			return &certificateError{cert, fmt.Errorf("it is another server's, the one at %s; server %s is known at %s", host, server, list(its))}
+		}
+	}
+	from := hostOf(remote)
+	if namesHost(cert, from) == nil || t.ReverseDNS && namesAddress(cert, from) {
+		return nil
+	}
+	return &certificateError{cert, fmt.Errorf("it names neither a host of server %s, which is known at %s, nor %s, where the call comes from", server, list(its), from)}
+}
+
+func list(hosts []string) string {
+	if len(hosts) == 0 {
+		return "no host here"
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// namesAddress says whether cert names a host that an address resolves to.
+func namesAddress(cert *x509.Certificate, ip string) bool {
+	if net.ParseIP(ip) == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout/2)
+	defer cancel()
+	hosts, err := net.DefaultResolver.LookupAddr(ctx, ip)
+	return err == nil && slices.ContainsFunc(hosts, func(host string) bool {
+		return namesHost(cert, strings.TrimSuffix(host, ".")) == nil
+	})
+}
+
+// namesHost says whether a certificate is for a host. As in ZooKeeper the
+// common name counts when there are no alternative names.
+func namesHost(cert *x509.Certificate, host string) error {
+	if len(cert.DNSNames)+len(cert.IPAddresses) > 0 || cert.Subject.CommonName == "" {
+		return cert.VerifyHostname(host)
+	}
+	byName := *cert
+	if ip := net.ParseIP(cert.Subject.CommonName); ip != nil {
+		byName.IPAddresses = []net.IP{ip}
+	} else {
+		byName.DNSNames = []string{cert.Subject.CommonName}
+	}
+	return byName.VerifyHostname(host)
+}
+
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return host
+}
+
+// certificateError says what is wrong with whose certificate.
+type certificateError struct {
+	cert *x509.Certificate
+	err  error
+}
+
+func (e *certificateError) Error() string { return fmt.Sprintf("%s: %v", describe(e.cert), e.err) }
+func (e *certificateError) Unwrap() error { return e.err }
+
+// describe lets an operator find the certificate.
+func describe(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return fmt.Sprintf("certificate of %q, number %x, by %q, for %v, valid until %s",
+		c.Subject, c.SerialNumber, c.Issuer, names, c.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// ours describes the certificate that this server shows.
+func (t *TLS) ours() string {
+	for _, c := range t.Config().Certificates {
+		if c.Leaf != nil {
+			return describe(c.Leaf)
+		}
+	}
+	return "no certificate"
+}
+
+// explain turns the error of a handshake into the reason why two servers do
+// not talk to each other, Accepted when it tells of none: the connection broke.
+func (t *TLS) explain(err error) (Code, error) {
+	var certificate *certificateError
+	var verification *tls.CertificateVerificationError
+	var header tls.RecordHeaderError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &certificate):
+		return BadCertificate, err
+	case errors.As(err, &verification):
+		return BadCertificate, &certificateError{verification.UnverifiedCertificates[0], verification.Err}
+	case errors.As(err, &header):
+		return NoTLS, nil
+	case errors.As(err, &op) && op.Op == "remote error":
+		return CertificateRefused, fmt.Errorf("%w (ours: %s)", op.Err, t.ours())
+	case broken(err):
+		return Accepted, nil
+	}
+	return NoAgreement, err
+}
+
+// broken says whether an error tells of the connection and not of the peer.
+func broken(err error) bool {
+	var n net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n)
+}
+
+// secureConn is a TLS connection that behaves as a plain one.
+//
+// Close does not say goodbye: that would wait for a peer that takes nothing.
+// So the end of a stream proves nothing, as in plaintext. Everything that
+// servers send is framed, and no stream's end means anything but its loss.
+type secureConn struct {
+	*tls.Conn
+	raw net.Conn
+}
+
+// Read implements net.Conn.
+func (c *secureConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *secureConn) Close() error { return c.raw.Close() }
+
+// unreadConn is a connection whose first byte has been read already.
+type unreadConn struct {
+	net.Conn
+	first []byte
+}
+
+func (c *unreadConn) Read(b []byte) (int, error) {
+	if len(c.first) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.first)
+	c.first = c.first[n:]
+	return n, nil
+}
+
+// drain lets a refused caller read why.
+func drain(conn net.Conn) {
+	_ = conn.SetReadDeadline(time.Now().Add(drainTimeout))
+	_, _ = io.CopyN(io.Discard, conn, maxDrain)
+}

@@ -1,0 +1,519 @@
+package quorum
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// authority signs the certificates of a test.
+type authority struct {
+	t    *testing.T
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	last int64
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	c := a.issue(func(c *x509.Certificate) { c.Subject.CommonName, c.IsCA = name, true })
+	a.key, a.cert = c.PrivateKey.(*ecdsa.PrivateKey), c.Leaf
+	return a
+}
+
+// issue signs a certificate, valid for an hour, after change.
+func (a *authority) issue(change func(*x509.Certificate)) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.last++
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(a.last), Subject: pkix.Name{Organization: []string{"Test"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true}
+	change(tmpl)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = tmpl, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (a *authority) forHosts(hosts ...string) tls.Certificate {
+	a.t.Helper()
+	return a.issue(func(c *x509.Certificate) { c.DNSNames = hosts })
+}
+
+// secured is the TLS of a server of the ensemble s1, s2, s3 that shows a
+// certificate and trusts those of an authority.
+func (a *authority) secured(cert tls.Certificate) *TLS {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true}
+	return &TLS{Config: func() *tls.Config { return c }, VerifyHost: true, VerifyCaller: true, Hosts: hostsOfThree}
+}
+
+func hostsOfThree(server string) (its, others []string) {
+	for _, id := range []string{"1", "2", "3"} {
+		if id == strings.Split(server, ".")[0] {
+			its = append(its, "s"+id)
+		} else {
+			others = append(others, "s"+id)
+		}
+	}
+	return its, others
+}
+
+// secureHub starts a hub on the host of its server.
+func secureHub(t *testing.T, n Network, id string, security *TLS, log *logBuffer) *Hub {
+	t.Helper()
+	h, err := Listen(n, "s"+strings.Split(id, ".")[0]+":1", Identity{ServerID: id, Cluster: ClusterID{1}}, Security{TLS: security},
+		slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// TestTLSRefusals has two differently configured servers meet: who may not talk
+// does not, and both logs say who it is, which certificate and why, in one line.
+func TestTLSRefusals(t *testing.T) {
+	t.Parallel()
+	ca, other := newAuthority(t, "the CA"), newAuthority(t, "another CA")
+	good1, good2 := ca.secured(ca.forHosts("s1")), ca.secured(ca.forHosts("s2"))
+	with := func(s *TLS, change func(*TLS)) *TLS { c := *s; change(&c); return &c }
+	version12 := with(good1, func(s *TLS) {
+		c := good1.Config().Clone()
+		c.MaxVersion = tls.VersionTLS12
+		s.Config = func() *tls.Config { return c }
+	})
+	version13 := with(good2, func(s *TLS) {
+		c := good2.Config().Clone()
+		c.MinVersion = tls.VersionTLS13
+		s.Config = func() *tls.Config { return c }
+	})
+	expired := func(hosts ...string) *TLS {
+		return ca.secured(ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = hosts, time.Now().Add(-time.Minute) }))
+	}
+	// One that looks for more than a good signature: at what was revoked, say.
+	picky := func(s *TLS) *TLS {
+		return with(s, func(s *TLS) {
+			c := s.Config().Clone()
+			c.VerifyConnection = func(state tls.ConnectionState) error {
+				if len(state.VerifiedChains) == 0 {
+					return errors.New("no chain to look at")
+				}
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.VerifiedChains[0], Err: errors.New("it was revoked")}
+			}
+			s.Config = func() *tls.Config { return c }
+		})
+	}
+	tests := []struct {
+		name         string
+		a, b         *TLS   // of server 1, which calls, and of server 2
+		as           string // another caller than server 1
+		want         Code   // Accepted: they talk
+		saysA, saysB []string
+	}{
+		{name: "both", a: good1, b: good2},
+		{name: "TLS 1.2", a: version12, b: good2},
+		{name: "one version each", a: version12, b: version13, want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "protocol version"}, saysB: []string{"at s1:", "versions"}},
+		{name: "TLS to plaintext", a: good1, b: nil, want: NoTLS,
+			saysA: []string{"server 2 at s2:1", "does not speak TLS"}, saysB: []string{"server at s1:", "demands TLS", "sslQuorum"}},
+		{name: "plaintext to TLS", a: nil, b: good2, want: NeedTLS,
+			saysA: []string{"server 2 at s2:1", "demands TLS", "sslQuorum"}, saysB: []string{"from server 1 at s1:", "does not speak TLS"}},
+		{name: "plaintext, allowed", a: nil, b: with(good2, func(s *TLS) { s.AcceptPlain = true })},
+		{name: "plaintext, on purpose", a: with(good1, func(s *TLS) { s.DialPlain = true }), b: nil},
+		{name: "TLS where plaintext is allowed", a: good1, b: with(good2, func(s *TLS) { s.AcceptPlain = true })},
+		{name: "a caller of another CA", a: with(other.secured(other.forHosts("s1")), func(s *TLS) {
+			c := s.Config().Clone()
+			c.ClientCAs = good1.Config().ClientCAs
+			s.Config = func() *tls.Config { return c }
+		}), b: good2, want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "does not accept our certificate", "another CA", "s1"},
+			saysB: []string{"at s1:", "another CA", "unknown authority"}},
+		{name: "a server of another CA", a: good1, b: other.secured(other.forHosts("s2")), want: BadCertificate,
+			saysA: []string{"server 2 at s2:1", "another CA", "unknown authority"},
+			saysB: []string{"at s1:", "does not accept our certificate", "another CA"}},
+		{name: "an expired caller", a: expired("s1"), b: good2, want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "expired", "valid until"}, saysB: []string{"at s1:", "has expired", "valid until"}},
+		{name: "an expired server", a: good1, b: expired("s2"), want: BadCertificate,
+			saysA: []string{"server 2 at s2:1", "has expired"}, saysB: []string{"at s1:", "does not accept our certificate"}},
+		{name: "a caller that was revoked", a: good1, b: picky(good2), want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "does not accept our certificate"}, saysB: []string{"at s1:", "it was revoked", "s1"}},
+		{name: "a server that was revoked", a: picky(good1), b: good2, want: BadCertificate,
+			saysA: []string{"server 2 at s2:1", "it was revoked"}, saysB: []string{"at s1:", "does not accept our certificate"}},
+		{name: "a server with the name of another", a: good1, b: ca.secured(ca.forHosts("s3")), want: BadCertificate,
+			saysA: []string{"server 2 at s2:1", "valid for s3, not s2"}, saysB: []string{"at s1:", "does not accept our certificate"}},
+		{name: "a caller with the name of another", a: ca.secured(ca.forHosts("s3")), b: good2, want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "not that of server 1"}, saysB: []string{"from server 1 at s1:", "another server's", "s3"}},
+		{name: "a caller without a name", a: ca.secured(ca.forHosts("elsewhere")), b: good2, want: CertificateRefused,
+			saysA: []string{"server 2 at s2:1", "not that of server 1"}, saysB: []string{"from server 1 at s1:", "names neither", "elsewhere"}},
+		{name: "names do not matter", a: with(ca.secured(ca.forHosts("x")), func(s *TLS) { s.VerifyHost = false }),
+			b: with(ca.secured(ca.forHosts("y")), func(s *TLS) { s.VerifyCaller = false })},
+		{name: "common names", a: ca.secured(ca.issue(func(c *x509.Certificate) { c.Subject.CommonName = "s1" })),
+			b: ca.secured(ca.issue(func(c *x509.Certificate) { c.Subject.CommonName = "s2" }))},
+		{name: "a new server calls from its host", as: "9", a: ca.secured(ca.forHosts("s9")), b: good2},
+		{name: "a member of another ensemble", as: "1", a: good1, b: good2, want: WrongCluster,
+			saysA: []string{"another ensemble"}, saysB: []string{"another ensemble"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var logA, logB logBuffer
+			m := NewMemory()
+			if tt.as == "" {
+				tt.as = "1"
+			}
+			a := secureHub(t, m.Host("s"+tt.as), tt.as, tt.a, &logA)
+			b := secureHub(t, m.Host("s2"), "2", tt.b, &logB)
+			if tt.want == WrongCluster {
+				b.SetIdentity(Identity{ServerID: "2", Cluster: ClusterID{2}})
+			}
+			b.Handle(Raft, echo)
+			b.Handle(Forward, echo)
+			for _, kind := range []Kind{Raft, Forward, Raft} {
+				conn, _, err := a.Dial(t.Context(), kind, "s2:1", "2")
+				if tt.want == Accepted {
+					if err != nil {
+						t.Fatal(err)
+					}
+					conn.Write([]byte("ping"))
+					if got := readN(t, conn, 4); got != "ping" {
+						t.Fatalf("read %q", got)
+					}
+					conn.Close()
+					continue
+				}
+				var refused *RefusedError
+				if !errors.As(err, &refused) || refused.Code != tt.want {
+					t.Fatalf("got %v, want code %d", err, tt.want)
+				}
+			}
+			for end := time.Now().Add(30 * time.Second); tt.want != Accepted && logB.String() == "" && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			a.Close() // and nothing more is said
+			b.Close()
+			for log, says := range map[*logBuffer][]string{&logA: tt.saysA, &logB: tt.saysB} {
+				log.holds(t, tt.want, says)
+			}
+		})
+	}
+}
+
+// holds checks that a refusal took one line, and that it says what it has to.
+func (l *logBuffer) holds(t *testing.T, want Code, says []string) {
+	t.Helper()
+	text := l.String()
+	if lines := strings.Count(text, "\n"); want == Accepted && lines > 0 || want != Accepted && lines != 1 {
+		t.Errorf("%d lines:\n%s", lines, text)
+	}
+	for _, s := range says {
+		if !strings.Contains(text, s) {
+			t.Errorf("no word of %q in %s", s, text)
+		}
+	}
+}
+
+// TestRefusalNamesWhoIsKnown: also where it is not known yet who that is.
+func TestRefusalNamesWhoIsKnown(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]*RefusedError{
+		"raft stream to server 2 at s2:1: ":     {Kind: Raft, Addr: "s2:1", To: "2", Code: NeedTLS},
+		"probe stream to the server at s2:1: ":  {Kind: Probe, Addr: "s2:1", Code: NeedTLS},
+		"raft stream from server 2 at s2:1: it": {Kind: Raft, Addr: "s2:1", Incoming: true, Theirs: Identity{ServerID: "2"}, Code: NeedTLS},
+		"a server at s2:1: it":                  {Kind: Raft, Addr: "s2:1", Incoming: true, Code: NeedTLS},
+	} {
+		if got := e.Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestTLSIsEncrypted looks at what goes over the wire.
+func TestTLSIsEncrypted(t *testing.T) {
+	t.Parallel()
+	for _, secure := range []bool{false, true} {
+		ca := newAuthority(t, "CA")
+		var seen logBuffer
+		m := NewMemory()
+		var s1, s2 *TLS
+		if secure {
+			s1, s2 = ca.secured(ca.forHosts("s1")), ca.secured(ca.forHosts("s2"))
+		}
+		a := secureHub(t, tapped{m.Host("s1"), &seen}, "1", s1, new(logBuffer))
+		b := secureHub(t, m.Host("s2"), "2", s2, new(logBuffer))
+		b.Handle(Raft, echo)
+		conn, _, err := a.Dial(t.Context(), Raft, "s2:1", "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte("secret words"))
+		readN(t, conn, len("secret words"))
+		if text := seen.String(); strings.Contains(text, "secret") == secure || strings.Contains(text, magic) == secure {
+			t.Errorf("TLS %t: sent %q", secure, text)
+		}
+	}
+}
+
+// tapped is a network that notes what is written to connections dialled.
+type tapped struct {
+	Network
+	log *logBuffer
+}
+
+func (n tapped) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.Network.Dial(ctx, addr)
+	return tappedConn{c, n.log}, err
+}
+
+type tappedConn struct {
+	net.Conn
+	log *logBuffer
+}
+
+func (c tappedConn) Write(b []byte) (int, error) {
+	c.log.Write(b)
+	return c.Conn.Write(b)
+}
+
+// TestTLSNewCertificates changes what a server shows and trusts while it runs.
+func TestTLSNewCertificates(t *testing.T) {
+	t.Parallel()
+	old, fresh := newAuthority(t, "old"), newAuthority(t, "fresh")
+	both := x509.NewCertPool()
+	both.AddCert(old.cert)
+	both.AddCert(fresh.cert)
+	a := old.secured(old.forHosts("s1"))
+	var now atomic.Pointer[tls.Config]
+	now.Store(a.Config())
+	a.Config = now.Load
+	m := NewMemory()
+	ha := secureHub(t, m.Host("s1"), "1", a, new(logBuffer))
+	hb := secureHub(t, m.Host("s2"), "2", fresh.secured(fresh.forHosts("s2")), new(logBuffer))
+	ha.Handle(Raft, echo)
+	hb.Handle(Raft, echo)
+	meet := func() (ab, ba error) {
+		c, _, ab := ha.Dial(t.Context(), Raft, "s2:1", "2")
+		if ab == nil {
+			c.Close()
+		}
+		c, _, ba = hb.Dial(t.Context(), Raft, "s1:1", "1")
+		if ba == nil {
+			c.Close()
+		}
+		return ab, ba
+	}
+	if ab, ba := meet(); ab == nil || ba == nil {
+		t.Fatalf("they trust each other before: %v, %v", ab, ba)
+	}
+	c := fresh.secured(fresh.forHosts("s1")).Config().Clone()
+	c.ClientCAs = both
+	now.Store(c)
+	if ab, ba := meet(); ab != nil || ba != nil {
+		t.Fatalf("they do not trust each other after: %v, %v", ab, ba)
+	}
+}
+
+// TestTLSCloseDoesNotWait closes a connection whose peer takes nothing.
+func TestTLSCloseDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t, "CA")
+		m := NewMemory()
+		n := &sticky{Network: m.Host("s1"), closed: make(chan struct{})}
+		a := secureHub(t, n, "1", ca.secured(ca.forHosts("s1")), new(logBuffer))
+		b := secureHub(t, m.Host("s2"), "2", ca.secured(ca.forHosts("s2")), new(logBuffer))
+		b.Handle(Raft, echo)
+		conn, _, err := a.Dial(t.Context(), Raft, "s2:1", "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.stuck.Store(true)
+		before := time.Now()
+		conn.Close()
+		if d := time.Since(before); d > 0 {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// sticky is a network whose connections take nothing once they are stuck.
+type sticky struct {
+	Network
+	stuck  atomic.Bool
+	closed chan struct{}
+}
+
+func (n *sticky) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.Network.Dial(ctx, addr)
+	return stickyConn{c, n}, err
+}
+
+type stickyConn struct {
+	net.Conn
+	n *sticky
+}
+
+func (c stickyConn) Write(b []byte) (int, error) {
+	if !c.n.stuck.Load() {
+		return c.Conn.Write(b)
+	}
+	select {
+	case <-c.n.closed:
+	case <-time.After(5 * time.Second): // a deadline would be no shorter
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (c stickyConn) Close() error {
+	close(c.n.closed)
+	return c.Conn.Close()
+}
+
+// TestTLSRefusalsAreRare: what is refused for good is in the log now and then,
+// although the reason tells the time.
+func TestTLSRefusalsAreRare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t, "CA")
+		expired := ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = []string{"s2"}, time.Now().Add(-time.Minute) })
+		m := NewMemory()
+		var logA, logB logBuffer
+		a := secureHub(t, m.Host("s1"), "1", ca.secured(ca.forHosts("s1")), &logA)
+		secureHub(t, m.Host("s2"), "2", ca.secured(expired), &logB)
+		for range 2 * 60 {
+			if _, _, err := a.Dial(t.Context(), Raft, "s2:1", "2"); err == nil {
+				t.Fatal("an expired certificate was accepted")
+			}
+			time.Sleep(time.Second)
+		}
+		for _, log := range []*logBuffer{&logA, &logB} {
+			if lines := strings.Count(log.String(), "\n"); lines < 2 || lines > 5 {
+				t.Errorf("%d lines in two minutes:\n%s", lines, log)
+			}
+		}
+	})
+}
+
+// TestTLSDoesNotWaitForSilence gives up a caller that says nothing.
+func TestTLSDoesNotWaitForSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t, "CA")
+		m := NewMemory()
+		s := ca.secured(ca.forHosts("s2"))
+		s.Detect = time.Second
+		secureHub(t, m.Host("s2"), "2", s, new(logBuffer))
+		for said, want := range map[string]time.Duration{"": time.Second, "\x16": handshakeTimeout, "z": handshakeTimeout} {
+			conn, err := m.Host("s1").Dial(t.Context(), "s2:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := time.Now()
+			if said != "" {
+				conn.Write([]byte(said))
+			}
+			for err == nil {
+				_, err = conn.Read(make([]byte, 100))
+			}
+			conn.Close()
+			if d := time.Since(before); d < want || d > want+drainTimeout {
+				t.Errorf("after %q it waits for %v, want %v", said, d, want)
+			}
+		}
+	})
+}
+
+// TestTLSWithOpenSSL asks an implementation that is not Go's what the port
+// does: whom it takes, and that there is nothing to be had without TLS 1.2.
+func TestTLSWithOpenSSL(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("there is no openssl to ask")
+	}
+	ca, other := newAuthority(t, "CA"), newAuthority(t, "another CA")
+	local := func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }
+	h, err := Listen(TCP{}, "127.0.0.1:0", Identity{ServerID: "2", Cluster: ClusterID{1}}, Security{TLS: ca.secured(ca.issue(local))}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	dir := t.TempDir()
+	file := func(name string, c tls.Certificate) string {
+		der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})...)
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	roots := file("ca.pem", tls.Certificate{Certificate: [][]byte{ca.cert.Raw}, PrivateKey: ca.key})
+	good, bad := file("good.pem", ca.issue(local)), file("bad.pem", other.issue(local))
+	for _, tt := range []struct {
+		name string
+		args []string
+		ok   bool
+	}{
+		{"with a certificate", []string{"-cert", good, "-key", good}, true},
+		{"by TLS 1.2", []string{"-tls1_2", "-cert", good, "-key", good}, true},
+		{"without a certificate", nil, false},
+		{"with another CA's", []string{"-cert", bad, "-key", bad}, false},
+		{"by TLS 1.1", []string{"-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0", "-cert", good, "-key", good}, false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		cmd := exec.CommandContext(ctx, "openssl", append([]string{"s_client", "-connect", h.Addr().String(), "-CAfile", roots,
+			"-verify_return_error", "-verify_ip", "127.0.0.1", "-quiet"}, tt.args...)...)
+		// A question to a server that is not ready for it gets an answer.
+		q := hello{version: version, kind: Raft, to: "2", from: Identity{ServerID: "2", Cluster: ClusterID{1}}}
+		in, err := cmd.StdinPipe() // open until openssl ends
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = in.Write(q.append(nil))
+		_ = cmd.Wait() // how it ends depends on whether it is refused
+		cancel()
+		if got := strings.HasPrefix(out.String(), magic); got != tt.ok {
+			t.Errorf("%s: an answer: %t, want %t; openssl says %s", tt.name, got, tt.ok, said.String())
+		}
+	}
+}

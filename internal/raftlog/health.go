@@ -1,0 +1,190 @@
+package raftlog
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// health knows whether the disk under a store works: it latches the first
+// error, counts what runs, times what writes.
+type health struct {
+	log    *slog.Logger
+	failed chan error    // gets the first error; buffered
+	closed chan struct{} // closed by Close
+
+	mu      sync.Mutex
+	err     error
+	closing bool
+	running int
+	idle    chan struct{} // non-nil while Close waits; closed when running is 0
+
+	base time.Time
+	// Start of the running write in each class, nanoseconds after base plus
+	// one; 0 when none runs. Writes of a class are serial.
+	started [2]atomic.Int64
+
+	stats    sync.Mutex
+	count    uint64
+	total    time.Duration
+	longest  time.Duration
+	observer atomic.Pointer[func(time.Duration)]
+}
+
+// The classes of writes whose age matters for heartbeats. Snapshots are not
+// among them: a leader may well lead while one is slow.
+const (
+	logWrite = iota
+	voteWrite
+)
+
+func newHealth(log *slog.Logger) *health {
+	return &health{
+		log:    log,
+		failed: make(chan error, 1),
+		closed: make(chan struct{}),
+		base:   time.Now(),
+	}
+}
+
+// enter admits a call. It blocks while an error is latched and the store is
+// not closed, and then returns that error.
+func (h *health) enter() error {
+	h.mu.Lock()
+	switch {
+	case h.err != nil:
+		err := h.err
+		h.mu.Unlock()
+		<-h.closed
+		return err
+	case h.closing:
+		h.mu.Unlock()
+		return ErrClosed
+	}
+	h.running++
+	h.mu.Unlock()
+	return nil
+}
+
+// leave ends what enter admitted. A call that failed, or during which another
+// one failed, must not acknowledge anything: it blocks until Close.
+func (h *health) leave(err error) error {
+	if err != nil {
+		h.fail(err)
+	}
+	h.mu.Lock()
+	h.running--
+	if h.running == 0 && h.idle != nil {
+		close(h.idle)
+		h.idle = nil
+	}
+	err = h.err
+	h.mu.Unlock()
+	if err != nil {
+		<-h.closed
+	}
+	return err
+}
+
+// orEnd returns nil or not at all: Raft panics when the call it guards fails, which
+// would take the embedding program down. The goroutine waits for Close like every
+// other, and ends there. So does one that comes after Close: a Raft whose disk
+// hung for too long was given up, and goes on when the disk does.
+func (h *health) orEnd(err error) error {
+	if err != nil {
+		<-h.closed
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// fail latches the first error.
+func (h *health) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil || h.closing {
+		return
+	}
+	h.err = fmt.Errorf("log store failed, nothing more will be acknowledged: %w", err)
+	h.log.Error("log store failed; nothing more will be acknowledged", "err", err)
+	h.failed <- h.err
+}
+
+// close lets blocked calls go and waits, up to limit, for running ones. If that
+// was too short, late is closed when the last of them has returned.
+func (h *health) close(limit time.Duration) (late <-chan struct{}, err error) {
+	h.mu.Lock()
+	h.closing = true
+	var idle chan struct{}
+	if h.running > 0 {
+		idle = make(chan struct{})
+		h.idle = idle
+	}
+	h.mu.Unlock()
+	close(h.closed)
+	if idle == nil {
+		return nil, nil
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return nil, nil
+	case <-timer.C:
+		return idle, fmt.Errorf("log store: a call has been running for more than %v, its files are closed when it returns", limit)
+	}
+}
+
+func (h *health) healthy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err == nil
+}
+
+// write runs and times one write that ends in an fsync.
+func (h *health) write(class int, f func() error) error {
+	begin := time.Now()
+	h.begins(class, begin)
+	err := f()
+	h.begins(class, time.Time{})
+	if err == nil {
+		h.observe(time.Since(begin))
+	}
+	return err
+}
+
+// begins notes when the oldest write of a class began; the zero time: there is none.
+func (h *health) begins(class int, at time.Time) {
+	if at.IsZero() {
+		h.started[class].Store(0)
+		return
+	}
+	h.started[class].Store(int64(at.Sub(h.base)) + 1)
+}
+
+// observe counts a write that is on disk.
+func (h *health) observe(d time.Duration) {
+	h.stats.Lock()
+	h.count++
+	h.total += d
+	h.longest = max(h.longest, d)
+	h.stats.Unlock()
+	if f := h.observer.Load(); f != nil {
+		(*f)(d)
+	}
+}
+
+// oldest returns how long the oldest running write has been running.
+func (h *health) oldest() time.Duration {
+	var age time.Duration
+	now := time.Since(h.base)
+	for i := range h.started {
+		if s := h.started[i].Load(); s != 0 {
+			age = max(age, now-time.Duration(s-1))
+		}
+	}
+	return age
+}

@@ -1,0 +1,428 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	msgpack "github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/types"
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/zkgo/zkgo/internal/vfs"
+)
+
+// What a store has left in its directories can be looked at without opening it:
+// no lock is taken and nothing is changed, so that it may be done beside a
+// running server: what it appends or removes in the meantime is seen or is not. A
+// log of kind Bolt can be read beside a server only when that writes nothing.
+
+// LogFile is one file of a log.
+type LogFile struct {
+	Path  string
+	Kind  Kind
+	Bytes int64
+	// First and Last are the entries that count, 0 when there are none.
+	First, Last uint64
+	// Torn: behind the last entry lies an append that was never acknowledged, or
+	// is just being written.
+	Torn bool
+	// Short: the file ends directly after its last entry. A server keeps zeros there,
+	// save for the moment in which the file grows.
+	Short bool
+	// Err is what is wrong with the file; First and Last are not known then.
+	Err error
+
+	fs    vfs.FS
+	spans []span // of the entries from First on; kind WAL
+}
+
+// SnapshotFile is one snapshot, a directory.
+type SnapshotFile struct {
+	Dir  string
+	Meta raft.SnapshotMeta // size and state of Raft; zero when Err is set
+	Err  error             // what is wrong with the metadata
+
+	fs vfs.FS
+}
+
+// lookTries is how often a file that somebody is writing is read again.
+const lookTries = 5
+
+// again repeats a look that a running server may have come across.
+func again(look func() error) (err error) {
+	for range lookTries {
+		if err = look(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// LogFiles returns the files of the log in a directory, oldest first; none when
+// there is no log. A nil fsys is vfs.OS.
+func LogFiles(fsys vfs.FS, logDir string) ([]LogFile, error) {
+	l, err := LookAtLog(fsys, logDir)
+	return l.Files, err
+}
+
+// Log is what a log consists of.
+type Log struct {
+	// Meta is the database with Raft's term and vote, and for kind WAL the list of
+	// the log's files. It is "" when there is no log.
+	Meta  string
+	Kind  Kind
+	Files []LogFile // oldest first
+
+	rec record
+}
+
+// LookAtLog reads the metadata of the log in a directory, and scans its files. A
+// directory without a log is no error. A nil fsys is vfs.OS.
+func LookAtLog(fsys vfs.FS, logDir string) (l Log, err error) {
+	if fsys == nil {
+		fsys = vfs.OS{}
+	}
+	isBolt, err := boltExists(fsys, logDir)
+	if err != nil {
+		return l, err
+	}
+	isWAL, err := walExists(fsys, logDir)
+	if err != nil {
+		return l, err
+	}
+	switch {
+	case isBolt && isWAL:
+		_, err := chooseKind(fsys, logDir, "")
+		return l, err
+	case isBolt:
+		l.Kind, l.Meta = Bolt, filepath.Join(logDir, boltFileName)
+		l.Files = []LogFile{l.lookAtBolt(fsys)}
+		return l, nil
+	case isWAL:
+		dir := filepath.Join(logDir, walDirName)
+		l.Kind, l.Meta = WAL, filepath.Join(dir, walMetaName)
+		if err = again(func() error { return l.lookAtWAL(fsys, dir) }); err != nil {
+			l.Files = nil
+		}
+		return l, err
+	}
+	names, err := segmentNames(fsys, filepath.Join(logDir, walDirName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return l, nil
+	case err == nil && len(names) > 0:
+		err = errMetaMissing(filepath.Join(logDir, walDirName, walMetaName), names)
+	}
+	return l, err
+}
+
+// lookAtWAL fails if a file was removed since the list of files was read.
+func (l *Log) lookAtWAL(fsys vfs.FS, dir string) error {
+	m := &walMeta{fs: fsys, path: l.Meta}
+	err := m.load()
+	if err != nil {
+		return err
+	}
+	if l.rec, err = decodeRecord(m.rec); err != nil {
+		return fmt.Errorf("%s: %w", l.Meta, err)
+	}
+	list := m.segments()
+	l.Files = make([]LogFile, len(list))
+	for i, info := range list {
+		l.Files[i] = lookAtSegment(fsys, filepath.Join(dir, segmentName(info)), info)
+		if errors.Is(l.Files[i].Err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: log index %d was in it", l.Files[i].Err, max(info.MinIndex, info.BaseIndex))
+		}
+	}
+	if err := l.reaches(); err != nil {
+		if n := len(l.Files); n > 0 && l.Files[n-1].Err == nil {
+			l.Files[n-1].Err = err
+			return nil
+		}
+		return err
+	}
+	return nil
+}
+
+// Range returns the first and the last index of the log, 0 when it is empty.
+func (l *Log) Range() (first, last uint64) {
+	for i := range l.Files {
+		if f := &l.Files[i]; f.First != 0 {
+			if first == 0 {
+				first = f.First
+			}
+			last = f.Last
+		}
+	}
+	return first, last
+}
+
+// Started says whether Raft has stored anything: an entry, or a term.
+func (l *Log) Started() bool {
+	_, last := l.Range()
+	return last != 0 || len(l.rec.values) > 0
+}
+
+// reaches checks the end of the log against the index that its metadata has on
+// record. It says nothing about a log of which a file cannot be read.
+func (l *Log) reaches() error {
+	for i := range l.Files {
+		if l.Files[i].Err != nil {
+			return nil
+		}
+	}
+	where := l.Meta
+	if n := len(l.Files); n > 0 {
+		where = l.Files[n-1].Path
+	}
+	_, last := l.Range()
+	return l.rec.reached(where, last)
+}
+
+// Agrees checks that the log goes on from the newest of the snapshots, as a server
+// requires at its start. The snapshots, newest first, must have been listed after the
+// log.
+func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
+	var newest uint64
+	for i := range snapshots {
+		if snapshots[i].Err == nil {
+			newest = snapshots[i].Meta.Index
+			break
+		}
+	}
+	dir := filepath.Join(snapDir, snapDirName)
+	if l.Meta == "" {
+		if len(snapshots) > 0 {
+			return errLogMissing(snapDir, "its log directory")
+		}
+		return nil
+	}
+	first, last := l.Range()
+	if err := l.rec.covered(dir, max(last, newest)); err != nil {
+		return err
+	}
+	if first > newest+1 {
+		return errGap(l.Files[0].Path, dir, first, newest)
+	}
+	return nil
+}
+
+func lookAtSegment(fsys vfs.FS, path string, info types.SegmentInfo) LogFile {
+	f := LogFile{Path: path, Kind: WAL, fs: fsys}
+	f.Err = again(func() error { return f.scan(info) })
+	if f.Err != nil && !errors.Is(f.Err, fs.ErrNotExist) {
+		f.Err = fmt.Errorf("%s: damaged: %w", path, f.Err)
+	}
+	return f
+}
+
+// scan reads a segment and verifies all its batches.
+func (f *LogFile) scan(info types.SegmentInfo) error {
+	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	s, err := scanSegment(file, st.Size(), info)
+	if err != nil {
+		return err
+	}
+	f.Bytes, f.Torn = st.Size(), s.torn
+	f.Short = info.SealTime.IsZero() && s.size-s.end < vfs.BlockSize && s.end < int64(info.SizeLimit)
+	first := max(info.MinIndex, info.BaseIndex)
+	skip := first - info.BaseIndex
+	if skip >= uint64(len(s.spans)) {
+		f.First, f.Last, f.spans = 0, 0, nil
+		return nil
+	}
+	f.spans = s.spans[skip:]
+	f.First, f.Last = first, first+uint64(len(f.spans))-1
+	return nil
+}
+
+func (l *Log) lookAtBolt(fsys vfs.FS) LogFile {
+	f := LogFile{Path: l.Meta, Kind: Bolt, fs: fsys}
+	f.Err = again(func() error {
+		st, err := fsys.Stat(f.Path)
+		if err != nil {
+			return err
+		}
+		f.Bytes, f.First, f.Last = st.Size(), 0, 0
+		raw, first, last, err := checkBoltLog(fsys, f.Path)
+		if err != nil {
+			return err
+		}
+		f.First, f.Last = first, last
+		if l.rec, err = decodeRecord(raw); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		return l.rec.reached(f.Path, last)
+	})
+	f.Err = whileOpen(fsys, f.Path, f.Err)
+	return f
+}
+
+// errBoltOpen: bbolt writes pages anew wherever there is room, so that who reads
+// beside it finds old ones and new ones mixed.
+var errBoltOpen = errors.New("a running server has it open, and a log of kind bolt cannot be read beside one: stop the server, or take a backup")
+
+// whileOpen tells an error that comes of somebody writing to the database from
+// damage.
+func whileOpen(fsys vfs.FS, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	path, _, perr := fsys.Database(name)
+	if perr != nil {
+		return err
+	}
+	db, oerr := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: 10 * time.Millisecond})
+	if oerr == nil {
+		return errors.Join(err, db.Close())
+	}
+	if errors.Is(oerr, berrors.ErrTimeout) {
+		return fmt.Errorf("%s: %w", name, errBoltOpen)
+	}
+	return err
+}
+
+// Entries yields the entries of the file in order, each verified. It ends with
+// the first error, which names the file and the index.
+func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
+	return func(yield func(*raft.Log, error) bool) {
+		if f.Err != nil {
+			yield(nil, f.Err)
+			return
+		}
+		stopped := errors.New("enough")
+		next := f.First
+		take := func(l *raft.Log, err error) error {
+			switch {
+			case err != nil:
+			case l.Index != next:
+				err = fmt.Errorf("it is entry %d", l.Index)
+			default:
+				err = verifySeal(l)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: log index %d: %w", f.Path, next, err)
+			}
+			next++
+			if !yield(l, nil) {
+				return stopped
+			}
+			return nil
+		}
+		read := f.segmentEntries
+		if f.Kind == Bolt {
+			read = f.boltEntries
+		}
+		switch err := read(take); {
+		case err == nil || errors.Is(err, stopped):
+		case f.Kind == Bolt:
+			yield(nil, whileOpen(f.fs, f.Path, err))
+		default:
+			yield(nil, err)
+		}
+	}
+}
+
+func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
+	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for _, s := range f.spans {
+		b := make([]byte, s.len)
+		_, err := file.ReadAt(b, int64(s.off))
+		l := &raft.Log{}
+		if err == nil {
+			err = new(codec).Decode(b, l)
+		}
+		if err := take(l, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *LogFile) boltEntries(take func(*raft.Log, error) error) error {
+	if f.First == 0 {
+		return nil
+	}
+	_, err := checkBolt(f.fs, f.Path, func(bucket string, _, val []byte) error {
+		if bucket != boltLogs {
+			return nil
+		}
+		l := &raft.Log{}
+		return take(l, decodeBolt(val, l))
+	})
+	return err
+}
+
+// decodeBolt reads an entry as raft-boltdb writes it.
+func decodeBolt(b []byte, l *raft.Log) error {
+	return msgpack.NewDecoderBytes(b, &msgpack.MsgpackHandle{}).Decode(l)
+}
+
+// SnapshotFiles returns the snapshots in a directory, newest first. A nil fsys is
+// vfs.OS.
+func SnapshotFiles(fsys vfs.FS, snapDir string) ([]SnapshotFile, error) {
+	if fsys == nil {
+		fsys = vfs.OS{}
+	}
+	s := &fileSnapshots{fs: fsys, dir: filepath.Join(snapDir, snapDirName)}
+	found, err := vfs.Exists(fsys, s.dir)
+	if !found || err != nil {
+		return nil, err
+	}
+	ids, err := s.ids()
+	if err != nil {
+		return nil, err
+	}
+	var files []SnapshotFile
+	for _, id := range ids {
+		f := LookAtSnapshot(fsys, filepath.Join(s.dir, id.name))
+		if !errors.Is(f.Err, fs.ErrNotExist) { // else it was removed meanwhile
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// LookAtSnapshot returns the snapshot in one directory. A nil fsys is vfs.OS.
+func LookAtSnapshot(fsys vfs.FS, dir string) SnapshotFile {
+	if fsys == nil {
+		fsys = vfs.OS{}
+	}
+	f := SnapshotFile{Dir: dir, fs: fsys}
+	m, err := readSnapMeta(fsys, dir)
+	if err != nil {
+		f.Err = err
+		return f
+	}
+	f.Meta = m.SnapshotMeta
+	return f
+}
+
+// Open verifies the checksum of the whole snapshot and hands out its content.
+func (f *SnapshotFile) Open() (io.ReadCloser, error) {
+	if f.Err != nil {
+		return nil, f.Err
+	}
+	_, r, err := openSnapshot(f.fs, f.Dir)
+	return r, err
+}

@@ -1,0 +1,140 @@
+package raftlog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/internal/vfs"
+)
+
+// fillStore opens a store, lets it log entries 1 to n, and closes it.
+func fillStore(t *testing.T, kind Kind, n uint64, segment int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := Open(Options{Kind: kind, LogDir: dir, SnapDir: dir, SegmentBytes: segment})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= n; i++ {
+		if err := s.Logs().StoreLogs([]*raft.Log{{Index: i, Term: 1, Data: []byte(strings.Repeat("x", 100))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// indexes reads the entries of all files.
+func indexes(files []LogFile) (all []uint64, err error) {
+	for i := range files {
+		for l, err := range files[i].Entries() {
+			if err != nil {
+				return all, err
+			}
+			all = append(all, l.Index)
+		}
+	}
+	return all, nil
+}
+
+// What was logged is read in order from however many files, and looking changes
+// none of them.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{WAL, Bolt} {
+		dir := fillStore(t, kind, 100, 4096)
+		before := filesBelow(t, dir)
+		files, err := LogFiles(nil, dir)
+		if err != nil || kind == WAL && len(files) < 2 || kind == Bolt && len(files) != 1 {
+			t.Fatalf("%s: %d files, %v", kind, len(files), err)
+		}
+		all, err := indexes(files)
+		if err != nil || len(all) != 100 || all[0] != 1 || all[99] != 100 || files[0].First != 1 || files[len(files)-1].Last != 100 {
+			t.Errorf("%s: %v, %v", kind, all, err)
+		}
+		for l, err := range files[0].Entries() {
+			if err != nil || l.Index != 1 {
+				t.Error(l, err)
+			}
+			break // is no error
+		}
+		for name, b := range filesBelow(t, dir) {
+			if before[name] != b {
+				t.Errorf("%s: %s has changed", kind, name)
+			}
+		}
+	}
+	if files, err := LogFiles(nil, t.TempDir()); err != nil || files != nil {
+		t.Errorf("where nothing is: %v, %v", files, err)
+	}
+}
+
+func filesBelow(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A file of the log that is missing is told with what was in it.
+func TestLookAtAMissingSegment(t *testing.T) {
+	t.Parallel()
+	dir := fillStore(t, WAL, 100, 4096)
+	files, err := LogFiles(nil, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(files[1].Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LogFiles(nil, dir); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), files[1].Path) || !strings.Contains(err.Error(), "log index") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What goes wrong beside a running server is not taken for damage.
+func TestLookAtAnOpenDatabase(t *testing.T) {
+	t.Parallel()
+	dir := fillStore(t, Bolt, 3, 0)
+	path := filepath.Join(dir, boltFileName)
+	odd := errors.New("an odd page")
+	if err := whileOpen(vfs.OS{}, path, odd); !errors.Is(err, odd) {
+		t.Errorf("%v", err)
+	}
+	s, err := Open(Options{LogDir: dir, SnapDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := whileOpen(vfs.OS{}, path, odd); !errors.Is(err, errBoltOpen) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
+	if err := whileOpen(vfs.OS{}, path, nil); err != nil {
+		t.Error(err)
+	}
+	files, err := LogFiles(nil, dir) // nothing is written to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := indexes(files); err != nil || len(all) != 3 {
+		t.Errorf("%v, %v", all, err)
+	}
+}

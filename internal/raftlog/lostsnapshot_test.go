@@ -1,0 +1,51 @@
+package raftlog
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestLostSnapshot: a snapshot that holds more than the log, as after one was
+// installed, cannot disappear unnoticed: neither with an older one left nor without.
+func TestLostSnapshot(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, o Options) {
+		for _, older := range []bool{false, true} {
+			o := o
+			o.LogDir, o.SnapDir = fmt.Sprintf("%s-%v", o.LogDir, older), fmt.Sprintf("%s-%v", o.SnapDir, older)
+			s := mustOpen(t, o)
+			store(t, s, 1, 9, 1)
+			if older {
+				snapshot(t, s, 5, 1, []byte("older"))
+			}
+			snapshot(t, s, 50, 2, []byte("installed"))
+			if err := s.Logs().DeleteRange(1, 9); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, s)
+			l, err := LookAtLog(nil, o.LogDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := SnapshotFiles(nil, o.SnapDir)
+			if err == nil {
+				err = l.Agrees(o.SnapDir, files)
+			}
+			if err != nil {
+				t.Fatalf("undamaged: %v", err)
+			}
+			mustClose(t, mustOpen(t, o))
+			if err := os.RemoveAll(files[0].Dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Agrees(o.SnapDir, files[1:]); err == nil || !strings.Contains(err.Error(), "log index 50") {
+				t.Errorf("looking: %v", err)
+			}
+			if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "log index 50") {
+				t.Errorf("opening: %v", err)
+			}
+		}
+	})
+}

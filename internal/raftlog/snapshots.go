@@ -1,0 +1,322 @@
+package raftlog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/internal/vfs"
+)
+
+const (
+	snapDirName    = "snapshots"
+	snapTmpSuffix  = ".tmp"     // being written
+	snapOldSuffix  = ".old"     // being removed
+	snapBadSuffix  = ".damaged" // set aside, see recoverNewest
+	snapMetaName   = "meta.json"
+	snapStateName  = "state.bin"
+	snapIDPattern  = "%d-%d-%d" // term, index, Unix milliseconds
+	snapBufferSize = 256 << 10
+)
+
+// fileSnapshots is a raft.SnapshotStore on disk. Raft's own one does not fsync
+// the directory of a snapshot before it gives it its name, has no checksum
+// over the metadata, and skips over a snapshot whose metadata it cannot read.
+//
+// A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with
+// meta.json and state.bin.
+type fileSnapshots struct {
+	fs     vfs.FS
+	dir    string
+	retain int
+	cached int64 // of each in the page cache
+	log    *slog.Logger
+
+	removals *removals
+	// saved is told the index of a snapshot once it is durable.
+	saved func(index uint64) error
+
+	mu       sync.Mutex
+	verified map[string]bool // by id: read back whole, checksum right
+	readers  map[string]int  // by id: how many have it open
+}
+
+var _ raft.SnapshotStore = (*fileSnapshots)(nil)
+
+// snapID is the name of a snapshot.
+type snapID struct {
+	term, index, msec uint64
+	name              string
+}
+
+func parseSnapID(name string) (snapID, bool) {
+	id := snapID{name: name}
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return id, false
+	}
+	for i, p := range []*uint64{&id.term, &id.index, &id.msec} {
+		var err error
+		if *p, err = strconv.ParseUint(parts[i], 10, 64); err != nil {
+			return id, false
+		}
+	}
+	return id, fmt.Sprintf(snapIDPattern, id.term, id.index, id.msec) == name
+}
+
+func openSnapshots(o Options) (*fileSnapshots, error) {
+	s := &fileSnapshots{
+		fs:       o.FS,
+		dir:      filepath.Join(o.SnapDir, snapDirName),
+		retain:   o.Retain,
+		cached:   o.CachedSnapshot,
+		log:      o.Logger,
+		removals: newRemovals(o),
+		verified: map[string]bool{},
+		readers:  map[string]int{},
+	}
+	if err := vfs.MkdirSynced(s.fs, s.dir); err != nil {
+		return nil, err
+	}
+	return s, s.sweep()
+}
+
+// sweep removes what a stop left half made or half removed.
+func (s *fileSnapshots) sweep() error {
+	all, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if strings.HasSuffix(e.Name(), snapTmpSuffix) || strings.HasSuffix(e.Name(), snapOldSuffix) {
+			if err := s.fs.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// ids returns the snapshots by name, newest first.
+func (s *fileSnapshots) ids() ([]snapID, error) {
+	all, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var ids []snapID
+	for _, e := range all {
+		if id, ok := parseSnapID(e.Name()); ok && e.IsDir() {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b snapID) int {
+		return cmp.Or(cmp.Compare(b.term, a.term), cmp.Compare(b.index, a.index), cmp.Compare(b.msec, a.msec))
+	})
+	return ids, nil
+}
+
+// List implements raft.SnapshotStore, newest first. The newest one's metadata
+// must be readable: Raft would take the next one and never know.
+func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
+	ids, err := s.ids()
+	if err != nil {
+		return nil, err
+	}
+	var metas []*raft.SnapshotMeta
+	for i, id := range ids {
+		m, err := readSnapMeta(s.fs, filepath.Join(s.dir, id.name))
+		if err != nil && i == 0 {
+			return nil, err
+		}
+		if err != nil {
+			s.log.Warn("snapshot: an older one is damaged", "err", err)
+			continue
+		}
+		if metas = append(metas, &m.SnapshotMeta); len(metas) == s.retain {
+			break
+		}
+	}
+	return metas, nil
+}
+
+// Open implements raft.SnapshotStore: it verifies a whole snapshot and hands
+// out its state.
+func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if _, ok := parseSnapID(id); !ok {
+		return nil, nil, fmt.Errorf("snapshot %q does not exist", id)
+	}
+	s.reading(id, 1)
+	m, f, err := openSnapshot(s.fs, filepath.Join(s.dir, id))
+	if err != nil {
+		s.reading(id, -1)
+		return nil, nil, err
+	}
+	f.ended = sync.OnceFunc(func() { s.reading(id, -1) })
+	s.isGood(id)
+	return &m.SnapshotMeta, f, nil
+}
+
+// reading notes that n more have a snapshot open.
+func (s *fileSnapshots) reading(id string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readers[id] += n; s.readers[id] == 0 {
+		delete(s.readers, id)
+	}
+}
+
+// isGood notes that a snapshot was verified.
+func (s *fileSnapshots) isGood(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verified[id] = true
+}
+
+// newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct
+// it is read from the disk itself and past the page cache, where it would drive out
+// what others read.
+func (s *fileSnapshots) newest(flag int) (*snapID, error) {
+	ids, err := s.ids()
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	s.mu.Lock()
+	known := s.verified[ids[0].name]
+	s.mu.Unlock()
+	if !known {
+		err = s.verify(ids[0].name, flag)
+	}
+	return &ids[0], err
+}
+
+// verify reads all of a snapshot, which it opens with flag.
+func (s *fileSnapshots) verify(id string, flag int) error {
+	s.reading(id, 1)
+	defer s.reading(id, -1)
+	_, f, err := readSnapshot(s.fs, filepath.Join(s.dir, id), flag)
+	if err != nil {
+		return err
+	}
+	s.isGood(id)
+	return f.Close()
+}
+
+// covers says nil if a verified snapshot makes log entries up to index
+// dispensable. The whole log (all) may go although it reaches beyond the
+// snapshot: Raft does so with entries that conflict with it, or with a leader
+// when there is no snapshot yet.
+func (s *fileSnapshots) covers(index uint64, all bool) error {
+	n, err := s.newest(vfs.Direct)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the newest snapshot cannot be relied on: %w", err)
+	case n == nil && !all:
+		return errors.New("there is no snapshot")
+	case n != nil && n.index < index && !all:
+		return fmt.Errorf("the newest snapshot ends at %d", n.index)
+	}
+	return nil
+}
+
+// recoverNewest verifies the newest snapshot. One that is damaged is set aside
+// if the log [first, last] holds all of it, from an older snapshot or from the
+// beginning on. It returns the index the newest good one ends at.
+func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
+	for {
+		n, err := s.newest(0) // it is about to be loaded
+		if err == nil {
+			if n == nil {
+				return 0, nil
+			}
+			return n.index, nil
+		}
+		ids, lerr := s.ids()
+		if lerr != nil || len(ids) == 0 {
+			return 0, errors.Join(err, lerr)
+		}
+		var older uint64
+		if len(ids) > 1 {
+			older = ids[1].index
+		}
+		bad := ids[0]
+		if first == 0 || first > older+1 || last < bad.index {
+			return 0, fmt.Errorf("%w; the log, from index %d to %d, cannot replace it", err, first, last)
+		}
+		s.log.Error("snapshot: the newest one is damaged; the log still has all of it, setting it aside",
+			"dir", filepath.Join(s.dir, bad.name), "err", err)
+		path := filepath.Join(s.dir, bad.name)
+		if err := errors.Join(s.fs.RemoveAll(path+snapBadSuffix), s.fs.Rename(path, path+snapBadSuffix), s.fs.SyncDir(s.dir)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Create implements raft.SnapshotStore.
+func (s *fileSnapshots) Create(version raft.SnapshotVersion, index, term uint64,
+	conf raft.Configuration, confIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	if version != 1 {
+		return nil, fmt.Errorf("snapshot version %d is not supported", version)
+	}
+	for msec := uint64(time.Now().UnixMilli()); ; msec++ {
+		name := fmt.Sprintf(snapIDPattern, term, index, msec)
+		taken, err := vfs.Exists(s.fs, filepath.Join(s.dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if taken {
+			continue
+		}
+		return newSnapSink(s, raft.SnapshotMeta{
+			Version: version, ID: name, Index: index, Term: term,
+			Configuration: conf, ConfigurationIndex: confIndex,
+		})
+	}
+}
+
+// purge removes all but the newest ones. Each is renamed first: a directory
+// that lost only some of its files must not look like a snapshot.
+func (s *fileSnapshots) purge() {
+	ids, err := s.ids()
+	if err != nil || len(ids) <= s.retain {
+		return
+	}
+	for _, id := range ids[s.retain:] {
+		if err := s.remove(id.name); err != nil {
+			s.log.Warn("snapshot: an old one could not be removed", "dir", filepath.Join(s.dir, id.name), "err", err)
+		}
+		s.mu.Lock()
+		delete(s.verified, id.name)
+		s.mu.Unlock()
+	}
+}
+
+// remove removes a snapshot in the background, or at once if somebody reads it: who
+// has a file open can read on when it is removed, but not when it gets shorter.
+func (s *fileSnapshots) remove(id string) error {
+	path := filepath.Join(s.dir, id)
+	old := path + snapOldSuffix
+	if err := errors.Join(s.fs.Rename(path, old), s.fs.SyncDir(s.dir)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	read := s.readers[id] > 0
+	s.mu.Unlock()
+	if read {
+		return s.fs.RemoveAll(old)
+	}
+	s.removals.add(old)
+	return nil
+}
+
+// close waits for what is being removed.
+func (s *fileSnapshots) close() error { return s.removals.wait() }

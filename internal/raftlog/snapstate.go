@@ -1,0 +1,107 @@
+package raftlog
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/zkgo/zkgo/internal/vfs"
+)
+
+// writebackStep is after how many bytes the disk begins to write: all of a snapshot at
+// its end would make the log, which is on the same disk, wait.
+const writebackStep = 1 << 20
+
+// stateWriter writes the state of a snapshot. Its beginning goes through the page
+// cache, where a restart finds it. What is behind, if there is so much, goes past it: to
+// copy it there takes longer than to make it, and drives out what others read.
+type stateWriter struct {
+	fs     vfs.FS
+	path   string
+	cached int64 // how much goes through the page cache
+
+	f      vfs.File
+	direct vfs.File // nil until something goes past the page cache
+	buf    []byte   // not yet written; whole blocks when it is full
+	off    int64    // where buf begins in the file
+	begun  int64    // up to here writing to the disk has been started
+}
+
+// newStateWriter makes a file, of which the first bytes are to be in the page cache.
+func newStateWriter(fsys vfs.FS, path string, cached int64) (*stateWriter, error) {
+	f, err := fsys.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	buf := vfs.Blocks(int(min(cached, snapBufferSize)))
+	return &stateWriter{fs: fsys, path: path, cached: cached, f: f, buf: buf}, nil
+}
+
+// Write implements io.Writer.
+func (s *stateWriter) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		k := min(len(b), cap(s.buf)-len(s.buf))
+		s.buf = append(s.buf, b[:k]...)
+		b = b[k:]
+		if len(s.buf) == cap(s.buf) {
+			if err := s.flush(); err != nil {
+				return n - len(b), err
+			}
+		}
+	}
+	return n, nil
+}
+
+// flush writes the buffer, which is full.
+func (s *stateWriter) flush() error {
+	if s.off >= s.cached {
+		return s.flushPast()
+	}
+	if err := s.writeTo(s.f); err != nil {
+		return err
+	}
+	if s.off-s.begun >= writebackStep {
+		vfs.StartWriteback(s.f, s.begun, s.off-s.begun)
+		s.begun = s.off
+	}
+	return nil
+}
+
+// flushPast writes the buffer past the page cache.
+func (s *stateWriter) flushPast() (err error) {
+	if s.direct == nil {
+		if s.direct, err = s.fs.OpenFile(s.path, os.O_WRONLY|vfs.Direct, 0); err != nil {
+			return err
+		}
+	}
+	return s.writeTo(s.direct)
+}
+
+// writeTo writes the buffer and empties it.
+func (s *stateWriter) writeTo(f vfs.File) error {
+	n, err := f.WriteAt(s.buf, s.off)
+	if err == nil && n < len(s.buf) {
+		err = io.ErrShortWrite
+	}
+	s.off += int64(n)
+	s.buf = s.buf[:0]
+	return err
+}
+
+// finish writes what is left and makes all of it durable.
+func (s *stateWriter) finish() error {
+	err := s.writeTo(s.f) // whose end is no whole block
+	if err == nil {
+		err = s.f.Sync()
+	}
+	return errors.Join(err, s.close())
+}
+
+func (s *stateWriter) close() error {
+	err := s.f.Close()
+	if s.direct != nil {
+		err = errors.Join(err, s.direct.Close())
+	}
+	return err
+}

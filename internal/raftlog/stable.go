@@ -1,0 +1,137 @@
+package raftlog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// The keys under which Raft saves a vote, one after the other.
+const (
+	keyVoteTerm      = "LastVoteTerm"
+	keyVoteCandidate = "LastVoteCand"
+)
+
+// stable is the raft.StableStore of a Store. Reads are answered from memory.
+type stable struct {
+	health *health
+	engine engine
+
+	mu  turn
+	rec record
+	// term is a vote's term that waits for its candidate. Raft saves the term,
+	// then the candidate; a stop in between would make it believe that it gave
+	// the new term's vote to the old term's candidate. Until the candidate
+	// comes, the old pair is what there is.
+	term []byte
+}
+
+var _ raft.StableStore = (*stable)(nil)
+
+// Set saves a value durably. It ends the goroutine after an I/O error and on a
+// closed store, see GetLog.
+func (s *stable) Set(key, val []byte) error {
+	if err := s.health.enter(); err != nil {
+		return s.health.orEnd(err)
+	}
+	return s.health.orEnd(s.health.leave(s.set(string(key), val)))
+}
+
+func (s *stable) set(key string, val []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key == keyVoteTerm {
+		s.term = slices.Clone(val)
+		return nil
+	}
+	next := s.rec.clone()
+	next.values[key] = slices.Clone(val)
+	if key == keyVoteCandidate && s.term != nil {
+		next.values[keyVoteTerm] = s.term
+	}
+	if err := s.saveLocked(next); err != nil {
+		return fmt.Errorf("%s: saving %s: %w", s.engine.Where(0), key, err)
+	}
+	if key == keyVoteCandidate {
+		s.term = nil
+	}
+	return nil
+}
+
+func (s *stable) saveLocked(next record) error {
+	err := s.health.write(voteWrite, func() error { return s.engine.SaveRecord(next.encode()) })
+	if err == nil {
+		s.rec = next
+	}
+	return err
+}
+
+// lowerFloor is called before entries from index on are removed.
+func (s *stable) lowerFloor(index uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec.floor < index {
+		return nil
+	}
+	next := s.rec.clone()
+	next.floor = index - 1
+	return s.saveLocked(next)
+}
+
+// raiseFloor records that the log reaches last.
+func (s *stable) raiseFloor(last uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec.floor == last {
+		return nil
+	}
+	next := s.rec.clone()
+	next.floor = last
+	return s.saveLocked(next)
+}
+
+// savedSnapshot records that there is a snapshot up to index.
+func (s *stable) savedSnapshot(index uint64) error {
+	if err := s.health.enter(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	next := s.rec.clone()
+	next.snapshot = index
+	err := s.saveLocked(next)
+	s.mu.Unlock()
+	if err = s.health.leave(err); err != nil {
+		return fmt.Errorf("%s: noting the snapshot at log index %d: %w", s.engine.Where(0), index, err)
+	}
+	return nil
+}
+
+// Get returns a value, nil if there is none.
+func (s *stable) Get(key []byte) ([]byte, error) {
+	if err := s.health.enter(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	v := slices.Clone(s.rec.values[string(key)])
+	s.mu.Unlock()
+	return v, s.health.leave(nil)
+}
+
+// SetUint64 saves a number durably. It does not return after an I/O error.
+func (s *stable) SetUint64(key []byte, val uint64) error {
+	return s.Set(key, binary.BigEndian.AppendUint64(nil, val))
+}
+
+// GetUint64 returns a number, 0 if there is none.
+func (s *stable) GetUint64(key []byte) (uint64, error) {
+	v, err := s.Get(key)
+	if err != nil || len(v) == 0 {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("stable value %s: %d bytes are not a number", key, len(v))
+	}
+	return binary.BigEndian.Uint64(v), nil
+}

@@ -1,0 +1,380 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/internal/vfs"
+)
+
+// Store is what a Raft node stands on: log, vote and snapshots.
+type Store struct {
+	kind      Kind
+	opts      Options
+	health    *health
+	engine    engine
+	logs      *logs
+	stable    *stable
+	snapshots raft.SnapshotStore
+	lock      io.Closer // nil in memory
+
+	closing sync.Once
+	err     error
+}
+
+// Open opens the store in the directories of o, or creates it. What is
+// missing or damaged is an error that names the file and the log index.
+func Open(o Options) (*Store, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{o.LogDir, o.SnapDir} {
+		if err := vfs.MkdirSynced(o.FS, dir); err != nil {
+			return nil, err
+		}
+	}
+	lock, err := Lock(o.FS, o.LogDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opts: o, health: newHealth(o.Logger), lock: lock}
+	if err := s.open(); err != nil {
+		if s.engine != nil {
+			err = errors.Join(err, s.engine.Close())
+		}
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	var err error
+	if s.kind, err = chooseKind(s.opts.FS, s.opts.LogDir, s.opts.Kind); err != nil {
+		return err
+	}
+	if err := refuseLostLog(s.opts); err != nil {
+		return err
+	}
+	var e engine
+	if s.kind == Bolt {
+		e, err = openBolt(s.opts.FS, s.opts.LogDir)
+	} else {
+		e, err = openWAL(s.opts, s.health)
+	}
+	if err != nil {
+		return err
+	}
+	if s.opts.wrapEngine != nil {
+		e = s.opts.wrapEngine(e)
+	}
+	s.engine = e
+	snaps, err := openSnapshots(s.opts)
+	if err != nil {
+		return err
+	}
+	s.snapshots = snaps
+	if err := s.assemble(snaps.covers); err != nil {
+		return err
+	}
+	snaps.saved = s.stable.savedSnapshot
+	if err := s.check(snaps); err != nil {
+		return err
+	}
+	// What the libraries created may be missing from its directory after a
+	// power cut; nothing is acknowledged before this.
+	return errors.Join(s.opts.FS.SyncDir(s.opts.LogDir), s.opts.FS.SyncDir(s.opts.SnapDir))
+}
+
+// assemble builds the facades over the engine.
+func (s *Store) assemble(covered func(uint64, bool) error) error {
+	raw, err := s.engine.LoadRecord()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.engine.Where(0), err)
+	}
+	rec, err := decodeRecord(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.engine.Where(0), err)
+	}
+	s.stable = &stable{health: s.health, engine: s.engine, mu: newTurn(), rec: rec}
+	s.logs = &logs{write: newTurn(), health: s.health, engine: s.engine, stable: s.stable, covered: covered}
+	if l, ok := s.engine.(launcher); ok && s.opts.Behind {
+		s.logs.launcher = l
+	}
+	if !s.opts.NoCache {
+		s.logs.cache.limit = s.opts.CacheBytes
+	}
+	if s.logs.first, err = s.engine.FirstIndex(); err == nil {
+		s.logs.last, err = s.engine.LastIndex()
+	}
+	return err
+}
+
+// check compares what is there with what has to be there.
+func (s *Store) check(snaps *fileSnapshots) error {
+	first, last := s.logs.first, s.logs.last
+	if err := s.stable.rec.reached(s.engine.Where(last), last); err != nil {
+		return err
+	}
+	snap, err := snaps.recoverNewest(first, last)
+	if err != nil {
+		return err
+	}
+	if err := s.stable.rec.covered(snaps.dir, max(last, snap)); err != nil {
+		return err
+	}
+	if first > snap+1 {
+		return errGap(s.engine.Where(first), snaps.dir, first, snap)
+	}
+	return s.sample(first, last)
+}
+
+// sample reads the newest entries, for their mean size.
+func (s *Store) sample(first, last uint64) error {
+	const n = 64
+	if first == 0 {
+		return nil
+	}
+	for i := max(first, last-min(last, n)+1); i <= last; i++ {
+		var l raft.Log
+		if _, err := s.logs.read(i, &l); err != nil {
+			return err
+		}
+		s.logs.weigh(&l)
+	}
+	return nil
+}
+
+// Memory returns a store that keeps everything in memory.
+func Memory(logger *slog.Logger) *Store {
+	snaps := &memorySnapshots{}
+	s := &Store{
+		kind:      memory,
+		opts:      Options{Kind: memory, Logger: logger}.withDefaults(),
+		engine:    newMemoryEngine(),
+		snapshots: snaps,
+	}
+	s.health = newHealth(s.opts.Logger)
+	s.opts.NoCache = true // the entries are in memory anyway
+	if err := s.assemble(snaps.covers); err != nil {
+		s.health.fail(err) // cannot happen: there is nothing to read
+	}
+	return s
+}
+
+// chooseKind refuses to start an empty log beside one of another kind: the vote
+// is in there as well.
+func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
+	isWAL, err := walExists(fsys, dir)
+	if err != nil {
+		return "", err
+	}
+	isBolt, err := boltExists(fsys, dir)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case isWAL && isBolt:
+		return "", fmt.Errorf("%s holds logs of both kinds, %s and %s: remove the one that is out of date", dir, WAL, Bolt)
+	case isWAL && want == Bolt:
+		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, WAL, Bolt)
+	case isBolt && want == WAL:
+		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, Bolt, WAL)
+	case isBolt || want == Bolt:
+		return Bolt, nil
+	}
+	return WAL, nil
+}
+
+// refuseLostLog: a log is there before the first snapshot is. Where there are
+// only snapshots, starting an empty log would forget the vote.
+func refuseLostLog(o Options) error {
+	isWAL, err := walExists(o.FS, o.LogDir)
+	isBolt, err2 := boltExists(o.FS, o.LogDir)
+	if isWAL || isBolt || err != nil || err2 != nil {
+		return errors.Join(err, err2)
+	}
+	found, err := HasState(o.FS, filepath.Join(o.LogDir, "none"), o.SnapDir)
+	if err == nil && found {
+		err = errLogMissing(o.SnapDir, o.LogDir)
+	}
+	return err
+}
+
+func errLogMissing(snapDir, logDir string) error {
+	return fmt.Errorf("%s holds snapshots, but the log that belongs to them is missing from %s", snapDir, logDir)
+}
+
+func errGap(file, snapDir string, first, snap uint64) error {
+	return fmt.Errorf("%s: log index %d is missing: the log begins at %d, the newest snapshot in %s ends at %d",
+		file, snap+1, first, snapDir, snap)
+}
+
+// HasState says whether the directories hold files of a store: a log, even an
+// empty one, or a snapshot. Whether Raft ever wrote to it only
+// raft.HasExistingState on the open store can tell. A nil fsys is vfs.OS.
+func HasState(fsys vfs.FS, logDir, snapDir string) (bool, error) {
+	if fsys == nil {
+		fsys = vfs.OS{}
+	}
+	for _, path := range []string{filepath.Join(logDir, walDirName), filepath.Join(logDir, boltFileName)} {
+		if found, err := vfs.Exists(fsys, path); found || err != nil {
+			return found, err
+		}
+	}
+	dir := filepath.Join(snapDir, snapDirName)
+	if found, err := vfs.Exists(fsys, dir); !found || err != nil {
+		return false, err
+	}
+	ids, err := (&fileSnapshots{fs: fsys, dir: dir}).ids()
+	return len(ids) > 0, err
+}
+
+// HasLog says whether a directory holds a log, even an empty one. A nil fsys is
+// vfs.OS.
+func HasLog(fsys vfs.FS, logDir string) (bool, error) {
+	if fsys == nil {
+		fsys = vfs.OS{}
+	}
+	isWAL, err := walExists(fsys, logDir)
+	if isWAL || err != nil {
+		return isWAL, err
+	}
+	return boltExists(fsys, logDir)
+}
+
+// lockName is the file in the log directory that one process at a time has.
+const lockName = "lock"
+
+// Parts names what a store consists of: files and directories in the directory
+// of the log and in that of the snapshots. Whoever moves a state to another
+// place moves these, while nobody has it open.
+func Parts() (log, snap []string) {
+	return []string{walDirName, boltFileName}, []string{snapDirName}
+}
+
+// Lock keeps every store out of a log directory until the lock is closed. It
+// fails while one is open.
+func Lock(fsys vfs.FS, logDir string) (io.Closer, error) {
+	return fsys.Lock(filepath.Join(logDir, lockName))
+}
+
+// TakeLock gives the lock of the log directory to the caller, who has to close
+// it: Close leaves it alone then. A store in memory has none and returns nil.
+func (s *Store) TakeLock() io.Closer {
+	lock := s.lock
+	if s.lock = nil; lock == nil {
+		return nil
+	}
+	return lock
+}
+
+// Kind returns which log store it is.
+func (s *Store) Kind() Kind { return s.kind }
+
+// Logs returns the log.
+func (s *Store) Logs() raft.LogStore { return s.logs }
+
+// SetStoring has f told of entries that are about to be written, with their
+// checksums: nothing in them changes any more. It must be called before the log is
+// used, and f must not block.
+func (s *Store) SetStoring(f func(entries []*raft.Log)) { s.logs.storing = f }
+
+// Await returns when the entry with the index and all before it are on disk: with
+// Options.Behind StoreLogs does not say so. After an error it does not return: the
+// goroutine ends when the store is closed.
+func (s *Store) Await(index uint64) {
+	if l := s.logs.launcher; l != nil && !(l.Await(index) && s.health.healthy()) {
+		_ = s.health.orEnd(ErrClosed)
+	}
+}
+
+// Launches says whether entries have to be waited for with Await.
+func (s *Store) Launches() bool { return s.logs.launcher != nil }
+
+// Stable returns the store of term and vote.
+func (s *Store) Stable() raft.StableStore { return s.stable }
+
+// Snapshots returns the snapshots. Writing one may fail without harm to the
+// log; that is returned and not latched.
+func (s *Store) Snapshots() raft.SnapshotStore { return s.snapshots }
+
+// Failed gets the first I/O error. The server has to stop then.
+func (s *Store) Failed() <-chan error { return s.health.failed }
+
+// Keeps says whether the data of entries is still referred to when StoreLogs has
+// returned.
+func (s *Store) Keeps() bool { return s.kind == memory || !s.opts.NoCache }
+
+// Hanging returns for how long the oldest write to the log or of the vote has
+// been under way, 0 without one. A leader for which that is too long must not
+// send heartbeats, or nobody replaces it.
+func (s *Store) Hanging() time.Duration { return s.health.oldest() }
+
+// MeanEntryBytes returns the mean size of the newest entries, for turning a
+// bound in bytes into one in entries.
+func (s *Store) MeanEntryBytes() int64 { return s.logs.mean.Load() }
+
+// FsyncStats returns number, sum and maximum of the times of fsynced writes.
+func (s *Store) FsyncStats() (count uint64, total, longest time.Duration) {
+	s.health.stats.Lock()
+	defer s.health.stats.Unlock()
+	return s.health.count, s.health.total, s.health.longest
+}
+
+// SetObserver sets a function that is called after every fsynced write, from
+// the goroutine that wrote.
+func (s *Store) SetObserver(f func(d time.Duration)) {
+	if f == nil {
+		s.health.observer.Store(nil)
+		return
+	}
+	s.health.observer.Store(&f)
+}
+
+// Close ends the store; shut Raft down first. Calls that were blocked by an
+// error return it, save those that would make Raft panic. If a call is stuck in
+// the disk for longer than StallLimit, Close does not wait for it any more; its
+// files are closed when it returns.
+func (s *Store) Close() error {
+	s.closing.Do(func() { s.err = s.shut() })
+	return s.err
+}
+
+func (s *Store) shut() error {
+	late, err := s.health.close(s.opts.StallLimit)
+	if s.logs.launcher != nil {
+		s.logs.launcher.Release()
+	}
+	if err != nil {
+		go func() {
+			<-late
+			_ = s.shutEngine() // nobody is there to hear of it
+		}()
+		return err
+	}
+	var errs []error
+	if s.health.healthy() && s.kind != memory {
+		errs = append(errs, s.stable.raiseFloor(s.logs.last))
+	}
+	return errors.Join(append(errs, s.shutEngine())...)
+}
+
+// shutEngine closes the files.
+func (s *Store) shutEngine() error {
+	err := s.engine.Close()
+	if snaps, ok := s.snapshots.(*fileSnapshots); ok {
+		err = errors.Join(err, snaps.close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}

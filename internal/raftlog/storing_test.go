@@ -1,0 +1,35 @@
+package raftlog
+
+import (
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// Who is told of entries before they are written may send them: they have their
+// checksums then, and change no more.
+func TestStoringIsToldOfSealedEntries(t *testing.T) {
+	t.Parallel()
+	s := Memory(nil)
+	told := 0
+	s.SetStoring(func(entries []*raft.Log) {
+		for _, l := range entries {
+			if err := verifySeal(l); err != nil {
+				t.Errorf("entry %d: %v", l.Index, err)
+			}
+		}
+		if last, err := s.Logs().LastIndex(); err != nil || last != 0 {
+			t.Errorf("the log ends with %d already, %v", last, err)
+		}
+		told += len(entries)
+	})
+	if err := s.Logs().StoreLogs([]*raft.Log{{Index: 1, Term: 1, Data: []byte("a")}, {Index: 2, Term: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if told != 2 {
+		t.Errorf("told of %d entries", told)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
