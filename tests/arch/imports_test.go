@@ -25,6 +25,8 @@ var rules = []rule{
 	{"client", []string{"proto", "internal/sasl"}, "the client must work against any ZooKeeper: nothing of our server"},
 	{"recipes", []string{"client"}, "recipes see a client's interface, not the wire"},
 	{"recipes/lock", []string{"client", "recipes"}, "a recipe sees a client's interface, not the wire"},
+	{"recipes/barrier", []string{"client", "recipes"}, "a recipe sees a client's interface, not the wire"},
+	{"recipes/election", []string{"client", "recipes", "recipes/lock"}, "a leader holds a lock"},
 	{"recipes/cache", []string{"client", "recipes"}, "a recipe sees a client's interface, not the wire"},
 	{"recipes/config", []string{"client", "recipes", "recipes/cache"}, "a configuration is a cached znode"},
 	{"recipes/discovery", []string{"client", "recipes", "recipes/cache", "recipes/node"}, "services are kept znodes, and are found in a cache"},
@@ -99,7 +101,22 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// checkInternal holds one import of this module against the rules.
+// TestEveryPackageHasARule: a package that the table does not know could import anything.
+func TestEveryPackageHasARule(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, r := range rules {
+		known[r.pkg] = true
+	}
+	for _, f := range sources(t) {
+		if !known[f.pkg] && !strings.HasPrefix(f.pkg, "tests/") && !strings.HasPrefix(f.pkg, "deploy/") {
+			t.Errorf("%s: package %s has no rule", f.path, f.pkg)
+			known[f.pkg] = true
+		}
+	}
+}
+
+// checkInternal checks one import of this module against the rules.
 func checkInternal(t *testing.T, f file, imp string) {
 	t.Helper()
 	path, ours := strings.CutPrefix(imp, module+"/")

@@ -23,8 +23,15 @@ type file struct {
 	bubble   bool // has a helper that runs tests in fake time
 	lines    int
 	imports  []string
-	funcs    map[string]int      // lines of each function
+	comments []comment
+	funcs    map[string]int      // lines of each function, by receiver and name
 	sleeps   map[string]struct{} // functions that call time.Sleep
+}
+
+// comment is the text of one comment group and the line where it starts.
+type comment struct {
+	text string
+	line int
 }
 
 // sources reads every Go file of the module.
@@ -80,18 +87,42 @@ func read(t *testing.T, name, rel string) file {
 		f.imports = append(f.imports, p)
 		f.synctest = f.synctest || p == "testing/synctest"
 	}
+	for _, g := range tree.Comments {
+		f.comments = append(f.comments, comment{g.Text(), set.Position(g.Pos()).Line})
+	}
 	for _, d := range tree.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok || fn.Body == nil {
 			continue
 		}
-		f.funcs[fn.Name.Name] = set.Position(fn.End()).Line - set.Position(fn.Pos()).Line
+		f.funcs[funcName(fn)] = set.Position(fn.End()).Line - set.Position(fn.Pos()).Line
 		if calls(fn, "time", "Sleep") {
 			f.sleeps[fn.Name.Name] = struct{}{}
 		}
 		f.bubble = f.bubble || !strings.HasPrefix(fn.Name.Name, "Test") && calls(fn, "synctest", "Test") || calls(fn, "rig", "Run")
 	}
 	return f
+}
+
+// funcName is a function's name, after that of its receiver's type.
+func funcName(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) == 0 {
+		return fn.Name.Name
+	}
+	typ := fn.Recv.List[0].Type
+	for {
+		switch t := typ.(type) {
+		case *ast.StarExpr:
+			typ = t.X
+			continue
+		case *ast.IndexExpr:
+			typ = t.X
+			continue
+		case *ast.Ident:
+			return t.Name + "." + fn.Name.Name
+		}
+		return fn.Name.Name
+	}
 }
 
 // calls reports whether fn mentions a function of another package.
