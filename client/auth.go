@@ -9,25 +9,25 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// auth is what proves an identity.
+// auth holds the credentials that prove one identity.
 type auth struct {
 	scheme      string
 	credentials []byte
 }
 
-// AddAuth proves an identity on this connection, and again on every later one:
-// scheme "digest" with "user:password", or whatever the server knows.
+// AddAuth proves an identity on this connection and on every later one, e.g. with
+// scheme "digest" and credentials "user:password".
 //
-// If they are refused the error is [ErrAuthFailed], the server closes the
-// connection, and the credentials are forgotten. If the connection is lost or
-// there is none, they are sent on the next one; AddAuth waits for that.
+// If the server refuses the credentials, AddAuth returns [ErrAuthFailed], the server
+// closes the connection, and the Client forgets the credentials. If the connection is
+// lost or there is none, AddAuth waits for the next one and sends them on it.
 func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte) error {
 	k := c.core
 	a := auth{scheme, slices.Clone(credentials)}
 	fail := func(code Code, cause error) error { return &Error{Op: "auth", Code: code, Err: cause} }
 	for {
 		if err := c.Sync(ctx, "/"); err != nil && !isRefusal(err) {
-			return err // waits for a connection
+			return err // Sync waits for a connection
 		}
 		p := &authCall{auth: a, ready: make(chan Code, 1)}
 		k.mu.Lock()
@@ -64,13 +64,14 @@ func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte)
 	}
 }
 
-// isRefusal reports whether a server answered.
+// isRefusal reports whether err is a read-only server's refusal, which shows that
+// there is a connection.
 func isRefusal(err error) bool {
 	e, ok := err.(*Error)
 	return ok && e.Code == ErrNotReadOnly
 }
 
-// pushAuth appends an auth to the output; core.mu is held.
+// pushAuth appends an auth request to the output. The caller holds core.mu.
 func (l *link) pushAuth(p *authCall) {
 	var mark int
 	l.out, mark = proto.BeginFrame(l.out)
@@ -81,8 +82,9 @@ func (l *link) pushAuth(p *authCall) {
 	l.kick()
 }
 
-// authenticate proves all identities on a new connection, before anything else
-// is sent on it. A refusal ends the Client: it would be refused again.
+// authenticate proves all identities on a new connection before the Client sends
+// anything else on it. A refusal ends the Client, because the server would refuse the
+// same credentials again.
 func (c *core) authenticate(h *greeting, auths []auth, t target) error {
 	refuse := func(err error) error {
 		c.mu.Lock()
@@ -116,14 +118,14 @@ func (c *core) authenticate(h *greeting, auths []auth, t target) error {
 	return nil
 }
 
-// refusedError says that a server does not believe who we are.
+// refusedError says that the server rejected the client's credentials.
 type refusedError struct{ cause error }
 
 func (e *refusedError) Error() string        { return "authentication refused: " + e.cause.Error() }
 func (e *refusedError) Unwrap() error        { return e.cause }
 func (e *refusedError) Is(target error) bool { return target == error(ErrAuthFailed) }
 
-// converse lets a SASL conversation take place.
+// converse runs a SASL conversation to its end.
 func (c *core) converse(h *greeting, s SASLConversation) error {
 	token, done, err := s.Next(nil)
 	for xid := int32(1); err == nil; xid++ {

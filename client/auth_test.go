@@ -102,7 +102,7 @@ func TestSASL(t *testing.T) {
 	}))
 }
 
-// identity makes a certificate that is its own authority.
+// identity returns a self-signed certificate.
 func identity(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -147,7 +147,7 @@ func TestTLS(t *testing.T) {
 	short, cancel := withTimeout(t, 30*time.Second)
 	defer cancel()
 	tried := make(chan struct{}, 100)
-	go func() { // it fails again and again: twice is enough
+	go func() { // every attempt fails: wait for two of them
 		<-tried
 		<-tried
 		cancel()

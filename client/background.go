@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// inBackground does work that outlives its caller, again and again until it
-// succeeds, the session is lost, or the Client is closed.
+// inBackground runs work that outlives its caller. It retries until the work
+// succeeds, the server refuses it for good, the session is lost, or the Client is
+// closed.
 func (c *Client) inBackground(what, path string, work func(ctx context.Context, v *Client) error) {
 	k := c.core
 	k.mu.Lock()
@@ -32,14 +33,15 @@ func (c *Client) inBackground(what, path string, work func(ctx context.Context, 
 	})
 }
 
-// refusedForGood reports whether the server says no, and will say it again.
+// refusedForGood reports whether the server refused a request and would refuse it
+// again.
 func refusedForGood(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code < 0 && e.Code != ErrConnectionLoss && e.Code != ErrThrottledOp &&
 		e.Code != ErrNotReadOnly
 }
 
-// deleteInBackground deletes one znode for good.
+// deleteInBackground deletes one znode and retries until it is gone.
 func (c *Client) deleteInBackground(path string, version int32) {
 	c.inBackground("delete", path, func(ctx context.Context, v *Client) error {
 		err := v.Delete(ctx, path, version)
@@ -50,8 +52,8 @@ func (c *Client) deleteInBackground(path string, version int32) {
 	})
 }
 
-// deleteProtectedInBackground deletes the znode with a mark, if there is one. An
-// ephemeral one goes with its session.
+// deleteProtectedInBackground deletes the znode with a mark, if there is one. It
+// stops when the session is lost, which deletes an ephemeral znode anyway.
 func (c *Client) deleteProtectedInBackground(path, mark string) {
 	c.inBackground("delete of a protected create", path, func(ctx context.Context, v *Client) error {
 		found, _, ok, err := v.findProtected(ctx, path, mark)

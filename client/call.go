@@ -8,10 +8,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// call is one request and its answer. Calls are pooled: one belongs to its
-// caller from newCall to free, but for the time between submit and the signal on
-// ready, in which the link's reader may write into the answer. A caller that does
-// not wait for that abandons the call, and the reader frees it.
+// call is one request and its reply. Calls are pooled. The caller owns a call from
+// newCall to free, except between submit and the signal on ready, when the link's
+// reader may write the reply into it. A caller that stops waiting for the signal
+// abandons the call, and the reader frees it.
 type call struct {
 	op     proto.Op
 	prefix string // chroot and namespace, prepended to path
@@ -21,23 +21,23 @@ type call struct {
 	num    int32 // version, flags, mode or type
 	ttl    int64
 	watch  bool
-	rec    proto.Record // the whole body, for what is not frequent
-	sync   bool         // a sync goes before it, in the same write
-	guards *call        // of such a sync: the read that fails if it does
-	sess   int64        // the session that it must happen in; 0: any
-	view   *Client      // for what a watch has to know
+	rec    proto.Record // the whole body, for infrequent operations
+	sync   bool         // send a sync before it, in the same write
+	guards *call        // set on such a sync: the read that fails if the sync does
+	sess   int64        // the session it must run in; 0: any
+	view   *Client      // the view that made the call
 
 	// guarded by core.mu while the call is with a link
 	seq       uint64
 	xid       int32
-	taken     bool // by the reader: the signal is imminent
+	taken     bool // the reader has taken it and is about to signal ready
 	abandoned bool
 
 	ready chan struct{} // capacity 1
 
-	// the answer
-	err     error      // the link broke: *brokenError
-	refused proto.Code // of the sync before it
+	// the reply
+	err     error      // *brokenError if the link broke
+	refused proto.Code // the error code of the sync before it
 	zxid    int64
 	code    proto.Code
 	stat    proto.Stat
@@ -48,14 +48,14 @@ type call struct {
 	results []multiResult
 	clients []ID
 	total   int32
-	watcher *Watch // to be armed when the answer comes
+	watcher *Watch // armed when the reply arrives
 }
 
-// brokenError says why a call got no answer.
+// brokenError says why a call got no reply.
 type brokenError struct {
 	code  Code  // ErrConnectionLoss, ErrSessionExpired or 0
 	cause error // may be nil
-	sent  bool  // it may have reached the server
+	sent  bool  // the request may have reached the server
 }
 
 func (b *brokenError) Error() string {
@@ -65,7 +65,7 @@ func (b *brokenError) Error() string {
 	return b.cause.Error()
 }
 
-// newCall returns a call for an operation of view on path.
+// newCall returns a call for an operation of view c on path.
 func (c *Client) newCall(op proto.Op, path string) *call {
 	k := c.core.calls.Get().(*call)
 	k.op, k.prefix, k.path, k.sess, k.view = op, c.prefix, path, c.session, c
@@ -76,7 +76,7 @@ func newCallPool() sync.Pool {
 	return sync.Pool{New: func() any { return &call{ready: make(chan struct{}, 1)} }}
 }
 
-// free gives a call back.
+// free returns a call to the pool.
 func (c *core) free(k *call) {
 	*k = call{ready: k.ready}
 	c.calls.Put(k)
@@ -138,7 +138,7 @@ func (k *call) appendFrame(b []byte) []byte {
 	return proto.EndFrame(b, mark)
 }
 
-// decode reads the answer's body.
+// decode reads the reply's body.
 func (k *call) decode(r *proto.Reader) {
 	switch k.op {
 	case proto.OpGetData:
@@ -175,8 +175,8 @@ func (k *call) decode(r *proto.Reader) {
 // isWrite reports whether op changes the tree.
 func isWrite(op proto.Op) bool { return op.Kind() == proto.Write }
 
-// failure returns the error of an answered or broken call, nil if it succeeded.
-// A refusal is of the server, which has not done it.
+// failure returns the error of an answered or broken call, nil if it succeeded. When
+// the server refused the call, it did not execute it.
 func (k *call) failure() error {
 	var b *brokenError
 	switch {
@@ -195,9 +195,9 @@ func (k *call) failure() error {
 	return e
 }
 
-// do makes one request and waits for its answer, without repeating what was
-// sent. The call remains the caller's, who frees it, unless abandoned is true.
-func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //nolint:revive // the error is what callers look at first
+// do makes one request and waits for its reply. It never sends a request twice. The
+// caller still owns the call and frees it, unless abandoned is true.
+func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //nolint:revive // callers check the error first
 	c.mu.Lock()
 	losses := c.losses
 	c.mu.Unlock()
@@ -208,22 +208,22 @@ func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //
 		select {
 		case <-k.ready:
 		case <-ctx.Done():
-			op, path := k.op, k.path // once abandoned it is the reader's
+			op, path := k.op, k.path // the reader owns an abandoned call
 			if c.abandon(k) {
 				return &Error{Op: op.String(), Path: path, Unknown: isWrite(op), Err: context.Cause(ctx)}, true
 			}
-			<-k.ready // the answer came first
+			<-k.ready // the reply came first
 		}
 		if b, ok := k.err.(*brokenError); ok && !b.sent && b.code == ErrConnectionLoss {
 			k.err = nil
-			continue // it has never been sent: the next connection takes it
+			continue // never sent: use the next connection
 		}
 		return k.failure(), false
 	}
 }
 
-// abandon leaves a call to the reader. It reports false if its answer is here.
-// What is in the output buffer will be sent, so it counts as sent.
+// abandon leaves a call to the reader. It reports false if the reply has arrived. A
+// request in the output buffer counts as sent, because the writer will send it.
 func (c *core) abandon(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,8 +234,8 @@ func (c *core) abandon(k *call) bool {
 	return true
 }
 
-// submit hands a call to the connection, and waits for one if there is none. It
-// fails if a session has been lost since losses: the call began before.
+// submit hands a call to the connection, and waits for one if there is none. It fails
+// if a session was lost after the caller read losses, i.e. after the call began.
 func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 	fail := func(code Code, cause error) error {
 		return &Error{Op: k.op.String(), Path: k.path, Code: code, Err: cause}
@@ -267,7 +267,7 @@ func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 	}
 }
 
-// enqueue appends a call to the link's output; c.mu is held.
+// enqueue appends a call to the link's output. The caller holds c.mu.
 func (c *core) enqueue(k *call) error {
 	l := c.link
 	before := len(l.out)

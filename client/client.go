@@ -7,20 +7,21 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Client is a connection to an ensemble, or a view of one: Namespace, InSession
-// and others return views, which share connection, session and Close. All
-// methods are safe for concurrent use. The zero Client is of no use.
+// Client is a connection to an ensemble, or a view of one. Namespace, InSession and
+// other methods return views, which share the connection, the session and Close. All
+// methods are safe for concurrent use. The zero Client is not usable.
 //
-// Where a method does not say otherwise: without a connection it waits for one until
-// ctx ends; a connection that breaks under it is [ErrConnectionLoss], for a write
-// [ErrUnknownOutcome] too, unless the [RetryPolicy] has it repeated; the end of the
-// session is [ErrSessionExpired], and what the server refuses an [*Error] with its
-// code. See the package's documentation.
+// Unless a method says otherwise, it waits for a connection until ctx ends. If the
+// connection breaks during the operation and the [RetryPolicy] does not repeat it,
+// the method returns [ErrConnectionLoss], which for a write also matches
+// [ErrUnknownOutcome]. If the session ends, the method returns [ErrSessionExpired].
+// If the server refuses the operation, the method returns an [*Error] with the
+// server's code. See the package documentation.
 type Client struct {
 	core    *core
 	prefix  string // chroot and namespace
-	session int64  // operations must happen in it; 0: any
-	wrong   error  // about the namespace: every operation says so
+	session int64  // operations must run in it; 0: any
+	wrong   error  // the namespace is invalid; every operation returns this
 	retry   RetryPolicy
 }
 
@@ -28,13 +29,13 @@ type Client struct {
 //
 //	host1:port1,host2:port2,…/chroot
 //
-// A port is 2181 if not given, an IPv6 address with a port stands in brackets,
-// and with a chroot, which need not exist yet, every path is seen from there.
-// The servers are tried in random order.
+// The default port is 2181. An IPv6 address with a port needs brackets. If there is a
+// chroot, all paths are relative to it; it need not exist yet. The Client tries the
+// servers in random order.
 //
-// It returns when the session has begun; if ctx ends before, it gives up and says
-// why the last server was of no use. [WithLazy] makes it return at once. ctx has
-// no meaning for the Client afterwards.
+// Connect returns when the session has begun. If ctx ends first, Connect returns an
+// error that says why each server could not be used. [WithLazy] makes it return
+// immediately. The Client does not use ctx after Connect returns.
 func Connect(ctx context.Context, connectString string, opts ...Option) (*Client, error) {
 	addrs, chroot, err := parseConnectString(connectString)
 	if err != nil {
@@ -54,14 +55,14 @@ func Connect(ctx context.Context, connectString string, opts ...Option) (*Client
 		return c, nil
 	}
 	if err := core.awaitFirst(ctx); err != nil {
-		_ = c.Close() // what went wrong before says more
+		_ = c.Close() // err says more
 		return nil, err
 	}
 	return c, nil
 }
 
-// Await returns when there is a connection. If ctx ends before, the error says why
-// the last server was of no use.
+// Await returns when there is a connection. If ctx ends first, the error says why
+// each server could not be used.
 func (c *Client) Await(ctx context.Context) error { return c.core.awaitFirst(ctx) }
 
 // awaitFirst waits for the first session, or for the connection of a later one.
@@ -88,17 +89,18 @@ func (c *core) awaitFirst(ctx context.Context) error {
 	}
 }
 
-// Close ends the session, so that its ephemeral znodes go at once, closes the
-// connection and waits for all goroutines of the Client. If no server answers
-// within a third of the session's timeout, the session is left to its timeout
-// and the error says so. Operations under way end with [ErrClosed], watches and
-// leases end. Closing a view closes the Client. A second call returns nil.
+// Close ends the session, closes the connection and waits for all goroutines of the
+// Client. The server then deletes the session's ephemeral znodes immediately. If no
+// server answers within a third of the session timeout, Close returns an error, and
+// the session ends when it times out. Pending operations return [ErrClosed], and
+// watches and leases end. Closing a view closes the Client. A second call returns
+// nil.
 func (c *Client) Close() error { return c.core.close() }
 
-// Namespace returns a view of c in which "/x" stands for prefix + "/x". Watches
-// and results of the view show paths as the view sees them. "/" changes nothing. The
-// prefix need not exist: see [CreateParents]. If it is no path, every operation of
-// the view says so.
+// Namespace returns a view of c in which "/x" stands for prefix + "/x". Watches and
+// results of the view show paths without the prefix. Namespace("/") changes nothing.
+// The prefix need not exist, see [CreateParents]. If it is not a valid path, every
+// operation of the view fails with [ErrBadArguments].
 func (c *Client) Namespace(prefix string) *Client {
 	v := *c
 	if err := proto.ValidatePath(prefix); err != nil && v.wrong == nil {
@@ -110,7 +112,7 @@ func (c *Client) Namespace(prefix string) *Client {
 	return &v
 }
 
-// FullPath returns path as the server knows it, with chroot and namespace.
+// FullPath returns path with chroot and namespace, as the server sees it.
 func (c *Client) FullPath(path string) string { return joinPath(c.prefix, path) }
 
 // Retrying returns a view of c with another retry policy.
@@ -120,7 +122,7 @@ func (c *Client) Retrying(p RetryPolicy) *Client {
 	return &v
 }
 
-// check refuses a path before it is sent.
+// check returns an error for a path that the server would refuse.
 func (c *Client) check(op proto.Op, path string) error {
 	err := c.wrong
 	if err == nil {

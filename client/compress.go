@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Compression turns data into what is stored, and back. It must be safe for
-// concurrent use. Decompress must not return more than limit bytes.
+// Compression compresses data before it is stored, and decompresses stored data. It
+// must be safe for concurrent use. Decompress must not return more than limit bytes.
 type Compression interface {
 	Compress(data []byte) ([]byte, error)
 	Decompress(stored []byte, limit int) ([]byte, error)
@@ -45,8 +45,8 @@ func (gzipCompression) Decompress(stored []byte, limit int) ([]byte, error) {
 	return data, err
 }
 
-// decompress is for what was read with [Compressed]. A znode without data, as
-// CreateParents makes them, was never compressed.
+// decompress decompresses data read with [Compressed]. Empty data stays empty: it
+// comes from a znode that was created without data, e.g. by CreateParents.
 func (c *core) decompress(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return stored, nil

@@ -12,16 +12,16 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// How long to wait before another round of connects.
+// The backoff between rounds of connection attempts.
 const (
 	reconnectBase = 20 * time.Millisecond
 	reconnectMax  = time.Second
 )
 
-// leastConnectTime is the least time that a server gets for a handshake.
+// leastConnectTime is the minimum time limit for connecting to one server.
 const leastConnectTime = time.Second
 
-// connect tries one server. last says that all have been tried now.
+// connect tries one server. last reports that it was the last one of this round.
 func (c *core) connect() (l *link, last bool, err error) {
 	c.mu.Lock()
 	if c.servers != nil {
@@ -56,7 +56,7 @@ func (c *core) try(ctx context.Context, t target) (l *link, err error) {
 		return nil, err
 	}
 	c.attempting(t, stepGreet)
-	// Whatever the handshake waits for, it ends with ctx.
+	// The handshake ends with ctx, whatever it waits for.
 	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	g, err := c.handshake(ctx, conn, t)
 	if !unhook() && err == nil {
@@ -74,10 +74,10 @@ func (c *core) try(ctx context.Context, t target) (l *link, err error) {
 	return l, nil
 }
 
-// errTooLate is why a handshake fails that the limit for it has ended.
+// errTooLate is the error of a handshake that exceeds its time limit.
 var errTooLate = errors.New("no answer in time")
 
-// dial opens a connection, encrypted if that was asked for.
+// dial opens a connection, with TLS if it is configured.
 func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
 	dial := c.cfg.dialer
 	if dial == nil {
@@ -101,7 +101,7 @@ func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
 	return secure, nil
 }
 
-// handshake opens or resumes the session and proves who we are.
+// handshake opens or resumes the session and authenticates the client.
 func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*greeting, error) {
 	c.mu.Lock()
 	old, zxid := c.sess, c.lastZxid
@@ -137,7 +137,8 @@ func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*greetin
 	return h, nil
 }
 
-// handshakeError prefers the limit as the cause: it is what closed conn.
+// handshakeError returns errTooLate if ctx has ended, because that closed conn and
+// caused err.
 func handshakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errTooLate
@@ -145,7 +146,7 @@ func handshakeError(ctx context.Context, err error) error {
 	return err
 }
 
-// refused handles the answer that the session has ended.
+// refused handles a reply that says that the session has ended.
 func (c *core) refused(old Session) error {
 	if old.ID == 0 {
 		return fmt.Errorf("%w: the server grants no session", ErrProtocol)
@@ -158,7 +159,7 @@ func (c *core) refused(old Session) error {
 	return ErrSessionExpired
 }
 
-// adopt makes a link of a connection, unless the session has ended meanwhile.
+// adopt turns a connection into a link, unless the session has ended meanwhile.
 func (c *core) adopt(h *greeting, t target) (*link, error) {
 	now := time.Now()
 	l := &link{
@@ -198,24 +199,24 @@ func (c *core) adopt(h *greeting, t target) (*link, error) {
 type greeting struct {
 	conn     net.Conn
 	frames   *frameReader
-	old      int64     // the session that was to be resumed, 0: a new one
+	old      int64     // the session to resume; 0: a new one
 	began    time.Time // before anything was sent
 	session  Session
 	readOnly bool
 }
 
-// giveUp ends the session that the server has just opened or resumed, and that
-// nobody wants any more, so that what it holds is free at once.
+// giveUp ends the session that the server has just opened or resumed and that the
+// Client can't use any more, so that its ephemeral znodes go immediately.
 func (h *greeting) giveUp() {
 	if h.conn.SetWriteDeadline(time.Now().Add(leastConnectTime)) != nil {
 		return
 	}
 	b, mark := proto.BeginFrame(nil)
 	q := proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}
-	_, _ = h.conn.Write(proto.EndFrame(q.Append(b), mark)) // the timeout ends it otherwise
+	_, _ = h.conn.Write(proto.EndFrame(q.Append(b), mark)) // if this fails, the session times out
 }
 
-// connect asks for the session.
+// connect sends the ConnectRequest and reads the reply.
 func (h *greeting) connect(q *proto.ConnectRequest) (a proto.ConnectResponse, err error) {
 	if _, err := h.conn.Write(proto.AppendFrame(nil, q.Append(nil))); err != nil {
 		return a, err
@@ -235,7 +236,7 @@ func (h *greeting) connect(q *proto.ConnectRequest) (a proto.ConnectResponse, er
 	return a, nil
 }
 
-// ask makes one request and waits for its answer: nothing else is under way.
+// ask makes one request and waits for its reply. No other request is in flight.
 func (h *greeting) ask(xid int32, op proto.Op, body proto.Record) (proto.ReplyHeader, proto.Reader, error) {
 	var a proto.ReplyHeader
 	b, mark := proto.BeginFrame(nil)

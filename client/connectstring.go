@@ -10,11 +10,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// defaultPort is the port of a host that names none.
+// defaultPort is the port of a host without one.
 const defaultPort = "2181"
 
-// parseConnectString splits "host:port,host:port/chroot" into addresses with a
-// port each and the chroot, "" without one.
+// parseConnectString splits "host:port,host:port/chroot" into the addresses, each
+// with a port, and the chroot, which is "" if there is none.
 func parseConnectString(s string) (addrs []string, chroot string, err error) {
 	fail := func(format string, args ...any) ([]string, string, error) {
 		return nil, "", fmt.Errorf("client: connect string %q: %s", s, fmt.Sprintf(format, args...))
@@ -85,7 +85,7 @@ func parseHost(h string) (string, error) {
 	if strings.ContainsAny(host, " \t\r\n") {
 		return "", fmt.Errorf("%q: white space in the host's name", h)
 	}
-	if strings.ContainsAny(host, "[]") { // in the zone of an address
+	if strings.ContainsAny(host, "[]") { // can occur in the zone of an address
 		return "", fmt.Errorf("%q: a host has no brackets within", host)
 	}
 	return net.JoinHostPort(host, port), nil

@@ -92,7 +92,7 @@ func TestHosts(t *testing.T) {
 	if len(seen) != 3 || lookups != 2 {
 		t.Errorf("addresses %v, %d look-ups", seen, lookups)
 	}
-	// What was left last is tried last, after a new look-up.
+	// The server of the last connection comes last, after a new lookup.
 	for range 20 {
 		h.restart()
 		var order []string
@@ -105,7 +105,7 @@ func TestHosts(t *testing.T) {
 			t.Fatalf("order %v, the last was %s", order, h.last)
 		}
 	}
-	// A list from the ensemble that leads nowhere gives way to the first one.
+	// If no server of the ensemble's list is reachable, the connect string is used.
 	h.names = []string{"10.9.9.9:1"}
 	h.restart()
 	first, _, _ := h.next(ctx)

@@ -11,18 +11,18 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// core is what all views of a Client share. Two goroutines keep it: run, which
-// connects, and keep, which watches the time. mu is the only lock but those of
-// subscriptions, which are taken inside it.
+// core is the state that all views of a Client share. It has two long-lived
+// goroutines: run connects, and keep watches the clock. mu is the only lock except
+// those of subscriptions, which are acquired while mu is held.
 type core struct {
 	cfg   config
 	log   *slog.Logger
 	hosts *hosts
 	calls sync.Pool
 	wg    sync.WaitGroup
-	ctx   context.Context // ends with Close
+	ctx   context.Context // canceled by Close
 	stop  context.CancelFunc
-	wake  chan struct{} // capacity 1: keep has to look again
+	wake  chan struct{} // capacity 1: wakes keep
 
 	mu            sync.Mutex
 	link          *link // nil: not connected
@@ -38,14 +38,14 @@ type core struct {
 	leases        map[*Lease]struct{}
 	openACL       []ACL // never changed
 	auths         []auth
-	servers       []string         // newest list from /zookeeper/config, nil: none
-	trouble       error            // why there is no connection
-	failures      []ConnectFailure // by server, since there was a connection; never changed
+	servers       []string         // newest list from /zookeeper/config; nil: none
+	trouble       error            // the last reason why there is no connection
+	failures      []ConnectFailure // by server, since the last connection; never changed in place
 	attempt       attempt
-	began         bool // there has been a session
+	began         bool // a session has begun
 	closing       bool
-	finished      bool  // Close is through
-	final         error // set: every operation fails with it
+	finished      bool  // Close has finished
+	final         error // if set, every operation fails with it
 	finalCode     Code
 }
 
@@ -79,7 +79,7 @@ func (c *core) start() {
 	c.wg.Go(c.keep)
 }
 
-// why says why there is no connection; c.mu is held.
+// why returns the reason why there is no connection. The caller holds c.mu.
 func (c *core) why() error {
 	if list := c.connectFailures(); len(list) > 0 {
 		return failureList(list)
@@ -90,7 +90,7 @@ func (c *core) why() error {
 	return c.trouble
 }
 
-// poke has keep look again.
+// poke wakes keep so that it checks the deadlines again.
 func (c *core) poke() {
 	select {
 	case c.wake <- struct{}{}:
@@ -98,7 +98,7 @@ func (c *core) poke() {
 	}
 }
 
-// run connects, again and again.
+// run connects and reconnects until the Client ends.
 func (c *core) run() {
 	pause := newBackoff(reconnectBase, reconnectMax)
 	for c.ctx.Err() == nil {
@@ -131,7 +131,7 @@ func (c *core) run() {
 	}
 }
 
-// disconnected ends everything that was under way on a link.
+// disconnected ends everything that was pending on a link.
 func (c *core) disconnected(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *core) disconnected(l *link) {
 	c.hosts.last = l.addr
 	c.hosts.restart()
 	if l.readOnly {
-		c.sess = Session{} // it was of that server alone
+		c.sess = Session{} // a read-only session exists only on that server
 		c.endLeases()
 	}
 	if c.closing || l.session == 0 || c.last.State == StateLost {
@@ -178,7 +178,7 @@ func (c *core) disconnected(l *link) {
 	c.publish(StateChange{State: StateSuspended, Session: l.session, Err: l.err})
 }
 
-// connected makes a link that has its session the current one; c.mu is held.
+// connected makes a link that has its session the current one. The caller holds c.mu.
 func (c *core) connected(l *link) {
 	state := StateReconnected
 	if !c.began || c.last.State == StateLost || c.last.State == StateReadOnly || l.fresh {
@@ -197,8 +197,8 @@ func (c *core) connected(l *link) {
 	c.poke()
 }
 
-// keep sends pings and notices what time does: a silent server, the end of the
-// session, the end of leases.
+// keep sends pings and handles timeouts: a silent server, the end of the session, and
+// the end of leases.
 func (c *core) keep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -216,7 +216,8 @@ func (c *core) keep() {
 	}
 }
 
-// tick does what is due and returns for how long nothing is; c.mu is held.
+// tick does what is due and returns the time until the next deadline. The caller
+// holds c.mu.
 func (c *core) tick(now time.Time) time.Duration {
 	next := now.Add(time.Hour)
 	at := func(t time.Time) bool {
@@ -242,16 +243,17 @@ func (c *core) tick(now time.Time) time.Duration {
 	if l := c.link; l != nil {
 		if at(l.lastRecv.Add(timeout * 2 / 3)) {
 			l.fail(fmt.Errorf("the server %s is silent for %v", l.addr, now.Sub(l.lastRecv).Round(time.Millisecond)))
-			return next.Sub(now) // the session's end is still to be told
+			return next.Sub(now) // the session's end is still to come
 		}
 		c.liveness(l, now, at)
 	}
 	return next.Sub(now)
 }
 
-// liveness sends what keeps the session, when it is due: a third of the timeout
-// after the last request, as ZooKeeper's Java client does; with leases a third
-// after the last one that the leader confirmed, and a sync.
+// liveness sends what keeps the session alive, when it is due: a ping a third of the
+// timeout after the last request, as ZooKeeper's Java client does. If there are
+// leases, it also sends a sync a third of the timeout after the last request that the
+// leader confirmed.
 func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 	third := c.sess.Timeout / 3
 	if len(c.leases) > 0 && !c.cfg.lease.Unconfirmed {
@@ -265,8 +267,8 @@ func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 			at(now.Add(third))
 		}
 	}
-	// A request may have been sent and not been answered for long: the ping shows
-	// whether anybody is there.
+	// A request may be sent and stay unanswered for a long time. The ping shows
+	// whether the server is still alive.
 	if at(later(l.lastSend, c.lastContact).Add(third)) || at(later(l.pingTried, c.lastContact).Add(third)) {
 		l.pingTried = now
 		l.ping(now)
@@ -281,7 +283,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// close is Close.
+// close implements Close.
 func (c *core) close() error {
 	c.mu.Lock()
 	if c.closing {
@@ -319,7 +321,7 @@ func (c *core) close() error {
 	return err
 }
 
-// awaitEnd waits for the answer to closeSession.
+// awaitEnd waits for the reply to closeSession.
 func (c *core) awaitEnd(k *call, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -338,7 +340,8 @@ func (c *core) awaitEnd(k *call, wait time.Duration) error {
 	return nil
 }
 
-// finish ends what hangs on the Client, when its goroutines have gone.
+// finish ends leases, watches and subscriptions after the Client's goroutines have
+// returned.
 func (c *core) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -355,5 +358,5 @@ func (c *core) finish() {
 	c.finished = true
 }
 
-// sessionText writes an id as the servers' logs do.
+// sessionText formats an id the way the servers' logs do.
 func sessionText(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

@@ -18,26 +18,26 @@ type CreateOption interface{ createOption() }
 type CreateFlag uint8
 
 const (
-	// Ephemeral makes a znode that is deleted when this session ends. It cannot
-	// have children.
+	// Ephemeral makes a znode that is deleted when this session ends. It can't have
+	// children.
 	Ephemeral CreateFlag = 1 << iota
-	// Sequential appends a number of ten digits to the name, higher than those of
-	// all siblings created before. The path may end with a slash.
+	// Sequential appends a ten-digit number to the name, higher than those of all
+	// siblings created before. The path may end with a slash.
 	Sequential
-	// Container makes a znode that the server deletes some time after its last
-	// child has gone.
+	// Container makes a znode that the server deletes some time after its last child
+	// is gone.
 	Container
-	// CreateParents creates what is missing above the znode, persistent and with
-	// the ACL that [WithACLProvider] gives it.
+	// CreateParents creates the missing ancestors of the znode. They are persistent
+	// and have the ACL that [WithACLProvider] gives them.
 	CreateParents
-	// CreateParentContainers is CreateParents with containers, which go when they
-	// are empty.
+	// CreateParentContainers is CreateParents with containers, which the server
+	// deletes when they are empty.
 	CreateParentContainers
-	// Protected makes a create safe to repeat: the name gets a random prefix as
-	// Curator gives it ("_c_", a UUID, "-"), by which a znode is found of whose
-	// creation no answer came. The path returned tells the name. If the create
-	// fails though, or ctx ends, and the znode may be there, it is deleted in the
-	// background.
+	// Protected makes a create safe to repeat. The name gets a random prefix in
+	// Curator's format ("_c_", a UUID, "-"), and the Client uses it to find the znode
+	// if it gets no reply to the create. The returned path contains the prefix. If
+	// the create fails or ctx ends although the znode may exist, the Client deletes
+	// it in the background.
 	Protected
 )
 
@@ -54,12 +54,12 @@ func (ttlOption) createOption() {}
 // WithACL sets the ACL of a znode.
 func WithACL(acl ...ACL) CreateOption { return aclOption(acl) }
 
-// WithTTL makes a persistent znode that the server deletes some time after it
-// had no children and was not written to for d. Its precision is a millisecond.
-// A server refuses it with [ErrUnimplemented] unless extended types are enabled.
+// WithTTL makes a persistent znode that the server deletes some time after it has had
+// no children and no writes for d. The precision is a millisecond. A server refuses
+// the create with [ErrUnimplemented] unless extended types are enabled.
 func WithTTL(d time.Duration) CreateOption { return ttlOption(d) }
 
-// createOptions is what options of a create say.
+// createOptions holds the options of a create.
 type createOptions struct {
 	flags      CreateFlag
 	acl        []ACL
@@ -86,7 +86,7 @@ func createOpts(opts []CreateOption) (o createOptions) {
 
 func (o *createOptions) is(f CreateFlag) bool { return o.flags&f != 0 }
 
-// mode returns the operation and the mode that ask for such a znode.
+// mode returns the operation and the create mode for the options.
 func (o *createOptions) mode() (proto.Op, proto.CreateMode, error) {
 	eph, seq := o.is(Ephemeral), o.is(Sequential)
 	switch {
@@ -110,12 +110,12 @@ func (o *createOptions) mode() (proto.Op, proto.CreateMode, error) {
 	return proto.OpCreate2, proto.ModePersistent, nil
 }
 
-// Create creates a znode and returns its path, which is another than path if it
-// is [Sequential] or [Protected]. nil are null data.
+// Create creates a znode and returns its path, which differs from the path argument
+// if the znode is [Sequential] or [Protected]. nil data is stored as null.
 //
-// If the connection is lost, the session expires or ctx ends after the request
-// was sent, the error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists]
-// says that the path is taken, [ErrNoNode] that there is no parent.
+// If the connection is lost, the session expires or ctx ends after the request was
+// sent, the error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists] says
+// that the path is taken, [ErrNoNode] that the parent doesn't exist.
 func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
 	created, _, err := c.CreateStat(ctx, path, data, opts...)
 	return created, err
@@ -134,12 +134,12 @@ func (c *Client) CreateStat(ctx context.Context, path string, data []byte, opts 
 	return c.createWithParents(ctx, q, &o)
 }
 
-// createRequest returns the request for a znode.
+// createRequest validates the options and the path, and returns the request.
 func (c *Client) createRequest(path string, data []byte, o *createOptions) (request, error) {
 	op, mode, err := o.mode()
 	valid := path
 	if o.is(Sequential) {
-		valid += "1" // the server appends more digits: "/dir/" is a path then
+		valid += "1" // the server appends more digits, which makes "/dir/" a valid path
 	}
 	if err == nil {
 		err = c.wrong
@@ -171,8 +171,8 @@ func (c *Client) defaultACL(path string) []ACL {
 	return c.core.openACL
 }
 
-// createWithParents creates a znode, and when there is no parent and options
-// allow it, what is missing above.
+// createWithParents creates a znode. If the parent doesn't exist and the options
+// allow it, it also creates the missing ancestors.
 func (c *Client) createWithParents(ctx context.Context, q request, o *createOptions) (string, Stat, error) {
 	for {
 		k, err := c.perform(ctx, q)
@@ -183,7 +183,7 @@ func (c *Client) createWithParents(ctx context.Context, q request, o *createOpti
 		if !errors.Is(err, ErrNoNode) || !o.is(CreateParents|CreateParentContainers) {
 			return "", Stat{}, err
 		}
-		// Somebody may delete what is empty at once: then once more.
+		// Another client may delete an empty parent immediately. In that case, retry.
 		created, perr := c.createParents(ctx, q.path, o.is(CreateParentContainers))
 		if perr != nil {
 			return "", Stat{}, perr
@@ -194,8 +194,8 @@ func (c *Client) createWithParents(ctx context.Context, q request, o *createOpti
 	}
 }
 
-// createParents creates what is missing above path, the chroot and the namespace
-// included. It reports false if there is nothing above.
+// createParents creates the missing ancestors of path, including those in the chroot
+// and the namespace. It reports false if path has no ancestor but the root.
 func (c *Client) createParents(ctx context.Context, path string, containers bool) (bool, error) {
 	root := *c
 	root.prefix = ""
@@ -207,8 +207,8 @@ func (c *Client) createParents(ctx context.Context, path string, containers bool
 	return true, root.ensure(ctx, parent, len(c.prefix), containers)
 }
 
-// ensure creates a path and what is missing above it: from below, since most of
-// it is there in most cases.
+// ensure creates a path and its missing ancestors. It tries the path itself first,
+// because in most cases most of the ancestors exist.
 func (c *Client) ensure(ctx context.Context, path string, prefix int, containers bool) error {
 	seen := path
 	if len(path) > prefix {
@@ -224,7 +224,7 @@ func (c *Client) ensure(ctx context.Context, path string, prefix int, containers
 			return nil
 		}
 		if errors.Is(err, ErrNoAuth) {
-			// The parent's permission is checked before anything else.
+			// The server checks the parent's permission before anything else.
 			if _, found, xerr := c.Exists(ctx, path); xerr == nil && found {
 				return nil
 			}
@@ -239,8 +239,8 @@ func (c *Client) ensure(ctx context.Context, path string, prefix int, containers
 	}
 }
 
-// EnsurePath creates the znode at path without data, and what is missing above
-// it, if they are not there.
+// EnsurePath creates the znode at path, without data, and its ancestors, unless they
+// exist.
 func (c *Client) EnsurePath(ctx context.Context, path string) error {
 	if err := c.check(proto.OpCreate2, path); err != nil {
 		return err

@@ -16,32 +16,32 @@ import (
 // ConfigPath is the znode that holds the ensemble's list of servers.
 const ConfigPath = "/zookeeper/config"
 
-// Reconfiguration says how the ensemble is to change: either Joining and Leaving,
-// or Members.
+// Reconfiguration describes a change of the ensemble: either Joining and Leaving, or
+// Members.
 type Reconfiguration struct {
-	// Joining are servers to add or change, as "server.4=host:2888:3888;2181".
+	// Joining lists servers to add or change, e.g. "server.4=host:2888:3888;2181".
 	Joining []string
-	// Leaving are the ids of servers to remove.
+	// Leaving lists the ids of servers to remove.
 	Leaving []string
-	// Members replace all servers.
+	// Members lists the servers that replace all current ones.
 	Members []string
 	// Version is the [Config].Version that the change is based on, or [AnyVersion].
 	Version int64
 }
 
-// Config is the ensemble as /zookeeper/config has it.
+// Config is the ensemble's configuration, as /zookeeper/config holds it.
 type Config struct {
-	// Text as ZooKeeper writes it, a line for every server.
+	// Text is the configuration in ZooKeeper's format, one line per server.
 	Text string
-	// Version is the zxid of the change that made it.
+	// Version is the zxid of the change that made this configuration.
 	Version int64
-	// Clients are the addresses for clients, host:port, of servers that name one.
+	// Clients lists the client addresses, host:port, of the servers that have one.
 	Clients []string
-	// Stat of the znode.
+	// Stat is the metadata of the znode.
 	Stat Stat
 }
 
-// Config returns the ensemble's servers. It ignores chroot and namespace.
+// Config returns the ensemble's configuration. It ignores chroot and namespace.
 func (c *Client) Config(ctx context.Context) (Config, error) {
 	data, stat, err := c.atRoot().Get(ctx, ConfigPath)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 	return parseConfig(data, stat), nil
 }
 
-// ConfigW is Config, and leaves a one-shot watch for the next change.
+// ConfigW is like Config, and sets a one-shot watch for the next change.
 func (c *Client) ConfigW(ctx context.Context) (Config, *Watch, error) {
 	data, stat, w, err := c.atRoot().GetW(ctx, ConfigPath)
 	if err != nil {
@@ -59,10 +59,10 @@ func (c *Client) ConfigW(ctx context.Context) (Config, *Watch, error) {
 	return parseConfig(data, stat), w, nil
 }
 
-// Reconfig changes the ensemble's servers and returns how they are then.
+// Reconfig changes the ensemble's servers and returns the new configuration.
 //
-// If the connection is lost or ctx ends after the request was sent, the error
-// matches [ErrUnknownOutcome]; Config tells.
+// If the connection is lost or ctx ends after the request was sent, the error matches
+// [ErrUnknownOutcome]. Config then shows whether the change took effect.
 func (c *Client) Reconfig(ctx context.Context, r Reconfiguration) (Config, error) {
 	list := func(v []string) string {
 		if len(v) == 0 {
@@ -86,8 +86,8 @@ func (c *Client) atRoot() *Client {
 	return &v
 }
 
-// parseConfig reads lines as "server.1=host:2888:3888:participant;host:2181" and
-// "version=100000000". What it does not understand it leaves in Text.
+// parseConfig reads lines like "server.1=host:2888:3888:participant;host:2181" and
+// "version=100000000". Lines that it doesn't understand appear only in Text.
 func parseConfig(data []byte, stat Stat) Config {
 	g := Config{Text: string(data), Stat: stat}
 	for line := range strings.Lines(g.Text) {
@@ -107,8 +107,8 @@ func parseConfig(data []byte, stat Stat) Config {
 	return g
 }
 
-// clientAddress returns where clients find a server, "" if that is not said. A
-// server that listens on all addresses is found where its peers find it.
+// clientAddress returns the client address of a server, "" if it has none. For a
+// server that listens on all addresses it uses the host of the peer address.
 func clientAddress(server string) string {
 	peer, client, ok := strings.Cut(server, ";")
 	if !ok || client == "" {
@@ -132,7 +132,7 @@ func clientAddress(server string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// followConfig keeps the list of servers as /zookeeper/config says, for
+// followConfig updates the list of servers from /zookeeper/config, for
 // WithConfigTracking.
 func (c *Client) followConfig() {
 	k := c.core
@@ -162,17 +162,17 @@ func (c *Client) followConfig() {
 	}
 }
 
-// How often a server with a quorum is looked for in read-only mode.
+// The backoff between searches for a server with a quorum in read-only mode.
 const (
 	seekBase = 100 * time.Millisecond
 	seekMax  = time.Minute
 )
 
-// errQuorumFound is why a link to a read-only server ends.
+// errQuorumFound is the reason why a link to a read-only server ends.
 var errQuorumFound = errors.New("another server has a quorum")
 
-// seekQuorum looks for a server with a quorum while a link is to one without,
-// and ends the link when there is one.
+// seekQuorum looks for a server with a quorum while the link l is to one without, and
+// ends l when it finds one.
 func (c *core) seekQuorum(l *link, names []string) {
 	pause := newBackoff(seekBase, seekMax)
 	h := newHosts(&c.cfg, names)
@@ -195,7 +195,7 @@ func (c *core) seekQuorum(l *link, names []string) {
 	}
 }
 
-// hasQuorum asks a server with the four-letter word isro.
+// hasQuorum asks a server with the four-letter word isro whether it has a quorum.
 func (c *core) hasQuorum(ctx context.Context, t target) bool {
 	conn, err := c.dial(ctx, t)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestServersOfTheConfigAreUsed(t *testing.T) {
 		for _, server := range []string{"one:2181", "two:2181"} {
 			zs.WaitForWatch(client.ConfigPath)
 			zs.Set(client.ConfigPath, "server.1=x:2888:3888:participant;"+server+"\nversion=100000000")
-			zs.WaitForWatch(client.ConfigPath) // it has read that, and watches again
+			zs.WaitForWatch(client.ConfigPath) // the client has read the config and watches it again
 			must(t, c.Sync(bounded(t), "/"))
 			if got := used(); got != server {
 				t.Errorf("connected to %s, want %s", got, server)
@@ -61,8 +61,8 @@ func TestServersOfTheConfigAreUsed(t *testing.T) {
 	})
 }
 
-// TestServerByServer: with several servers a client finds the one that serves,
-// and keeps its session from one to the next.
+// TestServerByServer tests that a client keeps its session while the servers are
+// killed and restarted one after another.
 func TestServerByServer(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 3, zktest.OnDisk())

@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The codes of a server's refusals. Every error of an operation matches its code
-// with errors.Is.
+// The codes of a server's refusals. An operation's error matches its code with
+// errors.Is.
 const (
 	ErrSystemError             = proto.ErrSystemError
 	ErrMarshalling             = proto.ErrMarshalling
@@ -32,55 +32,55 @@ const (
 	ErrQuotaExceeded           = proto.ErrQuotaExceeded
 	ErrThrottledOp             = proto.ErrThrottledOp
 
-	// ErrRuntimeInconsistency is the result of the operations of a transaction
-	// behind the one that failed: they were not tried.
+	// ErrRuntimeInconsistency is the result of the operations after the one that
+	// failed in a transaction. The server did not try them.
 	ErrRuntimeInconsistency = proto.ErrRuntimeInconsistency
 
-	// ErrConnectionLoss says that the connection broke while the operation was
-	// under way. The session lives on. Whether a write was done is not known: it
-	// matches [ErrUnknownOutcome] too.
+	// ErrConnectionLoss says that the connection broke during the operation. The
+	// session goes on. It is unknown whether the server executed a write, so the
+	// error of a write also matches [ErrUnknownOutcome].
 	ErrConnectionLoss = proto.ErrConnectionLoss
 
-	// ErrSessionExpired says that the session for which the operation was made has
-	// ended, and its ephemeral znodes with it.
+	// ErrSessionExpired says that the operation's session has ended, and its
+	// ephemeral znodes are deleted.
 	ErrSessionExpired = proto.ErrSessionExpired
 )
 
 var (
-	// ErrUnknownOutcome matches the error of a write that may or may not have
-	// been done, and may even be done later: its connection broke, its session
-	// ended, or its context ended after it was sent.
+	// ErrUnknownOutcome matches the error of a write that the server may or may not
+	// have executed, and may even execute later: its connection broke, its session
+	// ended, or its context ended after the request was sent.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrRequestTooLarge is the cause of [ErrBadArguments] when a request is longer
-	// than [WithMaxRequest] allows: it was not sent.
+	// than [WithMaxRequest] allows. The Client did not send it.
 	ErrRequestTooLarge = errors.New("the request is too large")
 
-	// ErrClosed is the error of everything on a Client after Close.
+	// ErrClosed is the error of every operation on a Client after Close.
 	ErrClosed = errors.New("client closed")
 
-	// ErrProtocol is the cause when a server answered what no ZooKeeper answers.
-	// The connection is closed then.
+	// ErrProtocol is the cause when a server violates the ZooKeeper protocol. The
+	// Client then closes the connection.
 	ErrProtocol = errors.New("protocol violated")
 )
 
-// Error is the error of every operation.
+// Error is the error type of all operations.
 type Error struct {
-	// Op names the operation as zookeeper.jute does, for instance "setData".
+	// Op is the operation's name in zookeeper.jute, e.g. "setData".
 	Op string
-	// Path is the path as the caller gave it, "" for operations without one.
+	// Path is the path that the caller passed, "" for operations without one.
 	Path string
-	// Code is the server's refusal, or [ErrConnectionLoss] or [ErrSessionExpired];
+	// Code is the server's error code, or [ErrConnectionLoss] or [ErrSessionExpired];
 	// 0 if there is only Err.
 	Code Code
-	// Unknown says that a write may or may not have been done.
+	// Unknown says that the server may or may not have executed a write.
 	Unknown bool
-	// Err is the cause, if there is more to say: the context's error, or why the
-	// connection broke.
+	// Err is the cause if there is one: the context's error, or why the connection
+	// broke.
 	Err error
 }
 
-// Error names operation, path, code and cause.
+// Error returns a text with operation, path, code and cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("zookeeper: ")
@@ -103,8 +103,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is e's code, or [ErrUnknownOutcome] and e is of a
-// write whose outcome is unknown.
+// Is reports whether target is e's code, or target is [ErrUnknownOutcome] and e is
+// the error of a write with an unknown outcome.
 func (e *Error) Is(target error) bool {
 	if code, ok := target.(Code); ok {
 		return code == e.Code && code != 0

@@ -10,8 +10,9 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestEveryEventOnce: WithEvents is told of an event once and in the server's order,
-// whatever watches there are for it, and before a watch's channel has it.
+// TestEveryEventOnce tests that WithEvents delivers each event once and in the
+// server's order, however many watches it is for, and before it is in a watch's
+// channel.
 func TestEveryEventOnce(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		var told []string
@@ -52,7 +53,7 @@ func TestEveryEventOnce(t *testing.T) {
 	})
 }
 
-// TestAwait: with WithLazy somebody may want to know after all.
+// TestAwait tests waiting for a connection after a WithLazy connect.
 func TestAwait(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithLazy())

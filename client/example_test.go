@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// start runs a server in this process and returns what connects to it.
+// start runs a server in this process and returns the option that connects to it.
 func start() (dial client.Option, stop func()) {
 	srv, err := server.Start(context.Background(), server.Config{Memory: true})
 	if err != nil {
@@ -28,7 +28,7 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	c, err := client.Connect(ctx, "zk1:2181,zk2:2181/app", embedded) // without the option: by TCP
+	c, err := client.Connect(ctx, "zk1:2181,zk2:2181/app", embedded) // without embedded: over TCP
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -196,7 +196,7 @@ func ExampleClient_Lease() {
 		return
 	}
 	defer lease.Release()
-	// Ephemeral znodes of lease.Session() are there as long as this holds.
+	// The ephemeral znodes of lease.Session() exist while the lease holds.
 	select {
 	case <-lease.Done():
 		fmt.Println("stop what needs them:", lease.Err())

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrTLSRequired is the cause when a server answers the plaintext handshake with a
-// TLS alert. Connect with [WithTLS], or to the port for plaintext.
+// TLS alert. Connect with [WithTLS], or to the plaintext port.
 var ErrTLSRequired = errors.New("the server expects TLS")
 
 // ErrTLSHandshake is the cause when the TLS handshake fails. It wraps the reason.
@@ -18,17 +18,16 @@ var ErrTLSHandshake = errors.New("TLS handshake failed")
 
 // ConnectFailure says why one server could not be used.
 type ConnectFailure struct {
-	// Server is host:port, as the connect string or the ensemble's configuration
-	// names it.
+	// Server is host:port, as in the connect string or the ensemble's configuration.
 	Server string
-	// Addr is the address that was tried, as ip:port; "" if the host's name could
-	// not be looked up.
+	// Addr is the address that the Client tried, as ip:port; "" if it could not
+	// resolve the host name.
 	Addr string
 	// Err is the cause.
 	Err error
 }
 
-// Error names the address, or the server without one, and the cause.
+// Error returns the address, or the server if there is no address, and the cause.
 func (f ConnectFailure) Error() string {
 	if f.Addr == "" {
 		return f.Server + ": " + f.Err.Error()
@@ -39,10 +38,10 @@ func (f ConnectFailure) Error() string {
 // Unwrap returns the cause.
 func (f ConnectFailure) Unwrap() error { return f.Err }
 
-// failureList is an error that names the cause for each server.
+// failureList is an error with one cause per server.
 type failureList []ConnectFailure
 
-// Error joins the causes.
+// Error joins the texts of the causes.
 func (l failureList) Error() string {
 	texts := make([]string, len(l))
 	for i, f := range l {
@@ -60,11 +59,11 @@ func (l failureList) Unwrap() []error {
 	return errs
 }
 
-// slowAttempt is how long an attempt takes before it counts as a failure that is
-// worth reporting.
+// slowAttempt is how long an attempt may take before ConnectFailures reports it.
 const slowAttempt = time.Second
 
-// The steps of an attempt, as a failure names the one that takes too long.
+// The steps of an attempt, named by the error that reports a step that takes too
+// long.
 const (
 	stepLookUp = "no answer from the name service"
 	stepDial   = "no answer to the TCP connect"
@@ -72,14 +71,14 @@ const (
 	stepGreet  = "no answer to ZooKeeper's handshake"
 )
 
-// attempt is the connect that is under way.
+// attempt is the connection attempt in progress.
 type attempt struct {
 	target
 	step  string
-	began time.Time // zero: there is none
+	began time.Time // zero: no attempt
 }
 
-// attempting notes how far the attempt has got.
+// attempting records the step that the attempt has reached.
 func (c *core) attempting(t target, step string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +88,7 @@ func (c *core) attempting(t target, step string) {
 	}
 }
 
-// late names the step that an attempt has not got through in time.
+// late adds the current step to err if the attempt has exceeded its time limit.
 func (c *core) late(ctx context.Context, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +98,7 @@ func (c *core) late(ctx context.Context, err error) error {
 	return fmt.Errorf("%s in %v: %w", c.attempt.step, time.Since(c.attempt.began).Round(time.Millisecond), err)
 }
 
-// attempted ends the attempt and notes its failure, if it has one.
+// attempted ends the attempt and records its failures, if any.
 func (c *core) attempted(failures ...ConnectFailure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,9 +108,9 @@ func (c *core) attempted(failures ...ConnectFailure) {
 	}
 }
 
-// failed notes a failure, in the place of an older one; c.mu is held. The first
-// address of a name also replaces the failure to look that name up, and the other
-// way round.
+// failed records a failure and removes an older one of the same address. The first
+// address of a host name also replaces the failure to resolve that name, and vice
+// versa. The caller holds c.mu.
 func (c *core) failed(f ConnectFailure) {
 	c.failures = slices.DeleteFunc(slices.Clone(c.failures), func(old ConnectFailure) bool {
 		return old.Server == f.Server && (old.Addr == f.Addr || old.Addr == "" || f.Addr == "")
@@ -123,15 +122,15 @@ func (c *core) failed(f ConnectFailure) {
 }
 
 // ConnectFailures returns why there is no connection: the newest failure of each
-// address since there was one, and the attempt under way if it takes longer than a
-// second. The list is empty while there is a connection.
+// address since the last connection, and the attempt in progress if it takes longer
+// than a second. The list is empty while there is a connection.
 func (c *Client) ConnectFailures() []ConnectFailure {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	return c.core.connectFailures()
 }
 
-// connectFailures is ConnectFailures; c.mu is held.
+// connectFailures implements ConnectFailures. The caller holds c.mu.
 func (c *core) connectFailures() []ConnectFailure {
 	list := slices.Clone(c.failures)
 	a := c.attempt
@@ -144,14 +143,14 @@ func (c *core) connectFailures() []ConnectFailure {
 	return list
 }
 
-// WithConnectFailures calls a function whenever all servers have been tried without
-// success, with the newest failure of each. It is called on the goroutine that
-// connects and must return at once.
+// WithConnectFailures sets a function that the Client calls whenever it has tried all
+// servers without success, with the newest failure of each. The function runs on the
+// connecting goroutine and must return immediately.
 func WithConnectFailures(f func([]ConnectFailure)) Option {
 	return func(c *config) { c.connectFailed = f }
 }
 
-// tellFailures calls that function.
+// tellFailures calls the function set by WithConnectFailures.
 func (c *core) tellFailures() {
 	if c.cfg.connectFailed == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// TestConnectFailures: each server's cause is known to the callback, to the caller
-// who asks, and in the error of Connect.
+// TestConnectFailures tests that the callback, ConnectFailures and the error of
+// Connect report each server's cause.
 func TestConnectFailures(t *testing.T) {
 	t.Parallel()
 	closing, err := net.Listen("tcp", "127.0.0.1:0")

@@ -97,7 +97,7 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		policy client.RetryPolicy
-		tries  int // of 20 that fail, one a second
+		tries  int // expected tries if each of up to 20 fails, one per second
 	}{
 		"never":       {client.NoRetry(), 1},
 		"n":           {client.RetryN(3, time.Second), 3},
@@ -202,7 +202,7 @@ func TestProtectedCreate(t *testing.T) {
 		path, err = create(ctx)
 		check("reply and the search lost", path, err)
 
-		// Nothing stays behind when the caller gives up.
+		// No znode remains after the caller gives up.
 		f := zs.DelayNext(zktest.Match{Op: proto.OpCreate}, time.Second)
 		cancelled, cancel := context.WithCancel(ctx)
 		go func() {
@@ -269,7 +269,8 @@ func TestPipelining(t *testing.T) {
 	wg.Wait()
 }
 
-// TestStormOfFaults: whatever breaks, an answer is that of its own request.
+// TestStormOfFaults tests that every reply belongs to its own request, whatever
+// faults occur.
 func TestStormOfFaults(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithRetry(client.RetryForever(time.Millisecond)))

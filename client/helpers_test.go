@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for something that must happen.
 const patience = 60 * time.Second
 
-// bounded returns a context for a test's operations.
+// bounded returns a context with a time limit for a test's operations.
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -30,7 +30,7 @@ func dialer(zs *zktest.Server) client.Option {
 	return client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return zs.Dial() })
 }
 
-// connect opens a client that the test's end closes.
+// connect opens a client, which is closed at the end of the test.
 func connect(t testing.TB, zs *zktest.Server, opts ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.Connect(bounded(t), "zk", append([]client.Option{dialer(zs)}, opts...)...)
@@ -49,7 +49,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// await returns what comes on a channel.
+// await returns the next value from a channel.
 func await[T any](t testing.TB, ch <-chan T, what string) (v T, ok bool) {
 	t.Helper()
 	timer := time.NewTimer(patience)
@@ -66,10 +66,10 @@ func await[T any](t testing.TB, ch <-chan T, what string) (v T, ok bool) {
 // splitAddr is net.SplitHostPort.
 func splitAddr(addr string) (host, port string, err error) { return net.SplitHostPort(addr) }
 
-// localhost is a look-up that needs no name server.
+// localhost is a resolver that needs no name server.
 func localhost(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 
-// counting is localhost, and tells when it is called.
+// counting is localhost, and also sends on ch for each call.
 func counting(ch chan<- struct{}) func(context.Context, string) ([]string, error) {
 	return func(ctx context.Context, host string) ([]string, error) {
 		select {

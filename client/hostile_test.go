@@ -17,9 +17,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// hostile connects a client to a server that grants a session, answers each
-// request with what answer returns for it, and closes when that is nil. Only the
-// first connection is accepted. It must be called in a bubble.
+// hostile connects a client to a server that grants a session and answers each
+// request with the frame that answer returns, or closes the connection if that is
+// nil. The server accepts only the first connection. The caller must run in a
+// synctest bubble.
 func hostile(t *testing.T, answer func(n int, request []byte) []byte, opts ...client.Option) *client.Client {
 	t.Helper()
 	var dials atomic.Int32
@@ -78,7 +79,7 @@ func frame(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// reply makes the frame of a reply.
+// reply returns the frame of a reply.
 func reply(xid int32, code proto.Code, body ...byte) []byte {
 	h := proto.ReplyHeader{Xid: xid, Zxid: 7, Err: code}
 	return proto.AppendFrame(nil, append(h.Append(nil), body...))
@@ -183,8 +184,8 @@ func TestHostileHandshake(t *testing.T) {
 	}
 }
 
-// TestSilentHandshake: a server that accepts and says nothing does not keep the
-// client from the next one.
+// TestSilentHandshake tests that a server that accepts and then stays silent doesn't
+// keep the client from trying the next one.
 func TestSilentHandshake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,8 +205,8 @@ func TestSilentHandshake(t *testing.T) {
 	})
 }
 
-// TestUnsentIsSentOnTheNextConnection: what waits behind a write that does not
-// get through was never sent, so nothing is unknown of it.
+// TestUnsentIsSentOnTheNextConnection tests that requests queued after a blocked
+// write were never sent, so their outcome is not unknown.
 func TestUnsentIsSentOnTheNextConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestUnsentIsSentOnTheNextConnection(t *testing.T) {
 			near, far := net.Pipe()
 			if first == nil {
 				first = far
-				go greet(far) // and reads nothing more
+				go greet(far) // the server then stops reading
 				return near, nil
 			}
 			go func() {
@@ -283,7 +284,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// ask makes one of the requests whose answers differ.
+// ask sends one of the requests with different kinds of replies. op selects it.
 func ask(ctx context.Context, c *client.Client, op byte) {
 	switch op % 10 {
 	case 0:

@@ -10,34 +10,35 @@ import (
 	"strings"
 )
 
-// hosts is the list of servers and the way around it. Only the goroutine that
-// connects uses it, but for update.
+// hosts is the list of servers and the order in which to try them. Only the goroutine
+// that connects uses it.
 type hosts struct {
 	cfg   *config
 	seed  []string // host:port, as in the connect string
 	names []string // newer ones from the ensemble's configuration, or seed
-	again bool     // the round before reached nobody
-	round []target // what is left of this round
-	last  string   // the address that worked last
+	again bool     // the previous round reached no server
+	round []target // the rest of this round
+	last  string   // the address of the last connection
 
-	unresolved []ConnectFailure // the names that the last look-up did not find
+	unresolved []ConnectFailure // the names that the last lookup could not resolve
 }
 
 // target is one address to try.
 type target struct {
-	name string // host:port as configured: what the certificate has to name
-	addr string // ip:port, or name if the dialer looks it up
+	name string // host:port as configured; the certificate must match it
+	addr string // ip:port, or name if the dialer resolves it
 }
 
 func newHosts(cfg *config, names []string) *hosts {
 	return &hosts{cfg: cfg, seed: names, names: names}
 }
 
-// next returns the next address. last says that all of this round have been
-// tried then; the next round looks the names up again.
+// next returns the next address. last reports that it is the last one of this round.
+// The next round resolves the names again.
 func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
 	if len(h.round) == 0 {
-		// Addresses that the servers know one another by may mean nothing here.
+		// The addresses in the ensemble's configuration may not be reachable from
+		// here.
 		names := h.names
 		if h.again {
 			names = h.seed
@@ -51,11 +52,11 @@ func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
 	return t, len(h.round) == 0, nil
 }
 
-// restart begins a new round at the next call of next, in which the server that
-// was used last comes last: it has just gone.
+// restart makes the next call of next begin a new round. In that round the server of
+// the last connection comes last, because it has just gone away.
 func (h *hosts) restart() { h.round, h.again = nil, false }
 
-// lookUp returns all addresses of names in random order, each once.
+// lookUp resolves the names and returns each address once, in random order.
 func (h *hosts) lookUp(ctx context.Context, names []string) ([]target, error) {
 	var all []target
 	var failed []string
@@ -87,14 +88,15 @@ func (h *hosts) lookUp(ctx context.Context, names []string) ([]target, error) {
 	return all, nil
 }
 
-// takeUnresolved returns the names that were not found, once.
+// takeUnresolved returns the names that the last lookup could not resolve, and clears
+// the list.
 func (h *hosts) takeUnresolved() []ConnectFailure {
 	list := h.unresolved
 	h.unresolved = nil
 	return list
 }
 
-// addrs looks one name up.
+// addrs resolves one name.
 func (h *hosts) addrs(ctx context.Context, name string) ([]string, error) {
 	host, port, err := net.SplitHostPort(name)
 	if err != nil {
@@ -120,7 +122,7 @@ func (h *hosts) addrs(ctx context.Context, name string) ([]string, error) {
 	return ips, nil
 }
 
-// first is a server's name, for a message.
+// first returns one server's name, for a message.
 func (h *hosts) first() string {
 	if len(h.names) == 0 {
 		return ""
@@ -128,5 +130,5 @@ func (h *hosts) first() string {
 	return h.names[0]
 }
 
-// size is how many servers there are.
+// size returns the number of servers, at least 1.
 func (h *hosts) size() int { return max(1, len(h.names)) }

@@ -7,33 +7,29 @@ import (
 
 // LeasePolicy says when a [Lease] ends. The zero value is the default.
 type LeasePolicy struct {
-	// Margin is how long before the server can have ended the session a Lease
-	// ends. 0 stands for a third of the session's timeout, which covers that a
-	// server tells its leader of its clients only now and then, and clocks that
-	// run at different speed.
+	// Margin is how long a Lease ends before the earliest time at which the server
+	// can end the session. 0 stands for a third of the session timeout. This covers
+	// the delay with which a server reports its clients to the leader, and clocks
+	// that run at different rates.
 	Margin time.Duration
-	// Unconfirmed counts from the last request that any server answered. By
-	// default only answers count which the leader took part in, and while there is
-	// a Lease the Client asks for one (with sync) where it would send a ping. A
-	// server that has lost its leader goes on answering pings for a while, during
-	// which the leader may end the session.
+	// Unconfirmed makes the lease count from the last reply of any server. By default
+	// only replies in which the leader took part count, and while there is a Lease,
+	// the Client sends a sync where it would send a ping. A server that has lost its
+	// leader goes on answering pings for a while, and during that time the leader may
+	// end the session.
 	Unconfirmed bool
 }
 
-// Lease is the certainty that a session has not ended: while it holds, the
-// servers have not deleted the session's ephemeral znodes. It is safe for
-// concurrent use.
+// Lease guarantees that a session has not ended: while the lease holds, the servers
+// have not deleted the session's ephemeral znodes. It is safe for concurrent use.
 //
-// Done is closed, and Err says so, a margin before a server can have ended the
-// session; if an answer comes in time the end moves on, and a broken connection
-// alone does not end it. The time runs on this machine's monotonic clock, from
-// before the sending of a request. What it rests on: no clock runs faster than
-// another by more than the margin allows, and the clock runs while the process
-// stands still (on Linux it does not while the whole machine is suspended).
-//
-// A goroutine that was stopped after asking Err can be overtaken all the same:
-// what must not happen after the session's end has to be checked where it
-// happens, by a fencing token.
+// The lease ends, Done is closed and Err returns an error, a margin before a server
+// can end the session. A reply that arrives in time extends the lease ([LeasePolicy]
+// says which replies count), and a broken connection alone does not end it. The lease
+// uses this machine's monotonic clock and counts from the time before the request was
+// sent. It assumes that no clock runs faster than another by more than the margin
+// allows, and that the clock runs while the process is stopped (on Linux it doesn't
+// run while the whole machine is suspended).
 type Lease struct {
 	core    *core
 	session int64
@@ -44,8 +40,8 @@ type Lease struct {
 	err  error
 }
 
-// Lease takes a lease on the current session. It has to be released.
-// It waits for a session, and until the leader has confirmed it.
+// Lease takes a lease on the current session. It waits for a session and until the
+// leader has confirmed it. The caller must release the lease.
 func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 	for {
 		c.core.mu.Lock()
@@ -74,13 +70,12 @@ func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// Done returns a channel that is closed when the lease has ended.
+// Done returns a channel that is closed when the lease ends.
 func (l *Lease) Done() <-chan struct{} { return l.done }
 
 // Err returns nil while the lease holds, and [ErrSessionExpired], [ErrClosed] or
-// [context.Canceled] (after Release) when it does not. It looks at the clock, so
-// it is right even if Done could not be closed yet because the process had
-// been stopped.
+// [context.Canceled] (after Release) when it doesn't. Err reads the clock, so it is
+// right even if the process was stopped and Done isn't closed yet.
 func (l *Lease) Err() error {
 	l.core.mu.Lock()
 	defer l.core.mu.Unlock()
@@ -91,8 +86,8 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// Deadline returns when the lease ends unless a server answers before: the zero
-// Time once it has ended.
+// Deadline returns when the lease ends unless a server replies before, or the zero
+// Time if it has ended.
 func (l *Lease) Deadline() time.Time {
 	l.core.mu.Lock()
 	defer l.core.mu.Unlock()
@@ -102,10 +97,10 @@ func (l *Lease) Deadline() time.Time {
 	return l.core.leaseEnd()
 }
 
-// Session returns the id of the session that the lease is on.
+// Session returns the id of the lease's session.
 func (l *Lease) Session() int64 { return l.session }
 
-// Release ends the lease. Only the first call does anything.
+// Release ends the lease. Later calls do nothing.
 func (l *Lease) Release() {
 	l.core.mu.Lock()
 	defer l.core.mu.Unlock()
@@ -113,7 +108,7 @@ func (l *Lease) Release() {
 	delete(l.core.leases, l)
 }
 
-// end closes Done; core.mu is held.
+// end closes Done. The caller holds core.mu.
 func (l *Lease) end(err error) {
 	if !l.over {
 		l.over, l.err = true, err
@@ -121,7 +116,7 @@ func (l *Lease) end(err error) {
 	}
 }
 
-// leaseEnd is when leases end; c.mu is held.
+// leaseEnd returns when leases end. The caller holds c.mu.
 func (c *core) leaseEnd() time.Time {
 	margin := c.cfg.lease.Margin
 	if margin <= 0 {
@@ -134,7 +129,7 @@ func (c *core) leaseEnd() time.Time {
 	return from.Add(c.sess.Timeout - margin)
 }
 
-// endLeases ends all leases with the session; c.mu is held.
+// endLeases ends all leases with the session. The caller holds c.mu.
 func (c *core) endLeases() {
 	for l := range c.leases {
 		l.end(ErrSessionExpired)

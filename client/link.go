@@ -9,35 +9,34 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// link is one connection after its handshake. Its writer sends what others have
-// appended to out, many requests in one write; its reader hands the replies to
-// the calls in pending, which are in the order of their sending, as the replies
-// are. Fields below mu's mark are guarded by core.mu.
+// link is one connection after its handshake. Its writer sends what callers have
+// appended to out, many requests in one write. Its reader delivers the replies to the
+// calls in pending. Both requests and replies are in the order of pending.
 type link struct {
 	core    *core
 	conn    net.Conn
 	name    string // of the server, as configured
 	addr    string
 	session int64
-	fresh   bool          // the session began with it
+	fresh   bool          // the session began on this link
 	wake    chan struct{} // capacity 1: there is output
 	done    chan struct{} // closed when the link has failed
 	wg      sync.WaitGroup
 	once    sync.Once
-	err     error // why; read it after done
+	err     error // why the link failed; valid after done is closed
 
 	// guarded by core.mu
 	readOnly  bool
-	out       []byte // what the writer takes next
+	out       []byte // the writer takes this next
 	spare     []byte
 	kicked    bool
 	xid       int32
 	pending   queue[*call]
 	auths     queue[*authCall]
-	seq       uint64 // of the newest call in pending
-	sent      uint64 // calls up to here have been given to the connection
+	seq       uint64 // the seq of the newest call in pending
+	sent      uint64 // calls up to this seq were taken for writing to the connection
 	batches   queue[batch]
-	pingAt    time.Time // when the unanswered ping was sent; zero: there is none
+	pingAt    time.Time // when the unanswered ping was sent; zero: none
 	lastSend  time.Time
 	lastRecv  time.Time
 	began     time.Time
@@ -45,19 +44,19 @@ type link struct {
 	pingTried time.Time
 }
 
-// batch remembers when calls were sent, for the session's deadline.
+// batch records when calls were sent, for the session's deadline.
 type batch struct {
-	seq uint64 // of its last call
+	seq uint64 // the seq of its last call
 	at  time.Time
 }
 
-// authCall is an auth under way: its reply overtakes others.
+// authCall is a pending auth request. Its reply may overtake other replies.
 type authCall struct {
 	auth
 	ready chan Code // capacity 1
 }
 
-// push appends a call to the output; core.mu is held.
+// push appends a call to the output. The caller holds core.mu.
 func (l *link) push(k *call) {
 	if k.xid >= 0 {
 		if l.xid++; l.xid <= 0 {
@@ -71,7 +70,7 @@ func (l *link) push(k *call) {
 	l.pending.push(k)
 }
 
-// unpush takes back what enqueue has just appended; core.mu is held.
+// unpush removes what enqueue has just appended. The caller holds core.mu.
 func (l *link) unpush(k, first *call, before int) {
 	l.out = l.out[:before]
 	for _, x := range []*call{k, first} {
@@ -85,7 +84,7 @@ func (l *link) unpush(k, first *call, before int) {
 	}
 }
 
-// kick tells the writer that there is output; core.mu is held.
+// kick tells the writer that there is output. The caller holds core.mu.
 func (l *link) kick() {
 	if !l.kicked {
 		l.kicked = true
@@ -93,7 +92,7 @@ func (l *link) kick() {
 	}
 }
 
-// fail ends the link for a reason. The first one counts.
+// fail ends the link with a reason. Only the first call counts.
 func (l *link) fail(err error) {
 	l.once.Do(func() {
 		l.err = err
@@ -102,7 +101,7 @@ func (l *link) fail(err error) {
 	})
 }
 
-// write is the writer.
+// write is the writer goroutine.
 func (l *link) write() {
 	defer l.wg.Done()
 	for {
@@ -121,13 +120,13 @@ func (l *link) write() {
 	}
 }
 
-// take returns the output; core.mu is held. Time is taken before the sending:
-// what the session's deadline is counted from must not be too late.
+// take returns the output. The caller holds core.mu. take reads the clock before the
+// write, because the session's deadline must not count from a later time.
 func (l *link) take() []byte {
 	out := l.out
 	l.out, l.spare = l.spare[:0], out
 	if cap(l.out) > 1<<20 {
-		l.out = nil // one large request does not hold memory for ever
+		l.out = nil // don't keep the memory of one large request forever
 	}
 	l.kicked = false
 	now := time.Now()
@@ -139,7 +138,7 @@ func (l *link) take() []byte {
 	return out
 }
 
-// ping sends a ping if none is under way; core.mu is held.
+// ping sends a ping if none is in flight. The caller holds core.mu.
 func (l *link) ping(now time.Time) {
 	if !l.pingAt.IsZero() {
 		return
@@ -152,7 +151,7 @@ func (l *link) ping(now time.Time) {
 	l.kick()
 }
 
-// queue is a FIFO in a ring.
+// queue is a FIFO queue in a ring buffer.
 type queue[T any] struct {
 	ring []T
 	head int

@@ -17,13 +17,12 @@ type Op struct {
 	create  createOptions
 }
 
-// CreateOp creates a znode. Of the options, CreateParents and Protected have no
-// meaning here.
+// CreateOp creates a znode. It ignores the options CreateParents and Protected.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op {
 	return Op{op: proto.OpCreate2, path: path, data: data, create: createOpts(opts)}
 }
 
-// SetOp replaces data.
+// SetOp replaces the data of a znode.
 func SetOp(path string, data []byte, version int32) Op {
 	return Op{op: proto.OpSetData, path: path, data: data, version: version}
 }
@@ -33,34 +32,34 @@ func DeleteOp(path string, version int32) Op {
 	return Op{op: proto.OpDelete, path: path, version: version}
 }
 
-// CheckOp lets the transaction fail unless the znode at path is there and has
-// this version.
+// CheckOp makes the transaction fail unless the znode at path exists and has this
+// version.
 func CheckOp(path string, version int32) Op {
 	return Op{op: proto.OpCheck, path: path, version: version}
 }
 
 // Result is the result of one operation of a transaction.
 type Result struct {
-	// Path of what was created.
+	// Path is the path of a created znode.
 	Path string
-	// Stat of what was created or set; the zero Stat for what was created by a
-	// server before ZooKeeper 3.8.2.
+	// Stat is the metadata of a created or changed znode. It is zero for a znode
+	// created by a server before ZooKeeper 3.8.2.
 	Stat Stat
-	// Err is why the operation failed, or [ErrRuntimeInconsistency] because one
-	// before it did.
+	// Err is why the operation failed, or [ErrRuntimeInconsistency] if another one
+	// made the transaction fail.
 	Err error
 }
 
-// MultiError says which operation made a transaction fail. It matches what that
-// operation's error matches.
+// MultiError says which operation made a transaction fail. It matches the errors that
+// the operation's error matches.
 type MultiError struct {
-	// Index of the operation, from 0.
+	// Index is the operation's index, from 0.
 	Index int
 	// Err is its error.
 	Err *Error
 }
 
-// Error names the operation and its error.
+// Error returns a text with the operation's index and its error.
 func (e *MultiError) Error() string {
 	return fmt.Sprintf("operation %d of a transaction: %v", e.Index, e.Err)
 }
@@ -68,7 +67,7 @@ func (e *MultiError) Error() string {
 // Unwrap returns the operation's error.
 func (e *MultiError) Unwrap() error { return e.Err }
 
-// multiResult is one entry of the answer.
+// multiResult is one entry of the reply.
 type multiResult struct {
 	op    proto.Op
 	code  Code
@@ -78,11 +77,8 @@ type multiResult struct {
 	texts []string
 }
 
-// Multi does all operations in one transaction, or none. If one is refused the
-// error is a [*MultiError], and the results say so of each.
-//
-// If the connection is lost, the session expires or ctx ends after the request
-// was sent, the error matches [ErrUnknownOutcome].
+// Multi executes all operations in one transaction, or none. If the server refuses
+// one, the error is a [*MultiError], and each result holds the operation's own error.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	var m proto.MultiRequest
 	for i := range ops {
@@ -103,7 +99,7 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	return c.multiResults(ops, k.results)
 }
 
-// multiResults turns the answer into results.
+// multiResults converts the reply to results.
 func (c *Client) multiResults(ops []Op, answer []multiResult) ([]Result, error) {
 	results := make([]Result, len(ops))
 	var failed *MultiError
@@ -117,7 +113,7 @@ func (c *Client) multiResults(ops []Op, answer []multiResult) ([]Result, error) 
 		}
 		e := &Error{Op: ops[i].op.String(), Path: ops[i].path, Code: a.code}
 		if a.code == 0 {
-			e.Code = ErrRuntimeInconsistency // it was undone
+			e.Code = ErrRuntimeInconsistency // the server rolled it back
 		} else if a.code != ErrRuntimeInconsistency && failed == nil {
 			failed = &MultiError{Index: i, Err: e}
 		}
@@ -132,7 +128,7 @@ func (c *Client) multiResults(ops []Op, answer []multiResult) ([]Result, error) 
 	return results, nil
 }
 
-// multiOp returns an operation as it is sent.
+// multiOp converts an operation to its wire record.
 func (c *Client) multiOp(o *Op) (proto.MultiOp, error) {
 	full := joinPath(c.prefix, o.path)
 	if o.op == proto.OpCreate2 {
@@ -162,7 +158,7 @@ func (c *Client) multiOp(o *Op) (proto.MultiOp, error) {
 	return proto.MultiOp{Op: o.op, Req: req}, nil
 }
 
-// decodeMulti reads the answer to multi or multiRead.
+// decodeMulti reads the reply to multi or multiRead.
 func decodeMulti(r *proto.Reader) []multiResult {
 	var all []multiResult
 	for {
@@ -215,8 +211,8 @@ type ReadResult struct {
 	Err      error
 }
 
-// MultiRead does several reads in one request. Each has its own error; a lost
-// connection is retried. Servers have it since ZooKeeper 3.6.
+// MultiRead makes several reads in one request. Each has its own error. It retries
+// after a lost connection. Servers support it since ZooKeeper 3.6.
 func (c *Client) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, error) {
 	var m proto.MultiRequest
 	for _, o := range ops {
@@ -258,7 +254,7 @@ type Txn struct {
 	ops    []Op
 }
 
-// Txn begins a transaction. Nothing is sent before Commit.
+// Txn begins a transaction. The Client sends nothing before Commit.
 func (c *Client) Txn() *Txn { return &Txn{client: c} }
 
 // Create appends [CreateOp].
@@ -283,5 +279,5 @@ func (t *Txn) Append(ops ...Op) *Txn {
 	return t
 }
 
-// Commit does them all or none, as [Client.Multi] does.
+// Commit executes all operations or none, as [Client.Multi] does.
 func (t *Txn) Commit(ctx context.Context) ([]Result, error) { return t.client.Multi(ctx, t.ops...) }

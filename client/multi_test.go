@@ -86,7 +86,7 @@ func TestCreateOptions(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		zs.WaitGone("/ttl")
 		zs.WaitGone("/box")
-		ctx = bounded(t) // the time of the last one is over
+		ctx = bounded(t) // the previous context has timed out
 		for _, bad := range [][]client.CreateOption{
 			{client.Ephemeral, client.Container},
 			{client.Ephemeral, client.WithTTL(time.Second)},

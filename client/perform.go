@@ -7,8 +7,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// request is what an operation asks for. It is a value so that asking allocates
-// nothing.
+// request describes an operation. It is passed by value to avoid an allocation.
 type request struct {
 	op      proto.Op
 	path    string
@@ -18,20 +17,20 @@ type request struct {
 	ttl     int64
 	rec     proto.Record
 	linear  bool
-	watch   bool // set a watch of kind
+	watch   bool // set a watch of this kind
 	kind    kind
-	safe    bool // may be done twice
-	noCheck bool // the path is no path
+	safe    bool // can be done twice without harm
+	noCheck bool // don't validate the path
 }
 
-// perform makes a request, repeats it as the policy says, and returns the
-// answered call, which the caller frees; nil with an error.
+// perform makes a request and repeats it as the policy says. It returns the answered
+// call, which the caller frees, or nil with an error.
 func (c *Client) perform(ctx context.Context, q request) (*call, error) {
 	k, _, err := c.performAgain(ctx, q)
 	return k, err
 }
 
-// performAgain is perform, and reports whether the request was repeated.
+// performAgain is perform, and also reports whether the request was repeated.
 func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated bool, _ error) {
 	if !q.noCheck {
 		if err := c.check(q.op, q.path); err != nil {

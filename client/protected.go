@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// protectedPrefix begins the name of every znode created with [Protected], as
-// Curator's do.
+// protectedPrefix starts the name of every znode created with [Protected], as in
+// Curator.
 const protectedPrefix = "_c_"
 
 // newUUID returns a random UUID (version 4).
@@ -23,19 +23,20 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// protect puts "_c_<uuid>-" before the last name of a path.
+// protect inserts "_c_<uuid>-" before the last name of a path.
 func protect(path string) (protected, mark string) {
 	mark = protectedPrefix + newUUID() + "-"
 	i := strings.LastIndexByte(path, '/') + 1
 	return path[:i] + mark + path[i:], mark
 }
 
-// createProtected creates a znode under a name by which it is found again.
+// createProtected creates a znode with a unique mark in its name, so that it can find
+// the znode again.
 func (c *Client) createProtected(ctx context.Context, q request, o *createOptions) (string, Stat, error) {
 	asked := q.path
 	var mark string
 	if o.is(Ephemeral) {
-		// A znode of an earlier session is none of ours, and goes by itself.
+		// A znode of an earlier session isn't ours, and the server deletes it.
 		v, err := c.inThisSession(ctx)
 		if err != nil {
 			return "", Stat{}, restorePath(err, asked)
@@ -64,7 +65,7 @@ func (c *Client) createProtected(ctx context.Context, q request, o *createOption
 	}
 }
 
-// restorePath puts the path that the caller gave into an error.
+// restorePath sets the error's path to the one that the caller passed.
 func restorePath(err error, path string) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -73,9 +74,9 @@ func restorePath(err error, path string) error {
 	return err
 }
 
-// findProtected looks for the znode with a mark among the siblings. A sync goes
-// before it, and behind every request of the broken connection: what is not
-// there now will not come.
+// findProtected looks for the znode with a mark among the siblings. Its sync runs
+// after every request of the broken connection: if the znode isn't there now, no
+// earlier request can still create it.
 func (c *Client) findProtected(ctx context.Context, path, mark string) (string, Stat, bool, error) {
 	dir := proto.Parent(path)
 	names, _, err := c.Children(ctx, dir, Linearizable)

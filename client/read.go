@@ -12,14 +12,14 @@ type ReadOption interface{ readOption() }
 // ReadFlag is a [ReadOption] that is on or off.
 type ReadFlag uint8
 
-// Linearizable makes a read see every write that was answered before it began,
-// whichever client made it. A server may lag behind otherwise, though never
-// behind what this Client has seen. It costs a sync, sent in the same packet.
+// Linearizable makes a read see every write that any client got a reply for before
+// the read began. Without it a server may lag behind, though never behind what this
+// Client has seen. It costs a sync, sent in the same packet.
 const Linearizable ReadFlag = 1
 
 func (ReadFlag) readOption() {}
 
-// readOptions is what options of a read say.
+// readOptions holds the options of a read.
 type readOptions struct {
 	linear     bool
 	compressed bool
@@ -37,18 +37,18 @@ func readOpts(opts []ReadOption) (o readOptions) {
 	return o
 }
 
-// Get returns the data and the metadata of the znode at path. Null data are nil,
-// empty data are not.
+// Get returns the data and the metadata of the znode at path. Null data is nil; empty
+// data is not nil.
 //
-// A lost connection is retried; an expired session is an error, [ErrNoNode] says
-// that there is none.
+// Get retries after a lost connection, and fails if the session expires. [ErrNoNode]
+// says that there is no such znode.
 func (c *Client) Get(ctx context.Context, path string, opts ...ReadOption) ([]byte, Stat, error) {
 	data, stat, _, err := c.get(ctx, path, false, readOpts(opts))
 	return data, stat, err
 }
 
-// GetW is Get, and leaves a one-shot watch for the next change or deletion. There
-// is no watch if it fails, nor if ctx ends before the answer comes.
+// GetW is like Get, and sets a one-shot watch for the next change or deletion. It
+// sets no watch if it fails, or if ctx ends before the reply arrives.
 func (c *Client) GetW(ctx context.Context, path string, opts ...ReadOption) ([]byte, Stat, *Watch, error) {
 	return c.get(ctx, path, true, readOpts(opts))
 }
@@ -71,17 +71,17 @@ func (c *Client) get(ctx context.Context, path string, watch bool, o readOptions
 	return data, k.stat, k.watcher, nil
 }
 
-// Exists reports whether there is a znode at path, and its metadata.
+// Exists reports whether there is a znode at path, and returns its metadata.
 //
-// A lost connection is retried; an expired session is an error.
+// Exists retries after a lost connection, and fails if the session expires.
 func (c *Client) Exists(ctx context.Context, path string, opts ...ReadOption) (Stat, bool, error) {
 	stat, found, _, err := c.exists(ctx, path, false, readOpts(opts))
 	return stat, found, err
 }
 
-// ExistsW is Exists, and leaves a one-shot watch for the creation, the next
-// change or the deletion. There is no watch if it fails, nor if ctx ends before
-// the answer comes.
+// ExistsW is like Exists, and sets a one-shot watch for the creation, the next change
+// or the deletion. It sets no watch if it fails, or if ctx ends before the reply
+// arrives.
 func (c *Client) ExistsW(ctx context.Context, path string, opts ...ReadOption) (Stat, bool, *Watch, error) {
 	return c.exists(ctx, path, true, readOpts(opts))
 }
@@ -95,19 +95,19 @@ func (c *Client) exists(ctx context.Context, path string, watch bool, o readOpti
 	return k.stat, k.code == 0, k.watcher, nil
 }
 
-// Children returns the names of the children of the znode at path, in no order,
-// and its metadata.
+// Children returns the names of the children of the znode at path, in no particular
+// order, and the znode's metadata.
 //
-// A lost connection is retried; an expired session is an error, [ErrNoNode] says
-// that there is no such znode.
+// Children retries after a lost connection, and fails if the session expires.
+// [ErrNoNode] says that there is no such znode.
 func (c *Client) Children(ctx context.Context, path string, opts ...ReadOption) ([]string, Stat, error) {
 	names, stat, _, err := c.children(ctx, path, false, readOpts(opts))
 	return names, stat, err
 }
 
-// ChildrenW is Children, and leaves a one-shot watch for the next child that is
-// created or deleted, and for the znode's own deletion. There is no watch if it
-// fails, nor if ctx ends before the answer comes.
+// ChildrenW is like Children, and sets a one-shot watch for the next child that is
+// created or deleted and for the deletion of the znode itself. It sets no watch if it
+// fails, or if ctx ends before the reply arrives.
 func (c *Client) ChildrenW(ctx context.Context, path string, opts ...ReadOption) ([]string, Stat, *Watch, error) {
 	return c.children(ctx, path, true, readOpts(opts))
 }
@@ -121,8 +121,8 @@ func (c *Client) children(ctx context.Context, path string, watch bool, o readOp
 	return k.texts, k.stat, k.watcher, nil
 }
 
-// GetACL returns the ACL and the metadata of the znode at path. Without
-// permission to administer it, digests are blanked.
+// GetACL returns the ACL and the metadata of the znode at path. The server blanks
+// digests unless the client has admin permission on the znode.
 func (c *Client) GetACL(ctx context.Context, path string, opts ...ReadOption) ([]ACL, Stat, error) {
 	k, err := c.perform(ctx, request{op: proto.OpGetACL, path: path, linear: readOpts(opts).linear, safe: true})
 	if err != nil {
@@ -132,17 +132,17 @@ func (c *Client) GetACL(ctx context.Context, path string, opts ...ReadOption) ([
 	return k.acls, k.stat, nil
 }
 
-// Sync returns when the server has caught up with the writes that the leader
-// had answered when it was asked: a read after it sees them. path says where; all
-// servers catch up as a whole. See [Linearizable] for one read.
+// Sync returns when the server has applied all writes that the leader had completed
+// when it received the sync. A later read sees these writes. Sync covers the whole
+// tree, whatever the path. For a single read, use [Linearizable].
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.finish(c.perform(ctx, request{op: proto.OpSync, path: path, safe: true}))
 }
 
-// Ephemerals returns the paths of the ephemeral znodes of this session whose
-// path begins with prefix, which is taken as text: "/a" also matches "/ab". They
-// are seen from this Client; what lies outside its chroot is left out. Servers
-// have it since ZooKeeper 3.6.
+// Ephemerals returns the paths of this session's ephemeral znodes that start with
+// prefix. It compares text: "/a" also matches "/ab". Paths are relative to this
+// Client's chroot and namespace, and those outside are omitted. Servers support it
+// since ZooKeeper 3.6.
 func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error) {
 	k, err := c.perform(ctx, request{op: proto.OpGetEphemerals, path: prefix, noCheck: true, safe: true})
 	if err != nil {
@@ -163,8 +163,8 @@ func within(path, prefix string) bool {
 	return len(path) >= len(prefix) && path[:len(prefix)] == prefix && (len(path) == len(prefix) || prefix == "" || path[len(prefix)] == '/')
 }
 
-// ChildrenCount returns the number of all znodes below path, at any depth.
-// Servers have it since ZooKeeper 3.6.
+// ChildrenCount returns the number of all znodes below path, at any depth. Servers
+// support it since ZooKeeper 3.6.
 func (c *Client) ChildrenCount(ctx context.Context, path string) (int, error) {
 	k, err := c.perform(ctx, request{op: proto.OpGetAllChildrenNumber, path: path, safe: true})
 	if err != nil {
@@ -174,8 +174,8 @@ func (c *Client) ChildrenCount(ctx context.Context, path string) (int, error) {
 	return int(k.total), nil
 }
 
-// WhoAmI returns the identities that the server knows this connection by, without
-// secrets. Servers have it since ZooKeeper 3.7.
+// WhoAmI returns the identities of this connection, as the server knows them, without
+// secrets. Servers support it since ZooKeeper 3.7.
 func (c *Client) WhoAmI(ctx context.Context) ([]ID, error) {
 	k, err := c.perform(ctx, request{op: proto.OpWhoAmI, noCheck: true, safe: true})
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *Client) WhoAmI(ctx context.Context) ([]ID, error) {
 	return k.clients, nil
 }
 
-// finish frees a call whose answer says no more than that it was done.
+// finish frees a successful call whose reply has no body to return.
 func (c *Client) finish(k *call, err error) error {
 	if err == nil {
 		c.core.free(k)

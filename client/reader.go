@@ -21,15 +21,16 @@ type frameReader struct {
 	buf   []byte // buf[off:end] is unread
 	off   int
 	end   int
-	full  bool // the last read filled it: there is more than it holds
+	full  bool // the last read filled buf, so there may be more to read
 }
 
 func newFrameReader(r io.Reader, limit int) *frameReader {
 	return &frameReader{r: r, limit: limit, buf: make([]byte, 4096)}
 }
 
-// next returns the next frame's payload, valid until the call after. A length
-// alone makes it allocate nothing: room grows with what has come.
+// next returns the next frame's payload, which is valid until the following call. A
+// frame's length alone doesn't make it allocate: the buffer grows with the data
+// received.
 func (f *frameReader) next() ([]byte, error) {
 	if err := f.fill(proto.LengthSize); err != nil {
 		return nil, err
@@ -46,9 +47,9 @@ func (f *frameReader) next() ([]byte, error) {
 	return payload, nil
 }
 
-// stranger says what a peer is whose first bytes are not those of a ZooKeeper
-// server, or nil. The length of a first frame has two leading zeros, or so many
-// bytes are text or a TLS record.
+// stranger returns an error that describes a peer whose first bytes are not those of
+// a ZooKeeper server, or nil. It tells them apart by the first byte: a first frame is
+// short, so its length begins with a zero, unlike text or a TLS record.
 func (f *frameReader) stranger() error {
 	const tlsAlert, tlsMajor = 0x15, 0x03
 	head := f.buf[:min(f.end, 16)]
@@ -66,7 +67,7 @@ func (f *frameReader) stranger() error {
 	return fmt.Errorf("%w: its answer begins with %q, so it is no ZooKeeper server", ErrProtocol, head)
 }
 
-// fill reads until n bytes are there.
+// fill reads until n bytes are available.
 func (f *frameReader) fill(n int) error {
 	for f.end-f.off < n {
 		f.room(n)
@@ -83,12 +84,13 @@ func (f *frameReader) fill(n int) error {
 	return nil
 }
 
-// room makes place behind what is unread, for at most as much again.
+// room makes space after the unread data. It grows the buffer to at most twice its
+// size.
 func (f *frameReader) room(n int) {
 	if f.off == f.end {
 		f.off, f.end = 0, 0
 		if len(f.buf) > readBuffer && n <= readBuffer {
-			f.buf = make([]byte, readBuffer) // one large frame does not hold memory for ever
+			f.buf = make([]byte, readBuffer) // don't keep the memory of one large frame forever
 		}
 		if f.full && len(f.buf) < readBuffer {
 			f.buf = make([]byte, 2*len(f.buf))
@@ -107,7 +109,7 @@ func (f *frameReader) room(n int) {
 	}
 }
 
-// timedReader notes when something came.
+// timedReader records the time of the last read that returned data.
 type timedReader struct{ l *link }
 
 // Read implements io.Reader.
@@ -122,7 +124,7 @@ func (t timedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read is the reader.
+// read is the reader goroutine.
 func (l *link) read(f *frameReader) {
 	defer l.wg.Done()
 	f.r = timedReader{l}
@@ -197,7 +199,7 @@ func (l *link) authReply(h *proto.ReplyHeader) error {
 	return nil
 }
 
-// reply hands a reply to the oldest call.
+// reply delivers a reply to the oldest pending call.
 func (l *link) reply(h *proto.ReplyHeader, r *proto.Reader) error {
 	k, err := l.match(h)
 	if err != nil {
@@ -214,7 +216,7 @@ func (l *link) reply(h *proto.ReplyHeader, r *proto.Reader) error {
 	return err
 }
 
-// match takes the oldest call, whose reply this has to be.
+// match removes the oldest pending call, which this reply must answer.
 func (l *link) match(h *proto.ReplyHeader) (*call, error) {
 	c := l.core
 	c.mu.Lock()
@@ -245,8 +247,8 @@ func (l *link) match(h *proto.ReplyHeader) (*call, error) {
 	return k, nil
 }
 
-// settle completes a call whose answer is decoded. Watches are armed before
-// anything later can be read.
+// settle completes a call whose reply is decoded. It arms watches before the reader
+// reads the next frame.
 func (l *link) settle(k *call) {
 	c := l.core
 	if k.guards != nil && k.code != 0 {
@@ -258,7 +260,7 @@ func (l *link) settle(k *call) {
 		c.mu.Unlock()
 	}
 	if k.refused != 0 {
-		k.code = k.refused // what was read may be older than the sync
+		k.code = k.refused // the data may be older than the sync
 	}
 	if k.taken {
 		k.ready <- struct{}{}
@@ -267,8 +269,9 @@ func (l *link) settle(k *call) {
 	c.free(k)
 }
 
-// confirms reports whether an answer shows that the leader knew of the session:
-// reads and pings are answered by a server that may have lost its leader.
+// confirms reports whether a reply shows that the leader knew the session. Replies to
+// reads and pings don't, because a server that has lost its leader may still send
+// them.
 func confirms(op proto.Op, h *proto.ReplyHeader) bool {
 	if op != proto.OpSync && !isWrite(op) || h.Zxid <= 0 {
 		return false

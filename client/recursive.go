@@ -8,9 +8,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// DeleteAll deletes the znode at path and all below it. It is not atomic: what
-// others create meanwhile is deleted too, and what is done when it fails remains
-// done. What is gone already is no error, so a lost connection is retried.
+// DeleteAll deletes the znode at path and everything below it. It is not atomic: it
+// also deletes znodes that other clients create meanwhile, and if it fails, the
+// znodes deleted so far stay deleted. It ignores znodes that are already gone, so it
+// can retry after a lost connection.
 func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	if err := c.check(proto.OpDelete, path); err != nil {
 		return err
@@ -29,7 +30,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	}
 }
 
-// DeleteChildren deletes all below the znode at path, as DeleteAll does.
+// DeleteChildren deletes everything below the znode at path, as DeleteAll does.
 func (c *Client) DeleteChildren(ctx context.Context, path string) error {
 	names, _, err := c.Children(ctx, path)
 	if err != nil {
@@ -37,7 +38,7 @@ func (c *Client) DeleteChildren(ctx context.Context, path string) error {
 	}
 	for _, name := range names {
 		child := strings.TrimSuffix(path, "/") + "/" + name
-		// Most are leaves.
+		// Most children are leaves, so try a plain delete first.
 		err := c.Delete(ctx, child, AnyVersion, Idempotent)
 		if errors.Is(err, ErrNotEmpty) {
 			err = c.DeleteAll(ctx, child)

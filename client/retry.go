@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// RetryPolicy says whether and when an operation that lost its connection is
-// tried again. It is asked with the number of tries that failed, 1 or more, and
-// the time since the first began; it must be safe for concurrent use. Before the
-// next try the operation also waits for a connection, as every operation does,
-// and its context ends all of it.
+// RetryPolicy decides whether and when an operation that lost its connection is tried
+// again. Its arguments are the number of failed tries, 1 or more, and the time since
+// the first try began. It must be safe for concurrent use. Before the next try the
+// operation also waits for a connection, as every operation does. The operation's
+// context limits all of it.
 //
-// Only what can be done twice without harm is repeated: reads, sync, watches,
-// [Protected] creates (which look for what they may have created), and writes
-// marked [Idempotent]. What a server refused because it had too much to do
-// ([ErrThrottledOp]) was not done and is repeated as well. What never left this
-// machine is sent on the next connection without asking the policy.
+// The Client repeats only operations that can be done twice without harm: reads,
+// sync, watches, [Protected] creates (which look for the znode that they may have
+// created), and writes marked [Idempotent]. It also repeats operations that the
+// server refused because of overload ([ErrThrottledOp]), since they had no effect. It
+// sends a request that never left this machine on the next connection without asking
+// the policy.
 type RetryPolicy interface {
 	Retry(failed int, elapsed time.Duration) (wait time.Duration, again bool)
 }
 
-// RetryFunc is a function as a [RetryPolicy].
+// RetryFunc is a function that implements [RetryPolicy].
 type RetryFunc func(failed int, elapsed time.Duration) (wait time.Duration, again bool)
 
 // Retry calls f.
@@ -39,8 +40,8 @@ func NoRetry() RetryPolicy {
 // 400 milliseconds.
 func DefaultRetry() RetryPolicy { return RetryExponential(50*time.Millisecond, time.Second, 5) }
 
-// RetryExponential tries at most tries times; 0 is without limit. It waits for a
-// random time up to base, which doubles after every failure, and is at most
+// RetryExponential tries at most tries times; 0 means no limit. The wait is random,
+// up to base after the first failure. This bound doubles after every failure, up to
 // longest.
 func RetryExponential(base, longest time.Duration, tries int) RetryPolicy {
 	return RetryFunc(func(failed int, _ time.Duration) (time.Duration, bool) {
@@ -48,23 +49,24 @@ func RetryExponential(base, longest time.Duration, tries int) RetryPolicy {
 	})
 }
 
-// RetryN tries at most tries times, with the same wait between.
+// RetryN tries at most tries times, with the same wait between tries.
 func RetryN(tries int, wait time.Duration) RetryPolicy {
 	return RetryFunc(func(failed int, _ time.Duration) (time.Duration, bool) { return wait, failed < tries })
 }
 
-// RetryForever tries until the context ends, with the same wait between.
+// RetryForever tries until the context ends, with the same wait between tries.
 func RetryForever(wait time.Duration) RetryPolicy {
 	return RetryFunc(func(int, time.Duration) (time.Duration, bool) { return wait, true })
 }
 
-// RetryUntilElapsed tries until a time has passed since the first try, with the
-// same wait between.
+// RetryUntilElapsed tries until limit has passed since the first try, with the same
+// wait between tries.
 func RetryUntilElapsed(limit, wait time.Duration) RetryPolicy {
 	return RetryFunc(func(_ int, elapsed time.Duration) (time.Duration, bool) { return wait, elapsed+wait < limit })
 }
 
-// jitter returns a random time up to base doubled failed−1 times.
+// jitter returns a random time up to base doubled failed−1 times, but at most
+// longest.
 func jitter(base, longest time.Duration, failed int) time.Duration {
 	d := longest
 	if shift := failed - 1; shift < 32 && base<<shift > 0 && base<<shift < longest {
@@ -76,22 +78,22 @@ func jitter(base, longest time.Duration, failed int) time.Duration {
 	return rand.N(d) + 1
 }
 
-// retrying is one operation's way through its policy.
+// retrying tracks the tries of one operation under its policy.
 type retrying struct {
 	policy RetryPolicy
 	began  time.Time
 	failed int
 }
 
-// again reports, after the wait, whether to try again; before means that the
-// time began when this was made.
+// again asks the policy whether to try again, and waits. It reports false if there is
+// no other try or ctx ends.
 func (r *retrying) again(ctx context.Context) bool {
 	r.failed++
 	wait, ok := r.policy.Retry(r.failed, time.Since(r.began))
 	return ok && pause(ctx, wait)
 }
 
-// pause waits, unless ctx ends before.
+// pause waits for d. It reports false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -106,12 +108,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// repeatable reports whether an operation that failed so may be tried again.
+// repeatable reports whether an operation that failed with err may be tried again.
 func repeatable(err error, safe bool) bool {
 	return errors.Is(err, ErrThrottledOp) || safe && errors.Is(err, ErrConnectionLoss)
 }
 
-// backoff is a wait that grows.
+// backoff is a wait that grows with every failure.
 type backoff struct {
 	base, longest time.Duration
 	failed        int

@@ -5,43 +5,44 @@ import (
 	"time"
 )
 
-// Session identifies a session. Whoever has it can resume the session with
-// [WithSession]: the password is a secret.
+// Session identifies a session. Anyone who has it can resume the session with
+// [WithSession], so the password is a secret.
 type Session struct {
 	ID       int64
 	Password []byte
-	// Timeout is what the server granted.
+	// Timeout is the timeout that the server granted.
 	Timeout time.Duration
 }
 
-// Session returns the current session; its ID is 0 before the first one and
-// between two.
+// Session returns the current session. Its ID is 0 before the first session and
+// between two sessions.
 func (c *Client) Session() Session {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	return c.core.sess
 }
 
-// SessionDeadline returns the instant at which the session counts as lost if no
-// further request is answered: its timeout after the sending of the last request
-// that was. It is on the monotonic clock, and the zero Time without a session. A
-// server cannot end the session earlier unless it is out of touch with its
-// leader: see [Lease] for that.
+// SessionDeadline returns the time at which the session counts as lost if no further
+// request is answered: the session timeout after the Client sent the last request
+// that was answered. The time is on the monotonic clock, and zero without a session.
+// A server can't end the session earlier unless it has lost contact with its leader;
+// see [Lease] for that case.
 func (c *Client) SessionDeadline() time.Time {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	return c.core.deadline()
 }
 
-// InSession returns a view of c whose operations are done in the session with
-// this ID, or fail with [ErrSessionExpired]: none is done in a later session.
+// InSession returns a view of c whose operations run in the session with this ID or
+// fail with [ErrSessionExpired]. None of them runs in a later session.
 func (c *Client) InSession(id int64) *Client {
 	v := *c
 	v.session = id
 	return &v
 }
 
-// inThisSession returns c for the current session only, and waits for one.
+// inThisSession returns a view of c for the current session only. It waits for one if
+// there is none.
 func (c *Client) inThisSession(ctx context.Context) (*Client, error) {
 	if c.session != 0 {
 		return c, nil
@@ -64,7 +65,7 @@ func (c *Client) inThisSession(ctx context.Context) (*Client, error) {
 	}
 }
 
-// deadline is SessionDeadline; c.mu is held.
+// deadline implements SessionDeadline. The caller holds c.mu.
 func (c *core) deadline() time.Time {
 	if c.sess.ID == 0 {
 		return time.Time{}
@@ -72,7 +73,7 @@ func (c *core) deadline() time.Time {
 	return c.lastContact.Add(c.sess.Timeout)
 }
 
-// contact notes that a request sent at at was answered; c.mu is held.
+// contact records that a request sent at time at was answered. The caller holds c.mu.
 func (c *core) contact(at time.Time, confirmed bool) {
 	if at.After(c.lastContact) {
 		c.lastContact = at
@@ -82,7 +83,7 @@ func (c *core) contact(at time.Time, confirmed bool) {
 	}
 }
 
-// lose ends the session; c.mu is held.
+// lose ends the session. The caller holds c.mu.
 func (c *core) lose(cause error) {
 	if c.sess.ID == 0 {
 		return
@@ -96,7 +97,7 @@ func (c *core) lose(cause error) {
 	c.watches.endAll(ErrSessionExpired)
 	if c.link != nil {
 		c.link.fail(ErrSessionExpired)
-		c.link = nil // what begins now is not of the session that has ended
+		c.link = nil // new operations don't belong to the lost session
 	}
 	if c.cfg.noNewSession && c.final == nil {
 		c.final, c.finalCode = ErrSessionExpired, ErrSessionExpired

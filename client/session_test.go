@@ -16,7 +16,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// timeout is what the tests ask for. With the default tick the server grants it.
+// timeout is the session timeout that the tests request. With the default tick the
+// server grants it.
 const timeout = 12 * time.Second
 
 // inFakeTime runs a test with a server in a bubble.
@@ -28,7 +29,7 @@ func inFakeTime(t *testing.T, test func(t *testing.T, zs *zktest.Server), opts .
 	})
 }
 
-// until reads states up to the one wanted, and returns all.
+// until reads states up to the wanted one and returns them all.
 func until(t testing.TB, s *client.StateSubscription, want client.State) (got []client.State) {
 	t.Helper()
 	for {
@@ -234,7 +235,8 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 func TestResume(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := bounded(t)
-		// Two clients with one session throw each other out: one keeps away.
+		// Two clients with the same session disconnect each other, so one must stay
+		// disconnected.
 		var away atomic.Bool
 		first, err := client.Connect(ctx, "zk", client.WithSessionTimeout(timeout),
 			client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
@@ -269,8 +271,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A server that says nothing is as bad as one that cannot be reached: the session's
-// end is told when it comes.
+// TestExpiryIsToldBehindASilentServer tests that a silent server counts like an
+// unreachable one: the client reports the end of the session in time.
 func TestExpiryIsToldBehindASilentServer(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))
@@ -346,7 +348,7 @@ func testReadOnly(t *testing.T) {
 	}
 	alone := cl.Follower()
 	cl.Partition([]int{alone.ID()})
-	// It takes the server a while to know that it is alone.
+	// The server needs some time to notice that it has no quorum.
 	c, err := client.Connect(ctx, "alone", dialer(alone), client.WithReadOnly())
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })

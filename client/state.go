@@ -5,31 +5,32 @@ import (
 	"sync"
 )
 
-// State is what a Client knows of its connection and session.
+// State is the state of a Client's connection and session.
 type State int32
 
 // The states.
 const (
-	// StateConnecting is where a Client begins, before its first session.
+	// StateConnecting is the initial state, before the first session.
 	StateConnecting State = iota
-	// StateConnected: a session has begun, the first one or one after Lost.
+	// StateConnected: a session has begun, the first one or one after StateLost.
 	StateConnected
-	// StateSuspended: the connection broke. The session lives on at the servers,
-	// and with it ephemeral znodes; operations wait.
+	// StateSuspended: the connection broke. The servers keep the session and its
+	// ephemeral znodes, and operations wait.
 	StateSuspended
-	// StateReconnected: the session goes on, watches are set again.
+	// StateReconnected: the session goes on, and the Client has set its watches
+	// again.
 	StateReconnected
-	// StateLost: the session is over, or its time must be over at the servers as
-	// well, though none could be asked. Its ephemeral znodes and watches are gone.
-	// Another session begins by itself, unless [WithoutNewSession] was given.
+	// StateLost: the session has ended, or, if no server was reachable, must have
+	// timed out on the servers too. Its ephemeral znodes and watches are gone. The
+	// Client begins another session unless [WithoutNewSession] was given.
 	StateLost
-	// StateReadOnly: the connection is to a server without a quorum, which answers
-	// reads only. See [WithReadOnly].
+	// StateReadOnly: the Client is connected to a server without a quorum, which
+	// answers only reads. See [WithReadOnly].
 	StateReadOnly
-	// StateAuthFailed: a server refused the credentials. It is final, unless
-	// they were those of a call of AddAuth, which are forgotten then.
+	// StateAuthFailed: a server refused the credentials. The state is final, unless
+	// the credentials came from AddAuth, in which case the Client forgets them.
 	StateAuthFailed
-	// StateClosed: Close was called. It is final.
+	// StateClosed: Close was called. The state is final.
 	StateClosed
 )
 
@@ -42,23 +43,22 @@ func (s State) String() string {
 	return names[s]
 }
 
-// Connected reports whether operations are answered in this state; writes are
-// refused in StateReadOnly.
+// Connected reports whether servers answer operations in this state. In StateReadOnly
+// they refuse writes.
 func (s State) Connected() bool {
 	return s == StateConnected || s == StateReconnected || s == StateReadOnly
 }
 
-// StateChange is one element of the stream of states.
+// StateChange is one element of a StateSubscription.
 type StateChange struct {
 	State State
-	// Session is the session that it is about.
+	// Session is the ID of the session that changed.
 	Session int64
-	// Err is why, for StateSuspended, StateLost and StateAuthFailed.
+	// Err is the cause, for StateSuspended, StateLost and StateAuthFailed.
 	Err error
 }
 
-// stateBuffer is how many changes wait for a subscriber before old ones are
-// left out.
+// stateBuffer is how many changes a subscription holds before it drops old ones.
 const stateBuffer = 64
 
 // StateSubscription is a stream of states. It is safe for concurrent use.
@@ -69,10 +69,10 @@ type StateSubscription struct {
 	closed bool
 }
 
-// C returns the channel of changes, beginning with the state at the time of
-// Subscribe. It is closed after StateClosed and by Close. Nobody waits for its
-// reader: one who falls more than 64 changes behind misses some, but no
-// StateLost and not the newest one.
+// C returns the channel of changes. The first one is the state at the time of
+// Subscribe. The channel is closed after StateClosed and by Close. The Client doesn't
+// wait for the reader: a reader that falls more than 64 changes behind misses some,
+// but neither the newest change nor the 32 newest StateLost.
 func (s *StateSubscription) C() <-chan StateChange { return s.ch }
 
 // Close ends the subscription.
@@ -92,8 +92,8 @@ func (s *StateSubscription) end() {
 	}
 }
 
-// put appends a change. When there is no room it leaves out old ones: only this
-// method sends, so what it takes out it can put back in order.
+// put appends a change. When the channel is full, put drops old changes. Only put
+// sends on the channel, so it can put back in order what it takes out.
 func (s *StateSubscription) put(c StateChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *StateSubscription) put(c StateChange) {
 		default:
 		}
 	}
-	// One of many losses says as much as all of them.
+	// Keep only the newest of many losses: more of them tell the reader nothing new.
 	if room := cap(s.ch) / 2; len(lost) > room {
 		lost = lost[len(lost)-room:]
 	}
@@ -124,8 +124,8 @@ func (s *StateSubscription) put(c StateChange) {
 	}
 }
 
-// Subscribe returns a stream of the states from now on; the current one comes
-// first. It has to be closed when nobody wants it any more.
+// Subscribe returns a stream of states. The first one is the current state. The
+// caller must close the subscription.
 func (c *Client) Subscribe() *StateSubscription {
 	s := &StateSubscription{client: c.core, ch: make(chan StateChange, stateBuffer)}
 	c.core.mu.Lock()
@@ -146,7 +146,7 @@ func (c *Client) State() State {
 	return c.core.last.State
 }
 
-// publish makes a change known; c.mu is held.
+// publish sets the current state and notifies the subscribers. The caller holds c.mu.
 func (c *core) publish(ch StateChange) {
 	c.last = ch
 	for s := range c.subscribers {
@@ -155,7 +155,7 @@ func (c *core) publish(ch StateChange) {
 	c.changed()
 }
 
-// changed wakes everybody who waits for the state to change; c.mu is held.
+// changed wakes the goroutines that wait for a state change. The caller holds c.mu.
 func (c *core) changed() {
 	close(c.change)
 	c.change = make(chan struct{})

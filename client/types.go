@@ -2,19 +2,20 @@ package client
 
 import "github.com/zkgo/zkgo/proto"
 
-// The protocol's types and values, so that a program imports this package only.
+// The protocol's types and values, so that a program needs to import only this
+// package.
 type (
-	// Stat is a znode's metadata. Times are milliseconds since the Unix epoch on
+	// Stat is a znode's metadata. Times are in milliseconds since the Unix epoch, by
 	// the leader's clock.
 	Stat = proto.Stat
 	// ACL grants permissions to an identity.
 	ACL = proto.ACL
-	// ID names somebody under an authentication scheme.
+	// ID names an identity under an authentication scheme.
 	ID = proto.ID
 	// Perms is a set of permissions.
 	Perms = proto.Perms
-	// Code is a refusal of the server, and the sentinel to compare it with:
-	// errors.Is(err, client.ErrNoNode).
+	// Code is a server's error code. It is also the sentinel to compare an error
+	// with: errors.Is(err, client.ErrNoNode).
 	Code = proto.Code
 )
 
@@ -28,18 +29,18 @@ const (
 	PermAll    = proto.PermAll
 )
 
-// AnyVersion as the version of a request matches every version of a znode, and as
-// the version of a [Reconfiguration] every configuration.
+// AnyVersion in a request matches every version of a znode, and in a
+// [Reconfiguration] every version of the configuration.
 const AnyVersion = -1
 
-// WorldACL grants perms to everybody.
+// WorldACL grants perms to any client.
 func WorldACL(perms Perms) []ACL {
 	return []ACL{{Perms: perms, ID: ID{Scheme: "world", ID: "anyone"}}}
 }
 
-// CreatorACL grants perms to every identity that the connection has proved by
-// the time of the request (the server expands it). It is refused with
-// [ErrInvalidACL] if there is none.
+// CreatorACL grants perms to every identity that the connection has authenticated by
+// the time of the request (the server expands it). If there is none, the server
+// refuses it with [ErrInvalidACL].
 func CreatorACL(perms Perms) []ACL {
 	return []ACL{{Perms: perms, ID: ID{Scheme: "auth"}}}
 }
@@ -47,18 +48,17 @@ func CreatorACL(perms Perms) []ACL {
 // EventType says what happened.
 type EventType int32
 
-// The event types. A server sends those from EventNodeCreated to
-// EventNodeChildrenChanged.
+// The event types. Servers send only EventNodeCreated to EventNodeChildrenChanged.
 const (
 	EventNodeCreated         EventType = 1
 	EventNodeDeleted         EventType = 2
 	EventNodeDataChanged     EventType = 3
 	EventNodeChildrenChanged EventType = 4
 
-	// EventResync comes on persistent watches only: events may be missing before
-	// it, so what they stand for has to be read anew. That is so after a
-	// reconnect, since a server does not tell what happened meanwhile, and when
-	// the watch's channel was full. Its path is the watch's.
+	// EventResync occurs only on persistent watches. It says that events before it
+	// may be missing, so the reader should read the znodes again. The Client sends it
+	// after a reconnect, because the server doesn't report what happened meanwhile,
+	// and when the watch's channel was full. Its path is the watch's path.
 	EventResync EventType = -100
 )
 
@@ -79,14 +79,13 @@ func (t EventType) String() string {
 	return "Unknown"
 }
 
-// Event tells that a znode changed. It says what kind of change and where, not
-// what the znode holds now.
+// Event reports a change of a znode. It says what kind of change and where, not what
+// the znode contains now.
 type Event struct {
 	Type EventType
-	// Path is seen from the Client that set the watch: without its chroot and
-	// namespace.
+	// Path is relative to the chroot and namespace of the Client that set the watch.
 	Path string
-	// Zxid of the transaction; −1 before ZooKeeper 3.9, for what is caught up with
-	// after a reconnect, and for EventResync.
+	// Zxid is the transaction's zxid. It is −1 from servers before ZooKeeper 3.9, for
+	// events that were missed during a disconnect, and for EventResync.
 	Zxid int64
 }

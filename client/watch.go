@@ -8,36 +8,36 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// ErrWatchRemoved is the reason of a watch that ended by Remove.
+// ErrWatchRemoved is the error of a watch that Remove ended.
 var ErrWatchRemoved = errors.New("watch removed")
 
-// watchBuffer is how many events wait for the reader of a persistent watch.
+// watchBuffer is how many events the channel of a persistent watch holds.
 const watchBuffer = 256
 
-// kind is what a watch is for.
+// kind is the kind of a watch.
 type kind uint8
 
 const (
-	kindData       kind = iota // of an existing znode: from Get and Exists
-	kindExist                  // of one that does not exist
-	kindChild                  // of its children
-	kindPersistent             // of data and children, until removed
-	kindRecursive              // of all below, until removed
+	kindData       kind = iota // data of an existing znode: from Get and Exists
+	kindExist                  // creation of a missing znode: from Exists
+	kindChild                  // children of a znode
+	kindPersistent             // data and children, until removed
+	kindRecursive              // a znode and everything below it, until removed
 	kinds
 )
 
 // Watch is a watch on a znode. It is safe for concurrent use.
 //
-// It outlives the connection: the Client sets it again on the next one, and the
-// server then tells at once what a one-shot watch has missed; a persistent one
-// gets [EventResync]. It ends with the session, with [Client.Close], with
-// Remove, and if it is one-shot with its event: the channel is closed then, and
-// Err says why.
+// It outlives the connection: the Client sets it again on the next one. The server
+// then immediately sends the event that a one-shot watch has missed, and a persistent
+// one gets [EventResync]. A watch ends with the session, with [Client.Close], with
+// Remove, and, if it is one-shot, with its event. The channel is then closed, and Err
+// says why.
 type Watch struct {
 	core   *core
-	prefix string // of the Client that made it
-	path   string // as the server knows it
-	kind   kind   // decided when the answer comes
+	prefix string // chroot and namespace of the Client that made it
+	path   string // as the server sees it
+	kind   kind   // final when the reply arrives
 	ch     chan Event
 
 	// guarded by core.mu
@@ -45,18 +45,17 @@ type Watch struct {
 	err  error
 }
 
-// Events returns the channel of events: one for a one-shot watch, any number
-// for a persistent one. An event is in the channel before the answer to any
-// later request of this Client is delivered. The channel of a persistent watch
-// holds 256 events; for a reader that is further behind they are replaced by one
-// [EventResync].
+// Events returns the channel of events: one event for a one-shot watch, any number
+// for a persistent one. An event is in the channel before any later request of this
+// Client gets its reply. The channel of a persistent watch holds 256 events. If it is
+// full, the Client replaces these events with one [EventResync].
 func (w *Watch) Events() <-chan Event { return w.ch }
 
-// Path returns what is watched, as the Client that set the watch sees it.
+// Path returns the watched path, as the Client that set the watch sees it.
 func (w *Watch) Path() string { return stripPrefix(w.path, w.prefix) }
 
-// Err returns why the channel was closed: nil for a watch that goes on and for a
-// one-shot watch that got its event, otherwise [ErrWatchRemoved],
+// Err returns why the channel was closed. It returns nil for a watch that goes on and
+// for a one-shot watch that got its event, and otherwise [ErrWatchRemoved],
 // [ErrSessionExpired] or [ErrClosed].
 func (w *Watch) Err() error {
 	w.core.mu.Lock()
@@ -64,12 +63,13 @@ func (w *Watch) Err() error {
 	return w.err
 }
 
-// Remove ends the watch and, if no other of this Client needs it, takes the
-// server's away. The watch has ended when it returns, whatever the error: that
-// says only that the server could not be asked. Without a connection there is
-// nothing to ask, and while a request that sets a watch on the same path is under
-// way the server is asked after its reply, for which Remove does not wait. A watch
-// that has ended already is no error.
+// Remove ends the watch. If no other watch of this Client needs the server's watch,
+// Remove also removes that one. When Remove returns, the watch has ended, whatever
+// the error: an error only says that ctx ended before the server replied. Without a
+// connection Remove sends no request. While a request that sets a watch on the same
+// path is in flight, the Client asks the server after the reply to that request, and
+// Remove doesn't wait for it. Removing a watch that has already ended is not an
+// error.
 func (w *Watch) Remove(ctx context.Context) error {
 	c := w.core
 	c.mu.Lock()
@@ -87,13 +87,13 @@ func (w *Watch) Remove(ctx context.Context) error {
 		<-k.ready
 	}
 	defer c.free(k)
-	// With the connection the server's watch has gone as well. Another refusal
-	// than NoWatcher is that of an old server that cannot tell watches apart.
+	// If the connection broke, the server's watch is gone too. A refusal other than
+	// NoWatcher comes from an old server that can't tell watches apart.
 	return nil
 }
 
-// Check asks the server whether it keeps the watch. A watch that has ended is not
-// asked about.
+// Check asks the server whether it has the watch. For a watch that has ended, it
+// returns false without asking.
 func (w *Watch) Check(ctx context.Context) (bool, error) {
 	c := w.core
 	c.mu.Lock()
@@ -112,8 +112,8 @@ func (w *Watch) Check(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// deliver puts an event into the channel; core.mu is held, so that nobody else
-// sends.
+// deliver puts an event into the channel. The caller holds core.mu, so no other
+// goroutine sends.
 func (w *Watch) deliver(e Event) {
 	e.Path = stripPrefix(e.Path, w.prefix)
 	select {
@@ -130,7 +130,7 @@ func (w *Watch) deliver(e Event) {
 	w.ch <- Event{Type: EventResync, Path: w.Path(), Zxid: -1}
 }
 
-// end closes the channel; core.mu is held.
+// end closes the channel. The caller holds core.mu.
 func (w *Watch) end(err error) {
 	if !w.over {
 		w.over, w.err = true, err
@@ -138,7 +138,7 @@ func (w *Watch) end(err error) {
 	}
 }
 
-// newWatch returns a watch that is to be armed by a call on path.
+// newWatch returns a watch that a call on path will arm.
 func (c *Client) newWatch(path string, k kind) *Watch {
 	size := 1
 	if k >= kindPersistent {
@@ -165,24 +165,24 @@ func (c *Client) addWatch(ctx context.Context, path string, k kind, mode proto.A
 	return call.watcher, nil
 }
 
-// drop ends a watch that nobody will get to see.
+// drop ends a watch that the caller never gets.
 func (c *core) drop(w *Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watches.abandonSweep(c.watches.remove(w))
 }
 
-// WatchPersistent watches the data and the children of the znode at path, which
-// need not exist, until the watch is removed. Servers have it since ZooKeeper
-// 3.6; before 3.9 a one-shot watch on the same path replaces it.
+// WatchPersistent watches the data and the children of the znode at path, which need
+// not exist, until the watch is removed. Servers support it since ZooKeeper 3.6.
+// Before 3.9, a one-shot watch on the same path replaces it.
 func (c *Client) WatchPersistent(ctx context.Context, path string) (*Watch, error) {
 	return c.addWatch(ctx, path, kindPersistent, proto.AddWatchPersistent)
 }
 
-// WatchRecursive watches the znode at path, which need not exist, and all below
-// it, until the watch is removed. It gets no EventNodeChildrenChanged: the
-// children's own events say it all. Servers have it since ZooKeeper 3.6; before
-// 3.9 a one-shot watch on the same path replaces it.
+// WatchRecursive watches the znode at path, which need not exist, and everything
+// below it, until the watch is removed. It gets no EventNodeChildrenChanged, because
+// the children's own events carry the same information. Servers support it since
+// ZooKeeper 3.6. Before 3.9, a one-shot watch on the same path replaces it.
 func (c *Client) WatchRecursive(ctx context.Context, path string) (*Watch, error) {
 	return c.addWatch(ctx, path, kindRecursive, proto.AddWatchPersistentRecursive)
 }

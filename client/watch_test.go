@@ -13,10 +13,10 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// noWatches fails the test unless the server keeps none.
+// noWatches fails the test if the server has any watch.
 func noWatches(t *testing.T, zs *zktest.Server, c *client.Client) {
 	t.Helper()
-	must(t, c.Sync(bounded(t), "/")) // behind whatever removes them
+	must(t, c.Sync(bounded(t), "/")) // after the requests that remove them
 	if left := zs.Watches(); len(left) != 0 {
 		t.Errorf("the server keeps %v", left)
 	}
@@ -122,7 +122,7 @@ func TestCancelLeavesNoWatch(t *testing.T) {
 			noWatches(t, zs, c)
 		}
 
-		// A watch that somebody else asks for meanwhile is not lost.
+		// A watch that another caller requests meanwhile must not be lost.
 		delay := zs.DelayNext(zktest.Match{Path: "/a"}, time.Second)
 		ctx, cancel := context.WithCancel(bounded(t))
 		done := make(chan error, 1)

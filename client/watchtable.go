@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// armed is a set of the watches that a server keeps for one path: it does not
-// distinguish data and exist.
+// armed is the set of the watches that a server has for one path. A server doesn't
+// distinguish data and exist watches.
 type armed uint8
 
 const (
@@ -17,21 +17,21 @@ const (
 	armedRecursive
 )
 
-// standard are those that an event consumes.
+// standard is the set of one-shot watches, which an event consumes.
 const standard = armedData | armedChild
 
 func (k kind) armed() armed {
 	return [...]armed{armedData, armedData, armedChild, armedPersistent, armedRecursive}[k]
 }
 
-// watchedPath is what there is to know of one path.
+// watchedPath is the state of one watched path.
 type watchedPath struct {
 	watchers [kinds][]*Watch
-	server   armed // what the server keeps for this connection
-	inFlight int   // requests under way that will arm one
+	server   armed // what the server has for this connection
+	inFlight int   // requests in flight that will arm a watch
 }
 
-// wanted is what the server should keep.
+// wanted returns what the server should have.
 func (p *watchedPath) wanted() (a armed) {
 	for k, list := range p.watchers {
 		if len(list) > 0 {
@@ -41,18 +41,18 @@ func (p *watchedPath) wanted() (a armed) {
 	return a
 }
 
-// watchTable is the Client's side of all watches, by path. core.mu guards it.
+// watchTable holds all watches of the Client, by path. core.mu guards it.
 //
-// What the server keeps is brought to what is wanted by sweep, which is called
-// whenever either changes: after a removal, and when a request that armed a watch
-// for a caller who has gone is answered. Nothing is removed while a request that
-// arms one on the same path is under way, since that would lose it.
+// sweep removes the server's watches that no Watch needs. It runs after a removal,
+// after an event, and when the reply arrives to a request that armed a watch for a
+// caller that has abandoned it. sweep removes nothing while a request that arms a
+// watch on the same path is in flight, because that would lose the new watch.
 type watchTable struct {
 	core  *core
 	paths map[string]*watchedPath
 }
 
-// arming notes that a request which sets a watch was sent.
+// arming records that a request that sets a watch was sent.
 func (t *watchTable) arming(k *call) {
 	p := t.paths[k.watcher.path]
 	if p == nil {
@@ -62,13 +62,13 @@ func (t *watchTable) arming(k *call) {
 	p.inFlight++
 }
 
-// armed takes the answer to such a request.
+// armed handles the reply to such a request.
 func (t *watchTable) armed(k *call, l *link) {
 	w := k.watcher
 	p := t.paths[w.path]
 	if p == nil || t.core.link != l {
-		// The session was lost while the answer was on its way from the connection to
-		// here: all its watches have been ended, and nobody would end this one.
+		// The session was lost between reading the reply and this call. All its
+		// watches have ended, and nothing else would end this one.
 		w.end(ErrSessionExpired)
 		return
 	}
@@ -90,7 +90,7 @@ func (t *watchTable) armed(k *call, l *link) {
 	t.abandonSweep(t.sweep(k.watcher.path, p))
 }
 
-// remove ends a watch. It returns the request that was sent for it, if any.
+// remove ends a watch. It returns the request that it sent to the server, if any.
 func (t *watchTable) remove(w *Watch) *call {
 	if w.over {
 		return nil
@@ -104,8 +104,9 @@ func (t *watchTable) remove(w *Watch) *call {
 	return t.sweep(w.path, p)
 }
 
-// sweep has the server drop what nobody wants, and forgets the path if that is
-// all. It returns the request, whose answer comes to its ready channel.
+// sweep removes the server's watches that no Watch needs, and forgets the path if
+// none is left. It returns the last request sent, whose ready channel signals the
+// reply, or nil.
 func (t *watchTable) sweep(path string, p *watchedPath) *call {
 	wanted := p.wanted()
 	extra := p.server &^ wanted
@@ -129,15 +130,15 @@ func (t *watchTable) sweep(path string, p *watchedPath) *call {
 	return k
 }
 
-// removal is one removeWatches, and what the server drops by it.
+// removal is one removeWatches request and the watches that the server drops for it.
 type removal struct {
 	typ  proto.WatcherType
 	what armed
 }
 
-// removals chooses what removeWatches is asked for. Before ZooKeeper 3.9 the
-// types for standard watches damage a persistent one on the same path: then a
-// standard watch that nobody wants is left to its event.
+// removals chooses the removeWatches requests. Before ZooKeeper 3.9, the types for
+// one-shot watches damage a persistent watch on the same path. In that case removals
+// leaves an unneeded one-shot watch on the server until its event.
 func removals(extra, wanted armed) (list []removal) {
 	if wanted == 0 {
 		return []removal{{proto.WatcherAny, extra}}
@@ -155,14 +156,14 @@ func removals(extra, wanted armed) (list []removal) {
 	return list
 }
 
-// abandonSweep leaves the answer to a removal to the reader.
+// abandonSweep leaves the reply to a removal to the reader.
 func (t *watchTable) abandonSweep(k *call) {
 	if k != nil {
 		k.abandoned = true
 	}
 }
 
-// fire hands an event to those who wait for it.
+// fire delivers an event to the watches that it is for.
 func (t *watchTable) fire(typ EventType, path string, zxid int64) {
 	e := Event{Type: typ, Path: path, Zxid: zxid}
 	if p := t.paths[path]; p != nil {
@@ -203,7 +204,7 @@ func (t *watchTable) fire(typ EventType, path string, zxid int64) {
 	}
 }
 
-// parentOf returns the path above, "" above the root.
+// parentOf returns the parent of path, "" for the root.
 func parentOf(path string) string {
 	if path == "/" {
 		return ""
@@ -211,7 +212,7 @@ func parentOf(path string) string {
 	return proto.Parent(path)
 }
 
-// endAll ends all watches for a reason.
+// endAll ends all watches with an error.
 func (t *watchTable) endAll(err error) {
 	for _, p := range t.paths {
 		for _, list := range p.watchers {
@@ -223,7 +224,7 @@ func (t *watchTable) endAll(err error) {
 	clear(t.paths)
 }
 
-// disconnected forgets what the server kept, and what was under way.
+// disconnected forgets what the server had and which requests were in flight.
 func (t *watchTable) disconnected() {
 	for path, p := range t.paths {
 		p.server, p.inFlight = 0, 0
@@ -233,12 +234,12 @@ func (t *watchTable) disconnected() {
 	}
 }
 
-// setWatchesChunk is about how many bytes of paths go into one setWatches, less
-// than the smallest limit that servers have for a request.
+// setWatchesChunk is the approximate number of bytes of paths in one setWatches
+// request. It is below the smallest request limit of any server.
 const setWatchesChunk = 128 << 10
 
-// rewatch sends what sets all watches again on a new link, and tells the
-// persistent ones that they may have missed something.
+// rewatch sends the requests that set all watches again on a new link, and sends
+// EventResync to the persistent ones.
 func (t *watchTable) rewatch(l *link, relative int64) {
 	chunk, size := new(proto.SetWatches2), 0
 	flush := func() {
@@ -246,14 +247,14 @@ func (t *watchTable) rewatch(l *link, relative int64) {
 			k := t.core.calls.Get().(*call)
 			k.xid, k.op, k.abandoned, k.rec = proto.XidSetWatches, proto.OpSetWatches2, true, chunk
 			if len(chunk.Persistent)+len(chunk.PersistentRecursive) == 0 {
-				k.op = proto.OpSetWatches // which ZooKeeper 3.5 has, too
+				k.op = proto.OpSetWatches // ZooKeeper 3.5 supports this one too
 				k.rec = &proto.SetWatches{RelativeZxid: relative, Data: chunk.Data, Exist: chunk.Exist, Child: chunk.Child}
 			}
 			l.push(k)
 		}
 		chunk, size = &proto.SetWatches2{
 			RelativeZxid: relative,
-			// Null lists are refused.
+			// Servers refuse null lists.
 			Data: []string{}, Exist: []string{}, Child: []string{}, Persistent: []string{}, PersistentRecursive: []string{},
 		}, 0
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestWatchAnsweredWhileTheSessionIsLost has a session end after the answer to a
-// request that sets a watch was read and before the watch is in the table, as happens
-// to a process that was stopped for longer than its session: whoever waits for the
-// watch hears that it is over.
+// TestWatchAnsweredWhileTheSessionIsLost ends a session after the reply to a request
+// that sets a watch was read, but before the watch is in the table. This can happen
+// to a process that was stopped for longer than its session timeout. The watch must
+// end.
 func TestWatchAnsweredWhileTheSessionIsLost(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]kind{"data": kindData, "child": kindChild, "persistent": kindPersistent} {
@@ -24,7 +24,7 @@ func TestWatchAnsweredWhileTheSessionIsLost(t *testing.T) {
 		table.armed(k, l)
 		select {
 		case _, ok := <-w.Events():
-			if ok || w.Err() != ErrSessionExpired { //nolint:errorlint // it is this one
+			if ok || w.Err() != ErrSessionExpired { //nolint:errorlint // exactly this error
 				t.Errorf("%s: an event: %v; the reason is %v", name, ok, w.Err())
 			}
 		default:

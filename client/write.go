@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// WriteOption changes how Set or Delete is done: [Idempotent], [Guaranteed] or
+// WriteOption changes how a write is done: [Idempotent], [Guaranteed] or
 // [Compressed].
 type WriteOption interface{ writeOption() }
 
@@ -15,34 +15,34 @@ type WriteOption interface{ writeOption() }
 type WriteFlag uint8
 
 const (
-	// Idempotent allows to repeat a write that may have been done already. It is
-	// for writes of which one or two make no difference to anybody: a Set to any
-	// version overwrites what another client may have written between. A repeated
-	// Delete takes a znode that is not there for its own success; a repeated write
-	// to a version may fail with [ErrBadVersion] though it was done.
+	// Idempotent allows the Client to repeat a write that the server may have
+	// executed. Use it for writes that do no harm if done twice: a repeated Set to
+	// any version overwrites what another client may have written in between. A
+	// repeated Delete succeeds if the znode doesn't exist. A repeated write to a
+	// version may fail with [ErrBadVersion] although it took effect.
 	Idempotent WriteFlag = 1 << iota
 
-	// Guaranteed goes on with a Delete in the background if its outcome is
-	// unknown, or ctx ended before, until the znode is not there, the session is
-	// lost, or the Client is closed. The error says nevertheless what happened in
-	// the foreground. A version is kept to.
+	// Guaranteed continues a Delete in the background if its outcome is unknown or if
+	// ctx ended first, until the znode is gone, the session is lost, or the Client is
+	// closed. The error still reports what happened in the foreground. The background
+	// Delete uses the same version.
 	Guaranteed
 )
 
 func (WriteFlag) writeOption() {}
 
-// DataFlag is an option of whatever reads or writes data.
+// DataFlag is an option of every operation that reads or writes data.
 type DataFlag uint8
 
-// Compressed compresses data before they are written, and decompresses what is
-// read: see [WithCompression]. Data that were not compressed fail to be read so.
+// Compressed compresses data before it is written, and decompresses data after it is
+// read; see [WithCompression]. Reading uncompressed data with this option fails.
 const Compressed DataFlag = 1
 
 func (DataFlag) writeOption()  {}
 func (DataFlag) readOption()   {}
 func (DataFlag) createOption() {}
 
-// writeOptions is what options of a write say.
+// writeOptions holds the options of a write.
 type writeOptions struct {
 	idempotent, guaranteed, compressed bool
 }
@@ -60,12 +60,13 @@ func writeOpts(opts []WriteOption) (o writeOptions) {
 	return o
 }
 
-// Set replaces the data of the znode at path if its version is version, or
-// whatever it is with [AnyVersion], and returns its metadata. nil are null data.
+// Set replaces the data of the znode at path if the znode has this version, or
+// unconditionally with [AnyVersion], and returns its metadata. nil data is stored as
+// null.
 //
-// If the connection is lost, the session expires or ctx ends after the request
-// was sent, the error matches [ErrUnknownOutcome]. [ErrBadVersion] says that
-// somebody else was first.
+// If the connection is lost, the session expires or ctx ends after the request was
+// sent, the error matches [ErrUnknownOutcome]. [ErrBadVersion] says that another
+// client was faster.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32, opts ...WriteOption) (Stat, error) {
 	o := writeOpts(opts)
 	if o.compressed {
@@ -83,9 +84,9 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 }
 
 // SetACL replaces the ACL of the znode at path if its aversion is version, or
-// whatever it is with [AnyVersion].
+// unconditionally with [AnyVersion].
 //
-// Of its errors the same is true as of Set's.
+// Its errors are those of Set.
 func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int32, opts ...WriteOption) (Stat, error) {
 	k, err := c.perform(ctx, request{op: proto.OpSetACL, path: path, acl: acl, num: version, safe: writeOpts(opts).idempotent})
 	if err != nil {
@@ -95,17 +96,18 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 	return k.stat, nil
 }
 
-// Delete deletes the znode at path if its version is version, or whatever it is
-// with [AnyVersion]. It must have no children ([ErrNotEmpty]); see DeleteAll.
+// Delete deletes the znode at path if the znode has this version, or unconditionally
+// with [AnyVersion]. It fails with [ErrNotEmpty] if the znode has children; see
+// DeleteAll.
 //
-// Of its errors the same is true as of Set's. With [Guaranteed] it is done in the
-// end.
+// Its other errors are those of Set. With [Guaranteed], the Client retries the Delete
+// in the background.
 func (c *Client) Delete(ctx context.Context, path string, version int32, opts ...WriteOption) error {
 	o := writeOpts(opts)
 	k, repeated, err := c.performAgain(ctx, request{op: proto.OpDelete, path: path, num: version, safe: o.idempotent})
 	err = c.finish(k, err)
 	if repeated && errors.Is(err, ErrNoNode) {
-		return nil // it may have been ours
+		return nil // our first try may have deleted it
 	}
 	if o.guaranteed && undone(err) {
 		c.deleteInBackground(path, version)
@@ -113,7 +115,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 	return err
 }
 
-// undone reports whether a write failed for a reason that passes.
+// undone reports whether a write failed for a temporary reason.
 func undone(err error) bool {
 	return errors.Is(err, ErrUnknownOutcome) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrThrottledOp)
 }

@@ -15,7 +15,7 @@ const (
 	PermAll    Perms = 31
 )
 
-// ID names somebody under an authentication scheme. A null scheme or id from
+// ID is an identity under an authentication scheme. A null scheme or id from
 // the wire is [NullString].
 type ID struct {
 	Scheme string
@@ -28,7 +28,7 @@ type ACL struct {
 	ID    ID
 }
 
-// aclMin is the least number of bytes that an encoded ACL takes.
+// aclMin is the minimum size of an encoded ACL in bytes.
 const aclMin = 12
 
 // Decode reads a.
@@ -58,8 +58,8 @@ func (r *Reader) ACLs() []ACL {
 	return v
 }
 
-// LendACLs makes r put access control lists behind those in room, which grows as it
-// must. They are valid until the caller uses that room again.
+// LendACLs makes r append the access control lists it decodes to *room, which grows
+// as needed. The lists are valid until the caller reuses room.
 func (r *Reader) LendACLs(room *[]ACL) { r.acls = room }
 
 func (r *Reader) newACLs(n int) []ACL {
@@ -83,5 +83,5 @@ func AppendACLs(b []byte, v []ACL) []byte {
 	return b
 }
 
-// OpenACL returns the list that allows everything to everybody.
+// OpenACL returns the list that grants all permissions to any client.
 func OpenACL() []ACL { return []ACL{{PermAll, ID{"world", "anyone"}}} }

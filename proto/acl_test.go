@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLendACLs: lists that are read into lent room are what they are without, also
-// several of one frame, and null and empty stay what they are.
+// TestLendACLs: lists decoded into lent memory equal those decoded without it, also if
+// one frame has several lists. Null and empty stay distinct.
 func TestLendACLs(t *testing.T) { //nolint:paralleltest // it counts allocations
 	lists := [][]ACL{
 		OpenACL(), nil, {},

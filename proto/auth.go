@@ -52,7 +52,7 @@ func (s *SASLResponse) Append(b []byte) []byte {
 }
 
 // ReconfigRequest is the body of reconfig. Joining and Leaving change the
-// membership, NewMembers replaces it; what is not used is null.
+// membership, NewMembers replaces it; unused fields are null.
 type ReconfigRequest struct {
 	Joining     string
 	Leaving     string
@@ -76,7 +76,7 @@ func (q *ReconfigRequest) Append(b []byte) []byte {
 	return AppendLong(b, q.CurConfigID)
 }
 
-// WhoAmIResponse answers whoAmI: the connection's identities without secrets.
+// WhoAmIResponse answers whoAmI with the connection's identities, without secrets.
 type WhoAmIResponse struct {
 	IDs []ID // nil is null
 }

@@ -2,9 +2,9 @@ package proto
 
 import "strconv"
 
-// Code is the err field of a reply header. It implements error, so that a
-// refused request and its reply speak of the same value; Ok is not an error
-// and must not be returned as one (see Err).
+// Code is the err field of a reply header. It implements error, so a refused
+// request and its reply share one value. Ok is not an error and must not be
+// returned as one (see Err).
 type Code int32
 
 // The codes of ZooKeeper 3.9 (KeeperException.Code).
@@ -51,7 +51,7 @@ func (c Code) Err() error {
 	return c
 }
 
-// Error returns the code's name and number, for instance "NoNode (-101)".
+// Error returns the code's name and number, e.g. "NoNode (-101)".
 func (c Code) Error() string { return c.String() + " (" + strconv.Itoa(int(c)) + ")" }
 
 // String returns the name that ZooKeeper's Java API uses.
@@ -87,7 +87,7 @@ func (c Code) String() string {
 	return c.userName()
 }
 
-// userName names the codes that tell of the caller's request.
+// userName returns the names of the codes that a client's request can cause.
 func (c Code) userName() string {
 	switch c {
 	case ErrNoNode:

@@ -4,8 +4,9 @@ package proto
 const PasswordSize = 16
 
 // ConnectRequest opens a connection. TimeOut is in milliseconds. HasReadOnly
-// says whether the client sent the trailing readOnly byte: clients of 3.3 and
-// some third-party ones do not, and must be answered without it.
+// reports whether the client sent the trailing readOnly byte. ZooKeeper 3.3
+// clients and some third-party clients don't, and the response to them must
+// omit it too.
 type ConnectRequest struct {
 	ProtocolVersion int32
 	LastZxidSeen    int64
@@ -40,7 +41,7 @@ func (c *ConnectRequest) Append(b []byte) []byte {
 	return b
 }
 
-// ConnectResponse answers a ConnectRequest. A TimeOut of 0 says that the
+// ConnectResponse answers a ConnectRequest. A TimeOut of 0 means that the
 // session has expired.
 type ConnectResponse struct {
 	ProtocolVersion int32

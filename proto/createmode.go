@@ -1,8 +1,8 @@
 package proto
 
 // CreateMode is the flags field of a create request. The operation decides what
-// is stored (opcode 19 always makes a container), the mode decides how the name
-// is built and what is validated.
+// the server stores (opcode 19 always makes a container). The mode decides how
+// the server builds the name and what it validates.
 type CreateMode int32
 
 // The create modes.
@@ -19,7 +19,7 @@ const (
 // Valid reports whether m is one of the seven modes.
 func (m CreateMode) Valid() bool { return m >= ModePersistent && m <= ModePersistentSequentialTTL }
 
-// Ephemeral reports whether m's znode ends with its session.
+// Ephemeral reports whether m's znode is deleted with its session.
 func (m CreateMode) Ephemeral() bool { return m == ModeEphemeral || m == ModeEphemeralSequential }
 
 // Sequential reports whether the server appends a number to the name.

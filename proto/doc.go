@@ -1,15 +1,15 @@
-// Package proto is the vocabulary of the ZooKeeper client protocol: the jute
-// codec, the records of every request and reply, operation and error codes,
-// the stat structure, access control lists and the rules for paths.
+// Package proto defines the ZooKeeper client protocol: the jute codec, the
+// records of every request and reply, operation and error codes, the stat
+// structure, access control lists and the rules for paths.
 //
 // It imports the standard library only, starts no goroutine, opens no socket
-// and logs nothing. Every other package speaks in its types.
+// and logs nothing. All other packages use its types.
 //
 // Invariants:
 //   - Decode never reads past its frame, never allocates more than the frame
-//     could hold, and never panics, whatever the bytes say.
-//   - Append(nil) of a decoded record gives back the bytes it was decoded from,
-//     except for what jute itself does not keep (a boolean of 2, bad UTF-8).
+//     could hold, and never panics, whatever the input.
+//   - Append(nil) of a decoded record returns the bytes it was decoded from,
+//     except for what jute doesn't preserve (e.g. a boolean of 2, invalid UTF-8).
 //   - Null and empty stay distinct: a null buffer or vector is nil, an empty one
 //     is not; a null string is [NullString].
 //

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// fuzzRecord feeds a decoder with any bytes. Whatever it accepts is encoded to a
-// frame that decodes to the same record, aliasing or not, and that the slow
-// codec reads in the same way.
+// fuzzRecord feeds arbitrary bytes to a decoder. A record that it accepts must encode
+// to a frame that decodes to the same record, aliasing or not, and that the slow
+// codec reads the same way.
 func fuzzRecord(f *testing.F, name string) {
 	var e entry
 	for _, e = range schema() {
@@ -52,7 +52,7 @@ func fuzzRecord(f *testing.F, name string) {
 	})
 }
 
-// FuzzMulti does the same with a record that is no plain list of fields.
+// FuzzMulti does the same with a record that isn't a plain list of fields.
 func FuzzMulti(f *testing.F) {
 	m := MultiRequest{Ops: []MultiOp{{OpCreate, &CreateRequest{Path: "/a", ACL: OpenACL()}}, {OpCheck, &CheckVersionRequest{Path: "/g"}}}}
 	f.Add(m.Append(nil))
@@ -71,8 +71,8 @@ func FuzzMulti(f *testing.F) {
 	})
 }
 
-// FuzzValidatePath compares the rules with the words of Java's, which looks at
-// UTF-16 units.
+// FuzzValidatePath compares ValidatePath with a transcription of Java's code, which
+// checks UTF-16 units.
 func FuzzValidatePath(f *testing.F) {
 	for _, path := range []string{"/", "/a/b", "/a/../b", "/\ufffd", "/😀", "//", "a", "/\xff", "/.../.a"} {
 		f.Add(path)

@@ -53,8 +53,8 @@ func (h *ReplyHeader) Append(b []byte) []byte {
 	return AppendInt(AppendLong(AppendInt(b, h.Xid), h.Zxid), int32(h.Err))
 }
 
-// BeginFrame reserves the length of a frame at the end of b and returns b with
-// the mark to hand to EndFrame.
+// BeginFrame reserves space for a frame's length at the end of b. It returns b
+// and the mark to pass to EndFrame.
 func BeginFrame(b []byte) ([]byte, int) { return append(b, 0, 0, 0, 0), len(b) }
 
 // EndFrame writes the length of the frame begun at mark.

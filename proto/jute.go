@@ -15,9 +15,9 @@ const NullString = "\xff"
 // ErrShort reports a record that ends before its last field.
 var ErrShort = errors.New("proto: record ends early")
 
-// A Reader decodes jute primitives from one frame. The first error sticks:
-// every later call returns zero values, so that a decoder is a plain list of
-// fields and checks Err once. The zero Reader is an empty frame.
+// A Reader decodes jute primitives from one frame. The first error is sticky:
+// every later call returns zero values, so a decoder can read all its fields
+// and check Err once. The zero Reader reads an empty frame.
 //
 // A Reader is not safe for concurrent use.
 type Reader struct {
@@ -25,14 +25,14 @@ type Reader struct {
 	off   int
 	err   error
 	alias bool
-	acls  *[]ACL // room for lists; nil: they are allocated
+	acls  *[]ACL // see LendACLs; nil: each list is allocated
 }
 
 // NewReader returns a Reader whose strings and buffers are copies.
 func NewReader(frame []byte) Reader { return Reader{buf: frame} }
 
 // AliasReader returns a Reader whose strings and buffers alias frame: they are
-// valid only as long as frame is not overwritten.
+// valid only until frame is overwritten.
 func AliasReader(frame []byte) Reader { return Reader{buf: frame, alias: true} }
 
 // Err returns the first error, or nil.
@@ -44,7 +44,7 @@ func (r *Reader) Len() int { return len(r.buf) - r.off }
 // Rest returns the bytes not yet read, aliasing the frame.
 func (r *Reader) Rest() []byte { return r.buf[r.off:] }
 
-// Fail makes err stick unless an earlier error did.
+// Fail sets the sticky error to err unless r already has one.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -65,8 +65,8 @@ func (r *Reader) take(n int) []byte {
 	return b
 }
 
-// LeadingPath returns the string at the start of a body, which it aliases: the path,
-// in a request for one znode. It is empty where there is none.
+// LeadingPath returns the string at the start of body, aliasing it: the path, in a
+// request for one znode. It returns "" if there is no string.
 func LeadingPath(body []byte) string {
 	if len(body) < LengthSize {
 		return ""
@@ -78,7 +78,7 @@ func LeadingPath(body []byte) string {
 	return unsafe.String(&rest[0], n)
 }
 
-// Bool reads one byte; any value but zero is true.
+// Bool reads one byte; any nonzero value is true.
 func (r *Reader) Bool() bool {
 	return r.Byte() != 0
 }

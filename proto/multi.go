@@ -2,8 +2,8 @@ package proto
 
 import "fmt"
 
-// MultiHeader stands before every operation and result of a multi and, with
-// Done set, at its end.
+// MultiHeader precedes every operation and result of a multi. With Done set, it
+// ends the multi.
 type MultiHeader struct {
 	Op   Op
 	Done bool
@@ -30,7 +30,7 @@ type MultiOp struct {
 	Req Record // *CreateRequest, *CreateTTLRequest, *DeleteRequest, *SetDataRequest, *CheckVersionRequest, *GetDataRequest, *GetChildrenRequest
 }
 
-// Path returns the path of the operation's request, and false where it has none.
+// Path returns the path of the operation's request, or false if it has none.
 func (m *MultiOp) Path() (string, bool) {
 	switch q := m.Req.(type) {
 	case *CreateRequest:
@@ -56,13 +56,13 @@ type MultiRequest struct {
 	Ops []MultiOp
 }
 
-// maxOpsReused is how many operations' records are used again: what is left of a
-// longer request keeps nothing alive.
+// maxOpsReused limits how many operations' records Decode reuses, so that a longer
+// request's records don't stay in memory.
 const maxOpsReused = 64
 
-// Decode reads m, and uses the records again that m holds or once held. Operations
-// that ZooKeeper does not allow inside a multi, and a mixture of reads and writes,
-// fail the Reader.
+// Decode reads m, reusing the records that m holds or once held. An operation that
+// ZooKeeper doesn't allow inside a multi fails the Reader, and so does a mixture of
+// reads and writes.
 func (m *MultiRequest) Decode(r *Reader) {
 	if cap(m.Ops) > maxOpsReused {
 		m.Ops = nil
@@ -101,8 +101,8 @@ func (m *MultiRequest) record(op Op) Record {
 	return multiRecord(op)
 }
 
-// multiRecord returns a new record for an operation inside a multi, nil for
-// one that may not stand there.
+// multiRecord returns a new record for an operation inside a multi, or nil if a
+// multi may not contain op.
 func multiRecord(op Op) Record {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer:

@@ -44,9 +44,9 @@ func TestMulti(t *testing.T) {
 	}
 }
 
-// TestMultiReusesRecords: a request that is read where another was is what it is
-// elsewhere, and takes no memory when that was of the same kind. What a long one
-// leaves behind is not kept.
+// TestMultiReusesRecords: decoding into a used request gives the same result as into a
+// new one, and allocates nothing if the operations are of the same kinds. The records
+// of a long request aren't kept.
 func TestMultiReusesRecords(t *testing.T) { //nolint:paralleltest // it counts allocations
 	set := func(n int, path string) MultiRequest {
 		var m MultiRequest
@@ -81,7 +81,7 @@ func TestMultiReusesRecords(t *testing.T) { //nolint:paralleltest // it counts a
 	}
 }
 
-// What ZooKeeper does not take into a multi.
+// TestMultiRefuses: Decode refuses what ZooKeeper doesn't accept in a multi.
 func TestMultiRefuses(t *testing.T) {
 	t.Parallel()
 	get, del := MultiOp{OpGetData, &GetDataRequest{Path: "/a"}}, MultiOp{OpDelete, &DeleteRequest{Path: "/a"}}

@@ -207,7 +207,7 @@ func (s *SetDataResponse) Append(b []byte) []byte {
 	return s.Stat.Append(b)
 }
 
-// CheckVersionRequest is the body of check, which stands inside a multi only.
+// CheckVersionRequest is the body of check, which is valid only inside a multi.
 type CheckVersionRequest struct {
 	Path    string
 	Version int32

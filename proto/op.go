@@ -42,7 +42,7 @@ const (
 	OpError                Op = -1
 )
 
-// Kind says how a server handles an operation.
+// Kind is how a server handles an operation.
 type Kind uint8
 
 // The kinds of operation.
@@ -53,9 +53,9 @@ const (
 	Local               // concerns the connection or session only
 )
 
-// opInfo is one row of the operation table: the name (as four-letter words and
-// logs print it), how the server handles it and the four letters of the «last
-// operation» column of cons.
+// opInfo is one row of the operation table: the name that four-letter words and
+// logs print, how the server handles the operation, and the four letters that
+// cons prints as the last operation.
 type opInfo struct {
 	name string
 	kind Kind
@@ -111,7 +111,7 @@ func (o Op) info() opInfo {
 	return o.lateInfo()
 }
 
-// lateInfo holds the rows of the operations numbered from 22 and below zero.
+// lateInfo returns the rows of the operations numbered 22 and up or below zero.
 func (o Op) lateInfo() opInfo {
 	switch o {
 	case OpMultiRead:
@@ -145,7 +145,7 @@ func (o Op) lateInfo() opInfo {
 // String returns the operation's name as zookeeper.jute spells it.
 func (o Op) String() string { return o.info().name }
 
-// Kind says how a server handles o when a client sends it.
+// Kind returns how a server handles o when a client sends it.
 func (o Op) Kind() Kind { return o.info().kind }
 
 // Abbrev returns the four letters that the cons command prints for o.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A second codec, slow and small: it encodes and decodes any structure by
-// reflection, field by field.
+// This file has a second codec, slow and small. It encodes and decodes any structure
+// by reflection, field by field.
 
 // encode appends the encoding of v.
 func encode(b []byte, v reflect.Value) []byte {
@@ -103,8 +103,8 @@ func decode(b []byte, v reflect.Value) (rest []byte, ok bool) {
 	return b[size:], true
 }
 
-// filler gives every field a value of its own, as the program did that wrote
-// the golden file with ZooKeeper's classes.
+// filler gives every field a distinct value, as did the program that wrote the
+// golden file with ZooKeeper's classes.
 type filler struct {
 	n    int64
 	mode string // full, null or empty

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// ValidatePath applies the rules that ZooKeeper's writes apply to a path
-// (PathUtils.validatePath): it starts with '/', does not end with one unless it
-// is the root, has no empty, "." or ".." component, and none of the characters
-// U+0000–001F, U+007F–009F, U+D800–F8FF, U+FFF0–FFFF. Java looks at UTF-16
-// units, so every character above U+FFFF is refused as well.
+// ValidatePath checks path by the rules that ZooKeeper applies to writes
+// (PathUtils.validatePath): it starts with '/', doesn't end with '/' unless it is
+// the root, has no empty, "." or ".." component, and none of the characters
+// U+0000–001F, U+007F–009F, U+D800–F8FF, U+FFF0–FFFF. Java checks UTF-16 units,
+// so every character above U+FFFF is refused as well.
 func ValidatePath(path string) error {
 	switch {
 	case path == "" || path == NullString:
@@ -52,8 +52,8 @@ func validateName(path, name string) error {
 	return nil
 }
 
-// validateRunes checks the part of a component from its first byte that is not
-// ASCII.
+// validateRunes checks the part of a component that starts at its first non-ASCII
+// byte.
 func validateRunes(path, name string) error {
 	for _, c := range name {
 		if c < ' ' || c >= 0x7f && c <= 0x9f || c >= 0xd800 && c <= 0xf8ff || c >= 0xfff0 {
@@ -64,7 +64,7 @@ func validateRunes(path, name string) error {
 }
 
 // Parent returns the path of path's parent: "/" for the children of the root,
-// "" for what has no '/' at all.
+// "" for the root and for a path without '/'.
 func Parent(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	if i == 0 && len(path) > 1 {
@@ -76,5 +76,5 @@ func Parent(path string) string {
 	return path[:i]
 }
 
-// Base returns the part of path behind its last '/'.
+// Base returns the part of path after its last '/'.
 func Base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// golden returns the lines of the file that a Java program wrote with the
-// record classes of ZooKeeper 3.9.5: name, mode, encoding.
+// golden returns the lines of the golden file: name, mode, encoding. A Java program
+// wrote it with the record classes of ZooKeeper 3.9.5.
 func golden(t testing.TB) map[[2]string][]byte {
 	b, err := os.ReadFile("testdata/jute-3.9.5.txt")
 	if err != nil {
@@ -30,7 +30,7 @@ func golden(t testing.TB) map[[2]string][]byte {
 	return lines
 }
 
-// Our encoding is Java's and the slow codec's, and decoding gives back the
+// Our encoding equals Java's and the slow codec's. Decoding returns the original
 // record, whether strings alias the frame or not.
 func TestRecords(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// testCuts decodes every beginning of a record: all fail, and none panics. Only
+// testCuts decodes every proper prefix of a record: all fail, and none panics. Only
 // the connect records may lack their last byte.
 func testCuts(t *testing.T, e entry, body []byte) {
 	for n := range body {
@@ -79,7 +79,7 @@ func testCuts(t *testing.T, e entry, body []byte) {
 	}
 }
 
-// A client of 3.3 sends no readOnly and gets none.
+// A ZooKeeper 3.3 client sends no readOnly byte and gets none.
 func TestConnectWithoutReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -105,7 +105,7 @@ func TestConnectWithoutReadOnly(t *testing.T) {
 	}
 }
 
-// Lengths and counts that lie are refused before anything is allocated.
+// Decoding refuses wrong lengths and counts before it allocates memory.
 func TestHostileLengths(t *testing.T) {
 	length := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	for _, n := range []int32{-2, -1 << 31, 1, 5, 1 << 20, 1<<31 - 1} {
@@ -143,7 +143,7 @@ func TestHostileLengths(t *testing.T) {
 	}
 }
 
-// The first error sticks.
+// The first error is sticky.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	r := NewReader([]byte{2, 0, 0, 0, 0, 0, 0, 0, 2, 0xc3, 0x28, 9})

@@ -8,9 +8,9 @@ import (
 )
 
 // entry is one record of zookeeper.jute: its fields as that file declares them,
-// transcribed by hand, and how to make our structure.
+// transcribed by hand, and a function that returns our structure.
 type entry struct {
-	name   string // of the module's class
+	name   string // name of the jute class
 	fields string
 	fresh  func() Record
 }
@@ -67,7 +67,7 @@ func schema() []entry {
 	}
 }
 
-// idRecord makes ID a record: on the wire it stands only inside others.
+// idRecord makes ID a record: on the wire it occurs only inside other records.
 type idRecord ID
 
 func (i *idRecord) Decode(r *Reader) { i.Scheme, i.ID = r.String(), r.String() }
@@ -100,7 +100,7 @@ func juteType(t reflect.Type) string {
 	return t.String()
 }
 
-// wireFields returns the fields that stand on the wire.
+// wireFields returns the fields that are sent on the wire.
 func wireFields(t reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for i := range t.NumField() {
@@ -111,8 +111,8 @@ func wireFields(t reflect.Type) []reflect.StructField {
 	return fields
 }
 
-// The structures have the fields of the schema, in its order, with its types
-// and recognisably with its names.
+// The structures have the fields of the schema, in the same order, with the same
+// types and with similar names.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	for _, e := range schema() {
@@ -135,7 +135,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// sameName reports whether a field is called as in the schema, perhaps shorter.
+// sameName reports whether a field has the name in the schema or a prefix of it.
 func sameName(field, jute string) bool {
 	field, jute = strings.ToLower(field), strings.ToLower(jute)
 	switch fmt.Sprint(field, " ", jute) {

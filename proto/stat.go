@@ -13,7 +13,7 @@ type Stat struct {
 	Version        int32 // changes of the data
 	Cversion       int32 // changes of the children
 	Aversion       int32 // changes of the ACL
-	EphemeralOwner int64 // owning session, 0 for all but ephemerals
+	EphemeralOwner int64 // owning session; 0 unless the znode is ephemeral
 	DataLength     int32
 	NumChildren    int32
 	Pzxid          int64 // zxid of the last change of the children

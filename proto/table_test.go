@@ -72,7 +72,7 @@ func TestCreateModes(t *testing.T) {
 	}
 }
 
-// ZooKeeper 3.9.5 was asked about every one of these paths.
+// The expected results were checked against ZooKeeper 3.9.5.
 func TestValidatePath(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -101,8 +101,8 @@ func TestParentAndBase(t *testing.T) {
 	}
 }
 
-// javaValid is PathUtils.validatePath of ZooKeeper in its own terms: one pass
-// over the UTF-16 units with the unit before.
+// javaValid is a transcription of ZooKeeper's PathUtils.validatePath: one pass over
+// the UTF-16 units that remembers the previous unit.
 func javaValid(path string) bool {
 	units := utf16.Encode([]rune(path))
 	if len(units) == 0 || units[0] != '/' {

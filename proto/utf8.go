@@ -2,9 +2,9 @@ package proto
 
 import "unicode/utf8"
 
-// JavaString returns a copy of b decoded as Java decodes UTF-8: bytes that are
-// no character become U+FFFD, one for what could be the beginning of a
-// character, and one for a surrogate of three bytes.
+// JavaString returns a copy of b decoded as Java decodes UTF-8: invalid bytes
+// become U+FFFD. An incomplete character becomes one U+FFFD, and so does a
+// three-byte surrogate.
 func JavaString(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -21,8 +21,8 @@ func JavaString(b []byte) string {
 	return string(s)
 }
 
-// malformed returns the number of bytes at the start of b that one U+FFFD stands
-// for.
+// malformed returns the number of bytes at the start of b that one U+FFFD
+// replaces.
 func malformed(b []byte) int {
 	if len(b) > 1 && b[0] == 0xed && b[1] >= 0xa0 && b[1] <= 0xbf {
 		if len(b) > 2 && b[2]&0xc0 == 0x80 {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// The numbers are those of Java 17: how many U+FFFD stand for the bytes.
+// The numbers are from Java 17: how many U+FFFD replace the bytes.
 func TestJavaString(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[string]int{

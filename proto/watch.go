@@ -1,6 +1,6 @@
 package proto
 
-// EventType says what happened to a znode.
+// EventType is what happened to a znode.
 type EventType int32
 
 // The event types that a server sends.
@@ -11,7 +11,7 @@ const (
 	EventNodeChildrenChanged EventType = 4
 )
 
-// StateSyncConnected is the only state that a server puts into a notification.
+// StateSyncConnected is the only state that a server sends in a notification.
 const StateSyncConnected int32 = 3
 
 // AddWatchMode is the mode of addWatch.
@@ -56,7 +56,7 @@ func (w *WatcherEvent) Append(b []byte) []byte {
 	return AppendString(b, w.Path)
 }
 
-// SetWatches is the body of setWatches: what a client watched before it
+// SetWatches is the body of setWatches: the watches that a client had before it
 // reconnected, and the last zxid it saw.
 type SetWatches struct {
 	RelativeZxid int64
@@ -129,8 +129,8 @@ func (a *AddWatchRequest) Append(b []byte) []byte {
 	return AppendInt(b, a.Mode)
 }
 
-// ErrorResponse is the body of addWatch's answer and of an error entry in a
-// multi: a code alone.
+// ErrorResponse is the body of the reply to addWatch and of an error entry in a
+// multi: just a code.
 type ErrorResponse struct {
 	Err int32
 }

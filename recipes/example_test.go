@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// All recipes share the one connection of a client.
+// All recipes share a client's single connection.
 func ExampleOn() {
 	ctx := context.Background()
 	c, stop := rig.Embedded() // client.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/shop")

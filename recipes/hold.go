@@ -8,7 +8,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Hold is a lease of the client, ended earlier or instead by what its states say.
+// Hold implements the policies with a lease of the client, its state changes, or
+// both.
 func (s *session) Hold(ctx context.Context, policy LossPolicy) (Hold, error) {
 	if policy == LostBeforeExpiry {
 		l, err := s.reads.Lease(ctx)
@@ -30,7 +31,7 @@ func (s *session) Hold(ctx context.Context, policy LossPolicy) (Hold, error) {
 	return h, nil
 }
 
-// stateHold ends with what the client's states tell.
+// stateHold ends when a state change of the client says so.
 type stateHold struct {
 	session int64
 	lease   *client.Lease // with LostOnDisconnect
@@ -43,7 +44,7 @@ type stateHold struct {
 	err  error
 }
 
-// follow ends the hold; it returns when the hold has ended.
+// follow ends the hold when the session is lost. It returns when the hold has ended.
 func (h *stateHold) follow() {
 	defer h.states.Close()
 	var leaseDone <-chan struct{}
@@ -66,20 +67,20 @@ func (h *stateHold) follow() {
 	}
 }
 
-// over reports whether a change of state ends the hold.
+// over reports whether a state change ends the hold.
 func (h *stateHold) over(change client.StateChange, ok bool) bool {
 	switch {
 	case !ok, change.State == client.StateClosed, change.State == client.StateLost:
 		return true
 	case change.Session != 0 && change.Session != h.session:
-		return true // lost before this began to listen
+		return true // the session was lost before this hold subscribed
 	case h.lease == nil:
 		return false
 	}
 	return change.State == client.StateSuspended || change.State == client.StateReadOnly
 }
 
-// end closes Done.
+// end records the first error and closes Done.
 func (h *stateHold) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// InSession does what may be done twice until it succeeds: in another session when
-// one has ended, again when a connection broke. It returns other errors of do as
-// they are, and ends with ctx.
+// InSession runs do until it succeeds, so do must be safe to repeat. It runs do again
+// if the connection was lost, and in another session if the session has ended. It
+// returns other errors of do unchanged, and returns when ctx ends.
 func InSession(ctx context.Context, conn Conn, do func(s Session) error) error {
 	for {
 		s, err := conn.Session(ctx)

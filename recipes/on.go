@@ -8,17 +8,17 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// retryReads is how long a read waits after a lost connection; it waits for the
-// next one anyway.
+// retryReads is the pause before a read is retried after a lost connection. The retry
+// waits for the next connection anyway.
 const retryReads = 20 * time.Millisecond
 
-// On returns c as recipes see it. Paths are as c, which may be a view, sees them.
+// On returns the [Conn] for c. Paths are relative to c, which may be a view.
 func On(c *client.Client) Conn { return onClient{c} }
 
 type onClient struct{ c *client.Client }
 
-// Session asks for the root, which waits for a session and knows when there will
-// be none.
+// Session reads the root znode: the read waits for a session, and it fails when no
+// other session will come.
 func (o onClient) Session(ctx context.Context) (Session, error) {
 	for {
 		if s := o.current(); s != nil {
@@ -42,7 +42,7 @@ func (o onClient) current() Session {
 
 type session struct {
 	id            int64
-	reads, writes *client.Client // views that repeat, and do not
+	reads, writes *client.Client // views that retry, and that don't
 }
 
 func (s *session) ID() int64 { return s.id }
@@ -52,7 +52,8 @@ func (s *session) Create(ctx context.Context, path string, data []byte, mode Mod
 	if mode != Container {
 		return s.writes.Create(ctx, path, data, opts...)
 	}
-	// The znodes of a chroot cannot be named in it: only the client can create them.
+	// The parents of path may be outside the client's chroot, so only the client can
+	// create them.
 	created, err := s.writes.Create(ctx, path, data, append(opts, client.CreateParentContainers)...)
 	if errors.Is(err, client.ErrUnimplemented) {
 		return s.writes.Create(ctx, path, data, append(createOptions(Persistent, acl), client.CreateParents)...)
@@ -60,7 +61,7 @@ func (s *session) Create(ctx context.Context, path string, data []byte, mode Mod
 	return created, err
 }
 
-// CreateTTL makes it a [TTLCreator].
+// CreateTTL makes session a [TTLCreator].
 func (s *session) CreateTTL(ctx context.Context, path string, data []byte, ttl time.Duration, acl []client.ACL) (string, error) {
 	return s.writes.Create(ctx, path, data, append(createOptions(Persistent, acl), client.WithTTL(ttl))...)
 }
@@ -140,7 +141,7 @@ func (s *session) ChildrenW(ctx context.Context, path string) ([]string, client.
 	return names, stat, watch{w}, err
 }
 
-// WatchRecursive makes it a [RecursiveWatcher].
+// WatchRecursive makes session a [RecursiveWatcher].
 func (s *session) WatchRecursive(ctx context.Context, path string) (Watch, error) {
 	w, err := s.reads.WatchRecursive(ctx, path)
 	if err != nil {
@@ -151,11 +152,11 @@ func (s *session) WatchRecursive(ctx context.Context, path string) (Watch, error
 
 func (s *session) Sync(ctx context.Context, path string) error { return s.reads.Sync(ctx, path) }
 
-// watch is a client's watch.
+// watch adapts a client's watch to [Watch].
 type watch struct{ w *client.Watch }
 
 func (w watch) Events() <-chan client.Event { return w.w.Events() }
 
-// Remove asks the server too; whether that worked makes no difference here, since
-// a watch without a connection has gone with it.
+// Remove asks the server, too, and ignores the result: if the connection is lost, so
+// is the server's watch.
 func (w watch) Remove(ctx context.Context) { _ = w.w.Remove(ctx) }

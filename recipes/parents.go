@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// EnsureContainers creates what is missing of path and above it, as containers:
-// a server that has them deletes each some time after its last child has gone.
+// EnsureContainers creates path and its missing parents as containers. A server that
+// supports containers deletes each some time after its last child is gone.
 func EnsureContainers(ctx context.Context, s Session, path string) error {
 	if path == "/" || path == "" {
 		return nil
@@ -28,7 +28,7 @@ func EnsureContainers(ctx context.Context, s Session, path string) error {
 	}
 }
 
-// Parent returns the path above path.
+// Parent returns the parent of path.
 func Parent(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]
@@ -36,12 +36,12 @@ func Parent(path string) string {
 	return "/"
 }
 
-// Join returns the path of a child.
+// Join returns the path of the child name of dir.
 func Join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
-// Again reports whether an operation that failed with err may have better luck
-// at once: its connection broke, and ctx has not ended. Trying again is right
-// only for what may be done twice.
+// Again reports whether an operation that failed with err may succeed if it is
+// retried immediately: the connection was lost, and ctx has not ended. Only an
+// operation that may be done twice should be retried.
 func Again(ctx context.Context, err error) bool {
 	return errors.Is(err, client.ErrConnectionLoss) && !errors.Is(err, client.ErrClosed) && ctx.Err() == nil
 }

@@ -14,16 +14,17 @@ import (
 // wrapping is the name of the znode that serializes writes at version -1.
 const wrapping = "wrapping-version"
 
-// Replace writes data to the persistent znode at path if it is still as old says. If
-// another client has written, deleted or created it since, the error matches
-// [client.ErrBadVersion] or [client.ErrNoNode]. Like Set, Replace tries once, and its
-// error matches [client.ErrUnknownOutcome] if the write may or may not have been done.
+// Replace writes data to the persistent znode at path if the znode has not changed
+// since the caller read old. If another client has written, deleted or created the
+// znode since then, the error matches [client.ErrBadVersion] or [client.ErrNoNode].
+// Like Set, Replace tries once, and its error matches [client.ErrUnknownOutcome] if
+// the write may or may not have been done.
 //
 // Set cannot do this at every version: versions wrap after 2³¹ writes, and a Set at
-// version -1 overwrites whatever there is. There Replace holds an ephemeral znode
-// below path while it reads once more and writes, so that of all callers of Replace
-// one succeeds. The server refuses the write if the session, and with it that znode,
-// has ended.
+// version -1 overwrites any version. At version -1, Replace holds an ephemeral znode
+// below path while it reads the znode again and writes, so that only one of several
+// concurrent calls of Replace succeeds. If the session ends, its ephemeral znode
+// goes, and the server refuses the write.
 func Replace(ctx context.Context, s Session, path string, data []byte, old client.Stat) (client.Stat, error) {
 	if old.Version != client.AnyVersion {
 		return s.Set(ctx, path, data, old.Version)
@@ -43,10 +44,11 @@ func Replace(ctx context.Context, s Session, path string, data []byte, old clien
 	return s.Set(ctx, path, data, client.AnyVersion)
 }
 
-// takeTurn creates the znode turn. If there is one already it waits for its end, and
-// the error matches [client.ErrBadVersion]: its owner has probably written.
+// takeTurn creates the znode turn. If turn exists already, takeTurn waits until it is
+// gone and returns an error that matches [client.ErrBadVersion], because its owner
+// has probably written.
 func takeTurn(ctx context.Context, s Session, turn string) error {
-	token := []byte(rand.Text()) // tells this call's znode from that of another in this session
+	token := []byte(rand.Text()) // distinguishes this call's znode from those of other calls in this session
 	_, err := s.Create(ctx, turn, token, Ephemeral, nil)
 	if errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
 		err = findTurn(ctx, s, turn, token)
@@ -60,7 +62,7 @@ func takeTurn(ctx context.Context, s Session, turn string) error {
 	return fmt.Errorf("%s: another client has held it: %w", turn, client.ErrBadVersion)
 }
 
-// findTurn finds out what became of a create that was not answered.
+// findTurn finds out whether a create whose reply was lost was done.
 func findTurn(ctx context.Context, s Session, turn string, token []byte) error {
 	if err := s.Sync(ctx, turn); err != nil {
 		return err
@@ -68,15 +70,15 @@ func findTurn(ctx context.Context, s Session, turn string, token []byte) error {
 	data, _, err := s.Get(ctx, turn)
 	switch {
 	case errors.Is(err, client.ErrNoNode):
-		return fmt.Errorf("%s: %w", turn, client.ErrBadVersion) // nothing was written: the caller looks again
+		return fmt.Errorf("%s: %w", turn, client.ErrBadVersion) // nothing was written: the caller should read again
 	case err == nil && !bytes.Equal(data, token):
 		return client.ErrNodeExists
 	}
 	return err
 }
 
-// endTurn deletes the znode turn, in the background if the server takes longer than
-// tidying. The znode ends with its session at the latest.
+// endTurn deletes the znode turn. If the server takes longer than tidying, endTurn
+// continues in the background. The znode goes with its session at the latest.
 func endTurn(ctx context.Context, s Session, turn string) {
 	done := make(chan struct{})
 	ctx = context.WithoutCancel(ctx)

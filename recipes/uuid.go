@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// NewUUID returns a random UUID of version 4: what peers in other languages put into
-// names that nobody else may have.
+// NewUUID returns a random UUID of version 4. Clients in other languages put such a
+// UUID into names that must be unique.
 func NewUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

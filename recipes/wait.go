@@ -8,10 +8,10 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// tidying is how long [Drop] waits for a server.
+// tidying is how long [Drop] waits for the server.
 const tidying = 500 * time.Millisecond
 
-// Sleep waits, unless ctx ends before: then it returns ctx's cause.
+// Sleep waits for d. If ctx ends first, Sleep returns ctx's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -23,8 +23,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Drop takes watches away, though ctx may have ended. It waits for the server for
-// half a second in all.
+// Drop removes watches, even if ctx has ended. It waits for the server for at most
+// half a second in total.
 func Drop(ctx context.Context, watches ...Watch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
 	defer cancel()
@@ -33,9 +33,9 @@ func Drop(ctx context.Context, watches ...Watch) {
 	}
 }
 
-// Await waits for a watch's event, and takes the watch away if ctx ends before.
-// When the watch ended without one, the session is over:
-// [client.ErrSessionExpired].
+// Await waits for a watch's event. If ctx ends first, Await removes the watch and
+// returns ctx's cause. If the watch ends without an event, the session is over, and
+// Await returns [client.ErrSessionExpired].
 func Await(ctx context.Context, w Watch) error {
 	select {
 	case _, ok := <-w.Events():
@@ -49,8 +49,9 @@ func Await(ctx context.Context, w Watch) error {
 	}
 }
 
-// AwaitChange waits for one change of a znode, and not at all if it is not there.
-// It watches by reading, which leaves no watch on a znode that is not there.
+// AwaitChange waits until the znode changes. If the znode doesn't exist, AwaitChange
+// returns immediately. It sets its watch with a read, which leaves no watch on a
+// missing znode.
 func AwaitChange(ctx context.Context, s Session, path string) error {
 	_, _, w, err := s.GetW(ctx, path)
 	if errors.Is(err, client.ErrNoNode) {

@@ -22,7 +22,7 @@ type Session struct {
 const counterBits = 56
 
 // Table is the replicated table of sessions. It is not safe for concurrent use:
-// whoever applies the log guards it.
+// the code that applies the log guards it.
 type Table struct {
 	rows map[int64]Session
 	last uint64 // the counter of the newest id
@@ -31,8 +31,8 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table { return &Table{rows: make(map[int64]Session)} }
 
-// Create adds a session owned by server. Its id is server<<56 | counter, where
-// the counter is part of the table: a clock, as ZooKeeper uses, could repeat.
+// Create adds a session owned by server. Its id is server<<56 | counter. The counter
+// is part of the table: a clock, which ZooKeeper uses, could repeat.
 func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize]byte) Session {
 	id := t.nextID(server)
 	s := Session{ID: id, Timeout: timeout, Password: password, Gen: 1, Server: server}
@@ -40,28 +40,28 @@ func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize
 	return s
 }
 
-// Put adds a session that comes from elsewhere, or replaces the one with its id.
+// Put adds a session that Create didn't make, or replaces the session with its id.
 func (t *Table) Put(s Session) { t.rows[s.ID] = s }
 
-// Skip raises the counter behind new ids to at least that, as far as it goes: ids
-// of sessions that the table does not know of are below.
+// Skip raises the counter for new ids to at least counter, of which it uses the low
+// 56 bits. Sessions that the table doesn't know have ids up to there.
 func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterBits-1)) }
 
-// Counter returns the part of a session's id that a counter or, in ZooKeeper, a
-// clock has made: what Skip takes.
+// Counter returns the part of a session's id that comes from a counter or, in
+// ZooKeeper, from a clock. It can be passed to Skip.
 func Counter(id int64) uint64 { return uint64(id) & (1<<counterBits - 1) }
 
-// Server 255 shares the top byte of its sessions' ids with the owners of znodes
-// that have a time to live. Those have two zero bytes below it, so the counters of
-// its sessions begin above them.
+// The session ids of server 255 have the same top byte as the owners of znodes with
+// a time to live. Those owners have two zero bytes after it, so the counters of
+// server 255 start above them.
 const (
 	timeToLiveServer = 0xff
 	aboveTimeToLive  = 1 << 40
 )
 
-// nextID returns an id that no session has had, and that no znode has as the owner
-// that marks a container or a time to live: an imported session may hold a number
-// that the counter has yet to reach.
+// nextID returns an id that no session has had and that doesn't mark a container or
+// a time to live. It skips ids in use: an imported session may have an id that the
+// counter has yet to reach.
 func (t *Table) nextID(server uint8) int64 {
 	if server == timeToLiveServer {
 		t.last = max(t.last, aboveTimeToLive)
@@ -75,9 +75,9 @@ func (t *Table) nextID(server uint8) int64 {
 	}
 }
 
-// Attach moves a session to a new connection at server: its generation rises
-// and its timeout becomes the one just negotiated. It reports false, and
-// changes nothing, when there is no such session or the password is wrong.
+// Attach moves a session to a new connection at server: its generation rises and
+// its timeout becomes the one just negotiated. Attach reports false, and changes
+// nothing, if there is no such session or the password is wrong.
 func (t *Table) Attach(id int64, password []byte, timeout int32, server uint8) (Session, bool) {
 	s, ok := t.rows[id]
 	if !ok || !bytes.Equal(s.Password[:], password) {
@@ -90,9 +90,9 @@ func (t *Table) Attach(id int64, password []byte, timeout int32, server uint8) (
 	return s, true
 }
 
-// Check says whether a command of generation gen may act for session id:
-// ErrSessionExpired when there is no such session, ErrSessionMoved when the
-// client has attached by another connection since.
+// Check returns Ok if a command of generation gen may act for session id. It returns
+// ErrSessionExpired if there is no such session, and ErrSessionMoved if the client
+// has attached through another connection since.
 func (t *Table) Check(id int64, gen uint64) proto.Code {
 	s, ok := t.rows[id]
 	switch {
@@ -110,14 +110,14 @@ func (t *Table) Get(id int64) (Session, bool) {
 	return s, ok
 }
 
-// Remove ends a session. It reports whether there was one.
+// Remove ends a session. It reports whether the session existed.
 func (t *Table) Remove(id int64) bool {
 	_, ok := t.rows[id]
 	delete(t.rows, id)
 	return ok
 }
 
-// Clear ends all sessions; ids go on rising.
+// Clear ends all sessions; ids keep rising.
 func (t *Table) Clear() { clear(t.rows) }
 
 // Len returns the number of sessions.
@@ -137,7 +137,7 @@ func (t *Table) All(yield func(Session) bool) {
 	}
 }
 
-// Clone returns a copy that later changes of t do not reach.
+// Clone returns a copy that later changes of t don't affect.
 func (t *Table) Clone() *Table {
 	c := &Table{rows: make(map[int64]Session, len(t.rows)), last: t.last}
 	for id, s := range t.rows {
@@ -164,8 +164,8 @@ func (t *Table) AppendTo(b []byte) []byte {
 	return b
 }
 
-// DecodeFrom replaces the content of t by the encoding at the start of b and
-// returns what follows it. On an error t is unchanged.
+// DecodeFrom replaces the content of t with the encoding at the start of b and
+// returns the rest of b. On an error t is unchanged.
 func (t *Table) DecodeFrom(b []byte) ([]byte, error) {
 	if len(b) < 12 {
 		return nil, fmt.Errorf("session: table of %d bytes has no header", len(b))

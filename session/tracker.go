@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Tracker holds the deadlines of sessions on the server that leads. A deadline
-// is rounded up to a whole tick, as in ZooKeeper: a session ends between its
-// timeout and one tick more after the last sign of life. Rounding also makes
-// sessions share buckets, so that a touch is a map lookup in most cases.
+// Tracker holds the deadlines of sessions on the leader. A deadline is rounded up
+// to a whole tick, as in ZooKeeper: a session expires between its timeout and one
+// tick later, counted from the last sign of life. Rounding also lets sessions share
+// buckets, so that a touch is a map lookup in most cases.
 //
-// It is not safe for concurrent use, and time comes from the caller.
+// It is not safe for concurrent use. The caller passes the time.
 type Tracker struct {
 	tick     time.Duration
 	start    time.Time // instant of bucket 0, moved by Credit
@@ -40,8 +40,8 @@ func (t *Tracker) Reset() {
 	t.start = time.Time{}
 }
 
-// Add starts to track a session, or gives one that is tracked a new timeout and
-// a full one from now.
+// Add starts tracking a session. If the session is tracked already, Add gives it the
+// new timeout, counted from now.
 func (t *Tracker) Add(id int64, timeout time.Duration, now time.Time) {
 	if t.start.IsZero() {
 		t.start = now
@@ -57,8 +57,8 @@ func (t *Tracker) Add(id int64, timeout time.Duration, now time.Time) {
 	t.enter(id, d, t.bucketAt(now.Add(timeout)))
 }
 
-// Touch notes a sign of life at the given time. Time that lies before one noted
-// earlier changes nothing: reports from several servers may come out of order.
+// Touch records a sign of life at the given time. A time before one recorded earlier
+// changes nothing: reports from several servers may arrive out of order.
 func (t *Tracker) Touch(id int64, at time.Time) {
 	d := t.sessions[id]
 	if d == nil {
@@ -78,8 +78,8 @@ func (t *Tracker) Remove(id int64) {
 	}
 }
 
-// Expired returns the sessions whose deadline has passed at now and stops
-// tracking them: an expiry that comes to nothing is tracked anew with Add.
+// Expired returns the sessions whose deadline has passed at now and stops tracking
+// them. If the expiry of a session fails, the caller must Add it again.
 func (t *Tracker) Expired(now time.Time) []int64 {
 	var ids []int64
 	for len(t.order) > 0 && !t.instant(t.order[0]).After(now) {
@@ -93,8 +93,8 @@ func (t *Tracker) Expired(now time.Time) []int64 {
 	return ids
 }
 
-// Credit moves all deadlines into the future: after a pause of this process
-// the pings of its clients still wait in the sockets' buffers.
+// Credit moves all deadlines into the future by d: after a pause of this process,
+// its clients' pings are still in the socket buffers.
 func (t *Tracker) Credit(d time.Duration) {
 	if !t.start.IsZero() {
 		t.start = t.start.Add(d)
@@ -104,7 +104,7 @@ func (t *Tracker) Credit(d time.Duration) {
 // Len returns the number of sessions tracked.
 func (t *Tracker) Len() int { return len(t.sessions) }
 
-// Deadlines returns the sessions by the instant at which they would expire.
+// Deadlines returns the sessions by the time at which they would expire.
 func (t *Tracker) Deadlines() map[time.Time][]int64 {
 	m := make(map[time.Time][]int64, len(t.buckets))
 	for b, ids := range t.buckets {
@@ -115,7 +115,7 @@ func (t *Tracker) Deadlines() map[time.Time][]int64 {
 	return m
 }
 
-// bucketAt returns the first bucket that lies wholly behind at.
+// bucketAt returns the first bucket that expires after at.
 func (t *Tracker) bucketAt(at time.Time) int64 { return int64(at.Sub(t.start)/t.tick) + 1 }
 
 // instant returns the time at which the sessions of bucket b expire.
@@ -133,8 +133,8 @@ func (t *Tracker) enter(id int64, d *deadline, b int64) {
 	d.bucket = b
 }
 
-// leave takes a session out of its bucket. A bucket left empty stays until its
-// time has come: it costs nothing and will often be filled again.
+// leave removes a session from its bucket. An empty bucket stays until its time has
+// come: it costs nothing and is often filled again.
 func (t *Tracker) leave(id int64, d *deadline) { delete(t.buckets[d.bucket], id) }
 
 // bucketHeap orders buckets by time for container/heap.
@@ -144,10 +144,10 @@ func (h bucketHeap) Len() int           { return len(h) }
 func (h bucketHeap) Less(i, j int) bool { return h[i] < h[j] }
 func (h bucketHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push is for container/heap.
+// Push implements heap.Interface.
 func (h *bucketHeap) Push(x any) { *h = append(*h, x.(int64)) }
 
-// Pop is for container/heap.
+// Pop implements heap.Interface.
 func (h *bucketHeap) Pop() any {
 	old := *h
 	b := old[len(old)-1]

@@ -39,7 +39,7 @@ func TestTouch(t *testing.T) {
 	tr.Touch(1, at(0)) // unknown: ignored
 	tr.Add(1, 2*time.Second, at(0))
 	tr.Touch(1, at(5*time.Second))
-	tr.Touch(1, at(time.Second)) // a report that comes late
+	tr.Touch(1, at(time.Second)) // a late report
 	if ids := tr.Expired(at(7 * time.Second)); ids != nil {
 		t.Fatal("an old report shortened the session's life")
 	}
@@ -52,11 +52,11 @@ func TestAddAgain(t *testing.T) {
 	t.Parallel()
 	tr := NewTracker(tick)
 	tr.Add(1, 10*time.Second, at(0))
-	tr.Add(1, time.Second, at(0)) // attached anew with a shorter timeout
+	tr.Add(1, time.Second, at(0)) // attached again with a shorter timeout
 	if ids := tr.Expired(at(2 * time.Second)); !slices.Equal(ids, []int64{1}) {
 		t.Fatal(ids)
 	}
-	tr.Add(1, time.Second, at(2*time.Second)) // the expiry came to nothing
+	tr.Add(1, time.Second, at(2*time.Second)) // the expiry failed
 	tr.Remove(1)
 	tr.Remove(1)
 	if ids := tr.Expired(at(time.Hour)); ids != nil || tr.Len() != 0 {
@@ -73,7 +73,7 @@ func TestCredit(t *testing.T) {
 	if ids := tr.Expired(at(time.Minute + time.Second)); ids != nil {
 		t.Fatal("the credit was not given")
 	}
-	tr.Touch(1, at(time.Second)) // earlier than what the credit allows
+	tr.Touch(1, at(time.Second)) // earlier than the credited deadline
 	for when, ids := range tr.Deadlines() {
 		if !when.Equal(at(time.Minute+3*tick)) || !slices.Equal(ids, []int64{1}) {
 			t.Fatalf("%v expires at %v", ids, when)
@@ -84,7 +84,7 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// TestModel holds the tracker against a map of deadlines.
+// TestModel compares the tracker with a map of deadlines.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {

@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Allowed reports whether somebody with these identities has one of perms under
-// acl. An empty list allows everything, the scheme super may do everything.
+// Allowed reports whether a client with these identities has one of perms under
+// acl. An empty list allows everything, and so does an identity of scheme super.
 func Allowed(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
 	if len(acl) == 0 {
 		return true
@@ -28,12 +28,12 @@ func Allowed(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
 	return false
 }
 
-// maxPairs is how many pairs of an identity and an entry of an ACL are compared one by
-// one. A request can bring a list of 80,000 entries.
+// maxPairs is the number of pairs of an identity and an ACL entry up to which Allowed
+// compares each pair. A request can carry a list of 80,000 entries.
 const maxPairs = 4096
 
-// allowedOfMany is the end of Allowed in linear time. Only addresses, of which a client has
-// one, are compared with every entry of their scheme.
+// allowedOfMany finishes Allowed in linear time. It compares only addresses with every
+// entry of their scheme; a client has one address.
 func allowedOfMany(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
 	var addresses []proto.ID
 	have := make(map[proto.ID]struct{}, len(ids))
@@ -55,7 +55,7 @@ func allowedOfMany(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
 	return false
 }
 
-// matches reports whether one of ids is the one that a list names.
+// matches reports whether ids contain the identity id of an ACL entry.
 func matches(id *proto.ID, ids []proto.ID) bool {
 	if id.Scheme == "world" && id.ID == "anyone" {
 		return true
@@ -76,8 +76,8 @@ func (tx *Txn) allowed(n *Node, perms proto.Perms) bool {
 	return tx.Policy&SkipACL != 0 || Allowed(n.acl.list, perms, tx.IDs) || len(tx.Prints) > 0 && n.acl.allows(perms, tx.Prints)
 }
 
-// RedactACL returns acl as somebody without the ADMIN permission sees it: the
-// secret of digest identities is an x.
+// RedactACL returns acl as a client without the ADMIN permission sees it: the
+// secret of each digest identity is replaced with x.
 func RedactACL(acl []proto.ACL) []proto.ACL {
 	out := make([]proto.ACL, len(acl))
 	for i, a := range acl {
@@ -91,15 +91,15 @@ func RedactACL(acl []proto.ACL) []proto.ACL {
 	return out
 }
 
-// NormalizeACL returns the list that is stored for acl when somebody with these
-// identities sends it: duplicates dropped, the scheme auth replaced by the
-// identities themselves. The code is ErrInvalidACL for a list that is refused
-// and ErrMarshalling for one that ZooKeeper stumbles over.
+// NormalizeACL returns the list to store when a client with these identities
+// sends acl. It drops duplicates and replaces the scheme auth with the identities
+// themselves. The code is ErrInvalidACL for a list that ZooKeeper refuses, and
+// ErrMarshalling for a list on which ZooKeeper fails with an exception.
 func NormalizeACL(acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, proto.Code) {
 	return normalizeACL(make([]proto.ACL, 0, len(acl)), acl, ids, p)
 }
 
-// normalizeACL is NormalizeACL into dst.
+// normalizeACL is NormalizeACL, appending to dst.
 func normalizeACL(dst, acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, proto.Code) {
 	start := len(dst)
 	var code proto.Code
@@ -133,13 +133,13 @@ func normalizeACL(dst, acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, 
 	return dst, proto.Ok
 }
 
-// smallACL is the length up to which comparing all pairs is quickest.
+// smallACL is the length up to which comparing all pairs is fastest.
 const smallACL = 16
 
-// dropDuplicates appends acl without what stood before in it. ZooKeeper
-// compares a new entry with the earlier ones field by field and fails on a null
-// field when it gets there: with a null scheme at the first entry of the same
-// permissions, with a null id at the first of the same scheme, too.
+// dropDuplicates appends acl to dst without duplicates. ZooKeeper compares a new
+// entry with the earlier ones field by field and fails when it reaches a null
+// field: a null scheme at the first entry with the same permissions, a null id
+// at the first entry that also has the same scheme.
 func dropDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	start := len(dst)
 next:
@@ -170,7 +170,7 @@ next:
 // dropManyDuplicates is dropDuplicates in linear time: a request can hold
 // 80,000 entries, and this runs under the write lock.
 func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
-	const whatever = "\x00" // completes the key that stands for the permissions alone
+	const whatever = "\x00" // the id in keys that represent the permissions alone
 	seen := make(map[proto.ACL]bool, len(acl))
 	for _, a := range acl {
 		if seen[a] && a.ID.Scheme != proto.NullString && a.ID.ID != proto.NullString {
@@ -187,8 +187,8 @@ func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	return dst, proto.Ok
 }
 
-// expandAuth replaces the entries of scheme auth in dst[start:] by one entry
-// per authenticated identity.
+// expandAuth replaces each entry of scheme auth in dst[start:] with one entry per
+// authenticated identity.
 func expandAuth(dst []proto.ACL, start int, ids []proto.ID, p Policy) []proto.ACL {
 	end := len(dst)
 	for i := start; i < end; i++ {
@@ -206,8 +206,8 @@ func expandAuth(dst []proto.ACL, start int, ids []proto.ID, p Policy) []proto.AC
 	return append(dst[:start], dst[end:]...)
 }
 
-// authenticated reports whether one of ids proves who somebody is; an address
-// does not.
+// authenticated reports whether one of ids proves the client's identity; an
+// address doesn't.
 func authenticated(ids []proto.ID, p Policy) bool {
 	for i := range ids {
 		if authenticates(ids[i].Scheme, p) {

@@ -26,8 +26,8 @@ func list(entries ...string) []proto.ACL {
 	return acl
 }
 
-// What ZooKeeper itself says about most of these is in the transcript; here are
-// the schemes that the recorded server had not loaded, and the expansions.
+// The transcript has ZooKeeper's own results for most of these. This test adds the
+// schemes that the recorded server hadn't loaded, and the expansions.
 func TestNormalizeACL(t *testing.T) {
 	t.Parallel()
 	ids := []proto.ID{{Scheme: "ip", ID: "1.2.3.4"}, {Scheme: "digest", ID: "a:1"}, {Scheme: "super"}, {Scheme: "digest", ID: "b:2"}, {Scheme: "x509", ID: "CN=c"}, {Scheme: "sasl", ID: "d"}}
@@ -84,7 +84,7 @@ func TestNormalizeACL(t *testing.T) {
 	}
 }
 
-// The two ways to drop duplicates say the same about every list.
+// The two ways to drop duplicates give the same result for every list.
 func TestDropDuplicates(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(1)

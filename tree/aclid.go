@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// validID checks the identity of one entry of a list that a client sent. A null
-// id fails where ZooKeeper looks at it.
+// validID checks the identity in one entry of a list that a client sent. A null
+// id fails only where ZooKeeper looks at it.
 func validID(id *proto.ID, p Policy) proto.Code {
 	var valid func(id string) bool
 	switch id.Scheme {
@@ -29,7 +29,7 @@ func validID(id *proto.ID, p Policy) proto.Code {
 		}
 	default:
 		if p&SchemeOthers != 0 && otherScheme(id.Scheme) {
-			nameless := id.Scheme == "key" // of KeyAuthenticationProvider: its clients have no names
+			nameless := id.Scheme == "key" // KeyAuthenticationProvider: its clients have no names
 			valid = func(id string) bool { return id != "" || nameless }
 		}
 	}
@@ -44,8 +44,8 @@ func validID(id *proto.ID, p Policy) proto.Code {
 	return proto.Ok
 }
 
-// otherScheme reports whether scheme is none of those with a meaning of their
-// own, and one that a text which separates by colons can name.
+// otherScheme reports whether scheme has no built-in meaning and contains no
+// colon, so that colon-separated text can name it.
 func otherScheme(scheme string) bool {
 	switch scheme {
 	case "", proto.NullString, "auth", "world", "digest", "ip", "x509", "sasl", "super", "ensemble":
@@ -54,7 +54,7 @@ func otherScheme(scheme string) bool {
 	return !strings.Contains(scheme, ":")
 }
 
-// validDigest reports whether id is user:secret; colons at the end do not count.
+// validDigest reports whether id is user:secret; trailing colons don't count.
 func validDigest(id string) bool {
 	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
 }
@@ -90,7 +90,7 @@ func validX500(id string) bool {
 }
 
 // cutAttribute returns the part of a name before its first separator that is
-// neither quoted nor escaped, and the rest from the separator on.
+// neither quoted nor escaped, and the rest, starting with the separator.
 func cutAttribute(s string) (attribute, rest string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {

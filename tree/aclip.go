@@ -2,7 +2,7 @@ package tree
 
 import "strings"
 
-// ipAddr is an address as the scheme ip knows it: 4 or 16 bytes.
+// ipAddr is an address in the scheme ip: 4 or 16 bytes.
 type ipAddr struct {
 	b [16]byte
 	n int
@@ -36,7 +36,7 @@ func ipMatches(addr, expr string) bool {
 	return true
 }
 
-// parseNet splits expr into an address and the number of bits that count.
+// parseNet splits expr into an address and a prefix length in bits.
 func parseNet(expr string) (a ipAddr, bits int, ok bool) {
 	addr, length, found := strings.Cut(expr, "/")
 	if a, ok = parseIP(addr); !ok {
@@ -49,8 +49,8 @@ func parseNet(expr string) (a ipAddr, bits int, ok bool) {
 	return a, v, ok && v >= 0 && v <= a.n*8
 }
 
-// parseIP reads an address of either family by ZooKeeper's rules, which are
-// neither Go's nor those of the RFCs: "+1.02.3.4" is one.
+// parseIP parses an address of either family by ZooKeeper's rules, which differ
+// from Go's and from the RFCs: e.g. "+1.02.3.4" is valid.
 func parseIP(s string) (a ipAddr, ok bool) {
 	switch {
 	case strings.Contains(s, ":"):
@@ -94,8 +94,8 @@ func parseIPv6(s string) (a ipAddr, ok bool) {
 	return a, true
 }
 
-// parseGroups reads groups of hexadecimal digits separated by colons into b and
-// returns their number; the empty string has none.
+// parseGroups parses groups of hexadecimal digits separated by colons into b. It
+// returns the number of groups, 0 for an empty string.
 func parseGroups(s string, b []byte) (n int, ok bool) {
 	for more := s != ""; more; n++ {
 		var group string
@@ -109,8 +109,8 @@ func parseGroups(s string, b []byte) (n int, ok bool) {
 	return n, true
 }
 
-// parseJavaInt reads a number as Integer.parseInt does: with an optional sign,
-// any number of leading zeros, nothing else, within 32 bits.
+// parseJavaInt parses a number as Integer.parseInt does: an optional sign, any
+// number of leading zeros, nothing else, within 32 bits.
 func parseJavaInt(s string, base int) (int, bool) {
 	negative := false
 	if s != "" && (s[0] == '+' || s[0] == '-') {

@@ -2,15 +2,14 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// Apply validates and executes one write and sets the newest zxid, also when
-// the request is refused. op is create, create2, createContainer, createTTL,
+// Apply validates and executes one write. It sets the newest zxid even if it
+// refuses the request. op is create, create2, createContainer, createTTL,
 // delete, setData, setACL, multi, closeSession (req nil) or OpDeleteContainer
-// (req a *Reap); anything else is answered Unimplemented. A request of the wrong
-// type or with a null where ZooKeeper's server stumbles over it is answered
-// MarshallingError.
+// (req a *Reap); any other op fails with Unimplemented. A request of the wrong
+// type, or with a null on which ZooKeeper's server fails, gets MarshallingError.
 //
-// What is kept of the request is copied, so that it may alias a log entry. The
-// result is valid until the next Apply, Advance or SetConfig.
+// The tree copies what it keeps of the request, so the request may alias a log
+// entry. The result is valid until the next Apply, Advance or SetConfig.
 func (t *Tree) Apply(tx *Txn, op proto.Op, req proto.Record) *Result {
 	r := &t.result
 	r.reset(op)
@@ -66,16 +65,16 @@ func (t *Tree) apply(tx *Txn, op proto.Op, req proto.Record, r *Result, events *
 	return proto.ErrMarshalling
 }
 
-// edit must be called before a node in the tree is changed or detached: it
-// keeps what snapshots and a running multi need of the node as it was, and takes
-// it out of the totals.
+// edit must be called before a node in the tree is changed. It saves the node's
+// old state for snapshots and for a running multi, and subtracts the node from
+// the totals.
 func (t *Tree) edit(n *Node) {
 	t.preserve(n)
 	t.undo.changed(n)
 	t.uncount(n)
 }
 
-// commit puts a changed node back into the totals.
+// commit adds a changed node to the totals again.
 func (t *Tree) commit(n *Node) { t.count(n) }
 
 // fire appends an event about n.

@@ -28,8 +28,8 @@ func plant(t testing.TB, tree *Tree, flags proto.CreateMode, paths ...string) {
 	}
 }
 
-// The effects of transactions on a node and its parent: what moves is set to
-// the zxid or the time of the transaction or goes up by one.
+// The effects of transactions on a node and its parent: a field that changes is set to
+// the zxid or the time of the transaction, or rises by one.
 func TestStatEffects(t *testing.T) {
 	t.Parallel()
 	const zxid, now = 1000, 99999
@@ -77,8 +77,8 @@ func TestStatEffects(t *testing.T) {
 	}
 }
 
-// moved names the fields in which b differs from a, those with an impossible
-// value with a question mark.
+// moved returns the names of the fields in which b differs from a. Fields with an
+// impossible value get a question mark.
 func moved(a, b proto.Stat, zxid, now int64) string {
 	var names []string
 	for _, f := range []struct {
@@ -124,7 +124,7 @@ func TestOrderOfChecks(t *testing.T) {
 		req  proto.Record
 		want proto.Code
 	}{
-		// Each request breaks its rule and as many later ones as it can.
+		// Each request breaks its rule and as many later rules as it can.
 		{proto.OpCreate, &proto.CreateRequest{Path: proto.NullString, Flags: 9}, proto.ErrBadArguments},
 		{proto.OpCreate, &proto.CreateRequest{Path: proto.NullString, Flags: 5}, proto.ErrUnimplemented},
 		{proto.OpCreateTTL, &proto.CreateTTLRequest{Path: proto.NullString, Flags: 0, TTL: 1}, proto.ErrBadArguments},
@@ -158,7 +158,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{proto.OpSetACL, &proto.SetACLRequest{Path: "/no", ACL: open}, proto.ErrNoNode},
 		{proto.OpSetACL, &proto.SetACLRequest{Path: "/shut", ACL: open, Version: 3}, proto.ErrNoAuth},
 		{proto.OpSetACL, &proto.SetACLRequest{Path: "/open", ACL: open, Version: 3}, proto.ErrBadVersion},
-		// Not requests of a client, or of another type.
+		// Operations that clients don't send as a request, and requests of the wrong type.
 		{proto.OpCheck, &proto.CheckVersionRequest{Path: "/open"}, proto.ErrUnimplemented},
 		{proto.OpGetData, &proto.GetDataRequest{Path: "/open"}, proto.ErrUnimplemented},
 		{proto.Op(99), nil, proto.ErrUnimplemented},
@@ -186,8 +186,8 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// A null id is noticed where ZooKeeper looks at it, so an operation of a multi
-// that fails earlier hides it; a null path or list is noticed at once.
+// ZooKeeper notices a null id only when it looks at it, so an earlier operation of the
+// multi that fails hides it. It notices a null path or list at once.
 func TestMultiWithNulls(t *testing.T) {
 	t.Parallel()
 	fail := proto.MultiOp{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: "/nope"}}
@@ -215,8 +215,8 @@ func TestMultiWithNulls(t *testing.T) {
 	}
 }
 
-// After the largest number, the counter of created children and the parent's
-// pzxid stay as they are; within one multi the numbers go on.
+// After the largest number, the counter of created children and the parent's pzxid
+// don't change any more. Within one multi the numbers keep counting.
 func TestSequenceOverflow(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -265,8 +265,8 @@ func TestSequenceOverflow(t *testing.T) {
 	}
 }
 
-// The events carry the list that a watcher has to pass: that of the node, just
-// before for a deleted one, and that of the parent.
+// The events carry the list that is checked for a watcher: the node's list, or its last
+// list if the node is deleted, and the parent's list.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	tree := New()

@@ -105,8 +105,8 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot writes a million nodes, and those once more after each has been set
-// at random: what belongs to neighbours lies anywhere then.
+// BenchmarkSnapshot writes a million nodes. It then sets nodes at random, which scatters
+// the texts of neighbouring nodes in memory, and writes them again.
 func BenchmarkSnapshot(b *testing.B) {
 	t := filled(b, million)
 	b.Run("new", func(b *testing.B) { writeSnapshots(b, t) })
@@ -126,7 +126,8 @@ func writeSnapshots(b *testing.B, t *Tree) {
 	}
 }
 
-// BenchmarkTakeSnapshot is the part that stops the world.
+// BenchmarkTakeSnapshot takes snapshots without writing them: the part that blocks
+// transactions.
 func BenchmarkTakeSnapshot(b *testing.B) {
 	t := filled(b, 100_000)
 	for b.Loop() {
@@ -134,7 +135,7 @@ func BenchmarkTakeSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore reads a million nodes.
+// BenchmarkRestore restores a million nodes.
 func BenchmarkRestore(b *testing.B) {
 	var file bytes.Buffer
 	s := filled(b, million).Snapshot()
@@ -159,8 +160,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkSetAmong sets znodes of trees of several sizes at random, 32 after each
-// other, and those one by one or ahead of all together.
+// BenchmarkSetAmong sets random znodes in trees of several sizes, in batches of 32, with
+// and without prefetching each batch.
 func BenchmarkSetAmong(b *testing.B) {
 	for _, n := range []int{10_000, million, 4 * million} {
 		t := filled(b, n)

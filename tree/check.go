@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Check verifies that the tree is consistent with itself and returns the first
-// thing that is wrong. It looks at every node and is meant for tests.
+// Check verifies that the tree is consistent and returns the first inconsistency
+// it finds. It visits every node and is meant for tests.
 func (t *Tree) Check() error {
 	c := checker{t: t, refs: make(map[*aclEntry]int), owners: make(map[int64]int)}
 	for n := range t.nodes.all {
@@ -21,7 +21,7 @@ func (t *Tree) Check() error {
 	return nil
 }
 
-// checker collects over all nodes what the indexes and totals must say.
+// checker collects over all nodes what the indexes and totals must contain.
 type checker struct {
 	t          *Tree
 	nodes      int
@@ -93,7 +93,7 @@ func (c *checker) kind(n *Node) error {
 	return nil
 }
 
-// sums checks that nothing is indexed that is not there, and the totals.
+// sums checks the totals, and that the indexes contain nothing else.
 func (c *checker) sums() error {
 	t := c.t
 	stored := 0

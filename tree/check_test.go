@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Check is worth something only if it finds faults.
+// Check finds every fault injected here.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Tree, *Node){
@@ -46,7 +46,7 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// orphan adds a node to which no path leads.
+// orphan adds a node that isn't in the index.
 func orphan(t *Tree) *Node {
 	n := t.nodes.take()
 	n.state = state{text: newText(persistent, 0, "/orphan", nil), acl: t.root.acl}
@@ -61,7 +61,8 @@ func TestDumpFails(t *testing.T) {
 	}
 }
 
-// The index against a map, with few buckets so that probes collide.
+// TestIndex compares the index with a map. It also uses a single small shard, so that
+// probes collide.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(5)
@@ -86,7 +87,7 @@ func TestIndex(t *testing.T) {
 		} else if g.Intn(3) > 0 {
 			delete(want, path)
 			x.remove(n)
-			x.remove(n) // is harmless
+			x.remove(n) // a second time has no effect
 			one.vacate(one.find(of, path, n.epoch))
 			one.n--
 			of.vacate(n)
@@ -124,7 +125,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Interned lists with the same hash stay apart.
+// Different lists with the same hash aren't mixed up.
 func TestInternCollisions(t *testing.T) {
 	t.Parallel()
 	table := newACLTable()

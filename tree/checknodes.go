@@ -2,8 +2,8 @@ package tree
 
 import "fmt"
 
-// check verifies that every slot that has ever been used holds a node or is one of
-// the vacant ones of its block, and what is known of the blocks.
+// check verifies that every slot that was ever used holds a node or is in its block's
+// list of vacant slots, and that the bookkeeping of the blocks is correct.
 func (x *nodes) check() error {
 	room := 0
 	for at, block := range x.blocks {

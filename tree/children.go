@@ -33,9 +33,9 @@ func (t *Tree) CountDescendants(n *Node) int {
 	return count - 1
 }
 
-// usage returns the number of nodes from n downwards and the bytes of their
-// data. It keeps a stack of its own: a chain of nodes may be as deep as a path
-// is long.
+// usage returns the number of nodes in n's subtree and the bytes of their data.
+// It keeps its own stack, because a chain of nodes can be as deep as a path is
+// long.
 func (t *Tree) usage(n *Node) (count int, bytes int64) {
 	for stack := []number{n.number}; len(stack) > 0; {
 		n := t.nodes.at(stack[len(stack)-1])
@@ -55,7 +55,7 @@ func (n *Node) children() []number {
 	return *n.kids
 }
 
-// addChild puts n at the end of p's children.
+// addChild appends n to p's children.
 func (p *Node) addChild(n *Node) {
 	if p.kids == nil {
 		p.kids = new([]number)
@@ -64,14 +64,14 @@ func (p *Node) addChild(n *Node) {
 	*p.kids = append(*p.kids, n.number)
 }
 
-// reserveChildren makes room for count children in all.
+// reserveChildren reserves capacity for count children in total.
 func (n *Node) reserveChildren(count int) {
 	list := make([]number, n.NumChildren(), max(count, n.NumChildren()))
 	copy(list, n.children())
 	n.kids = &list
 }
 
-// removeChild takes n out of p's children: the last child takes its place.
+// removeChild removes n from p's children. The last child takes n's position.
 func (x *nodes) removeChild(p, n *Node) {
 	kids := *p.kids
 	last := len(kids) - 1

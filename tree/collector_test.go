@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// collecting runs the garbage collector all the time, until the test has ended.
+// collecting runs the garbage collector continuously until the test ends.
 func collecting(t *testing.T) {
 	t.Helper()
 	var ended sync.WaitGroup
@@ -33,8 +33,8 @@ func collecting(t *testing.T) {
 	})
 }
 
-// litter makes garbage of the sizes of nodes and their texts, in place of those
-// that somebody has let go of.
+// litter allocates garbage of the sizes of nodes and their texts, to overwrite freed
+// ones.
 func litter() (n int) {
 	for i := range 64 {
 		b := bytes.Repeat([]byte{0xa5}, 16+8*(i%16))
@@ -43,9 +43,9 @@ func litter() (n int) {
 	return n
 }
 
-// A number keeps no node alive, and a slot is used again: while nodes come and go,
-// while a multi is undone, and while a snapshot comes whose children stand before
-// their parents, nothing is lost and nothing is mistaken for another.
+// A number keeps no node alive, and slots are reused. No node is lost or mistaken for
+// another while nodes are created and deleted, while a multi is undone, and while a
+// snapshot is restored that has children before their parents.
 func TestCollectorFindsEveryNode(t *testing.T) {
 	collecting(t)
 	tree, tx := New(), &Txn{}
@@ -65,7 +65,7 @@ func TestCollectorFindsEveryNode(t *testing.T) {
 		if i%3 == 0 {
 			apply(proto.OpDelete, &proto.DeleteRequest{Path: fmt.Sprintf("/d%d/n%d", (i/2)%7, i/2), Version: -1})
 		}
-		if i%5 == 0 { // fails at its end
+		if i%5 == 0 { // the multi fails at its last operation
 			apply(proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
 				{Op: proto.OpCreate, Req: create(fmt.Sprintf("%s/m%d", dir, i))},
 				{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: fmt.Sprintf("%s/n%d", dir, i), Version: -1}},
@@ -90,7 +90,7 @@ func TestCollectorFindsEveryNode(t *testing.T) {
 	}
 }
 
-// A child whose parent has not come is led to by nothing but what is loading it.
+// Only the loader refers to a child whose parent hasn't come yet.
 func TestCollectorAndOrphans(t *testing.T) {
 	collecting(t)
 	source := New()
@@ -102,7 +102,7 @@ func TestCollectorAndOrphans(t *testing.T) {
 	}
 	nodes = append(nodes, &Stored{Path: "/", ACL: proto.OpenACL()})
 	err := source.Import(1, 0, func(int64) bool { return false }, func(yield func(*Stored, error) bool) {
-		for part := range 3 { // all the leaves, all their parents, all of theirs
+		for part := range 3 { // all leaves, then their parents, then their grandparents
 			for i := part; i < len(nodes); i += 3 {
 				litter()
 				if !yield(nodes[i], nil) {
@@ -123,7 +123,7 @@ func TestCollectorAndOrphans(t *testing.T) {
 	}
 }
 
-// The short way to a digest gives what the long one does.
+// extendCRC returns the same as crc32.Update.
 func TestExtendCRC(t *testing.T) {
 	t.Parallel()
 	var b [statBlock]byte

@@ -1,26 +1,26 @@
 package tree
 
-// Copy is what a tree held at one time, to be brought back any number of times.
-// It is immutable and may be shared.
+// Copy is the content of a tree at one time. Recall can restore it any number of
+// times. It is immutable and may be shared.
 //
-// Nodes have the numbers they had, so that a tree is made of it with a handful of
-// allocations and without hashing a path.
+// Nodes keep their numbers, so Recall builds a tree with a handful of allocations
+// and without hashing a path.
 type Copy struct {
 	nodes   nodes    // without lists and children
-	root    number   // of the nodes
-	acls    []uint32 // number of the list of each node, in the order of nodes.all
+	root    number   // of the root node
+	acls    []uint32 // index in lists of each node's list, in the order of nodes.all
 	lists   []*aclEntry
-	counts  []uint32 // of the children of each node
+	counts  []uint32 // number of children of each node
 	kids    []number // the children, parent after parent
 	index   index    // its shards are parts of slots
 	slots   []slot
 	totals  totals
 	longest int32
-	aside   []number // the nodes that stand in an index by kind or meaning
+	aside   []number // nodes that are not persistent or hold the limits of a quota
 }
 
-// Copy returns what the tree holds now. The caller holds the lock, for reading
-// at least. It takes as long as a walk over all nodes.
+// Copy returns the current content of the tree. The caller holds the lock, at
+// least for reading. Copy takes as long as a walk over all nodes.
 func (t *Tree) Copy() *Copy {
 	c := &Copy{root: t.root.number, totals: t.totals, longest: t.longest.Load()}
 	c.nodes.become(t.nodes)
@@ -45,7 +45,7 @@ func (t *Tree) Copy() *Copy {
 	return c
 }
 
-// copyIndex notes which node stands in which slot.
+// copyIndex copies the index of t.
 func (c *Copy) copyIndex(t *Tree) {
 	c.index = index{seed: t.index.seed, n: t.index.n, shards: make([]shard, len(t.index.shards))}
 	for i := range t.index.shards {
@@ -56,8 +56,8 @@ func (c *Copy) copyIndex(t *Tree) {
 	c.index.layOut(c.slots, c.index.shards)
 }
 
-// layOut makes parts of slots the slots of the shards, as many as the shards of
-// like have.
+// layOut divides slots among the shards of x. Each shard gets as many as the same
+// shard of like has.
 func (x *index) layOut(slots []slot, like []shard) {
 	for i := range like {
 		size := len(like[i].slots)
@@ -66,8 +66,8 @@ func (x *index) layOut(slots []slot, like []shard) {
 	}
 }
 
-// recalled is the memory that a Recall has filled, for the next one of the same
-// Copy: to fill it again takes a tenth of the time that new memory takes.
+// recalled is the memory that a Recall has filled. The next Recall of the same
+// Copy reuses it, which takes a tenth of the time that new memory takes.
 type recalled struct {
 	c      *Copy
 	nodes  nodes
@@ -82,10 +82,10 @@ func newRecalled(c *Copy) *recalled {
 		kids: make([]number, len(c.kids)), heads: make([][]number, len(c.counts))}
 }
 
-// Recall replaces the content of the tree by what a Copy holds, and leaves the
-// newest zxid where it is: zxids go on rising. Snapshots of the old content that
-// are not written yet fail. Nothing fires watches. The caller holds the lock for
-// writing; from here on no Node may be used that was got before.
+// Recall replaces the content of the tree with that of a Copy. It keeps the newest
+// zxid, so zxids keep rising. Snapshots of the old content that aren't written yet
+// fail. Recall fires no watches. The caller holds the lock for writing, and must
+// not use a Node that it got before.
 func (t *Tree) Recall(c *Copy) {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
@@ -118,7 +118,7 @@ func (t *Tree) Recall(c *Copy) {
 	t.noteLength(c.longest)
 }
 
-// recallLists makes the table of the lists anew.
+// recallLists rebuilds the table of the lists.
 func (t *Tree) recallLists(c *Copy) []*aclEntry {
 	t.acls = newACLTable()
 	lists := make([]*aclEntry, len(c.lists))

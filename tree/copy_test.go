@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestCopyAndRecall: whatever became of the tree, it holds again what it held,
-// as often as it is asked to, and is consistent with itself.
+// TestCopyAndRecall: whatever happened to the tree, Recall restores its old content, any
+// number of times, and the tree is consistent.
 func TestCopyAndRecall(t *testing.T) {
 	t.Parallel()
 	tr := New()

@@ -28,9 +28,9 @@ func creationOf(op proto.Op, req proto.Record) (creation, bool) {
 	return creation{}, false
 }
 
-// owner returns what is stored as the owner of the new znode. The operation
-// decides what the znode is, the mode how it is validated: opcode 19 makes a
-// container whatever the flags, flag 4 with opcode 1 a persistent znode.
+// owner returns the owner to store for the new znode. The operation decides what
+// the znode is; the mode decides how the request is validated. Opcode 19 makes a
+// container whatever the flags, and flag 4 with opcode 1 makes a persistent znode.
 func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 	mode := proto.CreateMode(c.flags)
 	switch {
@@ -41,8 +41,8 @@ func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 	case mode.TTL() && (c.ttl <= 0 || c.ttl > proto.MaxTTL):
 		return 0, proto.ErrBadArguments
 	case !mode.TTL() && (c.ttl >= 0 || c.op == proto.OpCreateTTL):
-		// ZooKeeper dies of a createTTL without a time to live and a mode that
-		// has none.
+		// ZooKeeper crashes on a createTTL that has neither a time to live nor a
+		// mode for one.
 		return 0, proto.ErrBadArguments
 	case c.op == proto.OpCreateContainer:
 		return containerOwner, proto.Ok
@@ -86,15 +86,15 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 	})
 	t.bear(tx, parent, n, cversion)
 	r.Path = n.path()
-	n.Stat(&r.Stat) // before a stats node's data are replaced, as in ZooKeeper
+	n.Stat(&r.Stat) // before a stats node's data is replaced, as in ZooKeeper
 	t.quotaCreated(n)
 	fire(events, proto.EventNodeCreated, n, tx.Zxid)
 	fire(events, proto.EventNodeChildrenChanged, parent, tx.Zxid)
 	return proto.Ok
 }
 
-// birthplace checks what comes before the name is known and returns the parent
-// and the list to store.
+// birthplace makes the checks that don't need the final name. It returns the
+// parent and the list to store.
 func (t *Tree) birthplace(tx *Txn, c *creation) (*Node, []proto.ACL, proto.Code) {
 	if c.path == proto.NullString {
 		return nil, nil, proto.ErrMarshalling
@@ -118,7 +118,7 @@ func (t *Tree) birthplace(tx *Txn, c *creation) (*Node, []proto.ACL, proto.Code)
 	return parent, acl, proto.Ok
 }
 
-// cversion returns the number of the next child of n.
+// cversion returns the sequence number of n's next child.
 func (t *Tree) cversion(n *Node) int32 {
 	if v, ok := t.undo.cversions[n]; ok {
 		return v
@@ -126,10 +126,10 @@ func (t *Tree) cversion(n *Node) int32 {
 	return n.cversion
 }
 
-// bear attaches n to its parent, whose next child has the number cversion.
+// bear attaches n, which has the sequence number cversion, to its parent.
 //
-// ZooKeeper never lowers a stored number: when it wraps, it and the parent's
-// pzxid stay as they are for ever. Only within one multi it counts on.
+// ZooKeeper never lowers a stored number: after it wraps, the number and the
+// parent's pzxid never change again. Only within one multi does it keep counting.
 func (t *Tree) bear(tx *Txn, parent, n *Node, cversion int32) {
 	if cversion++; cversion > parent.cversion {
 		t.edit(parent)
@@ -143,7 +143,7 @@ func (t *Tree) bear(tx *Txn, parent, n *Node, cversion int32) {
 }
 
 // appendSequence appends the number of a sequential znode: ten characters with
-// leading zeros, a minus sign included.
+// leading zeros, including a minus sign.
 func appendSequence(b []byte, v int32) []byte {
 	var digits [12]byte
 	s := strconv.AppendInt(digits[:0], int64(v), 10)

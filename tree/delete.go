@@ -6,9 +6,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// delete executes a client's delete. The znode's own list never protects it:
-// the parent's DELETE permission decides, before it is known whether the znode
-// exists.
+// delete executes a client's delete. The znode's own list never protects it: the
+// parent's DELETE permission decides, and is checked before the znode is looked
+// up.
 func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Code {
 	if q.Path == proto.NullString {
 		return proto.ErrMarshalling
@@ -37,7 +37,7 @@ func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Co
 	return proto.Ok
 }
 
-// remove takes n, which has no children, out of the tree.
+// remove removes n, which has no children, from the tree.
 func (t *Tree) remove(tx *Txn, n *Node, events *[]Event) {
 	parent := t.nodes.parent(n)
 	t.edit(parent)
@@ -58,6 +58,6 @@ func undeletable(path string) bool {
 	return path == rootPath || path == procPath || path == quotaPath || path == ConfigPath
 }
 
-// expected reports whether a version is the one that a request expects; −1
-// expects any.
+// expected reports whether version is the one that a request expects; −1 matches
+// any version.
 func expected(version, want int32) bool { return want == -1 || want == version }

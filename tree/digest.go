@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// statBlock is the length of the part of the stat that goes into a digest, behind
-// statPad bytes that do not: processors have an instruction for checksums of 64
-// bytes and more.
+// statBlock is the length of the part of the stat that goes into a digest, with
+// statPad bytes of padding in front. Processors have an instruction for checksums
+// of 64 bytes and more.
 const (
 	statPad   = 4
 	statBlock = statPad + 60
 )
 
-// Digest returns ZooKeeper's tree digest, version 2: the sum over all nodes but
-// those below /zookeeper of the CRC-32 of path, data and stat.
+// Digest returns ZooKeeper's tree digest, version 2: the sum of the CRC-32 of
+// path, data and stat over all nodes except those below /zookeeper.
 func (t *Tree) Digest() uint64 { return t.totals.digest }
 
-// FullDigest returns a digest of everything the tree holds, /zookeeper, access
-// control lists and the newest zxid included. Equal trees have equal ones on
+// FullDigest returns a digest of everything the tree holds, including /zookeeper,
+// access control lists and the newest zxid. Equal trees have equal digests on
 // every server and after every restart.
 func (t *Tree) FullDigest() uint64 { return mix(t.totals.full + mix(uint64(t.zxid))) }
 
@@ -32,7 +32,7 @@ func (t *Tree) count(n *Node) {
 	t.noteLength(n.size)
 }
 
-// uncount takes n out of the totals.
+// uncount subtracts n from the totals.
 func (t *Tree) uncount(n *Node) {
 	own, full := t.digests(n)
 	t.totals.digest -= own
@@ -40,13 +40,13 @@ func (t *Tree) uncount(n *Node) {
 	t.totals.dataSize -= int64(len(n.path())) + n.dataLen()
 }
 
-// digests returns n's part of ZooKeeper's digest and of the full one.
+// digests returns n's part of ZooKeeper's digest and of the full digest.
 func (t *Tree) digests(n *Node) (own, full uint64) {
 	n.putStat(&t.statBuf, n.owner())
 	own = uint64(extendCRC(n.crc(), &t.statBuf))
 	full = own<<8 | uint64(n.kind())<<1
 	if n.size < 0 {
-		full |= 1 // null and empty data are different, which the CRC does not see
+		full |= 1 // tells null from empty data, which have the same CRC
 	}
 	full = mix(mix(full) ^ n.acl.hash)
 	if belowProc(n.path()) {
@@ -55,11 +55,10 @@ func (t *Tree) digests(n *Node) (own, full uint64) {
 	return own, full
 }
 
-// extendCRC returns the checksum of something, of which crc is the checksum, with
-// the stat in b behind it. It is crc32.Update(crc, IEEETable, b[statPad:]) at a
-// quarter of the price, and spoils b: the state that a CRC-32 begins with may as
-// well be part of the first four bytes, and zeros before them leave a state of
-// nothing as it is.
+// extendCRC extends the checksum crc by the stat in b. It returns the same as
+// crc32.Update(crc, IEEETable, b[statPad:]) at a quarter of the cost, and
+// overwrites b. This works because the initial state of a CRC-32 can be XORed
+// into the first four bytes, and zeros before them leave a zero state unchanged.
 func extendCRC(crc uint32, b *[statBlock]byte) uint32 {
 	le := binary.LittleEndian
 	le.PutUint32(b[statPad:], le.Uint32(b[statPad:])^^crc)
@@ -80,12 +79,12 @@ func (s *state) putStat(block *[statBlock]byte, owner int64) {
 	be.PutUint64(b[52:], uint64(owner))
 }
 
-// belowProc says whether path is one of those that ZooKeeper's digest leaves out.
+// belowProc reports whether ZooKeeper's digest leaves out path.
 func belowProc(path string) bool {
 	return len(path) > len(procPath) && strings.HasPrefix(path, procPath) && path[len(procPath)] == '/'
 }
 
-// mix spreads every bit of x over all (the finaliser of splitmix64).
+// mix spreads every bit of x over all bits (the finaliser of splitmix64).
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// Dump writes everything the tree holds as text, the same text for equal trees:
-// one line with the newest zxid and the totals, then one per node in the order
-// of the paths.
+// Dump writes everything the tree holds as text: one line with the newest zxid
+// and the totals, then one line per node in the order of their paths. Equal trees
+// give the same text.
 func (t *Tree) Dump(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "zxid=%#x nodes=%d ephemerals=%d size=%d digest=%#x full=%#x\n",

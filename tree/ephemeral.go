@@ -16,7 +16,7 @@ func (t *Tree) Ephemerals(session int64) []string {
 }
 
 // EphemeralSessions returns the sorted paths of the ephemeral znodes of every
-// session that has some.
+// session that has any.
 func (t *Tree) EphemeralSessions() map[int64][]string {
 	m := make(map[int64][]string, len(t.ephemerals))
 	for session := range t.ephemerals {
@@ -28,8 +28,8 @@ func (t *Tree) EphemeralSessions() map[int64][]string {
 // EphemeralCount returns the number of ephemeral znodes.
 func (t *Tree) EphemeralCount() int { return t.totals.ephemerals }
 
-// closeSession removes the session's ephemeral znodes, in the order of their
-// paths: the order of a map would differ from server to server.
+// closeSession removes the session's ephemeral znodes in the order of their paths:
+// the order of a map would differ between servers.
 func (t *Tree) closeSession(tx *Txn, events *[]Event) {
 	for _, n := range t.ephemerals[tx.Session].sorted() {
 		t.remove(tx, n, events)

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Stored returns the znodes of the snapshot as ZooKeeper stores them, the root
-// as "/", in the order of their paths: so a parent comes before its children.
-// It runs beside transactions as WriteTo does, and a snapshot gives its znodes
-// once: to one of the two. The sequence can be walked any number of times, also
-// after Release; a *Stored is valid until the next one, what it points to is
-// immutable.
+// Stored returns the znodes of the snapshot as ZooKeeper stores them, with the
+// root as "/", in the order of their paths, so a parent comes before its children.
+// Like WriteTo, it may run concurrently with transactions. A snapshot can be read
+// only once, by either Stored or WriteTo. The caller may iterate over the sequence
+// any number of times, also after Release. A *Stored is valid until the next one;
+// what it points to is immutable.
 func (s *Snapshot) Stored() (iter.Seq[*Stored], error) {
 	images := make([]image, 0, s.count)
 	for more := true; more; {
@@ -40,8 +40,8 @@ func (s *Snapshot) Len() int { return s.count }
 // Digest returns ZooKeeper's tree digest, version 2, of the snapshot.
 func (s *Snapshot) Digest() uint64 { return s.totals.digest }
 
-// HasTTL reports whether there are znodes with a time to live, which not every
-// ZooKeeper knows. The caller holds the lock.
+// HasTTL reports whether the tree has znodes with a time to live, which not every
+// version of ZooKeeper supports. The caller holds the lock.
 func (t *Tree) HasTTL() bool {
 	for n := range t.containers {
 		if n.kind() == ttl {
@@ -60,8 +60,8 @@ func (s *state) stored() *Stored {
 	}
 }
 
-// Digest returns the part of a znode in ZooKeeper's tree digest, version 2: 0
-// for one below /zookeeper.
+// Digest returns the znode's part of ZooKeeper's tree digest, version 2: 0 for a
+// znode below /zookeeper.
 func (n *Stored) Digest() uint64 {
 	if belowProc(n.Path) {
 		return 0
@@ -76,14 +76,14 @@ func (n *Stored) Digest() uint64 {
 	return uint64(extendCRC(textCRC(n.Path, n.Data), &b))
 }
 
-// IsEphemeral reports whether ZooKeeper's stored owner is that of an ephemeral
-// znode, rather than the mark of a container or of a time to live. isSession
-// and p decide as in Import where a number could be either.
+// IsEphemeral reports whether owner, as ZooKeeper stores it, is the owner of an
+// ephemeral znode rather than the mark of a container or of a time to live. Where
+// a number could be either, isSession and p decide as in Import.
 func IsEphemeral(owner int64, p Policy, isSession func(id int64) bool) bool {
 	return kindUnder(owner, p, isSession) == ephemeral
 }
 
-// kindUnder says what an owner from elsewhere means.
+// kindUnder returns the kind of znode that an imported owner marks.
 func kindUnder(owner int64, p Policy, isSession func(id int64) bool) kind {
 	k := kindOf(owner)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestStored compares what a snapshot gives away with the tree as it was then,
-// while the tree goes on.
+// TestStored compares the znodes of a snapshot with the tree as it was when the snapshot
+// was taken, while the tree keeps changing.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	tree := varied(t)
@@ -24,7 +24,7 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Release()
-	for range 2 { // it can be walked again
+	for range 2 { // the sequence can be walked again
 		seen, last, sum := 0, "", uint64(0)
 		back := New()
 		err := back.Import(s.Zxid(), 0, func(int64) bool { return false }, func(yield func(*Stored, error) bool) {
@@ -51,8 +51,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestStoredAfterRelease: a snapshot that was released or written has nothing to
-// give any more.
+// TestStoredAfterRelease: Stored fails for a snapshot that was released or written.
 func TestStoredAfterRelease(t *testing.T) {
 	t.Parallel()
 	tree := varied(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Whatever a client may do by its identities, it may do by their fingerprints.
+// The fingerprints of a client's identities allow the same as the identities.
 func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -44,7 +44,7 @@ func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
 	}
 }
 
-// Where a scheme ends and an identity begins makes a difference.
+// The fingerprint depends on where the scheme ends and the id begins.
 func TestFingerprintsDiffer(t *testing.T) {
 	t.Parallel()
 	if FingerprintOf(proto.ID{Scheme: "ab", ID: "c"}) == FingerprintOf(proto.ID{Scheme: "a", ID: "bc"}) {
@@ -52,8 +52,8 @@ func TestFingerprintsDiffer(t *testing.T) {
 	}
 }
 
-// Many identities under a long list must not take their product in time, and say what a few
-// would.
+// The time for many identities and a long list must not grow with the product of their
+// numbers, and the result must be the same as for a few.
 func TestManyIdentitiesUnderALongList(t *testing.T) {
 	t.Parallel()
 	var acl []proto.ACL

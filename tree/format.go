@@ -9,11 +9,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A snapshot is a magic string and blocks. A block is the length of its
-// payload, a CRC-32C (Castagnoli) and the payload; all integers are big-endian
-// 32 bits. The CRC goes over the payload and starts from that of the block
-// before, so that no block can be lost, repeated or moved unseen. A payload is a
-// sequence of records, each a tag and jute fields:
+// A snapshot is a magic string followed by blocks. A block is the length of its
+// payload, a CRC-32C (Castagnoli) and the payload; length and CRC are big-endian
+// 32-bit integers. The CRC covers the payload and starts from the CRC of the
+// previous block, so the reader detects a lost, repeated or moved block. A payload
+// is a sequence of records, each a tag and jute fields:
 //
 //	header   zxid, number of nodes                          first
 //	list     number (counted from 0), list                  before its first use
@@ -21,13 +21,13 @@ import (
 //	         kind, number of children                       in any order
 //	trailer  number of nodes, ZooKeeper's digest, ours      last
 //
-// The reader takes no byte behind the trailer's block, so a snapshot can stand
-// in the middle of a longer stream.
+// The reader reads no byte after the trailer's block, so a longer stream can
+// contain a snapshot.
 const (
 	magic       = "zkgotre1" // the last character is the version
 	blockHeader = 8
 	blockTarget = 256 << 10 // a block is written when it has grown to this
-	readStep    = 1 << 20   // what a length is believed before bytes come
+	readStep    = 1 << 20   // most bytes to allocate before any have arrived
 )
 
 // The tags of the records.
@@ -38,7 +38,7 @@ const (
 	tagTrailer
 )
 
-// castagnoli returns the table of the blocks' checksums.
+// castagnoli returns the table for the blocks' checksums.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // blockWriter writes blocks. Records are appended to buf.
@@ -104,7 +104,7 @@ func (b *blockReader) next() ([]byte, error) {
 	return b.buf, b.verify(b.buf, binary.BigEndian.Uint32(h[4:]))
 }
 
-// verify holds a payload against its checksum.
+// verify checks a payload against its checksum.
 func (b *blockReader) verify(payload []byte, want uint32) error {
 	if b.crc = crc32.Update(b.crc, castagnoli(), payload); b.crc != want {
 		return b.fail(fmt.Errorf("its checksum is %08x instead of %08x", b.crc, want))
@@ -112,13 +112,13 @@ func (b *blockReader) verify(payload []byte, want uint32) error {
 	return nil
 }
 
-// fail names the block that err is about.
+// fail adds the number of the block to err.
 func (b *blockReader) fail(err error) error {
 	return fmt.Errorf("tree: snapshot block %d: %w", b.number, err)
 }
 
-// noEOF makes the end of the stream an error that callers cannot take for a
-// clean one.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF, so that callers can't take it for a
+// clean end of the stream.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Under Full nothing makes the tree larger, in a multi neither, and all else is
-// done.
+// Under Full no request makes the tree larger, not even inside a multi. All other
+// requests succeed.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	tr := New()

@@ -7,15 +7,15 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// FuzzRestore: whatever the bytes are, Restore either refuses them and leaves a
-// fresh tree, or makes a consistent one that writes itself again.
+// FuzzRestore: for any input, Restore either refuses it and leaves a fresh tree, or
+// builds a consistent tree that can be written and restored again.
 func FuzzRestore(f *testing.F) {
 	f.Add(written(f, New()))
 	f.Add(written(f, varied(f)))
 	f.Add([]byte(magic))
 	f.Add(forged([]byte{tagHeader, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// The checksums would stop the fuzzer: half of the inputs are payloads.
+		// The checksums would stop the fuzzer, so also use each input as a payload.
 		for _, b := range [][]byte{b, forged(b)} {
 			tree := New()
 			err := tree.Restore(bytes.NewReader(b))
@@ -35,7 +35,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// FuzzApply: no request, decoded from any bytes, breaks the tree.
+// FuzzApply: no request, decoded from arbitrary bytes, breaks the tree.
 func FuzzApply(f *testing.F) {
 	for seed := range int64(30) {
 		g, tree := newGenerator(seed), New()

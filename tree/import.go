@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Stored is a znode as ZooKeeper's snapshots hold it: the metadata are the raw
-// ones, Cversion counts created children and Owner is not hidden.
+// Stored is a znode as ZooKeeper's snapshots store it, with raw metadata: Cversion
+// counts created children, and Owner also marks containers and times to live.
 type Stored struct {
 	Path                                     string
 	Data                                     []byte
@@ -17,13 +17,13 @@ type Stored struct {
 	Version, Cversion, Aversion              int32
 }
 
-// Import replaces the content of the tree by znodes that come from elsewhere, in
-// any order, with the root as "" or "/". ZooKeeper's own znodes are added where
-// they are missing, and the usage of every quota is counted anew.
+// Import replaces the content of the tree with imported znodes, which come in any
+// order, with the root as "" or "/". Import adds ZooKeeper's own znodes where they
+// are missing, and recounts the usage of every quota.
 //
-// An owner whose top byte is 0xff is a time to live unless isSession knows it;
-// with the Emulate353TTL policy, so is every other negative one but the
-// container's. An error leaves a fresh tree, as with Restore.
+// An owner that starts with the bytes ff 00 00 is a time to live unless isSession
+// knows it. With the Emulate353TTL policy, so is any other negative owner except
+// the container's. An error leaves a fresh tree, as with Restore.
 func (t *Tree) Import(zxid int64, p Policy, isSession func(id int64) bool, nodes iter.Seq2[*Stored, error]) error {
 	err := t.replace(func() error { return t.importNodes(zxid, p, isSession, nodes) })
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *loader) missing(path string) error {
 	return err
 }
 
-// recount writes the usage of a quota into its stats node.
+// recount writes the usage of a quota to its stats node.
 func (t *Tree) recount(prefix string) {
 	if n := t.statsNode(prefix); n != nil {
 		t.overwrite(n, t.measure(prefix))

@@ -6,17 +6,18 @@ import (
 )
 
 // shardBits gives 1024 shards: few enough to cost little in an empty tree, enough
-// that growing one of them holds nobody up.
+// that growing one of them causes no noticeable pause.
 const shardBits = 10
 
-// index finds nodes by path. It is an open hash table in shards that grow one
-// by one: a single table of millions would stop the world when it doubles, and
-// Go's map needs twice the memory because it stores the paths again.
+// index finds nodes by path. It is a hash table with open addressing, divided
+// into shards that grow one by one. A single table of millions of nodes would
+// cause a long pause when it doubles, and Go's map needs twice the memory because
+// it stores the paths again.
 type index struct {
 	seed   maphash.Seed
 	shards []shard
 	n      int
-	nodes  *nodes // those whose numbers it holds
+	nodes  *nodes // the nodes that the slots refer to
 }
 
 // shard is a table with linear probing.
@@ -25,8 +26,8 @@ type shard struct {
 	n     int
 }
 
-// slot is an entry: a probe that goes on looks at nothing else. In an empty one
-// both are 0.
+// slot is an entry. A probe that moves on to the next slot reads nothing else.
+// Both fields of an empty slot are 0.
 type slot struct {
 	hash uint32
 	node number
@@ -36,13 +37,13 @@ func newIndex(of *nodes) index {
 	return index{seed: maphash.MakeSeed(), shards: make([]shard, 1<<shardBits), nodes: of}
 }
 
-// locate returns the number of path's shard and its hash within, never 0.
+// locate returns the number of path's shard and path's hash in it, which is never 0.
 func (x *index) locate(path string) (int, uint32) {
 	v := maphash.String(x.seed, path)
 	return int(v >> (64 - shardBits)), max(uint32(v), 1)
 }
 
-// get returns the node with that path or nil.
+// get returns the node with that path, or nil.
 func (x *index) get(path string) *Node {
 	i, h := x.locate(path)
 	return x.getAt(i, h, path)
@@ -57,7 +58,7 @@ func (x *index) getAt(i int, h uint32, path string) *Node {
 	return nil
 }
 
-// put adds n, whose path must not be there.
+// put adds n, whose path must not be in the index.
 func (x *index) put(n *Node) {
 	i, h := x.locate(n.path())
 	x.putAt(i, h, n)
@@ -74,7 +75,7 @@ func (x *index) putAt(i int, h uint32, n *Node) {
 	x.n++
 }
 
-// remove takes n out.
+// remove removes n if it is in the index.
 func (x *index) remove(n *Node) {
 	i, h := x.locate(n.path())
 	s := &x.shards[i]
@@ -103,7 +104,7 @@ func (x *index) reserve(n int) {
 // home returns the slot where a probe for h starts.
 func (s *shard) home(h uint32) int { return int(uint64(h) * uint64(len(s.slots)) >> 32) }
 
-// next returns the slot behind i.
+// next returns the slot after i.
 func (s *shard) next(i int) int {
 	if i++; i < len(s.slots) {
 		return i
@@ -111,7 +112,7 @@ func (s *shard) next(i int) int {
 	return 0
 }
 
-// find returns the slot of the node with that path, −1 when there is none.
+// find returns the slot of the node with that path, or −1.
 func (s *shard) find(of *nodes, path string, h uint32) int {
 	if s.n == 0 {
 		return -1
@@ -124,8 +125,8 @@ func (s *shard) find(of *nodes, path string, h uint32) int {
 	return -1
 }
 
-// likely returns the number of the first node with that hash, nearly always the one
-// that find finds; none when there is none.
+// likely returns the number of the first node with that hash, or none. That is nearly
+// always the node that find returns.
 func (s *shard) likely(h uint32) number {
 	if s.n == 0 {
 		return none
@@ -145,8 +146,8 @@ func (s *shard) put(e slot) {
 	s.slots[i] = e
 }
 
-// vacate empties slot i and moves up the entries that a probe would no longer
-// reach behind the hole.
+// vacate empties slot i and moves up the entries after it that a probe could no
+// longer reach.
 func (s *shard) vacate(i int) {
 	for j := s.next(i); s.slots[j].hash != 0; j = s.next(j) {
 		home := s.home(s.slots[j].hash)
@@ -162,9 +163,9 @@ func (s *shard) vacate(i int) {
 	s.slots[i] = slot{}
 }
 
-// pageSlots is how many slots a page of memory has. A new page to which is written
-// first takes one fault; where it is looked at before, as put does, it takes two, of
-// which the second holds up all processors.
+// pageSlots is the number of slots in a page of memory. A new page costs one page
+// fault if the first access is a write. If a read comes first, as in put, it costs
+// two, and the second one stalls all processors.
 const pageSlots = 4096 / int(unsafe.Sizeof(slot{}))
 
 func (s *shard) resize(size int) {

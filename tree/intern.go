@@ -8,12 +8,12 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// aclEntry is one list, shared by all nodes that carry it.
+// aclEntry is one list, shared by all nodes that have it.
 type aclEntry struct {
 	list   []proto.ACL   // immutable
 	hash   uint64        // the same in every process
-	refs   int           // nodes that carry it; 0: not in the table
-	prints []Fingerprint // of the list; nil until one is asked for
+	refs   int           // nodes that have it; 0: not in the table
+	prints []Fingerprint // fingerprints of the list; nil until needed
 	next   *aclEntry     // another list with the same hash
 }
 
@@ -24,8 +24,8 @@ type aclTable struct {
 
 func newACLTable() aclTable { return aclTable{byHash: make(map[uint64]*aclEntry)} }
 
-// intern returns the entry for list with one more reference. The list and its
-// strings are copied if they are new.
+// intern returns the entry for list and adds a reference to it. A new entry copies
+// list and its strings.
 func (a *aclTable) intern(list []proto.ACL) *aclEntry {
 	h := hashACL(list)
 	for e := a.byHash[h]; e != nil; e = e.next {
@@ -52,7 +52,7 @@ func (a *aclTable) retain(e *aclEntry) {
 	e.refs++
 }
 
-// release takes a reference from e.
+// release drops a reference to e.
 func (a *aclTable) release(e *aclEntry) {
 	if e.refs--; e.refs > 0 {
 		return

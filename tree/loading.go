@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// Loading makes a tree of what Snapshot.WriteTo has written, as it comes: in
-// pieces of any length. It is no business of any tree that is in use.
+// Loading builds a tree from the output of Snapshot.WriteTo, which arrives in
+// pieces of any length. It doesn't affect a tree that is in use.
 type Loading struct {
 	l    loader
-	buf  []byte // what has come of a block that is not whole yet
-	read bool   // the magic string has come
-	err  error  // why nothing more is taken
+	buf  []byte // the part of an incomplete block that has arrived
+	read bool   // the magic string has arrived
+	err  error  // why Write and Tree fail
 }
 
-// NewLoading returns a Loading that has got nothing yet.
+// NewLoading returns a Loading that has received nothing yet.
 func NewLoading() *Loading {
 	t := new(Tree)
 	t.reset()
 	return &Loading{l: newLoader(t, nil)}
 }
 
-// Write takes the next bytes. It fails, and for good, as soon as something is
-// wrong with them.
+// Write takes the next bytes. Once it has found the bytes to be wrong, it and all
+// later calls fail.
 func (g *Loading) Write(p []byte) (int, error) {
 	if g.err != nil {
 		return 0, g.err
@@ -47,8 +47,8 @@ func (g *Loading) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// step takes the magic string or one block off the start of b and returns its
-// length, 0 when it is not whole.
+// step consumes the magic string or one block at the start of b. It returns the
+// length consumed, 0 if the block is incomplete.
 func (g *Loading) step(b []byte) int {
 	if !g.read {
 		if len(b) < len(magic) {
@@ -84,7 +84,7 @@ func (g *Loading) step(b []byte) int {
 	return blockHeader + size
 }
 
-// Tree returns the tree, if all of it has come. It can be called once.
+// Tree returns the tree if all of it has arrived. It can be called once.
 func (g *Loading) Tree() (*Tree, error) {
 	switch {
 	case g.err != nil:
@@ -96,10 +96,9 @@ func (g *Loading) Tree() (*Tree, error) {
 	return g.l.t, nil
 }
 
-// Adopt replaces the content of the tree by that of o, of which nothing may be
-// used afterwards. Only the znode of the membership stays as it is. Snapshots of
-// the old content that are not written yet fail. The caller holds the lock for
-// writing.
+// Adopt replaces the content of the tree with that of o, and the caller must not
+// use o afterwards. Only the membership znode keeps its state. Snapshots of the
+// old content that aren't written yet fail. The caller holds the lock for writing.
 func (t *Tree) Adopt(o *Tree) {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
@@ -112,7 +111,7 @@ func (t *Tree) Adopt(o *Tree) {
 	t.noteLength(o.longest.Load())
 }
 
-// keep gives the znode of the membership the state that own has.
+// keep gives the membership znode the state of own.
 func (t *Tree) keep(own *Node) {
 	n := t.Get(ConfigPath)
 	t.discharge(n)

@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// loaded gives a Loading the bytes in pieces of a size.
+// loaded passes b to a Loading in pieces of the given size.
 func loaded(b []byte, size int) (*Tree, error) {
 	g := NewLoading()
 	for len(b) > 0 {
@@ -21,8 +21,8 @@ func loaded(b []byte, size int) (*Tree, error) {
 	return g.Tree()
 }
 
-// A tree that is adopted is the other one, in every index and total, but for the
-// znode of the membership.
+// After Adopt, the tree equals the other one in every index and total, except for the
+// membership znode.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	source := varied(t)
@@ -58,7 +58,7 @@ func TestAdopt(t *testing.T) {
 			t.Error("a snapshot of the old content holds the new one")
 		}
 		stale.Release()
-		// It goes on as any tree does, snapshots included.
+		// The tree works as any other, including snapshots.
 		tree.Lock()
 		snap := tree.Snapshot()
 		tree.Unlock()
@@ -76,7 +76,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the bytes is found, at once or when all should be there.
+// Loading finds any damage, either at once or at the end of the bytes.
 func TestLoadingOfDamage(t *testing.T) {
 	t.Parallel()
 	content := written(t, varied(t))

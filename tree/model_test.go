@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// model is a second implementation of the tree, as plain as possible: a map
-// from path to node, no index, children found by looking at every path, a multi
-// by copying everything.
+// model is a second implementation of the tree, as simple as possible: a map from path
+// to node and no other index. It finds children by checking every path, and executes
+// a multi on a copy of everything.
 type model struct {
 	zxid  int64
 	nodes map[string]*mnode
@@ -26,7 +26,7 @@ type mnode struct {
 	acl                                      []proto.ACL
 }
 
-// mresult is what the model says about a transaction.
+// mresult is the model's result of a transaction.
 type mresult struct {
 	op     proto.Op
 	code   proto.Code
@@ -105,7 +105,7 @@ func (m *model) may(tx *Txn, n *mnode, perm proto.Perms) bool {
 	return false
 }
 
-// lists knows only the lists that the generator makes.
+// list supports only the lists that the generator makes.
 func (m *model) list(tx *Txn, acl []proto.ACL) ([]proto.ACL, bool) {
 	var out []proto.ACL
 	for _, a := range acl {
@@ -151,8 +151,8 @@ func field(data []byte, key string) int64 {
 	return -1
 }
 
-// unreadable takes limits or usage apart as Java's split does, which drops empty
-// parts only at the end.
+// unreadable splits limits or usage as Java's split does, which drops empty parts only
+// at the end.
 func unreadable(data []byte) bool {
 	text := strings.TrimRight(strings.ReplaceAll(string(data), ";", ","), ",")
 	if text == "" {
@@ -396,7 +396,7 @@ func (m *model) reap(tx *Txn, q *Reap) mresult {
 	return mresult{events: m.drop(tx, q.Path)}
 }
 
-// find does the checks that all but create and delete have in common.
+// find makes the checks common to all operations except create and delete.
 func (m *model) find(tx *Txn, path string, perm proto.Perms, version func(*mnode) int32, want int32) proto.Code {
 	n := m.nodes[path]
 	switch {

@@ -2,9 +2,9 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// multi executes all of q's operations or none. If one is refused, the multi as
-// such still succeeds: its entries tell which one failed. A code other than Ok
-// refuses the request as a whole, without entries.
+// multi executes all of q's operations or none. If one of them is refused, the
+// multi itself still succeeds, and its entries tell which one failed. A code other
+// than Ok refuses the whole request, without entries.
 func (t *Tree) multi(tx *Txn, q *proto.MultiRequest, r *Result) proto.Code {
 	for i := range q.Ops {
 		if !wellFormed(&q.Ops[i]) {
@@ -32,7 +32,7 @@ func (t *Tree) multi(tx *Txn, q *proto.MultiRequest, r *Result) proto.Code {
 	return proto.Ok
 }
 
-// fail makes r the result of a multi of n operations whose i-th failed.
+// fail makes r the result of a multi of n operations whose i-th operation failed.
 func (r *Result) fail(i, n int, code proto.Code) {
 	r.Multi = r.Multi[:0]
 	for k := range n {
@@ -57,7 +57,7 @@ func (t *Tree) part(tx *Txn, m *proto.MultiOp, r *Result, events *[]Event) proto
 		c := partCreation(m)
 		r.Op = proto.OpCreate
 		if c.op != proto.OpCreate {
-			r.Op = proto.OpCreate2 // containers and times to live are answered like this too
+			r.Op = proto.OpCreate2 // createContainer and createTTL have the same reply
 		}
 		return t.create(tx, &c, r, events)
 	}
@@ -65,9 +65,9 @@ func (t *Tree) part(tx *Txn, m *proto.MultiOp, r *Result, events *[]Event) proto
 	return t.apply(tx, m.Op, m.Req, r, events)
 }
 
-// partCreation unpacks a create of a multi. There, unlike alone, the flags
+// partCreation unpacks a create of a multi. Unlike outside a multi, the flags
 // choose the operation: flag 4 makes a container, and a createTTL whose flags
-// speak of no time to live is a plain create.
+// aren't those of a time to live is a plain create.
 func partCreation(m *proto.MultiOp) creation {
 	c, _ := creationOf(m.Op, m.Req)
 	mode := proto.CreateMode(c.flags)
@@ -80,10 +80,10 @@ func partCreation(m *proto.MultiOp) creation {
 	return c
 }
 
-// wellFormed reports whether ZooKeeper's server takes m into a multi at all. It
-// is stricter than with a request that stands alone: no path may be null,
-// whether the operation is reached or not, and creates must have a known mode
-// without a time to live and a list.
+// wellFormed reports whether ZooKeeper's server accepts m in a multi at all. It is
+// stricter than for a request outside a multi: no path may be null, even if the
+// multi never reaches the operation, and a create other than createTTL needs a
+// list and a known mode without a time to live.
 func wellFormed(m *proto.MultiOp) bool {
 	switch q := m.Req.(type) {
 	case *proto.CreateRequest:

@@ -6,32 +6,31 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// kind says what ends a znode's life.
+// kind is the kind of a znode: it determines what ends the znode's life.
 type kind uint8
 
 const (
 	persistent kind = iota
 	ephemeral       // the end of the session that owns it
 	container       // the removal of its last child
-	ttl             // time without a change of its data and without children
+	ttl             // its time to live, without children and without a change of its data
 )
 
-// state is what is stored of a znode: the part that snapshots, undo images and
-// digests cover.
+// state is the part of a znode that snapshots, undo images and digests cover.
 type state struct {
 	text
-	cversion, aversion  int32     // cversion counts created children, Stat shows another number
+	cversion, aversion  int32     // cversion counts created children; Stat shows another number
 	acl                 *aclEntry // never nil
 	czxid, mzxid, pzxid int64
 	ctime, mtime        int64
 }
 
-// Node is a znode. Its size is what a million of them cost: 96 bytes, and about
-// 10 more than path and data take for its text. It is valid until a transaction,
-// which may delete the znode and have another one in its place.
+// Node is a znode. Its size matters, because a tree can hold millions of them: 96
+// bytes, plus about 10 bytes more than path and data for its text. It is valid until
+// the next transaction, which may delete the znode and reuse the memory for another.
 type Node struct {
 	state
-	kids   *[]number // nil until there was a child
+	kids   *[]number // nil if there are no children
 	number number    // its own
 	parent number    // none for the root
 	pos    uint32    // index in the parent's kids

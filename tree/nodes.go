@@ -2,8 +2,8 @@ package tree
 
 import "math"
 
-// number is what a node is called by the nodes and tables of its tree. While the
-// tree is there a number is that of one node only, until the node is vacated.
+// number identifies a node in the nodes and tables of its tree. A number belongs to
+// one node until that node is vacated.
 type number uint32
 
 // none is no node's number.
@@ -11,32 +11,32 @@ const none number = 0
 
 const (
 	blockBits = 9
-	blockSize = 1 << blockBits // 48 KiB: six pages of Go's allocator, with nothing left over
+	blockSize = 1 << blockBits // 48 KiB: six pages of Go's allocator, without waste
 )
 
-// nodes is the memory of the nodes of a tree: blocks of slots that are used again.
+// nodes is the memory of a tree's nodes: blocks of slots that are reused.
 //
-// Nodes name each other by numbers, and so does the index. Against pointers that is
-// half the size and, above all, nothing for the garbage collector: it goes through
-// the blocks from one end to the other and comes to each node once, where it had
-// to find the object behind every pointer to a child, a parent and in the index.
-// A node never moves.
+// Nodes refer to each other by numbers, and so does the index. A number takes half
+// the size of a pointer and, above all, the garbage collector doesn't follow it. The
+// collector scans the blocks from one end to the other and visits each node once.
+// With pointers, it would have to find the object for every pointer to a child, to
+// a parent and in the index. A node never moves.
 type nodes struct {
-	blocks []*[blockSize]Node // by number / blockSize; nil: given back
-	rooms  []room             // what is known of each block
-	open   []uint32           // the blocks with room; the next node comes into the last one
-	given  []uint32           // the blocks that were given back
+	blocks []*[blockSize]Node // by number / blockSize; nil: released
+	rooms  []room             // the free space of each block
+	open   []uint32           // the blocks with free slots; the next node goes into the last one
+	given  []uint32           // the blocks that were released
 }
 
-// room says what is free in a block.
+// room is the free space of a block.
 type room struct {
-	vacant number // the slot that was vacated last; its parent is the one before
-	used   uint16 // slots that have ever been used
+	vacant number // the slot that was vacated last; its parent is the one vacated before
+	used   uint16 // slots that were ever used
 	live   uint16 // nodes
-	open   int32  // where the block stands in nodes.open; −1: it is full or not there
+	open   int32  // the block's index in nodes.open; −1: the block is full
 }
 
-// at returns the node with that number, which must not be none.
+// at returns the node with number n, which must not be none.
 func (x *nodes) at(n number) *Node { return &x.blocks[n>>blockBits][n&(blockSize-1)] }
 
 // parent returns n's parent; nil for the root.
@@ -47,7 +47,7 @@ func (x *nodes) parent(n *Node) *Node {
 	return x.at(n.parent)
 }
 
-// take returns a node that has nothing but a number.
+// take returns an empty node with a number.
 func (x *nodes) take() *Node {
 	if len(x.open) == 0 {
 		x.grow()
@@ -62,8 +62,8 @@ func (x *nodes) take() *Node {
 	}
 	n := x.at(num)
 	if !fresh {
-		// Into a fresh slot nobody looks before it is written to: a new page of memory
-		// would take two faults, the second of which holds up all processors.
+		// Don't read a fresh slot before it is written to: on a new page of memory that
+		// would cost a second page fault, which stalls all processors.
 		r.vacant, n.parent = n.parent, none
 	}
 	n.number = num
@@ -74,14 +74,14 @@ func (x *nodes) take() *Node {
 	return n
 }
 
-// grow adds an empty block. The first slot of the first is not used: it has the
-// number none.
+// grow adds an empty block. The first slot of block 0 isn't used: it has the number
+// none.
 func (x *nodes) grow() {
 	at := uint32(len(x.blocks))
 	if last := len(x.given) - 1; last >= 0 {
 		at, x.given = x.given[last], x.given[:last]
 	} else {
-		if at == math.MaxUint32>>blockBits { // end is a number too
+		if at == math.MaxUint32>>blockBits { // end must be a number too
 			panic("tree: more znodes than there are numbers")
 		}
 		x.blocks, x.rooms = append(x.blocks, nil), append(x.rooms, room{})
@@ -94,9 +94,9 @@ func (x *nodes) grow() {
 	x.open = append(x.open, at)
 }
 
-// vacate gives back the slot of a node to which nothing leads any more. A block
-// without nodes is given back unless it is the only one with room: who creates and
-// deletes in turns would have a new one each time.
+// vacate frees the slot of a node that nothing refers to any more. It releases a
+// block without nodes unless that is the only block with free slots: a client that
+// creates and deletes in turn would otherwise allocate a new block each time.
 func (x *nodes) vacate(n *Node) {
 	num := n.number
 	at := uint32(num >> blockBits)
@@ -113,7 +113,7 @@ func (x *nodes) vacate(n *Node) {
 	}
 }
 
-// giveBack lets go of a block without nodes.
+// giveBack releases a block without nodes.
 func (x *nodes) giveBack(at uint32) {
 	r := &x.rooms[at]
 	last := len(x.open) - 1
@@ -124,10 +124,10 @@ func (x *nodes) giveBack(at uint32) {
 	x.given = append(x.given, at)
 }
 
-// end is a number behind all that have been given.
+// end returns a number greater than that of every node.
 func (x *nodes) end() number { return number(len(x.blocks)) << blockBits }
 
-// slots returns the slots from that number to the end of its block, and the first
+// slots returns the slots from number from to the end of its block, and the first
 // number of the next block. Slots without a node have no text.
 func (x *nodes) slots(from number) ([]Node, number) {
 	at, next := from>>blockBits, (from|(blockSize-1))+1
@@ -138,8 +138,8 @@ func (x *nodes) slots(from number) ([]Node, number) {
 	return nil, next
 }
 
-// all calls yield for every node in the order of their numbers: mostly that in
-// which they were made.
+// all calls yield for every node in the order of their numbers, which is mostly the
+// order of their creation.
 func (x *nodes) all(yield func(*Node) bool) {
 	for num := none; num < x.end(); {
 		var slots []Node
@@ -152,7 +152,7 @@ func (x *nodes) all(yield func(*Node) bool) {
 	}
 }
 
-// become makes x what o is, in the memory that x has.
+// become makes x a copy of o, reusing the memory of x.
 func (x *nodes) become(o *nodes) {
 	for at, block := range o.blocks {
 		if at == len(x.blocks) {

@@ -9,13 +9,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// mark makes n a node that is told from others.
+// mark makes n a node that the test can identify.
 func mark(n *Node, czxid int64) {
 	n.text, n.czxid = newText(persistent, 0, "/x", nil), czxid
 }
 
-// The memory of nodes against a map: no number is given twice, no node moves, and
-// nothing is lost or left over.
+// TestNodes compares nodes with a map: no number is assigned twice, no node moves, and
+// no node is lost or left over.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(11)
@@ -38,7 +38,7 @@ func TestNodes(t *testing.T) {
 			peak = max(peak, len(x.blocks))
 			continue
 		}
-		for num, k := range want { // any of them
+		for num, k := range want { // any one of them
 			x.vacate(k.n)
 			delete(want, num)
 			break
@@ -72,8 +72,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A znode that is created and deleted again and again where a block ends does not
-// cost a block each time.
+// Creating and deleting a node repeatedly at the end of a block doesn't allocate a block
+// each time.
 func TestNodesAtTheEndOfABlock(t *testing.T) {
 	x := new(nodes)
 	for range blockSize - 1 {
@@ -91,7 +91,7 @@ func TestNodesAtTheEndOfABlock(t *testing.T) {
 	}
 }
 
-// A block is given to the allocator as it is: whole pages.
+// The size of a block is a multiple of the allocator's page size, so none is wasted.
 func TestBlockSize(t *testing.T) {
 	t.Parallel()
 	if size := unsafe.Sizeof([blockSize]Node{}); size%8192 != 0 || size <= 32768 {
@@ -99,7 +99,8 @@ func TestBlockSize(t *testing.T) {
 	}
 }
 
-// What was deleted is memory again, for the tree and for others.
+// The memory of deleted nodes is free again, for the tree and for the rest of the
+// process.
 func TestDeletedNodesAreGivenBack(t *testing.T) {
 	const n = 100_000
 	before := heap()
@@ -135,7 +136,7 @@ func TestDeletedNodesAreGivenBack(t *testing.T) {
 	}
 }
 
-// Whatever has become of memory that is used again, it becomes what it is to.
+// become makes a correct copy, whatever was in the memory that it reuses.
 func TestNodesBecome(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(12)
@@ -154,7 +155,7 @@ func TestNodesBecome(t *testing.T) {
 		for range g.Intn(4) * blockSize {
 			mark(from.take(), 7)
 		}
-		for n := range from.all { // leaves holes, and blocks that are gone
+		for n := range from.all { // leaves vacant slots and released blocks
 			if n.number/blockSize == 1 || g.Intn(2) == 0 {
 				from.vacate(n)
 			}

@@ -2,29 +2,28 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// ManyNodes is from how many znodes on they are not in a processor's own caches, so that
-// also a read, which needs little more than the znode, is worth a look ahead.
+// ManyNodes is the number of znodes above which they don't fit into a processor's own
+// caches. Above it, prefetching pays off even for a read, which needs little more than
+// the znode.
 const ManyNodes = 5_000
 
-// PrefetchMax is how many paths Prefetch looks at.
+// PrefetchMax is the maximum number of paths that Prefetch looks up.
 const PrefetchMax = 32
 
-// Prefetch looks for the znodes with those paths, the first PrefetchMax of them, and
-// does nothing else: who then asks for one after the other finds them in the
-// processor's caches. The tree is locked, for reading at least.
+// Prefetch brings the znodes of the first PrefetchMax paths into the processor's
+// caches, where later look-ups find them. It has no other effect. The caller holds the
+// lock, at least for reading.
 //
-// A path leads to a slot of the index, that to a node and that to its text, each in a
-// place of its own: three cache misses in a row. Those of several paths have nothing
-// to do with each other, so a processor that comes to them together waits for all of
-// them as long as for one.
+// A path leads to a slot of the index, the slot to a node, and the node to its text:
+// three cache misses in a row. The misses of different paths are independent, so a
+// processor that starts them together waits for all of them as long as for one.
 func (t *Tree) Prefetch(paths []string) {
 	t.index.prefetch(paths[:min(len(paths), PrefetchMax)])
 }
 
-// prefetch does one step for all paths before the next one: within a step nothing
-// depends on anything that memory has yet to bring, not even where the program goes on.
-// It returns something of all that it has seen: for nothing, the compiler would leave
-// the seeing out.
+// prefetch does one step for all paths before the next step. Within a step nothing
+// depends on data that memory has yet to deliver, not even a branch. It returns a value
+// derived from everything it reads, so that the compiler doesn't remove the reads.
 //
 //go:noinline
 func (x *index) prefetch(paths []string) (seen byte) {
@@ -48,21 +47,21 @@ func (x *index) prefetch(paths []string) (seen byte) {
 	}
 	for _, n := range nodes {
 		if n != nil {
-			seen ^= byte(n.epoch) // where it ends
+			seen ^= byte(n.epoch) // the end of the node
 			seen ^= n.glance()
 		}
 	}
 	return seen
 }
 
-// probe is where the index is looked into.
+// probe is a place in the index to look up.
 type probe struct {
 	s    *shard
 	hash uint32
 }
 
-// prefetchTexts looks for the texts of all images: they lie about in memory, and who
-// needs one after the other waits for each.
+// prefetchTexts prefetches the texts of all images. They are scattered in memory, and
+// reading them one after another waits for each.
 //
 //go:noinline
 func prefetchTexts(images []image) (seen byte) {

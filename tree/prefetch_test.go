@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPrefetch: whatever it is asked for, in whatever tree, it only looks.
+// TestPrefetch: Prefetch changes nothing, for any paths and any tree.
 func TestPrefetch(t *testing.T) {
 	t.Parallel()
 	empty := new(Tree)

@@ -15,14 +15,15 @@ const (
 	statsName  = "/zookeeper_stats"
 )
 
-// quota is what is known of one quota: the text of its limits and of its usage.
+// quota is one quota: its limits and its usage.
 type quota struct {
 	limits, stats tally
 	counted       bool // there is a stats node
 }
 
-// limitedPath returns the path that a limits node limits: "" for one directly
-// below /zookeeper/quota, a quota on the root, which is kept and never applied.
+// limitedPath returns the path that a limits node limits. For a limits node directly
+// below /zookeeper/quota it returns "": the tree stores a quota on the root but
+// never applies it.
 func limitedPath(path string) (string, bool) {
 	if !strings.HasPrefix(path, quotaPath+"/") || !strings.HasSuffix(path, limitsName) {
 		return "", false
@@ -31,7 +32,7 @@ func limitedPath(path string) (string, bool) {
 }
 
 // quotaOf returns the limited path that applies to path, the deepest one at or
-// above it. No quota is "".
+// above it, or "" if there is none.
 func (t *Tree) quotaOf(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
@@ -68,11 +69,11 @@ func (t *Tree) allQuotas() map[string]quota {
 	return all
 }
 
-// checkQuota says what a quota has against a change at path: that it would break
-// a hard limit, or that its text cannot be read, on which ZooKeeper stumbles.
-// Within a multi the usage before the multi counts: a delete does not make room
-// for a create behind it. Where the leader has no memory left, growing is refused
-// whatever the quota is.
+// checkQuota returns Ok, or the code with which a quota refuses a change at path. A
+// quota refuses a change that would break a hard limit. It also refuses if its text
+// can't be parsed, because ZooKeeper fails on it. Within a multi the usage before the
+// multi counts: a delete makes no room for a later create. If the leader's memory is
+// full, growth is refused whatever the quota.
 func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	if tx.Policy&Full != 0 && (bytes > 0 || count > 0) {
 		return proto.ErrQuotaExceeded
@@ -96,7 +97,7 @@ func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	switch {
 	case q.limits.bad:
 		return proto.ErrMarshalling
-	case !q.counted || !limited: // then the usage is not looked at
+	case !q.counted || !limited: // then the usage doesn't matter, even if it is bad
 		return proto.Ok
 	case q.stats.bad:
 		return proto.ErrMarshalling
@@ -107,8 +108,8 @@ func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	return proto.Ok
 }
 
-// charge adds to the usage of the quota that applies to path. Only the data of
-// the stats node change: neither its version nor a watcher learns of it.
+// charge adds to the usage of the quota that applies to path. It changes only the
+// data of the stats node: the version stays, and no watch fires.
 func (t *Tree) charge(path string, bytes, count int64) {
 	prefix := t.quotaOf(path)
 	if prefix == "" {
@@ -131,8 +132,8 @@ func (t *Tree) overwrite(n *Node, data []byte) {
 	t.commit(n)
 }
 
-// quotaCreated does the accounting for a new node. A new stats node has its
-// data replaced by the usage that is counted at this moment.
+// quotaCreated does the accounting for a new node. It replaces the data of a new
+// stats node with the usage counted now.
 func (t *Tree) quotaCreated(n *Node) {
 	size := n.dataLen()
 	if strings.HasPrefix(n.path(), quotaPath+"/") && strings.HasSuffix(n.path(), statsName) {
@@ -141,7 +142,7 @@ func (t *Tree) quotaCreated(n *Node) {
 	t.charge(n.path(), size, 1)
 }
 
-// measure returns the text of the usage of path and all below it.
+// measure returns the text of the usage of path's subtree.
 func (t *Tree) measure(path string) []byte {
 	var now tally
 	now.set(countName, 0)
@@ -157,15 +158,16 @@ func (t *Tree) measure(path string) []byte {
 // quotaDeleted does the accounting for a removed node.
 func (t *Tree) quotaDeleted(n *Node) { t.charge(n.path(), -n.dataLen(), -1) }
 
-// tally is the text of limits and usage, "count=4,bytes=5=;byteHardLimit=10",
-// in parts. A name that is absent has no entry in has and counts as −1.
+// tally is the parsed text of limits or usage, e.g.
+// "count=4,bytes=5=;byteHardLimit=10". An absent name is false in has and counts
+// as −1.
 type tally struct {
 	value [4]int64
 	has   [4]bool
-	bad   bool // the text has parts that are none
+	bad   bool // the text has malformed parts
 }
 
-// The names of a tally, in the order in which they are written.
+// The names of a tally, in the order in which append writes them.
 const (
 	countName = iota
 	bytesName
@@ -175,16 +177,16 @@ const (
 
 func tallyNames() [4]string { return [4]string{"count", "bytes", "byteHardLimit", "countHardLimit"} }
 
-// parseTally reads data. What is not a pair of a known name and a number is left
-// out: clients may write anything into these znodes. What is no pair of a name
-// and a number for ZooKeeper makes it bad, and so does null: no number behind
-// the name is bad, but between two = it is none.
+// parseTally parses data. It ignores everything but pairs of a known name and a
+// number: clients may write anything to these znodes. The tally is bad if ZooKeeper
+// can't parse a part as a name and a number, or if data is null. A missing number
+// at the end of a part is bad, but an empty number between two = counts as −1.
 func parseTally(data []byte) tally {
 	names := tallyNames()
 	text := viewString(data)
 	v := tally{bad: data == nil || strings.Trim(text, ",;") != "" && strings.ContainsAny(text[:1], ",;")}
 	for pair := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ',' || c == ';' }) {
-		pair = strings.TrimRight(pair, "=") // the odd one behind bytes=
+		pair = strings.TrimRight(pair, "=") // the stray = after bytes
 		key, value, found := strings.Cut(pair, "=")
 		value, _, _ = strings.Cut(value, "=")
 		number, err := strconv.ParseInt(value, 10, 64)
@@ -202,7 +204,7 @@ func parseTally(data []byte) tally {
 	return v
 }
 
-// get returns a number, −1 when there is none.
+// get returns the number of name i, or −1 if there is none.
 func (v *tally) get(i int) int64 {
 	if !v.has[i] {
 		return -1
@@ -212,8 +214,8 @@ func (v *tally) get(i int) int64 {
 
 func (v *tally) set(i int, value int64) { v.value[i], v.has[i] = value, true }
 
-// append appends the text as ZooKeeper writes it: count and bytes always, then,
-// behind an odd =, the limits that are there.
+// append appends the text as ZooKeeper writes it: always count and bytes, then,
+// after a stray =, the limits that are set.
 func (v *tally) append(b []byte) []byte {
 	names := tallyNames()
 	b = strconv.AppendInt(append(b, "count="...), v.get(countName), 10)

@@ -6,8 +6,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// What an enforced quota answers whose text is odd. The answers are those of
-// the real server.
+// The results of enforced quotas with odd texts. They are those of the real server.
 func TestOddQuotas(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -32,7 +31,7 @@ func TestOddQuotas(t *testing.T) {
 		{"countHardLimit=6", "garbage", proto.ErrMarshalling},
 		{"countHardLimit=6", "null", proto.ErrMarshalling},
 		{"count=1", "garbage", proto.ErrMarshalling},
-		{"bytes=1", "garbage", proto.Ok}, // no limit for this change: the usage is not looked at
+		{"bytes=1", "garbage", proto.Ok}, // no limit for this change: the usage doesn't matter
 		{"garbage", "none", proto.ErrMarshalling},
 		{"countHardLimit=0", "none", proto.Ok},
 	} {

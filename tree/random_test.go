@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// generator makes transactions that often hit and sometimes miss.
+// generator makes transactions that often succeed and sometimes fail.
 type generator struct {
 	*rand.Rand
 	zxid int64
@@ -69,7 +69,7 @@ func (g *generator) create(flags ...int32) *proto.CreateRequest {
 	return q
 }
 
-// op makes one operation; inside says that it is for a multi.
+// op makes one operation. inside means that it is for a multi.
 func (g *generator) op(inside bool) (proto.Op, proto.Record) {
 	path := g.path()
 	switch k := g.Intn(20); {
@@ -122,8 +122,8 @@ func (g *generator) next(t *Tree) (*Txn, proto.Op, proto.Record) {
 	return tx, op, req
 }
 
-// TestRandomTransactions compares every result and, now and then, everything
-// with the model.
+// TestRandomTransactions compares every result with the model and, now and then, the
+// whole tree.
 func TestRandomTransactions(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(20) {
@@ -146,9 +146,9 @@ func TestRandomTransactions(t *testing.T) {
 	}
 }
 
-// TestSnapshotsWhileWriting takes snapshots, also several at a time, writes them
-// while transactions go on, and compares what they restore to with the model at
-// their zxid.
+// TestSnapshotsWhileWriting takes snapshots, sometimes several at a time, and writes them
+// while transactions continue. It compares the restored trees with the model at the
+// snapshots' zxids.
 func TestSnapshotsWhileWriting(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(10) {
@@ -194,7 +194,7 @@ func TestSnapshotsWhileWriting(t *testing.T) {
 	}
 }
 
-// picture is a snapshot and what it must contain.
+// picture is a snapshot and its expected content.
 type picture struct {
 	snap  *Snapshot
 	model *model
@@ -220,7 +220,7 @@ func (p picture) verify(t *testing.T) {
 	}
 }
 
-// slowBuffer lets others run at every write.
+// slowBuffer lets other goroutines run at every write.
 type slowBuffer struct{ bytes.Buffer }
 
 func (s *slowBuffer) Write(p []byte) (int, error) {
@@ -230,8 +230,8 @@ func (s *slowBuffer) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestSnapshotSeesNothingNewer walks the index step by step between
-// transactions, so that every interleaving of walk and write comes up.
+// TestSnapshotSeesNothingNewer collects the nodes in small steps between transactions, so
+// that many interleavings of collecting and writing occur.
 func TestSnapshotSeesNothingNewer(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(30) {
@@ -275,8 +275,8 @@ func TestSnapshotSeesNothingNewer(t *testing.T) {
 	}
 }
 
-// TestReplicasAgree feeds two trees the same transactions, one of them through
-// snapshots on the way, and compares dumps and digests.
+// TestReplicasAgree applies the same transactions to two trees. Now and then it replaces
+// one of them with a restored snapshot. It compares dumps and digests.
 func TestReplicasAgree(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(10) {
@@ -298,7 +298,7 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-// restored returns a new tree from a snapshot of t.
+// restored returns a new tree from a snapshot of tree.
 func restored(t testing.TB, tree *Tree) *Tree {
 	t.Helper()
 	again := New()
@@ -308,7 +308,7 @@ func restored(t testing.TB, tree *Tree) *Tree {
 	return again
 }
 
-// written returns a snapshot of t.
+// written returns a snapshot of tree.
 func written(t testing.TB, tree *Tree) []byte {
 	t.Helper()
 	s := tree.Snapshot()

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Reap asks for the removal of a container or of a znode whose time to live is
-// over. It is a transaction of the leader's (OpDeleteContainer). The two zxids
-// say which life and which data the leader saw: what happened in between wins.
+// Reap asks for the removal of a container or of a znode whose time to live has
+// expired. The leader proposes it (OpDeleteContainer). The two zxids identify the
+// znode and the data that the leader saw: a later change prevents the removal.
 type Reap struct {
 	Path         string
 	Czxid, Mzxid int64
@@ -31,9 +31,9 @@ func (r *Reap) Append(b []byte) []byte {
 }
 
 // Reapable returns up to limit removals that are due: containers that had
-// children and have none now, or that have had none for longer than
-// maxNeverUsed (0: these stay), and znodes without children whose data are
-// older than their time to live. now is in milliseconds, as in Txn.
+// children and have none now, or that never had any for longer than maxNeverUsed
+// (0: these stay), and znodes without children whose data is older than their
+// time to live. now is in milliseconds, as in Txn.
 func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap {
 	var due []Reap
 	for n := range t.containers {

@@ -8,17 +8,18 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// errReplaced says that a snapshot's tree has been replaced by another one.
+// errReplaced reports that the content of a snapshot's tree was replaced.
 var errReplaced = errors.New("tree: the tree was replaced by a restored one")
 
-// Restore replaces the content of the tree by the snapshot that r holds and
-// reads no byte behind it. Snapshots of the old content that are not written
-// yet fail. The old content is given up first, so that never two trees are in
-// memory. After an error, which names what is wrong, the tree is a fresh one;
-// the caller must not go on with it.
+// Restore replaces the content of the tree with the snapshot that r holds. It reads
+// no byte after the snapshot. Snapshots of the old content that aren't written yet
+// fail. Restore drops the old content first, so memory never holds two trees.
+// After an error, which tells what is wrong, the tree is a fresh one, and the
+// caller must not continue with it.
 func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { return t.load(r) }) }
 
-// replace empties the tree and has load fill it again.
+// replace empties the tree and calls load to fill it again. After an error the tree
+// is a fresh one.
 func (t *Tree) replace(load func() error) error {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
@@ -33,19 +34,19 @@ func (t *Tree) replace(load func() error) error {
 	return err
 }
 
-// forget lets go of what keeps old nodes alive.
+// forget drops what keeps old nodes alive.
 func (t *Tree) forget() { t.result, t.undo, t.aclBuf, t.recalled = Result{}, journal{}, nil, nil }
 
-// loader builds a tree from records. Nodes come in any order: a node that is
-// named as a parent before its own record came stands in the tree as a blank.
+// loader builds a tree from records. Nodes come in any order: a parent whose own
+// record hasn't come yet is in the tree as a blank.
 type loader struct {
 	t      *Tree
 	blocks blockReader
 	lists  []*aclEntry
-	blanks int             // nodes without a list: their record has not come
-	kids   map[*Node]int32 // children that a node says it has, where there are any
+	blanks int             // nodes without a list: their record hasn't come yet
+	kids   map[*Node]int32 // number of children in a node's record, unless 0
 	want   int64           // nodes that the header announces
-	room   int64           // children for which memory may still be set aside
+	room   int64           // children for which memory may still be reserved
 	begun  bool
 	ended  bool
 }
@@ -128,11 +129,10 @@ func (l *loader) list(d *proto.Reader) error {
 	return nil
 }
 
-// maxReserve bounds what a header that lies about the number of nodes can cost.
+// maxReserve limits how many nodes to reserve memory for, in case the header lies.
 const maxReserve = 1 << 20
 
-// readNode reads the record of a node into s, which takes over a reference to its
-// list.
+// readNode reads the record of a node into s and adds a reference to its list.
 func readNode(d *proto.Reader, lists []*aclEntry, s *state) (path string, kids int32, err error) {
 	path, data := d.String(), d.Buffer()
 	list := d.Int()
@@ -182,8 +182,7 @@ func (l *loader) node(d *proto.Reader) error {
 	return nil
 }
 
-// place puts a node into the tree, which takes over the state's reference to a
-// list.
+// place puts a node into the tree. The node takes over s's reference to a list.
 func (l *loader) place(s *state) (*Node, error) {
 	path := s.path()
 	if err := proto.ValidatePath(path); err != nil {
@@ -207,7 +206,7 @@ func (l *loader) place(s *state) (*Node, error) {
 	return n, nil
 }
 
-// add makes a node with that state, which no path leads to yet.
+// add adds a node with that state to the index, which must not have its path yet.
 func (l *loader) add(shard int, hash uint32, s *state) *Node {
 	n := l.t.newNode(s)
 	if n.path() == rootPath {
@@ -217,7 +216,7 @@ func (l *loader) add(shard int, hash uint32, s *state) *Node {
 	return n
 }
 
-// parent returns the parent of path, a new blank if there is none.
+// parent returns the parent of path. It creates a blank if there is none.
 func (l *loader) parent(path string) *Node {
 	path = proto.Parent(path)
 	shard, hash := l.t.index.locate(path)
@@ -228,7 +227,7 @@ func (l *loader) parent(path string) *Node {
 	return l.add(shard, hash, &state{text: newText(persistent, 0, path, nil)})
 }
 
-// trailer finishes the tree and compares it with what the trailer says.
+// trailer finishes the tree and checks it against the trailer.
 func (l *loader) trailer(d *proto.Reader) error {
 	count, digest, full := d.Long(), uint64(d.Long()), uint64(d.Long())
 	if d.Err() != nil {
@@ -257,10 +256,10 @@ func (l *loader) trailer(d *proto.Reader) error {
 	return nil
 }
 
-// finish checks what can be known only when all nodes are there.
+// finish makes the checks that need all nodes.
 func (l *loader) finish() error {
 	for _, e := range l.lists {
-		l.t.acls.release(e) // the reference that kept it while nodes could still name it
+		l.t.acls.release(e) // the loader's reference, held while nodes could still name it
 	}
 	for _, path := range [...]string{rootPath, procPath, quotaPath, ConfigPath} {
 		if n := l.t.index.get(path); n == nil || n.acl == nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Scan reads a snapshot as Restore does, and makes no tree of it. It returns the
-// digest that a tree restored from it has (FullDigest), or why there would be none.
-// It reads no byte after the snapshot. It holds one block, the access control lists
-// and about 20 bytes per node.
+// Scan reads a snapshot as Restore does, but builds no tree. It returns the digest
+// (FullDigest) of the tree that Restore would build, or an error if Restore would
+// fail. It reads no byte after the snapshot. It keeps one block, the access control
+// lists and about 20 bytes per node in memory.
 func Scan(r io.Reader) (digest uint64, err error) {
 	s := scanner{t: new(Tree), seed: maphash.MakeSeed()}
 	s.t.reset()
@@ -37,8 +37,8 @@ func Scan(r io.Reader) (digest uint64, err error) {
 	return s.t.FullDigest(), nil
 }
 
-// scanner checks the records of a snapshot. The tree has no nodes: it interns lists
-// and adds up digests.
+// scanner checks the records of a snapshot. Its tree has no nodes: it only interns
+// lists and adds up digests.
 type scanner struct {
 	t     *Tree
 	lists []*aclEntry
@@ -48,12 +48,12 @@ type scanner struct {
 	ended bool
 
 	paths   []uint64 // hashes of the paths of all nodes
-	parents []uint64 // of the parents of all nodes, once per child
-	claims  []claim  // what nodes say of their children
-	needed  int      // of the nodes that every tree has
+	parents []uint64 // hashes of the parents' paths, once per child
+	claims  []claim  // the numbers of children in the nodes' records
+	needed  int      // how many of the nodes that every tree has were read
 }
 
-// claim is how many children a node says that it has.
+// claim is the number of children in a node's record.
 type claim struct {
 	path uint64
 	kids int32
@@ -124,7 +124,7 @@ func (s *scanner) node(d *proto.Reader) error {
 	return nil
 }
 
-// trailer checks what can be known only when all nodes were there.
+// trailer makes the checks that need all nodes.
 func (s *scanner) trailer(d *proto.Reader) error {
 	count, digest, full := d.Long(), uint64(d.Long()), uint64(d.Long())
 	if d.Err() != nil {
@@ -144,8 +144,8 @@ func (s *scanner) trailer(d *proto.Reader) error {
 	return s.links()
 }
 
-// links checks that no node is there twice, and that each has as many children as
-// it says.
+// links checks that no node occurs twice, and that each node has as many children
+// as its record says.
 func (s *scanner) links() error {
 	slices.Sort(s.paths)
 	for i := 1; i < len(s.paths); i++ {

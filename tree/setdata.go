@@ -2,7 +2,7 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// setData executes a setData. The quota is checked before the version.
+// setData executes a setData. It checks the quota before the version.
 func (t *Tree) setData(tx *Txn, q *proto.SetDataRequest, r *Result, events *[]Event) proto.Code {
 	n, code := t.target(tx, q.Path, proto.PermWrite)
 	if code != proto.Ok {
@@ -30,7 +30,8 @@ func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {
 	t.commit(n)
 }
 
-// target finds the znode that a request other than create and delete is about.
+// target finds the znode of a request other than create and delete, and checks the
+// permissions.
 func (t *Tree) target(tx *Txn, path string, perms proto.Perms) (*Node, proto.Code) {
 	if proto.ValidatePath(path) != nil {
 		return nil, proto.ErrBadArguments
@@ -54,8 +55,8 @@ func (t *Tree) check(tx *Txn, q *proto.CheckVersionRequest) proto.Code {
 	return code
 }
 
-// setACL executes a setACL. The list is checked before the znode is looked for,
-// the version is that of the list.
+// setACL executes a setACL. It checks the list before it looks up the znode. The
+// version is that of the list.
 func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
 	if proto.ValidatePath(q.Path) != nil {
 		return proto.ErrBadArguments
@@ -85,19 +86,18 @@ func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
 	return proto.Ok
 }
 
-// SetConfig writes the ensemble's membership into /zookeeper/config, as a
-// reconfig and every new leader do. The znode gets that version: ZooKeeper's
-// ensembles keep it at −1. The result is that of a reconfig. The event
-// DataChanged comes only with a text that differs from the one before, so that
-// a mere change of leader does not wake every client that watches the
-// membership.
+// SetConfig writes the ensemble's membership to /zookeeper/config, as a reconfig
+// and every new leader do. The znode gets the given version; ZooKeeper's ensembles
+// keep it at −1. The result is that of a reconfig. SetConfig causes the event
+// NodeDataChanged only if the text changes, so a mere change of leader doesn't wake
+// every client that watches the membership.
 func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
 	r := &t.result
 	r.reset(proto.OpReconfig)
 	n := t.Get(ConfigPath)
 	changed := string(n.bytes()) != string(text)
 	if text == nil {
-		text = []byte{} // clients of the config znode do not expect null
+		text = []byte{} // clients of the config znode don't expect null
 	}
 	t.put(tx, n, text, version)
 	n.Stat(&r.Stat)

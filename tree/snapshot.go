@@ -10,13 +10,13 @@ import (
 )
 
 // Snapshot is the tree as it was when Tree.Snapshot was called. Taking it costs
-// microseconds; it is written in the background while transactions go on.
+// microseconds; it is written in the background while transactions continue.
 //
-// A node's epoch says which was the newest snapshot when the node last changed.
-// Before the first change after a snapshot, the node's state is copied into the
+// A node's epoch is the newest snapshot's at the time of the node's last change.
+// Before the first change after a snapshot, the node's state is copied to the
 // snapshot's images, unless the writer has already passed the node's number. So
 // the writer finds every node exactly once: unchanged in its slot, or among the
-// images. A node that was created after the snapshot has its epoch from birth.
+// images. A node created after the snapshot starts with the snapshot's epoch.
 type Snapshot struct {
 	t      *Tree
 	epoch  uint32
@@ -24,25 +24,25 @@ type Snapshot struct {
 	count  int
 	totals totals
 	full   uint64
-	end    number // of the nodes that were there
+	end    number // greater than the numbers of the snapshot's nodes
 
 	// Guarded by the tree's lock.
 	passed number    // nodes with smaller numbers are written
-	images [][]image // nodes changed since, not passed then; see keep
+	images [][]image // nodes that changed before the writer passed them; see keep
 	err    error     // why nothing more can be written
 }
 
-// image is a node as a snapshot has to show it.
+// image is a node as a snapshot must show it.
 type image struct {
 	state
 	kids int32
 }
 
-// errReleased says that a snapshot is written after its end.
+// errReleased reports that a snapshot is written after its release.
 var errReleased = errors.New("tree: snapshot was released")
 
-// Snapshot takes a snapshot. The caller holds the lock for writing and must
-// call Release in the end.
+// Snapshot takes a snapshot. The caller holds the lock for writing, and must call
+// Release when it no longer needs the snapshot.
 func (t *Tree) Snapshot() *Snapshot {
 	t.epoch++
 	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.index.n, totals: t.totals, full: t.FullDigest(), end: t.nodes.end()}
@@ -53,7 +53,8 @@ func (t *Tree) Snapshot() *Snapshot {
 // Zxid returns the zxid of the newest transaction that the snapshot contains.
 func (s *Snapshot) Zxid() int64 { return s.zxid }
 
-// Release ends the keeping of images. It takes the tree's lock.
+// Release ends the snapshot, so that no more images are kept. It takes the tree's
+// lock.
 func (s *Snapshot) Release() {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
@@ -69,7 +70,7 @@ func (s *Snapshot) drop(err error) {
 	}
 }
 
-// preserve keeps n's state for the snapshots that have not seen it yet. It must
+// preserve saves n's state for the snapshots that haven't written it yet. It must
 // be called before n changes or leaves the tree.
 func (t *Tree) preserve(n *Node) {
 	if n.epoch == t.epoch {
@@ -83,8 +84,8 @@ func (t *Tree) preserve(n *Node) {
 	n.epoch = t.epoch
 }
 
-// keep adds an image. They are kept in pieces: one list of all would be copied
-// again and again while it grows, and transactions would wait for that.
+// keep adds an image. Images are kept in several lists: a single list would be
+// copied again and again while it grows, and transactions would wait for that.
 func (s *Snapshot) keep(i image) {
 	last := len(s.images) - 1
 	if last < 0 || len(s.images[last]) == collectTarget {
@@ -96,9 +97,9 @@ func (s *Snapshot) keep(i image) {
 
 func (n *Node) image() image { return image{n.state, int32(n.NumChildren())} }
 
-// WriteTo writes the snapshot. It may run beside transactions and takes the
-// tree's lock for reading for a short time now and then. A snapshot is written
-// once.
+// WriteTo writes the snapshot. It may run concurrently with transactions, and takes
+// the tree's lock for reading for a short time now and then. A snapshot can be
+// written only once.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	p := snapshotWriter{blockWriter: newBlockWriter(w), lists: make(map[*aclEntry]uint32)}
 	err := p.write([]byte(magic))
@@ -121,8 +122,8 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	return p.n, err
 }
 
-// writeNodes writes all nodes: in the order of their numbers those that have not
-// changed, then the images of the others.
+// writeNodes writes all nodes: first those that haven't changed, in the order of
+// their numbers, then the images of the others.
 func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	var batch []image
 	for more := true; more; {
@@ -136,7 +137,7 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 				return err
 			}
 		}
-		clear(batch) // keeps no data alive
+		clear(batch) // keep no data alive
 	}
 	if p.nodes != s.count {
 		return fmt.Errorf("found %d nodes instead of %d", p.nodes, s.count)
@@ -144,15 +145,15 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	return nil
 }
 
-// collectTarget is the number of nodes that are collected under one hold of the
-// lock, and collectBlocks that of blocks of nodes which are looked through for them.
+// collectTarget is the number of nodes that collect takes while it holds the lock
+// once, and collectBlocks is the maximum number of blocks that it searches for them.
 const (
 	collectTarget = 256
 	collectBlocks = 32
 )
 
-// collect appends the states of the next nodes, about target of them, to batch.
-// Only references are copied under the lock: paths, data and lists do not change.
+// collect appends the states of about target more nodes to batch. It copies only
+// references under the lock: paths, data and lists don't change.
 func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	s.t.mu.RLock()
 	defer s.t.mu.RUnlock()
@@ -172,7 +173,7 @@ func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 		}
 		s.passed = next
 	}
-	// When every number is passed, no image is added any more.
+	// After every number is passed, no more images are added.
 	if s.passed == s.end && len(batch) < target && len(s.images) > 0 {
 		batch = append(batch, s.images[0]...)
 		s.images = s.images[1:]

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// varied returns a tree with something of everything.
+// varied returns a tree with every kind of znode.
 func varied(t testing.TB) *Tree {
 	tree := New()
 	plant(t, tree, 0, "/a", "/a/b", "/a/b/c", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats")
@@ -46,9 +46,9 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfWhatChangesMeanwhile changes every node between the taking and the
-// writing of a snapshot: all of it is images then, of which no list grows by
-// being copied.
+// TestSnapshotOfWhatChangesMeanwhile changes every node after it takes a snapshot and
+// before it writes it. All nodes are images then, and no list of images has been copied
+// to grow.
 func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	tree := filled(t, 5*collectTarget+7)
@@ -57,7 +57,7 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 	defer s.Release()
 	var paths []string
 	for n := range tree.nodes.all {
-		if n.Path() != ConfigPath { // which nobody may change
+		if n.Path() != ConfigPath { // read-only
 			paths = append(paths, n.Path())
 		}
 	}
@@ -91,9 +91,9 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// While a snapshot is written, whole blocks of nodes are given back, and new nodes
-// come into the slots and under the numbers of old ones, before and behind where the
-// writer is: it shows all that were there, and nothing else.
+// While a snapshot is written, whole blocks of nodes are released, and new nodes get the
+// slots and numbers of old ones, before and after the writer's position. The snapshot
+// contains exactly the nodes that existed when it was taken.
 func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []int{0, 1, 700, 2900} {
@@ -142,7 +142,7 @@ func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 	}
 }
 
-// Large nodes need blocks and reads larger than usual.
+// Large nodes need larger blocks and reads than usual.
 func TestSnapshotOfLargeNodes(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -154,7 +154,7 @@ func TestSnapshotOfLargeNodes(t *testing.T) {
 	}
 }
 
-// TestScan: Scan finds the digest of the tree that Restore makes, and reads no more.
+// TestScan: Scan returns the digest of the tree that Restore builds, and reads no more.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	for _, tree := range []*Tree{New(), varied(t)} {
@@ -165,7 +165,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// Every single flipped bit, every cut is noticed.
+// Restore and Scan notice a flipped bit in any byte and any truncation.
 func TestDamagedSnapshots(t *testing.T) {
 	t.Parallel()
 	file := written(t, varied(t))
@@ -200,7 +200,7 @@ func TestDamagedSnapshots(t *testing.T) {
 	}
 }
 
-// forged returns a snapshot with records of our own and right checksums.
+// forged returns a snapshot with the given payloads and correct checksums.
 func forged(blocks ...[]byte) []byte {
 	b := []byte(magic)
 	crc := uint32(0)
@@ -212,8 +212,8 @@ func forged(blocks ...[]byte) []byte {
 	return b
 }
 
-// Snapshots with right checksums and wrong content are refused, and the error
-// says what is wrong.
+// Restore refuses a snapshot with correct checksums and wrong content, and the error says
+// what is wrong.
 func TestForgedSnapshots(t *testing.T) {
 	t.Parallel()
 	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }
@@ -225,7 +225,7 @@ func TestForgedSnapshots(t *testing.T) {
 		}
 		return b
 	}
-	// The records end in the owner, three versions, the kind and the number of children.
+	// The records end with the owner, three versions, the kind and the number of children.
 	kindAt := func(b []byte) *byte { return &b[len(b)-5] }
 	ownerAt := func(b []byte) *byte { return &b[len(b)-18] }
 	listAt := func(b []byte) *byte { return &b[len(b)-66] }
@@ -282,7 +282,7 @@ func TestForgedSnapshots(t *testing.T) {
 	}
 }
 
-// rightDigest returns a trailer's fields with the right ZooKeeper digest.
+// rightDigest returns the fields of a trailer with the correct ZooKeeper digest.
 func rightDigest(t *testing.T, own []byte) []byte {
 	tree := New()
 	err := tree.Restore(bytes.NewReader(forged(own, proto.AppendLong(proto.AppendLong(proto.AppendLong([]byte{tagTrailer}, 4), 0), 0))))
@@ -298,7 +298,7 @@ func rightDigest(t *testing.T, own []byte) []byte {
 	return proto.AppendLong(proto.AppendLong(proto.AppendLong(nil, 4), digest), 0)
 }
 
-// failAfter is a writer that fails at the n-th write.
+// failAfter is a writer that fails after n writes.
 type failAfter int
 
 func (f *failAfter) Write(p []byte) (int, error) {

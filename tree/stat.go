@@ -29,9 +29,10 @@ const (
 	ttlOwner       = -1 << 56 // 0xff in the top byte, the time to live in the low 40 bits
 )
 
-// kindOf classifies an owner as ZooKeeper stores it. Session ids have a server
-// id in the top byte. They are never 0 or the container's, and those of server 255
-// have a bit in the next two bytes (session.Table).
+// kindOf returns the kind of a znode with that owner, as ZooKeeper stores it.
+// Session ids have the server's id in the top byte. They are never 0 or
+// containerOwner, and those of server 255 have a bit set in the next two bytes
+// (session.Table).
 func kindOf(owner int64) kind {
 	switch {
 	case owner == 0:

@@ -6,20 +6,20 @@ import (
 	"unsafe"
 )
 
-// text is what a znode is called, what it is and what it holds, in one piece of
-// memory that never changes: new data make a new text. Path and data share it
-// because two allocations for each znode cost more of everything than to copy a
-// path with every change of data: bytes that the allocator rounds up to, objects
-// for the collector to mark, and cache misses of a read.
+// text is the path, the kind, the owner and the data of a znode in one allocation
+// that never changes: new data makes a new text. Path and data share an allocation
+// because two allocations per znode would cost more than copying the path with
+// every change of the data: in bytes that the allocator rounds up, in objects for
+// the garbage collector to mark, and in cache misses of a read.
 //
-//	text = crc:4 pathLen:4 kind:1 owner:8 path data     owner: not of a persistent znode
+//	text = crc:4 pathLen:4 kind:1 owner:8 path data     persistent znodes have no owner
 //
 // The crc covers path and data: the part of the digest that a change of the stat
-// leaves alone.
+// doesn't affect.
 type text struct {
 	first   *byte // nil: no text
 	size    int32 // length of the data, −1 for null
-	version int32 // of the data; it stands here because there is room for it
+	version int32 // of the data; here because it fills the padding
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	textOwner = 8
 )
 
-// newText copies everything. A persistent znode has the owner 0.
+// newText copies path and data. A persistent znode has the owner 0.
 func newText(k kind, owner int64, path string, data []byte) text {
 	start := textFixed
 	if k != persistent {
@@ -43,7 +43,7 @@ func newText(k kind, owner int64, path string, data []byte) text {
 	copy(b[start:], path)
 	copy(b[start+len(path):], data)
 	if path == rootPath {
-		start += len(rootPath) // which counts as ""
+		start += len(rootPath) // the checksum treats it as ""
 	}
 	le.PutUint32(b, crc32.ChecksumIEEE(b[start:]))
 	size := int32(len(data))
@@ -53,7 +53,7 @@ func newText(k kind, owner int64, path string, data []byte) text {
 	return text{first: unsafe.SliceData(b), size: size}
 }
 
-// textCRC is the checksum that a text of path and data has.
+// textCRC returns the checksum of a text with path and data.
 func textCRC(path string, data []byte) uint32 {
 	crc := uint32(0)
 	if path != rootPath {
@@ -62,14 +62,14 @@ func textCRC(path string, data []byte) uint32 {
 	return crc32.Update(crc, crc32.IEEETable, data)
 }
 
-// rewrite makes data, of which a copy is taken, the data of that version.
+// rewrite replaces the data with a copy of data, which gets that version.
 func (t *text) rewrite(data []byte, version int32) {
 	*t = newText(t.kind(), t.owner(), t.path(), data)
 	t.version = version
 }
 
-// glance is something of the beginning and of nearly the end of the text: how long the
-// path is, and so where the end is, only the text knows.
+// glance reads a byte at the start and a byte near the end of the text. Only the text
+// itself says how long its path is, and so where it ends.
 func (t *text) glance() byte {
 	return *t.first ^ *(*byte)(unsafe.Add(unsafe.Pointer(t.first), textFixed+max(0, t.size)))
 }
@@ -84,7 +84,7 @@ func (t *text) pathLen() int {
 
 func (t *text) kind() kind { return kind(unsafe.Slice(t.first, textFixed)[8]) }
 
-// owner is the owner as ZooKeeper stores it, see kindOf.
+// owner returns the owner as ZooKeeper stores it; see kindOf.
 func (t *text) owner() int64 {
 	if t.kind() == persistent {
 		return 0
@@ -92,7 +92,7 @@ func (t *text) owner() int64 {
 	return int64(binary.LittleEndian.Uint64(t.header()[textFixed:]))
 }
 
-// start is where the path begins.
+// start returns the offset of the path.
 func (t *text) start() int {
 	if t.kind() == persistent {
 		return textFixed
@@ -100,7 +100,7 @@ func (t *text) start() int {
 	return textFixed + textOwner
 }
 
-// path is part of the text and keeps it alive.
+// path returns the path. It is part of the text and keeps it alive.
 func (t *text) path() string {
 	if t.first == nil {
 		return ""
@@ -108,7 +108,7 @@ func (t *text) path() string {
 	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(t.first), t.start())), t.pathLen())
 }
 
-// bytes is the data, part of the text; nil for null.
+// bytes returns the data, which is part of the text; nil for null.
 func (t *text) bytes() []byte {
 	if t.size <= 0 {
 		if t.size < 0 {
@@ -119,5 +119,5 @@ func (t *text) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(t.first), t.start()+t.pathLen())), t.size)
 }
 
-// dataLen returns the length that a Stat shows: 0 also for null.
+// dataLen returns the length that a Stat shows: 0 for null, too.
 func (t *text) dataLen() int64 { return int64(max(t.size, 0)) }

@@ -15,8 +15,7 @@ const (
 	ConfigPath = "/zookeeper/config" // holds the ensemble's membership
 )
 
-// Tree is the tree of znodes. See the package documentation for who may call
-// what under which lock.
+// Tree is the tree of znodes. See the package documentation for the locking rules.
 type Tree struct {
 	mu   sync.RWMutex
 	zxid int64
@@ -35,7 +34,7 @@ type Tree struct {
 	snaps []*Snapshot // those that still need images
 	undo  journal     // of the multi that is running
 
-	recalled *recalled // what the last Recall has filled; nil before
+	recalled *recalled // memory of the last Recall; nil if there is none
 
 	result    Result
 	name      []byte      // scratch: a path with its sequence number
@@ -72,8 +71,8 @@ func (t *Tree) plantAll() {
 	t.plant(ConfigPath, -1, readACL)
 }
 
-// The lists of the initial nodes. They are functions' results, not variables:
-// nobody can change them.
+// The lists of the initial nodes. Functions return them, so that no code can change
+// a shared variable.
 func openACL() []proto.ACL { return proto.OpenACL() }
 func readACL() []proto.ACL {
 	return []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
@@ -90,14 +89,15 @@ func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
 	}
 }
 
-// newNode makes a node with that state, which belongs to no parent and to no path yet.
+// newNode returns a node with that state, which has no parent and isn't in the index
+// yet.
 func (t *Tree) newNode(s *state) *Node {
 	n := t.nodes.take()
 	n.state, n.epoch = *s, t.epoch
 	return n
 }
 
-// reset empties the tree to nothing, not even a root.
+// reset removes everything from the tree, including the root.
 func (t *Tree) reset() {
 	t.nodes = new(nodes)
 	t.index = newIndex(t.nodes)
@@ -113,23 +113,23 @@ func (t *Tree) reset() {
 // Lock locks the tree for writing.
 func (t *Tree) Lock() { t.mu.Lock() }
 
-// Unlock undoes Lock.
+// Unlock releases the lock that Lock took.
 func (t *Tree) Unlock() { t.mu.Unlock() }
 
 // RLock locks the tree for reading.
 func (t *Tree) RLock() { t.mu.RLock() }
 
-// RUnlock undoes RLock.
+// RUnlock releases the lock that RLock took.
 func (t *Tree) RUnlock() { t.mu.RUnlock() }
 
 // LastZxid returns the zxid of the newest transaction.
 func (t *Tree) LastZxid() int64 { return t.zxid }
 
-// Advance notes a transaction that changes no znode.
+// Advance records the zxid of a transaction that changes no znode.
 func (t *Tree) Advance(zxid int64) { t.zxid = zxid }
 
-// Get returns the node with that path, nil when there is none. The empty path
-// is the root, as in ZooKeeper.
+// Get returns the node with that path, or nil if there is none. The empty path is
+// the root, as in ZooKeeper.
 func (t *Tree) Get(path string) *Node {
 	if path == "" {
 		return t.root
@@ -141,22 +141,21 @@ func (t *Tree) Get(path string) *Node {
 // root twice, because its table holds the root under "" and "/".
 func (t *Tree) NodeCount() int { return t.index.n + 1 }
 
-// DataSize returns the bytes of all paths and data.
+// DataSize returns the total size of all paths and data in bytes.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
 
-// LongestData returns a length that no znode's data exceeds: that of the longest there
-// has been. It needs no lock.
+// LongestData returns the length of the longest data that the tree has held, so no
+// znode's data is longer. It needs no lock.
 func (t *Tree) LongestData() int { return int(t.longest.Load()) }
 
-// noteLength notes that there are data of that length.
+// noteLength raises LongestData to n if it is lower.
 func (t *Tree) noteLength(n int32) {
 	if n > t.longest.Load() {
 		t.longest.Store(n)
 	}
 }
 
-// attach puts a node below its parent, nil for the root, and into every index and
-// total.
+// attach adds a node to its parent, nil for the root, and to every index and total.
 func (t *Tree) attach(parent, n *Node) {
 	t.index.put(n)
 	if parent != nil {
@@ -165,8 +164,8 @@ func (t *Tree) attach(parent, n *Node) {
 	t.enlist(n)
 }
 
-// detach takes a node without children out of every index and total. It has its
-// number until it is vacated.
+// detach removes a node without children from its parent and from every index and
+// total. The node keeps its number until it is vacated.
 func (t *Tree) detach(n *Node) {
 	t.index.remove(n)
 	t.nodes.removeChild(t.nodes.parent(n), n)
@@ -174,7 +173,7 @@ func (t *Tree) detach(n *Node) {
 	t.acls.release(n.acl)
 }
 
-// reattach undoes detach, the order among the children included.
+// reattach undoes detach, including the order of the parent's children.
 func (t *Tree) reattach(n *Node) {
 	t.acls.retain(n.acl)
 	t.index.put(n)
@@ -182,7 +181,8 @@ func (t *Tree) reattach(n *Node) {
 	t.enlist(n)
 }
 
-// enlist adds n to the totals and to the indexes by kind and meaning.
+// enlist adds n to the totals and to the indexes of ephemerals, containers and
+// quotas.
 func (t *Tree) enlist(n *Node) {
 	t.count(n)
 	switch n.kind() {

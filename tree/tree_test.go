@@ -75,7 +75,7 @@ func TestSetConfig(t *testing.T) {
 	if got := r.AppendBody(nil); string(got) != string(want.Append(nil)) {
 		t.Errorf("body %x", got)
 	}
-	text[0] = 'X' // is not ours
+	text[0] = 'X' // the tree has a copy
 	if string(tree.Get(ConfigPath).Data()) != string(want.Data) {
 		t.Error("the text was not copied")
 	}
@@ -139,7 +139,7 @@ func TestReapable(t *testing.T) {
 			t.Errorf("%s: %v", path, code)
 		}
 	}
-	// New data in between win, and so does a new life of the path.
+	// New data since then prevents the removal, and so does a new znode at the path.
 	q := &Reap{"/ttl", tree.Get("/ttl").czxid, tree.Get("/ttl").mzxid}
 	do(t, tree, proto.OpSetData, &proto.SetDataRequest{Path: "/ttl", Version: -1})
 	for range 2 {
@@ -158,7 +158,7 @@ func TestReapable(t *testing.T) {
 	}
 }
 
-// A quota on the root is accepted and never applied.
+// The tree accepts a quota on the root but never applies it.
 func TestRootQuota(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -181,8 +181,8 @@ func TestRootQuota(t *testing.T) {
 	}
 }
 
-// Counters are state: whatever a client wrote into a stats node survives a
-// snapshot as it is and goes on counting.
+// Counters are state: whatever a client wrote to a stats node survives a snapshot
+// unchanged, and counting continues from there.
 func TestQuotaCountersAreState(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -209,7 +209,7 @@ func TestQuotaCountersAreState(t *testing.T) {
 	}
 }
 
-// Readers and hot writes allocate only what is kept.
+// Reads and frequent writes allocate only what the tree keeps.
 func TestAllocations(t *testing.T) {
 	tree := filled(t, 1000)
 	var stat proto.Stat
@@ -250,7 +250,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// What a transaction keeps does not alias its request.
+// The tree keeps nothing that aliases a request.
 func TestNothingAliasesTheRequest(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -272,7 +272,7 @@ func TestNothingAliasesTheRequest(t *testing.T) {
 
 // A node costs little more than its path and data.
 func TestNodeSize(t *testing.T) {
-	// A block of them has the size of whole pages.
+	// TestBlockSize depends on this size.
 	if size := unsafe.Sizeof(Node{}); size != 96 && unsafe.Sizeof(uintptr(0)) == 8 {
 		t.Errorf("a Node has %d bytes", size)
 	}

@@ -2,16 +2,16 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// Policy holds the switches of the leader that decide about a transaction. They
-// are carried by the log: a server's own configuration must not change what a
-// transaction does.
+// Policy is the set of the leader's switches that affect a transaction. The log
+// carries them: a server's own configuration must not change what a transaction
+// does.
 type Policy uint32
 
 // The switches.
 const (
-	SkipACL         Policy = 1 << iota // no permission is checked
+	SkipACL         Policy = 1 << iota // permissions aren't checked
 	ExtendedTypes                      // znodes with a time to live may be created
-	EnforceQuota                       // hard limits refuse
+	EnforceQuota                       // hard limits of quotas are enforced
 	Emulate353TTL                      // an import reads owners as 3.5.3 wrote them
 	SchemeX509                         // ACLs may name x509 identities
 	SchemeSASL                         // ACLs may name sasl identities
@@ -19,7 +19,7 @@ const (
 	MultiAddress                       // a reconfig may give a server several addresses
 	LoneVoter                          // a reconfig may leave a single voter (standaloneEnabled=false)
 	SchemeOthers                       // ACLs may name identities of schemes that are not ZooKeeper's
-	Full                               // the leader's memory is full: what makes the tree larger is refused
+	Full                               // the leader's memory is full: growing the tree is refused
 )
 
 // Txn is what a transaction needs besides its request.
@@ -28,16 +28,15 @@ type Txn struct {
 	Time    int64 // milliseconds since the Unix epoch on the leader's clock
 	Session int64 // 0 for the server's own transactions
 	IDs     []proto.ID
-	// Prints are the fingerprints of further identities, sorted. An ACL may ask for
-	// them, but they are not expanded where an ACL names the scheme auth.
+	// Prints are the fingerprints of further identities, sorted. Permission checks
+	// use them, but the scheme auth in a new ACL doesn't expand to them.
 	Prints []Fingerprint
 	Policy Policy
 }
 
-// Event is something that happened to a znode and that watchers may want to
-// know. A create gives NodeCreated of the znode and NodeChildrenChanged of its
-// parent, a delete NodeDeleted and NodeChildrenChanged, new data
-// NodeDataChanged.
+// Event is a change of a znode that can fire watches. A create causes NodeCreated
+// for the znode and NodeChildrenChanged for its parent. A delete causes NodeDeleted
+// and NodeChildrenChanged, and new data causes NodeDataChanged.
 type Event struct {
 	Type proto.EventType
 	Path string
@@ -54,11 +53,10 @@ type Result struct {
 	Stat   proto.Stat // after create2 and its like, setData, setACL and SetConfig
 	Data   []byte     // of the config znode after SetConfig; immutable
 	Multi  []Result   // one per operation, unless Code says that the multi as a whole was refused
-	Events []Event    // in the order in which they are to be fired; empty in Multi's entries
+	Events []Event    // in the order in which they must fire; empty in Multi's entries
 }
 
-// AppendBody appends what stands behind the reply header: nothing if the
-// transaction was refused.
+// AppendBody appends the body of the reply: nothing if the transaction was refused.
 func (r *Result) AppendBody(b []byte) []byte {
 	if r.Code != proto.Ok {
 		return b
@@ -93,6 +91,6 @@ func (r *Result) appendEntry(b []byte) []byte {
 
 // reset makes r the result of a new transaction and keeps its slices.
 func (r *Result) reset(op proto.Op) {
-	clear(r.Events) // a path that is not reported any more must not stay alive
+	clear(r.Events) // don't keep old paths alive
 	*r = Result{Op: op, Multi: r.Multi[:0], Events: r.Events[:0]}
 }

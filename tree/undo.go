@@ -1,28 +1,28 @@
 package tree
 
-// journal remembers how to undo the operations of the multi that is running.
-// It is idle otherwise and then remembers nothing.
+// journal records how to undo the operations of the multi that is running. Outside
+// a multi it records nothing.
 type journal struct {
 	active bool
 	steps  []step
 	before totals
 
 	// cversions holds the child numbers that have wrapped within the multi: they
-	// count on for its operations, but are not stored.
+	// keep counting for its operations, but aren't stored.
 	cversions map[*Node]int32
 
 	// quotas holds limits and usage as they were before the multi, by limited
-	// path; nil if they are not to be enforced.
+	// path; nil if quotas aren't enforced.
 	quotas map[string]quota
 }
 
-// what a step of the journal was
+// action is the kind of a step of the journal.
 type action uint8
 
 const (
 	changed action = iota // was holds the state before
 	created
-	deleted // n still knows its parent and its position, and is vacated in the end
+	deleted // n still knows its parent and its position; end vacates it
 )
 
 type step struct {
@@ -43,7 +43,7 @@ func (j *journal) created(n *Node) {
 	}
 }
 
-// deleted reports whether the journal holds n from now on.
+// deleted records the removal of n. It reports whether the journal holds n now.
 func (j *journal) deleted(n *Node) bool {
 	if j.active {
 		j.steps = append(j.steps, step{what: deleted, n: n})
@@ -51,7 +51,7 @@ func (j *journal) deleted(n *Node) bool {
 	return j.active
 }
 
-// wrapped notes that the child number of n has passed the largest one.
+// wrapped records that the child number of n has wrapped.
 func (j *journal) wrapped(n *Node, cversion int32) {
 	if !j.active {
 		return
@@ -70,7 +70,8 @@ func (t *Tree) begin(tx *Txn) {
 	}
 }
 
-// end ends the journal and keeps its memory unless it is large.
+// end ends the multi: it vacates deleted nodes and keeps the journal's memory unless
+// that is large.
 func (t *Tree) end() {
 	steps := t.undo.steps
 	for i := range steps {
@@ -85,8 +86,8 @@ func (t *Tree) end() {
 	t.undo = journal{steps: steps[:0]}
 }
 
-// rollback undoes every step, the last one first. The images that snapshots
-// took of the nodes stay right: they show the state that is restored.
+// rollback undoes every step, the last one first. The images that snapshots took
+// of the nodes stay correct: they show the restored state.
 func (t *Tree) rollback() {
 	steps := t.undo.steps
 	t.undo.active = false

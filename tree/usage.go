@@ -1,13 +1,13 @@
 package tree
 
-// QuotaUse is a quota and what is used of it. A number that is not there is −1.
+// QuotaUse is a quota and its usage. An absent number is −1.
 type QuotaUse struct {
 	Path                   string
-	CountLimit, BytesLimit int64 // the hard ones, if there are
+	CountLimit, BytesLimit int64 // hard limits, or soft ones where there is no hard one
 	Count, Bytes           int64
 }
 
-// Quotas returns all quotas, in no order. The tree is locked by the caller.
+// Quotas returns all quotas, in no particular order. The caller holds the lock.
 func (t *Tree) Quotas() []QuotaUse {
 	var all []QuotaUse
 	for path, q := range t.allQuotas() {

@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestQuotas: the hard limits if there are, else the soft ones, and −1 for what is
-// not limited.
+// TestQuotas: Quotas returns the hard limits, or the soft ones where there is no hard
+// limit, or −1 where there is no limit.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	tr := New()

@@ -13,11 +13,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The transcript in testdata was taken from a ZooKeeper 3.9.5 with extended
-// types and enforced quotas. Its lines are
+// The transcript in testdata was recorded with ZooKeeper 3.9.5, with extended types and
+// enforced quotas. Its lines are
 //
 //	session NAME ID IDENTITY…
-//	NAME OP REQUEST ZXID TIME ERR REPLY    one write and what was answered, bodies in hex
+//	NAME OP REQUEST ZXID TIME ERR REPLY    one write and its reply, bodies in hex
 //	node PATH GETDATA GETACL               the state at the end
 //	hash ZXID: DIGEST                      the tree digest at some zxids, zxid in hex
 
@@ -30,8 +30,8 @@ type transcript struct {
 	line     int
 }
 
-// TestTranscriptOfZooKeeper compares every reply, the whole final state and
-// the digests with what the real server gave.
+// TestTranscriptOfZooKeeper compares every reply, the whole final state and the digests
+// with those of the real server.
 func TestTranscriptOfZooKeeper(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("testdata/zookeeper-3.9.5.txt")
@@ -162,7 +162,7 @@ func request(op proto.Op) proto.Record {
 	return nil
 }
 
-// describe prints a request for messages.
+// describe formats a request for messages.
 func describe(req proto.Record) string {
 	m, ok := req.(*proto.MultiRequest)
 	if !ok {

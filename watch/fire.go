@@ -6,14 +6,15 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Fire delivers one event to everybody who watches for it, each watcher once,
-// and returns how many were notified. Created and data-changed events meet the
-// data watches of the path and the recursive ones of it and its ancestors,
-// deleted ones the child watches of the path as well, children-changed ones its
-// child watches only. allow, unless nil, decides who may hear of it; a one-shot
-// watch is used up all the same, as in ZooKeeper.
+// Fire delivers one event to every watcher with a matching watch, to each watcher
+// once, and returns the number of watchers notified. Created and data-changed
+// events match the data watches of the path and the recursive watches of the path
+// and its ancestors. Deleted events also match the path's child watches.
+// Children-changed events match only the path's child watches. allow, unless nil,
+// decides which watchers may see the event. An event that allow refuses still uses
+// up a one-shot watch, as in ZooKeeper.
 //
-// zxid is the transaction's, −1 for what a client is told of the past.
+// zxid is the transaction's.
 func (t *Table) Fire(typ proto.EventType, path string, zxid int64, allow func(*Watcher) bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +30,7 @@ func (t *Table) Fire(typ proto.EventType, path string, zxid int64, allow func(*W
 	return f.notified
 }
 
-// meets returns the kinds of watch that an event meets at its own path.
+// meets returns the kinds of watch that an event matches at its own path.
 func meets(typ proto.EventType) kinds {
 	switch typ {
 	case proto.EventNodeCreated, proto.EventNodeDataChanged:
@@ -42,7 +43,7 @@ func meets(typ proto.EventType) kinds {
 	return 0
 }
 
-// firing is one event on its way.
+// firing is one event that is being delivered.
 type firing struct {
 	t        *Table
 	typ      proto.EventType
@@ -52,8 +53,8 @@ type firing struct {
 	notified int
 }
 
-// at delivers to the watches of the given kinds at one path. It goes from the
-// end, because using up a watch moves the last registration into its place.
+// at delivers to the watches of the given kinds at one path. It iterates backwards,
+// because using up a watch moves the last registration into its place.
 func (f *firing) at(path string, want kinds) {
 	e := f.t.entries[path]
 	if e == nil {
@@ -88,7 +89,7 @@ func (f *firing) above(path string) {
 	}
 }
 
-// deliver notifies w, unless this event has reached it or it may not hear of it.
+// deliver notifies w unless the event has already reached it or allow refuses it.
 func (f *firing) deliver(w *Watcher) {
 	if w.fired == f.t.event {
 		return

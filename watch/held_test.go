@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// What a watcher and the table hold is the sum of what is set, whatever was set, fired and
-// removed before, and nothing in the end.
+// Held of a watcher and of the table is the size of the watches that are set, whatever was
+// set, fired and removed before. In the end it is 0.
 func TestHeldIsWhatIsSet(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -63,8 +63,8 @@ func TestHeldIsWhatIsSet(t *testing.T) {
 	}
 }
 
-// A watcher that is at its limit gets no further path, but may set another kind where it
-// watches already, and go on when it has given something up.
+// A watcher at its limit can't watch another path, but it can set another kind on a path
+// that it already watches. It can watch another path after one of its watches is gone.
 func TestAWatcherHasALimit(t *testing.T) {
 	t.Parallel()
 	tab := NewTable(10 * (regSize + 10))
@@ -87,7 +87,7 @@ func TestAWatcherHasALimit(t *testing.T) {
 	}
 }
 
-// Maps give back what they had when there were many watches.
+// The maps give back their memory after a large number of watches is gone.
 func TestManyWatchesLeaveNoRoomBehind(t *testing.T) {
 	t.Parallel()
 	tab := NewTable(math.MaxInt64)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Counts sums up a table, in ZooKeeper's terms: its data list holds data,
-// persistent and recursive watches, its child list child and persistent ones.
+// Counts summarizes a table in ZooKeeper's terms. The data list holds data,
+// persistent and recursive watches; the child list holds child and persistent ones.
 type Counts struct {
 	Data  int // entries of the data list
 	Child int // entries of the child list
@@ -17,7 +17,7 @@ type Counts struct {
 // Total returns the number that mntr calls watch_count.
 func (c Counts) Total() int { return c.Data + c.Child }
 
-// Size returns the numbers that cost nothing to know: Conns and Paths are 0.
+// Size returns the numbers that need no walk of the table: Conns and Paths are 0.
 func (t *Table) Size() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Kind is a kind of watch. On one path a watcher may have all of them at once.
+// Kind is a kind of watch. A watcher may have all kinds at once on one path.
 type Kind uint8
 
 // The kinds of watch. An exists watch is a Data watch.
 const (
 	Data       Kind = iota // one-shot: created, deleted, data changed
 	Child                  // one-shot: deleted, children changed
-	Persistent             // both, and stays
+	Persistent             // both; stays
 	Recursive              // created, deleted, data changed at the path or below it; stays
 )
 
@@ -30,7 +30,7 @@ func setOf(ks ...Kind) (s kinds) {
 	return s
 }
 
-// Which watches an event meets at its own path, and which it uses up.
+// The watches that an event matches at its own path, and those that it uses up.
 const (
 	oneShot    = kinds(1<<Data | 1<<Child)
 	dataList   = kinds(1<<Data | 1<<Persistent | 1<<Recursive)
@@ -40,24 +40,24 @@ const (
 
 // Sink receives a watcher's events.
 type Sink interface {
-	// Notify is called with the table locked: it must neither block nor call
-	// the table.
+	// Notify is called with the table locked: it must not block or call the
+	// table.
 	Notify(typ proto.EventType, path string, zxid int64)
 }
 
-// Watcher is one connection's side of a Table.
+// Watcher holds the watches of one connection in a Table.
 type Watcher struct {
 	sink  Sink
 	held  atomic.Int64
 	regs  map[*entry]*reg // nil until the first watch
-	most  int             // the greatest length of regs since it was made
-	fired uint64          // the last event delivered, so that it is delivered once
+	most  int             // the maximum length of regs since the map was made
+	fired uint64          // the last event delivered, to deliver each event once
 }
 
-// Held returns about how many bytes the watches of w take.
+// Held returns the approximate size of w's watches in bytes.
 func (w *Watcher) Held() int64 { return w.held.Load() }
 
-// Sink returns what NewWatcher was given.
+// Sink returns the Sink that was passed to NewWatcher.
 func (w *Watcher) Sink() Sink { return w.sink }
 
 // entry is a watched path.
@@ -66,7 +66,7 @@ type entry struct {
 	regs []*reg
 }
 
-// reg is what one watcher watches at one path.
+// reg is the registration of one watcher at one path.
 type reg struct {
 	w     *Watcher
 	e     *entry
@@ -74,40 +74,40 @@ type reg struct {
 	kinds kinds
 }
 
-// regSize is about how many bytes the watches of one watcher at one path take, besides the
-// path, with their share of the maps.
+// regSize is the approximate size in bytes of a reg, including its share of the maps but
+// not the path.
 const regSize = 192
 
-// size is what g takes. A path that several watch counts for each of them.
+// size returns the size of g in bytes. A path with several watchers counts for each.
 func (g *reg) size() int64 { return regSize + int64(len(g.e.path)) }
 
-// Table is the watches of one server. It is safe for concurrent use.
+// Table holds the watches of one server. It is safe for concurrent use.
 type Table struct {
-	limit int64 // of the bytes of a watcher
+	limit int64 // bytes per watcher
 	held  atomic.Int64
 
 	mu         sync.Mutex
 	entries    map[string]*entry
-	most       int    // the greatest length of entries since it was made
+	most       int    // the maximum length of entries since the map was made
 	event      uint64 // number of the event being delivered
 	recursives int    // watches of kind Recursive: without any, no ancestor is looked up
 	dataRegs   int    // registrations in ZooKeeper's data list
 	childRegs  int    // registrations in ZooKeeper's child list
 }
 
-// NewTable returns an empty table, in which the watches of one watcher take no more than
-// about limit bytes.
+// NewTable returns an empty table that limits the watches of each watcher to about limit
+// bytes.
 func NewTable(limit int64) *Table { return &Table{limit: limit, entries: make(map[string]*entry)} }
 
-// Held returns about how many bytes all watches take.
+// Held returns the approximate size of all watches in bytes.
 func (t *Table) Held() int64 { return t.held.Load() }
 
-// NewWatcher returns a watcher without watches, which costs the table nothing.
+// NewWatcher returns a watcher without watches. It costs the table nothing.
 func (t *Table) NewWatcher(s Sink) *Watcher { return &Watcher{sink: s} }
 
-// Add sets a watch. Setting one that is set changes nothing. The path is kept
-// as a copy, and need not exist or even be a valid path. It reports false, and
-// changes nothing, if w's watches would take more than the limit.
+// Add sets a watch. Setting the same watch again changes nothing. Add copies path,
+// which need not exist or even be valid. It reports false, and changes nothing, if
+// w's watches would exceed the limit.
 func (t *Table) Add(w *Watcher, path string, k Kind) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,8 +139,8 @@ func (t *Table) Add(w *Watcher, path string, k Kind) bool {
 	return true
 }
 
-// set gives g another set of kinds, keeps the counters, and unlinks it from
-// both indexes when nothing is left.
+// set changes the kinds of g and updates the counters. It unlinks g from both
+// indexes if no kind is left.
 func (t *Table) set(g *reg, to kinds) {
 	t.recursives += has(to, 1<<Recursive) - has(g.kinds, 1<<Recursive)
 	t.dataRegs += has(to, dataList) - has(g.kinds, dataList)
@@ -151,7 +151,7 @@ func (t *Table) set(g *reg, to kinds) {
 	}
 }
 
-// has returns 1 when s has a member of want.
+// has returns 1 if s has a member of want, else 0.
 func has(s, want kinds) int {
 	if s&want != 0 {
 		return 1
@@ -159,7 +159,7 @@ func has(s, want kinds) int {
 	return 0
 }
 
-// unlink takes g out of both indexes.
+// unlink removes g from both indexes.
 func (t *Table) unlink(g *reg) {
 	e, w := g.e, g.w
 	w.held.Add(-g.size())
@@ -177,8 +177,8 @@ func (t *Table) unlink(g *reg) {
 	w.regs, w.most = shrunk(w.regs, w.most)
 }
 
-// shrunk returns m, or a copy if m has become small: a map keeps the room that it had when
-// it was largest, which was most.
+// shrunk returns m, or a copy if m has become small: a map never gives back the memory of
+// its maximum length, which was most.
 func shrunk[K comparable, V any](m map[K]V, most int) (map[K]V, int) {
 	if most < keptRoom || len(m) > most/8 {
 		return m, most
@@ -188,7 +188,7 @@ func shrunk[K comparable, V any](m map[K]V, most int) (map[K]V, int) {
 	return small, len(m)
 }
 
-// keptRoom is the length up to which the room of a map is not worth a thought.
+// keptRoom is the length below which shrinking a map isn't worthwhile.
 const keptRoom = 1 << 12
 
 // Drop ends all watches of w.
@@ -196,15 +196,15 @@ func (t *Table) Drop(w *Watcher) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := w.regs
-	w.regs, w.most = nil, 0 // nothing has to be taken out of it one by one
+	w.regs, w.most = nil, 0 // so that unlink doesn't remove each entry
 	for _, g := range all {
 		t.set(g, 0)
 	}
 }
 
-// selected returns the kinds that a watcher type of checkWatches and
-// removeWatches means, by the rules of ZooKeeper 3.9: children and data mean
-// the one-shot watches only.
+// selected returns the kinds that a watcher type selects in checkWatches and
+// removeWatches, by the rules of ZooKeeper 3.9: children and data select only the
+// one-shot watches.
 func selected(typ proto.WatcherType) kinds {
 	switch typ {
 	case proto.WatcherChildren:
@@ -242,7 +242,7 @@ func (t *Table) Remove(w *Watcher, path string, typ proto.WatcherType) bool {
 	return true
 }
 
-// reg returns what w watches at path, nil for nothing.
+// reg returns w's registration at path, or nil.
 func (t *Table) reg(w *Watcher, path string) *reg {
 	e := t.entries[path]
 	if e == nil {

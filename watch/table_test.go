@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// log is a Sink that remembers.
+// log is a Sink that records events.
 type log struct {
 	name string
 	got  []string
@@ -21,7 +21,7 @@ func (l *log) Notify(typ proto.EventType, path string, zxid int64) {
 	l.got = append(l.got, fmt.Sprintf("%d %s %d", typ, path, zxid))
 }
 
-// take returns what came since the last call.
+// take returns the events since the last call.
 func (l *log) take() string {
 	s := strings.Join(l.got, ", ")
 	l.got = nil
@@ -192,7 +192,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// model is the plainest table there can be: a list of watches.
+// model is the simplest possible table: a list of watches.
 type model []modelWatch
 
 type modelWatch struct {
@@ -201,7 +201,8 @@ type modelWatch struct {
 	kind Kind
 }
 
-// fire returns who is notified and takes the one-shot watches that were met.
+// fire returns the watchers that are notified and removes the one-shot watches that
+// match.
 func (m *model) fire(typ proto.EventType, path string) map[int]bool {
 	hit := map[int]bool{}
 	var left model
@@ -284,7 +285,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// checkIndexes holds the two indexes and the counters against each other.
+// checkIndexes checks that the two indexes and the counters agree.
 func checkIndexes(t *testing.T, tab *Table, ws []*Watcher) {
 	t.Helper()
 	var byPath, byWatcher, recursives, data, child int
@@ -332,8 +333,8 @@ func BenchmarkAddFire(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchersOfOneNode adds watches to one znode and fires them all: what a
-// watch costs does not depend on how many there are.
+// BenchmarkWatchersOfOneNode adds watches to one znode and fires them all. The cost of
+// a watch doesn't depend on the number of watches.
 func BenchmarkWatchersOfOneNode(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -354,7 +355,7 @@ func BenchmarkWatchersOfOneNode(b *testing.B) {
 }
 
 // BenchmarkAmongManyWatches adds and fires one watch in a table that holds many
-// others, a thousand to each connection.
+// others, a thousand per connection.
 func BenchmarkAmongManyWatches(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

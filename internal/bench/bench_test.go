@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// measure runs a work until it has done something: on a busy machine nothing may
-// happen in a short time.
+// measure runs a work until it has results. On a busy machine a short run may
+// complete no operation.
 func measure(t *testing.T, cfg bench.Config) *bench.Result {
 	t.Helper()
 	cfg.Warmup = -1
@@ -42,7 +42,8 @@ func measure(t *testing.T, cfg bench.Config) *bench.Result {
 	}
 }
 
-// Every work does what it says, to every server, and leaves nothing behind.
+// TestWorks tests that every work does what it says, with every server, and leaves no
+// znodes.
 func TestWorks(t *testing.T) {
 	t.Parallel()
 	ops := map[string]proto.Op{
@@ -115,7 +116,8 @@ func TestErrorsAreCountedByName(t *testing.T) {
 	}
 }
 
-// A connection that is lost is counted with all it had in flight, and replaced.
+// TestLostConnectionIsReplaced tests that a run replaces its connections when the
+// server drops them.
 func TestLostConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)

@@ -10,42 +10,42 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Config says what to ask of which servers. Zero fields take the default that is
-// named with each.
+// Config describes a run. A zero field stands for the default given in its comment.
 type Config struct {
 	Work    string   // a name from Works
-	Servers []string // host:port each; connections are spread over them in turn
+	Servers []string // host:port each; the connections use them in turn
 
-	Conns  int     // connections, each with a session of its own; 1
-	Window int     // requests in flight on each, for works that have a window; 1
-	Size   int     // bytes of a value; 100. -1 is none
-	Nodes  int     // znodes that are there for reads and writes, chosen at random; 1000
-	Writes float64 // the part of writes in "mixed", 0 to 1; 0.1
+	Conns  int     // connections, each with its own session; 1
+	Window int     // requests in flight per connection, for works with a window; 1
+	Size   int     // bytes of a value; 100. -1 means none
+	Nodes  int     // existing znodes for reads and writes, chosen at random; 1000
+	Writes float64 // the fraction of writes in "mixed", 0 to 1; 0.1
 	Ops    int     // operations in a "multi"; 10
 
-	Warmup         time.Duration // before counting begins; half a second, -1 is none
+	Warmup         time.Duration // before counting begins; half a second. -1 means none
 	Duration       time.Duration // of counting; 5 s
-	SessionTimeout time.Duration // asked for; 30 s
+	SessionTimeout time.Duration // requested timeout; 30 s
 
-	Root string // znode below which the run's own is made; "/zkgo-bench". Made if it is not there, and removed then
-	Keep bool   // leave the run's znodes there
+	Root string // parent of the run's own znode; "/zkgo-bench". Run creates it if it doesn't exist, and then also removes it
+	Keep bool   // don't remove the run's znodes
 
-	Seed uint64      // of the random choices
-	PIDs []int       // the servers' processes on this machine: adds processor time and memory to the Result
-	TLS  *tls.Config // nil: none
+	Seed uint64      // for the random choices
+	PIDs []int       // the servers' processes on this machine: adds CPU time and memory to the Result
+	TLS  *tls.Config // nil: plaintext
 	Auth []proto.AuthPacket
 
-	// Progress is called about every second while counting, from a goroutine of the run.
+	// Progress is called about every second while counting, from one of the run's
+	// goroutines.
 	Progress func(Sample)
 }
 
-// defaultRoot is where runs make their znodes.
+// defaultRoot is the default of Config.Root.
 const defaultRoot = "/zkgo-bench"
 
-// Sample is what happened since the Sample before.
+// Sample is the progress since the previous Sample.
 type Sample struct {
 	Elapsed time.Duration // since counting began
-	Rate    float64       // operations a second
+	Rate    float64       // operations per second
 	Errors  int64
 }
 

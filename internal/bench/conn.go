@@ -15,27 +15,28 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// maxReply is the largest reply that is taken for one, in bytes.
+// maxReply is the size in bytes of the largest reply that conn accepts.
 const maxReply = 64 << 20
 
-// conn is one connection with a session. One goroutine uses it.
+// conn is one connection with a session. Only one goroutine uses it at a time.
 type conn struct {
 	nc      net.Conn
 	r       *bufio.Reader
-	out     []byte // requests that are not written yet
-	frame   []byte // a reply that does not fit into r
+	out     []byte // requests not written yet
+	frame   []byte // a reply that doesn't fit into r
 	xid     int32
 	timeout time.Duration // of the session
-	release func() bool   // ends the watch on the context
+	release func() bool   // stops the context.AfterFunc that closes nc
 }
 
-// reply is one frame from the server; body is valid until the next is read.
+// reply is one frame from the server. body is valid until the next read.
 type reply struct {
 	proto.ReplyHeader
 	body []byte
 }
 
-// dial opens a connection and a session. What is done with it fails when ctx ends.
+// dial opens a connection and a session. All operations on the connection fail when
+// ctx ends.
 func dial(ctx context.Context, cfg *Config, addr string) (*conn, error) {
 	d := net.Dialer{Timeout: 10 * time.Second}
 	nc, err := d.DialContext(ctx, "tcp", addr)
@@ -54,7 +55,7 @@ func dial(ctx context.Context, cfg *Config, addr string) (*conn, error) {
 	return c, nil
 }
 
-// tlsFor names the server whose certificate is expected.
+// tlsFor sets the server name that the certificate must match.
 func tlsFor(c *tls.Config, addr string) *tls.Config {
 	if c.ServerName != "" {
 		return c
@@ -64,7 +65,7 @@ func tlsFor(c *tls.Config, addr string) *tls.Config {
 	return c
 }
 
-// open shakes hands.
+// open performs the handshake.
 func (c *conn) open(cfg *Config) error {
 	if err := c.nc.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (c *conn) auth(packet *proto.AuthPacket) error {
 	return nil
 }
 
-// close ends the connection and, if there is still somebody to tell, the session.
+// close ends the session, if the server is still reachable, and the connection.
 func (c *conn) close() {
 	c.out = c.out[:0]
 	c.request(proto.OpCloseSession, nil)
@@ -122,7 +123,7 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
-// request adds a request to those that flush will write.
+// request appends a request to the output, which flush writes.
 func (c *conn) request(op proto.Op, body proto.Record) {
 	c.xid++
 	c.append(c.xid, op, body)
@@ -144,8 +145,8 @@ func (c *conn) flush() error {
 	return err
 }
 
-// read returns the next frame. A server that says nothing for a session's timeout
-// counts as lost, as it does for a client that has asked something.
+// read returns the next frame. A server that sends nothing for the session timeout
+// counts as lost, as it does for a client with a pending request.
 func (c *conn) read() ([]byte, error) {
 	if c.r.Buffered() < proto.LengthSize {
 		if err := c.nc.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
@@ -188,9 +189,9 @@ func (c *conn) next() (reply, error) {
 	return got, nil
 }
 
-// call makes one request and waits for its reply, which it decodes into answer
-// unless that is nil. Events that come meanwhile are passed over, so a call must
-// not be made while one is awaited.
+// call makes one request, waits for its reply and decodes it into answer unless
+// answer is nil. call discards events, so a caller that waits for an event must not
+// use it.
 func (c *conn) call(op proto.Op, body, answer proto.Record) error {
 	c.request(op, body)
 	if err := c.flush(); err != nil {
@@ -216,13 +217,14 @@ func (c *conn) call(op proto.Op, body, answer proto.Record) error {
 	}
 }
 
-// event waits for an event of a watch, and keeps the session alive meanwhile.
+// event waits for a watch event and sends pings meanwhile to keep the session alive.
 func (c *conn) event() error {
 	for {
 		if err := c.nc.SetReadDeadline(time.Now().Add(c.timeout / 3)); err != nil {
 			return err
 		}
-		// Nothing of a frame is taken from the reader before its length is there.
+		// Peek takes nothing from the reader, so a timeout doesn't lose a part of a
+		// frame.
 		_, err := c.r.Peek(proto.LengthSize)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.append(proto.XidPing, proto.OpPing, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// churn opens sessions and closes them. The run's own connections idle.
+// churn opens and closes sessions. The run's own connections are idle.
 func churn(r *run) error {
 	return r.each(0, func(i int, _ *conn) error {
 		for n := i; !r.over.Load() && r.ctx.Err() == nil; n += len(r.conns) {
@@ -28,8 +28,8 @@ func churn(r *run) error {
 	})
 }
 
-// fanOut lets every connection watch one znode, sets it, and waits until all have
-// heard of it, again and again.
+// fanOut makes every connection watch one znode, sets it, and waits until all have
+// received the event. It repeats this until the run is over.
 func fanOut(r *run) error {
 	path := r.root + "/watched"
 	if err := r.make(r.conns[0], path); err != nil {
@@ -60,8 +60,8 @@ func fanOut(r *run) error {
 	return nil
 }
 
-// round lets all connections watch, sets once, and returns how long it took until
-// the last had its event.
+// round sets the watches, sets the znode once, and returns how long it took until the
+// last connection received its event.
 func (r *run) round(setter *conn, path string) (time.Duration, error) {
 	watch := proto.GetDataRequest{Path: path, Watch: true}
 	if err := r.each(0, func(_ int, c *conn) error { return c.call(proto.OpGetData, &watch, nil) }); err != nil {
@@ -69,7 +69,7 @@ func (r *run) round(setter *conn, path string) (time.Duration, error) {
 	}
 	var ready sync.WaitGroup
 	ready.Add(len(r.conns))
-	var began atomic.Int64 // as of base
+	var began atomic.Int64 // since base
 	base := time.Now()
 	heard := make(chan error, 1)
 	go func() {

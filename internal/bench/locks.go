@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// ownLocks gives every connection a lock that nobody else wants.
+// ownLocks gives every connection its own lock, without contention.
 func ownLocks(r *run) error {
 	if err := r.each(0, r.makeOwn); err != nil {
 		return err
@@ -31,7 +31,7 @@ func ownLocks(r *run) error {
 	})
 }
 
-// sharedLock lets all connections contend for one lock.
+// sharedLock makes all connections contend for one lock.
 func sharedLock(r *run) error {
 	dir := r.root + "/lock"
 	if err := r.make(r.conns[0], dir); err != nil {
@@ -41,7 +41,7 @@ func sharedLock(r *run) error {
 		return err
 	}
 	base := time.Now()
-	var released atomic.Int64 // when the last holder sent its release, as of base
+	var released atomic.Int64 // when the last holder sent its release, since base
 	return r.each(0, func(i int, c *conn) error {
 		for !r.over.Load() && r.ctx.Err() == nil {
 			name, waited, err := acquire(c, dir)
@@ -61,8 +61,8 @@ func sharedLock(r *run) error {
 	})
 }
 
-// acquire is ZooKeeper's lock recipe. It returns the holder's znode, and whether it
-// had to wait for another.
+// acquire implements ZooKeeper's lock recipe. It returns the holder's znode, and
+// whether it had to wait for another holder.
 func acquire(c *conn, dir string) (name string, waited bool, err error) {
 	create := proto.CreateRequest{Path: dir + "/lock-", ACL: proto.OpenACL(), Flags: int32(proto.ModeEphemeralSequential)}
 	var created proto.CreateResponse
@@ -89,7 +89,7 @@ func acquire(c *conn, dir string) (name string, waited bool, err error) {
 		}
 		err := c.call(proto.OpExists, &proto.ExistsRequest{Path: dir + "/" + before, Watch: true}, nil)
 		if errors.Is(err, proto.ErrNoNode) {
-			// A watch is left, for a name that is never used again.
+			// This leaves a watch for a name that is never used again.
 			continue
 		}
 		waited = true

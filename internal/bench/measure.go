@@ -8,15 +8,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the longest time that is told apart from longer ones.
+// longest is the longest time that a histogram distinguishes. Longer times count as
+// longest.
 const longest = 10 * time.Minute
 
-// newHistogram keeps microseconds with three digits.
+// newHistogram returns a histogram of microseconds with three significant digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longest.Microseconds(), 3)
 }
 
-// recorder keeps what some connections have measured.
+// recorder holds the measurements of some of the connections.
 type recorder struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram
@@ -30,15 +31,15 @@ func (r *recorder) add(took time.Duration) {
 	r.mu.Unlock()
 }
 
-// maxRecorders bounds the memory of ten thousand connections' histograms.
+// maxRecorders limits the memory for histograms with e.g. ten thousand connections.
 const maxRecorders = 64
 
-// meter counts and times what happens between begin and end.
+// meter counts and times operations between begin and end.
 type meter struct {
 	recorders []recorder
 	failed    atomic.Int64
 	counting  atomic.Bool
-	over      atomic.Bool // end was called: nothing new is to be asked
+	over      atomic.Bool // end was called: send no new requests
 
 	pids       []int
 	began      time.Time
@@ -65,7 +66,7 @@ func (m *meter) begin() (err error) {
 	return err
 }
 
-// end may be called before begin, when a run ends early: nothing is counted then.
+// end may be called before begin if a run ends early. Nothing is counted then.
 func (m *meter) end() (err error) {
 	m.over.Store(true)
 	if !m.counting.Swap(false) {
@@ -83,7 +84,7 @@ func (m *meter) done(i int, took time.Duration) {
 	}
 }
 
-// failure counts n operations that failed for one reason.
+// failure counts n operations that failed for the same reason.
 func (m *meter) failure(reason string, n int64) {
 	if n == 0 || !m.counting.Load() {
 		return
@@ -94,7 +95,7 @@ func (m *meter) failure(reason string, n int64) {
 	m.mu.Unlock()
 }
 
-// figure adds a number to those of the result.
+// figure adds a number to the result's figures.
 func (m *meter) figure(f Figure) {
 	m.mu.Lock()
 	m.figures = append(m.figures, f)
@@ -130,7 +131,7 @@ func (m *meter) watch(report func(Sample), done <-chan struct{}) {
 	}
 }
 
-// result sums up. Nothing may be recorded any more.
+// result computes the Result. The caller must not record anything afterwards.
 func (m *meter) result(cfg *Config) *Result {
 	all := newHistogram()
 	for i := range m.recorders {

@@ -6,11 +6,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// writeAt is how many bytes of requests are written at the latest.
+// writeAt is the number of pending bytes at which window writes the requests.
 const writeAt = 32 << 10
 
-// window keeps up to n requests in flight until next adds none any
-// more and all are answered. Requests are written when no reply waits to be read.
+// window keeps up to n requests in flight until next adds no more and all have
+// replies. It writes pending requests when no reply is waiting to be read.
 func (c *conn) window(n int, next func() bool, answered func(reply) error) error {
 	inFlight, more := 0, true
 	for {
@@ -32,7 +32,7 @@ func (c *conn) window(n int, next func() bool, answered func(reply) error) error
 			return err
 		}
 		if got.Xid < 0 {
-			continue // an event, or a ping's answer
+			continue // an event, or the reply to a ping
 		}
 		inFlight--
 		if err := answered(got); err != nil {
@@ -41,8 +41,8 @@ func (c *conn) window(n int, next func() bool, answered func(reply) error) error
 	}
 }
 
-// pump asks on connection i, whose requests next adds one at a time, until the run
-// is over. A lost connection is replaced by one to the next server.
+// pump sends requests on connection i until the run is over. next appends one
+// request. pump replaces a lost connection with one to the next server.
 func (r *run) pump(i int, next func(c *conn)) error {
 	server := i
 	for {
@@ -66,8 +66,8 @@ func (r *run) pump(i int, next func(c *conn)) error {
 	}
 }
 
-// pumpOne asks on one connection. When that is lost it returns how many requests
-// had no answer.
+// pumpOne sends requests on one connection. If the connection is lost, pumpOne
+// returns how many requests got no reply.
 func (r *run) pumpOne(i int, c *conn, next func(c *conn)) (lost int, err error) {
 	return c.timed(r.cfg.Window, func() bool {
 		if r.over.Load() {
@@ -85,8 +85,9 @@ func (r *run) pumpOne(i int, c *conn, next func(c *conn)) (lost int, err error) 
 	})
 }
 
-// timed is window, and tells answered how long each request took. A request that is
-// added when a reply has come counts as sent then. It returns how many had no answer.
+// timed is window, and passes the latency of each request to answered. A request that
+// is added when a reply has arrived counts as sent at that moment. timed returns how
+// many requests got no reply.
 func (c *conn) timed(n int, next func() bool, answered func(code proto.Code, took time.Duration) error) (inFlight int, err error) {
 	sent, first := make([]time.Time, n), 0
 	now := time.Now()

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Result is what a run has measured.
+// Result is the result of a run.
 type Result struct {
 	Work    string   `json:"work"`
 	Servers []string `json:"servers"`
@@ -23,17 +23,17 @@ type Result struct {
 	Ops          int64            `json:"ops"`
 	OpsPerSecond float64          `json:"ops_per_second"`
 	Latency      Latency          `json:"latency_us"`
-	Errors       map[string]int64 `json:"errors,omitempty"` // by what went wrong
+	Errors       map[string]int64 `json:"errors,omitempty"` // by reason
 
-	// CPUPerOp is the processor time of Config.PIDs, in microseconds an operation,
-	// and RSS their resident memory at the end, in bytes. nil and 0 without PIDs.
+	// CPUPerOp is the CPU time of Config.PIDs in microseconds per operation, and RSS
+	// is their resident memory at the end, in bytes. Without PIDs they are nil and 0.
 	CPUPerOp *float64 `json:"cpu_us_per_op,omitempty"`
 	RSS      int64    `json:"rss_bytes,omitempty"`
 
-	Figures []Figure `json:"figures,omitempty"` // what only this work has
+	Figures []Figure `json:"figures,omitempty"` // numbers that only this work has
 }
 
-// Latency is how long operations took, in microseconds.
+// Latency is the latency of operations, in microseconds.
 type Latency struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
@@ -58,12 +58,12 @@ func (r *Result) ErrorCount() (n int64) {
 	return n
 }
 
-// head names the columns of WriteText.
+// head holds the column titles of WriteText.
 var head = []string{"work", "conns", "ops/s", "p50", "p90", "p99", "p99.9", "max", "errors", "CPU/op", "RSS"}
 
 const row = "%-22s %9s %11s %9s %9s %9s %9s %9s %7s %9s %9s"
 
-// WriteTextHead writes the line above those of [Result.WriteText].
+// WriteTextHead writes the header line for [Result.WriteText].
 func WriteTextHead(w io.Writer) error {
 	args := make([]any, len(head))
 	for i, h := range head {
@@ -77,7 +77,7 @@ func line(w io.Writer, args []any) error {
 	return err
 }
 
-// WriteText writes a line for people, and one more for each error and figure.
+// WriteText writes a human-readable line, and one more for each error and figure.
 func (r *Result) WriteText(w io.Writer) error {
 	l := &r.Latency
 	cpu, rss := "-", "-"
@@ -102,7 +102,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// micros writes microseconds in the unit that suits them.
+// micros formats microseconds with a suitable unit.
 func micros(us float64) string {
 	switch {
 	case us < 1000:
@@ -113,8 +113,8 @@ func micros(us float64) string {
 	return strconv.FormatFloat(us/1e6, 'f', 2, 64) + "s"
 }
 
-// WriteCSV writes results as a table with a line of names. Figures that only some
-// works have come last, as name=value.
+// WriteCSV writes the results as a table with a header. The last column holds the
+// figures that only some works have, as name=value.
 func WriteCSV(w io.Writer, results []*Result) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"work", "servers", "conns", "window", "size", "nodes", "seconds", "ops", "ops_per_second",

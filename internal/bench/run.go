@@ -14,23 +14,23 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// run is one measurement under way.
+// run is one measurement in progress.
 type run struct {
 	*meter
 	cfg   Config
 	ctx   context.Context
 	root  string   // the run's own znode
-	made  []string // the znodes above it that this run has created, and has to remove
+	made  []string // the ancestors that this run has created and must remove
 	keys  []string
 	conns []*conn
 	value []byte
 }
 
-// Run measures once. It fails if the servers cannot be reached or prepared, if a
-// work breaks that cannot go on, and when ctx ends; requests that fail are counted
-// in the Result instead. What a run has created it removes, also when it fails or
-// ctx ends, which takes up to 30 seconds more; the error names what is left if it
-// cannot.
+// Run performs one measurement. It fails if it can't reach or prepare the servers, if
+// the work breaks and can't continue, or if ctx ends. Requests that fail count in the
+// Result instead. Run removes the znodes that it has created, even if it fails or ctx
+// ends, which takes up to 30 seconds more. If it can't remove them, the error names
+// them.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -59,7 +59,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r.result(&cfg), nil
 }
 
-// fill makes a value that does not compress.
+// fill fills b with random bytes, so that the value doesn't compress.
 func fill(b []byte, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for i := range b {
@@ -67,7 +67,7 @@ func fill(b []byte, seed uint64) {
 	}
 }
 
-// measure runs the work: for its time, or until it is done if it ends by itself.
+// measure runs the work for the configured time, or to its end if the work is finite.
 func (r *run) measure(w *work) error {
 	var beside errgroup.Group
 	done := make(chan struct{})
@@ -85,7 +85,7 @@ func (r *run) measure(w *work) error {
 	return errors.Join(err, beside.Wait())
 }
 
-// clock begins and ends the counting.
+// clock starts and stops the counting.
 func (r *run) clock(done <-chan struct{}) error {
 	if !r.sleep(r.cfg.Warmup, done) {
 		return r.end()
@@ -95,7 +95,7 @@ func (r *run) clock(done <-chan struct{}) error {
 	return errors.Join(err, r.end())
 }
 
-// sleep reports whether it has slept to the end.
+// sleep reports whether it slept for the whole duration.
 func (r *run) sleep(d time.Duration, done <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -108,7 +108,7 @@ func (r *run) sleep(d time.Duration, done <-chan struct{}) bool {
 	return false
 }
 
-// prepare connects and makes the znodes that the work needs.
+// prepare connects and creates the znodes that the work needs.
 func (r *run) prepare(w *work) error {
 	r.conns = make([]*conn, r.cfg.Conns)
 	err := r.each(32, func(i int, _ *conn) (err error) {
@@ -130,7 +130,7 @@ func (r *run) prepare(w *work) error {
 	return r.sync(r.root)
 }
 
-// makeRoot makes the run's own znode and what is missing above it.
+// makeRoot creates the run's own znode and its missing ancestors.
 func (r *run) makeRoot(w *work) error {
 	name := w.name + "-" + strconv.FormatUint(rand.Uint64(), 36)
 	for try := 0; ; try++ {
@@ -149,7 +149,7 @@ func (r *run) makeRoot(w *work) error {
 		}
 		err := r.make(r.conns[0], path+"/"+name)
 		if errors.Is(err, proto.ErrNoNode) && try < 3 {
-			continue // another run has just removed what it made
+			continue // another run has just removed the parent
 		}
 		if err == nil {
 			r.root = path + "/" + name
@@ -158,7 +158,7 @@ func (r *run) makeRoot(w *work) error {
 	}
 }
 
-// sync makes every server show what was made through another.
+// sync makes every server show what was written through another one.
 func (r *run) sync(path string) error {
 	return r.each(0, func(_ int, c *conn) error { return c.call(proto.OpSync, &proto.SyncRequest{Path: path}, nil) })
 }
@@ -174,10 +174,11 @@ func (r *run) dial(i int) (*conn, error) {
 	return dial(r.ctx, &r.cfg, r.cfg.Servers[i%len(r.cfg.Servers)])
 }
 
-// cleanTime limits the removal of what a run has made.
+// cleanTime limits how long the removal of the run's znodes may take.
 const cleanTime = 30 * time.Second
 
-// each does something with every connection, with all at a time, or with some.
+// each calls do for every connection: for atATime connections at once, or for all at
+// once if atATime is 0.
 func (r *run) each(atATime int, do func(i int, c *conn) error) error {
 	var g errgroup.Group
 	if atATime > 0 {

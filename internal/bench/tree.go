@@ -12,11 +12,12 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// bulk is how many requests are in flight on a connection that loads or removes.
+// bulk is the number of requests in flight on a connection that creates or removes
+// znodes in bulk.
 const bulk = 256
 
-// spread makes cfg.Nodes znodes in about as many directories as each has znodes,
-// and keeps their paths.
+// spread creates cfg.Nodes znodes, in about as many directories as there are znodes
+// in each, and stores their paths in r.keys.
 func spread(r *run) error {
 	dirs := int(math.Ceil(math.Sqrt(float64(r.cfg.Nodes))))
 	r.keys = make([]string, r.cfg.Nodes)
@@ -31,7 +32,7 @@ func spread(r *run) error {
 	return r.loadKeys()
 }
 
-// loadKeys makes r.keys, all connections together.
+// loadKeys creates the znodes in r.keys, spread over all connections.
 func (r *run) loadKeys() error {
 	return r.each(0, func(i int, c *conn) error {
 		create := proto.CreateRequest{Data: r.value, ACL: proto.OpenACL()}
@@ -52,15 +53,15 @@ func (r *run) loadKeys() error {
 	})
 }
 
-// clean removes what the run has made, also after the end of its context. What
-// another has put there stays.
+// clean removes the znodes that the run has created, even after the run's context has
+// ended. It doesn't remove ancestors that other clients still use.
 func (r *run) clean() error {
 	if r.cfg.Keep || r.root == "" && len(r.made) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), cleanTime)
 	defer cancel()
-	c, err := dial(ctx, &r.cfg, r.cfg.Servers[0]) // not one of the work's: a watch of it may fire, or it may be lost
+	c, err := dial(ctx, &r.cfg, r.cfg.Servers[0]) // a new connection: those of the work may be lost or receive events
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (r *run) clean() error {
 	}
 	above := r.made
 	if r.cfg.Root == defaultRoot && len(above) == 0 {
-		above = []string{defaultRoot} // of another run, which could not remove it as long as this one was there
+		above = []string{defaultRoot} // left by another run, which could not remove it while this one used it
 	}
 	for _, path := range slices.Backward(above) {
 		err := c.call(proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1}, nil)
@@ -86,7 +87,7 @@ func (r *run) clean() error {
 	return nil
 }
 
-// remove removes a znode and all below it.
+// remove removes a znode and everything below it.
 func (r *run) remove(c *conn, path string) error {
 	if err := r.empty(c, path); err != nil {
 		return err
@@ -98,8 +99,8 @@ func (r *run) remove(c *conn, path string) error {
 	return err
 }
 
-// empty removes what is below a znode: what has no children in one go, and the
-// others one by one.
+// empty removes everything below a znode: first the children without children, many
+// requests at a time, then the others one by one.
 func (r *run) empty(c *conn, path string) error {
 	var list proto.GetChildrenResponse
 	if err := c.call(proto.OpGetChildren, &proto.GetChildrenRequest{Path: path}, &list); err != nil {
@@ -138,8 +139,8 @@ func (r *run) empty(c *conn, path string) error {
 	return err
 }
 
-// own is the znode of one connection.
+// own returns the path of connection i's own znode.
 func (r *run) own(i int) string { return r.root + "/c" + strconv.Itoa(i) }
 
-// makeOwn makes it.
+// makeOwn creates connection i's own znode.
 func (r *run) makeOwn(i int, c *conn) error { return r.make(c, r.own(i)) }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// tick is the unit of processor time in /proc, which Linux fixes for programs
-// whatever its own is.
+// tick is the unit of CPU time in /proc. On Linux it is the same for all programs,
+// whatever tick the kernel uses.
 const tick = 10 * time.Millisecond
 
-// usage is what processes have used.
+// usage is the CPU time and memory that processes have used.
 type usage struct {
 	cpu time.Duration
 	rss int64 // bytes
 }
 
-// usageOf adds up some processes: utime and stime of /proc/PID/stat, VmRSS of
-// /proc/PID/status.
+// usageOf adds up the usage of some processes, from utime and stime in /proc/PID/stat
+// and VmRSS in /proc/PID/status.
 func usageOf(pids []int) (sum usage, err error) {
 	for _, pid := range pids {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// usage is what processes have used.
+// usage is the CPU time and memory that processes have used.
 type usage struct {
 	cpu time.Duration
 	rss int64 // bytes
 }
 
-// usageOf knows Linux only.
+// usageOf works on Linux only.
 func usageOf(pids []int) (usage, error) {
 	if len(pids) > 0 {
 		return usage{}, errors.New("a process's usage is known on Linux only")

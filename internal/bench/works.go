@@ -8,16 +8,16 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// work is something that servers can be asked to do.
+// work is a kind of load.
 type work struct {
 	name  string
 	about string
-	// prepare, if there is one, makes the znodes that Config.Nodes counts.
+	// prepare, if not nil, creates the znodes that Config.Nodes counts.
 	prepare func(r *run) error
-	// finite works end by themselves; the others when the run is over.
+	// A finite work ends by itself, the others end when the run is over.
 	finite bool
 	run    func(r *run) error
-	// sum, if there is one, adds to the result when all has ended.
+	// sum, if not nil, adds to the result after the run.
 	sum func(r *run)
 }
 
@@ -42,10 +42,10 @@ func catalog() []work {
 	}
 }
 
-// Work is a name for Config.Work.
+// Work describes a valid Config.Work.
 type Work struct{ Name, About string }
 
-// Works lists what can be measured.
+// Works returns all works.
 func Works() []Work {
 	var all []Work
 	for _, w := range catalog() {
@@ -54,7 +54,7 @@ func Works() []Work {
 	return all
 }
 
-// Names lists the names of Works.
+// Names returns the names of all works.
 func Names() []string {
 	var names []string
 	for _, w := range catalog() {
@@ -72,7 +72,8 @@ func find(name string) *work {
 	return nil
 }
 
-// pumps runs a pump for every connection; requests returns what adds its requests.
+// pumps runs a pump for every connection. requests returns the function that appends
+// its requests.
 func (r *run) pumps(requests func(i int, random *rand.Rand) func(c *conn)) error {
 	return r.each(0, func(i int, _ *conn) error {
 		return r.pump(i, requests(i, rand.New(rand.NewPCG(r.cfg.Seed, uint64(i)+2))))
@@ -204,7 +205,7 @@ func ephemeralSequentials(r *run) error {
 	})
 }
 
-// fillDirectory makes one znode with Config.Nodes children.
+// fillDirectory creates one znode with Config.Nodes children.
 func fillDirectory(r *run) error {
 	if err := r.make(r.conns[0], r.directory()); err != nil {
 		return err

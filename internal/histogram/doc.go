@@ -1,8 +1,8 @@
-// Package histogram counts durations and sizes where they happen: on the hot path
-// of the server, of the log and of the network between servers.
+// Package histogram records durations and sizes on the hot paths of the server, the
+// log and the network between servers.
 //
-// It imports the standard library only. Observing takes a few atomic additions,
-// no lock and no allocation but the first of a Summary; everything else is done
-// when somebody asks. What the numbers are called, and who gets to see them, is
-// decided elsewhere.
+// It imports the standard library only. An observation takes a few atomic additions,
+// no lock, and no allocation except the first one of a Summary. All other work
+// happens when a caller reads the Summary. Names and exposition of the numbers are up
+// to the packages that use it.
 package histogram

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Summary is the distribution of a quantity that is observed often: how many,
-// their sum, the smallest and the largest ever, and quantiles of the last
-// minutes. The zero value is ready; it must not be copied.
+// Summary is the distribution of a quantity that is observed often: the count, the
+// sum, the minimum and the maximum since the last Reset, and quantiles of the last
+// minutes. The zero value is ready to use. A Summary must not be copied.
 type Summary struct {
 	count, sum atomic.Int64
-	least      atomic.Int64 // one too large, so that 0 is none
+	least      atomic.Int64 // the minimum plus one, so that 0 means none
 	most       atomic.Int64
 
-	// recent is made by the first observation: most of a server's summaries never
-	// see one, and a test starts many servers.
+	// recent is allocated by the first observation: most of a server's summaries
+	// never get one, and a test starts many servers.
 	recent atomic.Pointer[windows]
 
-	mu     sync.Mutex // of those who ask
+	mu     sync.Mutex // serializes readers
 	turned time.Time  // when current changed
 }
 
-// Values fall into buckets whose bounds grow by an eighth: exact below 2*perPower,
-// else within 1/8.
+// The bounds of the buckets grow by an eighth. A bucket is exact below 2*perPower,
+// and within 1/8 above.
 const (
 	perPower = 8
 	subBits  = 3
@@ -34,22 +34,22 @@ const (
 
 type window [buckets]atomic.Uint32
 
-// windows are two of them. Observations go into the current one; the other is
-// the one before, or empty.
+// windows holds two windows. Observations go into the current one. The other one is
+// the previous window, or empty.
 type windows struct {
 	of      [2]window
 	current atomic.Uint32
 }
 
-// windowLength is how long a window is filled: quantiles are over one to two of
-// them.
+// windowLength is how long observations go into one window. Quantiles cover one to
+// two windows.
 const windowLength = 5 * time.Minute
 
-// Totals returns how many values were counted since the last Reset, and their sum,
-// for who asks too often for a Picture.
+// Totals returns the number of values observed since the last Reset and their sum. It
+// is for callers that read too often for a Picture.
 func (s *Summary) Totals() (count, sum int64) { return s.count.Load(), s.sum.Load() }
 
-// Observe counts n values v. Negative ones count as 0.
+// Observe records n observations of v. A negative v counts as 0.
 func (s *Summary) Observe(n, v int64) {
 	v = max(v, 0)
 	s.count.Add(n)
@@ -62,7 +62,7 @@ func (s *Summary) Observe(n, v int64) {
 	r.of[r.current.Load()&1][bucketOf(v)].Add(uint32(n))
 }
 
-// bound makes the smallest and the largest ever include v.
+// bound extends the minimum and the maximum to include v.
 func (s *Summary) bound(v int64) {
 	for m := s.least.Load(); m == 0 || v+1 < m; m = s.least.Load() {
 		if s.least.CompareAndSwap(m, v+1) {
@@ -76,9 +76,9 @@ func (s *Summary) bound(v int64) {
 	}
 }
 
-// ObserveMany counts n values that were added up elsewhere: their sum, the
-// smallest and the largest of them, none negative. To the quantiles all of them
-// are as large as their mean.
+// ObserveMany records n values, none negative, that the caller has already combined
+// into their sum, minimum and maximum. For the quantiles, each value counts as their
+// mean.
 func (s *Summary) ObserveMany(n, sum, least, most int64) {
 	if n <= 0 {
 		return
@@ -90,7 +90,7 @@ func (s *Summary) ObserveMany(n, sum, least, most int64) {
 	s.bound(most)
 }
 
-// makeRecent makes the windows, unless somebody else just did.
+// makeRecent allocates the windows unless another goroutine has just done so.
 func (s *Summary) makeRecent() *windows {
 	s.recent.CompareAndSwap(nil, new(windows))
 	return s.recent.Load()
@@ -105,7 +105,7 @@ func bucketOf(v int64) int {
 	return shift*perPower + int(v>>shift)
 }
 
-// upper is the largest value of a bucket.
+// upper returns the largest value of a bucket.
 func upper(bucket int) int64 {
 	if bucket < 2*perPower {
 		return int64(bucket)
@@ -115,14 +115,14 @@ func upper(bucket int) int64 {
 	return int64(low + 1<<shift - 1)
 }
 
-// Picture is what a Summary holds at one moment.
+// Picture is a snapshot of a Summary.
 type Picture struct {
 	Count, Sum, Min, Max int64
 	counts               [buckets]uint64
 	total                uint64
 }
 
-// Picture returns what has been observed until now.
+// Picture returns a snapshot of the observations until now.
 func (s *Summary) Picture(now time.Time) *Picture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Summary) Picture(now time.Time) *Picture {
 	return p
 }
 
-// turn makes the older window, emptied, the current one.
+// turn clears the older window and makes it the current one.
 func (r *windows) turn() {
 	next := r.current.Load() ^ 1
 	for i := range r.of[next] {
@@ -154,7 +154,7 @@ func (r *windows) turn() {
 	r.current.Store(next)
 }
 
-// Reset forgets everything. What is observed at the same time may be lost.
+// Reset clears the Summary. It may lose concurrent observations.
 func (s *Summary) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,11 +172,11 @@ func (s *Summary) Reset() {
 	}
 }
 
-// Since observes how long ago start was, in nanoseconds.
+// Since observes the time since start, in nanoseconds.
 func (s *Summary) Since(start time.Time) { s.Observe(1, int64(time.Since(start))) }
 
-// Quantile returns a value that the share q of the latest observations does not
-// exceed; 0 without any.
+// Quantile returns a value that a fraction q of the recent observations doesn't
+// exceed, 0 without observations.
 func (p *Picture) Quantile(q float64) int64 {
 	if p.total == 0 {
 		return 0

@@ -76,7 +76,7 @@ func TestSummaryOfWhatWasAddedUp(t *testing.T) {
 	}
 }
 
-// TestQuantilesForget: they are of the latest one to two windows.
+// TestQuantilesForget tests that quantiles cover only the last one to two windows.
 func TestQuantilesForget(t *testing.T) {
 	t.Parallel()
 	var s Summary

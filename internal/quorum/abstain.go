@@ -10,51 +10,50 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A path may lose large packets and let small ones pass: a tunnel with a wrong MTU.
-// A leader with such paths sends heartbeats and replicates nothing, and would lead
-// for ever. So a leader whose requests to a quorum have not got through for two
-// stall limits, on new connections too, stops its heartbeats and asks a follower to
-// stand for election, which is a small message. Its lease ends and Raft makes it a
-// follower. It abstains from then on: it does not stand for
-// election while another server leads or may be elected, because its requests for
-// votes are small and its log is the longest. The others do not wait for it. When
-// there is no leader for leaderlessGrace, no other server can lead, and it stands
-// again. It also stands again after large packets of its own have reached another
-// leader.
+// A path may drop large packets and let small ones pass, e.g. a tunnel with a wrong MTU.
+// A leader with such paths sends heartbeats but replicates nothing, and would lead
+// forever. So a leader whose requests to a quorum haven't got through for two stall
+// limits, even on new connections, stops its heartbeats and asks a follower to stand for
+// election. That request is a small message. The leader's lease ends and Raft makes it a
+// follower. From then on it abstains: it doesn't stand for election while another server
+// leads or may be elected, because its vote requests are small and its log is the
+// longest, so it would win again. The other servers don't wait for it. If there is no
+// leader for leaderlessGrace, no other server can lead, and this server stands again. It
+// also stands again after its own large packets have reached another leader.
 //
-// A request for a vote is smaller than a heartbeat. Where heartbeats are lost too, the
-// lease of such a leader ends before the two stall limits are over, and its next
-// request for votes wins again. So a leader that no quorum has answered since it won
-// abstains after one stall limit. Where requests for votes are lost as well, each
-// candidacy in vain would raise the term and depose the leader that the others elect:
-// a candidate whose requests get stuck on the way to so many voters that no quorum is
-// left abstains, too.
+// A vote request is smaller than a heartbeat. If the path drops heartbeats too, the lease
+// of such a leader ends before the two stall limits are over, and its next vote requests
+// win again. So a leader that no quorum has answered since it won abstains after one
+// stall limit. If the path drops vote requests as well, each failed candidacy would raise
+// the term and depose the leader that the other servers elect. So a candidate also
+// abstains when its vote requests get stuck on the way to so many voters that the rest
+// are no quorum.
 
 const (
 	// abstainFor is how long a server remembers that it could not replicate.
 	abstainFor = time.Minute
-	// leaderlessGrace is how long the others have for an election.
+	// leaderlessGrace is how long the other servers have for an election.
 	leaderlessGrace = 4 * time.Second
 )
 
-// errAbstains is why a server does not stand for election.
+// errAbstains is the reason why a server doesn't stand for election.
 var errAbstains = errors.New("quorum: this server was not able to replicate as leader, and lets another one lead")
 
-// errNotLeader answers a server that hands over a lead that it does not have.
+// errNotLeader answers a server that transfers a leadership it doesn't have.
 var errNotLeader = errors.New("quorum: only the leader hands over the lead")
 
-// abstention says until when a server leaves the lead to others.
+// abstention records until when a server leaves the leadership to other servers.
 type abstention struct {
 	mu    sync.Mutex
-	term  uint64    // in which it could not replicate; 0: it does not abstain
-	since time.Time // when it found that out
-	led   time.Time // when another leader was last heard
+	term  uint64    // the term in which this server couldn't replicate; 0: it doesn't abstain
+	since time.Time // when this server found that out
+	led   time.Time // when this server last heard from another leader
 
-	stood uint64                     // the term of a candidacy
-	stuck map[raft.ServerID]struct{} // voters to which a request for a vote of that term got stuck
+	stood uint64                     // the term of this server's last candidacy
+	stuck map[raft.ServerID]struct{} // voters to which a vote request of that term got stuck
 }
 
-// begin begins to abstain, and reports whether that is news.
+// begin starts the abstention, and reports whether it is new.
 func (a *abstention) begin(term uint64, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +64,7 @@ func (a *abstention) begin(term uint64, now time.Time) bool {
 	return true
 }
 
-// end ends it for a leader that can replicate after all.
+// end ends the abstention of a leader that can replicate after all.
 func (a *abstention) end(term uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,15 +73,15 @@ func (a *abstention) end(term uint64) {
 	}
 }
 
-// over ends it in any case.
+// over ends the abstention in any case.
 func (a *abstention) over() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.term = 0
 }
 
-// stuckVote notes that a request for a vote in a term got stuck on the way to a voter,
-// and reports whether the other voters of conf are no quorum.
+// stuckVote notes that a vote request of a term got stuck on the way to a voter, and
+// reports whether the other voters of conf are no quorum.
 func (a *abstention) stuckVote(term uint64, id raft.ServerID, conf raft.Configuration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,7 +112,7 @@ func (a *abstention) heardLeader(now time.Time) {
 	a.led = now
 }
 
-// holds reports whether this server must not stand.
+// holds reports whether this server must not stand for election.
 func (a *abstention) holds(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,32 +126,31 @@ func (a *abstention) holds(now time.Time) bool {
 	return now.Sub(from) < leaderlessGrace
 }
 
-// helped reports whether another server has led since this one gave up the lead.
+// helped reports whether another server has led since this one gave up the leadership.
 func (a *abstention) helped() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.term != 0 && a.led.Sub(a.since) > leaderlessGrace
 }
 
-// abstains reports whether this server leaves the lead to others.
+// abstains reports whether this server leaves the leadership to other servers.
 func (t *Transport) abstains() bool { return t.abstention.holds(time.Now()) }
 
-// Reached tells the transport that large packets of this server reach the one that
-// leads it.
+// Reached tells the transport that this server's large packets reach the current leader.
 func (t *Transport) Reached() {
 	t.abstention.over()
 	t.gagging.reset()
 }
 
 // cannotReplicate reports whether the leader of term must send no heartbeats
-// because its requests do not reach a quorum.
+// because its requests don't reach a quorum.
 func (t *Transport) cannotReplicate(term uint64, now time.Time) bool {
 	if t.cfg.View == nil || !t.paths.some(term) {
 		t.abstention.end(term)
 		return false
 	}
 	if t.abstention.helped() {
-		t.gagging.reset() // this server is not the only one that can lead
+		t.gagging.reset() // this server isn't the only one that can lead
 	}
 	conf := t.cfg.View().Config
 	age := t.paths.stuck(term, conf, t.id, now, failuresInARow)
@@ -170,10 +168,10 @@ func (t *Transport) cannotReplicate(term uint64, now time.Time) bool {
 	return true
 }
 
-// resign asks the followers in turn, the one with the longest log first, to stand for
-// election at once: the request is small and gets through. Then it closes the
-// connections that this server has made, so that the others notice that it does not
-// lead even if none of them stands.
+// resign asks the followers in turn, starting with the longest log, to stand for election
+// immediately. The request is small and gets through. resign then closes the connections
+// that this server has made, so that the other servers notice that it doesn't lead even
+// if none of them stands.
 func (t *Transport) resign(term uint64, conf raft.Configuration) {
 	var voters []raft.Server
 	for _, s := range conf.Servers {
@@ -193,8 +191,8 @@ func (t *Transport) resign(term uint64, conf raft.Configuration) {
 }
 
 // judgeWin is called when a request of term made no progress. It makes this server
-// abstain when it won the election of that term and no AppendEntries, heartbeats
-// included, has got through to a quorum since. The lease may have ended by now.
+// abstain if it won the election of that term and no AppendEntries, heartbeats included,
+// has reached a quorum since. The lease may have ended by now.
 func (t *Transport) judgeWin(term uint64, now time.Time) {
 	if t.cfg.View == nil {
 		return
@@ -210,8 +208,8 @@ func (t *Transport) judgeWin(term uint64, now time.Time) {
 	}
 }
 
-// judgeCandidacy is called when a request for a vote of term made no progress on its
-// way to a voter. It makes this server abstain when the other voters are no quorum.
+// judgeCandidacy is called when a vote request of term made no progress on its way to a
+// voter. It makes this server abstain when the other voters are no quorum.
 func (t *Transport) judgeCandidacy(term uint64, id raft.ServerID) {
 	if t.cfg.View == nil || !t.abstention.stuckVote(term, id, t.cfg.View().Config) {
 		return

@@ -12,10 +12,9 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// TestLeaderThatCannotReplicateGivesWay loses large packets of the leader while
-// heartbeats pass: another server leads within ten seconds, also when the first one
-// is the only one with the newest entry, and the first does not come back for as
-// long as the path is bad.
+// TestLeaderThatCannotReplicateGivesWay drops the leader's large packets while heartbeats
+// pass. Another server leads within ten seconds, even if only the first leader has the
+// newest entry, and the first leader doesn't lead again while the path is bad.
 func TestLeaderThatCannotReplicateGivesWay(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"200 bytes": 200, "1400 bytes": 1400} {
@@ -58,8 +57,8 @@ func TestLeaderThatCannotReplicateGivesWay(t *testing.T) {
 	}
 }
 
-// TestLeaderWithoutAlternativeLeadsAgain: the others cannot be elected without the
-// vote of the server whose log is longest.
+// TestLeaderWithoutAlternativeLeadsAgain: the other servers can't be elected without the
+// vote of the server with the longest log.
 func TestLeaderWithoutAlternativeLeadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -89,8 +88,8 @@ func TestLeaderWithoutAlternativeLeadsAgain(t *testing.T) {
 	})
 }
 
-// TestSlowFollowersAreNoReasonToGiveWay: the followers' disks take longer than the
-// limit, and say so.
+// TestSlowFollowersAreNoReasonToGiveWay: the followers' disks take longer than the limit,
+// and the followers report that.
 func TestSlowFollowersAreNoReasonToGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := startRaft(t, NewMemory(), 3, nil)
@@ -167,9 +166,9 @@ func TestStuckIsAboutAQuorum(t *testing.T) {
 	fail("2", 8*time.Second)
 	fail("4", 9*time.Second)
 	fail("4", 9*time.Second)
-	check(0) // of the voters, 1 and 3 are left
+	check(0) // voters 1 and 3 remain
 	fail("3", 4*time.Second)
-	check(0) // one failure may be of an old connection
+	check(0) // one failure may come from an old connection
 	fail("3", 2*time.Second)
 	check(4 * time.Second)
 	p.works(4, "3")

@@ -9,15 +9,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// candidacy is how long a server stands for election before it gives up, and up to
-// twice that. Raft's own election timeout does not end: its timers take part in
-// nothing (raftfsm's timing).
+// candidacy is the minimum time a server stands for election before it gives up; the
+// maximum is twice that. Raft's own election timeout doesn't help: raftfsm sets Raft's
+// timers so that they start and end no election (see its timing).
 const candidacy = time.Second
 
-// RequestVote asks for a vote. Where the answer does not come in time, or is no, the
-// candidate is told of a newer term in the end, whereupon Raft makes it a follower
-// again: then it may ask the others how they stand, and another one may be elected.
-// A candidate that has won meanwhile does not look at that answer.
+// RequestVote asks for a vote. If the answer doesn't come in time, or is no, RequestVote
+// finally reports a newer term to the candidate, and Raft makes it a follower again. The
+// server can then canvass the other voters, and another server may be elected. A
+// candidate that has won in the meantime ignores that answer.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	answer := new(raft.RequestVoteResponse)
 	var answered atomic.Bool
@@ -39,9 +39,9 @@ func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args 
 	return nil
 }
 
-// RequestPreVote asks whether a vote would be given. Raft does so when one of its
-// timers has run out. Nothing is made of a no: a server that is cut off must not
-// come back with a newer term.
+// RequestPreVote asks whether the peer would grant its vote. Raft calls it when one of
+// its timers has run out. A no has no effect: a server that was cut off must not come
+// back with a newer term.
 func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	if t.abstains() {
 		return errAbstains
@@ -50,8 +50,8 @@ func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 	return errors.Join(err, t.examineAnswer(id, resp.Term))
 }
 
-// inTime reports whether ask has said yes before a candidacy ends. It returns at
-// once in that case, and else when the candidacy has ended.
+// inTime reports whether ask returns true before a candidacy ends. It returns immediately
+// in that case, otherwise when the candidacy has ended.
 func (t *Transport) inTime(ask func() bool) bool {
 	limit := time.NewTimer(candidacy + rand.N(candidacy))
 	defer limit.Stop()
@@ -73,10 +73,10 @@ func (t *Transport) inTime(ask func() bool) bool {
 	}
 }
 
-// spawn runs f on a goroutine that Close waits for. It reports false, and runs
-// nothing, when the transport is closed.
+// spawn runs f on a goroutine that Close waits for. It returns false, without running f,
+// when the transport is closed.
 func (t *Transport) spawn(f func()) bool {
-	t.pusher.mu.Lock() // Close takes it before it waits
+	t.pusher.mu.Lock() // Close locks it before it waits
 	defer t.pusher.mu.Unlock()
 	if t.closed() {
 		return false

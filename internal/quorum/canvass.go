@@ -13,31 +13,31 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A server that has lost its leader asks the other voters before it stands for
-// election. Raft's own pre-vote is of no use here: who has not yet missed the
-// heartbeats of a leader that was killed a moment ago denies it, and who has to
-// wait for that waits for seconds. Standing without asking would depose a leader
-// that was elected a moment ago and did not get to say so, by a server whose log
-// may be too short to be elected itself; then nobody leads until the timers of
-// Raft run out.
+// A server that has lost its leader asks the other voters before it stands for election.
+// Raft's own pre-vote doesn't help here: a voter that hasn't yet missed the heartbeats of
+// a leader that was killed a moment ago denies it, and waiting for that voter takes
+// seconds. A server that stands without asking could depose a leader that was elected a
+// moment ago and hasn't announced itself yet. If that server's log is too short to win,
+// no server leads until Raft's timers run out.
 
 const (
-	// askLimit bounds the wait for one answer. A server that is alive answers at
-	// once: neither its disk nor Raft's main loop is in the way.
+	// askLimit bounds the wait for one answer. A server that is alive answers
+	// immediately: the answer needs neither its disk nor Raft's main loop.
 	askLimit = 300 * time.Millisecond
-	// maxAsk is what that limit grows to where too few servers have answered.
+	// maxAsk is the maximum that limit grows to when too few servers answer.
 	maxAsk = 3 * time.Second
 	// maxStanding bounds an answer.
 	maxStanding = 1 << 10
 )
 
-// standing is what a server tells others of itself.
+// standing is what a server reports about itself to other servers.
 type standing struct {
-	Leader    raft.ServerID `json:"leader,omitempty"` // whom it follows, itself when it leads
+	Leader    raft.ServerID `json:"leader,omitempty"` // the server that it follows, itself when it leads
 	Candidate bool          `json:"candidate,omitempty"`
-	Index     uint64        `json:"index"` // of its last entry
-	Term      uint64        `json:"term"`  // of that entry
-	// Abstains: it could not replicate when it led, and leaves the lead to others.
+	Index     uint64        `json:"index"` // index of its last entry
+	Term      uint64        `json:"term"`  // term of that entry
+	// Abstains: the server couldn't replicate when it led, and leaves the leadership to
+	// others.
 	Abstains bool `json:"abstains,omitempty"`
 }
 
@@ -45,29 +45,29 @@ func (v View) standing() standing {
 	return standing{Leader: v.Leader, Candidate: v.Candidate, Index: v.LastIndex, Term: v.LastTerm}
 }
 
-// compare orders servers by their logs, as Raft does when it gives a vote: by
-// the term of the last entry, then by its index.
+// compare orders servers by their logs, as Raft does when it grants a vote: by the term
+// of the last entry, then by its index.
 func (s standing) compare(o standing) int {
 	return cmp.Or(cmp.Compare(s.Term, o.Term), cmp.Compare(s.Index, o.Index))
 }
 
-// presence is what became of a question.
+// presence is the outcome of a question.
 type presence uint8
 
 const (
-	silent   presence = iota // no answer: nobody knows
-	answered                 // the process is there
+	silent   presence = iota // no answer: the server's state is unknown
+	answered                 // the process runs
 	absent                   // its port refuses: the process is gone
 )
 
-// voice is another voter's part in a canvass.
+// voice is another voter's answer to a canvass.
 type voice struct {
 	id       raft.ServerID
 	presence presence
 	standing
 }
 
-// answerCanvass tells a server that asks how this one stands.
+// answerCanvass reports this server's standing to a server that asks.
 func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
 	defer conn.Close()
 	if t.closed() || t.cfg.View == nil {
@@ -76,12 +76,12 @@ func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
 	_ = conn.SetWriteDeadline(time.Now().Add(askLimit))
 	mine := t.cfg.View().standing()
 	if mine.Abstains = t.abstains(); mine.Abstains && mine.Leader == t.id {
-		mine.Leader = "" // it will not for long
+		mine.Leader = "" // it won't lead for long
 	}
 	_ = json.NewEncoder(conn).Encode(mine)
 }
 
-// canvass asks every other voter, and waits for their answers up to limit.
+// canvass asks every other voter and waits up to limit for the answers.
 func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []voice {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -109,7 +109,7 @@ func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []
 	return voices
 }
 
-// RollCall asks every other voter how it stands, for QuorumRuns to know.
+// RollCall asks every other voter for its standing, so that QuorumRuns is up to date.
 func (t *Transport) RollCall(ctx context.Context) {
 	if !t.closed() && t.cfg.View != nil {
 		t.canvass(ctx, t.cfg.View(), askLimit)
@@ -121,8 +121,8 @@ func (t *Transport) QuorumRuns(d time.Duration) bool {
 	return time.Since(time.Unix(0, t.quorumAt.Load())) < d
 }
 
-// ask asks one server, at every address where it may be. It is absent when all
-// of them refuse.
+// ask asks one server, at every address where it may be. The server is absent if all of
+// its addresses refuse the connection.
 func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
 	addrs := []string{string(s.Address)}
 	if t.cfg.Elsewhere != nil {
@@ -153,7 +153,7 @@ func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
 	return found
 }
 
-// heard counts the servers that are known to run, this one among them.
+// heard counts the servers that are known to run, including this one.
 func heard(voices []voice) int {
 	n := 1
 	for _, v := range voices {
@@ -164,16 +164,16 @@ func heard(voices []voice) int {
 	return n
 }
 
-// outranked reports whether a server that answered, does not stand yet and has as
-// good a log has a higher id.
+// outranked reports whether a server with a higher id answered, isn't a candidate yet and
+// has an equally good log.
 func outranked(self raft.ServerID, mine standing, voices []voice) bool {
 	return slices.ContainsFunc(voices, func(v voice) bool {
 		return v.presence == answered && !v.Candidate && !v.Abstains && v.compare(mine) == 0 && CompareIDs(v.id, self) > 0
 	})
 }
 
-// withoutBetter returns voices as if no server with a better log had answered:
-// this one may then be elected by the rest.
+// withoutBetter returns voices as if no server with a better log had answered: the rest
+// may then elect this server.
 func withoutBetter(voices []voice, mine standing) []voice {
 	out := slices.Clone(voices)
 	for i, v := range out {
@@ -184,18 +184,18 @@ func withoutBetter(voices []voice, mine standing) []voice {
 	return out
 }
 
-// alive says whether a server that somebody follows may lead: it says so itself,
-// or nobody knows. A frozen process is for Raft's timers to judge.
+// alive reports whether a server that another server follows may be leading: it says so
+// itself, or it didn't answer. Raft's timers should judge a frozen process.
 func alive(leader raft.ServerID, voices []voice) bool {
 	for _, v := range voices {
 		if v.id == leader {
 			return v.presence == silent || v.presence == answered && v.Leader == leader
 		}
 	}
-	return true // it has no vote, and was not asked
+	return true // it has no vote, so the canvass didn't ask it
 }
 
-// leads says whether a server says of itself that it leads.
+// leads reports whether a server says that it is the leader.
 func leads(leader raft.ServerID, voices []voice) bool {
 	for _, v := range voices {
 		if v.id == leader {
@@ -205,13 +205,12 @@ func leads(leader raft.ServerID, voices []voice) bool {
 	return false
 }
 
-// mayStand decides, from what the others said, whether this server is the one
-// to stand for election. All who ask at the same time come to the same answer.
-// One that is patient waits for answers that may still come and for others who
-// are as good.
+// mayStand decides, from the other voters' answers, whether this server should stand for
+// election. All servers that ask at the same time come to the same decision. A patient
+// server waits for late answers and for servers with an equally good log.
 func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) bool {
 	if mine.Candidate {
-		return false // it stands already
+		return false // it is a candidate already
 	}
 	heard := 1
 	for _, v := range append(voices, voice{id: self, presence: answered, standing: mine}) {
@@ -229,7 +228,7 @@ func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) b
 			c := v.compare(mine)
 			if v.Abstains {
 				if c <= 0 {
-					heard++ // it gives its vote
+					heard++ // it will grant its vote
 				}
 				continue
 			}

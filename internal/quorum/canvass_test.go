@@ -60,7 +60,7 @@ func TestMayStand(t *testing.T) {
 	}
 }
 
-// voter is a server whose view of things a test sets.
+// voter is a server whose View is set by a test.
 type voter struct {
 	trans *Transport
 
@@ -80,7 +80,7 @@ func (v *voter) View() View {
 	return v.view
 }
 
-// startVoters starts the transports of n servers without Raft.
+// startVoters starts the transports of n servers, without Raft.
 func startVoters(t *testing.T, m *Memory, n int) []*voter {
 	var conf raft.Configuration
 	for i := 1; i <= n; i++ {
@@ -100,7 +100,7 @@ func startVoters(t *testing.T, m *Memory, n int) []*voter {
 	return voters
 }
 
-// stands says whether the server stands for election within a time.
+// stands reports whether the server stands for election within limit.
 func (v *voter) stands(limit time.Duration) bool {
 	select {
 	case rpc := <-v.trans.Consumer():
@@ -112,20 +112,20 @@ func (v *voter) stands(limit time.Duration) bool {
 	}
 }
 
-// TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt: the leader is killed, another
-// one is elected, and its first words to the third server take long.
+// TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt: the leader is killed, another one is
+// elected, and its first message to the third server takes long.
 func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		v := startVoters(t, m, 3)
 		v[0].set("3", 10)
-		v[1].set("2", 10) // elected, and nobody but itself knows
+		v[1].set("2", 10) // elected, but only server 2 knows it
 		m.Kill("s3")
 		v[0].trans.Suspect("3")
 		if v[0].stands(time.Minute) {
 			t.Fatal("a server stands against a leader that was just elected")
 		}
-		// That leader is lost again, too: the watch has gone on.
+		// That leader is lost, too: the watch has continued.
 		v[1].set("", 9)
 		if !v[0].stands(time.Second) {
 			t.Fatal("nobody stands when there is no leader any more")
@@ -134,10 +134,9 @@ func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 	})
 }
 
-// TestStandsByWhatHoldsStill: the others are asked, and before their answers are
-// here this server has become leader or candidate itself, follows a new leader,
-// or has given its vote away. Standing for election then would depose whoever has
-// just been elected.
+// TestStandsByWhatHoldsStill: while this server waits for the answers of the others, it
+// becomes leader or candidate itself, follows a new leader, or grants its vote. If it
+// then stood for election it would depose the server that was just elected.
 func TestStandsByWhatHoldsStill(t *testing.T) {
 	for name, change := range map[string]func(*View){
 		"leads":       func(v *View) { v.Leader, v.Term = "1", 8 },
@@ -164,7 +163,8 @@ func TestStandsByWhatHoldsStill(t *testing.T) {
 					defer v[0].mu.Unlock()
 					change(&v[0].view)
 				})
-				// It takes 40 ms to ask: who stands sooner has asked before the change.
+				// Asking takes 40 ms: a server that stands earlier has asked before the
+				// change.
 				asked := v[0].stands(after + 39*time.Millisecond)
 				switch took := time.Since(began); {
 				case asked && took > after:
@@ -183,8 +183,8 @@ func TestStandsByWhatHoldsStill(t *testing.T) {
 	}
 }
 
-// TestLeaderIsSoughtUntilThereIsOne: the better server is the one to stand, as
-// often as it takes, and a server whose log is too short never does.
+// TestLeaderIsSoughtUntilThereIsOne: the server with the better log stands, as often as
+// necessary, and a server whose log is too short never does.
 func TestLeaderIsSoughtUntilThereIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -195,7 +195,7 @@ func TestLeaderIsSoughtUntilThereIsOne(t *testing.T) {
 		for _, x := range v[:2] {
 			x.trans.Leaderless()
 		}
-		for range 3 { // as if each election was lost
+		for range 3 { // as if every election were lost
 			if !v[0].stands(2 * time.Second) {
 				t.Fatal("the server with the longest log does not stand")
 			}
@@ -209,8 +209,8 @@ func TestLeaderIsSoughtUntilThereIsOne(t *testing.T) {
 	})
 }
 
-// TestDyingLeaderIsNotTakenForLiving: a process that dies ends its connections
-// a moment before its port refuses new ones.
+// TestDyingLeaderIsNotTakenForLiving: a dying process closes its connections a moment
+// before its port refuses new ones.
 func TestDyingLeaderIsNotTakenForLiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -229,7 +229,7 @@ func TestDyingLeaderIsNotTakenForLiving(t *testing.T) {
 	})
 }
 
-// TestFrozenLeaderIsForTheTimers: a process that does not answer may be slow.
+// TestFrozenLeaderIsForTheTimers: a process that doesn't answer may only be slow.
 func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -242,7 +242,7 @@ func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 		if v[1].stands(time.Minute) {
 			t.Fatal("a server stands against a leader that may be slow")
 		}
-		// Raft's timers have run out, here and then there.
+		// Raft's timers have run out, here and later on the other server.
 		v[1].set("", 10)
 		v[1].trans.Leaderless()
 		if v[1].stands(time.Minute) {
@@ -256,8 +256,8 @@ func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 	})
 }
 
-// TestRequestForAVoteGoesFirst: while Raft is kept from it by a slow disk, this
-// server does not stand against the one that asks.
+// TestRequestForAVoteGoesFirst: while a slow disk keeps Raft from a vote request, this
+// server doesn't stand against the candidate.
 func TestRequestForAVoteGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -272,7 +272,7 @@ func TestRequestForAVoteGoesFirst(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Millisecond)
 		v[0].trans.Leaderless()
-		time.Sleep(2 * time.Second) // the disk
+		time.Sleep(2 * time.Second) // the disk is slow
 		rpc := <-v[0].trans.Consumer()
 		if _, ok := rpc.Command.(*raft.RequestVoteRequest); !ok {
 			t.Fatalf("%T overtakes a request for a vote", rpc.Command)
@@ -291,7 +291,7 @@ func TestRequestForAVoteGoesFirst(t *testing.T) {
 	})
 }
 
-// TestLeaderThatAnswersIsLeftAlone: an ended connection proves nothing.
+// TestLeaderThatAnswersIsLeftAlone: a closed connection proves nothing.
 func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := startVoters(t, NewMemory(), 3)
@@ -302,7 +302,7 @@ func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 		if v[1].stands(time.Minute) {
 			t.Fatal("a server stands against a leader that is well")
 		}
-		// Started again, it does not know of anybody who leads.
+		// After a restart it knows no leader.
 		v[2].set("", 9)
 		v[1].trans.Suspect("3")
 		if !v[1].stands(time.Second) {
@@ -312,8 +312,8 @@ func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestVoteIsAskedOfTheNewProcess: connections with a server that was started
-// again are dead, and that shows only when they are used.
+// TestVoteIsAskedOfTheNewProcess: pooled connections to a restarted server are dead,
+// which shows only when they are used.
 func TestVoteIsAskedOfTheNewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -322,7 +322,7 @@ func TestVoteIsAskedOfTheNewProcess(t *testing.T) {
 			var resp raft.RequestVoteResponse
 			return v[0].trans.RequestVote("2", "s2:1", &raft.RequestVoteRequest{RPCHeader: headerOf("1"), Term: 2}, &resp)
 		}
-		// As many at once as connections are kept.
+		// Send as many requests concurrently as there are pooled connections.
 		asked := make(chan error, maxPool)
 		for range maxPool {
 			go func() { asked <- ask() }()

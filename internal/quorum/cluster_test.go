@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// countFSM remembers what was applied.
+// countFSM records the applied entries.
 type countFSM struct {
 	mu      sync.Mutex
 	applied []string
@@ -69,8 +69,8 @@ func (n *node) close() {
 	_ = n.hub.Close()
 }
 
-// startRaft runs n Raft servers over a Memory network; tune may change the
-// configuration of each.
+// startRaft runs n Raft servers over a Memory network; tune may change the configuration
+// of each.
 func startRaft(t *testing.T, m *Memory, n int, tune func(*raft.Config, *TransportConfig)) []*node {
 	t.Helper()
 	var conf raft.Configuration
@@ -129,7 +129,7 @@ func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, t
 	return n
 }
 
-// eventually waits for a state that nothing announces.
+// eventually polls for a state that has no notification.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)

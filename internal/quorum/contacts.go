@@ -9,21 +9,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// contacts remembers, per peer, when the newest AppendEntries that it answered
-// with success in the leader's term was STARTED. A quorum of such times proves
-// that this server was the leader at the oldest of them: the answer alone
-// proves nothing about the time it arrives, as it may have lain in a buffer of
-// a stopped process.
+// contacts remembers, per peer, when the newest AppendEntries that it answered with
+// success in the leader's term was STARTED. A quorum of such times proves that this
+// server was the leader at the oldest of them. The answer alone proves nothing about the
+// time it arrives: it may have been in a buffer of a stopped process.
 //
-// A start has a time and a number. The numbers tell what began after what even
-// where two readings of the clock are the same.
+// A start has a time and a number. The numbers tell which of two starts came first even
+// if two readings of the clock are equal.
 type contacts struct {
-	last atomic.Uint64 // number given out
+	last atomic.Uint64 // last number assigned
 
 	mu      sync.Mutex
 	term    uint64
 	starts  map[raft.ServerID]contact
-	waiting chan struct{} // closed at the next contact; nil when nobody waits
+	waiting chan struct{} // closed at the next contact; nil when no goroutine waits
 }
 
 // contact is the start of an AppendEntries.
@@ -64,8 +63,8 @@ func (t *Transport) Changed() <-chan struct{} {
 	return c.waiting
 }
 
-// Contact returns when the newest AppendEntries that a peer answered with
-// success in this term was started; zero when there was none.
+// Contact returns the time at which the newest AppendEntries that a peer answered with
+// success in this term was started; zero if there was none.
 func (t *Transport) Contact(term uint64, id raft.ServerID) time.Time {
 	c := &t.contacts
 	c.mu.Lock()
@@ -76,9 +75,9 @@ func (t *Transport) Contact(term uint64, id raft.ServerID) time.Time {
 	return c.starts[id].at
 }
 
-// Confirmed returns the newest time at which a quorum of the voters of conf
-// is known to have taken this server for the leader of term. This server
-// counts as contacted now. It is zero when there was no such time.
+// Confirmed returns the newest time at which a quorum of the voters of conf is known to
+// have accepted this server as the leader of term. This server counts as contacted now.
+// It returns zero if there was no such time.
 func (t *Transport) Confirmed(term uint64, conf raft.Configuration, now time.Time) time.Time {
 	c := &t.contacts
 	c.mu.Lock()
@@ -102,10 +101,10 @@ func (t *Transport) Confirmed(term uint64, conf raft.Configuration, now time.Tim
 	return times[len(times)/2]
 }
 
-// Mark returns a point in the order of contacts: now.
+// Mark returns the current position in the order of contacts.
 func (t *Transport) Mark() uint64 { return t.contacts.last.Load() }
 
-// Heard reports whether a peer has answered this server as the leader of term with
+// Heard reports whether a peer has answered this server, as the leader of term, with
 // success in a contact that began after mark.
 func (t *Transport) Heard(term uint64, id raft.ServerID, mark uint64) bool {
 	c := &t.contacts
@@ -114,8 +113,8 @@ func (t *Transport) Heard(term uint64, id raft.ServerID, mark uint64) bool {
 	return c.term == term && c.starts[id].number > mark
 }
 
-// ConfirmedSince reports whether a quorum of the voters of conf is known to have
-// taken this server for the leader of term in contacts that began after mark.
+// ConfirmedSince reports whether a quorum of the voters of conf is known to have accepted
+// this server as the leader of term in contacts that began after mark.
 func (t *Transport) ConfirmedSince(term uint64, conf raft.Configuration, mark uint64) bool {
 	c := &t.contacts
 	c.mu.Lock()

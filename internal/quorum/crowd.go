@@ -3,23 +3,24 @@ package quorum
 import "slices"
 
 const (
-	// maxStreams bounds the streams of one kind that one member holds open here. It
-	// needs a handful of each; more are left over from connections that died.
+	// maxStreams bounds the streams of one kind that one member holds open here. A member
+	// needs a handful of each; any more are left over from dead connections.
 	maxStreams = 32
-	// maxStrangers bounds those of one kind of all callers that have not proved to
-	// be members.
+	// maxStrangers bounds the streams of one kind of all callers that haven't proved that
+	// they are members.
 	maxStrangers = 64
 )
 
-// crowd is the streams of one kind that a member holds open, or all strangers.
+// crowd identifies the streams of one kind that a member, or all strangers together, hold
+// open.
 type crowd struct {
 	kind     Kind
 	serverID string // empty: strangers
 }
 
-// enter counts an accepted stream. When there are too many, the one is closed over
-// which nothing has come for longest: a caller that opens streams for nothing loses them
-// to those who use theirs.
+// enter counts an accepted stream. If there are too many, enter closes the stream that
+// has been silent for longest: a caller that opens streams without using them loses them
+// to callers that use theirs.
 func (h *Hub) enter(conn *tracked, kind Kind, from Identity) {
 	key, limit := crowd{kind, from.ServerID}, maxStreams
 	if from.Cluster == (ClusterID{}) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestCrowd: a member holds a bounded number of streams of a kind. The one that was
-// used least lately goes first, and those of other members and kinds stay.
+// TestCrowd: a member may hold a bounded number of streams of a kind. The least recently
+// used one is closed first, and the streams of other members and kinds stay open.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
@@ -43,7 +43,7 @@ func TestCrowd(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	if !used(open[0]) { // from now on the second one was used least lately
+	if !used(open[0]) { // from now on the second one is the least recently used
 		t.Fatal("a stream within the limit is closed")
 	}
 	if !used(dial(a, Raft)) {

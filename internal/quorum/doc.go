@@ -1,11 +1,11 @@
-// Package quorum is what the servers of an ensemble say to each other: one
-// quorum port per server, on which every connection opens with a handshake
-// that proves that both ends mean the same ensemble and the same server.
+// Package quorum implements the communication between the servers of an ensemble. Each
+// server has one quorum port. Every connection to it starts with a handshake that proves
+// that both ends mean the same ensemble and the same server.
 //
-// In front of that there may be TLS, within that SASL (Security).
+// The handshake may run over TLS, and may use SASL inside it (Security).
 //
-// It carries Raft (Transport), and the other streams between servers as plain
-// connections. It knows nothing of sessions, znodes or ZooKeeper's protocol.
+// The package carries Raft (Transport), and the other streams between servers as plain
+// connections. It doesn't know sessions, znodes or ZooKeeper's protocol.
 //
 // It imports hashicorp/raft, sasl and the standard library.
 package quorum

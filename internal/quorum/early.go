@@ -6,29 +6,28 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft sends entries to the followers when its leader has them on disk. That is
-// later than need be: an entry is committed when a majority has it there, whoever
-// belongs to that, so the followers may write while the leader does. What the
-// leader is about to store goes to them at once, as the very AppendEntries that
-// Raft will ask for afterwards; Raft gets its answer then.
+// Raft sends entries to the followers after the leader has stored them on disk. That is
+// later than necessary: an entry is committed when any majority has it on disk, so the
+// followers may write it at the same time as the leader. The leader therefore sends
+// entries that it is about to store immediately, as the same AppendEntries that Raft will
+// ask for afterwards. Raft then gets the answer to it.
 //
-// Raft counts itself when its own log has the entries, and a follower when it is
-// given the answer, so it commits nothing sooner than a majority has it on disk. A
-// leader that never stores what it has sent, because its disk refuses or because it
-// dies, leads no more in this term, and so never sends anything else in its place;
-// another leader keeps the entries or replaces them, as any that were not
-// committed.
+// Raft counts itself when its own log has the entries, and a follower when Raft gets that
+// follower's answer. So Raft commits nothing before a majority has it on disk. A leader
+// that never stores what it has sent, because its disk fails or because it dies, doesn't
+// lead in this term any more, and so never sends anything else in its place. Another
+// leader keeps the entries or replaces them, like any uncommitted entries.
 
-// sent is an AppendEntries on its way to a follower, and what came of it.
+// sent is an AppendEntries on its way to a follower, and its result.
 type sent struct {
 	args *raft.AppendEntriesRequest
-	done chan struct{} // closed when the rest is known
+	done chan struct{} // closed when the fields below are set
 	resp raft.AppendEntriesResponse
 	err  error
 	took time.Duration
 }
 
-// answers says whether the answer to s is one to args.
+// answers reports whether the answer to s is also an answer to args.
 func (s *sent) answers(args *raft.AppendEntriesRequest) bool {
 	return s.args.Term == args.Term && s.args.PrevLogEntry == args.PrevLogEntry && len(s.args.Entries) == len(args.Entries)
 }
@@ -41,9 +40,9 @@ func (t *Transport) carry(s *sent, id raft.ServerID, addr raft.ServerAddress) {
 	close(s.done)
 }
 
-// Storing sends what this server is about to store, and changes no more, to the
-// followers that have everything before it. It does so only on a leader: nobody else makes entries of
-// the term in which followers have acknowledged some to it.
+// Storing sends entries that this server is about to store, and no longer changes, to the
+// followers that have everything before them. It only does so on a leader: no other
+// server creates entries of a term in which followers have acknowledged entries to it.
 func (t *Transport) Storing(entries []*raft.Log) {
 	first, last := entries[0], entries[len(entries)-1]
 	p := &t.pusher
@@ -61,13 +60,13 @@ func (t *Transport) Storing(entries []*raft.Log) {
 	}
 }
 
-// request does what Raft asks for, which may have been done early. It returns what
-// was sent in the end.
+// request carries out a request of Raft's, which may have been sent early. It returns
+// what was sent in the end.
 func (t *Transport) request(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) *sent {
 	early := t.pusher.ask(id)
 	defer t.pusher.asked(id)
 	if early != nil {
-		<-early.done // also if it is of no use: requests come in their order
+		<-early.done // even if it is of no use: requests stay in order
 		if early.answers(args) {
 			return early
 		}
@@ -77,7 +76,7 @@ func (t *Transport) request(id raft.ServerID, addr raft.ServerAddress, args *raf
 	return s
 }
 
-// ask notes that Raft has a request to a peer, and returns what was sent before.
+// ask notes that Raft has a request for a peer, and returns the one that was sent early.
 func (p *pusher) ask(id raft.ServerID) *sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// slowLog is a leader's log that says what it is about to store and then waits.
+// slowLog is a leader's log that reports what it is about to store and then waits.
 type slowLog struct {
 	*raft.InmemStore
 	storing func([]*raft.Log)
 	mu      sync.Mutex
-	wait    chan struct{} // nil: it does not
+	wait    chan struct{} // nil: don't wait
 }
 
-// hold makes it wait for a channel from now on.
+// hold makes StoreLogs wait for a channel from now on.
 func (l *slowLog) hold(until chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,8 +36,9 @@ func (l *slowLog) StoreLogs(entries []*raft.Log) error {
 	return l.InmemStore.StoreLogs(entries)
 }
 
-// While the leader stores an entry the followers do, and still nothing is
-// committed before the leader has it, because it has not counted the answers.
+// TestFollowersStoreMeanwhile: the followers store an entry while the leader does. Still
+// nothing is committed before the leader has stored it, because the leader hasn't counted
+// the answers.
 func TestFollowersStoreMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := startRaft(t, NewMemory(), 3, func(c *raft.Config, _ *TransportConfig) { c.CommitTimeout = time.Hour })
@@ -73,8 +74,8 @@ func TestFollowersStoreMeanwhile(t *testing.T) {
 	})
 }
 
-// leaderOfTerm3 is a lone Transport whose peer has acknowledged entries up to 6 in
-// term 3, and what the peer sees from then on.
+// leaderOfTerm3 returns a single Transport whose peer has acknowledged entries up to 6 in
+// term 3, and a channel of what the peer receives from then on.
 func leaderOfTerm3(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
 	tr, seen := besidePeer(t)
 	askFor(t, tr, 5, 6)
@@ -82,7 +83,7 @@ func leaderOfTerm3(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest)
 	return tr, seen
 }
 
-// entriesOf are the entries first to last, of term 3.
+// entriesOf returns the entries first to last, of term 3.
 func entriesOf(first, last uint64) (entries []*raft.Log) {
 	for i := first; i <= last; i++ {
 		entries = append(entries, &raft.Log{Index: i, Term: 3})
@@ -106,7 +107,7 @@ func TestSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, seen := leaderOfTerm3(t)
 		tr.Storing(entriesOf(7, 8))
-		tr.Storing(entriesOf(9, 9)) // not while something is on its way that Raft has not asked for
+		tr.Storing(entriesOf(9, 9)) // not while a message that Raft hasn't asked for is in flight
 		synctest.Wait()
 		if n := len(seen); n != 1 {
 			t.Fatalf("%d messages before Raft asks, want 1", n)
@@ -121,7 +122,7 @@ func TestSentOnce(t *testing.T) {
 	})
 }
 
-// What Raft asks for when there is more by then is another message.
+// TestSentAgainWithMore: if Raft has more entries by then, its request is another message.
 func TestSentAgainWithMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +159,8 @@ func TestNotSentEarly(t *testing.T) {
 	}
 }
 
-// Raft hears of a message that did not get through, and the next goes out again.
+// TestEarlyAndLost: Raft is told about an early message that failed, and the next one is
+// sent again.
 func TestEarlyAndLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,35 +2,34 @@ package quorum
 
 import "sync"
 
-// hands are goroutines that do one thing after the other for a transport: whatever is
-// sent to a peer takes a stack larger than a new goroutine has, and to make that grow
-// anew for every entry and every peer takes longer than to hand the work over.
+// hands is a pool of worker goroutines for a transport. Sending to a peer takes a larger
+// stack than a new goroutine has, and growing a new stack for every entry and every peer
+// takes longer than handing the work to a waiting goroutine.
 type hands struct {
 	wg   sync.WaitGroup
-	done <-chan struct{} // nothing is done after that
+	done <-chan struct{} // the workers stop when it is closed
 
 	mu   sync.Mutex
-	free []chan func() // of those that wait for work
+	free []chan func() // the channels of the idle workers
 }
 
-// maxFree is how many goroutines wait for work at most: what is sent early and what
-// follows a commit, to some peers.
+// maxFree bounds the idle workers: they send early entries and commit indexes to a few
+// peers.
 const maxFree = 16
 
-// do has f done, by somebody who is free or else by somebody new. It is not called
-// behind Wait.
+// do runs f on an idle worker, or on a new one. The caller must not call it after Wait.
 func (h *hands) do(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if last := len(h.free) - 1; last >= 0 {
-		h.free[last] <- f // has room for it
+		h.free[last] <- f // doesn't block: its buffer is empty
 		h.free = h.free[:last]
 		return
 	}
 	h.wg.Go(func() { h.work(f) })
 }
 
-// work does f, and what comes after it.
+// work runs f and then the functions that are handed to this worker.
 func (h *hands) work(f func()) {
 	next := make(chan func(), 1)
 	for {
@@ -46,7 +45,7 @@ func (h *hands) work(f func()) {
 		case f = <-next:
 		case <-h.done:
 			select {
-			case f = <-next: // was handed over before
+			case f = <-next: // handed over before done was closed
 				f()
 			default:
 			}

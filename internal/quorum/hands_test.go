@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestHands: everything is done, at the same time where it has to be, by those who are
-// free; nobody is left in the end.
+// TestHands: all functions run, concurrently where necessary, on idle workers if there
+// are any, and no worker is left in the end.
 func TestHands(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHands(t *testing.T) {
 	})
 }
 
-// TestHandsAreUsedAgain: who is free gets the next work.
+// TestHandsAreUsedAgain: an idle worker gets the next function.
 func TestHandsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

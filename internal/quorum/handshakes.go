@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// maxHandshakes bounds the connections that have not yet said who they
-// are: each costs a goroutine and a few hundred bytes.
+// maxHandshakes bounds the connections whose callers haven't identified themselves yet:
+// each costs a goroutine and a few hundred bytes.
 const maxHandshakes = 256
 
-// handshakes are those that are under way, the oldest first. When there are too
-// many the oldest is ended: a server needs milliseconds, and who holds a place for
-// longer than all others has had its time. So whoever stalls keeps nobody out.
+// handshakes holds the connections whose handshake is in progress, oldest first. If there
+// are too many, the oldest is closed: a server needs milliseconds, so the connection that
+// has been open for longest has had enough time. A caller that stalls therefore can't
+// lock out other servers.
 type handshakes struct {
 	mu   sync.Mutex
 	open []net.Conn

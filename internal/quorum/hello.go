@@ -18,10 +18,10 @@ type Kind uint8
 const (
 	Raft     Kind = iota + 1 // Raft's RPCs
 	Forward                  // commands on their way to the leader
-	Liveness                 // which sessions were heard from
+	Liveness                 // reports of the sessions that a server has heard from
 	Probe                    // one question to a server that may not be a member yet
-	Canvass                  // how a voter stands, before an election
-	Change                   // a reconfig that a client of another member asks for
+	Canvass                  // a voter's standing, before an election
+	Change                   // a reconfig requested by a client of another member
 	kinds
 )
 
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 }
 
 // ClusterID identifies one ensemble for its whole life; all zero: not known yet. Its
-// members know it, and prove by it that they are members. It is in no log.
+// members know it, and use it to prove that they are members. No log contains it.
 type ClusterID [16]byte
 
 // String returns the name of the ensemble, not the id.
@@ -48,12 +48,12 @@ func (h Hash) String() string { return hex.EncodeToString(h[:6]) }
 
 // Identity is what a server says about itself in every handshake.
 type Identity struct {
-	ServerID string       // Raft's: "3", or "3.1" for the first disk after the one that formed the ensemble
-	Cluster  ClusterID    // zero until the server belongs to an ensemble; of a peer, zero until it has proved to belong to ours
-	Ensemble EnsembleName // as the server names its ensemble; zero until it belongs to one
-	List     Hash         // of the servers in its configuration file; a handshake has the first bytes of it
+	ServerID string       // Raft's id: "3", or "3.1" for the first disk after the one that formed the ensemble
+	Cluster  ClusterID    // zero until the server belongs to an ensemble; for a peer, zero until it has proved that it belongs to ours
+	Ensemble EnsembleName // the server's name for its ensemble; zero until it belongs to one
+	List     Hash         // hash of the servers in its configuration file; a handshake carries its first bytes
 	Nonce    uint64       // random for every start of the process
-	Beats    bool         // of an accepted caller: it understands signs of life on its stream (progress.go)
+	Beats    bool         // for an accepted caller: it understands working bytes on its stream (progress.go)
 }
 
 // Code is the answer to a handshake.
@@ -64,29 +64,29 @@ const (
 	Accepted       Code = iota
 	WrongVersion        // the peers speak different versions of this protocol
 	WrongCluster        // the peers belong to different ensembles
-	WrongTarget         // the dialled server is not who the dialler takes it for
+	WrongTarget         // the dialled server isn't the one that the dialler meant
 	WrongList           // neither belongs to an ensemble and their configuration files differ
-	NotReady            // the server does not take streams of this kind now
-	wrongAnswer         // the answer cannot be read
+	NotReady            // the server doesn't accept streams of this kind now
+	wrongAnswer         // the answer can't be read
 	NeedTLS             // the server speaks TLS only
 	NoTLS               // the server speaks plaintext only
-	BadCertificate      // the certificate is not accepted
-	NeedSASL            // the server lets nobody in without SASL
-	NoSASL              // the server does not take SASL
-	BadLogin            // the user or the password is not accepted
-	challenged          // no answer yet: the challenge follows
+	BadCertificate      // the server doesn't accept the certificate
+	NeedSASL            // the server accepts no connection without SASL
+	NoSASL              // the server doesn't use SASL
+	BadLogin            // the server doesn't accept the user or the password
+	challenged          // not an answer yet: the challenge follows
 	lastAnswerCode = challenged
 )
 
-// What is never sent: it is what one side knows of the other.
+// These codes are never sent: they are what one side knows about the other.
 const (
-	CertificateRefused = lastAnswerCode + 1 + iota // the other side does not accept ours
-	NoAgreement                                    // on how to speak TLS
-	NoLogin                                        // the caller does not use SASL
-	UnwantedLogin                                  // the caller uses SASL, this server does not
-	LoginRefused                                   // the other side does not accept our user or password
-	BadProof                                       // the other side does not know our password
-	Impostor                                       // the other side names our ensemble and cannot prove that it belongs to it
+	CertificateRefused = lastAnswerCode + 1 + iota // the other side doesn't accept ours
+	NoAgreement                                    // the two sides agree on no TLS parameters
+	NoLogin                                        // the caller doesn't use SASL
+	UnwantedLogin                                  // the caller uses SASL, this server doesn't
+	LoginRefused                                   // the other side doesn't accept our user or password
+	BadProof                                       // the other side doesn't know our password
+	Impostor                                       // the other side names our ensemble and can't prove that it belongs to it
 )
 
 var codeNames = [...]string{"accepted", "speaks another version of the protocol", "belongs to another ensemble",
@@ -114,15 +114,15 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", uint8(c))
 }
 
-// RefusedError says why two servers do not talk to each other.
+// RefusedError says why two servers don't talk to each other.
 type RefusedError struct {
 	Kind         Kind
 	Addr         string
-	To           string // the server that was meant
+	To           string // the server that the dialler meant
 	Code         Code
 	Ours, Theirs Identity
 	Incoming     bool  // the other side called
-	Cause        error // of some codes that have to do with TLS and SASL
+	Cause        error // set for some codes of TLS and SASL
 }
 
 func (e *RefusedError) Error() string {
@@ -130,7 +130,7 @@ func (e *RefusedError) Error() string {
 	switch {
 	case e.Incoming && e.Theirs.ServerID == "":
 		who = "a server at " + e.Addr
-	case e.To == "" && !e.Incoming: // whichever it is
+	case e.To == "" && !e.Incoming: // any server
 		who = fmt.Sprintf("%s stream to the server at %s", e.Kind, e.Addr)
 	case e.Incoming:
 		who = fmt.Sprintf("%s stream from server %s at %s", e.Kind, e.Theirs.ServerID, e.Addr)
@@ -145,21 +145,19 @@ func (e *RefusedError) Error() string {
 		who, e.Code, e.Ours.ServerID, e.Ours.Ensemble, e.Ours.List, e.Theirs.ServerID, e.Theirs.Ensemble, e.Theirs.List)
 }
 
-// The handshake is one message each way, of a fixed size so that there is
-// nothing to bound:
+// The handshake is one message each way, of a fixed size, so no length needs a bound:
 //
 //	magic[8] version u16 kind u8 code u8 from[32] to[32] ensemble[8] list[8] nonce u64 challenge[8] proof[16]
 //
-// Between members of one ensemble the dialler's proof follows (proof.go).
-// The dialler's code is 0 or, from a server that understands signs of life on its
-// stream, beats; the answer repeats the kind and has the code. How it
-// goes where SASL is used is in sasl.go; a server that has never heard of that
-// finds another version there, and says so.
+// Between members of one ensemble the dialler's proof follows (proof.go). The dialler's
+// code is 0 or, if the dialler understands working bytes on its stream, beats. The answer
+// repeats the kind and carries the code. See sasl.go for the handshake with SASL; a
+// server that doesn't know SASL finds another version there, and says so.
 const (
 	magic       = "zkgopeer"
 	version     = 1
 	saslVersion = 2
-	beats       = Code(1) // of a dialler
+	beats       = Code(1) // sent by a dialler
 	idSize      = 32
 	helloSize   = len(magic) + 2 + 1 + 1 + idSize + idSize + nameSize + listSize + 8 + challengeSize + proofSize
 )
@@ -172,7 +170,7 @@ type hello struct {
 	from    Identity
 
 	challenge challenge
-	proof     proof // of an answer
+	proof     proof // set in an answer
 }
 
 var (
@@ -228,10 +226,10 @@ func (h *hello) decode(b []byte) error {
 	return nil
 }
 
-// known says whether this server understands what such a message means.
+// known reports whether this server understands the version of h.
 func (h *hello) known() bool { return h.version == version || h.version == saslVersion }
 
-// decodeID takes digits and dots only, since ids end up in logs.
+// decodeID accepts only digits and dots, because ids end up in logs.
 func decodeID(b []byte) (string, error) {
 	n := int(b[0])
 	if n >= idSize {
@@ -251,7 +249,8 @@ func readHello(c net.Conn, by time.Time) (hello, error) {
 	if err := c.SetReadDeadline(by); err != nil {
 		return h, err
 	}
-	// The magic first: what does not speak this protocol is not waited for.
+	// Read the magic first: don't wait for the rest from a peer that doesn't speak this
+	// protocol.
 	if _, err := io.ReadFull(c, b[:len(magic)]); err != nil {
 		return h, err
 	}
@@ -271,13 +270,13 @@ func writeHello(c net.Conn, h *hello, by time.Time) error {
 	return write(c, h.append(make([]byte, 0, helloSize)), by)
 }
 
-// judge is what a server answers to a handshake; both sides apply it, each to
-// what the other said.
+// judge returns a server's answer to a handshake. Both sides apply it, each to the
+// other's message.
 //
-// Raft and the streams of commands need two members of one ensemble, and the
-// very server that was meant: a server whose disk was wiped is another one. A
-// probe is how servers find out, so it only ends where both still wait for
-// their ensemble to form and wait for different ones.
+// Raft and the streams of commands need two members of one ensemble, and exactly the
+// server that the dialler meant: a server whose disk was wiped is another one. Servers
+// use probes to find that out. So a probe fails only if both servers still wait for their
+// ensembles to form and their lists of servers differ.
 func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
 	none := EnsembleName{}
 	if kind == Probe {
@@ -298,7 +297,7 @@ func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
 	return Accepted
 }
 
-// HashOf is the fingerprint of a canonical form.
+// HashOf returns the hash of a canonical form.
 func HashOf(b []byte) Hash { return sha256.Sum256(b) }
 
 // MarshalText makes ids readable in files.

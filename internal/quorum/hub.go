@@ -17,23 +17,23 @@ const (
 	handshakeTimeout = 5 * time.Second
 	// connectTimeout bounds one attempt to connect, before the handshake.
 	connectTimeout = time.Second
-	// refusalPause keeps a peer that tries for ever from filling the log.
+	// refusalPause keeps a peer that retries forever from filling the log.
 	refusalPause = 30 * time.Second
 )
 
-// Acceptor takes over a connection after its handshake. It runs on the
-// connection's own goroutine and has to close it.
+// Acceptor takes over a connection after its handshake. It runs on the connection's own
+// goroutine and must close the connection.
 type Acceptor func(conn net.Conn, from Identity)
 
-// Hub owns the quorum port of a server and every connection that passes it.
+// Hub owns the quorum port of a server and every connection through it.
 //
-// Invariant: no byte of a stream is read or written before both sides have
-// accepted the other's identity, and nothing that a server says of itself is
-// acted upon before it has proved what SASL asks of it.
+// Invariant: no byte of a stream is read or written before both sides have accepted the
+// other's identity, and a server acts on nothing that another server claims before that
+// server has proved what SASL requires.
 type Hub struct {
 	network  Network
 	tls      *TLS  // nil: plaintext
-	sasl     *SASL // nil: no server has to prove anything
+	sasl     *SASL // nil: servers don't have to authenticate
 	log      *slog.Logger
 	ln       net.Listener
 	shaking  handshakes
@@ -52,15 +52,15 @@ type Hub struct {
 	closed    bool
 }
 
-// Security is how servers know that they talk to one another. Both may be nil:
-// then everything goes in plaintext, and everybody is believed.
+// Security says how servers authenticate each other. Both fields may be nil: then all
+// traffic is plaintext, and a server trusts any caller.
 type Security struct {
 	TLS  *TLS
-	SASL *SASL // within TLS where there is TLS
+	SASL *SASL // inside TLS, if TLS is used
 }
 
-// Listen opens the quorum port. Streams are refused as not ready until Handle
-// was called for their kind.
+// Listen opens the quorum port. The hub refuses streams as not ready until Handle has
+// been called for their kind.
 func Listen(network Network, addr string, self Identity, security Security, logger *slog.Logger) (*Hub, error) {
 	ln, err := network.Listen(addr)
 	if err != nil {
@@ -75,8 +75,8 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	return h, nil
 }
 
-// Relisten opens the quorum port at another address and closes the one before.
-// Connections stay. If it fails, nothing has changed.
+// Relisten opens the quorum port at another address and closes the old one. Existing
+// connections stay open. If it fails, nothing has changed.
 func (h *Hub) Relisten(addr string) error {
 	ln, err := h.network.Listen(addr)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *Hub) Relisten(addr string) error {
 	return old.Close()
 }
 
-// Addr is where the hub listens.
+// Addr returns the address that the hub listens on.
 func (h *Hub) Addr() net.Addr { return h.listener().Addr() }
 
 func (h *Hub) listener() net.Listener {
@@ -104,37 +104,37 @@ func (h *Hub) listener() net.Listener {
 	return h.ln
 }
 
-// Identity is what this server says about itself.
+// Identity returns what this server says about itself.
 func (h *Hub) Identity() Identity {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.self
 }
 
-// SetIdentity changes it for the handshakes to come.
+// SetIdentity changes the identity for future handshakes.
 func (h *Hub) SetIdentity(id Identity) {
 	h.mu.Lock()
 	h.self = id.named()
 	h.mu.Unlock()
 }
 
-// Handle gives the streams of a kind to an acceptor; nil refuses them.
+// Handle passes the streams of a kind to an acceptor; nil refuses them.
 func (h *Hub) Handle(kind Kind, a Acceptor) {
 	h.mu.Lock()
 	h.acceptors[kind] = a
 	h.mu.Unlock()
 }
 
-// Dial opens a stream to the server known as to at addr. It returns what that
-// server says about itself. An error of type *RefusedError is an answer: the
-// server is there and does not talk to us.
+// Dial opens a stream to server to at addr. It returns what that server says about
+// itself. An error of type *RefusedError is an answer: the server is there and doesn't
+// talk to us.
 func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
 	defer stop()
-	// A new attempt is worth more than the kernel's next SYN, which it sends after
-	// ever longer pauses: the path may work again by now.
+	// A new attempt is better than waiting for the kernel to resend the SYN after ever
+	// longer pauses: the path may work again by now.
 	connect, stopConnecting := context.WithTimeout(ctx, connectTimeout)
 	raw, err := h.network.Dial(connect, addr)
 	stopConnecting()
@@ -161,7 +161,7 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	return stream, theirs, nil
 }
 
-// secure is the dialler's half of what precedes the handshake.
+// secure is the dialler's half of the steps before the handshake.
 func (h *Hub) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	if h.tls == nil || h.tls.DialPlain {
 		return conn, nil
@@ -169,8 +169,8 @@ func (h *Hub) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 	return h.tls.client(ctx, conn, addr)
 }
 
-// refusal returns what an error of TLS means for the operator, and says it;
-// any other error as it is.
+// refusal translates a TLS error into its meaning for the operator, and logs it. It
+// returns any other error unchanged.
 func (h *Hub) refusal(err error, who RefusedError) error {
 	var known *RefusedError
 	if h.tls == nil || errors.As(err, &known) {
@@ -221,11 +221,11 @@ func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, er
 	return answer.from, nil
 }
 
-// understood is what the answer to a handshake comes to.
+// understood returns the code that results from the answer to a handshake.
 func (h *Hub) understood(said, answer *hello) Code {
 	switch {
 	case answer.version != said.version && said.version == saslVersion && answer.code == WrongVersion:
-		return NoSASL // it has never heard of it
+		return NoSASL // the other server doesn't know SASL
 	case answer.version != said.version && answer.code != NeedTLS && answer.code != NeedSASL, !answer.known():
 		return WrongVersion
 	case answer.kind != said.kind, answer.code == challenged:
@@ -236,7 +236,7 @@ func (h *Hub) understood(said, answer *hello) Code {
 	return answer.code
 }
 
-// blame adds what this server knows of the reason why another refuses it.
+// blame adds what this server knows about the reason for a refusal.
 func (h *Hub) blame(err *RefusedError, distrusted *saslError) {
 	switch {
 	case distrusted != nil:
@@ -259,7 +259,7 @@ func (h *Hub) accept(ln net.Listener) {
 			if errors.Is(err, net.ErrClosed) || h.ctx.Err() != nil {
 				return
 			}
-			// Out of file descriptors and the like: the port stays open.
+			// E.g. out of file descriptors: keep the port open.
 			h.log.Error("accept on the quorum port failed", "addr", ln.Addr().String(), "err", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -303,8 +303,8 @@ func (h *Hub) serve(conn *tracked) {
 	}
 }
 
-// admit finds out whether a caller speaks TLS, and whether it may or has to.
-// The certificate is nil in plaintext.
+// admit detects whether a caller speaks TLS, and checks whether it may or must. The
+// certificate is nil for plaintext.
 func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
 	by := time.Now().Add(handshakeTimeout)
 	detect := by
@@ -326,7 +326,7 @@ func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
 	case first[0] != recordHandshake:
 		return nil, nil, h.refusePlain(unread, by, who)
 	case h.tls == nil:
-		// A TLS client takes any words of ours for what they are: not TLS.
+		// A TLS client recognizes any plaintext answer as not TLS.
 		who.Code = NeedTLS
 		h.complain(&who)
 		return nil, nil, errors.Join(&who, writeHello(conn, &hello{version: version, kind: Probe, code: NoTLS}, by))
@@ -338,7 +338,7 @@ func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
 	return stream, cert, nil
 }
 
-// refusePlain tells a server that speaks plaintext that this one does not.
+// refusePlain tells a server that speaks plaintext that this server requires TLS.
 func (h *Hub) refusePlain(conn net.Conn, by time.Time, who RefusedError) error {
 	in, err := readHello(conn, by)
 	if err != nil {
@@ -346,7 +346,7 @@ func (h *Hub) refusePlain(conn net.Conn, by time.Time, who RefusedError) error {
 	}
 	who.Kind, who.Code, who.Theirs = in.kind, NoTLS, in.from
 	h.complain(&who)
-	// Who this server is, is for those only who can show who they are.
+	// This server identifies itself only to servers that can authenticate.
 	return errors.Join(&who, writeHello(conn, &hello{version: version, kind: in.kind, code: NeedTLS}, by))
 }
 
@@ -362,14 +362,14 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, 
 			return nil, &in, cause // the connection broke
 		}
 	}
-	// Only now: who this server is may have changed meanwhile.
+	// Read it only now: this server's identity may have changed in the meantime.
 	ours, a := h.asOfNow(&in)
 	answer := hello{version: in.version, kind: in.kind, code: code, to: in.from.ServerID}
 	switch code {
 	case Accepted:
 		answer.from, answer.challenge = ours, newChallenge()
 		if in.from.Nonce != 0 && in.from.Nonce == ours.Nonce {
-			answer.code = WrongTarget // it is what this server has said itself to another
+			answer.code = WrongTarget // this server's own message to another server
 		} else if cause = h.tls.mayBe(in.from.ServerID, cert, conn.RemoteAddr()); cause != nil {
 			answer.code = BadCertificate
 		} else if answer.code = judge(in.kind, ours, in.from, in.to, ours.ServerID); answer.code == Accepted && a == nil {
@@ -380,7 +380,7 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, 
 		if h.sasl == nil || !h.sasl.Require {
 			answer.from = ours
 		}
-	default: // who this server is, is for those only who can show who they are
+	default: // this server identifies itself only to servers that can authenticate
 		answer.version = saslVersion
 	}
 	if answer.code == Accepted && provable(ours, &in.from) {
@@ -395,13 +395,13 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, 
 	}
 	refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
 		Theirs: in.from, Incoming: true, Cause: cause}
-	// Before the answer: what the caller does next must not be the first that is noted.
+	// Log before answering: the refusal must be noted before the caller's next action.
 	h.complain(refused)
 	return nil, &in, errors.Join(refused, write(conn, said, by))
 }
 
-// conclude accepts a caller: it sends the answer, and finds out whether the caller
-// belongs to the ensemble that it names.
+// conclude accepts a caller: it sends the answer, and verifies that the caller belongs to
+// the ensemble it names.
 func (h *Hub) conclude(conn net.Conn, a Acceptor, ours Identity, in, answer *hello, said []byte, by time.Time) (Acceptor, *hello, error) {
 	if err := write(conn, said, by); err != nil {
 		return nil, in, err
@@ -416,7 +416,8 @@ func (h *Hub) conclude(conn net.Conn, a Acceptor, ours Identity, in, answer *hel
 	return a, in, err
 }
 
-// asOfNow is who this server is, and who takes the stream that a caller asks for.
+// asOfNow returns this server's current identity, and the acceptor of the stream that a
+// caller asks for.
 func (h *Hub) asOfNow(in *hello) (Identity, Acceptor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -426,10 +427,10 @@ func (h *Hub) asOfNow(in *hello) (Identity, Acceptor) {
 	return h.self, h.acceptors[in.kind]
 }
 
-// rejoining reports whether one side means the same server on another disk. That is the
-// rule for a moment when a server joins with an empty disk: the leader still calls it by
-// the name that it has on the list. Two running servers with one id are reported by the
-// leader, which lets in only one.
+// rejoining reports whether one side means the same server on another disk. This is
+// normal for a moment when a server joins with an empty disk: the leader still uses the
+// id from its list. If two servers run with the same id, the leader admits only one of
+// them and reports it.
 func (e *RefusedError) rejoining() bool {
 	there := e.Theirs.ServerID
 	if e.Incoming {
@@ -440,20 +441,21 @@ func (e *RefusedError) rejoining() bool {
 	return e.Code == WrongTarget && e.To != "" && e.To != there && meant == is
 }
 
-// complain logs a refusal that an operator has to know of, now and then.
+// complain logs a refusal that an operator should know about, at most once per
+// refusalPause.
 func (h *Hub) complain(err *RefusedError) {
 	if err.Code == NotReady || err.rejoining() {
 		return
 	}
-	// One line for all kinds of stream; the remote port of an accepted
-	// connection differs each time.
+	// Log one line for all kinds of stream, and ignore the remote port, which differs for
+	// each accepted connection.
 	addr := err.Addr
 	if host, _, serr := net.SplitHostPort(addr); serr == nil && err.Incoming {
 		addr = host
 	}
 	cause := err.Cause
 	if c := (*certificateError)(nil); errors.As(cause, &c) {
-		cause = errors.New(describe(c.cert)) // the reason may tell the time
+		cause = errors.New(describe(c.cert)) // the reason may contain the time
 	}
 	key := fmt.Sprint(err.Incoming, err.Code, addr, err.To, err.Theirs.ServerID, err.Theirs.Ensemble, err.Theirs.List, cause)
 	now := time.Now()
@@ -471,8 +473,8 @@ func (h *Hub) complain(err *RefusedError) {
 	}
 }
 
-// Close closes the port and every connection that came or went through the
-// hub, and waits for the acceptors to return.
+// Close closes the port and all connections of the hub, and waits for the acceptors to
+// return.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -490,7 +492,7 @@ func (h *Hub) Close() error {
 	return err
 }
 
-// track makes Close close the connection too.
+// track registers a connection so that Close closes it.
 func (h *Hub) track(raw net.Conn) (*tracked, error) {
 	c := &tracked{Conn: raw, hub: h}
 	h.mu.Lock()

@@ -33,7 +33,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// newHub starts a hub on the host named as its server.
+// newHub starts a hub on the host of its server.
 func newHub(t *testing.T, m *Memory, self Identity, log io.Writer) *Hub {
 	t.Helper()
 	name := "s" + strings.Split(self.ServerID, ".")[0]
@@ -45,7 +45,7 @@ func newHub(t *testing.T, m *Memory, self Identity, log io.Writer) *Hub {
 	return h
 }
 
-// member opens a stream as a member of ensemble 1 does, with a connection of its own.
+// member opens a stream as a member of ensemble 1, with its own connection.
 func member(conn net.Conn, kind Kind, code Code, from, to string) error {
 	self := Identity{ServerID: from, Cluster: ClusterID{1}}.named()
 	said := hello{version: version, kind: kind, code: code, to: to, from: self, challenge: newChallenge()}
@@ -104,7 +104,7 @@ func TestHandshake(t *testing.T) {
 			conn, theirs, err := a.Dial(t.Context(), tt.kind, b.Addr().String(), tt.to)
 			want := tt.b.named()
 			if want.Cluster != tt.a.Cluster || tt.want != Accepted {
-				want.Cluster = ClusterID{} // it has not proved that it belongs to ours
+				want.Cluster = ClusterID{} // it hasn't proved that it belongs to ours
 			}
 			if theirs != want {
 				t.Errorf("the other side said %+v, want %+v", theirs, want)
@@ -177,8 +177,8 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestManyHandshakes: those that are over do not count among those under way, and
-// what they have opened stays open.
+// TestManyHandshakes: completed handshakes don't count as in progress, and their
+// connections stay open.
 func TestManyHandshakes(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -188,7 +188,7 @@ func TestManyHandshakes(t *testing.T) {
 	b.Handle(Raft, echo)
 	var open []net.Conn
 	for i := range maxHandshakes + 1 {
-		a.SetIdentity(Identity{ServerID: fmt.Sprint(i), Cluster: x}) // a member has few streams
+		a.SetIdentity(Identity{ServerID: fmt.Sprint(i), Cluster: x}) // a member may have few streams
 		conn, _, err := a.Dial(t.Context(), Raft, "s2:1", "2")
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestManyHandshakes(t *testing.T) {
 	}
 }
 
-// unanswered is a network on which connection attempts get no answer.
+// unanswered is a network that never answers connection attempts.
 type unanswered struct{ Network }
 
 func (unanswered) Dial(ctx context.Context, _ string) (net.Conn, error) {
@@ -211,8 +211,8 @@ func (unanswered) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	return nil, ctx.Err()
 }
 
-// TestAttemptToConnectIsShort: after a silent cut a new attempt gets through at once,
-// while an old one waits for the kernel to repeat its SYN.
+// TestAttemptToConnectIsShort: after a silent network failure a new attempt succeeds
+// immediately, while an old one waits for the kernel to resend its SYN.
 func TestAttemptToConnectIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := Listen(unanswered{NewMemory().Host("s1")}, "s1:1", Identity{ServerID: "1"}, Security{}, slog.New(slog.DiscardHandler))

@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// recheck is the pause between the two canvasses that have to agree.
+	// recheck is the pause between the two canvasses that must agree.
 	recheck = 20 * time.Millisecond
-	// patience is how long a server waits for answers that do not come and for
-	// others who could stand as well as itself.
+	// patience is how long a server waits for missing answers and for other servers that
+	// are equally good candidates.
 	patience = 250 * time.Millisecond
 	// standingPause is how long an election may take before the next canvass.
 	standingPause = 300 * time.Millisecond
-	// again and seldom are the pauses between canvasses, at first and after a
-	// while: whatever is missing then will not come soon.
+	// again and seldom are the pauses between canvasses, initially and after a while: an
+	// answer that is missing by then won't come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
-	// yielding is how long a server leaves it to an equal with a higher id to stand,
-	// which waits for the answer of a silent leader as long: two that stand at the
-	// same time split the votes.
+	// yielding is how long a server lets an equal with a higher id stand first. That
+	// server waits as long for the answer of a silent leader. If both stood at the same
+	// time they would split the votes.
 	yielding = 1200 * time.Millisecond
-	// stuck is after which time without a leader a server stands although others have
-	// longer logs, if a majority can do without them: something keeps them from
-	// standing, such as a disk that hangs.
+	// stuck is the time without a leader after which a server stands although other
+	// servers have longer logs, if the rest are a majority: something keeps those servers
+	// from standing, e.g. a disk that hangs.
 	stuck = 3 * time.Second
 )
 
-// leaderWatch gets a server that has no leader another one, without waiting for
-// Raft's timers. The leader's process is gone, or does not lead any more: its
-// connections to us end, and its port refuses new ones or it says so itself.
-// Slowness is never evidence; it is what the heartbeat timeout is for.
+// leaderWatch replaces a lost leader without waiting for Raft's timers. A leader is lost
+// when its process is gone or no longer leads: its connections to us end, and its port
+// refuses new ones or the server says so itself. Slowness is never evidence; the
+// heartbeat timeout covers it.
 type leaderWatch struct {
 	mu     sync.Mutex
 	busy   bool
@@ -45,7 +45,7 @@ type leaderWatch struct {
 	wg     sync.WaitGroup
 }
 
-// begin returns a context for a look at the leader, nil when one is under way.
+// begin returns a context for a watch, or nil if one is already in progress.
 func (w *leaderWatch) begin() context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,23 +77,22 @@ func (w *leaderWatch) stop() {
 	w.wg.Wait()
 }
 
-// Suspect says that a connection with a server ended. When that server leads
-// this one and turns out to be gone, this server sees to it that another one
-// leads.
+// Suspect reports that a connection to a server ended. If that server leads this one and
+// turns out to be gone, this server starts the search for another leader.
 func (t *Transport) Suspect(id raft.ServerID) {
 	if t.cfg.View != nil && t.cfg.View().Leader == id {
 		t.lookForLeader()
 	}
 }
 
-// Leaderless says that this server knows of no leader.
+// Leaderless reports that this server knows no leader.
 func (t *Transport) Leaderless() {
 	if t.cfg.View != nil && t.cfg.View().Leader == "" {
 		t.lookForLeader()
 	}
 }
 
-// lookForLeader starts the watch, unless it is under way.
+// lookForLeader starts the watch unless one is in progress.
 func (t *Transport) lookForLeader() {
 	if t.closed() || !votes(t.cfg.View(), t.id) {
 		return
@@ -108,8 +107,8 @@ func (t *Transport) lookForLeader() {
 	}()
 }
 
-// untilLed asks the other voters again and again, and stands when it is up to
-// this server to do so, until there is a leader that was not lost.
+// untilLed canvasses the other voters repeatedly, and stands when this server should,
+// until there is a leader other than the lost one.
 func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 	began, wait, agreed, limit := time.Now(), again, false, askLimit
 	for ctx.Err() == nil {
@@ -119,11 +118,11 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 		}
 		voices := t.canvass(ctx, v, limit)
 		if heard(voices) <= (len(voices)+1)/2 {
-			limit = min(limit*3/2, maxAsk) // they may be far
+			limit = min(limit*3/2, maxAsk) // they may be far away
 		}
 		patient := time.Since(began) < patience
-		// A process that dies ends its connections before its port refuses new
-		// ones: silence counts when it lasts.
+		// A dying process closes its connections before its port refuses new ones, so
+		// silence counts only if it lasts.
 		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
 			return
 		}
@@ -149,7 +148,7 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 	}
 }
 
-// votes says whether a server has a vote, and not the only one.
+// votes reports whether a server has a vote and isn't the only voter.
 func votes(v View, id raft.ServerID) bool {
 	self, others := false, false
 	for _, s := range v.Config.Servers {
@@ -161,8 +160,8 @@ func votes(v View, id raft.ServerID) bool {
 	return self && others
 }
 
-// CompareIDs orders ServerIDs as the numbers they are made of: "9" before
-// "10", "3" before "3.1".
+// CompareIDs orders ServerIDs by the numbers they consist of: "9" before "10", "3" before
+// "3.1".
 func CompareIDs(a, b raft.ServerID) int {
 	an, ak, _ := strings.Cut(string(a), ".")
 	bn, bk, _ := strings.Cut(string(b), ".")

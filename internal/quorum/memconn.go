@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// window bounds what a half keeps for its reader, like a socket buffer.
+// window bounds the unread bytes of a half, like a socket buffer.
 const window = 4 << 20
 
 // memConn is one end of a connection of a Memory network.
@@ -27,7 +27,7 @@ type memConn struct {
 func (c *memConn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *memConn) Write(p []byte) (int, error) { return c.out.write(p) }
 
-// Close ends both directions: the peer reads what is underway and then EOF.
+// Close closes both directions: the peer reads what is in transit and then EOF.
 func (c *memConn) Close() error {
 	c.once.Do(func() {
 		c.out.finish()
@@ -57,17 +57,17 @@ func (c *memConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// half is one direction of a connection: segments in order, each not before
-// its time and none while the link is held.
+// half is one direction of a connection. It delivers segments in order, none before its
+// due time and none while the link is held.
 type half struct {
 	mu       sync.Mutex
 	link     linkState
 	segments []segment
 	size     int
-	newest   time.Time // due of the last segment
+	newest   time.Time // due time of the last segment
 	eof      bool      // the writer closed
 	lost     bool      // nothing arrives any more
-	err      error     // broken: both sides see it at once
+	err      error     // the connection is broken: both sides see it immediately
 	readBy   time.Time
 	writeBy  time.Time
 	changed  chan struct{} // closed and replaced at every change
@@ -79,7 +79,7 @@ type segment struct {
 	due  time.Time
 }
 
-// packetOverhead is what the headers of IP and TCP take.
+// packetOverhead is the size of the IP and TCP headers.
 const packetOverhead = 52
 
 func newHalf(l linkState) *half { return &half{link: l, changed: make(chan struct{})} }
@@ -120,8 +120,8 @@ func (h *half) read(p []byte) (int, error) {
 	}
 }
 
-// tryRead returns how long to wait at most when there is nothing to read now;
-// 0 means until something changes.
+// tryRead returns the maximum time to wait when there is nothing to read now; 0 means
+// until something changes.
 func (h *half) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	now := time.Now()
 	switch {
@@ -160,7 +160,7 @@ func (h *half) write(p []byte) (int, error) {
 		var err error
 		done := false
 		switch {
-		case h.err != nil && !h.lost && !h.link.held: // else the reset gets lost, too
+		case h.err != nil && !h.lost && !h.link.held: // otherwise the reset is lost, too
 			err = h.err
 		case h.eof:
 			err = net.ErrClosed
@@ -185,7 +185,7 @@ func (h *half) write(p []byte) (int, error) {
 	}
 }
 
-// due is when what is sent now arrives.
+// due returns the time at which data that is sent now arrives.
 func (h *half) due(now time.Time) time.Time {
 	at := now.Add(h.link.delay)
 	if h.link.jitter > 0 {
@@ -200,7 +200,7 @@ func (h *half) due(now time.Time) time.Time {
 
 func expired(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
 
-// until is the time left to t, or other when that is set and shorter.
+// until returns the time left until t, or other if that is set and shorter.
 func until(t, now time.Time, other time.Duration) time.Duration {
 	if t.IsZero() {
 		return other

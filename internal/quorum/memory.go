@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// Memory is a network of named hosts inside one process, with faults. Every
-// fault belongs to a directed link: what host a sends to host b. It uses no
-// sockets, so it also works in fake time.
+// Memory is a network of named hosts inside one process, with fault injection. Every
+// fault belongs to a directed link: what host a sends to host b. It uses no sockets, so
+// it also works in fake time.
 type Memory struct {
 	mu        sync.Mutex
 	listeners map[string]*memListener // by host:port
 	links     map[linkKey]*linkState
 	conns     map[*memConn]struct{}
-	dead      map[string]bool // killed, and nothing has listened there since
+	dead      map[string]bool // killed, and hasn't listened since
 	nextPort  int
 }
 
 type linkKey struct{ from, to string }
 
-// linkState is what is wrong with a directed link.
+// linkState is the faults of a directed link.
 type linkState struct {
 	held   bool
-	lose   int // packets of that size and larger are lost; 0: none
+	lose   int // packets of this size and larger are lost; 0: none
 	delay  time.Duration
 	jitter time.Duration
 }
 
-// NewMemory returns a network without hosts and faults.
+// NewMemory returns a network without hosts or faults.
 func NewMemory() *Memory {
 	return &Memory{
 		listeners: make(map[string]*memListener),
@@ -46,29 +46,27 @@ func NewMemory() *Memory {
 // Host returns the network as the named host sees it.
 func (m *Memory) Host(name string) Network { return memHost{m: m, name: name} }
 
-// Hold stops delivery from one host to another: nothing gets lost, as with a
-// TCP connection over a dead link, it arrives after Heal. New connections
-// cannot be made while either direction is held.
+// Hold stops delivery from one host to another. Nothing is lost: as on a TCP connection
+// over a dead link, the data arrives after Heal. New connections can't be made while
+// either direction is held.
 func (m *Memory) Hold(from, to string) { m.change(from, to, func(l *linkState) { l.held = true }) }
 
-// Jitter makes what is sent from one host to another later by a time of its own,
-// up to d. Connections overtake one another; what one of them carries stays in
-// order.
+// Jitter delays each write from one host to another by a random time, up to d.
+// Connections may overtake one another; the data of one connection stays in order.
 func (m *Memory) Jitter(from, to string, d time.Duration) {
 	m.change(from, to, func(l *linkState) { l.jitter = d })
 }
 
-// Lose loses the packets from one host to another that have size bytes or more,
-// as a tunnel with a wrong MTU does. A connection that has lost one delivers
-// nothing until Heal, when TCP sends it again. Every write is a packet.
+// Lose drops the packets of size bytes or more from one host to another, like a tunnel
+// with a wrong MTU. A connection that has lost one delivers nothing until Heal, when TCP
+// resends it. Every write is one packet.
 func (m *Memory) Lose(from, to string, size int) {
 	m.change(from, to, func(l *linkState) { l.lose = size })
 }
 
-// Forget makes the network drop everything on the established connections for
-// which match is true, in both directions and for good, as a firewall that has
-// lost its state does. Neither side learns of it. New connections are not
-// concerned. It returns how many there were.
+// Forget makes the network drop everything on the established connections that match, in
+// both directions and permanently, like a firewall that has lost its state. Neither side
+// notices. New connections aren't affected. Forget returns the number of connections.
 func (m *Memory) Forget(match func(dialer, acceptor string) bool) (forgotten int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +82,7 @@ func (m *Memory) Forget(match func(dialer, acceptor string) bool) (forgotten int
 	return forgotten
 }
 
-// Connections calls each for the established connections, by host.
+// Connections calls each with the hosts of every established connection.
 func (m *Memory) Connections(each func(dialer, acceptor string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,20 +93,20 @@ func (m *Memory) Connections(each func(dialer, acceptor string)) {
 	}
 }
 
-// Heal ends Hold, Lose, Delay and Jitter of a directed link.
+// Heal ends Hold, Lose, Delay and Jitter on a directed link.
 func (m *Memory) Heal(from, to string) {
 	m.change(from, to, func(l *linkState) { *l = linkState{} })
 }
 
-// Delay makes everything sent from one host to another later.
+// Delay delays everything sent from one host to another by d.
 func (m *Memory) Delay(from, to string, d time.Duration) {
 	m.change(from, to, func(l *linkState) { l.delay = d })
 }
 
-// Partition holds all links between the two groups, both ways.
+// Partition holds all links between the two groups, in both directions.
 func (m *Memory) Partition(a, b []string) { m.eachPair(a, b, m.Hold) }
 
-// Rejoin heals all links between the two groups, both ways.
+// Rejoin heals all links between the two groups, in both directions.
 func (m *Memory) Rejoin(a, b []string) { m.eachPair(a, b, m.Heal) }
 
 func (m *Memory) eachPair(a, b []string, f func(from, to string)) {
@@ -127,8 +125,8 @@ func (m *Memory) Reset(a, b string) {
 	})
 }
 
-// Kill does what the death of a process does: its listeners are gone, its
-// connections are reset, and nothing comes from it until it listens again.
+// Kill simulates the death of a process: its listeners close, its connections are reset,
+// and it can't dial until it listens again.
 func (m *Memory) Kill(host string) {
 	m.mu.Lock()
 	m.dead[host] = true
@@ -194,8 +192,8 @@ type memHost struct {
 	name string
 }
 
-// Listen opens a port of the host. The host part of addr has to be the host's
-// own name, empty or a wildcard; port 0 takes a free one.
+// Listen opens a port of the host. The host part of addr must be the host's own name,
+// empty or a wildcard; port 0 picks a free port.
 func (h memHost) Listen(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -221,7 +219,7 @@ func (h memHost) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial connects to another host; without a listener there it is refused.
+// Dial connects to another host; without a listener there the connection is refused.
 func (h memHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -321,6 +319,6 @@ func (l *memListener) Close() error {
 
 func (l *memListener) Addr() net.Addr { return l.addr }
 
-// Refused reports whether a connection failed because nobody listens there:
-// the host is alive and the process is not.
+// Refused reports whether a connection failed because no process listens there: the host
+// is up and the process isn't.
 func Refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

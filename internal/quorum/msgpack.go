@@ -9,21 +9,21 @@ import (
 	"math"
 )
 
-// Raft's messages are encoded in msgpack. This file has the part of that format
-// that they use, with a bound on everything: a length that a peer announces is
-// compared with its limit before any memory is allocated for it, and the memory
-// for a long field grows only as its bytes arrive.
+// Raft's messages are encoded in msgpack. This file implements the part of that format
+// that they use, with a bound on everything. A length is compared with its limit before
+// any memory is allocated for it, and the memory for a long field grows only as its bytes
+// arrive.
 
 const (
-	// fieldStep is how much of a long field is allocated before its bytes are here.
+	// fieldStep is the initial allocation for a long field, before its bytes arrive.
 	fieldStep = 1 << 20
-	// maxFields bounds the fields of one record, known or not.
+	// maxFields bounds the fields of one record, including unknown ones.
 	maxFields = 64
 	// maxKey bounds the name of a field.
 	maxKey = 32
-	// maxUnknown bounds a field that this server does not know.
+	// maxUnknown bounds a field that this server doesn't know.
 	maxUnknown = 4 << 10
-	// maxDepth bounds how deep unknown fields may be nested.
+	// maxDepth bounds the nesting of unknown fields.
 	maxDepth = 8
 )
 
@@ -32,12 +32,11 @@ var (
 	errTooLong = errors.New("it exceeds its limit")
 )
 
-// reader decodes msgpack. After an error it returns zero values; err says what
-// was wrong first.
+// reader decodes msgpack. After an error it returns zero values; err is the first error.
 type reader struct {
 	r   *bufio.Reader
 	err error
-	// reserve is asked before n more bytes are allocated; nil allows everything.
+	// reserve is called before n more bytes are allocated; nil allows everything.
 	reserve func(n int) error
 }
 
@@ -58,8 +57,8 @@ func (d *reader) byte() byte {
 	return b
 }
 
-// cut makes an end within a message an error of its own: only before a message
-// is it the orderly end of a stream.
+// cut maps EOF within a message to an error of its own: EOF is the orderly end of a
+// stream only between messages.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -117,8 +116,8 @@ func (d *reader) bool() bool {
 	return false
 }
 
-// count reads the head of a map or an array, whose short form begins at fix and
-// whose two long forms at long; nil is empty.
+// count reads the header of a map or an array, whose short form starts at fix and whose
+// two long forms start at long; nil is empty.
 func (d *reader) count(fix, long byte, limit int) int {
 	var n uint64
 	switch c := d.byte(); {
@@ -159,7 +158,7 @@ func (d *reader) length(c byte) (n uint64, ok bool) {
 	return 0, false
 }
 
-// bytes reads a string or a byte array of limit bytes at most; nil is nil.
+// bytes reads a string or a byte array of at most limit bytes; nil is nil.
 func (d *reader) bytes(limit int) []byte {
 	c := d.byte()
 	if d.err != nil || c == 0xc0 {
@@ -203,7 +202,7 @@ func (d *reader) take(n int) []byte {
 	}
 }
 
-// skip passes over a value of any type.
+// skip skips a value of any type.
 func (d *reader) skip() {
 	left := maxUnknown
 	d.skipped(&left, maxDepth)
@@ -227,7 +226,7 @@ func (d *reader) skipped(left *int, depth int) {
 	case c == 0xdc || c == 0xdd, c == 0xde || c == 0xdf:
 		n := d.number(2 << (c & 1))
 		elements = int(min(n, math.MaxInt32)) * (1 + int(c>>1&1))
-	case c >= 0xc7 && c <= 0xc9: // an extension, with one byte of type
+	case c >= 0xc7 && c <= 0xc9: // an extension, with one type byte
 		size = d.number(1<<(c-0xc7)) + 1
 	case c >= 0xd4 && c <= 0xd8:
 		size = 1<<(c-0xd4) + 1
@@ -262,13 +261,13 @@ func (d *reader) discard(left *int, size uint64) {
 	}
 }
 
-// What follows appends msgpack.
+// The functions below append msgpack.
 
 func appendMap(b []byte, fields int) []byte { return append(b, 0x80|byte(fields)) }
 
 func appendText(b []byte, s string) []byte { return appendRaw(b, []byte(s)) }
 
-// appendRaw appends bytes in the form that both old and new decoders read.
+// appendRaw appends bytes in the form that both old and new decoders accept.
 func appendRaw(b, v []byte) []byte {
 	switch n := len(v); {
 	case v == nil:

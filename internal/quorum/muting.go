@@ -6,39 +6,40 @@ import (
 )
 
 const (
-	// stallLimit is how long a write to its log may hang before a leader falls
-	// silent, so that a server with a working disk gets to lead.
+	// stallLimit is how long a write to the log may hang before a leader goes silent, so
+	// that a server with a working disk can lead.
 	stallLimit = 5 * time.Second
 	// maxPatience bounds how often that limit doubles.
 	maxPatience = 4
-	// calm is how long no write may have hung for the limit to be as at first.
+	// calm is how long no write may have hung before the limit goes back to its initial
+	// value.
 	calm = time.Minute
 )
 
-// muting decides when a leader whose disk hangs falls silent.
+// muting decides when a leader whose disk hangs goes silent.
 //
-// It speaks again when the write has come to its end, if nobody else leads by
-// then. In every further leadership of this server the limit is twice as long:
-// where all disks are equally slow nobody is a better leader, and those who
-// are elected have to be left in peace for long enough to get an entry written.
+// It speaks again after the write has completed, unless another server leads by then. The
+// limit doubles with every further term in which this server goes silent: if all disks
+// are equally slow no server is a better leader, and an elected leader needs enough time
+// to get an entry written.
 type muting struct {
-	limit time.Duration // at first
+	limit time.Duration // initial limit
 
 	mu    sync.Mutex
-	terms int       // in which this server fell silent
-	term  uint64    // the last of them
+	terms int       // number of terms in which this server went silent
+	term  uint64    // the last of these terms
 	slow  time.Time // when a write was last seen to hang
 }
 
-// reset makes the limit what it was at first.
+// reset restores the initial limit.
 func (m *muting) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.terms = 0
 }
 
-// silent reports whether the leader of term must not send: age is how long the
-// oldest write to its log has been hanging.
+// silent reports whether the leader of term must not send. age is how long the oldest
+// write to its log has been hanging.
 func (m *muting) silent(term uint64, age time.Duration, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +50,7 @@ func (m *muting) silent(term uint64, age time.Duration, now time.Time) bool {
 		return false
 	}
 	m.slow = now
-	before := m.terms // in other terms than this one
+	before := m.terms // not counting this term
 	if before > 0 && m.term == term {
 		before--
 	}

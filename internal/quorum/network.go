@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Network makes the listeners and the connections of a server. Addresses are
-// host:port; a host name is resolved anew at every call, so a peer that comes
-// back under another address is found.
+// Network creates the listeners and the connections of a server. Addresses are host:port;
+// a host name is resolved at every call, so a peer that returns with a new address is
+// found.
 type Network interface {
 	Listen(addr string) (net.Listener, error)
 	Dial(ctx context.Context, addr string) (net.Conn, error)
@@ -17,7 +17,7 @@ type Network interface {
 // TCP is the kernel's network.
 type TCP struct{}
 
-// keepAlive lets the kernel notice a peer whose host vanished without a word.
+// keepAlive lets the kernel notice a peer whose host vanished silently.
 const keepAlive = 5 * time.Second
 
 // Listen listens on addr.

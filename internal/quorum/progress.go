@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// The kernel reports a dead path late: a connection whose packets are dropped
-// silently looks idle, TCP keep-alive does not run while data is unacknowledged,
-// and retransmissions go on for 15 minutes. So every stream has deadlines of its
-// own, in both directions, that count progress and not time: a large message on a
-// slow link may take minutes as long as bytes move, and a request may wait for the
-// other server's disk as long as that server says that it is working.
+// The kernel reports a dead path late. A connection whose packets are silently dropped
+// looks idle, TCP keep-alive doesn't run while data is unacknowledged, and
+// retransmissions go on for 15 minutes. So every stream has its own deadlines, in both
+// directions, that measure progress instead of time. A large message on a slow link may
+// take minutes as long as bytes move, and a request may wait for the other server's disk
+// as long as that server reports that it is working.
 //
 // On a stream of Raft's RPCs
 //
 //   - the receiver of a request sends a working byte every fifth of the limit, from
 //     the first byte of the request until the response. It expects the rest of the
 //     request to move within the limit;
-//   - the sender expects the response, or a working byte, within the limit, and the
-//     kernel to take some of the request within it, unless working bytes come in;
+//   - the sender expects the response, or a working byte, within the limit. It also
+//     expects the kernel to accept some of the request within the limit, unless working
+//     bytes come in;
 //   - a connection without a request is closed after idleLimit by the sender, and
 //     after twice that by the receiver.
 //
-// A receiver sends working bytes only to a sender that announced in its handshake
-// that it understands them. The servers of earlier releases do not.
+// A receiver sends working bytes only to a sender whose handshake announced that it
+// understands them. Servers of earlier releases don't.
 
 const (
-	// working says that a request is being received or handled. It precedes a
-	// response, whose first byte it cannot be: MessagePack never uses it.
+	// working says that a request is being received or handled. It precedes a response
+	// and can't be its first byte: MessagePack never uses it.
 	working = 0xc1
-	// beatsPerStall is how many signs of life have to be missing in a row.
+	// beatsPerStall is the number of consecutive working bytes that must be missing.
 	beatsPerStall = 5
-	// defaultStall and defaultHeartbeatStall are the limits of a TransportConfig
-	// that names none.
+	// defaultStall and defaultHeartbeatStall are the limits if TransportConfig sets none.
 	defaultStall          = 1500 * time.Millisecond
 	defaultHeartbeatStall = 500 * time.Millisecond
 	// idleLimit is how long a connection is kept for later requests.
 	idleLimit = 30 * time.Second
-	// writeStep bounds one write to a connection that has to make progress.
+	// writeStep bounds one write to a connection with a progress limit.
 	writeStep = 64 << 10
 )
 
-// StallError says that a stream to another server made no progress.
+// StallError reports that a stream to another server made no progress.
 type StallError struct {
 	Server string
 	After  time.Duration
@@ -59,16 +59,16 @@ func (e *StallError) Error() string {
 
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// tracked is a connection that ends with its Hub.
+// tracked is a connection that its Hub closes.
 type tracked struct {
 	net.Conn
 	hub *Hub
 
-	heard atomic.Int64 // when something last came in
-	crowd crowd        // that it was counted in; the hub's mu
+	heard atomic.Int64 // time of the last received byte
+	crowd crowd        // the crowd that counts it; guarded by the hub's mu
 
-	stall atomic.Int64 // a Write has to make progress within it; 0: it may wait
-	alive func() bool  // says after a stalled Write whether the other side shows life; set before stall
+	stall atomic.Int64 // a Write must make progress within it; 0: no limit
+	alive func() bool  // called after a stalled Write, reports whether the other side is alive; set before stall
 }
 
 // Close implements net.Conn.
@@ -89,8 +89,8 @@ func (c *tracked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. It stands below TLS, which must not see a deadline
-// that is extended later.
+// Write implements net.Conn. It is below TLS, which must not see a deadline that is
+// extended later.
 func (c *tracked) Write(p []byte) (int, error) {
 	limit := time.Duration(c.stall.Load())
 	if limit == 0 {
@@ -111,8 +111,8 @@ func (c *tracked) Write(p []byte) (int, error) {
 	}
 }
 
-// LimitWrites makes every Write to a stream fail that makes no progress for the
-// limit. It is called before the first Write.
+// LimitWrites makes every Write to a stream fail if it makes no progress within limit.
+// Callers must call it before the first Write.
 func LimitWrites(stream net.Conn, limit time.Duration) { limitWrites(stream, limit, nil) }
 
 func limitWrites(stream net.Conn, limit time.Duration, alive func() bool) {
@@ -132,17 +132,18 @@ func limitWrites(stream net.Conn, limit time.Duration, alive func() bool) {
 	}
 }
 
-// outConn is the sender's end of a stream of Raft's RPCs, one at a time.
+// outConn is the sender's end of a stream of Raft's RPCs. It carries one request at a
+// time.
 type outConn struct {
 	*ownedConn
 	to    string // the server
 	limit time.Duration
 	idle  *time.Timer
 
-	heard    atomic.Int64 // when something last came in, or the connection was made
+	heard    atomic.Int64 // time of the last received byte, or of the connection
 	open     atomic.Bool  // a request has no response yet
-	asked    time.Time    // when the request of the moment began
-	received []byte       // what came in while the request was being written
+	asked    time.Time    // when the current request began
+	received []byte       // received while the request was being written
 }
 
 func newOutConn(o *ownedConn, to string, limit time.Duration) *outConn {
@@ -154,7 +155,7 @@ func newOutConn(o *ownedConn, to string, limit time.Duration) *outConn {
 	return c
 }
 
-// endIdle closes a connection that was not used lately.
+// endIdle closes a connection that hasn't been used recently.
 func (c *outConn) endIdle() {
 	if left := idleLimit - time.Since(time.Unix(0, c.heard.Load())); left > 0 || c.open.Load() {
 		c.idle.Reset(max(left, time.Second))
@@ -163,18 +164,18 @@ func (c *outConn) endIdle() {
 	_ = c.Close()
 }
 
-// SetDeadline begins a request. The network layer's own deadline, which bounds the
-// whole of it, does not apply.
+// SetDeadline begins a request. It ignores the network layer's own deadline, which bounds
+// the whole request.
 func (c *outConn) SetDeadline(time.Time) error {
 	c.asked = time.Now()
 	c.open.Store(true)
 	return nil
 }
 
-// SetReadDeadline implements net.Conn, for nobody.
+// SetReadDeadline implements net.Conn and does nothing.
 func (c *outConn) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline implements net.Conn, for nobody.
+// SetWriteDeadline implements net.Conn and does nothing.
 func (c *outConn) SetWriteDeadline(time.Time) error { return nil }
 
 func (c *outConn) Write(p []byte) (int, error) {
@@ -210,8 +211,8 @@ func (c *outConn) Read(p []byte) (int, error) {
 	}
 }
 
-// showsLife reports whether something has come in during a Write that is stuck:
-// the other side receives slowly, because of its disk.
+// showsLife reports whether anything has come in during a Write that is stuck: the other
+// side may be receiving slowly because of its disk.
 func (c *outConn) showsLife() bool {
 	var b [64]byte
 	_ = c.ownedConn.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -220,8 +221,8 @@ func (c *outConn) showsLife() bool {
 	return n > 0
 }
 
-// judge turns a missed deadline into what it means, for this connection and for
-// those to the same server that wait for their next request.
+// judge converts a missed deadline to a StallError, and closes idle connections to the
+// same server that may be dead, too.
 func (c *outConn) judge(err error) error {
 	if !timedOut(err) {
 		return err
@@ -236,8 +237,8 @@ type inConn struct {
 	limit time.Duration
 	beats bool // the sender understands working bytes
 
-	mu    sync.Mutex // held for a Write
-	busy  bool       // a request has begun to come in and is not answered
+	mu    sync.Mutex // held during a Write
+	busy  bool       // a request has begun to arrive and has no response yet
 	timer *time.Timer
 }
 
@@ -278,7 +279,7 @@ func (c *inConn) Write(p []byte) (int, error) {
 	return c.ownedConn.Write(p)
 }
 
-// beat says that the request is being worked on.
+// beat tells the sender that the request is being worked on.
 func (c *inConn) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

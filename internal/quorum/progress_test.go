@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// applied has the leader commit an entry and returns how long that took.
+// applied makes the leader commit an entry and returns how long that took.
 func applied(t *testing.T, leader *node, s string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -24,9 +24,9 @@ func applied(t *testing.T, leader *node, s string) time.Duration {
 	return time.Since(began)
 }
 
-// TestForgottenConnectionsAreReplaced has the network forget the established
-// connections of a leader: one direction of dialling, or all. The next entry is
-// committed after a stall limit, and the leader stays.
+// TestForgottenConnectionsAreReplaced makes the network drop a leader's established
+// connections, in one direction of dialling or all. The next entry is committed after a
+// stall limit, and the leader stays.
 func TestForgottenConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]func(leader, dialer, acceptor string) bool{
@@ -59,8 +59,8 @@ func TestForgottenConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestForgottenConnectionsDoNotDelayElections: a candidate's old connections to the
-// others are all dead, and it is elected in its first attempt.
+// TestForgottenConnectionsDoNotDelayElections: all old connections of a candidate are
+// dead, and it still wins its first election.
 func TestForgottenConnectionsDoNotDelayElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -85,7 +85,7 @@ func TestForgottenConnectionsDoNotDelayElections(t *testing.T) {
 	})
 }
 
-// throttled is a network on which what one host sends is slow.
+// throttled is a network that slows down the data sent by one host.
 type throttled struct {
 	Network
 	rate int // bytes per second
@@ -117,7 +117,7 @@ func (c throttledConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pair is a lone sender and a receiver that answers as handle says.
+// pair returns a single sender, and a receiver that answers as handle says.
 func pair(t *testing.T, net1 Network, m *Memory, handle func(raft.RPC)) *Transport {
 	t.Helper()
 	hub2 := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
@@ -148,8 +148,8 @@ func bigRequest(size int) *raft.AppendEntriesRequest {
 		Term: 3, PrevLogEntry: 4, PrevLogTerm: 3, Entries: []*raft.Log{{Index: 5, Term: 3, Data: make([]byte, size)}}}
 }
 
-// TestSlowIsNotStalled sends 4 MB over a link of 400 kbit/s, to a server whose disk
-// then takes half a minute: both move, so nothing is given up.
+// TestSlowIsNotStalled sends 4 MB over a link of 400 kbit/s, to a server whose disk then
+// takes half a minute. Both make progress, so the request succeeds.
 func TestSlowIsNotStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -157,7 +157,7 @@ func TestSlowIsNotStalled(t *testing.T) {
 		tr := pair(t, throttled{m.Host("s1"), 50_000}, m, func(rpc raft.RPC) {
 			requests.Add(1)
 			if s, ok := rpc.Command.(*raft.InstallSnapshotRequest); ok {
-				// It takes in 16 KiB every two seconds.
+				// It reads 16 KiB every two seconds.
 				buf := make([]byte, 16<<10)
 				for {
 					if _, err := io.ReadFull(rpc.Reader, buf); err != nil {
@@ -175,7 +175,7 @@ func TestSlowIsNotStalled(t *testing.T) {
 		if err := tr.AppendEntries("2", "s2:1", bigRequest(4<<20), &resp); err != nil || !resp.Success {
 			t.Errorf("entries: %v", err)
 		}
-		data := make([]byte, 12<<20) // more than a socket's buffers
+		data := make([]byte, 12<<20) // more than a socket's buffers hold
 		var installed raft.InstallSnapshotResponse
 		err := tr.InstallSnapshot("2", "s2:1", snapshotAt(9, int64(len(data))), &installed, bytes.NewReader(data))
 		if err != nil || !installed.Success {
@@ -187,8 +187,8 @@ func TestSlowIsNotStalled(t *testing.T) {
 	})
 }
 
-// TestStalledRequestEnds: a request that makes no progress ends after the limit,
-// wherever it gets stuck, and so does the receiver's end of the connection.
+// TestStalledRequestEnds: a request that makes no progress ends after the limit, wherever
+// it gets stuck, and so does the receiver's end of the connection.
 func TestStalledRequestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -203,7 +203,7 @@ func TestStalledRequestEnds(t *testing.T) {
 			return time.Since(began), err
 		}
 		var wg sync.WaitGroup
-		for range 3 { // at once, so that there are three connections
+		for range 3 { // concurrently, so that there are three connections
 			wg.Go(func() {
 				if _, err := send(10); err != nil {
 					t.Error(err)
@@ -217,7 +217,7 @@ func TestStalledRequestEnds(t *testing.T) {
 				t.Errorf("%s: it ended after %v: %v", what, took, err)
 			}
 			began := time.Now()
-			for { // the others are closed already, and fail at once
+			for { // the others are closed already, and fail immediately
 				if _, err := send(10); err == nil || time.Since(began) > time.Minute {
 					break
 				}
@@ -235,8 +235,8 @@ func TestStalledRequestEnds(t *testing.T) {
 	})
 }
 
-// TestVoteOverADeadConnection: a request for a vote that gets stuck on an old
-// connection is repeated on a new one, within the same election.
+// TestVoteOverADeadConnection: a vote request that gets stuck on an old connection is
+// repeated on a new one, within the same election.
 func TestVoteOverADeadConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -259,7 +259,7 @@ func TestVoteOverADeadConnection(t *testing.T) {
 	})
 }
 
-// TestReceiverForgetsIdleStreams: the sender is gone without a word.
+// TestReceiverForgetsIdleStreams: the sender has silently vanished.
 func TestReceiverForgetsIdleStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
@@ -291,7 +291,7 @@ func TestReceiverForgetsIdleStreams(t *testing.T) {
 	})
 }
 
-// TestOldServersGetNoSignsOfLife: a server of an earlier release would take them
+// TestOldServersGetNoSignsOfLife: a server of an earlier release would take working bytes
 // for the response.
 func TestOldServersGetNoSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestOldServersGetNoSignsOfLife(t *testing.T) {
 		hub := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
 		tr := NewTransport(TransportConfig{Hub: hub, ID: "2", Addr: "s2:1"})
 		defer tr.Close()
-		go func() { <-tr.Consumer() }() // and never answers
+		go func() { <-tr.Consumer() }() // receives the request and never answers
 		for code, want := range map[Code]int{Accepted: 0, beats: 5} {
 			conn, err := m.Host("s1").Dial(t.Context(), "s2:1")
 			if err != nil {
@@ -319,8 +319,8 @@ func TestOldServersGetNoSignsOfLife(t *testing.T) {
 	})
 }
 
-// TestFollowerIsServedWhenItIsBack cuts a follower off for a minute, with no sign of
-// it, and for as long lets it be down: entries reach it as soon as it is there.
+// TestFollowerIsServedWhenItIsBack silently cuts off a follower for a minute, and then
+// takes it down for another minute: entries reach it as soon as it is back.
 func TestFollowerIsServedWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()

@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// How two members of an ensemble prove to each other that they are. What they
-// share is the ensemble's id, 128 random bits that nobody else has. It is never
-// sent in a handshake: a server names its ensemble by a hash of the id, and proves
-// that it has the id by a code over both halves of the handshake, each of which
-// holds a fresh challenge.
+// Two members of an ensemble prove to each other that they are members. Their shared
+// secret is the ensemble's id, 128 random bits that no other server has. No handshake
+// contains it. A server names its ensemble by a hash of the id, and proves that it has
+// the id with a MAC over both halves of the handshake, each of which contains a fresh
+// challenge.
 //
 //	the dialler          hello: name, challenge
 //	the server it calls  hello: name, challenge, proof over both
 //	the dialler          proof over both, if both name the same ensemble
 //
-// The dialler's stream follows its proof at once, so this takes no round trip of
-// its own. What a peer says of its ensemble counts for nothing without the proof:
-// Identity.Cluster is set only by it. It does not replace TLS: whoever controls the
-// network can take over a connection after the proofs.
+// The dialler's stream follows its proof immediately, so the proof costs no round trip. A
+// peer's claim about its ensemble counts for nothing without the proof: only the proof
+// sets Identity.Cluster. It doesn't replace TLS: an attacker who controls the network can
+// take over a connection after the proofs.
 
 const (
-	// nameSize is enough for two ensembles not to have the same name by chance.
+	// nameSize is large enough that two ensembles don't get the same name by chance.
 	nameSize = 8
-	// listSize is enough for two lists not to have the same hash by chance.
+	// listSize is large enough that two lists don't get the same hash by chance.
 	listSize      = 8
 	challengeSize = 8
 	proofSize     = 16
 )
 
-// EnsembleName names an ensemble to those who need not belong to it. It is a hash of
-// its ClusterID.
+// EnsembleName names an ensemble to peers that may not belong to it. It is a hash of its
+// ClusterID.
 type EnsembleName [nameSize]byte
 
 func (n EnsembleName) String() string {
@@ -45,7 +45,7 @@ func (n EnsembleName) String() string {
 	return hex.EncodeToString(n[:])
 }
 
-// Name returns the name of the ensemble, which tells nothing of the id.
+// Name returns the name of the ensemble, which reveals nothing about the id.
 func (c ClusterID) Name() EnsembleName {
 	var n EnsembleName
 	if c != (ClusterID{}) {
@@ -55,7 +55,7 @@ func (c ClusterID) Name() EnsembleName {
 	return n
 }
 
-// named returns id as it goes into a handshake.
+// named returns id in the form that a handshake carries.
 func (id Identity) named() Identity {
 	if id.Cluster != (ClusterID{}) {
 		id.Ensemble = id.Cluster.Name()
@@ -64,26 +64,26 @@ func (id Identity) named() Identity {
 	return id
 }
 
-// proof is a code that only a member of the ensemble can make.
+// proof is a MAC that only a member of the ensemble can compute.
 type proof [proofSize]byte
 
-// challenge makes the proofs of a connection good for that one only.
+// challenge makes the proofs of a connection valid for that connection only.
 type challenge [challengeSize]byte
 
 func newChallenge() (c challenge) {
-	_, _ = rand.Read(c[:]) // does not fail
+	_, _ = rand.Read(c[:]) // never fails
 	return c
 }
 
-// answerProof is what the server that was called proves with: a code over what was
-// said and the answer, which has no proof in it yet.
+// answerProof is the accepting server's proof: a MAC over the dialler's message and the
+// answer without its proof.
 func (c ClusterID) answerProof(said, answer *hello) proof {
 	bare := *answer
 	bare.proof = proof{}
 	return c.sign("answer", said, &bare)
 }
 
-// callerProof is what the dialler proves with.
+// callerProof is the dialler's proof.
 func (c ClusterID) callerProof(said, answer *hello) proof { return c.sign("caller", said, answer) }
 
 func (c ClusterID) sign(role string, said, answer *hello) (p proof) {
@@ -95,13 +95,13 @@ func (c ClusterID) sign(role string, said, answer *hello) (p proof) {
 	return p
 }
 
-// provable says whether two servers name the same ensemble, and so have to prove it.
+// provable reports whether two servers name the same ensemble, and so must prove it.
 func provable(ours Identity, theirs *Identity) bool {
 	return ours.Ensemble != (EnsembleName{}) && ours.Ensemble == theirs.Ensemble
 }
 
-// verifyAnswer is the dialler's part: it checks the proof of the server that it
-// called, sends its own, and notes in the answer that the other one is a member.
+// verifyAnswer is the dialler's part: it checks the proof of the accepting server, sends
+// its own, and marks the other server as a member in the answer.
 func verifyAnswer(conn net.Conn, ours Identity, said, answer *hello, by time.Time) (Code, error) {
 	if !provable(ours, &answer.from) {
 		return Accepted, nil
@@ -114,7 +114,7 @@ func verifyAnswer(conn net.Conn, ours Identity, said, answer *hello, by time.Tim
 	return Accepted, write(conn, mine[:], by)
 }
 
-// verifyCaller is the other part, after the answer.
+// verifyCaller is the accepting server's part, after its answer.
 func verifyCaller(conn net.Conn, ours Identity, said, answer *hello, by time.Time) (Code, error) {
 	if !provable(ours, &said.from) {
 		return Accepted, nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// overheard is a connection that keeps what came over it.
+// overheard is a connection that records what it receives.
 type overheard struct {
 	net.Conn
 	in bytes.Buffer
@@ -22,8 +22,8 @@ func (c *overheard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStrangersLearnNoID: a server tells the id of its ensemble to nobody, and who
-// only knows the name of the ensemble opens no stream as a member.
+// TestStrangersLearnNoID: a server reveals the id of its ensemble to no caller, and a
+// caller that knows only the name of the ensemble can't open a stream as a member.
 func TestStrangersLearnNoID(t *testing.T) {
 	t.Parallel()
 	id := ClusterID{0xde, 0xad, 0xbe, 0xef, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
@@ -57,7 +57,7 @@ func TestStrangersLearnNoID(t *testing.T) {
 		for _, from := range []Identity{{ServerID: "1"}, {ServerID: "1", Ensemble: EnsembleName{1}}, {ServerID: "1", Ensemble: EnsembleName(id[:8])}, {ServerID: "1", Ensemble: id.Name()}} {
 			call(hello{version: version, kind: kind, to: "2", from: from}, make([]byte, 200)...)
 		}
-		// What this server has said itself is not taken for another's.
+		// A server doesn't accept its own messages as those of another server.
 		call(hello{version: version, kind: kind, to: "2", from: Identity{ServerID: "2", Nonce: 77, Ensemble: id.Name()}}, make([]byte, 200)...)
 	}
 	_ = h.Close()
@@ -75,8 +75,8 @@ func TestStrangersLearnNoID(t *testing.T) {
 	}
 }
 
-// TestProofsAreForOneConnection: what a member has proved once proves nothing on
-// another connection, for another kind of stream, or of the other side.
+// TestProofsAreForOneConnection: a member's proof is worthless on another connection, for
+// another kind of stream, or in the other direction.
 func TestProofsAreForOneConnection(t *testing.T) {
 	t.Parallel()
 	id := ClusterID{1}
@@ -109,8 +109,8 @@ func TestProofsAreForOneConnection(t *testing.T) {
 	}
 }
 
-// TestImpostor: a dialler refuses a server that names its ensemble and cannot prove
-// that it belongs to it, also for a probe.
+// TestImpostor: a dialler refuses a server that names its ensemble and can't prove that
+// it belongs to it, even for a probe.
 func TestImpostor(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()

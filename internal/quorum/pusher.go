@@ -7,20 +7,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A follower learns what is committed from the next AppendEntries, which may
-// not come before Raft's CommitTimeout. The pusher sends the message that Raft
-// itself would send then, an empty AppendEntries, as soon as there is news.
+// A follower learns about commits from the next AppendEntries, which Raft may not send
+// before its CommitTimeout. The pusher sends the message that Raft itself would send
+// then, an empty AppendEntries, as soon as there is a new commit index.
 //
 // Invariants:
-//   - The commit index sent never exceeds the last index the peer acknowledged
+//   - The commit index sent never exceeds the last index that the peer acknowledged
 //     in this term. The follower commits up to min(LeaderCommitIndex, its last
-//     index), not up to PrevLogEntry: what it holds beyond the acknowledged
-//     entries may be the uncommitted rest of an older term.
-//   - Nothing is sent that follows no entry: it would be taken for a heartbeat.
-//   - At most one push per peer is under way; news in between is merged.
+//     index), not up to PrevLogEntry: entries that it holds beyond the acknowledged
+//     ones may be an uncommitted rest of an older term.
+//   - A push always follows an entry: otherwise it would be taken for a heartbeat.
+//   - At most one push per peer is in flight; newer commit indexes are merged.
 type pusher struct {
 	t      *Transport
-	commit atomic.Uint64 // newest committed index this leader told us of
+	commit atomic.Uint64 // newest commit index reported by this leader
 
 	mu    sync.Mutex
 	peers map[raft.ServerID]*pushPeer
@@ -31,16 +31,16 @@ type pushPeer struct {
 	addr    raft.ServerAddress
 	header  raft.RPCHeader
 	term    uint64
-	last    uint64 // acknowledged in term
+	last    uint64 // last index that the peer acknowledged in term
 	lastOf  uint64 // term of that entry
-	told    uint64 // commit index the peer knows for sure, in term
+	told    uint64 // commit index that the peer is known to have, in term
 	pushing bool
-	asked   bool  // a request of Raft's is under way
-	early   *sent // what went before Raft asked for it, until it does
+	asked   bool  // a request of Raft's is in flight
+	early   *sent // an entry batch sent before Raft asked for it, until Raft does
 }
 
-// acked notes a successful AppendEntries and tells the peer what was committed
-// in the meantime. It reports whether the peer is new to this leadership.
+// acked notes a successful AppendEntries and sends the peer the commit index if that has
+// advanced. It reports whether the peer is new to this leadership.
 func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) (joined bool) {
 	last, lastOf := args.PrevLogEntry, args.PrevLogTerm
 	if n := len(args.Entries); n > 0 {
@@ -82,7 +82,7 @@ func (t *Transport) Acked(term uint64, id raft.ServerID) uint64 {
 	return 0
 }
 
-// committed tells every peer of a new commit index.
+// committed sends every peer a new commit index.
 func (p *pusher) committed(index uint64) {
 	for {
 		old := p.commit.Load()
@@ -100,7 +100,7 @@ func (p *pusher) committed(index uint64) {
 	}
 }
 
-// stop forgets everything: this server does not lead any more.
+// stop forgets all peers: this server no longer leads.
 func (p *pusher) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *pusher) stop() {
 	clear(p.peers)
 }
 
-// start has what is due sent to a peer. p.mu is held.
+// start pushes the commit index to a peer if it is due. p.mu is held.
 func (p *pusher) start(peer *pushPeer) {
 	if peer.pushing || p.due(peer) == 0 || p.t.closed() {
 		return
@@ -117,7 +117,7 @@ func (p *pusher) start(peer *pushPeer) {
 	p.t.hands.do(func() { p.push(peer) })
 }
 
-// due is the commit index that the peer should learn, 0 for none.
+// due returns the commit index that the peer should learn, 0 for none.
 func (p *pusher) due(peer *pushPeer) uint64 {
 	if c := min(p.commit.Load(), peer.last); c > peer.told {
 		return c
@@ -142,7 +142,7 @@ func (p *pusher) push(peer *pushPeer) {
 		err := p.t.send(p.t.net, peer.id, addr, args, &resp)
 		p.mu.Lock()
 		if err != nil || !resp.Success {
-			return // Raft's own message will bring it, or tell of a new term
+			return // Raft's own message will deliver it, or report a new term
 		}
 		if peer.term == args.Term {
 			peer.told = max(peer.told, commit)

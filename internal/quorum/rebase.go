@@ -6,19 +6,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// rebase makes an AppendEntries acceptable whose place in the log lies before
-// the first entry that this server still has.
+// rebase makes an AppendEntries acceptable that starts before the first entry that this
+// server still has.
 //
-// A leader comes there when the answer to what it sent behind a snapshot was
-// lost: it repeats that, or begins to look for common ground. Raft refuses, for
-// it knows the term of the snapshot's last entry only while nothing is behind it
-// in the log, and both would go in circles for ever: the leader back to the
-// snapshot, which this server need not install, and on to the refused entries.
+// A leader gets there if it lost the answer to the entries that it sent after a snapshot:
+// it resends them, or starts to look for common ground. Raft refuses, because it knows
+// the term of the snapshot's last entry only while the log has no entries after it. Both
+// servers would then loop forever: the leader goes back to the snapshot, which this
+// server needn't install, and again to the refused entries.
 //
-// Everything up to applied is committed, so every leader has the same there and
-// nothing has to be compared. What of the request lies behind that is given to
-// Raft as if the log began with it. The commit index must not go beyond what the
-// request proves to be common: Raft would take the end of its own log for it.
+// All entries up to applied are committed, so every leader has the same entries there,
+// and there is nothing to compare. rebase passes the entries after applied to Raft as if
+// the log began with them. The commit index must not exceed what the request proves to be
+// common: Raft would use the end of its own log instead.
 func rebase(a *raft.AppendEntriesRequest, applied, first uint64) *raft.AppendEntriesRequest {
 	if a.PrevLogEntry == 0 || a.PrevLogEntry > applied || first == 0 && a.PrevLogEntry == applied || first > 0 && a.PrevLogEntry >= first {
 		return a
@@ -36,7 +36,7 @@ func rebase(a *raft.AppendEntriesRequest, applied, first uint64) *raft.AppendEnt
 	return &b
 }
 
-// rebased is what Raft is given of an RPC.
+// rebased returns the command that Raft is given for an RPC.
 func (t *Transport) rebased(command any) any {
 	if q, ok := command.(*raft.RequestVoteRequest); ok && t.cfg.View != nil {
 		return admitted(q, t.cfg.View())
@@ -48,15 +48,15 @@ func (t *Transport) rebased(command any) any {
 	return rebase(a, t.cfg.Applied(), t.cfg.FirstIndex())
 }
 
-// admitted makes a request for a vote acceptable whose candidate has a newer log than
-// this server and no vote in the configuration that this server knows.
+// admitted makes a vote request acceptable if the candidate has a newer log than this
+// server and isn't a voter in the configuration that this server knows.
 //
-// The candidate may have got its vote by an entry that was committed without this
-// server. When the leader is gone for good, the candidate is the only one that can be
-// elected. Raft refuses by the older configuration, unless the request names no
-// candidate by its id. A vote depends on the term and the log alone (Raft, section 6:
-// a server uses the newest configuration in its own log, and any server may vote).
-// A server that was removed has no newer log than those that know of it.
+// The candidate may have become a voter by an entry that was committed without this
+// server. If the leader is gone for good, only the candidate can be elected. Raft refuses
+// because of the older configuration, unless the request contains no candidate id. A vote
+// depends on the term and the log alone (Raft, section 6: a server uses the newest
+// configuration in its own log, and any server may vote). A removed server doesn't have a
+// newer log than the servers that know about its removal.
 func admitted(q *raft.RequestVoteRequest, v View) *raft.RequestVoteRequest {
 	theirs := standing{Index: q.LastLogIndex, Term: q.LastLogTerm}
 	if theirs.compare(v.standing()) <= 0 || slices.ContainsFunc(v.Config.Servers, func(s raft.Server) bool {

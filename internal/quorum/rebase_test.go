@@ -53,8 +53,9 @@ func TestRebase(t *testing.T) {
 	}
 }
 
-// A follower holds a snapshot and entries behind it that it does not know to be
-// committed. The leader, who has never heard of that, sends them again.
+// TestEntriesBehindASnapshotAreTakenTwice: a follower has a snapshot, and entries after
+// it that it doesn't know to be committed. The leader never got the answer and sends them
+// again.
 func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
@@ -97,10 +98,10 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 	}
 	a, b := &raft.Log{Index: 11, Term: 9, Data: []byte("a")}, &raft.Log{Index: 12, Term: 9, Data: []byte("b")}
 	send(10, 10, a, b)
-	send(10, 10, a, b) // the answer was lost
+	send(10, 10, a, b) // the answer to these was lost
 	send(10, 10)
 	send(8, 12, &raft.Log{Index: 9, Term: 3}, &raft.Log{Index: 10, Term: 3}, a)
-	fsm.waitFor(t, "a") // and no further: that 12 is the leader's was not proved by this
+	fsm.waitFor(t, "a") // but no further: this request doesn't prove that 12 is the leader's entry
 	if got := follower.CommitIndex(); got != 11 {
 		t.Errorf("committed up to %d", got)
 	}
@@ -108,9 +109,9 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 	fsm.waitFor(t, "b")
 }
 
-// TestVoterWhoseVoteIsNews: a server gets its vote by an entry that the leader commits
-// with it alone, and the leader dies for good. The third server knows only that the
-// candidate has no vote, and lets it be elected all the same.
+// TestVoterWhoseVoteIsNews: a server becomes a voter by an entry that the leader commits
+// with only that server, and the leader dies for good. The third server doesn't know that
+// the candidate is a voter, but elects it anyway.
 func TestVoterWhoseVoteIsNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()

@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// relayLimit is how soon the relay takes notice when it has nothing to do.
+// relayLimit is how long stand waits for an idle relay.
 const relayLimit = 5 * time.Millisecond
 
-// relay passes the RPCs of other servers to Raft, one at a time. Raft handles
-// them one at a time anyway; waiting for each here makes Applied mean what it
-// says when a snapshot comes in: no entry is between the two.
+// relay passes the RPCs of other servers to Raft, one at a time, as Raft handles them.
+// Because relay waits for each, Applied is exact when a snapshot arrives: no entry is
+// still in flight to Raft.
 func (t *Transport) relay() {
 	defer t.wg.Done()
 	for {
@@ -27,7 +27,7 @@ func (t *Transport) relay() {
 			}
 		case s := <-t.stands:
 			select {
-			case rpc := <-t.inbound: // it goes first: it may be for a vote
+			case rpc := <-t.inbound: // goes first: it may be a vote request
 				s.done <- false
 				if !t.replays.arrived(t, rpc) {
 					return
@@ -41,11 +41,11 @@ func (t *Transport) relay() {
 	}
 }
 
-// pass hands an RPC to Raft, false when that was the last one for it.
+// pass hands an RPC to Raft. It returns false if that was the last one for this Raft.
 func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 	req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)
 	if snapshot && !unfiltered && t.outdated(req) {
-		// As if it had been installed: everything in it is here.
+		// Answer as if it had been installed: this server has everything in it.
 		_, _ = io.Copy(io.Discard, rpc.Reader)
 		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
 		return true
@@ -54,8 +54,8 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 	case *raft.AppendEntriesRequest, *raft.InstallSnapshotRequest:
 		t.abstention.heardLeader(time.Now())
 	case *raft.TimeoutNowRequest:
-		// Only the leader hands over its lead. The message of one that has just been
-		// replaced may come late.
+		// Only the leader transfers its leadership. The message of a leader that has just
+		// been replaced may arrive late.
 		if leader := t.leaders.newest(); leader != "" && string(leader) != string(c.ID) {
 			rpc.Respond(&raft.TimeoutNowResponse{}, errNotLeader)
 			return true
@@ -81,20 +81,20 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 
 // stand asks the relay to let this server stand for election.
 type stand struct {
-	seen View        // by which that was decided
-	done chan<- bool // says whether it does
+	seen View        // the view that the decision is based on
+	done chan<- bool // reports whether this server stands
 }
 
-// holds says whether what was decided by v still stands, now that the others
-// have been asked: nobody has taken the lead meanwhile, this server least of
-// all, and it has given nobody its vote.
+// holds reports whether a decision based on v is still valid, after the other voters have
+// been asked: no server has become leader in the meantime, this server isn't a candidate,
+// and it has granted no vote.
 func (v View) holds(now View) bool {
 	return now.Leader == v.Leader && !now.Candidate && now.Term == v.Term
 }
 
-// stand is Kick unless something has changed since seen, or an RPC is on its way
-// to Raft: while the disk keeps Raft from looking at it, it may well be another
-// server's request for a vote, and standing then would split the votes.
+// stand calls Kick unless something has changed since seen, or an RPC is on its way to
+// Raft. While the disk keeps Raft from handling that RPC it may be another server's vote
+// request, and standing would split the votes.
 func (t *Transport) stand(seen View) bool {
 	timer := time.NewTimer(relayLimit)
 	defer timer.Stop()
@@ -114,14 +114,14 @@ func (t *Transport) stand(seen View) bool {
 	}
 }
 
-// outdated reports that a snapshot holds nothing this server does not have.
-// Raft would install it all the same: set the state machine back and throw
-// away entries that this server has acknowledged.
+// outdated reports whether this server already has everything in a snapshot. Raft would
+// install it anyway: it would reset the state machine and discard entries that this
+// server has acknowledged.
 func (t *Transport) outdated(req *raft.InstallSnapshotRequest) bool {
 	return t.cfg.Applied != nil && req.LastLogIndex <= t.cfg.Applied()
 }
 
-// deliver returns Raft's answer, false when the transport was closed meanwhile.
+// deliver returns Raft's answer, or false if the transport was closed in the meantime.
 func (t *Transport) deliver(rpc raft.RPC) (raft.RPCResponse, bool) {
 	answer := make(chan raft.RPCResponse, 1)
 	inner := raft.RPC{Command: t.rebased(rpc.Command), Reader: rpc.Reader, RespChan: answer}
@@ -139,8 +139,8 @@ func (t *Transport) deliver(rpc raft.RPC) (raft.RPCResponse, bool) {
 	}
 }
 
-// Kick makes this server start an election at once, without asking first
-// whether it could win. It returns when Raft has taken notice.
+// Kick makes this server start an election immediately, without asking first whether it
+// could win. It returns when Raft has handled the request.
 func (t *Transport) Kick() bool {
 	answer := make(chan raft.RPCResponse, 1)
 	select {
@@ -156,7 +156,7 @@ func (t *Transport) Kick() bool {
 	}
 }
 
-// timeoutNow is a request of this server to stand for election at once.
+// timeoutNow returns a request of this server to stand for election immediately.
 func (t *Transport) timeoutNow() *raft.TimeoutNowRequest {
 	return &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
 		ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(t.id), Addr: []byte(t.id)}}

@@ -8,30 +8,30 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Replayer is a Network that brings messages of Raft more than once, which
-// streams never do and Raft has to bear. For tests.
+// Replayer is a Network that delivers Raft's messages more than once. Streams never do
+// that, but Raft must tolerate it. It is for tests.
 type Replayer interface {
 	Network
-	// Replays says which copies of a message to this host there are. It is
-	// called for every message but heartbeats, before that is delivered.
+	// Replays returns the copies of a message to this host. It is called before the
+	// message is delivered, for every message except heartbeats.
 	Replays(message any) []Replay
 }
 
-// Replay is one copy of a message. Nobody hears of its answer.
+// Replay is one copy of a message. Its answer is dropped.
 type Replay struct {
-	After   time.Duration // the original; negative: before it
-	Message any           // nil: the original's
-	// Unfiltered keeps an outdated snapshot from being noticed, for a test of
-	// what would happen then.
+	After   time.Duration // time after the original; negative: before it
+	Message any           // nil: the original message
+	// Unfiltered disables the check for outdated snapshots, so that a test can show what
+	// would happen without it.
 	Unfiltered bool
 }
 
-// replays are the copies of what a server receives. They belong to its Hub: a
-// message that comes late may meet another Transport than the original, as when
-// a snapshot has been installed meanwhile.
+// replays delivers the copies of messages to a server. It belongs to the Hub: a late copy
+// may reach another Transport than the original, e.g. after a snapshot has been
+// installed.
 type replays struct {
 	hub *Hub
-	net Replayer // nil: there are none
+	net Replayer // nil: no copies
 	due chan replayed
 }
 
@@ -49,8 +49,8 @@ func newReplays(h *Hub) replays {
 	return replays{hub: h, net: net, due: make(chan replayed)}
 }
 
-// arrived delivers an RPC and has its copies follow; false: the transport was
-// closed meanwhile.
+// arrived delivers an RPC and schedules its copies. It returns false if the transport was
+// closed in the meantime.
 func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
 	if r.net == nil {
 		return t.pass(rpc, false)
@@ -58,7 +58,7 @@ func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
 	list := r.net.Replays(rpc.Command)
 	var data []byte
 	if _, snapshot := rpc.Command.(*raft.InstallSnapshotRequest); snapshot && len(list) > 0 {
-		data, _ = io.ReadAll(rpc.Reader) // short: it fails as the original does
+		data, _ = io.ReadAll(rpc.Reader) // if it is short it fails as the original does
 		rpc.Reader = bytes.NewReader(data)
 	}
 	for _, c := range list {
@@ -74,12 +74,12 @@ func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
 	return t.pass(rpc, false)
 }
 
-// later has a copy delivered in time, to whichever Transport there is then.
+// later schedules the delivery of a copy, to the Transport that exists by then.
 func (r *replays) later(c Replay, rpc raft.RPC) {
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
 	if r.hub.closed {
-		return // nothing is added to what Close waits for
+		return // add nothing to what Close waits for
 	}
 	r.hub.wg.Go(func() {
 		timer := time.NewTimer(c.After)
@@ -96,7 +96,7 @@ func (r *replays) later(c Replay, rpc raft.RPC) {
 	})
 }
 
-// rpc returns a copy that shares nothing with the original that Raft would keep.
+// rpc returns a copy that shares no data with the original that Raft would keep.
 func (c Replay) rpc(of raft.RPC, data []byte) raft.RPC {
 	message := c.Message
 	if message == nil {

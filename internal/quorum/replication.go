@@ -9,39 +9,38 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft's leader sleeps after a failed AppendEntries, up to 10.24 s after the
-// twelfth failure in a row, and nothing ends that sleep when the follower is back.
-// So the transport does not report failures to Raft: it repeats the request, with
-// short pauses, for as long as this server leads the term of the request and the
-// follower is a member at that address. Heartbeats, which decide how long this
-// server may lead, are not repeated.
+// Raft's leader sleeps after a failed AppendEntries, up to 10.24 s after the twelfth
+// consecutive failure, and the follower's return doesn't end that sleep. So the transport
+// doesn't report failures to Raft: it repeats the request, with short pauses, as long as
+// this server leads the term of the request and the follower is a member at that address.
+// Heartbeats, which decide how long this server may lead, are not repeated.
 
 const (
 	// firstPause and lastPause are the pauses between two attempts to reach a
 	// follower.
 	firstPause = 10 * time.Millisecond
 	lastPause  = 200 * time.Millisecond
-	// failuresInARow tell that a path does not work: the second of them was made on
-	// a new connection.
+	// failuresInARow is how many consecutive failures mean that a path is broken: the
+	// second request was made on a new connection.
 	failuresInARow = 2
 )
 
-// paths is how replication to each follower goes in one term.
+// paths tracks the replication to each follower in one term.
 type paths struct {
 	mu      sync.Mutex
 	term    uint64
 	failing map[raft.ServerID]failing
-	news    chan struct{} // closed when a follower answers a heartbeat; nil: nobody waits
+	news    chan struct{} // closed when a follower answers a heartbeat; nil: no goroutine waits
 }
 
-// failing is a path on which no request got through lately.
+// failing is a path on which recent requests failed.
 type failing struct {
 	since time.Time // when the first of them began
 	times int
 }
 
-// failed notes a request that began at a time and did not get through. It
-// reports whether that is the first in a row.
+// failed notes a request that began at the given time and failed. It reports whether that
+// is the first of consecutive failures.
 func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bo
 	return f.times == 1
 }
 
-// works notes a request that got through.
+// works notes a successful request.
 func (p *paths) works(term uint64, id raft.ServerID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +68,7 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 	}
 }
 
-// fails reports whether the last requests to a server did not get through.
+// fails reports whether the last requests to a server failed.
 func (p *paths) fails(term uint64, id raft.ServerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,9 +82,9 @@ func (p *paths) some(term uint64) bool {
 	return term == p.term && len(p.failing) > 0
 }
 
-// stuck is for how long this server has not been able to replicate to a quorum of
-// the voters, 0 when it is. A path counts when that many requests in a row have not
-// got through.
+// stuck returns how long this server has been unable to replicate to a quorum of the
+// voters, 0 if it is able to. A path counts as failing after the given number of
+// consecutive failures.
 func (p *paths) stuck(term uint64, conf raft.Configuration, self raft.ServerID, now time.Time, times int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +109,7 @@ func (p *paths) stuck(term uint64, conf raft.Configuration, self raft.ServerID, 
 	return ages[len(ages)/2]
 }
 
-// heard wakes those who wait for a follower.
+// heard wakes the goroutines that wait for a follower.
 func (p *paths) heard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +128,8 @@ func (p *paths) changed() <-chan struct{} {
 	return p.news
 }
 
-// replicate carries out a request of Raft's main stream to a follower, again and
-// again until it gets through or is of no use any more.
+// replicate carries out a request of Raft's main stream to a follower. It retries until
+// the request succeeds or is obsolete.
 func (t *Transport) replicate(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) *sent {
 	for pauseFor := firstPause; ; pauseFor = min(2*pauseFor, lastPause) {
 		began := time.Now()
@@ -146,11 +145,11 @@ func (t *Transport) replicate(id raft.ServerID, addr raft.ServerAddress, args *r
 	}
 }
 
-// Failing reports whether this server, as the leader of a term, cannot replicate to
-// another at the moment.
+// Failing reports whether this server, as the leader of term, currently can't replicate
+// to the given server.
 func (t *Transport) Failing(term uint64, id raft.ServerID) bool { return t.paths.fails(term, id) }
 
-// noteFailure remembers that replication to a follower failed.
+// noteFailure records that replication to a follower failed.
 func (t *Transport) noteFailure(term uint64, id raft.ServerID, began time.Time, err error) {
 	if errors.Is(err, ErrMuted) || t.closed() {
 		return
@@ -165,7 +164,8 @@ func (t *Transport) noteFailure(term uint64, id raft.ServerID, began time.Time, 
 	t.judgeWin(term, time.Now())
 }
 
-// replicates says whether this server leads a term and has a follower at an address.
+// replicates reports whether this server leads a term and has the follower at the
+// address.
 func (t *Transport) replicates(term uint64, id raft.ServerID, addr raft.ServerAddress) bool {
 	if t.closed() || t.cfg.View == nil {
 		return false
@@ -175,7 +175,7 @@ func (t *Transport) replicates(term uint64, id raft.ServerID, addr raft.ServerAd
 		func(s raft.Server) bool { return s.ID == id && s.Address == addr })
 }
 
-// rest waits, false when the transport was closed.
+// rest sleeps for d. It returns false if the transport was closed.
 func (t *Transport) rest(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -187,8 +187,8 @@ func (t *Transport) rest(d time.Duration) bool {
 	}
 }
 
-// awaitFollower waits until a follower has answered a heartbeat lately. A snapshot
-// can be sent only once: it cannot be read again, and Raft counts a failure.
+// awaitFollower waits until a follower has answered a heartbeat recently. A snapshot can
+// be sent only once: the reader can't be rewound, and Raft counts a failure.
 func (t *Transport) awaitFollower(term uint64, id raft.ServerID, addr raft.ServerAddress) {
 	for t.replicates(term, id, addr) {
 		changed := t.paths.changed()

@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft's messages as raft.NetworkTransport sends them. A stream is
+// The format of Raft's messages is that of raft.NetworkTransport. A stream is
 //
 //	(type:1 request snapshot?)*      from the server that dialled
-//	(error response)*                from the other
+//	(error response)*                from the other server
 //
-// in msgpack, records as maps from the field's name to its value.
+// in msgpack, with records as maps from field names to values.
 
-// The types of message.
+// The message types.
 const (
 	rpcAppendEntries byte = iota
 	rpcRequestVote
@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	// maxEntries bounds the entries of one message: what Raft can be configured to
-	// send.
+	// maxEntries bounds the entries of one message: the most that Raft can be configured
+	// to send.
 	maxEntries = 1024
 	// maxIDField bounds the fields that name a server.
 	maxIDField = 64
@@ -35,14 +35,14 @@ const (
 	maxServers = 1024
 	// maxConfiguration bounds an encoded configuration.
 	maxConfiguration = maxServers * (maxIDField + maxAddrField + 64)
-	// maxExtensions bounds what a log store adds to an entry: a checksum.
+	// maxExtensions bounds what a log store adds to an entry, i.e. a checksum.
 	maxExtensions = 64
 	// maxTimeField bounds an encoded time.
 	maxTimeField = 32
 )
 
-// decodeRPC reads the request that follows its type. Of its contents nothing has
-// been checked but lengths.
+// decodeRPC reads the request that follows the type byte. It checks only the lengths of
+// the contents.
 func decodeRPC(d *reader, kind byte, maxEntry int) (any, error) {
 	var command any
 	switch kind {
@@ -62,8 +62,8 @@ func decodeRPC(d *reader, kind byte, maxEntry int) (any, error) {
 	return command, d.err
 }
 
-// record reads a map; field reads the value of a field, and returns false when
-// it does not know that.
+// record reads a map; field reads the value of a field, and returns false if it doesn't
+// know the field.
 func (d *reader) record(field func(name string) bool) {
 	for n := d.mapLen(); n > 0 && d.err == nil; n-- {
 		name := d.key()
@@ -121,7 +121,7 @@ func (d *reader) appendEntries(maxEntry int) *raft.AppendEntriesRequest {
 	return a
 }
 
-// entry reads a log entry; one that is nil fails.
+// entry reads a log entry; a nil entry is an error.
 func (d *reader) entry(maxEntry int) *raft.Log {
 	if next, err := d.r.Peek(1); err == nil && next[0] == 0xc0 {
 		d.fail(fmt.Errorf("%w: no entry", errMsgpack))
@@ -150,7 +150,7 @@ func (d *reader) entry(maxEntry int) *raft.Log {
 	return l
 }
 
-// time reads what time.Time's MarshalBinary wrote.
+// time reads the output of time.Time's MarshalBinary.
 func (d *reader) time(t *time.Time) {
 	b := d.bytes(maxTimeField)
 	if d.err != nil || len(b) == 0 {
@@ -219,7 +219,7 @@ func (d *reader) installSnapshot() *raft.InstallSnapshotRequest {
 		case "LastLogTerm":
 			q.LastLogTerm = d.uint()
 		case "Peers":
-			d.bytes(maxConfiguration) // for versions of the protocol that this server does not speak
+			d.bytes(maxConfiguration) // for protocol versions that this server doesn't speak
 		case "Configuration":
 			q.Configuration = d.bytes(maxConfiguration)
 		case "ConfigurationIndex":
@@ -243,8 +243,8 @@ func (d *reader) timeoutNow() *raft.TimeoutNowRequest {
 	return q
 }
 
-// configuration reads Raft's configuration. It knows every field: what it takes,
-// Raft's own decoder takes too.
+// configuration reads Raft's configuration. It accepts only known fields, so Raft's own
+// decoder accepts whatever it accepts.
 func (d *reader) configuration() raft.Configuration {
 	var conf raft.Configuration
 	d.record(func(name string) bool {
@@ -311,7 +311,7 @@ func appendAnswer(b []byte, r raft.RPCResponse) []byte {
 	return append(b, 0xc0)
 }
 
-// appendHeader opens a record of more fields than those of the header.
+// appendHeader starts a record with the header fields and more other fields.
 func appendHeader(b []byte, more int, h *raft.RPCHeader) []byte {
 	b = appendMap(b, more+3)
 	b = appendUint(appendText(b, "ProtocolVersion"), uint64(h.ProtocolVersion))

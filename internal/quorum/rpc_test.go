@@ -32,7 +32,7 @@ func decoderOf(b []byte) *reader { return &reader{r: bufio.NewReader(bytes.NewRe
 
 var twoServers = raft.Configuration{Servers: []raft.Server{{ID: "1", Address: "s1:1"}, {ID: "2.7", Address: "s2:1", Suffrage: raft.Nonvoter}}}
 
-// requests are messages of Raft by their type.
+// requests are Raft's messages by their type.
 func requests() map[byte]any {
 	return map[byte]any{
 		rpcAppendEntries: &raft.AppendEntriesRequest{RPCHeader: headerOf("1"), Term: 300, Leader: []byte("1"), PrevLogEntry: 1 << 40, PrevLogTerm: 200,
@@ -90,7 +90,7 @@ func TestRaftDecodesAnswers(t *testing.T) {
 	}
 }
 
-// TestLengthsAreNotBelieved: what a field says of its length costs no memory.
+// TestLengthsAreNotBelieved: an announced length doesn't allocate memory.
 func TestLengthsAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,7 +125,8 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestLongFields: their memory grows as their bytes come, and each step is asked for.
+// TestLongFields: the memory of a long field grows as its bytes arrive, and each step is
+// reserved.
 func TestLongFields(t *testing.T) {
 	t.Parallel()
 	want := bytes.Repeat([]byte("0123456789"), 500_000)
@@ -143,7 +144,7 @@ func TestLongFields(t *testing.T) {
 	}
 }
 
-// TestRoom: when there is too little memory, the largest message ends.
+// TestRoom: when memory runs out, the stream with the largest message is closed.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	r := &room{limit: 100}
@@ -184,7 +185,8 @@ func FuzzRPC(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was read, encoded by Raft's own encoder, reads the same.
+		// The decoded message, encoded by Raft's own encoder, decodes to the same
+		// message.
 		again, err := decodeRPC(decoderOf(wire(t, got)), kind, limit)
 		if err != nil || !reflect.DeepEqual(got, again) {
 			t.Fatalf("%+v became %+v, %v", got, again, err)
@@ -202,7 +204,8 @@ func FuzzRPC(f *testing.F) {
 	})
 }
 
-// FuzzConfiguration: what is taken for a configuration, Raft decodes to the same.
+// FuzzConfiguration: if checkConfiguration accepts a configuration, Raft decodes it to
+// the same one.
 func FuzzConfiguration(f *testing.F) {
 	f.Add(raft.EncodeConfiguration(twoServers))
 	f.Add(raft.EncodeConfiguration(raft.Configuration{}))
@@ -217,7 +220,7 @@ func FuzzConfiguration(f *testing.F) {
 	})
 }
 
-// closeCounter is a connection that is closed and nothing else.
+// closeCounter is a connection that counts Close calls.
 type closeCounter struct {
 	net.Conn
 	n int
@@ -225,8 +228,8 @@ type closeCounter struct {
 
 func (c *closeCounter) Close() error { c.n++; return nil }
 
-// TestTheNewestLeaderIsBelieved: every message of the first server that leads a term
-// is taken, whatever Raft's own idea of the leader is at the moment, and none of a
+// TestTheNewestLeaderIsBelieved: the server accepts every message of the first server
+// that leads a term, regardless of Raft's current view of the leader, and none of a
 // second one.
 func TestTheNewestLeaderIsBelieved(t *testing.T) {
 	t.Parallel()
@@ -254,8 +257,8 @@ func TestTheNewestLeaderIsBelieved(t *testing.T) {
 	}
 }
 
-// TestAReplacedLeaderMayLackWhatIsCommitted: its messages are left to Raft, which
-// answers with the newer term. Those of a leader of this term are not.
+// TestAReplacedLeaderMayLackWhatIsCommitted: Raft handles the messages of a replaced
+// leader, and answers with the newer term. Messages of a leader of this term are checked.
 func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	tr := &Transport{id: "1", cfg: TransportConfig{
@@ -272,8 +275,8 @@ func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
 }
 
 // TestAStreamThatEndsIsNoOffence: a snapshot whose sender is stopped in the middle, or
-// whose connection is lost, breaks no rule. One that is whole and wrong does, and so
-// does one that is whole and says less than it announces.
+// whose connection is lost, breaks no rule. A complete but wrong one does, and so does a
+// complete one that contains less than it announces.
 func TestAStreamThatEndsIsNoOffence(t *testing.T) {
 	t.Parallel()
 	abc := func(r io.Reader) error {

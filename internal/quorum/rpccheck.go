@@ -10,14 +10,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft trusts what it is given: a message that no correct server sends may end
-// the process, end the ensemble, or replace what was committed. So each message
-// is checked before Raft sees it, and the stream of one that fails is closed. A
-// correct server never sends what is refused here; the comment of each rule says
-// why.
+// Raft trusts its input: a message that no correct server sends may crash the process,
+// destroy the ensemble, or replace committed entries. So each message is checked before
+// Raft sees it, and a stream that delivers an invalid one is closed. A correct server
+// never sends what these rules refuse; the comment of each rule says why.
 
-// ruleError says which rule a message breaks. The rule is a constant, so that
-// equal offences are counted together; the detail is not.
+// ruleError says which rule a message breaks. The rule is a constant, so that equal
+// violations are counted together; the detail is not.
 type ruleError struct {
 	rule   string
 	detail string
@@ -35,12 +34,11 @@ func breaks(rule, detail string, args ...any) error {
 }
 
 const (
-	// maxTermJump is how far the term of a message may be ahead of this server's.
-	// A term grows by one with every candidacy, and a candidate stands again at the
-	// earliest after standingPause. 2^32 candidacies in a row take 40 years, so a
-	// server that was away for any time knows no peer that is further ahead. A
-	// false message can still raise the term by that much, which leaves room for
-	// four billion more.
+	// maxTermJump is how far the term of a message may be ahead of this server's. A term
+	// grows by one with every candidacy, and a candidate stands again after standingPause
+	// at the earliest. 2^32 consecutive candidacies take 40 years, so no peer of a server
+	// that was away for any time is further ahead. A forged message can still raise the
+	// term by that much, which leaves room for four billion more.
 	maxTermJump = 1 << 32
 	// maxIndex bounds indexes, so that no sum of them overflows.
 	maxIndex = 1 << 62
@@ -48,14 +46,14 @@ const (
 	maxSnapshot = 1 << 44
 )
 
-// Standing is what a server knows without waiting for anything.
+// Standing is a server's state, available without waiting.
 type Standing struct {
-	Committed uint64 // index of the newest entry that is known to be committed
+	Committed uint64 // index of the newest entry known to be committed
 	Leads     bool   // this server leads
-	Term      uint64 // read after the others: what is committed was committed in it or before
+	Term      uint64 // read after the other fields: all committed entries were committed in it or before
 }
 
-// examine returns the rule of Raft that a message breaks.
+// examine returns an error if a message breaks a rule.
 func (t *Transport) examine(from raft.ServerID, command any) error {
 	if err := checkSender(from, command); err != nil {
 		return err
@@ -73,8 +71,8 @@ func (t *Transport) examine(from raft.ServerID, command any) error {
 	return nil
 }
 
-// checkSender checks that a message speaks for the server that the handshake of
-// its stream has identified. Every field that names the sender names that server.
+// checkSender checks that a message comes from the server that the handshake of its
+// stream has identified. Every field that names the sender must name that server.
 func checkSender(from raft.ServerID, command any) error {
 	h := command.(raft.WithRPCHeader).GetRPCHeader()
 	if h.ProtocolVersion < raft.ProtocolVersionMax-1 || h.ProtocolVersion > raft.ProtocolVersionMax {
@@ -110,8 +108,8 @@ func (t *Transport) examineTerm(term uint64) error {
 	return nil
 }
 
-// examineAnswer refuses the term of an answer, which ends a leadership like that
-// of a message.
+// examineAnswer refuses an impossible term in an answer, which can end a leadership like
+// the term of a request.
 func (t *Transport) examineAnswer(from raft.ServerID, term uint64) error {
 	err := t.examineTerm(term)
 	if err != nil {
@@ -120,18 +118,18 @@ func (t *Transport) examineAnswer(from raft.ServerID, term uint64) error {
 	return err
 }
 
-// leaders remembers which server sent entries or a snapshot in the newest term in
-// which any did. Raft's own LeaderWithID does not tell: a heartbeat of the old leader
-// that is handled while Raft goes to the term of a new one leaves the old leader's
-// name beside the new term, until a message of the new leader replaces it.
+// leaders remembers the server that sent entries or a snapshot in the newest term for
+// which any server did. Raft's own LeaderWithID doesn't tell: if Raft handles a heartbeat
+// of the old leader while it changes to the term of a new one, it keeps the old leader's
+// name with the new term until a message of the new leader replaces it.
 type leaders struct {
 	mu   sync.Mutex
 	term uint64
-	id   raft.ServerID // empty: none has
+	id   raft.ServerID // empty: no server has
 }
 
-// leads notes that a server sends as the leader of a term, and returns the server
-// that did so before in the same term, itself if none.
+// leads notes that a server sends as the leader of term, and returns the server that did
+// so first in that term: id itself if no other did.
 func (l *leaders) leads(id raft.ServerID, term uint64) raft.ServerID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,8 +148,8 @@ func (l *leaders) newest() raft.ServerID {
 	return l.id
 }
 
-// examineLeader refuses terms that cannot be, and a second leader where this server
-// leads: Raft elects one in a term at most.
+// examineLeader refuses impossible terms, and a second leader in the term that this
+// server leads: Raft elects at most one per term.
 func (t *Transport) examineLeader(term uint64) error {
 	if term == 0 {
 		return breaks("a leader in term 0", "")
@@ -159,16 +157,16 @@ func (t *Transport) examineLeader(term uint64) error {
 	if err := t.examineTerm(term); err != nil {
 		return err
 	}
-	// Whether it leads and its term are not read at the same moment: what both readings
-	// say holds.
+	// Leads and Term aren't read at the same moment: trust them only if two readings
+	// agree.
 	if s := t.standing(); s.Leads && s.Term == term && t.standing() == s {
 		return breaks("a second leader of one term", "this server leads in term %d", term)
 	}
 	return nil
 }
 
-// notedLeader notes the sender of a message that has passed every other check as the
-// leader of a term, and refuses the second one.
+// notedLeader records the sender of a message that has passed all other checks as the
+// leader of a term, and refuses a second one.
 func (t *Transport) notedLeader(from raft.ServerID, term uint64) error {
 	if leader := t.leaders.leads(from, term); leader != from {
 		return breaks("a second leader of one term", "%s leads in term %d", leader, term)
@@ -177,17 +175,17 @@ func (t *Transport) notedLeader(from raft.ServerID, term uint64) error {
 }
 
 func (t *Transport) examineCandidate(term, lastTerm, lastIndex uint64) error {
-	// A candidate's term is one more than any that it has known.
+	// A candidate's term is one more than any term that it has known.
 	if lastTerm >= term || lastIndex > maxIndex || lastTerm == 0 && lastIndex > 0 {
 		return breaks("a candidate whose log cannot be", "term %d, last entry %d of term %d", term, lastIndex, lastTerm)
 	}
 	return t.examineTerm(term)
 }
 
-// examineEntries checks that the entries follow one another and the entry before
-// them, that each can be applied, and that none replaces a committed one. The
-// commit index is cut to what the message proves to be common: Raft would take
-// the end of this server's log for it.
+// examineEntries checks that the entries are consecutive and follow the previous entry,
+// that each can be applied, and that none replaces a committed one. It reduces the commit
+// index to what the message proves to be common: Raft would use the end of this server's
+// log instead.
 func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
 	if err := t.examineLeader(a.Term); err != nil {
 		return err
@@ -213,7 +211,7 @@ func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequ
 	return t.notedLeader(from, a.Term)
 }
 
-// examineEntry checks that an entry can be applied: one that cannot be would stop
+// examineEntry checks that an entry can be applied: an entry that can't be would stop
 // every server that has it.
 func (t *Transport) examineEntry(l *raft.Log) error {
 	switch l.Type {
@@ -237,9 +235,9 @@ func (t *Transport) examineEntry(l *raft.Log) error {
 	return nil
 }
 
-// examineCommitted refuses entries in the place of committed ones: the leader of
-// this server's term, or of a later one, has all that are committed. A leader that has
-// been replaced and does not know it yet may lack some; Raft answers it with its term.
+// examineCommitted refuses entries that would replace committed ones: the leader of this
+// server's term, or of a later one, has all committed entries. A leader that has been
+// replaced and doesn't know it yet may lack some; Raft answers it with its term.
 func (t *Transport) examineCommitted(a *raft.AppendEntriesRequest) error {
 	s := t.standing()
 	committed := s.Committed
@@ -276,8 +274,8 @@ func (t *Transport) examineSnapshot(from raft.ServerID, q *raft.InstallSnapshotR
 	return t.notedLeader(from, q.Term)
 }
 
-// checkConfiguration checks a configuration as raft.EncodeConfiguration encodes
-// it. raft.DecodeConfiguration panics on what it cannot decode.
+// checkConfiguration checks a configuration as encoded by raft.EncodeConfiguration.
+// raft.DecodeConfiguration panics if it can't decode its input.
 func checkConfiguration(b []byte) (err error) {
 	if len(b) > maxConfiguration {
 		return fmt.Errorf("%d bytes, the limit is %d", len(b), maxConfiguration)
@@ -303,7 +301,7 @@ func checkConfiguration(b []byte) (err error) {
 	return nil
 }
 
-// consistent is what Raft demands of a configuration before it writes it.
+// consistent checks what Raft requires of a configuration before it writes it.
 func consistent(conf raft.Configuration) error {
 	ids, addrs, voters := make(map[raft.ServerID]bool), make(map[raft.ServerAddress]bool), 0
 	for _, s := range conf.Servers {

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// streamBuffer is the read buffer of a stream: longer fields pass it by.
+	// streamBuffer is the read buffer of a stream; longer fields bypass it.
 	streamBuffer = 16 << 10
 	// defaultMaxEntry bounds an entry unless TransportConfig says otherwise.
 	defaultMaxEntry = 256 << 20
-	// besideEntry is what the messages that are being read may take together,
-	// beside one entry of the largest size.
+	// besideEntry is the memory that all messages being read may use, in addition to one
+	// entry of the maximum size.
 	besideEntry = 64 << 20
-	// snapshotPrime is how much of a snapshot is checked before Raft hears of it.
+	// snapshotPrime is how much of a snapshot is checked before Raft sees it.
 	snapshotPrime = 72 << 10
 )
 
-// serve reads Raft's messages from a stream until it ends or breaks a rule, and
-// answers them.
+// serve reads and answers Raft's messages from a stream until it ends or breaks a rule.
 func (t *Transport) serve(conn net.Conn, from Identity) {
 	defer conn.Close()
 	id := raft.ServerID(from.ServerID)
@@ -59,13 +58,13 @@ func (t *Transport) serve(conn net.Conn, from Identity) {
 			return
 		}
 		if _, snapshot := command.(*raft.InstallSnapshotRequest); snapshot {
-			return // what Raft has not read of it is still in the stream
+			return // the stream still contains what Raft didn't read
 		}
 	}
 }
 
-// dispatch gives a message to Raft and returns its answer; false when the
-// transport was closed meanwhile.
+// dispatch passes a message to Raft and returns the answer; false if the transport was
+// closed in the meantime.
 func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft.RPCResponse, bool) {
 	answer := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{Command: command, RespChan: answer}
@@ -81,7 +80,7 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft
 			}()
 			rpc.Reader = checked
 			if checked.prime(snapshotPrime) != nil {
-				return raft.RPCResponse{}, false // Raft would take the term for its own before it reads
+				return raft.RPCResponse{}, false // Raft would adopt the term before it reads
 			}
 		}
 	}
@@ -102,7 +101,7 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft
 	}
 }
 
-// isHeartbeat is how raft.NetworkTransport tells a heartbeat.
+// isHeartbeat recognizes a heartbeat as raft.NetworkTransport does.
 func isHeartbeat(command any) bool {
 	a, ok := command.(*raft.AppendEntriesRequest)
 	return ok && a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 && a.LeaderCommitIndex == 0
@@ -115,7 +114,7 @@ func (t *Transport) maxEntry() int {
 	return defaultMaxEntry
 }
 
-// reject notes a message that broke a rule; false when the stream just ended.
+// reject notes a message that broke a rule. It returns false if the stream just ended.
 func (t *Transport) reject(from raft.ServerID, err error) bool {
 	var net net.Error
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &net) {
@@ -129,20 +128,20 @@ func (t *Transport) reject(from raft.ServerID, err error) bool {
 	return true
 }
 
-// rejections counts the messages of Raft that were refused.
+// rejections counts the refused Raft messages.
 type rejections struct {
 	total atomic.Int64
 
 	mu    sync.Mutex
-	since map[string]int64     // refused since the last line about it, by server and rule
-	told  map[string]time.Time // when that was
+	since map[string]int64     // refused since the last log line, by server and rule
+	told  map[string]time.Time // time of the last log line
 }
 
-// Rejected is the number of Raft messages that this server has refused since its
+// Rejected returns the number of Raft messages that this server has refused since its
 // start.
 func (h *Hub) Rejected() int64 { return h.rejected.total.Load() }
 
-// reject counts a refused message, and says so now and then.
+// reject counts a refused message, and logs it at most once per refusalPause.
 func (h *Hub) reject(from raft.ServerID, rule string, err error) {
 	r := &h.rejected
 	r.total.Add(1)
@@ -163,8 +162,8 @@ func (h *Hub) reject(from raft.ServerID, rule string, err error) {
 	}
 }
 
-// room bounds the memory of all messages that are being read. When there is too
-// little, the stream that holds the most is closed.
+// room bounds the memory of all messages that are being read. If it runs out, the stream
+// that holds the most is closed.
 type room struct {
 	mu    sync.Mutex
 	limit int64
@@ -172,7 +171,7 @@ type room struct {
 	holds map[*holding]struct{}
 }
 
-// holding is what one stream has of a room.
+// holding is one stream's share of a room.
 type holding struct {
 	of     *room
 	conn   net.Conn
@@ -212,7 +211,7 @@ func (h *holding) reserve(n int) error {
 	return nil
 }
 
-// drop gives back what h holds. The room is locked.
+// drop releases what h holds. The room is locked.
 func (h *holding) drop() {
 	h.of.used -= h.bytes
 	h.bytes = 0
@@ -225,15 +224,15 @@ func (h *holding) release() {
 	h.drop()
 }
 
-// checkedReader passes on a number of bytes of a stream while a check reads the same
-// bytes. The end is passed on only once the check has found nothing wrong. A stream
-// that ends before breaks no rule: its sender was stopped, or its connection lost.
+// checkedReader passes on a stream while a check reads the same bytes. It reports EOF
+// only after the check has found nothing wrong. A stream that ends early breaks no rule:
+// its sender was stopped, or the connection was lost.
 type checkedReader struct {
 	r       io.Reader
-	left    int64 // what is still to come
+	left    int64 // bytes still to come
 	w       *io.PipeWriter
 	verdict chan error
-	head    []byte // was read and checked already
+	head    []byte // already read and checked
 	err     error
 }
 
@@ -253,8 +252,8 @@ func checkWhileReading(r io.Reader, size int64, check func(io.Reader) error) *ch
 	return c
 }
 
-// prime reads and checks up to n bytes, which Read returns later. It returns what is
-// wrong with them.
+// prime reads and checks up to n bytes, which Read returns later. It returns an error if
+// they are wrong.
 func (c *checkedReader) prime(n int) error {
 	head := make([]byte, n)
 	for len(c.head) < n {
@@ -303,10 +302,10 @@ func (c *checkedReader) read(p []byte) (int, error) {
 	return n, err
 }
 
-// close ends the check of a stream that is read no further.
+// close ends the check when the rest of the stream is not read.
 func (c *checkedReader) close() { _ = c.w.CloseWithError(io.ErrUnexpectedEOF) }
 
-// answerConn bounds what a server that was called may answer to one message.
+// answerConn bounds the answer of a dialled server to one message.
 type answerConn struct {
 	net.Conn
 	left atomic.Int64

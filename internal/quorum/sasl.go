@@ -13,47 +13,48 @@ import (
 	"github.com/zkgo/zkgo/internal/sasl"
 )
 
-// SASL lets servers prove to one another that they know a password, at the
-// beginning of every connection and in both directions, by DIGEST-MD5. It
-// protects nothing of what is said afterwards: that takes TLS.
+// SASL lets servers prove to one another that they know a password, at the start of every
+// connection and in both directions, with DIGEST-MD5. It doesn't protect later traffic:
+// that requires TLS.
 type SASL struct {
-	// Users may call this server.
+	// Users are the accounts that may call this server.
 	Users sasl.Users
-	// User and Password are what this server shows when it calls another.
+	// User and Password are this server's credentials when it calls another server.
 	User, Password string
-	// Login makes this server authenticate with whom it calls, and talk to nobody
-	// who does not take that or does not know the password himself. Without, it
-	// calls as if there were no SASL: while not all of the others take it.
+	// Login makes this server authenticate the servers that it calls. It then talks to no
+	// server that doesn't use SASL or doesn't know the password. Without Login, it calls
+	// other servers as if there were no SASL, which is useful while some of them don't
+	// use it yet.
 	Login bool
-	// Require lets nobody in who does not authenticate.
+	// Require makes this server refuse callers that don't authenticate.
 	Require bool
 }
 
-// With SASL the handshake takes two messages each way, and so one round trip
-// more than without:
+// With SASL the handshake takes two messages in each direction, i.e. one more round trip:
 //
 //	the dialler         hello of saslVersion
 //	the server it calls hello with the code challenged, challenge
 //	the dialler         response
 //	the server it calls hello with its answer, proof
 //
-// A hello of the server that refuses before it knows the caller is the last, and
-// says nothing of who the server is. Nothing that either side says is acted upon
-// before it has proved that it knows the password. The response, and so the proof, is
-// made for the dialler's hello: nobody can use it to be another server, or to
-// open a stream of another kind, or at the server that has made it.
+// If the server refuses before it has authenticated the caller, its hello is the last
+// message and says nothing about the server's identity. Neither side acts on anything
+// that the other says before the other has proved that it knows the password. The
+// response, and so the proof, is computed over the dialler's hello. So no attacker can
+// use it to impersonate another server, to open a stream of another kind, or to log in at
+// the server that created it.
 
-// maxToken bounds what SASL sends at once: RFC 2831 does it so.
+// maxToken bounds one SASL token, as in RFC 2831.
 const maxToken = 4096
 
-// purpose is what a response is for.
+// purpose returns what a response is bound to.
 func purpose(h *hello) string {
 	sum := sha256.Sum256(h.append(nil))
 	return hex.EncodeToString(sum[:])
 }
 
-// login is the dialler's half, behind its hello. It returns the answer of a
-// server that has proved to know the password, or that refuses before that.
+// login is the dialler's half, after its hello. It returns the answer of a server that
+// has proved that it knows the password, or that refuses before that.
 func (s *SASL) login(conn net.Conn, said *hello, by time.Time) (hello, error) {
 	answer, err := readHello(conn, by)
 	if err != nil || answer.code != challenged {
@@ -88,8 +89,8 @@ func (s *SASL) login(conn net.Conn, said *hello, by time.Time) (hello, error) {
 	return answer, nil
 }
 
-// unproved is what remains of the answer of a server that has proved nothing: it
-// may refuse, for reasons that have to do with how servers prove who they are.
+// unproved returns what remains of the answer of a server that has proved nothing: it may
+// only refuse, for reasons that concern authentication itself.
 func unproved(answer hello) hello {
 	answer.from = Identity{}
 	switch answer.code {
@@ -100,9 +101,9 @@ func unproved(answer hello) hello {
 	return answer
 }
 
-// challenge is the other half, for a caller that has said hello. It returns the
-// proof that goes behind the answer. An error of type *saslError is for the
-// caller to know.
+// challenge is the accepting server's half, for a caller that has sent its hello. It
+// returns the proof that is sent after the answer. The caller is told about an error of
+// type *saslError.
 func (s *SASL) challenge(conn net.Conn, said *hello, ours Identity, by time.Time) ([]byte, error) {
 	server := sasl.NewQuorumServer(s.Users, purpose(said))
 	challenge, _, err := server.Step(nil)
@@ -127,8 +128,8 @@ func (s *SASL) challenge(conn net.Conn, said *hello, ours Identity, by time.Time
 	return proof, nil
 }
 
-// authenticate finds out whether a caller may be believed, with the proof that
-// the answer takes. What is not Accepted is to be told to the caller.
+// authenticate decides whether to trust a caller, and returns the proof for the answer.
+// The caller is told any code other than Accepted.
 func (s *SASL) authenticate(conn net.Conn, said *hello, ours Identity, by time.Time) (proof []byte, code Code, err error) {
 	switch {
 	case said.version == saslVersion && s == nil:
@@ -145,7 +146,7 @@ func (s *SASL) authenticate(conn net.Conn, said *hello, ours Identity, by time.T
 	return nil, Accepted, nil
 }
 
-// saslError says that two servers do not agree on a password.
+// saslError reports that two servers don't agree on a password.
 type saslError struct {
 	code Code
 	err  error
@@ -154,7 +155,7 @@ type saslError struct {
 func (e *saslError) Error() string { return e.err.Error() }
 func (e *saslError) Unwrap() error { return e.err }
 
-// asKnownHere turns what was told to a caller into what this server knows of it.
+// asKnownHere converts a code sent to a caller into this server's view of it.
 func (c Code) asKnownHere() Code {
 	switch c {
 	case NeedSASL:

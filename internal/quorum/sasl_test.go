@@ -14,7 +14,8 @@ import (
 	"github.com/zkgo/zkgo/internal/sasl"
 )
 
-// login is what a server has that knows a user and lets the same one in.
+// login returns the SASL settings of a server that knows one user and logs in as that
+// user.
 func login(user, password string, change func(*SASL)) *SASL {
 	s := &SASL{Users: sasl.Users{user: password}, User: user, Password: password}
 	if change != nil {
@@ -37,7 +38,7 @@ func saslHub(t *testing.T, n Network, id string, security Security, log *logBuff
 	return h
 }
 
-// pairing is two servers of which one calls the other.
+// pairing is two servers, one of which calls the other.
 type pairing struct {
 	name         string
 	a, b         *SASL
@@ -68,7 +69,7 @@ func pairings() []pairing {
 		{name: "wrong password", a: login("zk", "Secret", logsIn), b: ours(requires), want: LoginRefused,
 			saysA: []string{"server 2 at s2:1", "does not accept our user or password", "user", "zk"},
 			saysB: []string{"server 1 at s1:", "shows a user or password that is not accepted", "wrong password for", "zk"}},
-		// Also where nobody has to: who shows something has to show the right thing.
+		// The same holds where SASL isn't required: wrong credentials are still refused.
 		{name: "wrong password where none is required", a: login("zk", "Secret", logsIn), b: ours(enabled), want: LoginRefused,
 			saysA: []string{"does not accept our user or password"}, saysB: []string{"wrong password for"}},
 		{name: "wrong user", a: login("eve", "secret", logsIn), b: ours(requires), want: LoginRefused,
@@ -78,9 +79,9 @@ func pairings() []pairing {
 	}
 }
 
-// TestSASLPairings has differently configured servers meet, in plaintext and by
-// TLS, over every kind of stream: who may not talk does not, and both logs say who
-// it is and why, in one line.
+// TestSASLPairings connects differently configured servers, in plaintext and over TLS,
+// with every kind of stream. Unauthorized servers are refused, and both logs name the
+// server and the reason, in one line.
 func TestSASLPairings(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "CA")
@@ -123,14 +124,14 @@ func (p *pairing) meet(t *testing.T, sa, sb Security) {
 			t.Fatalf("%s: %v of %+v, want code %d", kind, err, theirs, p.want)
 		}
 	}
-	a.Close() // and nothing more is said
+	a.Close() // nothing is logged after this
 	b.Close()
 	for log, says := range map[*logBuffer][]string{&logA: p.saysA, &logB: p.saysB} {
 		log.holds(t, p.want, says)
 	}
 }
 
-// TestSASLWithoutTLS: who lacks TLS is told that, and not that it lacks SASL.
+// TestSASLWithoutTLS: a server that lacks TLS is told about TLS, not about SASL.
 func TestSASLWithoutTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "CA")
@@ -140,8 +141,8 @@ func TestSASLWithoutTLS(t *testing.T) {
 	p.meet(t, s1, s2)
 }
 
-// TestSASLAndWhatComesBehind: who has proved to know the password is judged as
-// everybody else is, and is told who it was that refused.
+// TestSASLAndWhatComesBehind: a caller that has proved that it knows the password is
+// checked like any other, and learns which server refused it.
 func TestSASLAndWhatComesBehind(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -160,7 +161,7 @@ func TestSASLAndWhatComesBehind(t *testing.T) {
 	}
 }
 
-// talk is a connection to the hub of server 2, by hand.
+// talk is a hand-driven connection to the hub of server 2.
 type talk struct {
 	t *testing.T
 	net.Conn
@@ -203,20 +204,20 @@ func (c talk) hearToken() []byte {
 	return b
 }
 
-// ended says whether the other side has nothing more to say.
+// ended reports whether the other side has closed the connection.
 func (c talk) ended() bool {
 	_ = c.SetReadDeadline(soon())
 	n, err := c.Read(make([]byte, 1))
 	return n == 0 && errors.Is(err, io.EOF)
 }
 
-// asServer1 is the hello of server 1, which wants SASL.
+// asServer1 returns the hello of server 1, which requests SASL.
 func asServer1(kind Kind) *hello {
 	return &hello{version: saslVersion, kind: kind, to: "2", from: Identity{ServerID: "1", Cluster: ClusterID{1}, Nonce: 7}.named()}
 }
 
-// TestSASLOlderServers: a server that knows nothing of SASL sees another version,
-// on either end, and its counterpart says what is the matter.
+// TestSASLOlderServers: a server without SASL support sees another version, on either
+// end, and its peer reports the cause.
 func TestSASLOlderServers(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -241,7 +242,7 @@ func TestSASLOlderServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	go func() { // what it does with a version that is not 1
+	go func() { // answers like a server that gets a version other than 1
 		conn, err := ln.Accept()
 		if err != nil {
 			return
@@ -260,8 +261,8 @@ func TestSASLOlderServers(t *testing.T) {
 	}
 }
 
-// TestSASLImpostor calls a server that does not know the password, whatever it
-// pretends to: it is told nothing, and believed nothing.
+// TestSASLImpostor calls servers that don't know the password, whatever they pretend to
+// be: the caller tells them nothing and believes nothing they say.
 func TestSASLImpostor(t *testing.T) {
 	t.Parallel()
 	it := Identity{ServerID: "2", Cluster: ClusterID{1}}
@@ -316,7 +317,7 @@ func TestSASLImpostor(t *testing.T) {
 	}
 }
 
-// impostor challenges as a server does and then proves what it can.
+// impostor sends a challenge like a server, and then whatever proof it can make.
 func impostor(proof func(response []byte) []byte) func(talk) {
 	return func(c talk) {
 		challenge, _, _ := sasl.NewQuorumServer(nil, "").Step(nil)
@@ -331,8 +332,8 @@ func impostor(proof func(response []byte) []byte) func(talk) {
 	}
 }
 
-// TestSASLAndANewIdentity: what a server has become while a caller answers its
-// challenge is what the caller is judged by.
+// TestSASLAndANewIdentity: if the server's identity changes while a caller answers its
+// challenge, the caller is checked against the new identity.
 func TestSASLAndANewIdentity(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -356,12 +357,12 @@ func TestSASLAndANewIdentity(t *testing.T) {
 	}
 }
 
-// TestSASLForOneHello: a response that a server has made is of no use for another
-// hello, and none at the server that has made it.
+// TestSASLForOneHello: a server's response can't be used for another hello, or at the
+// server that created it.
 func TestSASLForOneHello(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*hello) // what is said instead of what the response is for
+		change func(*hello) // the hello that is sent instead of the one that the response is for
 		ok     bool
 	}{
 		"as it was made":     {func(*hello) {}, true},
@@ -393,7 +394,7 @@ func TestSASLForOneHello(t *testing.T) {
 			t.Errorf("%s: the answer is %d", name, h.code)
 		}
 	}
-	// Its own hello, sent back to it with the response that it has made.
+	// Send the server its own hello, with the response that it has created.
 	var log logBuffer
 	m := NewMemory()
 	b := saslHub(t, m.Host("s2"), "2", Security{SASL: login("zk", "secret", requires)}, &log)
@@ -411,15 +412,15 @@ func TestSASLForOneHello(t *testing.T) {
 	}
 }
 
-// connections is how many a hub has.
+// connections returns the number of a hub's connections.
 func (h *Hub) connections() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.conns)
 }
 
-// TestSASLBounds: a caller may neither stall, wherever it stops, nor send without
-// end, and meanwhile others get in.
+// TestSASLBounds: a caller can't stall, wherever it stops, or send without end, and other
+// callers get through meanwhile.
 func TestSASLBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,8 +2,8 @@ package quorum
 
 import "crypto/tls"
 
-// Authenticates reports whether a caller has to prove who it is before it is heard:
-// by a certificate that is verified, or by a password.
+// Authenticates reports whether a caller must prove its identity first, with a verified
+// certificate or a password.
 func (s Security) Authenticates() bool {
 	if s.SASL != nil && s.SASL.Require {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// target packs the two things a dialler needs into the one string that
-// raft.NetworkTransport hands to its stream layer and keys its pool with.
+// target packs a server's id and address into the one string that raft.NetworkTransport
+// passes to its stream layer and uses as the key of its pool.
 func target(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + "@" + string(addr))
 }
@@ -25,15 +25,15 @@ func splitTarget(t raft.ServerAddress) (id, addr string, err error) {
 	return id, addr, nil
 }
 
-// streams is the raft.StreamLayer over a hub. A hub outlives the Raft instance
-// that uses it; Close ends only what belongs to that instance.
+// streams is the raft.StreamLayer over a hub. A hub outlives the Raft instance that uses
+// it; Close closes only what belongs to that instance.
 type streams struct {
 	hub    *Hub
 	local  netAddr
-	lost   func(from raft.ServerID) // an accepted connection ended
-	serve  func(net.Conn, Identity) // reads what comes over an accepted connection
+	lost   func(from raft.ServerID) // called when an accepted connection ended
+	serve  func(net.Conn, Identity) // reads the messages of an accepted connection
 	also   func(id raft.ServerID) []string
-	stall  time.Duration // limit of the streams that come in
+	stall  time.Duration // limit of the incoming streams
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -64,21 +64,21 @@ func (s *streams) take(conn net.Conn, from Identity) {
 	}
 }
 
-// Accept gives nothing to raft.NetworkTransport, whose decoder believes what it
-// reads: serve reads what others send.
+// Accept never returns a connection to raft.NetworkTransport, whose decoder trusts its
+// input: serve reads the incoming messages instead.
 func (s *streams) Accept() (net.Conn, error) {
 	<-s.ctx.Done()
 	return nil, net.ErrClosed
 }
 
-// dial opens a stream on which requests have to make progress within the limit.
+// dial opens a stream on which requests must make progress within limit.
 func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.Conn, error) {
 	id, addr, err := splitTarget(t)
 	if err != nil {
 		return nil, err
 	}
 	if s.stalledSince(id, time.Now().Add(-handshakeTimeout)) {
-		timeout = min(timeout, 2*limit) // the path may lose the handshake, too
+		timeout = min(timeout, 2*limit) // the path may drop the handshake, too
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
@@ -92,9 +92,8 @@ func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.
 	return nil, net.ErrClosed
 }
 
-// abandon closes the connections to a server that wait for their next request and
-// on which nothing has come in since a request got stuck on another one: the path
-// has most likely forgotten them all.
+// abandon closes the idle connections to a server on which nothing has come in since a
+// request got stuck on another connection: the path has most likely dropped them all.
 func (s *streams) abandon(to string, since time.Time) {
 	s.mu.Lock()
 	s.stalled[to] = time.Now()
@@ -104,15 +103,15 @@ func (s *streams) abandon(to string, since time.Time) {
 	})
 }
 
-// stalledSince reports whether a request to a server got stuck after a time. The
-// error does not tell: Raft's decoder makes text of it.
+// stalledSince reports whether a request to a server got stuck after t. The error doesn't
+// tell: Raft's decoder converts it to text.
 func (s *streams) stalledSince(to string, t time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stalled[to].After(t)
 }
 
-// hangUp closes all connections that this server has made.
+// hangUp closes all outgoing connections of this server.
 func (s *streams) hangUp() { s.closeOut(func(*outConn) bool { return true }) }
 
 func (s *streams) closeOut(match func(c *outConn) bool) {
@@ -129,9 +128,8 @@ func (s *streams) closeOut(match func(c *outConn) bool) {
 	}
 }
 
-// lane is the raft.StreamLayer of one kind of request: those of Raft's main
-// streams, or of its heartbeats, which are answered at once and may be missed for
-// less time.
+// lane is the raft.StreamLayer for one kind of request: those of Raft's main streams, or
+// heartbeats and the like, which are answered immediately and have a shorter limit.
 type lane struct {
 	*streams
 	limit time.Duration
@@ -146,8 +144,8 @@ func (l lane) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error
 	return l.dial(t, timeout, l.limit)
 }
 
-// dialAny tries the address in Raft's configuration and, when the server is
-// not there, those that it may have moved to.
+// dialAny tries the address in Raft's configuration and, if the server isn't there, the
+// addresses it may have moved to.
 func (s *streams) dialAny(ctx context.Context, id, addr string) (net.Conn, error) {
 	conn, _, err := s.hub.Dial(ctx, Raft, addr, id)
 	if err == nil || s.also == nil {
@@ -180,8 +178,8 @@ func (s *streams) Close() error {
 	return nil
 }
 
-// own makes Close close a connection; after Close it closes it at once and
-// returns false.
+// own registers a connection so that Close closes it. After Close, own closes it
+// immediately and returns false.
 func (s *streams) own(c net.Conn) bool {
 	s.mu.Lock()
 	if s.ctx.Err() == nil {
@@ -198,11 +196,11 @@ type ownedConn struct {
 	net.Conn
 	s       *streams
 	once    sync.Once
-	ended   func() // nil: nobody is told
+	ended   func() // nil: no callback
 	closing func()
 }
 
-// close ends the connection that c is the inner part of.
+// close closes the connection that c is the inner part of.
 func (c *ownedConn) close(outer net.Conn) error {
 	err := c.Conn.Close()
 	c.once.Do(func() {

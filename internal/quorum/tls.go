@@ -13,46 +13,46 @@ import (
 	"time"
 )
 
-// TLS makes the connections between servers authenticated and encrypted, each
-// side by its certificate.
+// TLS authenticates and encrypts the connections between servers, with a certificate on
+// each side.
 //
-// Whoever dials checks that the certificate names the host it has dialled.
-// Whoever accepts learns from the handshake of this package which server the
-// caller wants to be, and checks that its certificate may speak for that one.
+// The dialler checks that the certificate names the host that it has dialled. The
+// accepting server learns from this package's handshake which server the caller claims to
+// be, and checks that the certificate is valid for that server.
 type TLS struct {
-	// Config returns what the next handshake works with, in either role: the
-	// certificate to show, and in ClientCAs those that others are trusted by.
-	// It is called for every handshake, on any goroutine. Its VerifyConnection, if
-	// any, is asked in either role, with the chains that were verified.
+	// Config returns the configuration for the next handshake, in either role: the
+	// certificate to show, and in ClientCAs the CAs that the other servers' certificates
+	// are verified against. It is called for every handshake, on any goroutine. Its
+	// VerifyConnection, if any, is called in either role, with the verified chains.
 	Config func() *tls.Config
-	// DialPlain makes this server call others in plaintext, while not all of
-	// them take TLS; AcceptPlain makes it take plaintext too.
+	// DialPlain makes this server call others in plaintext, while some of them don't use
+	// TLS yet. AcceptPlain makes it accept plaintext too.
 	DialPlain, AcceptPlain bool
-	// VerifyHost: the certificate of a server that is called has to name the
-	// host it is called at. VerifyCaller: so does that of a caller.
+	// VerifyHost requires the certificate of a called server to name the host that was
+	// dialled. VerifyCaller requires the same of a caller's certificate.
 	VerifyHost, VerifyCaller bool
-	// ReverseDNS lets a caller's certificate name a host that its address
-	// resolves to.
+	// ReverseDNS also accepts a caller's certificate if it names a host that the caller's
+	// address resolves to.
 	ReverseDNS bool
-	// Detect is how long a connection may wait with its first byte; default 5 s.
+	// Detect is the maximum wait for the first byte of a connection; default 5 s.
 	Detect time.Duration
-	// Hosts returns the hosts under which a server is known, and those of all
-	// other servers. Nil: none is known.
+	// Hosts returns the hosts of the given server, and the hosts of all other servers.
+	// Nil: none are known.
 	Hosts func(server string) (its, others []string)
 }
 
-// recordHandshake is the first byte of a TLS connection. The handshake of this
-// package begins with another one.
+// recordHandshake is the first byte of a TLS connection. This package's handshake starts
+// with a different byte.
 const recordHandshake = 0x16
 
-// maxDrain bounds what is read of a refused caller before its connection is
-// closed: closing with bytes unread would take the reason away from it.
+// maxDrain bounds what is read from a refused caller before its connection is closed. If
+// unread bytes were left, the close would discard the answer with the reason.
 const (
 	maxDrain     = 64 << 10
 	drainTimeout = time.Second
 )
 
-// client shakes hands with the server that was dialled at addr.
+// client performs the TLS handshake with the server that was dialled at addr.
 func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -60,9 +60,9 @@ func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 	}
 	c := t.Config().Clone()
 	c.ServerName = host
-	c.DynamicRecordSizingDisabled = true // bulk, not a browser waiting for its first byte
-	// The chain is verified right below. Go's own check knows only certificates
-	// that name hosts as alternative names, and ZooKeeper's users have others.
+	c.DynamicRecordSizingDisabled = true // bulk data, not a browser that waits for its first byte
+	// The chain is verified right below. Go's own check accepts only certificates with
+	// hosts as alternative names, and ZooKeeper's users have others.
 	c.InsecureSkipVerify = true
 	more := c.VerifyConnection
 	c.VerifyConnection = func(s tls.ConnectionState) error {
@@ -79,8 +79,8 @@ func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 		}
 		return nil
 	}
-	// Also where the other side names no authority that signed it: then it can
-	// say which certificate it is that it does not accept.
+	// Send the certificate even if no CA that the other side lists has signed it. The
+	// other side can then report which certificate it refuses.
 	if len(c.Certificates) > 0 {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.Certificates[0], nil }
 	}
@@ -91,7 +91,7 @@ func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 	return &secureConn{Conn: stream, raw: conn}, nil
 }
 
-// server shakes hands with a caller and returns its certificate.
+// server performs the TLS handshake with a caller and returns its certificate.
 func (t *TLS) server(conn net.Conn, by time.Time) (net.Conn, *x509.Certificate, error) {
 	c := t.Config().Clone()
 	c.DynamicRecordSizingDisabled = true
@@ -117,10 +117,10 @@ func verifyServer(chain []*x509.Certificate, roots *x509.CertPool) ([][]*x509.Ce
 	return chain[0].Verify(o)
 }
 
-// mayBe says whether a caller's certificate lets it be the server that it says
-// it is: it has to name a host of that one or, for a server that is new here or
-// has moved, the host that it calls from. One that names another server's host
-// only is that server's, wherever it calls from.
+// mayBe checks that a caller's certificate is valid for the server that it claims to be.
+// The certificate must name a host of that server or, for a server that is new here or
+// has moved, the host that it calls from. A certificate that names only another server's
+// host belongs to that server, wherever the call comes from.
 func (t *TLS) mayBe(server string, cert *x509.Certificate, remote net.Addr) error {
 	if t == nil || !t.VerifyCaller || cert == nil {
 		return nil
@@ -151,7 +151,7 @@ func list(hosts []string) string {
 	return strings.Join(hosts, ", ")
 }
 
-// namesAddress says whether cert names a host that an address resolves to.
+// namesAddress reports whether cert names a host that the address resolves to.
 func namesAddress(cert *x509.Certificate, ip string) bool {
 	if net.ParseIP(ip) == nil {
 		return false
@@ -164,8 +164,8 @@ func namesAddress(cert *x509.Certificate, ip string) bool {
 	})
 }
 
-// namesHost says whether a certificate is for a host. As in ZooKeeper the
-// common name counts when there are no alternative names.
+// namesHost checks that a certificate is for a host. As in ZooKeeper, the common name
+// counts if there are no alternative names.
 func namesHost(cert *x509.Certificate, host string) error {
 	if len(cert.DNSNames)+len(cert.IPAddresses) > 0 || cert.Subject.CommonName == "" {
 		return cert.VerifyHostname(host)
@@ -187,7 +187,7 @@ func hostOf(a net.Addr) string {
 	return host
 }
 
-// certificateError says what is wrong with whose certificate.
+// certificateError reports a certificate and what is wrong with it.
 type certificateError struct {
 	cert *x509.Certificate
 	err  error
@@ -196,7 +196,7 @@ type certificateError struct {
 func (e *certificateError) Error() string { return fmt.Sprintf("%s: %v", describe(e.cert), e.err) }
 func (e *certificateError) Unwrap() error { return e.err }
 
-// describe lets an operator find the certificate.
+// describe returns a description that lets an operator find the certificate.
 func describe(c *x509.Certificate) string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -216,8 +216,8 @@ func (t *TLS) ours() string {
 	return "no certificate"
 }
 
-// explain turns the error of a handshake into the reason why two servers do
-// not talk to each other, Accepted when it tells of none: the connection broke.
+// explain converts a handshake error into the reason why two servers don't talk to each
+// other, or Accepted if it gives none because the connection broke.
 func (t *TLS) explain(err error) (Code, error) {
 	var certificate *certificateError
 	var verification *tls.CertificateVerificationError
@@ -238,18 +238,18 @@ func (t *TLS) explain(err error) (Code, error) {
 	return NoAgreement, err
 }
 
-// broken says whether an error tells of the connection and not of the peer.
+// broken reports whether an error concerns the connection and not the peer.
 func broken(err error) bool {
 	var n net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n)
 }
 
-// secureConn is a TLS connection that behaves as a plain one.
+// secureConn is a TLS connection that behaves like a plain one.
 //
-// Close does not say goodbye: that would wait for a peer that takes nothing.
-// So the end of a stream proves nothing, as in plaintext. Everything that
-// servers send is framed, and no stream's end means anything but its loss.
+// Close sends no close_notify alert: that would wait for a peer that doesn't read. So the
+// end of a stream proves nothing, as in plaintext. All messages between servers are
+// framed, and the end of a stream only means that it was lost.
 type secureConn struct {
 	*tls.Conn
 	raw net.Conn
@@ -282,7 +282,7 @@ func (c *unreadConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// drain lets a refused caller read why.
+// drain lets a refused caller read the reason.
 func drain(conn net.Conn) {
 	_ = conn.SetReadDeadline(time.Now().Add(drainTimeout))
 	_, _ = io.CopyN(io.Discard, conn, maxDrain)

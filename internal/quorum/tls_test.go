@@ -40,7 +40,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// issue signs a certificate, valid for an hour, after change.
+// issue signs a certificate that is valid for an hour, after applying change.
 func (a *authority) issue(change func(*x509.Certificate)) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,8 +71,8 @@ func (a *authority) forHosts(hosts ...string) tls.Certificate {
 	return a.issue(func(c *x509.Certificate) { c.DNSNames = hosts })
 }
 
-// secured is the TLS of a server of the ensemble s1, s2, s3 that shows a
-// certificate and trusts those of an authority.
+// secured returns the TLS settings of a server of the ensemble s1, s2, s3 that shows a
+// certificate and trusts those of the authority.
 func (a *authority) secured(cert tls.Certificate) *TLS {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
@@ -104,8 +104,8 @@ func secureHub(t *testing.T, n Network, id string, security *TLS, log *logBuffer
 	return h
 }
 
-// TestTLSRefusals has two differently configured servers meet: who may not talk
-// does not, and both logs say who it is, which certificate and why, in one line.
+// TestTLSRefusals connects two differently configured servers: unauthorized servers are
+// refused, and both logs name the server, the certificate and the reason, in one line.
 func TestTLSRefusals(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t, "the CA"), newAuthority(t, "another CA")
@@ -124,7 +124,8 @@ func TestTLSRefusals(t *testing.T) {
 	expired := func(hosts ...string) *TLS {
 		return ca.secured(ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = hosts, time.Now().Add(-time.Minute) }))
 	}
-	// One that looks for more than a good signature: at what was revoked, say.
+	// A configuration with an additional check besides the signature, e.g. for
+	// revocation.
 	picky := func(s *TLS) *TLS {
 		return with(s, func(s *TLS) {
 			c := s.Config().Clone()
@@ -139,9 +140,9 @@ func TestTLSRefusals(t *testing.T) {
 	}
 	tests := []struct {
 		name         string
-		a, b         *TLS   // of server 1, which calls, and of server 2
-		as           string // another caller than server 1
-		want         Code   // Accepted: they talk
+		a, b         *TLS   // TLS of server 1, which calls, and of server 2
+		as           string // the caller's id, if not server 1
+		want         Code   // Accepted: they connect
 		saysA, saysB []string
 	}{
 		{name: "both", a: good1, b: good2},
@@ -223,7 +224,7 @@ func TestTLSRefusals(t *testing.T) {
 			for end := time.Now().Add(30 * time.Second); tt.want != Accepted && logB.String() == "" && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
-			a.Close() // and nothing more is said
+			a.Close() // nothing is logged after this
 			b.Close()
 			for log, says := range map[*logBuffer][]string{&logA: tt.saysA, &logB: tt.saysB} {
 				log.holds(t, tt.want, says)
@@ -232,7 +233,7 @@ func TestTLSRefusals(t *testing.T) {
 	}
 }
 
-// holds checks that a refusal took one line, and that it says what it has to.
+// holds checks that a refusal logged one line, and that it contains the expected words.
 func (l *logBuffer) holds(t *testing.T, want Code, says []string) {
 	t.Helper()
 	text := l.String()
@@ -246,7 +247,7 @@ func (l *logBuffer) holds(t *testing.T, want Code, says []string) {
 	}
 }
 
-// TestRefusalNamesWhoIsKnown: also where it is not known yet who that is.
+// TestRefusalNamesWhoIsKnown: a refusal names the other server as far as it is known.
 func TestRefusalNamesWhoIsKnown(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]*RefusedError{
@@ -261,7 +262,7 @@ func TestRefusalNamesWhoIsKnown(t *testing.T) {
 	}
 }
 
-// TestTLSIsEncrypted looks at what goes over the wire.
+// TestTLSIsEncrypted inspects the bytes on the wire.
 func TestTLSIsEncrypted(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {
@@ -287,7 +288,7 @@ func TestTLSIsEncrypted(t *testing.T) {
 	}
 }
 
-// tapped is a network that notes what is written to connections dialled.
+// tapped is a network that records what is written to dialled connections.
 type tapped struct {
 	Network
 	log *logBuffer
@@ -308,7 +309,7 @@ func (c tappedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestTLSNewCertificates changes what a server shows and trusts while it runs.
+// TestTLSNewCertificates changes a server's certificate and trusted CAs while it runs.
 func TestTLSNewCertificates(t *testing.T) {
 	t.Parallel()
 	old, fresh := newAuthority(t, "old"), newAuthority(t, "fresh")
@@ -346,7 +347,7 @@ func TestTLSNewCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSCloseDoesNotWait closes a connection whose peer takes nothing.
+// TestTLSCloseDoesNotWait closes a connection whose peer doesn't read.
 func TestTLSCloseDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -369,7 +370,7 @@ func TestTLSCloseDoesNotWait(t *testing.T) {
 	})
 }
 
-// sticky is a network whose connections take nothing once they are stuck.
+// sticky is a network whose connections block writes once they are stuck.
 type sticky struct {
 	Network
 	stuck  atomic.Bool
@@ -392,7 +393,7 @@ func (c stickyConn) Write(b []byte) (int, error) {
 	}
 	select {
 	case <-c.n.closed:
-	case <-time.After(5 * time.Second): // a deadline would be no shorter
+	case <-time.After(5 * time.Second): // a deadline wouldn't be shorter
 	}
 	return 0, os.ErrDeadlineExceeded
 }
@@ -402,8 +403,8 @@ func (c stickyConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestTLSRefusalsAreRare: what is refused for good is in the log now and then,
-// although the reason tells the time.
+// TestTLSRefusalsAreRare: a permanent refusal is logged only occasionally, although its
+// reason contains the time.
 func TestTLSRefusalsAreRare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -427,7 +428,7 @@ func TestTLSRefusalsAreRare(t *testing.T) {
 	})
 }
 
-// TestTLSDoesNotWaitForSilence gives up a caller that says nothing.
+// TestTLSDoesNotWaitForSilence gives up on a caller that sends nothing.
 func TestTLSDoesNotWaitForSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -456,8 +457,8 @@ func TestTLSDoesNotWaitForSilence(t *testing.T) {
 	})
 }
 
-// TestTLSWithOpenSSL asks an implementation that is not Go's what the port
-// does: whom it takes, and that there is nothing to be had without TLS 1.2.
+// TestTLSWithOpenSSL uses an implementation other than Go's to test which callers the
+// port accepts, and that it refuses versions before TLS 1.2.
 func TestTLSWithOpenSSL(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -498,7 +499,7 @@ func TestTLSWithOpenSSL(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		cmd := exec.CommandContext(ctx, "openssl", append([]string{"s_client", "-connect", h.Addr().String(), "-CAfile", roots,
 			"-verify_return_error", "-verify_ip", "127.0.0.1", "-quiet"}, tt.args...)...)
-		// A question to a server that is not ready for it gets an answer.
+		// A request to a server that isn't ready for it gets an answer.
 		q := hello{version: version, kind: Raft, to: "2", from: Identity{ServerID: "2", Cluster: ClusterID{1}}}
 		in, err := cmd.StdinPipe() // open until openssl ends
 		if err != nil {
@@ -510,7 +511,7 @@ func TestTLSWithOpenSSL(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = in.Write(q.append(nil))
-		_ = cmd.Wait() // how it ends depends on whether it is refused
+		_ = cmd.Wait() // its exit status depends on whether it is refused
 		cancel()
 		if got := strings.HasPrefix(out.String(), magic); got != tt.ok {
 			t.Errorf("%s: an answer: %t, want %t; openssl says %s", tt.name, got, tt.ok, said.String())

@@ -12,106 +12,106 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TransportConfig says what a Transport works with.
+// TransportConfig configures a Transport.
 type TransportConfig struct {
 	Hub    *Hub
 	ID     raft.ServerID
-	Addr   string       // of this server's quorum port as the others dial it
+	Addr   string       // address of this server's quorum port, as the other servers dial it
 	Logger hclog.Logger // for Raft's network layer; nil: silent
 
-	// Stall is how long a request may make no progress, and HeartbeatStall how long
-	// one that is answered at once: a heartbeat, or a request for a vote. A
-	// connection on which it does not is replaced. Default 1.5 s and 500 ms.
+	// Stall is how long a request may make no progress. HeartbeatStall is the same for
+	// requests that are answered immediately: heartbeats and vote requests. A connection
+	// that exceeds the limit is replaced. Default 1.5 s and 500 ms.
 	Stall, HeartbeatStall time.Duration
 
-	// Applied is the newest index handed to the state machine. A snapshot that
-	// does not go beyond it is not installed. Nil: everything is installed.
+	// Applied returns the newest index passed to the state machine. A snapshot that
+	// doesn't go beyond it is not installed. Nil: every snapshot is installed.
 	Applied func() uint64
-	// FirstIndex is the index of the oldest entry in the log, 0 when it is empty.
-	// Nil: it begins with the first there ever was.
+	// FirstIndex returns the index of the oldest entry in the log, 0 if it is empty. Nil:
+	// the log still has its very first entry.
 	FirstIndex func() uint64
-	// Installing is called before Raft is given a snapshot, Installed after it
-	// has taken one over. Nil: nobody cares.
+	// Installing is called before Raft is given a snapshot, Installed after it has
+	// installed one. Nil: not called.
 	Installing, Installed func()
-	// Acknowledged is called when a follower has stored entries, with the time
-	// since they were sent; Joined when one stores the first of a leadership;
-	// SendingSnapshot when a snapshot is sent, and what it returns when that is
-	// over. Nil: nobody counts.
+	// Acknowledged is called when a follower has stored entries, with the time since they
+	// were sent. Joined is called when a follower stores its first entries in a
+	// leadership. SendingSnapshot is called when a snapshot is sent, and the function
+	// that it returns after that. Nil: not called.
 	Acknowledged    func(id raft.ServerID, took time.Duration)
 	Joined          func()
 	SendingSnapshot func() (done func())
-	// Elsewhere returns more addresses at which a server may be found when the
-	// one in Raft's configuration does not lead to it. The handshake tells
-	// whether it is that server. Nil: there are none.
+	// Elsewhere returns more addresses at which a server may be found if the one in
+	// Raft's configuration doesn't lead to it. The handshake verifies that it is that
+	// server. Nil: none.
 	Elsewhere func(id raft.ServerID) []string
-	// Hanging returns for how long the oldest write to this server's log has
-	// been under way, 0 without one. Nil: nobody knows.
+	// Hanging returns how long the oldest write to this server's log has been running, 0
+	// if none is. Nil: unknown.
 	Hanging func() time.Duration
-	// Standing is what messages are compared with before Raft sees them. It must
-	// not wait. Nil: only what can be told from a message itself is checked.
+	// Standing returns the state that messages are checked against before Raft sees them.
+	// It must not wait. Nil: only the message itself is checked.
 	Standing func() Standing
-	// TermOf returns the term of an entry in the log, false when it is not there.
-	// Nil: entries in the place of committed ones are left to Raft.
+	// TermOf returns the term of an entry in the log, false if the log doesn't have it.
+	// Nil: Raft alone handles entries that replace committed ones.
 	TermOf func(index uint64) (term uint64, ok bool)
-	// CheckEntry says why an entry could not be stored or applied. Nil: any can.
+	// CheckEntry returns an error if an entry can't be stored or applied. Nil: all can.
 	CheckEntry func(l *raft.Log) error
-	// CheckSnapshot reads a snapshot that is sent to this server and says why it
-	// could not be restored. It may stop reading early. Nil: any can.
+	// CheckSnapshot reads a snapshot sent to this server and returns an error if it can't
+	// be restored. It may stop reading early. Nil: all can.
 	CheckSnapshot func(q *raft.InstallSnapshotRequest, r io.Reader) error
 	// MaxEntry bounds the data of an entry in bytes; default 256 MiB.
 	MaxEntry int
-	// View is what a server needs to find another leader when it has lost its
-	// own. It must not wait for Close, for Raft's main loop or for the disk. Nil:
-	// leave it to the heartbeat timeout.
+	// View returns what a server needs to find another leader after it has lost its own.
+	// It must not wait for Close, Raft's main loop or the disk. Nil: this is left to the
+	// heartbeat timeout.
 	View func() View
 }
 
-// View is what a server knows of its ensemble at one moment.
+// View is a server's view of its ensemble at one moment.
 type View struct {
-	Leader    raft.ServerID // empty: none is known
-	Candidate bool          // it stands for election, or has won it this very moment
-	Term      uint64        // Raft's current one: it goes up with every vote that this server gives
-	LastIndex uint64        // of its last entry,
-	LastTerm  uint64        // and the term of that
+	Leader    raft.ServerID // empty: no leader is known
+	Candidate bool          // it stands for election, or has won it at this moment
+	Term      uint64        // Raft's current term: it grows with every vote that this server grants
+	LastIndex uint64        // index of its last entry
+	LastTerm  uint64        // term of its last entry
 	Config    raft.Configuration
 }
 
-// maxPool is the number of connections with a server that are kept: for
-// replication, heartbeats and pushes.
+// maxPool is the number of pooled connections to a server: for replication, heartbeats
+// and pushes.
 const maxPool = 3
 
-// ErrMuted is what a leader with a hanging disk gets for its heartbeats.
+// ErrMuted is returned for the heartbeats of a leader with a hanging disk.
 var ErrMuted = errors.New("quorum: no heartbeats while the log's disk hangs")
 
-// Transport is the raft.Transport of one Raft instance. Around Raft's own
-// network layer it
-//   - records when a quorum last took this server for the leader,
+// Transport is the raft.Transport of one Raft instance. Around Raft's own network layer
+// it
+//   - records when a quorum last accepted this server as the leader,
 //   - sends entries to followers while this server stores them,
-//   - tells followers at once what was committed,
-//   - keeps snapshots from Raft that would set this server back,
-//   - lets a leader begin anywhere in what this server has applied,
-//   - replaces connections that make no progress, and repeats what was lost,
-//   - stops the heartbeats of a leader whose disk hangs or that cannot replicate,
-//     so that another server gets to lead,
-//   - starts an election as soon as the leader is known to be gone and this
-//     server is the one to follow it.
+//   - sends new commit indexes to followers immediately,
+//   - withholds snapshots from Raft that would set this server back,
+//   - lets a leader start anywhere in what this server has applied,
+//   - replaces connections that make no progress, and repeats lost requests,
+//   - stops the heartbeats of a leader whose disk hangs or that can't replicate,
+//     so that another server can lead,
+//   - starts an election as soon as the leader is known to be gone, if this server
+//     should succeed it.
 //
-// A server is called by its ServerID in everything Raft sends and persists:
-// addresses change and may be taken over by another server.
+// Everything that Raft sends and persists names a server by its ServerID: addresses
+// change, and another server may take one over.
 type Transport struct {
 	id        raft.ServerID
 	addr      raft.ServerAddress
 	cfg       TransportConfig
-	net       *raft.NetworkTransport // for what this server sends: entries, pushes and snapshots
-	beats     *raft.NetworkTransport // heartbeats and votes
+	net       *raft.NetworkTransport // for entries, pushes and snapshots that this server sends
+	beats     *raft.NetworkTransport // for heartbeats and votes
 	streams   *streams
-	inbound   chan raft.RPC // what other servers sent, checked
-	room      room          // for what they are sending
+	inbound   chan raft.RPC // checked RPCs from other servers
+	room      room          // memory for messages that other servers are sending
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	consumer  chan raft.RPC
 	stands    chan stand // asks the relay to let this server stand
 	contacts  contacts
-	leaders   leaders // as this server has heard of them
+	leaders   leaders // the leaders that this server has heard from
 	pusher    pusher
 	watch     leaderWatch
 	replays   *replays
@@ -125,9 +125,9 @@ type Transport struct {
 	wg   sync.WaitGroup
 
 	abstention abstention
-	gagging    muting // of a leader that cannot replicate
+	gagging    muting // mutes a leader that can't replicate
 
-	hands hands // for what is sent without Raft's asking
+	hands hands // for messages that Raft hasn't asked for
 }
 
 var (
@@ -170,7 +170,7 @@ func (t *Transport) network(l lane) *raft.NetworkTransport {
 		MaxPool: maxPool,
 		// Pipelining never recovers from a follower's first error.
 		MaxRPCsInFlight: 1,
-		Timeout:         handshakeTimeout + connectTimeout, // to connect; outConn bounds the rest
+		Timeout:         handshakeTimeout + connectTimeout, // limits connecting; outConn bounds the rest
 		Logger:          t.cfg.Logger,
 	})
 }
@@ -184,10 +184,10 @@ func (t *Transport) closed() bool {
 	}
 }
 
-// Close ends every connection of this Raft instance. The hub stays open.
+// Close closes every connection of this Raft instance. The hub stays open.
 func (t *Transport) Close() error {
 	t.once.Do(func() {
-		t.pusher.mu.Lock() // no push starts behind Wait
+		t.pusher.mu.Lock() // start no push after Wait
 		close(t.done)
 		t.pusher.mu.Unlock()
 		t.watch.stop()
@@ -200,16 +200,16 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// Consumer is where Raft gets the RPCs of other servers.
+// Consumer returns the channel of RPCs from other servers.
 func (t *Transport) Consumer() <-chan raft.RPC { return t.consumer }
 
-// LocalAddr is the address of this server's quorum port.
+// LocalAddr returns the address of this server's quorum port.
 func (t *Transport) LocalAddr() raft.ServerAddress { return t.addr }
 
-// EncodePeer makes Raft write ServerIDs where it means servers.
+// EncodePeer makes Raft write ServerIDs wherever it names servers.
 func (t *Transport) EncodePeer(id raft.ServerID, _ raft.ServerAddress) []byte { return []byte(id) }
 
-// DecodePeer is the other direction: a ServerID in the place of an address.
+// DecodePeer is the inverse: it returns a ServerID in place of an address.
 func (t *Transport) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
 
 // SetHeartbeatHandler lets heartbeats overtake RPCs that wait for the disk.
@@ -218,13 +218,13 @@ func (t *Transport) SetHeartbeatHandler(cb func(rpc raft.RPC)) {
 	t.heartbeat.Store(&beat)
 }
 
-// AppendEntriesPipeline always says no.
+// AppendEntriesPipeline always returns an error.
 func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// AppendEntries sends entries or a heartbeat, or gives the answer to those that
-// are sent already.
+// AppendEntries sends entries or a heartbeat, or returns the answer to entries that were
+// sent early.
 func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if args.PrevLogEntry == 0 && len(args.Entries) == 0 {
 		if t.cannotReplicate(args.Term, time.Now()) {
@@ -249,19 +249,19 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 	return nil
 }
 
-// errDeposed is why a request is not sent: it is that of a leader that has been
-// replaced. Raft's goroutine for a follower may read the log once more after this
-// server has begun to follow the next leader, and finds that leader's entries. The
-// others refuse a message with entries of a later term than its own.
+// errDeposed is returned for a request of a leader that has been replaced. Raft's
+// goroutine for a follower may read the log again after this server has started to follow
+// the next leader, and then finds that leader's entries. The other servers refuse a
+// message with entries of a later term than its own.
 var errDeposed = errors.New("quorum: this server does not lead any more")
 
 func deposed(term, prevTerm uint64, entries []*raft.Log) bool {
 	return prevTerm > term || len(entries) > 0 && entries[len(entries)-1].Term > term
 }
 
-// shorten leaves out the last entries of a request that is larger than its receiver
-// may accept, but never the first one. Raft goes on after the last entry that is
-// left: it looks at the request again when it is answered.
+// shorten drops the last entries of a request that is larger than its receiver may
+// accept, but never the first one. Raft continues after the last remaining entry: it
+// looks at the request again when it gets the answer.
 func shorten(args *raft.AppendEntriesRequest) {
 	if n := fitting(args.Entries); n < len(args.Entries) {
 		args.Entries = args.Entries[:n]
@@ -269,8 +269,8 @@ func shorten(args *raft.AppendEntriesRequest) {
 	}
 }
 
-// fitting is how many of the entries one message may hold: as much as the receiver
-// accepts beside an entry of the largest size (besideEntry), and at least one entry.
+// fitting returns how many of the entries fit into one message: as many as the receiver
+// accepts in addition to an entry of the maximum size (besideEntry), and at least one.
 func fitting(entries []*raft.Log) int {
 	size := 0
 	for n, e := range entries {
@@ -299,17 +299,16 @@ func (t *Transport) send(over *raft.NetworkTransport, id raft.ServerID, addr raf
 	return nil
 }
 
-// Committed tells the followers that everything up to index is committed.
-// Only the leader may call it, with an index of the log it leads.
+// Committed tells the followers that all entries up to index are committed. Only the
+// leader may call it, with an index of the log that it leads.
 func (t *Transport) Committed(index uint64) { t.pusher.committed(index) }
 
-// Deposed ends the duties of a leader.
+// Deposed ends this server's duties as a leader.
 func (t *Transport) Deposed() { t.pusher.stop() }
 
-// again repeats a request for a vote over every connection that is kept. They
-// may all be left over from a process that has been replaced since, which shows
-// only when they are used, and Raft asks once in an election. Asking twice is
-// harmless: the answer is the same.
+// again repeats a vote request on every pooled connection. They may all be left over from
+// a process that has been replaced, which shows only when they are used, and Raft asks
+// only once per election. Asking twice is harmless: the answer is the same.
 func (t *Transport) again(request func() error) error {
 	var err error
 	for range maxPool + 1 {
@@ -350,5 +349,5 @@ func (t *Transport) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *
 	return err
 }
 
-// Unheard counts the TimeoutNow that did not get through.
+// Unheard returns the number of TimeoutNow requests that failed.
 func (t *Transport) Unheard() uint64 { return t.unheard.Load() }

@@ -17,7 +17,7 @@ import (
 
 func TestFollowersLearnCommitsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Without the pusher nobody would tell the followers for an hour.
+		// Without the pusher the followers wouldn't learn about commits for an hour.
 		nodes := startRaft(t, NewMemory(), 3, func(c *raft.Config, _ *TransportConfig) { c.CommitTimeout = time.Hour })
 		leader := leaderOf(t, nodes)
 		for _, s := range []string{"a", "b", "c"} {
@@ -57,7 +57,7 @@ func TestConfirmedCountsStartsOfThisTermOnly(t *testing.T) {
 	check(5, time.Time{}) // not a voter
 	tr.contacts.record(5, "2", from(10))
 	check(5, at(10))
-	tr.contacts.record(5, "2", from(9)) // an answer that overtook
+	tr.contacts.record(5, "2", from(9)) // an answer that overtook another
 	tr.contacts.record(5, "3", from(20))
 	check(5, at(20))
 	tr.contacts.record(4, "2", from(90)) // an older term
@@ -93,7 +93,7 @@ func TestContactIsTheStartOfTheRequest(t *testing.T) {
 	})
 }
 
-// fakePeer answers AppendEntries of a lone Transport and keeps them.
+// fakePeer answers and records the AppendEntries of a single Transport.
 func fakePeer(t *testing.T, m *Memory, seen chan *raft.AppendEntriesRequest) {
 	hub := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
 	tr := NewTransport(TransportConfig{Hub: hub, ID: "2", Addr: "s2:1"})
@@ -112,7 +112,7 @@ func fakePeer(t *testing.T, m *Memory, seen chan *raft.AppendEntriesRequest) {
 	}()
 }
 
-// besidePeer is a lone Transport and what its peer sees.
+// besidePeer returns a single Transport and a channel of what its peer receives.
 func besidePeer(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
 	m := NewMemory()
 	seen := make(chan *raft.AppendEntriesRequest, 100)
@@ -157,15 +157,14 @@ func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
 	if p := next(); p.PrevLogEntry != 12 || p.LeaderCommitIndex != 9 {
 		t.Fatalf("pushed %+v", p)
 	}
-	// In a new term nothing is acknowledged yet.
+	// In a new term no entry is acknowledged yet.
 	send(raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 8, PrevLogTerm: 3, LeaderCommitIndex: 7})
 	if p := next(); p.Term != 4 || p.PrevLogEntry != 8 || p.LeaderCommitIndex != 8 {
 		t.Fatalf("pushed %+v", p)
 	}
 }
 
-// TestEntriesOfOneMessageFit sends more at once than its receiver accepts in one
-// message.
+// TestEntriesOfOneMessageFit sends more entries than the receiver accepts in one message.
 func TestEntriesOfOneMessageFit(t *testing.T) {
 	t.Parallel()
 	tr, seen := besidePeer(t)
@@ -219,8 +218,8 @@ func TestMutedWhileStalled(t *testing.T) {
 	})
 }
 
-// TestPatienceWithSlowDisks: a leader falls silent later in each further term,
-// and as at first when nothing hung for a while.
+// TestPatienceWithSlowDisks: a leader waits longer before it goes silent in each further
+// term, and as long as initially when no write has hung for a while.
 func TestPatienceWithSlowDisks(t *testing.T) {
 	t.Parallel()
 	m := muting{limit: stallLimit}
@@ -228,7 +227,7 @@ func TestPatienceWithSlowDisks(t *testing.T) {
 	for _, step := range []struct {
 		term   uint64
 		age    time.Duration
-		later  time.Duration // than the step before
+		later  time.Duration // time since the step before
 		silent bool
 	}{
 		{1, 0, 0, false}, {1, 4 * time.Second, 0, false}, {1, 6 * time.Second, 0, true}, {1, 7 * time.Second, 0, true},
@@ -236,8 +235,8 @@ func TestPatienceWithSlowDisks(t *testing.T) {
 		{3, 9 * time.Second, time.Second, false}, {3, 11 * time.Second, 0, true}, {3, 12 * time.Second, time.Second, true},
 		{5, 19 * time.Second, 10 * time.Second, false}, {5, 21 * time.Second, 0, true},
 		{6, 39 * time.Second, 0, false}, {6, 41 * time.Second, 0, true},
-		{7, 81 * time.Second, 0, true}, {8, 79 * time.Second, 0, false}, {8, 81 * time.Second, 0, true}, // no longer than that
-		{9, 0, 30 * time.Second, false}, {9, 6 * time.Second, 0, false}, // it has not been calm
+		{7, 81 * time.Second, 0, true}, {8, 79 * time.Second, 0, false}, {8, 81 * time.Second, 0, true}, // the limit doesn't grow further
+		{9, 0, 30 * time.Second, false}, {9, 6 * time.Second, 0, false}, // not calm for long enough
 		{9, 0, 61 * time.Second, false}, {9, 6 * time.Second, 0, true},
 	} {
 		now = now.Add(step.later)
@@ -253,7 +252,7 @@ func TestDeadLeaderIsReplacedBeforeItsHeartbeatsTimeOut(t *testing.T) {
 		nodes := startRaft(t, m, 3, func(c *raft.Config, _ *TransportConfig) {
 			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Minute, time.Minute, time.Minute
 		})
-		// The first leader does not have to wait either.
+		// Don't wait for the first leader either.
 		nodes[2].trans.Kick()
 		leader := leaderOf(t, nodes)
 		eventually(t, "followers that know the leader", func() bool {
@@ -292,7 +291,7 @@ func TestSlowLeaderIsLeftAlone(t *testing.T) {
 		})
 		for _, n := range nodes {
 			if n != leader {
-				m.Reset(leader.host, n.host) // connections end, the port still opens
+				m.Reset(leader.host, n.host) // connections end, but the port still opens
 				m.Hold(leader.host, n.host)
 			}
 		}
@@ -309,12 +308,12 @@ func TestSlowLeaderIsLeftAlone(t *testing.T) {
 	})
 }
 
-// headerOf is how Raft on a server opens its messages.
+// headerOf returns the header of Raft's messages from a server.
 func headerOf(id string) raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
 }
 
-// snapshotAt is how server 1, which leads in term 7, announces a snapshot.
+// snapshotAt returns the snapshot announcement of server 1, which leads in term 7.
 func snapshotAt(index uint64, size int64) *raft.InstallSnapshotRequest {
 	conf := raft.Configuration{Servers: []raft.Server{{ID: "1", Address: "s1:1"}, {ID: "2", Address: "s2:1"}}}
 	return &raft.InstallSnapshotRequest{RPCHeader: headerOf("1"), SnapshotVersion: raft.SnapshotVersionMax, Term: 7,
@@ -372,7 +371,7 @@ func TestOutdatedSnapshotIsNotInstalled(t *testing.T) {
 	}
 }
 
-// twice is a network that brings every message a second time.
+// twice is a network that delivers every message a second time.
 type twice struct {
 	Network
 	after time.Duration
@@ -380,8 +379,8 @@ type twice struct {
 
 func (n twice) Replays(any) []Replay { return []Replay{{After: n.after}} }
 
-// TestLateCopiesMeetTheNextTransport: a copy of a snapshot comes when the Raft
-// instance that has installed the original is gone, and is not installed again.
+// TestLateCopiesMeetTheNextTransport: a copy of a snapshot arrives after the Raft
+// instance that installed the original is gone, and isn't installed again.
 func TestLateCopiesMeetTheNextTransport(t *testing.T) {
 	t.Parallel()
 	for _, filtered := range []bool{true, false} {
@@ -448,7 +447,7 @@ func TestCompareIDs(t *testing.T) {
 	}
 }
 
-// TestADeposedLeaderSendsNothingOfTheNext: Raft may still ask for it.
+// TestADeposedLeaderSendsNothingOfTheNext: Raft may still request it.
 func TestADeposedLeaderSendsNothingOfTheNext(t *testing.T) {
 	t.Parallel()
 	tr, seen := besidePeer(t)

@@ -22,8 +22,8 @@ const (
 	boltRecordKey = "zkgo"
 )
 
-// boltOptions: the freelist is rebuilt at Open instead of being written with
-// every transaction, where it would be one more thing that can be damaged.
+// boltOptions rebuilds the freelist at Open. Writing it with every transaction would add
+// one more thing that can be damaged.
 func boltOptions() *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:        time.Second,
@@ -40,7 +40,7 @@ type boltEngine struct {
 	path string
 }
 
-// openDatabase opens a database of ours.
+// openDatabase opens one of our own databases.
 func openDatabase(fsys vfs.FS, name string) (*bbolt.DB, error) {
 	path, lazy, err := fsys.Database(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func openDatabase(fsys vfs.FS, name string) (*bbolt.DB, error) {
 	return bbolt.Open(path, 0o640, o)
 }
 
-// newBoltStore opens a database of raft-boltdb's, which begins with a transaction.
+// newBoltStore opens a raft-boltdb database. Opening starts with a transaction.
 func newBoltStore(fsys vfs.FS, name string) (store *raftboltdb.BoltStore, err error) {
 	path, lazy, err := fsys.Database(name)
 	if err != nil {
@@ -88,7 +88,7 @@ func openBolt(fsys vfs.FS, dir string) (engine, error) {
 	return &boltEngine{BoltStore: store, fs: fsys, path: path}, nil
 }
 
-// initBolt writes a record from the start: without one, a file is damaged.
+// initBolt writes a first record: a file without a record is damaged.
 func initBolt(fsys vfs.FS, tmp string) error {
 	store, err := newBoltStore(fsys, tmp)
 	if err != nil {
@@ -103,9 +103,9 @@ func initBolt(fsys vfs.FS, tmp string) error {
 	return store.Close()
 }
 
-// checkBoltLog verifies the file, and that it holds one record and a log
-// without gaps, and returns the record and the range of the log. What is in the
-// entries is verified when they are read.
+// checkBoltLog verifies the file, and that it holds one record and a log without gaps. It
+// returns the record and the range of the log. The entries themselves are verified when
+// they are read.
 func checkBoltLog(fsys vfs.FS, path string) (rec []byte, first, last uint64, err error) {
 	var records int
 	_, err = checkBolt(fsys, path, func(bucket string, key, val []byte) error {
@@ -152,14 +152,14 @@ func (b *boltEngine) StoreLogs(logs []*raft.Log) error {
 	return b.fs.Commit(b.path, func() error { return b.BoltStore.StoreLogs(logs) })
 }
 
-// DeleteRange removes in one transaction.
+// DeleteRange removes entries in one transaction.
 func (b *boltEngine) DeleteRange(lo, hi uint64) error {
 	return b.fs.Commit(b.path, func() error { return b.BoltStore.DeleteRange(lo, hi) })
 }
 
 func (b *boltEngine) Where(uint64) string { return b.path }
 
-// GetLog's decoder fails in its own ways on damaged entries.
+// GetLog wraps the decoder's errors, which vary for damaged entries.
 func (b *boltEngine) GetLog(index uint64, log *raft.Log) error {
 	err := b.BoltStore.GetLog(index, log)
 	if err != nil && err != raft.ErrLogNotFound {
@@ -168,7 +168,7 @@ func (b *boltEngine) GetLog(index uint64, log *raft.Log) error {
 	return err
 }
 
-// boltExists says whether dir holds a log of this kind.
+// boltExists reports whether dir holds a log of kind Bolt.
 func boltExists(fsys vfs.FS, dir string) (bool, error) {
 	return vfs.Exists(fsys, filepath.Join(dir, boltFileName))
 }

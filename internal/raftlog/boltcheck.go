@@ -12,19 +12,19 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// This file reads bbolt's file format without bbolt. bbolt checks only its two
-// meta pages, believes every length and page number in the others, and panics
-// or faults when they are wrong, partly in goroutines where nobody can recover.
-// After this check it meets only pages that are what they claim to be.
+// This file reads bbolt's file format without bbolt. bbolt checks only its two meta
+// pages, trusts every length and page number in the others, and panics or faults if they
+// are wrong, partly in goroutines where no caller can recover. After this check it reads
+// only pages that are what they claim to be.
 //
-// What the check relies on: keys and values lie behind one another in the order
-// of the elements (bbolt never writes them otherwise), and both meta pages are
-// valid and of consecutive transactions. bbolt would take the older one when the
-// newer is damaged, and so forget a transaction it had acknowledged. A stop
-// cannot leave one half written: its 64 bytes are within one sector.
+// The check relies on two properties: keys and values are contiguous, in the order of the
+// elements (bbolt never writes them otherwise), and both meta pages are valid and of
+// consecutive transactions. If the newer one were damaged, bbolt would use the older one,
+// and so lose a transaction that it had acknowledged. A crash can't leave a half-written
+// meta page: its 64 bytes are within one sector.
 
 const (
-	boltPageSize   = 4096 // given to bbolt too, whatever the machine's page size
+	boltPageSize   = 4096 // passed to bbolt too, whatever the machine's page size
 	boltMagic      = 0xED0CDAED
 	boltVersion    = 2
 	boltPageHeader = 16
@@ -46,7 +46,7 @@ type boltVisitor func(bucket string, key, value []byte) error
 // boltCheck walks one file.
 type boltCheck struct {
 	f     io.ReaderAt
-	pages uint64 // in use, by the meta page
+	pages uint64 // in use, according to the meta page
 	seen  map[uint64]bool
 	visit boltVisitor
 }
@@ -115,7 +115,7 @@ type bounds struct{ lo, hi []byte }
 
 type elemFunc func(flags uint32, key, val []byte) error
 
-// bucket checks what an element of the root bucket holds.
+// bucket checks the contents of an element of the root bucket.
 func (c *boltCheck) bucket(flags uint32, name, val []byte) error {
 	if flags != boltBucketElem || len(val) < 16 {
 		return fmt.Errorf("%q is not a bucket", name)
@@ -177,7 +177,7 @@ func (c *boltCheck) page(id uint64, visit elemFunc, b bounds, depth int) error {
 
 var errBoltLayout = errors.New("elements do not lie behind one another")
 
-// elements checks the elements of a page, and of the pages below a branch.
+// elements checks the elements of a page, and the pages below a branch.
 func (c *boltCheck) elements(page []byte, visit elemFunc, b bounds, depth int) error {
 	ne := binary.NativeEndian
 	flags, count := ne.Uint16(page[8:]), int(ne.Uint16(page[10:]))

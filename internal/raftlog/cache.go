@@ -6,13 +6,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// entryOverhead is what an entry costs in memory besides its data.
+// entryOverhead is the memory that an entry uses besides its data.
 const entryOverhead = 160
 
-// cache keeps the newest entries, as many as fit into a number of bytes:
-// followers that keep up, and the local state machine, are served without
-// touching the disk. Raft's own LogCache counts entries, which with entries of
-// 1 MiB is gigabytes.
+// cache keeps the newest entries, up to a number of bytes, so that reads for followers
+// that keep up and for the local state machine don't touch the disk. Raft's own LogCache
+// counts entries, which is gigabytes for entries of 1 MiB.
 //
 // Entries are consecutive: entries[i] has index first+i.
 type cache struct {
@@ -54,14 +53,14 @@ func (c *cache) add(logs []*raft.Log) {
 	n := 0
 	for c.bytes > c.limit && n < len(c.entries)-1 {
 		c.bytes -= entryBytes(c.entries[n])
-		c.entries[n] = nil // append reallocates only now and then; do not pin the data till then
+		c.entries[n] = nil // append reallocates only occasionally; don't pin the data until then
 		n++
 	}
 	c.entries = c.entries[n:]
 	c.first += uint64(n)
 }
 
-// remove forgets what DeleteRange removes, from lo to hi inclusive.
+// remove drops the entries that DeleteRange removes, from lo to hi inclusive.
 func (c *cache) remove(lo, hi uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

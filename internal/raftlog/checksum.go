@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// castagnoli is never written after it is made; CRC32C has hardware support.
+// castagnoli is read-only after its initialization; CRC32C has hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
@@ -23,9 +23,9 @@ var (
 	errBadChecksum = errors.New("checksum mismatch")
 )
 
-// entrySum covers everything that decides what an entry does. AppendedAt is
-// left out: it is information for operators only. scratch spares an allocation:
-// whatever is handed to the CRC escapes.
+// entrySum covers everything that determines an entry's effect. It excludes AppendedAt,
+// which only informs operators. scratch saves an allocation: a buffer passed to the CRC
+// escapes.
 func entrySum(l *raft.Log, scratch *[17]byte) uint32 {
 	binary.LittleEndian.PutUint64(scratch[0:], l.Index)
 	binary.LittleEndian.PutUint64(scratch[8:], l.Term)
@@ -33,8 +33,8 @@ func entrySum(l *raft.Log, scratch *[17]byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, scratch[:]), castagnoli, l.Data)
 }
 
-// sealAll gives a checksum to every entry that has none (the leader's own) and
-// verifies those that do (entries received from a leader).
+// sealAll adds a checksum to every entry that has none (the leader's own) and verifies
+// the existing ones (of entries received from a leader).
 func sealAll(logs []*raft.Log) error {
 	var slab []byte
 	scratch := new([17]byte)
@@ -56,8 +56,8 @@ func sealAll(logs []*raft.Log) error {
 	return nil
 }
 
-// CheckReceived verifies the checksum of an entry that another server sent, if it
-// has one: storing an entry with a wrong one fails.
+// CheckReceived verifies the checksum of an entry that another server sent, if it has
+// one: storing an entry with a wrong checksum fails.
 func CheckReceived(l *raft.Log) error {
 	if len(l.Extensions) == 0 {
 		return nil

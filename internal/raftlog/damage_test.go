@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestKilledProcess: what a killed process leaves behind holds everything that
-// was acknowledged.
+// TestKilledProcess: the files of a killed process contain everything that was
+// acknowledged.
 func TestKilledProcess(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
@@ -30,9 +30,9 @@ func TestKilledProcess(t *testing.T) {
 	})
 }
 
-// TestCutTail ends the last segment at each byte of its last two batches, by
-// length and by zeros in whole sectors. The log is long enough that the file has
-// grown: up to its first size it is on disk before anything is appended.
+// TestCutTail truncates the last segment at each byte of its last two batches, by length
+// and by zeroing whole sectors. The log is long enough that the file has grown: its
+// initial size is on disk before the first append.
 func TestCutTail(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
@@ -93,8 +93,8 @@ func tailEnd(t *testing.T, s *Store) int64 {
 	return w.files.open[len(w.files.open)-1].tail.end
 }
 
-// TestDamagedLastRecord: damage to a record that is whole is not taken for one
-// that the machine stopped in.
+// TestDamagedLastRecord: damage to a complete record isn't mistaken for an interrupted
+// write.
 func TestDamagedLastRecord(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
@@ -111,7 +111,7 @@ func TestDamagedLastRecord(t *testing.T) {
 			t.Fatalf("flip %d bytes before the end: %v", back, err)
 		}
 	}
-	// After Close even a tidy end is known to be too early.
+	// After Close the record shows that even a clean end is too early.
 	mustClose(t, s)
 	c := crashed(t, o)
 	path := firstSegment(t, c)
@@ -127,7 +127,7 @@ func TestDamagedLastRecord(t *testing.T) {
 		t.Fatalf("an emptied log: %v", err)
 	}
 	looksDamaged(t, c, "log index 6")
-	// A file has its first size before the first append.
+	// A file has its initial size before the first append.
 	if err := os.Truncate(path, end); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestDamagedLastRecord(t *testing.T) {
 	looksDamaged(t, c, "was cut")
 }
 
-// looksDamaged expects that looking at the only file of a log reports damage.
+// looksDamaged expects LogFiles to report damage in the only file of a log.
 func looksDamaged(t *testing.T, o Options, want string) {
 	t.Helper()
 	l, err := LookAtLog(nil, o.LogDir)
@@ -146,7 +146,7 @@ func looksDamaged(t *testing.T, o Options, want string) {
 	}
 }
 
-// TestFlippedBytes flips one byte anywhere in a closed store. It must be an error
+// TestFlippedBytes flips one byte anywhere in a closed store. The result must be an error
 // that names a file, or make no difference. ZKGO_FLIPS sets the number of seeds.
 func TestFlippedBytes(t *testing.T) {
 	t.Parallel()
@@ -197,8 +197,8 @@ func TestFlippedBytes(t *testing.T) {
 	})
 }
 
-// files lists what is worth flipping: the record files, not the zeros behind
-// their end, which would be most of the space.
+// files lists the useful targets: the record files, without the zeros after their end,
+// which would be most of the space.
 func files(t *testing.T, root string) (paths []string, sizes []int64) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -218,7 +218,7 @@ func files(t *testing.T, root string) (paths []string, sizes []int64) {
 	return paths, sizes
 }
 
-// contents describes everything Raft can read from a store.
+// contents describes everything that Raft can read from a store.
 func contents(o Options) (string, error) {
 	s, err := Open(o)
 	if err != nil {
@@ -287,7 +287,7 @@ func TestMissingFiles(t *testing.T) {
 	})
 }
 
-// TestDamagedBoltMeta: bbolt would take the meta page of the transaction before.
+// TestDamagedBoltMeta: bbolt would use the meta page of the previous transaction.
 func TestDamagedBoltMeta(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

@@ -6,12 +6,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrClosed is returned by every call on a closed store, but for those that end
-// the goroutine: GetLog and Set.
+// ErrClosed is returned by every call on a closed store, except GetLog and Set, which end
+// the goroutine.
 var ErrClosed = errors.New("log store is closed")
 
-// engine is the library under a Store: a log and one small record. Calls that
-// write are serialised by Store; reads may run beside them.
+// engine is the library under a Store: a log and one small record. Store serialises the
+// calls that write; reads may run concurrently with them.
 type engine interface {
 	FirstIndex() (uint64, error)
 	LastIndex() (uint64, error)
@@ -28,8 +28,8 @@ type engine interface {
 	Close() error
 }
 
-// memoryEngine keeps the log in memory: for tests, simulation and members
-// that are not meant to survive.
+// memoryEngine keeps the log in memory: for tests, simulation and members that needn't
+// survive.
 type memoryEngine struct {
 	*raft.InmemStore
 	record []byte // guarded by Store.stable.mu
@@ -42,15 +42,14 @@ func (m *memoryEngine) SaveRecord(rec []byte) error { m.record = rec; return nil
 func (m *memoryEngine) Where(uint64) string         { return "memory" }
 func (m *memoryEngine) Close() error                { return nil }
 
-// launcher is an engine that can begin to write before what it was given earlier is
-// on disk.
+// launcher is an engine that can start a write before its earlier writes are on disk.
 type launcher interface {
-	// Launch is StoreLogs that does not wait. Await says when an entry is there. An
-	// error that comes later is reported to the health of the store.
+	// Launch is StoreLogs without the wait. Await reports when an entry is on disk. A
+	// later error is reported to the health of the store.
 	Launch(logs []*raft.Log) error
-	// Await returns when an entry and all before it are on disk, or false if they
-	// will never be.
+	// Await returns true when an entry and all before it are on disk, or false if they
+	// never will be.
 	Await(index uint64) bool
-	// Release ends all waiting for what the disk does not do.
+	// Release unblocks all calls that wait for a disk that doesn't respond.
 	Release()
 }

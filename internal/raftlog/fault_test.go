@@ -19,7 +19,7 @@ type faulty struct {
 	engine
 	mu    sync.Mutex
 	fail  map[string]bool
-	stall chan struct{} // StoreLogs and SaveRecord wait for it when set
+	stall chan struct{} // if set, StoreLogs and SaveRecord wait for it
 }
 
 func (f *faulty) do(call string, run func() error) error {
@@ -57,9 +57,9 @@ func (f *faulty) SaveRecord(r []byte) error {
 	return f.do("SaveRecord", func() error { return f.engine.SaveRecord(r) })
 }
 
-// TestFirstErrorIsLatched lets each call of the engine fail once. Nothing may be
-// acknowledged from then on, although the disk works again, and after a
-// restart everything that was acknowledged is there.
+// TestFirstErrorIsLatched makes each call of the engine fail once. Nothing may be
+// acknowledged from then on, although the disk works again, and after a restart
+// everything that was acknowledged is there.
 func TestFirstErrorIsLatched(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
@@ -110,10 +110,10 @@ func latched(t *testing.T, o Options, name string, call func(*Store) error) {
 	select {
 	case what := <-returned:
 		t.Fatalf("%s returned before Close", what)
-	case <-time.After(10 * time.Millisecond): // too short on a slow machine only means that less is seen
+	case <-time.After(10 * time.Millisecond): // if this is too short on a slow machine, the test only detects less
 	}
 	mustClose(t, s)
-	// Raft panics when the others fail: they never return.
+	// Raft panics if the other calls fail, so they never return.
 	want := map[string]bool{"StoreLogs again": true, "LastIndex": true}
 	if name == "StoreLogs" || name == "DeleteRange" {
 		want[name] = true
@@ -159,7 +159,7 @@ func TestReceivedDamage(t *testing.T) {
 	}
 }
 
-// TestHanging holds writes up in fake time.
+// TestHanging delays writes in fake time.
 func TestHanging(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"StoreLogs", "Set"} {
@@ -214,8 +214,8 @@ func TestCloseGivesUpOnAStuckDisk(t *testing.T) {
 	})
 }
 
-// TestNoExtraAllocations: what the wrapper adds to an append is the slab of
-// checksums and the growth of the cache.
+// TestNoExtraAllocations: the wrapper adds only the slab of checksums and the growth of
+// the cache to an append.
 func TestNoExtraAllocations(t *testing.T) {
 	s := Memory(nil)
 	s.logs.engine = &nullEngine{}

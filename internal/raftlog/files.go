@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// createAtomic makes a database appear whole or not at all: write is given a
-// temporary name, and what it leaves there is fsynced and renamed.
+// createAtomic creates a database atomically: write gets a temporary name, and the file
+// that it leaves there is fsynced and renamed.
 func createAtomic(fsys vfs.FS, path string, write func(tmp string) error) error {
 	tmp := path + ".tmp"
 	if err := fsys.RemoveAll(tmp); err != nil {

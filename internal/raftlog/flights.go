@@ -11,41 +11,42 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// maxFlights bounds how many writes to the log are under way.
+// maxFlights bounds the log writes in flight.
 const maxFlights = 4
 
-// flights are the writes to the log that are under way, oldest first. They end in
-// any order and land in their own: an entry has landed when it and all before it are
-// on disk. What has not landed when the machine stops may be missing, also when
-// something behind it is there; nobody was told of either.
+// flights are the log writes in flight, oldest first. They complete in any order, but
+// land in log order: an entry has landed when it and all entries before it are on disk.
+// If the machine stops, entries that haven't landed may be missing even if later ones are
+// there; the store has acknowledged none of them.
 //
-// One goroutine launches at a time: who appends to the log. Any may wait.
+// Only one goroutine launches at a time, the one that appends to the log. Any goroutine
+// may wait.
 type flights struct {
 	health *health
 
 	mu     sync.Mutex
 	landed *sync.Cond
 	air    []*flight
-	spare  []*flight // their memory is used again
-	failed error     // why one did not arrive: nothing lands any more
+	spare  []*flight // kept for reuse of their memory
+	failed error     // why a flight failed: no more flights land
 	closed bool
 
 	pending atomic.Uint64 // first entry that has not landed, 0 when there is none
 }
 
-// flight is one write: a batch of entries and what else is in its blocks.
+// flight is one write: a batch of entries and everything else in its blocks.
 type flight struct {
 	buf     []byte // memory of vfs.Blocks
-	at      int64  // where it goes in the file
+	at      int64  // offset in the file
 	first   uint64 // index of the first entry
-	counted bool   // among the writes whose times are taken: who waits for it does not do that
+	counted bool   // whether its duration is observed here; false if a caller waits for it and does that
 	began   time.Time
 	arrived bool
-	after   *growth // has to be on disk before; nil: nothing
-	growth  *growth // begins when this has arrived; nil: none
+	after   *growth // must be on disk before this write; nil: nothing
+	growth  *growth // starts when this write has completed; nil: none
 }
 
-// write writes what is in it.
+// write waits for the growth before it and writes the flight's blocks.
 func (f *flight) write(w vfs.File) error {
 	if err := f.after.await(); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (f *flight) write(w vfs.File) error {
 	return vfs.WriteDurably(w, f.buf, f.at)
 }
 
-// maxSpare is how much memory of a flight is kept.
+// maxSpare is the largest buffer that is kept for reuse.
 const maxSpare = 4 << 20
 
 func newFlights(h *health) *flights {
@@ -62,7 +63,8 @@ func newFlights(h *health) *flights {
 	return s
 }
 
-// board returns a flight with room for n bytes, once there are few enough in the air.
+// board returns a flight with room for n bytes, once fewer than maxFlights are in the
+// air.
 func (s *flights) board(n int) *flight {
 	s.mu.Lock()
 	for len(s.air) >= maxFlights && !s.over() {
@@ -79,7 +81,7 @@ func (s *flights) board(n int) *flight {
 	return f
 }
 
-// depart takes a flight, which nobody may change any more, into the air.
+// depart puts a flight, which must not change any more, into the air.
 func (s *flights) depart(f *flight) {
 	f.began, f.arrived = time.Now(), false
 	s.mu.Lock()
@@ -88,23 +90,23 @@ func (s *flights) depart(f *flight) {
 	s.noteOldest(f.counted)
 }
 
-// fly writes what departed and returns when it is on disk. Who waits for it to land
-// calls settle or await.
+// fly writes a departed flight and returns when it is on disk. A caller that waits for it
+// to land calls settle or await.
 func (s *flights) fly(w vfs.File, path string, f *flight) error {
 	err := f.write(w)
 	s.end(w, path, f, err)
 	return err
 }
 
-// end ends a flight, and begins the growth that follows it.
+// end ends a flight, and starts the growth after it.
 func (s *flights) end(w vfs.File, path string, f *flight, err error) {
-	growth := f.growth // who has arrived may depart again
+	growth := f.growth // read it before arrive, which may recycle f
 	s.arrive(f, err)
 	growth.start(s.health, w, path, err)
 }
 
-// launch has another goroutine fly. The store counts it among the calls that run, and
-// learns from it what went wrong.
+// launch runs fly on another goroutine. The store counts that goroutine as a running
+// call, and gets its error.
 func (s *flights) launch(w vfs.File, path string, f *flight) error {
 	if err := s.health.enter(); err != nil {
 		s.end(w, path, f, err)
@@ -121,7 +123,8 @@ func (s *flights) launch(w vfs.File, path string, f *flight) error {
 	return nil
 }
 
-// arrive notes that a flight is over, and lands those for which nothing is missing any more.
+// arrive notes that a flight is over, and lands all flights that no longer wait for an
+// earlier one.
 func (s *flights) arrive(f *flight, err error) {
 	var took [maxFlights]time.Duration
 	n := 0
@@ -146,7 +149,8 @@ func (s *flights) arrive(f *flight, err error) {
 	}
 }
 
-// noteOldest publishes which flight is the oldest, and with timed when it began.
+// noteOldest publishes the first entry of the oldest flight, and if timed is set also its
+// start time.
 func (s *flights) noteOldest(timed bool) {
 	var first uint64
 	var began time.Time
@@ -161,13 +165,13 @@ func (s *flights) noteOldest(timed bool) {
 
 func (s *flights) over() bool { return s.failed != nil || s.closed }
 
-// has says whether an entry has landed, or was there before.
+// has reports whether an entry has landed, or was on disk before.
 func (s *flights) has(index uint64) bool {
 	first := s.pending.Load()
 	return first == 0 || index < first
 }
 
-// await returns when an entry has landed, or false when it never will.
+// await returns true when an entry has landed, or false if it never will.
 func (s *flights) await(index uint64) bool {
 	if s.has(index) {
 		return true
@@ -180,7 +184,7 @@ func (s *flights) await(index uint64) bool {
 	return s.has(index)
 }
 
-// settle returns when everything has landed, or why it never will.
+// settle returns nil when all flights have landed, or an error if they never will.
 func (s *flights) settle() error {
 	if s.await(math.MaxUint64) {
 		return nil
@@ -190,7 +194,7 @@ func (s *flights) settle() error {
 	return fmt.Errorf("the write before: %w", cmp.Or(s.failed, ErrClosed))
 }
 
-// close lets everybody go who waits for what the disk does not do.
+// close unblocks all goroutines that wait for a disk that doesn't respond.
 func (s *flights) close() {
 	s.mu.Lock()
 	s.closed = true

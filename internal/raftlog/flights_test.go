@@ -23,13 +23,13 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// heldWrites is a file system on which writes to the end of the log stand still
-// until they are let go, each by itself.
+// heldWrites is a file system that holds writes to the end of the log until the test
+// releases them, one by one.
 type heldWrites struct {
 	vfs.FS
 	mu    sync.Mutex
 	hold  bool
-	under []*heldWrite // way, in the order of the file
+	under []*heldWrite // the held writes, in file order
 }
 
 type heldWrite struct {
@@ -69,7 +69,7 @@ func (f heldFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
-// set holds writes from now on, or lets all go.
+// set starts to hold writes, or releases all of them.
 func (h *heldWrites) set(hold bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *heldWrites) set(hold bool) {
 	h.under = nil
 }
 
-// end ends the n-th write that is held.
+// end completes the n-th held write.
 func (h *heldWrites) end(n int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,14 +88,14 @@ func (h *heldWrites) end(n int, err error) {
 	h.under = slices.Delete(h.under, n, n+1)
 }
 
-// held returns the writes that are held.
+// held returns the held writes.
 func (h *heldWrites) held() []*heldWrite {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.under)
 }
 
-// command is an entry that is a command, of up to some bytes.
+// command returns a command entry of the given size in bytes, at least 1.
 func command(index uint64, bytes int) *raft.Log {
 	l := entry(index, 1)
 	l.Type = raft.LogCommand
@@ -121,8 +121,8 @@ func launch(t *testing.T, s *Store, all ...*raft.Log) {
 	}
 }
 
-// TestBehind: commands are written at the same time and land in their order,
-// whichever is on disk first; what is no command, or is read, is waited for.
+// TestBehind: commands are written concurrently and land in order, whichever is on disk
+// first. Reads and entries other than commands wait for the writes.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestBehind(t *testing.T) {
 		want("1", "2", "3")
 		h.end(0, nil)
 		synctest.Wait()
-		h.end(0, nil) // of entry 6
+		h.end(0, nil) // the write of entry 6
 		want("1", "2", "3", "5", "6", "read 4")
 		if d := s.Hanging(); d != 0 {
 			t.Errorf("hanging for %v", d)
@@ -190,12 +190,12 @@ func TestBehind(t *testing.T) {
 	})
 }
 
-// TestBehindFails: nothing lands any more, and nothing is acknowledged, when a write
-// has failed, also if those behind it arrive. The error says where.
+// TestBehindFails: after a write has failed nothing lands and nothing is acknowledged,
+// even if later writes complete. The error says where.
 func TestBehindFails(t *testing.T) {
 	t.Parallel()
 	s, h := openBehind(t, 1<<20)
-	launch(t, s, command(1, 100)) // and zeros
+	launch(t, s, command(1, 100)) // also writes zeros
 	s.Await(1)
 	h.set(true)
 	launch(t, s, command(2, 100))
@@ -232,9 +232,9 @@ func TestBehindFails(t *testing.T) {
 	}
 }
 
-// TestPowerLossBehind cuts the power while several writes are under way, of which any
-// sectors are on disk. What has landed is there, what follows is there as far as
-// nothing is missing, and the log can be continued. ZKGO_CUTS sets the number of
+// TestPowerLossBehind cuts the power while several writes are in flight, with random
+// sectors of them on disk. Everything that has landed is there, later entries are there
+// up to the first missing one, and the log can be continued. ZKGO_CUTS sets the number of
 // seeds.
 func TestPowerLossBehind(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func TestPowerLossBehind(t *testing.T) {
 			h.set(true)
 		}
 		for range 1 + rng.IntN(maxFlights) {
-			// A batch that fills the segment, or comes behind zeros under way, waits. So
+			// A batch that fills the segment, or that follows zeros in flight, waits. So
 			// it must not be launched here.
 			tail := lastTail(s)
 			n := rng.IntN(size)
@@ -318,28 +318,28 @@ func TestPowerLossBehind(t *testing.T) {
 	}
 }
 
-// lastTail is where the next entry goes.
+// lastTail returns the tail that the next entry goes to.
 func lastTail(s *Store) *tail {
 	g := s.engine.(*walEngine).files.open
 	return g[len(g)-1].tail
 }
 
-// awaitHeld returns when so many writes are held.
+// awaitHeld returns when n writes are held.
 func awaitHeld(h *heldWrites, n int) {
 	for deadline := time.Now().Add(patience); len(h.held()) < n && time.Now().Before(deadline); {
 		<-time.After(50 * time.Microsecond)
 	}
 }
 
-// growBehind stores an entry and holds all writes from behind it on. It says how many
-// that are: one if the log grows there.
+// growBehind stores an entry and holds all writes after it. It returns their number: one
+// if the log grows there.
 func growBehind(t *testing.T, s *Store, h *heldWrites, index uint64) int {
 	t.Helper()
 	tail, done := lastTail(s), make(chan error)
 	_ = tail.growth.await()
 	h.set(true)
 	enough := int(max(100, tail.size-tail.end-zeroAhead(tail.end)/2))
-	go func() { done <- s.Logs().StoreLogs([]*raft.Log{command(index, enough)}) }() // it waits where it fills the segment
+	go func() { done <- s.Logs().StoreLogs([]*raft.Log{command(index, enough)}) }() // waits if it fills the segment
 	awaitHeld(h, 1)
 	h.end(0, nil)
 	if err := <-done; err != nil {
@@ -356,8 +356,8 @@ func growBehind(t *testing.T, s *Store, h *heldWrites, index uint64) int {
 	return len(h.held())
 }
 
-// tear brings any sectors of a write to a file, and says whether it was all that is
-// not zero.
+// tear writes random sectors of a write to a file, and reports whether they include
+// everything that isn't zero.
 func tear(t *testing.T, rng *rand.Rand, path string, w *heldWrite) (whole bool) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -376,14 +376,14 @@ func tear(t *testing.T, rng *rand.Rand, path string, w *heldWrite) (whole bool) 
 			continue
 		}
 		was := make([]byte, sectorSize)
-		_, _ = f.ReadAt(was, w.off+int64(at)) // zeros behind the end
+		_, _ = f.ReadAt(was, w.off+int64(at)) // zeros after the end
 		whole = whole && string(was) == string(sector)
 	}
 	return whole
 }
 
-// TestGrowth: what reaches into zeros that are under way waits for them, counted among
-// what hangs, and what does not reach there goes before them.
+// TestGrowth: a batch that extends into zeros in flight waits for them and counts as
+// hanging; a batch that doesn't is written before them.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -427,8 +427,8 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
-// TestGrowthFails: a log that cannot grow fails as one that cannot be written, which says
-// where, and what it has stored stays.
+// TestGrowthFails: a log that can't grow fails like one that can't be written. The error
+// says where, and the stored entries survive.
 func TestGrowthFails(t *testing.T) {
 	t.Parallel()
 	s, h := openBehind(t, 4<<20)
@@ -455,8 +455,8 @@ func TestGrowthFails(t *testing.T) {
 	}
 }
 
-// TestDamageBehind: damage to what was written beside something else is noticed as
-// soon as a batch follows that was written when it had landed.
+// TestDamageBehind: damage to a batch that was written concurrently with others is
+// detected as soon as a batch follows that was written after it had landed.
 func TestDamageBehind(t *testing.T) {
 	t.Parallel()
 	s, h := openBehind(t, 1<<20)
@@ -476,7 +476,7 @@ func TestDamageBehind(t *testing.T) {
 		image.FS = vfs.OS{}
 		g := s.engine.(*walEngine).files.open[0]
 		path := firstSegment(t, image)
-		at := g.spans[1] // of entry 2: as if its batch had never been written
+		at := g.spans[1] // entry 2: as if its batch had never been written
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -502,9 +502,9 @@ func TestDamageBehind(t *testing.T) {
 	}
 }
 
-// TestFormat: what is written one after the other is laid out as it was before
-// anything was written beside something else, as servers of then must read it. The
-// layout is put together here from its description.
+// TestFormat: batches that are written one after the other have the same layout as before
+// concurrent writes existed, so that older servers can read them. The test builds the
+// layout from its description.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)

@@ -6,9 +6,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestLogRemovedBeyondItsFloor: a log was closed, went on, was compacted beyond
-// where it had been closed, and was removed as a whole, as when a snapshot is
-// installed. It has to open again.
+// TestLogRemovedBeyondItsFloor: a log is closed, continued, compacted beyond the index at
+// which it was closed, and removed as a whole, as when a snapshot is installed. It must
+// open again.
 func TestLogRemovedBeyondItsFloor(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// FuzzSegment scans segments of a log. The salt and the checksums of a whole one
+// FuzzSegment scans segments of a log. The salt and the checksums of a whole segment
 // would stop the fuzzer, so half of its inputs are bodies of a batch.
 func FuzzSegment(f *testing.F) {
 	info := types.SegmentInfo{ID: 3, BaseIndex: 7}
@@ -47,7 +47,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// FuzzLogEntry decodes entries of the log; what was read is written the same.
+// FuzzLogEntry decodes entries of the log and encodes them to the same bytes again.
 func FuzzLogEntry(f *testing.F) {
 	var b bytes.Buffer
 	if err := new(codec).Encode(&raft.Log{Index: 1, Term: 2, Type: raft.LogNoop, Extensions: []byte("sum"), Data: []byte("x"), AppendedAt: time.Unix(1, 2)}, &b); err != nil {
@@ -66,7 +66,7 @@ func FuzzLogEntry(f *testing.F) {
 	})
 }
 
-// FuzzRecord decodes the record with term and vote; half of the inputs get a right
+// FuzzRecord decodes the record with term and vote; half of the inputs get a correct
 // checksum.
 func FuzzRecord(f *testing.F) {
 	r := record{floor: 5, snapshot: 4, values: map[string][]byte{"CurrentTerm": {1}, "LastVoteCand": []byte("3")}}
@@ -86,8 +86,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzSnapshotMeta reads the metadata of snapshots, with a right checksum in half of
-// the inputs; what was read is written so that it reads the same.
+// FuzzSnapshotMeta reads the metadata of snapshots, with a correct checksum in half of
+// the inputs. Metadata that was read and written again reads the same.
 func FuzzSnapshotMeta(f *testing.F) {
 	m := snapMeta{SnapshotMeta: raft.SnapshotMeta{ID: "snap", Index: 5, Term: 2, Version: 1, Size: 9}, StateSum: 7}
 	b, err := m.encode()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// health knows whether the disk under a store works: it latches the first
-// error, counts what runs, times what writes.
+// health tracks whether the disk under a store works: it latches the first error, counts
+// running calls and times writes.
 type health struct {
 	log    *slog.Logger
 	failed chan error    // gets the first error; buffered
@@ -23,8 +23,8 @@ type health struct {
 	idle    chan struct{} // non-nil while Close waits; closed when running is 0
 
 	base time.Time
-	// Start of the running write in each class, nanoseconds after base plus
-	// one; 0 when none runs. Writes of a class are serial.
+	// Start of the running write in each class, in nanoseconds after base plus one; 0 if
+	// none runs. Writes of a class are serial.
 	started [2]atomic.Int64
 
 	stats    sync.Mutex
@@ -34,8 +34,8 @@ type health struct {
 	observer atomic.Pointer[func(time.Duration)]
 }
 
-// The classes of writes whose age matters for heartbeats. Snapshots are not
-// among them: a leader may well lead while one is slow.
+// The classes of writes whose age matters for heartbeats. Snapshots don't count: a leader
+// may lead while one is slow.
 const (
 	logWrite = iota
 	voteWrite
@@ -50,8 +50,8 @@ func newHealth(log *slog.Logger) *health {
 	}
 }
 
-// enter admits a call. It blocks while an error is latched and the store is
-// not closed, and then returns that error.
+// enter admits a call. While an error is latched it blocks until the store is closed, and
+// then returns that error.
 func (h *health) enter() error {
 	h.mu.Lock()
 	switch {
@@ -69,7 +69,7 @@ func (h *health) enter() error {
 	return nil
 }
 
-// leave ends what enter admitted. A call that failed, or during which another
+// leave ends a call that enter admitted. A call that failed, or that ran while another
 // one failed, must not acknowledge anything: it blocks until Close.
 func (h *health) leave(err error) error {
 	if err != nil {
@@ -89,10 +89,10 @@ func (h *health) leave(err error) error {
 	return err
 }
 
-// orEnd returns nil or not at all: Raft panics when the call it guards fails, which
-// would take the embedding program down. The goroutine waits for Close like every
-// other, and ends there. So does one that comes after Close: a Raft whose disk
-// hung for too long was given up, and goes on when the disk does.
+// orEnd returns nil or not at all: Raft panics if the call that it guards fails, which
+// would take down the embedding program. The goroutine waits for Close like all others,
+// and ends there. The same applies to a call after Close: a Raft instance whose disk hung
+// for too long was abandoned, and continues when the disk does.
 func (h *health) orEnd(err error) error {
 	if err != nil {
 		<-h.closed
@@ -113,8 +113,8 @@ func (h *health) fail(err error) {
 	h.failed <- h.err
 }
 
-// close lets blocked calls go and waits, up to limit, for running ones. If that
-// was too short, late is closed when the last of them has returned.
+// close unblocks calls and waits up to limit for running ones. If they take longer, late
+// is closed when the last of them has returned.
 func (h *health) close(limit time.Duration) (late <-chan struct{}, err error) {
 	h.mu.Lock()
 	h.closing = true
@@ -156,7 +156,7 @@ func (h *health) write(class int, f func() error) error {
 	return err
 }
 
-// begins notes when the oldest write of a class began; the zero time: there is none.
+// begins records when the oldest write of a class began; the zero time means none.
 func (h *health) begins(class int, at time.Time) {
 	if at.IsZero() {
 		h.started[class].Store(0)
@@ -165,7 +165,7 @@ func (h *health) begins(class int, at time.Time) {
 	h.started[class].Store(int64(at.Sub(h.base)) + 1)
 }
 
-// observe counts a write that is on disk.
+// observe counts a completed write.
 func (h *health) observe(d time.Duration) {
 	h.stats.Lock()
 	h.count++
@@ -177,7 +177,7 @@ func (h *health) observe(d time.Duration) {
 	}
 }
 
-// oldest returns how long the oldest running write has been running.
+// oldest returns the age of the oldest running write.
 func (h *health) oldest() time.Duration {
 	var age time.Duration
 	now := time.Since(h.base)

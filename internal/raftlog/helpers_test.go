@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is far more than any step takes on a loaded machine.
+// patience is far longer than any step takes on a loaded machine.
 const patience = 30 * time.Second
 
 // bothKinds runs a test on each kind of log store.
@@ -34,8 +34,8 @@ func bothKinds(t *testing.T, f func(t *testing.T, o Options)) {
 	}
 }
 
-// tempDir returns a directory in memory where there is such a place: these tests
-// fsync a lot, and what fsync is worth is tested elsewhere.
+// tempDir returns a directory in memory if the machine has one: these tests fsync a lot,
+// and other tests cover the effect of fsync.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "raftlog")
@@ -46,7 +46,7 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// testOptions: small segments, and a cache that holds a single entry, so that
+// testOptions returns options with small segments, and a cache of a single entry, so that
 // reads come from disk.
 func testOptions(t *testing.T, k Kind) Options {
 	dir := tempDir(t)
@@ -79,7 +79,7 @@ func reopen(t *testing.T, s *Store) *Store {
 	return mustOpen(t, s.opts)
 }
 
-// entry makes the entry at an index: the same index and term make the same one.
+// entry returns the entry at an index: the same index and term give the same entry.
 func entry(index, term uint64) *raft.Log {
 	rng := rand.New(rand.NewPCG(index, term))
 	data := make([]byte, 1+rng.IntN(300))
@@ -162,7 +162,7 @@ func snapshot(t *testing.T, s *Store, index, term uint64, state []byte) string {
 	return k.ID()
 }
 
-// copyTree copies what a process that is killed now would leave behind.
+// copyTree copies the files that a process would leave behind if it were killed now.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
@@ -204,7 +204,7 @@ func readState(t *testing.T, s *Store, id string) []byte {
 	return b
 }
 
-// logLines collects what is logged.
+// logLines collects the log output.
 func logLines() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, nil)), &b

@@ -15,11 +15,11 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// The TestLibrary tests show on raft-wal as it is why wal.go replaces its files,
-// and that the same course of events is harmless here. Where the first part
-// fails the library has been mended, and the cure may be dropped.
+// The TestLibrary tests show on the unchanged raft-wal why wal.go replaces its files, and
+// that the same course of events is harmless here. If the first part of a test fails, the
+// library has been fixed, and we may drop the workaround.
 
-// library opens raft-wal as it is. Its Close keeps the meta database open.
+// library opens the unchanged raft-wal. Its Close leaves the meta database open.
 func library(t *testing.T, dir string, segment int) (*raftwal.WAL, func()) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -34,14 +34,14 @@ func library(t *testing.T, dir string, segment int) (*raftwal.WAL, func()) {
 	return w, func() { w.Close(); meta.Close() }
 }
 
-// A process is killed after the append that fills a segment and before the
-// rotation that follows in the background.
+// TestLibraryStuckAtTheEndOfASegment simulates a process that is killed after the append
+// that fills a segment and before the rotation that follows in the background.
 func TestLibraryStuckAtTheEndOfASegment(t *testing.T) {
 	t.Parallel()
 	t.Run("library", func(t *testing.T) {
 		dir := t.TempDir()
 		w, closeIt := library(t, filepath.Join(dir, "a"), 2048)
-		// The meta database of the empty log with the segment as it is when full.
+		// Combine the meta database of the empty log with the full segment.
 		copyTree(t, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 		var n uint64
 		for {
@@ -81,7 +81,7 @@ func TestLibraryStuckAtTheEndOfASegment(t *testing.T) {
 	})
 }
 
-// copySegment copies the oldest segment over the one of the same name.
+// copySegment copies the oldest segment over the one with the same name.
 func copySegment(t *testing.T, from, to string) {
 	t.Helper()
 	names, _ := filepath.Glob(filepath.Join(from, "*.wal"))
@@ -108,8 +108,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// Entries are removed from the end, as after a conflict with the leader, and the
-// process restarts.
+// TestLibraryUnreadableAfterRemovingTheEnd removes entries from the end, as after a
+// conflict with the leader, and restarts the process.
 func TestLibraryUnreadableAfterRemovingTheEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("library", func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestLibraryUnreadableAfterRemovingTheEnd(t *testing.T) {
 	})
 }
 
-// A byte flips in the middle of the log.
+// TestLibraryForgetsWhatFollowsDamage flips a byte in the middle of the log.
 func TestLibraryForgetsWhatFollowsDamage(t *testing.T) {
 	t.Parallel()
 	t.Run("library", func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestLibraryForgetsWhatFollowsDamage(t *testing.T) {
 		o := testOptions(t, WAL)
 		s := mustOpen(t, o)
 		store(t, s, 1, 10, 1)
-		o = crashed(t, o) // without the note that Close makes
+		o = crashed(t, o) // without the floor that Close records
 		names, _ := segmentNames(vfs.OS{}, filepath.Join(o.LogDir, walDirName))
 		path := filepath.Join(o.LogDir, walDirName, names[0])
 		flip(t, path, segHeaderLen, 0x40)
@@ -175,7 +175,8 @@ func TestLibraryForgetsWhatFollowsDamage(t *testing.T) {
 	})
 }
 
-// Entries are removed from the end while a full segment waits for its rotation.
+// TestRotationBeforeRemovingTheEnd removes entries from the end while a full segment waits
+// for its rotation.
 func TestRotationBeforeRemovingTheEnd(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)

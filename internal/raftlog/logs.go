@@ -11,37 +11,37 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// maxEntryBytes is far above what the proposer makes of one batch, and small
-// enough that lengths in a segment fit their fields.
+// maxEntryBytes is far above the size of the proposer's batches, and small enough that
+// lengths in a segment fit their fields.
 const maxEntryBytes = 1 << 30
 
 // logs is the raft.LogStore of a Store.
 //
-// first and last are kept here so that asking for them costs nothing and never
-// waits behind a write. A removal is announced in them before it happens: an
-// entry inside [first, last] that the engine does not have is damage.
+// first and last are kept here so that reading them costs nothing and never waits for a
+// write. They change before a removal starts: an entry inside [first, last] that the
+// engine doesn't have is damage.
 type logs struct {
 	health *health
 	engine engine
 	stable *stable
-	// covered says whether a verified snapshot makes entries up to an index
+	// covered returns nil if a verified snapshot makes the entries up to index
 	// dispensable; all: the whole log is removed, see DeleteRange.
 	covered func(index uint64, all bool) error
 
-	// storing is told of entries, with their checksums, that are about to be
-	// written; nil: nobody.
+	// storing is called with entries, including their checksums, that are about to be
+	// written; nil: not called.
 	storing func(entries []*raft.Log)
 
-	launcher launcher // the engine, if commands need not be on disk when StoreLogs returns
+	launcher launcher // the engine, if commands needn't be on disk when StoreLogs returns
 
 	cache cache
-	mean  atomic.Int64 // bytes per entry, moving
+	mean  atomic.Int64 // moving mean of bytes per entry
 
 	write       turn // serialises StoreLogs and DeleteRange
 	bounds      sync.RWMutex
 	first, last uint64 // guarded by bounds
-	// removals counts calls that removed entries; it changes after bounds does
-	// and before anything is removed.
+	// removals counts calls that removed entries. It changes after bounds does and before
+	// anything is removed.
 	removals atomic.Uint64
 }
 
@@ -50,8 +50,8 @@ var (
 	_ raft.MonotonicLogStore = (*logs)(nil)
 )
 
-// IsMonotonic makes Raft remove the whole log after it installed a snapshot,
-// instead of keeping entries that may conflict with it.
+// IsMonotonic makes Raft remove the whole log after it has installed a snapshot, instead
+// of keeping entries that may conflict with it.
 func (s *logs) IsMonotonic() bool { return true }
 
 // FirstIndex returns the index of the oldest entry, 0 if there is none.
@@ -76,8 +76,8 @@ func (s *logs) holds(index uint64) bool {
 	return s.first != 0 && s.first <= index && index <= s.last
 }
 
-// GetLog reads and verifies an entry. It ends the goroutine when that fails or
-// the store is closed: Raft panics when it cannot read an entry it means to apply.
+// GetLog reads and verifies an entry. It ends the goroutine if that fails or the store is
+// closed: Raft panics if it can't read an entry that it wants to apply.
 func (s *logs) GetLog(index uint64, log *raft.Log) error {
 	if err := s.health.enter(); err != nil {
 		return s.health.orEnd(err)
@@ -95,15 +95,15 @@ func (s *logs) GetLog(index uint64, log *raft.Log) error {
 	return nil
 }
 
-// read returns false for an entry that is not in the log, an error for one
-// that should be there and is not, or not as it was stored.
+// read returns false for an entry that isn't in the log. It returns an error if the entry
+// should be there but is missing or differs from what was stored.
 func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
 	for {
 		removals := s.removals.Load()
 		if !s.holds(index) {
 			return false, nil
 		}
-		var l raft.Log // a decoder may leave fields of a used one as they were
+		var l raft.Log // a decoder may leave fields of a reused one unchanged
 		err := s.engine.GetLog(index, &l)
 		if err == nil && l.Index != index {
 			err = fmt.Errorf("found entry %d in its place", l.Index)
@@ -118,15 +118,15 @@ func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
 		if removals == s.removals.Load() {
 			return false, fmt.Errorf("%s: log index %d: %w", s.engine.Where(index), index, err)
 		}
-		// The entry, or the file it was in, was removed under the reader.
+		// The entry, or its file, was removed while we were reading.
 	}
 }
 
 // StoreLog is StoreLogs for one entry.
 func (s *logs) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs appends entries durably, but see Options.Behind. Indexes must follow on
-// the last one.
+// StoreLogs appends entries durably, but see Options.Behind. The first index must follow
+// the last one in the log.
 func (s *logs) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
@@ -190,8 +190,8 @@ func (s *logs) append(logs []*raft.Log) error {
 	return nil
 }
 
-// put gives entries to the engine. All but commands change what Raft itself does
-// next, and are on disk when it returns.
+// put passes entries to the engine. Entries other than commands change what Raft itself
+// does next, so they are on disk when put returns.
 func (s *logs) put(logs []*raft.Log) error {
 	if s.launcher != nil && !slices.ContainsFunc(logs, func(l *raft.Log) bool { return l.Type != raft.LogCommand }) {
 		return s.launcher.Launch(logs)
@@ -199,11 +199,11 @@ func (s *logs) put(logs []*raft.Log) error {
 	return s.health.write(logWrite, func() error { return s.engine.StoreLogs(logs) })
 }
 
-// weigh keeps a mean over roughly the last 256 entries.
+// weigh updates a mean over roughly the last 256 entries.
 func (s *logs) weigh(l *raft.Log) {
 	n, m := int64(len(l.Data)), s.mean.Load()
 	if s.launcher != nil {
-		n = vfs.BlockEnd(n) // which it takes where there are several at a time
+		n = vfs.BlockEnd(n) // its size on disk if several writes are in flight
 	}
 	if m == 0 {
 		s.mean.Store(n)
@@ -212,10 +212,10 @@ func (s *logs) weigh(l *raft.Log) {
 	s.mean.Store(m + (n-m)/256)
 }
 
-// DeleteRange removes entries from the front (compaction) or from the end (they
-// conflict with the leader's), lo to hi inclusive. From the front it refuses
-// unless the newest snapshot covers them and was verified. Raft also removes
-// the whole log: after installing a snapshot, and when all of it conflicts.
+// DeleteRange removes entries from the front (compaction) or from the end (conflict with
+// the leader's entries), lo to hi inclusive. It refuses to remove from the front unless
+// the newest snapshot covers the entries and has been verified. Raft also removes the
+// whole log: after installing a snapshot, and if all of it conflicts.
 func (s *logs) DeleteRange(lo, hi uint64) error {
 	if lo > hi {
 		return nil
@@ -223,8 +223,8 @@ func (s *logs) DeleteRange(lo, hi uint64) error {
 	if err := s.health.enter(); err != nil {
 		return err
 	}
-	// Reading a large snapshot back takes long. That is done before writes have to
-	// wait; remove asks again and hears at once what came of it.
+	// Reading back a large snapshot takes long. Do it before writes are blocked; remove
+	// asks again and gets the answer immediately.
 	if first, _ := s.FirstIndex(); lo <= first {
 		_ = s.covered(hi, true)
 	}
@@ -256,7 +256,7 @@ func (s *logs) remove(lo, hi uint64) (refused, err error) {
 	if hi == last {
 		floor := lo
 		if lo == first {
-			floor = 1 // also when the log once ended before what is left of it
+			floor = 1 // even if the log once ended before the current first entry
 		}
 		if err := s.stable.lowerFloor(floor); err != nil {
 			return nil, fmt.Errorf("%s: removing entries from log index %d: %w", s.engine.Where(lo), lo, err)

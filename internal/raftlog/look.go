@@ -19,44 +19,44 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// What a store has left in its directories can be looked at without opening it:
-// no lock is taken and nothing is changed, so that it may be done beside a
-// running server: what it appends or removes in the meantime is seen or is not. A
-// log of kind Bolt can be read beside a server only when that writes nothing.
+// This file inspects a store's directories without opening the store. It takes no lock
+// and changes nothing, so it may run beside a running server; it may or may not see what
+// that server appends or removes in the meantime. A log of kind Bolt can be read beside a
+// server only while the server doesn't write.
 
 // LogFile is one file of a log.
 type LogFile struct {
 	Path  string
 	Kind  Kind
 	Bytes int64
-	// First and Last are the entries that count, 0 when there are none.
+	// First and Last are the log's entries in this file, 0 if there are none.
 	First, Last uint64
-	// Torn: behind the last entry lies an append that was never acknowledged, or
+	// Torn: after the last entry there is an append that was never acknowledged, or that
 	// is just being written.
 	Torn bool
 	// Short: the file ends directly after its last entry. A server keeps zeros there,
-	// save for the moment in which the file grows.
+	// except for the moment in which the file grows.
 	Short bool
-	// Err is what is wrong with the file; First and Last are not known then.
+	// Err is what is wrong with the file; First and Last are then unknown.
 	Err error
 
 	fs    vfs.FS
-	spans []span // of the entries from First on; kind WAL
+	spans []span // spans of the entries from First on; kind WAL
 }
 
 // SnapshotFile is one snapshot, a directory.
 type SnapshotFile struct {
 	Dir  string
-	Meta raft.SnapshotMeta // size and state of Raft; zero when Err is set
+	Meta raft.SnapshotMeta // size and Raft's state; zero if Err is set
 	Err  error             // what is wrong with the metadata
 
 	fs vfs.FS
 }
 
-// lookTries is how often a file that somebody is writing is read again.
+// lookTries is how often a file that is being written is read.
 const lookTries = 5
 
-// again repeats a look that a running server may have come across.
+// again retries a look that may have raced with a running server.
 func again(look func() error) (err error) {
 	for range lookTries {
 		if err = look(); err == nil {
@@ -66,17 +66,17 @@ func again(look func() error) (err error) {
 	return err
 }
 
-// LogFiles returns the files of the log in a directory, oldest first; none when
-// there is no log. A nil fsys is vfs.OS.
+// LogFiles returns the files of the log in a directory, oldest first; none if there is no
+// log. A nil fsys is vfs.OS.
 func LogFiles(fsys vfs.FS, logDir string) ([]LogFile, error) {
 	l, err := LookAtLog(fsys, logDir)
 	return l.Files, err
 }
 
-// Log is what a log consists of.
+// Log describes a log on disk.
 type Log struct {
-	// Meta is the database with Raft's term and vote, and for kind WAL the list of
-	// the log's files. It is "" when there is no log.
+	// Meta is the database with Raft's term and vote, and for kind WAL the list of the
+	// log's files. It is "" if there is no log.
 	Meta  string
 	Kind  Kind
 	Files []LogFile // oldest first
@@ -85,7 +85,7 @@ type Log struct {
 }
 
 // LookAtLog reads the metadata of the log in a directory, and scans its files. A
-// directory without a log is no error. A nil fsys is vfs.OS.
+// directory without a log is not an error. A nil fsys is vfs.OS.
 func LookAtLog(fsys vfs.FS, logDir string) (l Log, err error) {
 	if fsys == nil {
 		fsys = vfs.OS{}
@@ -152,7 +152,7 @@ func (l *Log) lookAtWAL(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// Range returns the first and the last index of the log, 0 when it is empty.
+// Range returns the first and the last index of the log, 0 if it is empty.
 func (l *Log) Range() (first, last uint64) {
 	for i := range l.Files {
 		if f := &l.Files[i]; f.First != 0 {
@@ -165,14 +165,14 @@ func (l *Log) Range() (first, last uint64) {
 	return first, last
 }
 
-// Started says whether Raft has stored anything: an entry, or a term.
+// Started reports whether Raft has stored anything: an entry, or a term.
 func (l *Log) Started() bool {
 	_, last := l.Range()
 	return last != 0 || len(l.rec.values) > 0
 }
 
-// reaches checks the end of the log against the index that its metadata has on
-// record. It says nothing about a log of which a file cannot be read.
+// reaches checks the end of the log against the index recorded in its metadata. It
+// returns nil if a file of the log can't be read.
 func (l *Log) reaches() error {
 	for i := range l.Files {
 		if l.Files[i].Err != nil {
@@ -187,9 +187,8 @@ func (l *Log) reaches() error {
 	return l.rec.reached(where, last)
 }
 
-// Agrees checks that the log goes on from the newest of the snapshots, as a server
-// requires at its start. The snapshots, newest first, must have been listed after the
-// log.
+// Agrees checks that the log continues from the newest snapshot, as a server requires at
+// its start. The snapshots, newest first, must have been listed after the log.
 func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
 	var newest uint64
 	for i := range snapshots {
@@ -274,12 +273,12 @@ func (l *Log) lookAtBolt(fsys vfs.FS) LogFile {
 	return f
 }
 
-// errBoltOpen: bbolt writes pages anew wherever there is room, so that who reads
-// beside it finds old ones and new ones mixed.
+// errBoltOpen is returned because bbolt reuses free pages for new data, so a reader
+// beside a running server finds a mix of old and new pages.
 var errBoltOpen = errors.New("a running server has it open, and a log of kind bolt cannot be read beside one: stop the server, or take a backup")
 
-// whileOpen tells an error that comes of somebody writing to the database from
-// damage.
+// whileOpen distinguishes damage from an error caused by another process that writes to
+// the database.
 func whileOpen(fsys vfs.FS, name string, err error) error {
 	if err == nil {
 		return nil
@@ -298,8 +297,8 @@ func whileOpen(fsys vfs.FS, name string, err error) error {
 	return err
 }
 
-// Entries yields the entries of the file in order, each verified. It ends with
-// the first error, which names the file and the index.
+// Entries yields the entries of the file in order, each verified. It stops after the
+// first error, which names the file and the index.
 func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
 	return func(yield func(*raft.Log, error) bool) {
 		if f.Err != nil {
@@ -373,7 +372,7 @@ func (f *LogFile) boltEntries(take func(*raft.Log, error) error) error {
 	return err
 }
 
-// decodeBolt reads an entry as raft-boltdb writes it.
+// decodeBolt decodes an entry in raft-boltdb's format.
 func decodeBolt(b []byte, l *raft.Log) error {
 	return msgpack.NewDecoderBytes(b, &msgpack.MsgpackHandle{}).Decode(l)
 }
@@ -396,7 +395,7 @@ func SnapshotFiles(fsys vfs.FS, snapDir string) ([]SnapshotFile, error) {
 	var files []SnapshotFile
 	for _, id := range ids {
 		f := LookAtSnapshot(fsys, filepath.Join(s.dir, id.name))
-		if !errors.Is(f.Err, fs.ErrNotExist) { // else it was removed meanwhile
+		if !errors.Is(f.Err, fs.ErrNotExist) { // otherwise it was removed in the meantime
 			files = append(files, f)
 		}
 	}
@@ -418,7 +417,7 @@ func LookAtSnapshot(fsys vfs.FS, dir string) SnapshotFile {
 	return f
 }
 
-// Open verifies the checksum of the whole snapshot and hands out its content.
+// Open verifies the checksum of the whole snapshot and returns a reader of its content.
 func (f *SnapshotFile) Open() (io.ReadCloser, error) {
 	if f.Err != nil {
 		return nil, f.Err

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// fillStore opens a store, lets it log entries 1 to n, and closes it.
+// fillStore opens a store, stores entries 1 to n, and closes it.
 func fillStore(t *testing.T, kind Kind, n uint64, segment int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,8 +45,8 @@ func indexes(files []LogFile) (all []uint64, err error) {
 	return all, nil
 }
 
-// What was logged is read in order from however many files, and looking changes
-// none of them.
+// TestLook: the entries are read in order from any number of files, and looking doesn't
+// change the files.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{WAL, Bolt} {
@@ -64,7 +64,7 @@ func TestLook(t *testing.T) {
 			if err != nil || l.Index != 1 {
 				t.Error(l, err)
 			}
-			break // is no error
+			break // stopping early is not an error
 		}
 		for name, b := range filesBelow(t, dir) {
 			if before[name] != b {
@@ -94,7 +94,8 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A file of the log that is missing is told with what was in it.
+// TestLookAtAMissingSegment: the error names the missing file and the log index that it
+// contained.
 func TestLookAtAMissingSegment(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, WAL, 100, 4096)
@@ -110,7 +111,7 @@ func TestLookAtAMissingSegment(t *testing.T) {
 	}
 }
 
-// What goes wrong beside a running server is not taken for damage.
+// TestLookAtAnOpenDatabase: errors beside a running server aren't reported as damage.
 func TestLookAtAnOpenDatabase(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, Bolt, 3, 0)
@@ -130,7 +131,7 @@ func TestLookAtAnOpenDatabase(t *testing.T) {
 	if err := whileOpen(vfs.OS{}, path, nil); err != nil {
 		t.Error(err)
 	}
-	files, err := LogFiles(nil, dir) // nothing is written to it
+	files, err := LogFiles(nil, dir) // the server writes nothing meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLostSnapshot: a snapshot that holds more than the log, as after one was
-// installed, cannot disappear unnoticed: neither with an older one left nor without.
+// TestLostSnapshot: a snapshot that extends beyond the log, e.g. after it was installed,
+// can't disappear unnoticed, whether or not an older snapshot is left.
 func TestLostSnapshot(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

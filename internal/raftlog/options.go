@@ -12,9 +12,9 @@ import (
 type Kind string
 
 const (
-	// WAL is hashicorp/raft-wal, the default: one fsync for each append.
+	// WAL is hashicorp/raft-wal, the default: one fsync per append.
 	WAL Kind = "wal"
-	// Bolt is hashicorp/raft-boltdb: two fsyncs for each append.
+	// Bolt is hashicorp/raft-boltdb: two fsyncs per append.
 	Bolt Kind = "bolt"
 
 	// memory keeps everything in memory; see Memory.
@@ -25,49 +25,50 @@ const (
 	defaultRetain     = 3
 	defaultCacheBytes = 16 << 20
 	defaultStallLimit = 5 * time.Second
-	// defaultCachedSnapshot: a snapshot of a million znodes of 100 bytes has 190 MB.
+	// defaultCachedSnapshot: a snapshot of a million znodes of 100 bytes takes 190 MB.
 	defaultCachedSnapshot = 256 << 20
-	// defaultSegmentBytes: compaction frees whole segments, and each new one
-	// costs about four fsyncs.
+	// defaultSegmentBytes is a compromise: compaction frees whole segments, and each new
+	// one costs about four fsyncs.
 	defaultSegmentBytes = 32 << 20
 )
 
-// Options says where and how a Store keeps its state.
+// Options configures where and how a Store keeps its state.
 type Options struct {
-	// Kind of log store. Empty means the kind the directory holds, or WAL.
+	// Kind of log store. Empty means the kind in the directory, or WAL.
 	Kind Kind
-	// LogDir is where log and vote live. Created if missing.
+	// LogDir holds the log and the vote. Created if missing.
 	LogDir string
-	// SnapDir is where snapshots live, in SnapDir/snapshots. Created if missing.
+	// SnapDir holds the snapshots, in SnapDir/snapshots. Created if missing.
 	SnapDir string
-	// FS is what the directories are on: default vfs.OS.
+	// FS is the file system of the directories: default vfs.OS.
 	FS vfs.FS
 	// Logger may be nil: nothing is logged.
 	Logger *slog.Logger
 	// Retain is the number of snapshots kept: default 3, at least 1.
 	Retain int
 	// CachedSnapshot is how many bytes of a snapshot are written through the page cache,
-	// at least a block: default 256 MiB. What is behind goes past it, where the file
-	// system can do that.
+	// at least a block: default 256 MiB. The rest bypasses the page cache, if the file
+	// system supports that.
 	CachedSnapshot int64
 	// CacheBytes bounds the newest entries kept in memory: default 16 MiB.
 	CacheBytes int64
-	// NoCache: nothing of an entry is kept in memory once StoreLogs has returned.
-	// It is for a server whose log nobody else asks for.
+	// NoCache: no entry is kept in memory after StoreLogs has returned. It is for a
+	// server whose log no other server reads.
 	NoCache bool
-	// Behind: StoreLogs returns before commands are on disk, and writes the next
-	// while it still writes those before; Store.Await says when they are there. Raft
-	// takes entries for durable that are not yet: it is for a server that is the only
-	// voter, whose state machine awaits what it applies. A log of kind Bolt ignores it.
+	// Behind: StoreLogs returns before commands are on disk, and starts the next write
+	// while earlier ones are still in flight; Store.Await reports when they are on disk.
+	// Raft then treats entries as durable that aren't yet. So Behind is only for a server
+	// that is the only voter, whose state machine calls Await for what it applies. A log
+	// of kind Bolt ignores it.
 	Behind bool
-	// StallLimit is how long Close waits for a running write, and for segments that
-	// are being removed: default 5 s.
+	// StallLimit is how long Close waits for a running write, and for the removal of
+	// segments: default 5 s.
 	StallLimit time.Duration
 	// SegmentBytes is the size at which the log of kind WAL starts a new file:
 	// default 32 MiB. Compaction frees whole files.
 	SegmentBytes int
 
-	// wrapEngine lets tests put faults between Store and its engine.
+	// wrapEngine lets tests inject faults between Store and its engine.
 	wrapEngine func(engine) engine
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// journal is a state machine that keeps what was applied.
+// journal is a state machine that records the applied entries.
 type journal struct{ lines []string }
 
 func (j *journal) Apply(l *raft.Log) any {
@@ -107,8 +107,8 @@ func TestUnderRaft(t *testing.T) {
 	})
 }
 
-// TestBrokenDiskUnderRaft: the disk fails under a running leader. Nothing
-// panics, nothing is acknowledged, and everything acknowledged survives.
+// TestBrokenDiskUnderRaft: the disk fails under a running leader. Nothing panics, nothing
+// more is acknowledged, and everything acknowledged survives.
 func TestBrokenDiskUnderRaft(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"StoreLogs", "SaveRecord"} {

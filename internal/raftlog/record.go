@@ -9,17 +9,16 @@ import (
 	"slices"
 )
 
-// record is everything small that has to be durable: the term, the vote, and
-// how far the log reached when it was last known for certain. It is one value
-// under one key, so that it always changes as a whole, and a damaged key
-// cannot pass for a value that was never set.
+// record holds all small durable state: the term, the vote, and how far the log reached
+// when that was last certain. It is one value under one key, so it always changes as a
+// whole, and a damaged key can't be mistaken for a value that was never set.
 type record struct {
-	// floor is an index the log had for certain reached. A log that ends before
-	// it was damaged, however tidy its end looks. It is written when the store
-	// is closed and lowered before entries are removed from the end.
+	// floor is an index that the log has certainly reached. A log that ends before it is
+	// damaged, however clean its end looks. The floor is written when the store is closed
+	// and lowered before entries are removed from the end.
 	floor uint64
-	// snapshot is the index of the snapshot that was written last. Where the log
-	// does not reach that far, nothing else tells that the snapshot is missing.
+	// snapshot is the index of the snapshot that was written last. If the log doesn't
+	// reach that far, only this index shows that the snapshot is missing.
 	snapshot uint64
 	values   map[string][]byte
 }
@@ -33,7 +32,7 @@ func (r *record) clone() record {
 }
 
 // reached returns an error if a log that ends at last is shorter than it was. where is
-// its last file.
+// the path of its last file.
 func (r *record) reached(where string, last uint64) error {
 	if last >= r.floor {
 		return nil
@@ -41,8 +40,8 @@ func (r *record) reached(where string, last uint64) error {
 	return fmt.Errorf("%s: damaged: the log ends at index %d, but it had reached log index %d", where, last, r.floor)
 }
 
-// covered returns an error if snapshots and log, of which the last entry is that at
-// index last, lack entries that only a snapshot can hold.
+// covered returns an error if snapshots and log, whose last entry is at index last, lack
+// entries that only a snapshot can hold.
 func (r *record) covered(snapDir string, last uint64) error {
 	if last >= r.snapshot {
 		return nil
@@ -50,7 +49,8 @@ func (r *record) covered(snapDir string, last uint64) error {
 	return fmt.Errorf("%s: damaged: the snapshot that ends at log index %d is missing, and what is there ends at log index %d", snapDir, r.snapshot, last)
 }
 
-// encode: version, floor, snapshot, count, then key and value by length, then CRC32C.
+// encode writes version, floor, snapshot, count, then keys and values with their lengths,
+// then CRC32C.
 func (r *record) encode() []byte {
 	b := []byte{recordVersion}
 	b = binary.BigEndian.AppendUint64(b, r.floor)
@@ -65,7 +65,7 @@ func (r *record) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decodeRecord decodes a record; nil, a new store, is an empty one.
+// decodeRecord decodes a record; nil, as in a new store, is an empty one.
 func decodeRecord(b []byte) (record, error) {
 	r := record{values: map[string][]byte{}}
 	if b == nil {

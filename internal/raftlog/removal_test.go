@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// TestCloseWhileARemovalHangs: who closes the store does not wait for ever.
+// TestCloseWhileARemovalHangs: Close doesn't wait forever.
 func TestCloseWhileARemovalHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,12 +34,11 @@ func TestCloseWhileARemovalHangs(t *testing.T) {
 		if d := time.Since(begin); d > o.StallLimit {
 			t.Errorf("Close took %v", d)
 		}
-		time.Sleep(100 * held) // nothing must be left when the test ends
+		time.Sleep(100 * held) // no goroutine may be left when the test ends
 	})
 }
 
-// holding is a file system that is slow at reading snapshots and removing
-// segments.
+// holding is a file system that reads snapshots and removes segments slowly.
 type holding struct{ vfs.FS }
 
 const held = time.Second
@@ -66,9 +65,9 @@ func (f slowReader) Read(b []byte) (int, error) {
 	return f.File.Read(b)
 }
 
-// TestSnapshotIsReadWhileItIsRemoved: who has an old one open, to send it to a server
-// that lags, gets all of it. One that nobody reads goes away bit by bit, and when the
-// store is closed it is gone.
+// TestSnapshotIsReadWhileItIsRemoved: a goroutine that has an old snapshot open, to send
+// it to a lagging server, can read all of it. A snapshot without readers is removed in
+// steps, and is gone when the store is closed.
 func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		snapshot(t, s, 3, 1, state) // takes the place of one that nobody reads
+		snapshot(t, s, 3, 1, state) // replaces one that has no readers
 		mustClose(t, s)
 		all, err := os.ReadDir(filepath.Join(o.SnapDir, snapDirName))
 		if err != nil || len(all) != 1 {
@@ -99,9 +98,9 @@ func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 	})
 }
 
-// TestCompactionHoldsUpNoWrite: what a removal takes long for, to read the
-// snapshot back and to free what the segments occupied, happens while others
-// write. When the store is closed it is done.
+// TestCompactionHoldsUpNoWrite: the slow parts of a removal, reading back the snapshot
+// and freeing the segments, run concurrently with writes. They are complete when the
+// store is closed.
 func TestCompactionHoldsUpNoWrite(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
@@ -115,7 +114,7 @@ func TestCompactionHoldsUpNoWrite(t *testing.T) {
 			removed := make(chan error, 1)
 			go func() { removed <- s.Logs().DeleteRange(1, 290) }()
 			write := func(index uint64) {
-				synctest.Wait() // the removal has come to where it is slow
+				synctest.Wait() // the removal has reached a slow part
 				begin := time.Now()
 				store(t, s, index, index, 1)
 				if d := time.Since(begin); d != 0 {

@@ -9,15 +9,14 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// removals removes files, and directories of files, in the background. The system
-// takes milliseconds to free what a segment of 32 MiB occupies, and raft-wal asks for
-// it while writes wait: with every snapshot of a busy server for half a dozen segments
-// at once. The disk may let writes wait as well, so it is done in steps, and rested in
-// between, until the store is closed.
+// removals removes files and directories in the background. The operating system takes
+// milliseconds to free the blocks of a 32 MiB segment, and raft-wal removes segments
+// while writes wait: on a busy server, half a dozen segments with every snapshot. A
+// removal may also make the disk delay writes. So it runs in steps with pauses between
+// them, until the store is closed.
 //
-// Nothing refers to the files any more. What a stop of the program leaves of
-// them is removed when the store is opened again (segmentFiles.removeUnknown,
-// fileSnapshots.sweep).
+// Nothing refers to the files any more. If the program stops first, the rest is removed
+// when the store is opened again (segmentFiles.removeUnknown, fileSnapshots.sweep).
 type removals struct {
 	fs    vfs.FS
 	log   *slog.Logger
@@ -30,7 +29,7 @@ type removals struct {
 	done    sync.WaitGroup
 }
 
-// removalRest is how many times as long as it has worked a removal rests, at most for
+// A removal pauses for removalRest times as long as its last step took, but at most for
 // removalMost.
 const (
 	removalRest = 4
@@ -41,7 +40,7 @@ func newRemovals(o Options) *removals {
 	return &removals{fs: o.FS, log: o.Logger, limit: o.StallLimit, hurry: make(chan struct{})}
 }
 
-// add has path removed soon.
+// add schedules the removal of path.
 func (r *removals) add(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +51,7 @@ func (r *removals) add(path string) {
 	}
 }
 
-// run removes files until there are no more.
+// run removes files until none are left.
 func (r *removals) run() {
 	for path := r.next(); path != ""; path = r.next() {
 		if err := vfs.RemoveInSteps(r.fs, path, r.rest); err != nil {
@@ -61,7 +60,7 @@ func (r *removals) run() {
 	}
 }
 
-// rest waits for a while, unless the store is being closed: then it returns false.
+// rest pauses between two steps. It returns false if the store is being closed.
 func (r *removals) rest(worked time.Duration) bool {
 	timer := time.NewTimer(min(removalRest*worked, removalMost))
 	defer timer.Stop()
@@ -73,7 +72,7 @@ func (r *removals) rest(worked time.Duration) bool {
 	}
 }
 
-// next takes the oldest file, or ends the removing and returns "".
+// next takes the oldest path. If there is none it ends the run and returns "".
 func (r *removals) next() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +85,8 @@ func (r *removals) next() string {
 	return path
 }
 
-// wait returns when everything is removed, or with an error when the disk takes
-// too long. Nothing may be added any more, and it is called once.
+// wait returns when everything has been removed, or an error if the disk takes too long.
+// It may be called only once, and add not after it.
 func (r *removals) wait() error {
 	close(r.hurry)
 	done := make(chan struct{})

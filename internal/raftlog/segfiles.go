@@ -17,7 +17,7 @@ import (
 
 const segSuffix = ".seg"
 
-// segmentFiles makes, opens and removes the files of a log, for raft-wal.
+// segmentFiles creates, opens and removes the files of a log, for raft-wal.
 type segmentFiles struct {
 	fs  vfs.FS
 	dir string
@@ -25,12 +25,12 @@ type segmentFiles struct {
 
 	removals *removals
 	flights  *flights
-	launch   bool // Append need not wait; for who appends
+	launch   bool // Append needn't wait; owned by the goroutine that appends
 
 	mu       turn
 	open     []*segment
 	prepared *segment      // made by prepare, fetched by Create
-	rotation chan struct{} // non-nil from a full segment until the next is there
+	rotation chan struct{} // non-nil from a full segment until the next one exists
 	err      error         // why a rotation failed
 }
 
@@ -54,7 +54,7 @@ func segmentNames(fsys vfs.FS, dir string) ([]string, error) {
 	return names, nil
 }
 
-// removeUnknown removes files that never became part of the log, or ceased to be.
+// removeUnknown removes files that never became part of the log, or no longer are.
 func (s *segmentFiles) removeUnknown(known []types.SegmentInfo) error {
 	names, err := segmentNames(s.fs, s.dir)
 	if err != nil {
@@ -67,21 +67,21 @@ func (s *segmentFiles) removeUnknown(known []types.SegmentInfo) error {
 	return removeAndSync(s.fs, s.dir, names)
 }
 
-// willRead lets the system begin to read all files, which are about to be scanned one
-// after the other. They were written past the page cache.
+// willRead lets the operating system start to read all files, which are about to be
+// scanned one by one. They were written past the page cache.
 func (s *segmentFiles) willRead(known []types.SegmentInfo) {
 	for _, info := range known {
 		f, err := s.fs.OpenFile(filepath.Join(s.dir, segmentName(info)), os.O_RDONLY, 0)
 		if err != nil {
-			continue // who scans it says so
+			continue // the scan reports it
 		}
 		vfs.WillRead(f)
 		_ = f.Close() // nothing was written
 	}
 }
 
-// prepare makes the file of the last segment, unless it is there, and its
-// directory entry durable.
+// prepare creates the file of the last segment, unless it exists, and makes its directory
+// entry durable.
 func (s *segmentFiles) prepare(all []types.SegmentInfo) error {
 	if len(all) == 0 || !all[len(all)-1].SealTime.IsZero() {
 		return nil
@@ -115,12 +115,12 @@ func (s *segmentFiles) Create(info types.SegmentInfo) (types.SegmentWriter, erro
 		s.endRotationLocked(err)
 		return nil, err
 	}
-	s.endRotationLocked(nil) // the goroutine still holds raft-wal's write lock
+	s.endRotationLocked(nil) // this goroutine still holds raft-wal's write lock
 	return g, nil
 }
 
-// RecoverTail implements types.SegmentFiler: it opens the last segment and cuts
-// off appends that were never acknowledged.
+// RecoverTail implements types.SegmentFiler: it opens the last segment and cuts off
+// appends that were never acknowledged.
 func (s *segmentFiles) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error) {
 	g, found, err := s.openSegment(info, os.O_RDWR)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *segmentFiles) openSegment(info types.SegmentInfo, flag int) (*segment, 
 	path := filepath.Join(s.dir, segmentName(info))
 	g, found, err := openSegment(s.fs, path, info, flag)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Not wrapped: raft-wal would create the last segment anew.
+		// Not wrapped: raft-wal would silently create a new last segment.
 		err = fmt.Errorf("%w: log index %d was in it", errSegmentMissing, info.MinIndex)
 	}
 	if err != nil {
@@ -161,11 +161,12 @@ func (s *segmentFiles) openSegment(info types.SegmentInfo, flag int) (*segment, 
 	return g, found, nil
 }
 
-// List implements types.SegmentFiler. removeUnknown was there before.
+// List implements types.SegmentFiler. removeUnknown has already removed what it would
+// report.
 func (s *segmentFiles) List() (map[uint64]uint64, error) { return map[uint64]uint64{}, nil }
 
-// Delete implements types.SegmentFiler. The list of segments does not name the
-// file any more; if it reappears after a power cut, removeUnknown finds it.
+// Delete implements types.SegmentFiler. The list of segments no longer names the file; if
+// it reappears after a power failure, removeUnknown removes it.
 func (s *segmentFiles) Delete(base, id uint64) error {
 	s.removals.add(filepath.Join(s.dir, segmentName(types.SegmentInfo{BaseIndex: base, ID: id})))
 	return nil
@@ -189,7 +190,7 @@ func (s *segmentFiles) endRotationLocked(err error) {
 	}
 }
 
-// rotationFailed ends a rotation that will not come to its end.
+// rotationFailed ends a rotation that won't complete.
 func (s *segmentFiles) rotationFailed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +210,7 @@ func (s *segmentFiles) awaitRotation() error {
 	return s.err
 }
 
-// where names the file of an entry.
+// where returns the path of the file that holds an entry.
 func (s *segmentFiles) where(index uint64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// A segment file is a header and batches; one append is one batch, written and
-// fsynced whole. The rest of the file is zeros.
+// A segment file is a header and batches. One append is one batch, written and fsynced as
+// a whole. The rest of the file is zeros.
 //
 //	header  "zkgo\x00seg" 8 | id 8 | base index 8 | salt 8 | CRC32C 4 | zeros up to 64
 //	batch   magic 4 | entries 4 | first index 8 | body length 8 | salt 8 | CRC32C of body 4 | CRC32C of these 36 bytes 4
 //	beside  another magic, and the open index 8 before the checksums, which are of 44 bytes then
 //	body    length of each entry, 4 each | the entries | zeros up to a multiple of 8
 //
-// A batch that was written beside others has a header of the second kind, which only a
-// server alone writes. The open index is that of the first entry that was not known to
-// be on disk then. Such a batch begins a block, with zeros between it and the one
-// before.
+// A batch that was written concurrently with others has a header of the second kind
+// (beside); only a standalone server writes these. The open index is the first entry that
+// wasn't known to be on disk at that time. Such a batch starts at a block boundary, after
+// zeros that follow the previous batch.
 //
-// The salt is the file's own, so that bytes of a log that a client stored in a
-// znode are never taken for a batch of this one.
+// The salt is unique to the file, so that bytes of another log that a client stored in a
+// znode are never mistaken for a batch of this one.
 
 const (
 	segMagic        = "zkgo\x00seg"
@@ -61,17 +61,17 @@ func decodeSegmentHeader(b []byte, info types.SegmentInfo) (salt uint64, err err
 	return binary.LittleEndian.Uint64(b[24:]), nil
 }
 
-// batchHeader is what precedes the entries of one append.
+// batchHeader precedes the entries of one append.
 type batchHeader struct {
 	size    int // of the header itself
 	count   uint32
 	first   uint64
-	open    uint64 // everything before this index was on disk
+	open    uint64 // all entries before this index were on disk
 	body    uint64
 	bodySum uint32
 }
 
-// headerLen is how long the header of a batch is.
+// headerLen returns the length of a batch's header.
 func headerLen(first, open uint64) int {
 	if open < first {
 		return besideHeaderLen
@@ -108,7 +108,7 @@ func getBatchHeader(b []byte, salt uint64) (h batchHeader, ok bool) {
 	if h.size == 0 || len(b) < h.size || binary.LittleEndian.Uint64(b[24:]) != salt {
 		return batchHeader{}, false
 	}
-	sums := b[h.size-8 : h.size] // of the body, and of the header before it
+	sums := b[h.size-8 : h.size] // checksum of the body, and of the header before it
 	if crc32.Checksum(b[:h.size-4], castagnoli) != binary.LittleEndian.Uint32(sums[4:]) {
 		return batchHeader{}, false
 	}
@@ -123,8 +123,8 @@ func getBatchHeader(b []byte, salt uint64) (h batchHeader, ok bool) {
 	return h, h.count > 0 && h.body >= 4*uint64(h.count)
 }
 
-// resemblesBatch says whether b begins like a batch of this file, be its header
-// damaged or not.
+// resemblesBatch reports whether b starts like a batch of this file, even if its header
+// is damaged.
 func resemblesBatch(b []byte, salt uint64) bool {
 	if len(b) < batchHeaderLen {
 		return false
@@ -158,10 +158,10 @@ func appendBatch(b []byte, salt, open uint64, entries []types.LogEntry) []byte {
 	return b
 }
 
-// span is where an entry lies in its file.
+// span is the position of an entry in its file.
 type span struct{ off, len uint32 }
 
-// batchSpans returns where the entries of a batch lie whose body begins at off.
+// batchSpans returns the positions of a batch's entries. The body starts at off.
 func batchSpans(spans []span, h batchHeader, body []byte, off int64) ([]span, error) {
 	at := uint64(4 * h.count)
 	for i := range h.count {

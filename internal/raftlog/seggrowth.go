@@ -7,30 +7,30 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// A segment grows by zeros: overwriting blocks that exist takes the disk half as long as
-// growing a file. The first stretch is short, for stores that hold next to nothing.
+// A segment grows by zeros: overwriting existing blocks takes the disk half as long as
+// growing a file. The first stretch is short, for stores that hold little data.
 const (
 	zeroAheadMin = 64 << 10
 	zeroAheadMax = 1 << 20
 )
 
-// zeroAhead is how many zeros there should be behind the end of a segment.
+// zeroAhead returns how many zeros there should be after the end of a segment.
 func zeroAhead(end int64) int64 { return min(max(end, zeroAheadMin), zeroAheadMax) }
 
-// growth is a stretch of zeros that is written behind the end of a segment before a
-// batch needs the room: behind another batch, when that has arrived and nobody waits for
-// the disk. A stretch of 1 MiB takes as long as several batches.
+// growth is a stretch of zeros that is written after the end of a segment before a batch
+// needs the space. It starts when a batch has completed and no goroutine waits for the
+// disk. A stretch of 1 MiB takes as long as several batches.
 type growth struct {
 	from, to int64
-	done     chan struct{} // closed when they are on disk, or err says why they are not
+	done     chan struct{} // closed when the zeros are on disk, or err says why they aren't
 	err      error
 }
 
-// zeros are zeroAheadMax of them, to be read only.
+// zeros returns a read-only block of zeroAheadMax zeros.
 var zeros = sync.OnceValue(func() []byte { return vfs.Blocks(zeroAheadMax)[:zeroAheadMax] })
 
-// start begins to write, on its own and counted among the calls that run. before is what
-// became of the batch before: if that failed nothing more is written.
+// start starts the write on its own goroutine, as a running call of the store. before is
+// the result of the previous batch: after an error start writes nothing.
 func (g *growth) start(h *health, w vfs.File, path string, before error) {
 	if g == nil {
 		return
@@ -52,8 +52,8 @@ func (g *growth) start(h *health, w vfs.File, path string, before error) {
 	}()
 }
 
-// write writes the zeros and makes them, and the new size of the file, durable. It always
-// gives up its processor, as vfs.WriteDurably need not: others go on meanwhile.
+// write writes the zeros and makes them and the new file size durable. It always yields
+// its processor, which vfs.WriteDurably need not do, so that other goroutines can run.
 func (g *growth) write(w vfs.File) error {
 	if _, err := w.WriteAt(zeros()[:g.to-g.from], g.from); err != nil {
 		return err
@@ -61,13 +61,13 @@ func (g *growth) write(w vfs.File) error {
 	return w.Sync()
 }
 
-// end ends the growth.
+// end ends the growth with the given result.
 func (g *growth) end(err error) {
 	g.err = err
 	close(g.done)
 }
 
-// underWay says whether there are zeros that are not on disk yet.
+// underWay reports whether there are zeros that aren't on disk yet.
 func (g *growth) underWay() bool {
 	if g == nil {
 		return false
@@ -80,7 +80,7 @@ func (g *growth) underWay() bool {
 	}
 }
 
-// await returns when the zeros are on disk, or why they are not.
+// await returns nil when the zeros are on disk, or the error if they aren't.
 func (g *growth) await() error {
 	if g == nil {
 		return nil

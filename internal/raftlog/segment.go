@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// segment is one file of the log. One goroutine appends, many may read.
+// segment is one file of the log. One goroutine appends; many may read.
 type segment struct {
 	info  types.SegmentInfo
 	path  string
@@ -21,10 +21,10 @@ type segment struct {
 	salt  uint64
 
 	mu    sync.RWMutex
-	spans []span // of entries that were stored or are being, from info.BaseIndex on
+	spans []span // spans of entries that are stored or being stored, starting at info.BaseIndex
 
 	last  atomic.Uint64 // newest index, 0 for none
-	tail  *tail         // of the last segment; nil: nothing is appended here
+	tail  *tail         // set for the last segment; nil: this segment is read-only
 	close sync.Once
 }
 
@@ -53,13 +53,13 @@ func createSegment(fsys vfs.FS, path string, info types.SegmentInfo) (*segment, 
 }
 
 // segmentSize is the size of a segment before its first batch. The zeros are on disk
-// before the list names the file: one that is listed and shorter was cut.
+// before the list names the file: a listed file that is shorter was truncated.
 func segmentSize(info types.SegmentInfo) int64 {
 	return vfs.BlockEnd(min(zeroAheadMin, max(int64(info.SizeLimit), segHeaderLen)))
 }
 
-// openSegment opens a file that is there. What the scan found behind the last whole
-// batch is the caller's to deal with.
+// openSegment opens an existing file. The caller handles what the scan found after the
+// last whole batch.
 func openSegment(fsys vfs.FS, path string, info types.SegmentInfo, flag int) (*segment, *scan, error) {
 	f, err := fsys.OpenFile(path, flag, 0)
 	if err != nil {
@@ -80,7 +80,7 @@ func openSegment(fsys vfs.FS, path string, info types.SegmentInfo, flag int) (*s
 	return g, s, nil
 }
 
-// cut replaces everything behind the last whole batch by zeros.
+// cut overwrites everything after the last whole batch with zeros.
 func (g *segment) cut(s *scan) error {
 	for at := s.end; at < s.size; {
 		n := min(zeroAheadMax, s.size-at)
@@ -92,8 +92,8 @@ func (g *segment) cut(s *scan) error {
 	return g.f.Sync()
 }
 
-// Append implements types.SegmentWriter: one write, one fdatasync. Where the files
-// are told to launch it does not wait for them.
+// Append implements types.SegmentWriter: one write, one fdatasync. If files.launch is set
+// it doesn't wait for them.
 func (g *segment) Append(entries []types.LogEntry) error {
 	if len(entries) == 0 {
 		return nil
@@ -119,9 +119,9 @@ func (g *segment) Append(entries []types.LogEntry) error {
 	return nil
 }
 
-// Sealed implements types.SegmentWriter. It says yes for a full segment and
-// so makes raft-wal start the next one. Appending would still be possible,
-// which is what happens after a stop before the next one was started.
+// Sealed implements types.SegmentWriter. It returns true for a full segment, so that
+// raft-wal starts the next one. Appending would still be possible, and does happen after
+// a stop before the next segment was started.
 func (g *segment) Sealed() (bool, uint64, error) {
 	if g.tail.end < int64(g.info.SizeLimit) {
 		return false, 0, nil
@@ -133,8 +133,8 @@ func (g *segment) Sealed() (bool, uint64, error) {
 // LastIndex implements types.SegmentWriter.
 func (g *segment) LastIndex() uint64 { return g.last.Load() }
 
-// GetLog implements types.SegmentReader. The bytes are the caller's. An entry that
-// is being stored is waited for.
+// GetLog implements types.SegmentReader. The caller owns the bytes. GetLog waits for an
+// entry that is being stored.
 func (g *segment) GetLog(index uint64) (*types.PooledBuffer, error) {
 	if !g.files.flights.await(index) {
 		return nil, ErrClosed

@@ -12,25 +12,26 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// sectorSize is what a disk writes whole or not at all.
+// sectorSize is the unit that a disk writes as a whole or not at all.
 const sectorSize = 512
 
-// scan is what reading a segment from its beginning finds.
+// scan is the result of reading a segment from its start.
 type scan struct {
 	salt  uint64
 	spans []span
-	end   int64 // behind the last whole batch
-	torn  bool  // something follows that was never acknowledged
-	size  int64 // of the file
+	end   int64 // offset after the last whole batch
+	torn  bool  // an unacknowledged append follows
+	size  int64 // size of the file
 }
 
-// scanSegment reads a segment and verifies every batch. A batch that is not
-// whole is one of three things:
+// scanSegment reads a segment and verifies every batch. A batch that isn't whole is one
+// of three things:
 //
-//   - anything, behind the entries a sealed segment is known to hold: ignored;
-//   - the remains of an append the machine stopped in: cut off, and with it what
-//     was being written at the same time. Sectors of it are missing, that is zero,
-//     and no batch follows that was written when this one was known to be on disk;
+//   - anything, after the last known entry of a sealed segment: ignored;
+//   - the rest of an append that a machine stop interrupted: cut off, together with
+//     everything that was being written at the same time. Some of its sectors are
+//     missing, i.e. zero, and no batch follows that was written after this one was
+//     known to be on disk;
 //   - damage: an error.
 func scanSegment(f io.ReaderAt, size int64, info types.SegmentInfo) (*scan, error) {
 	s := &scan{size: size, end: segHeaderLen}
@@ -67,11 +68,11 @@ func scanSegment(f io.ReaderAt, size int64, info types.SegmentInfo) (*scan, erro
 	return s, nil
 }
 
-// next is the index of the entry that would follow.
+// next returns the index that the next entry would have.
 func (s *scan) next(info types.SegmentInfo) uint64 { return info.BaseIndex + uint64(len(s.spans)) }
 
-// header reads the header of the next batch, and returns where that begins: at the
-// end of the one before, or at the block behind it.
+// header reads the header of the next batch, and returns its offset: the end of the
+// previous batch, or the next block boundary.
 func (s *scan) header(f io.ReaderAt) (at int64, h batchHeader, ok bool, err error) {
 	head := make([]byte, besideHeaderLen)
 	for _, at = range []int64{s.end, vfs.BlockEnd(s.end)} {
@@ -86,14 +87,14 @@ func (s *scan) header(f io.ReaderAt) (at int64, h batchHeader, ok bool, err erro
 	return s.end, h, false, nil
 }
 
-// batch reads one batch. It returns false at the end of what was acknowledged.
+// batch reads one batch. It returns false at the end of the acknowledged batches.
 func (s *scan) batch(f io.ReaderAt, info types.SegmentInfo, body []byte) (bool, []byte, error) {
 	at, h, ok, err := s.header(f)
 	if err != nil {
 		return false, body, err
 	}
 	if ok && at != s.end && (h.first != s.next(info) || !zeroBetween(f, s.end, at)) {
-		ok = false // it is not the next one: a batch between them is missing or damaged
+		ok = false // it isn't the next batch: one between them is missing or damaged
 	}
 	if !ok {
 		return false, body, s.rest(f, info, s.end, 0)
@@ -121,16 +122,16 @@ func (s *scan) batch(f io.ReaderAt, info types.SegmentInfo, body []byte) (bool, 
 	return true, body, err
 }
 
-// zeroBetween says whether a part of the file, of less than a block, is zero.
+// zeroBetween reports whether a part of the file, less than a block long, is zero.
 func zeroBetween(f io.ReaderAt, from, to int64) bool {
 	b := make([]byte, to-from)
 	_, err := f.ReadAt(b, from)
 	return err == nil && allZero(b)
 }
 
-// rest judges what follows the last whole batch: nothing, a batch that the machine
-// stopped in, or damage. That batch begins at at and goes up to stop, as its header
-// says; 0: it has none that can be read.
+// rest judges the bytes after the last whole batch: nothing, a batch whose write was
+// interrupted, or damage. The header of that batch says that it extends from at to stop;
+// stop is 0 if the header isn't readable.
 func (s *scan) rest(f io.ReaderAt, info types.SegmentInfo, at, stop int64) error {
 	if s.end >= s.size {
 		return nil
@@ -161,8 +162,8 @@ func (s *scan) rest(f io.ReaderAt, info types.SegmentInfo, at, stop int64) error
 	return nil
 }
 
-// where returns where the header lies, of the batch behind the last whole one, that
-// cannot be read. One that begins a block behind zeros is known by what is left of it.
+// where returns the position of the unreadable header after the last whole batch. If the
+// header starts at a block boundary after zeros, its remains identify it.
 func (s *scan) where(rest []byte) (from, to int64) {
 	at := s.end
 	if gap := vfs.BlockEnd(s.end) - s.end; gap < int64(len(rest)) && allZero(rest[:gap]) {
@@ -173,8 +174,8 @@ func (s *scan) where(rest []byte) (from, to int64) {
 	return at, at + besideHeaderLen
 }
 
-// sectorMissing says whether a sector, or the part of one that b covers, is
-// zero, as where a write did not arrive. b begins at byte off of the file.
+// sectorMissing reports whether a sector, or the part of it that b covers, is zero, as if
+// a write hadn't reached the disk. b starts at byte off of the file.
 func sectorMissing(b []byte, off int64) bool {
 	for len(b) > 0 {
 		n := min(int64(len(b)), sectorSize-off%sectorSize)

@@ -11,23 +11,23 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// tail is the end of the last segment, to which batches are written.
+// tail is the end of the last segment, where batches are written.
 //
-// They are written in whole blocks and past the page cache: through it a second
-// write would wait for the first, and a single one takes longer. Where nothing is in
-// the air a batch follows the one before directly, and what of the block is there
-// already is written once more. Beside another write it begins a block of its own:
-// which of two writes to the same block the disk does last is not known.
+// Batches are written in whole blocks, past the page cache: in the page cache a second
+// write would wait for the first, and even a single write takes longer. If no write is in
+// flight a batch directly follows the previous one, and the existing part of its first
+// block is written again. Concurrently with another write it starts a new block, because
+// the disk may complete two writes to the same block in either order.
 type tail struct {
 	w     vfs.File // for writing only
 	path  string
-	end   int64  // of the newest batch
-	size  int64  // of the file, once growth is done; zeros between end and size
-	begun []byte // what of the block in which end lies is before end
-	zeros int64  // how far a write in the air goes beyond its batch
-	batch []byte // the newest
+	end   int64  // end of the newest batch
+	size  int64  // size of the file, once growth is done; zeros between end and size
+	begun []byte // the part of the block containing end that is before end
+	zeros int64  // how far a write in flight extends beyond its batch
+	batch []byte // the newest batch
 
-	growth *growth // the newest, perhaps under way; nil: there was none
+	growth *growth // the newest, perhaps in progress; nil: there was none
 }
 
 // openTail opens the end of a segment. r reads the segment.
@@ -43,9 +43,9 @@ func openTail(fsys vfs.FS, path string, r vfs.File, end, size int64) (*tail, err
 	return t, nil
 }
 
-// write writes the batch of entries, and returns where it lies and its header, once
-// it has landed, or with launch as soon as it is in the air. The segment is full
-// from limit on: who goes beyond has to land.
+// write writes the entries as a batch, and returns the batch's offset and header: after
+// the batch has landed or, if launch is set, as soon as it is in flight. The segment is
+// full from limit on; a batch that goes beyond must land.
 func (t *tail) write(all *flights, salt uint64, entries []types.LogEntry, limit int64, launch bool) (at int64, h batchHeader, err error) {
 	first := entries[0].Index
 	at, open := t.place(all, first)
@@ -69,11 +69,11 @@ func (t *tail) write(all *flights, salt uint64, entries []types.LogEntry, limit 
 	return at, h, err
 }
 
-// place says where the next batch goes, and from which entry on it may come to lie
-// behind something that is missing.
+// place returns where the next batch goes, and the first entry that may still be missing
+// if the batch is on disk.
 func (t *tail) place(all *flights, first uint64) (at int64, open uint64) {
 	if at = vfs.BlockEnd(t.end); t.zeros > at {
-		_ = all.settle() // or the zeros might be written later than the batch; after an error nothing counts
+		_ = all.settle() // otherwise the zeros might be written after the batch; after an error nothing counts
 	}
 	if open = all.pending.Load(); open != 0 {
 		return at, open
@@ -82,7 +82,7 @@ func (t *tail) place(all *flights, first uint64) (at int64, open uint64) {
 	return t.end, first
 }
 
-// fill makes a flight of t.batch, which is to lie at at.
+// fill creates a flight for t.batch at offset at.
 func (t *tail) fill(all *flights, at, limit int64) *flight {
 	stop := at + int64(len(t.batch))
 	write := vfs.BlockEnd(stop)
@@ -97,7 +97,7 @@ func (t *tail) fill(all *flights, at, limit int64) *flight {
 	f := all.board(int(write - from))
 	f.at, f.after = from, nil
 	if t.growth.underWay() && write > t.growth.from {
-		f.after = t.growth // or its zeros might be written later than the batch
+		f.after = t.growth // otherwise its zeros might be written after the batch
 	}
 	f.buf = append(append(f.buf, t.begun...), t.batch...)
 	t.begun = append(t.begun[:0], f.buf[max(0, vfs.BlockStart(stop)-from):]...)
@@ -107,8 +107,8 @@ func (t *tail) fill(all *flights, at, limit int64) *flight {
 	return f
 }
 
-// grow returns the growth that is to follow the batch that was placed last: nil when
-// there are zeros enough, or more under way, or the segment is full.
+// grow returns the growth that should follow the newest batch. It returns nil if there
+// are enough zeros, if a growth is in progress, or if the segment is full.
 func (t *tail) grow(limit int64) *growth {
 	ahead, from := zeroAhead(t.end), vfs.BlockEnd(t.size)
 	if from-t.end >= ahead/2 || from >= limit || t.growth.underWay() {
@@ -119,11 +119,11 @@ func (t *tail) grow(limit int64) *growth {
 	return t.growth
 }
 
-// close closes the file, once nobody writes to it.
+// close closes the file once no goroutine writes to it.
 func (t *tail) close() error {
 	if t == nil {
 		return nil
 	}
-	_ = t.growth.await() // the health of the store knows what went wrong
+	_ = t.growth.await() // the store's health has the error
 	return t.w.Close()
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// snapMeta is the content of meta.json: one line of JSON, then a line with
-// the CRC32C of the first.
+// snapMeta is the content of meta.json: one line of JSON, and a second line with the
+// CRC32C of the first.
 type snapMeta struct {
 	raft.SnapshotMeta
 	StateSum uint32 // CRC32C of state.bin
@@ -54,7 +54,7 @@ func readSnapMeta(fsys vfs.FS, dir string) (*snapMeta, error) {
 	return m, nil
 }
 
-// openSnapshot verifies a snapshot and opens its state at the beginning.
+// openSnapshot verifies a snapshot and opens its state for reading from the start.
 func openSnapshot(fsys vfs.FS, dir string) (*snapMeta, *snapReader, error) {
 	m, f, err := readSnapshot(fsys, dir, 0)
 	if err == nil {
@@ -68,7 +68,7 @@ func openSnapshot(fsys vfs.FS, dir string) (*snapMeta, *snapReader, error) {
 	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), f: f, ended: func() {}}, nil
 }
 
-// readSnapshot reads all of a snapshot, whose state it opens with flag.
+// readSnapshot reads a whole snapshot. It opens the state with flag.
 func readSnapshot(fsys vfs.FS, dir string, flag int) (*snapMeta, vfs.File, error) {
 	m, err := readSnapMeta(fsys, dir)
 	if err != nil {
@@ -139,7 +139,7 @@ func (k *snapSink) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Cancel implements raft.SnapshotSink: it removes what was written.
+// Cancel implements raft.SnapshotSink: it removes the files written so far.
 func (k *snapSink) Cancel() error {
 	if k.closed {
 		return nil
@@ -148,8 +148,8 @@ func (k *snapSink) Cancel() error {
 	return errors.Join(k.state.close(), k.store.fs.RemoveAll(k.dir))
 }
 
-// Close implements raft.SnapshotSink: it makes the snapshot durable, then
-// gives it its name. When it fails there is no snapshot.
+// Close implements raft.SnapshotSink: it makes the snapshot durable, then gives it its
+// final name. If it fails there is no snapshot.
 func (k *snapSink) Close() error {
 	if k.closed {
 		return nil

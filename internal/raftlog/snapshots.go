@@ -29,26 +29,26 @@ const (
 	snapBufferSize = 256 << 10
 )
 
-// fileSnapshots is a raft.SnapshotStore on disk. Raft's own one does not fsync
-// the directory of a snapshot before it gives it its name, has no checksum
-// over the metadata, and skips over a snapshot whose metadata it cannot read.
+// fileSnapshots is a raft.SnapshotStore on disk. Raft's own store doesn't fsync a
+// snapshot's directory before it renames it, has no checksum over the metadata, and skips
+// a snapshot whose metadata it can't read.
 //
-// A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with
-// meta.json and state.bin.
+// A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with meta.json and
+// state.bin.
 type fileSnapshots struct {
 	fs     vfs.FS
 	dir    string
 	retain int
-	cached int64 // of each in the page cache
+	cached int64 // bytes of each snapshot written through the page cache
 	log    *slog.Logger
 
 	removals *removals
-	// saved is told the index of a snapshot once it is durable.
+	// saved is called with the index of a snapshot once it is durable.
 	saved func(index uint64) error
 
 	mu       sync.Mutex
-	verified map[string]bool // by id: read back whole, checksum right
-	readers  map[string]int  // by id: how many have it open
+	verified map[string]bool // by id: read back completely, checksum matches
+	readers  map[string]int  // by id: number of open readers
 }
 
 var _ raft.SnapshotStore = (*fileSnapshots)(nil)
@@ -91,7 +91,7 @@ func openSnapshots(o Options) (*fileSnapshots, error) {
 	return s, s.sweep()
 }
 
-// sweep removes what a stop left half made or half removed.
+// sweep removes the remains of interrupted writes and removals.
 func (s *fileSnapshots) sweep() error {
 	all, err := s.fs.ReadDir(s.dir)
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *fileSnapshots) ids() ([]snapID, error) {
 	return ids, nil
 }
 
-// List implements raft.SnapshotStore, newest first. The newest one's metadata
-// must be readable: Raft would take the next one and never know.
+// List implements raft.SnapshotStore, newest first. It fails if the newest snapshot's
+// metadata isn't readable: otherwise Raft would silently use an older one.
 func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	ids, err := s.ids()
 	if err != nil {
@@ -149,8 +149,8 @@ func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	return metas, nil
 }
 
-// Open implements raft.SnapshotStore: it verifies a whole snapshot and hands
-// out its state.
+// Open implements raft.SnapshotStore: it verifies a whole snapshot and returns a reader
+// of its state.
 func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if _, ok := parseSnapID(id); !ok {
 		return nil, nil, fmt.Errorf("snapshot %q does not exist", id)
@@ -166,7 +166,7 @@ func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return &m.SnapshotMeta, f, nil
 }
 
-// reading notes that n more have a snapshot open.
+// reading adds n to the number of readers of a snapshot.
 func (s *fileSnapshots) reading(id string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,16 +175,16 @@ func (s *fileSnapshots) reading(id string, n int) {
 	}
 }
 
-// isGood notes that a snapshot was verified.
+// isGood records that a snapshot was verified.
 func (s *fileSnapshots) isGood(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.verified[id] = true
 }
 
-// newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct
-// it is read from the disk itself and past the page cache, where it would drive out
-// what others read.
+// newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct it
+// is read from the disk itself, past the page cache, so that it doesn't evict pages that
+// other readers need.
 func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 	ids, err := s.ids()
 	if err != nil || len(ids) == 0 {
@@ -199,7 +199,7 @@ func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 	return &ids[0], err
 }
 
-// verify reads all of a snapshot, which it opens with flag.
+// verify reads a whole snapshot. It opens the state with flag.
 func (s *fileSnapshots) verify(id string, flag int) error {
 	s.reading(id, 1)
 	defer s.reading(id, -1)
@@ -211,10 +211,10 @@ func (s *fileSnapshots) verify(id string, flag int) error {
 	return f.Close()
 }
 
-// covers says nil if a verified snapshot makes log entries up to index
-// dispensable. The whole log (all) may go although it reaches beyond the
-// snapshot: Raft does so with entries that conflict with it, or with a leader
-// when there is no snapshot yet.
+// covers returns nil if a verified snapshot makes the log entries up to index
+// dispensable. The whole log (all) may be removed even if it extends beyond the snapshot:
+// Raft does that if its entries conflict with the snapshot, or with the leader's while
+// there is no snapshot yet.
 func (s *fileSnapshots) covers(index uint64, all bool) error {
 	n, err := s.newest(vfs.Direct)
 	switch {
@@ -228,9 +228,9 @@ func (s *fileSnapshots) covers(index uint64, all bool) error {
 	return nil
 }
 
-// recoverNewest verifies the newest snapshot. One that is damaged is set aside
-// if the log [first, last] holds all of it, from an older snapshot or from the
-// beginning on. It returns the index the newest good one ends at.
+// recoverNewest verifies the newest snapshot. If it is damaged, it is set aside if the
+// log [first, last] can replace it, starting from an older snapshot or from the first
+// entry ever. recoverNewest returns the last index of the newest good snapshot.
 func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 	for {
 		n, err := s.newest(0) // it is about to be loaded
@@ -283,8 +283,8 @@ func (s *fileSnapshots) Create(version raft.SnapshotVersion, index, term uint64,
 	}
 }
 
-// purge removes all but the newest ones. Each is renamed first: a directory
-// that lost only some of its files must not look like a snapshot.
+// purge removes all but the newest snapshots. It renames each first: a directory that has
+// lost only some of its files must not look like a snapshot.
 func (s *fileSnapshots) purge() {
 	ids, err := s.ids()
 	if err != nil || len(ids) <= s.retain {
@@ -300,8 +300,9 @@ func (s *fileSnapshots) purge() {
 	}
 }
 
-// remove removes a snapshot in the background, or at once if somebody reads it: who
-// has a file open can read on when it is removed, but not when it gets shorter.
+// remove removes a snapshot in the background, or immediately if a goroutine is reading
+// it: an open file remains readable after its removal, but not if it is truncated in
+// steps.
 func (s *fileSnapshots) remove(id string) error {
 	path := filepath.Join(s.dir, id)
 	old := path + snapOldSuffix
@@ -318,5 +319,5 @@ func (s *fileSnapshots) remove(id string) error {
 	return nil
 }
 
-// close waits for what is being removed.
+// close waits for the pending removals.
 func (s *fileSnapshots) close() error { return s.removals.wait() }

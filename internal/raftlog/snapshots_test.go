@@ -68,7 +68,7 @@ func TestDamagedNewestSnapshot(t *testing.T) {
 			mustClose(t, s)
 			flip(t, path, 5, 4)
 
-			// The log still has everything behind the older one.
+			// The log still has everything after the older snapshot.
 			c := crashed(t, o)
 			log, lines := logLines()
 			c.Logger = log
@@ -85,7 +85,7 @@ func TestDamagedNewestSnapshot(t *testing.T) {
 			}
 			mustClose(t, s)
 
-			// Compacted up to it, the log cannot replace it.
+			// After compaction up to the snapshot, the log can't replace it.
 			flip(t, path, 5, 4)
 			s = mustOpen(t, o)
 			if err := s.Logs().DeleteRange(1, 30); err != nil {
@@ -100,8 +100,8 @@ func TestDamagedNewestSnapshot(t *testing.T) {
 	}
 }
 
-// TestCompactionWaitsForAReadableSnapshot: a snapshot that does not read back
-// must not cost log entries.
+// TestCompactionWaitsForAReadableSnapshot: an unreadable snapshot must not cost log
+// entries.
 func TestCompactionWaitsForAReadableSnapshot(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
@@ -159,7 +159,7 @@ func TestLostLogBesideSnapshots(t *testing.T) {
 	})
 }
 
-// TestFailingSnapshotHarmsNothing: the directory of the snapshots is gone.
+// TestFailingSnapshotHarmsNothing: the snapshot directory is gone.
 func TestFailingSnapshotHarmsNothing(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)

@@ -8,13 +8,13 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// writebackStep is after how many bytes the disk begins to write: all of a snapshot at
-// its end would make the log, which is on the same disk, wait.
+// writebackStep is the number of bytes after which the disk starts to write. Writing all
+// of a snapshot at its end would delay the log, which is on the same disk.
 const writebackStep = 1 << 20
 
-// stateWriter writes the state of a snapshot. Its beginning goes through the page
-// cache, where a restart finds it. What is behind, if there is so much, goes past it: to
-// copy it there takes longer than to make it, and drives out what others read.
+// stateWriter writes the state of a snapshot. The first part goes through the page cache,
+// where a restart finds it. The rest, if any, bypasses the page cache: copying it there
+// takes longer than creating it, and evicts pages that other readers need.
 type stateWriter struct {
 	fs     vfs.FS
 	path   string
@@ -27,7 +27,8 @@ type stateWriter struct {
 	begun  int64    // up to here writing to the disk has been started
 }
 
-// newStateWriter makes a file, of which the first bytes are to be in the page cache.
+// newStateWriter creates a file whose first bytes, up to cached, go through the page
+// cache.
 func newStateWriter(fsys vfs.FS, path string, cached int64) (*stateWriter, error) {
 	f, err := fsys.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
 	if err != nil {
@@ -53,7 +54,7 @@ func (s *stateWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush writes the buffer, which is full.
+// flush writes the full buffer.
 func (s *stateWriter) flush() error {
 	if s.off >= s.cached {
 		return s.flushPast()
@@ -78,7 +79,7 @@ func (s *stateWriter) flushPast() (err error) {
 	return s.writeTo(s.direct)
 }
 
-// writeTo writes the buffer and empties it.
+// writeTo writes the buffer to f and empties it.
 func (s *stateWriter) writeTo(f vfs.File) error {
 	n, err := f.WriteAt(s.buf, s.off)
 	if err == nil && n < len(s.buf) {
@@ -89,9 +90,9 @@ func (s *stateWriter) writeTo(f vfs.File) error {
 	return err
 }
 
-// finish writes what is left and makes all of it durable.
+// finish writes the rest of the buffer and makes the file durable.
 func (s *stateWriter) finish() error {
-	err := s.writeTo(s.f) // whose end is no whole block
+	err := s.writeTo(s.f) // the end isn't a whole block
 	if err == nil {
 		err = s.f.Sync()
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// TestSnapshotsPastThePageCache: where a snapshot ends and where the page cache does makes
-// no difference to what it says.
+// TestSnapshotsPastThePageCache: the position of a snapshot's end relative to the page
+// cache limit doesn't affect its content.
 func TestSnapshotsPastThePageCache(t *testing.T) {
 	t.Parallel()
 	const cached = 2 * vfs.BlockSize
@@ -26,7 +26,7 @@ func TestSnapshotsPastThePageCache(t *testing.T) {
 		store(t, s, 1, 10, 1)
 		state := bytes.Repeat([]byte("0123456789abcdefX"), length/17+1)[:length]
 		id := snapshot(t, s, 9, 1, state)
-		if err := s.Logs().DeleteRange(1, 5); err != nil { // has the snapshot verified
+		if err := s.Logs().DeleteRange(1, 5); err != nil { // verifies the snapshot
 			t.Errorf("%d bytes: %v", length, err)
 		}
 		s = reopen(t, s)
@@ -39,8 +39,8 @@ func TestSnapshotsPastThePageCache(t *testing.T) {
 	}
 }
 
-// TestSnapshotPastThePageCacheFails: where the disk takes no more, there is no snapshot,
-// and the log stays.
+// TestSnapshotPastThePageCacheFails: if the disk fails, there is no snapshot, and the log
+// survives.
 func TestSnapshotPastThePageCacheFails(t *testing.T) {
 	t.Parallel()
 	for name, past := range map[string]*pastWatcher{
@@ -71,7 +71,8 @@ func TestSnapshotPastThePageCacheFails(t *testing.T) {
 	}
 }
 
-// pastWatcher sees, and may fail, what of a snapshot goes past the page cache.
+// pastWatcher observes, and can fail, the writes of a snapshot that bypass the page
+// cache.
 type pastWatcher struct {
 	vfs.FS
 	openErr, writeErr error

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The keys under which Raft saves a vote, one after the other.
+// The keys that Raft saves a vote under, one after the other.
 const (
 	keyVoteTerm      = "LastVoteTerm"
 	keyVoteCandidate = "LastVoteCand"
@@ -21,17 +21,17 @@ type stable struct {
 
 	mu  turn
 	rec record
-	// term is a vote's term that waits for its candidate. Raft saves the term,
-	// then the candidate; a stop in between would make it believe that it gave
-	// the new term's vote to the old term's candidate. Until the candidate
-	// comes, the old pair is what there is.
+	// term is the term of a vote whose candidate isn't known yet. Raft saves the term,
+	// then the candidate. If the program stopped in between, Raft would believe that it
+	// gave the new term's vote to the old term's candidate. So the old pair stays valid
+	// until the candidate arrives.
 	term []byte
 }
 
 var _ raft.StableStore = (*stable)(nil)
 
-// Set saves a value durably. It ends the goroutine after an I/O error and on a
-// closed store, see GetLog.
+// Set saves a value durably. It ends the goroutine after an I/O error and on a closed
+// store, like GetLog.
 func (s *stable) Set(key, val []byte) error {
 	if err := s.health.enter(); err != nil {
 		return s.health.orEnd(err)
@@ -68,7 +68,7 @@ func (s *stable) saveLocked(next record) error {
 	return err
 }
 
-// lowerFloor is called before entries from index on are removed.
+// lowerFloor must be called before the entries from index on are removed.
 func (s *stable) lowerFloor(index uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *stable) lowerFloor(index uint64) error {
 	return s.saveLocked(next)
 }
 
-// raiseFloor records that the log reaches last.
+// raiseFloor records that the log extends to last.
 func (s *stable) raiseFloor(last uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *stable) Get(key []byte) ([]byte, error) {
 	return v, s.health.leave(nil)
 }
 
-// SetUint64 saves a number durably. It does not return after an I/O error.
+// SetUint64 saves a number durably. It doesn't return after an I/O error.
 func (s *stable) SetUint64(key []byte, val uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, val))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// Store is what a Raft node stands on: log, vote and snapshots.
+// Store is the durable state of a Raft node: log, vote and snapshots.
 type Store struct {
 	kind      Kind
 	opts      Options
@@ -29,8 +29,8 @@ type Store struct {
 	err     error
 }
 
-// Open opens the store in the directories of o, or creates it. What is
-// missing or damaged is an error that names the file and the log index.
+// Open opens the store in the directories of o, or creates it. If anything is missing or
+// damaged, the error names the file and the log index.
 func Open(o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -88,12 +88,12 @@ func (s *Store) open() error {
 	if err := s.check(snaps); err != nil {
 		return err
 	}
-	// What the libraries created may be missing from its directory after a
-	// power cut; nothing is acknowledged before this.
+	// The directory may lose files that the libraries created in a power failure; the
+	// store acknowledges nothing before this.
 	return errors.Join(s.opts.FS.SyncDir(s.opts.LogDir), s.opts.FS.SyncDir(s.opts.SnapDir))
 }
 
-// assemble builds the facades over the engine.
+// assemble builds the log store and the stable store on top of the engine.
 func (s *Store) assemble(covered func(uint64, bool) error) error {
 	raw, err := s.engine.LoadRecord()
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 	return err
 }
 
-// check compares what is there with what has to be there.
+// check compares the stored state with what the record requires.
 func (s *Store) check(snaps *fileSnapshots) error {
 	first, last := s.logs.first, s.logs.last
 	if err := s.stable.rec.reached(s.engine.Where(last), last); err != nil {
@@ -136,7 +136,7 @@ func (s *Store) check(snaps *fileSnapshots) error {
 	return s.sample(first, last)
 }
 
-// sample reads the newest entries, for their mean size.
+// sample reads the newest entries to get their mean size.
 func (s *Store) sample(first, last uint64) error {
 	const n = 64
 	if first == 0 {
@@ -169,8 +169,8 @@ func Memory(logger *slog.Logger) *Store {
 	return s
 }
 
-// chooseKind refuses to start an empty log beside one of another kind: the vote
-// is in there as well.
+// chooseKind refuses to create an empty log beside one of another kind, because the old
+// one also contains the vote.
 func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 	isWAL, err := walExists(fsys, dir)
 	if err != nil {
@@ -193,8 +193,8 @@ func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 	return WAL, nil
 }
 
-// refuseLostLog: a log is there before the first snapshot is. Where there are
-// only snapshots, starting an empty log would forget the vote.
+// refuseLostLog returns an error if there are snapshots but no log. A log always exists
+// before the first snapshot, and creating an empty log would lose the vote.
 func refuseLostLog(o Options) error {
 	isWAL, err := walExists(o.FS, o.LogDir)
 	isBolt, err2 := boltExists(o.FS, o.LogDir)
@@ -217,9 +217,9 @@ func errGap(file, snapDir string, first, snap uint64) error {
 		file, snap+1, first, snapDir, snap)
 }
 
-// HasState says whether the directories hold files of a store: a log, even an
-// empty one, or a snapshot. Whether Raft ever wrote to it only
-// raft.HasExistingState on the open store can tell. A nil fsys is vfs.OS.
+// HasState reports whether the directories hold files of a store: a log, even an empty
+// one, or a snapshot. To find out whether Raft ever wrote to it, call
+// raft.HasExistingState on the open store. A nil fsys is vfs.OS.
 func HasState(fsys vfs.FS, logDir, snapDir string) (bool, error) {
 	if fsys == nil {
 		fsys = vfs.OS{}
@@ -237,7 +237,7 @@ func HasState(fsys vfs.FS, logDir, snapDir string) (bool, error) {
 	return len(ids) > 0, err
 }
 
-// HasLog says whether a directory holds a log, even an empty one. A nil fsys is
+// HasLog reports whether a directory holds a log, even an empty one. A nil fsys is
 // vfs.OS.
 func HasLog(fsys vfs.FS, logDir string) (bool, error) {
 	if fsys == nil {
@@ -250,24 +250,24 @@ func HasLog(fsys vfs.FS, logDir string) (bool, error) {
 	return boltExists(fsys, logDir)
 }
 
-// lockName is the file in the log directory that one process at a time has.
+// lockName is the file in the log directory that only one process at a time can lock.
 const lockName = "lock"
 
-// Parts names what a store consists of: files and directories in the directory
-// of the log and in that of the snapshots. Whoever moves a state to another
-// place moves these, while nobody has it open.
+// Parts returns the names of a store's files and directories in the log directory and in
+// the snapshot directory. To move a store to another place, move these while no process
+// has it open.
 func Parts() (log, snap []string) {
 	return []string{walDirName, boltFileName}, []string{snapDirName}
 }
 
-// Lock keeps every store out of a log directory until the lock is closed. It
-// fails while one is open.
+// Lock prevents stores from opening a log directory until the lock is closed. It fails
+// while a store is open.
 func Lock(fsys vfs.FS, logDir string) (io.Closer, error) {
 	return fsys.Lock(filepath.Join(logDir, lockName))
 }
 
-// TakeLock gives the lock of the log directory to the caller, who has to close
-// it: Close leaves it alone then. A store in memory has none and returns nil.
+// TakeLock transfers the lock of the log directory to the caller, who must close it;
+// Close then doesn't. A store in memory has no lock, and TakeLock returns nil.
 func (s *Store) TakeLock() io.Closer {
 	lock := s.lock
 	if s.lock = nil; lock == nil {
@@ -276,61 +276,61 @@ func (s *Store) TakeLock() io.Closer {
 	return lock
 }
 
-// Kind returns which log store it is.
+// Kind returns the kind of the log store.
 func (s *Store) Kind() Kind { return s.kind }
 
 // Logs returns the log.
 func (s *Store) Logs() raft.LogStore { return s.logs }
 
-// SetStoring has f told of entries that are about to be written, with their
-// checksums: nothing in them changes any more. It must be called before the log is
+// SetStoring makes the store call f with entries that are about to be written, including
+// their checksums; the entries no longer change. It must be called before the log is
 // used, and f must not block.
 func (s *Store) SetStoring(f func(entries []*raft.Log)) { s.logs.storing = f }
 
-// Await returns when the entry with the index and all before it are on disk: with
-// Options.Behind StoreLogs does not say so. After an error it does not return: the
-// goroutine ends when the store is closed.
+// Await returns when the entry at index and all before it are on disk; with
+// Options.Behind, StoreLogs doesn't wait for that. After an error Await doesn't return:
+// the goroutine ends when the store is closed.
 func (s *Store) Await(index uint64) {
 	if l := s.logs.launcher; l != nil && !(l.Await(index) && s.health.healthy()) {
 		_ = s.health.orEnd(ErrClosed)
 	}
 }
 
-// Launches says whether entries have to be waited for with Await.
+// Launches reports whether callers must use Await to wait for entries.
 func (s *Store) Launches() bool { return s.logs.launcher != nil }
 
-// Stable returns the store of term and vote.
+// Stable returns the store of the term and the vote.
 func (s *Store) Stable() raft.StableStore { return s.stable }
 
-// Snapshots returns the snapshots. Writing one may fail without harm to the
-// log; that is returned and not latched.
+// Snapshots returns the snapshot store. A failure to write a snapshot doesn't harm the
+// log; the error is returned but not latched.
 func (s *Store) Snapshots() raft.SnapshotStore { return s.snapshots }
 
-// Failed gets the first I/O error. The server has to stop then.
+// Failed returns a channel that gets the first I/O error. The server must then stop.
 func (s *Store) Failed() <-chan error { return s.health.failed }
 
-// Keeps says whether the data of entries is still referred to when StoreLogs has
+// Keeps reports whether the store still refers to the data of entries after StoreLogs has
 // returned.
 func (s *Store) Keeps() bool { return s.kind == memory || !s.opts.NoCache }
 
-// Hanging returns for how long the oldest write to the log or of the vote has
-// been under way, 0 without one. A leader for which that is too long must not
-// send heartbeats, or nobody replaces it.
+// Hanging returns how long the oldest write to the log or of the vote has been running, 0
+// if none is. If that is too long, a leader must not send heartbeats: otherwise no other
+// server replaces it.
 func (s *Store) Hanging() time.Duration { return s.health.oldest() }
 
-// MeanEntryBytes returns the mean size of the newest entries, for turning a
-// bound in bytes into one in entries.
+// MeanEntryBytes returns the mean size of the newest entries, for converting a bound in
+// bytes into one in entries.
 func (s *Store) MeanEntryBytes() int64 { return s.logs.mean.Load() }
 
-// FsyncStats returns number, sum and maximum of the times of fsynced writes.
+// FsyncStats returns the number, sum and maximum of the durations of fsynced writes.
 func (s *Store) FsyncStats() (count uint64, total, longest time.Duration) {
 	s.health.stats.Lock()
 	defer s.health.stats.Unlock()
 	return s.health.count, s.health.total, s.health.longest
 }
 
-// SetObserver sets a function that is called after every fsynced write, from
-// the goroutine that wrote.
+// SetObserver sets a function that is called after every fsynced write, on the goroutine
+// that wrote.
 func (s *Store) SetObserver(f func(d time.Duration)) {
 	if f == nil {
 		s.health.observer.Store(nil)
@@ -339,10 +339,10 @@ func (s *Store) SetObserver(f func(d time.Duration)) {
 	s.health.observer.Store(&f)
 }
 
-// Close ends the store; shut Raft down first. Calls that were blocked by an
-// error return it, save those that would make Raft panic. If a call is stuck in
-// the disk for longer than StallLimit, Close does not wait for it any more; its
-// files are closed when it returns.
+// Close closes the store; shut down Raft first. Calls that an error has blocked return
+// that error, except those that would make Raft panic. If a call is stuck in the disk for
+// longer than StallLimit, Close stops waiting for it; its files are closed when it
+// returns.
 func (s *Store) Close() error {
 	s.closing.Do(func() { s.err = s.shut() })
 	return s.err
@@ -356,7 +356,7 @@ func (s *Store) shut() error {
 	if err != nil {
 		go func() {
 			<-late
-			_ = s.shutEngine() // nobody is there to hear of it
+			_ = s.shutEngine() // no caller is left to get the error
 		}()
 		return err
 	}

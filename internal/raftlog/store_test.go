@@ -130,9 +130,8 @@ func TestDeleteRange(t *testing.T) {
 	})
 }
 
-// termAfter is the term of entry i after the rounds of TestDeleteRange up to n:
-// round r (from 2) removes what is behind 79-10(r-2) and stores term r up to
-// 90-10(r-2).
+// termAfter is the term of entry i after the rounds of TestDeleteRange up to n: round r
+// (from 2) removes the entries after 79-10(r-2) and stores term r up to 90-10(r-2).
 func termAfter(i, n uint64) uint64 {
 	for r := n; r >= 2; r-- {
 		if i >= 80-10*(r-2) {
@@ -236,7 +235,7 @@ func TestHasState(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse runs readers and votes beside appends and compaction, as
+// TestConcurrentUse runs readers and votes concurrently with appends and compaction, as
 // Raft does.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
@@ -317,8 +316,8 @@ func TestStatsAndObserver(t *testing.T) {
 	}
 }
 
-// TestRaftAfterClose: what Raft panics about when it fails does not come back to
-// a Raft that was given up and is still running.
+// TestRaftAfterClose: a call whose failure makes Raft panic doesn't return to a Raft that
+// was abandoned and is still running.
 func TestRaftAfterClose(t *testing.T) {
 	for name, call := range map[string]func(*Store) error{
 		"GetLog": func(s *Store) error { return s.Logs().GetLog(1, new(raft.Log)) },

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Who is told of entries before they are written may send them: they have their
-// checksums then, and change no more.
+// TestStoringIsToldOfSealedEntries: the storing callback may send the entries, because
+// they already have their checksums and no longer change.
 func TestStoringIsToldOfSealedEntries(t *testing.T) {
 	t.Parallel()
 	s := Memory(nil)

@@ -1,14 +1,14 @@
 package raftlog
 
-// turn is a lock for what is done while the disk is waited for. Unlike with
-// sync.Mutex, a goroutine that waits for its turn counts as idle in a bubble of
-// testing/synctest, so that the time of a simulated disk can pass.
+// turn is a lock that is held while waiting for the disk. Unlike with sync.Mutex, a
+// goroutine that waits for a turn is durably blocked in a testing/synctest bubble, so the
+// time of a simulated disk can advance.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// Lock waits for the turn.
+// Lock acquires the turn.
 func (t turn) Lock() { t <- struct{}{} }
 
-// Unlock ends it.
+// Unlock releases the turn.
 func (t turn) Unlock() { <-t }

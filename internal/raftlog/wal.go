@@ -15,26 +15,26 @@ import (
 
 // The log on raft-wal.
 //
-// raft-wal decides which segments there are, when a new one begins and what
-// truncation does to them. Its own segment files, meta database and codec are
-// replaced, through the options it has for that, because in version 0.4.0
-// (TestLibrary* show each on the library as it is)
+// raft-wal decides which segments there are, when a new one starts and how truncation
+// affects them. We replace its segment files, meta database and codec, through the
+// options it has for that, because of these defects in version 0.4.0 (TestLibrary* show
+// each on the unchanged library):
 //
-//   - a stop between the append that fills a segment and the rotation that
+//   - A stop between the append that fills a segment and the rotation that
 //     follows in the background, even by Close, leaves a log that refuses every
-//     further append;
-//   - removing entries from the end seals a segment without an index: after a
-//     restart none of its entries can be read;
-//   - a damaged record in the middle of the last segment is taken for the end of
-//     the log, so that everything acknowledged after it is silently gone;
-//   - removing entries from the end while a rotation is pending seals the wrong
-//     segment;
-//   - a missing last segment is silently created anew, empty;
-//   - what is left of a half-written record is neither removed nor overwritten
-//     and is read as records later;
-//   - a reader can get hold of a segment that a removal is just closing (logs.read
-//     copes with that one);
-//   - errors of a rotation are logged only, Close keeps the meta database open,
+//     further append.
+//   - Removing entries from the end seals a segment without an index: after a
+//     restart none of its entries can be read.
+//   - A damaged record in the middle of the last segment is taken for the end of
+//     the log, so everything acknowledged after it is silently lost.
+//   - Removing entries from the end while a rotation is pending seals the wrong
+//     segment.
+//   - A missing last segment is silently replaced by an empty one.
+//   - The remains of a half-written record are neither removed nor overwritten,
+//     and are later read as records.
+//   - A reader can get a segment that a removal is closing (logs.read handles
+//     this one).
+//   - Errors of a rotation are only logged, Close leaves the meta database open,
 //     and decoding a damaged entry can panic.
 //
 // Layout: LogDir/wal/meta.db and LogDir/wal/*.seg.
@@ -49,7 +49,7 @@ type walEngine struct {
 	codec *codec
 }
 
-// openWAL opens or creates. health gets errors that no call returns.
+// openWAL opens or creates a log. health gets errors that no call returns.
 func openWAL(o Options, health *health) (engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
 	if err := vfs.MkdirSynced(o.FS, dir); err != nil {
@@ -63,8 +63,8 @@ func openWAL(o Options, health *health) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before raft-wal looks: it would delete a leftover file only after having
-	// created a new one, perhaps of the same name.
+	// Do this before raft-wal lists the files: it would delete a leftover file only after
+	// creating a new one, perhaps with the same name.
 	if err := files.removeUnknown(meta.segments()); err != nil {
 		return nil, errors.Join(err, meta.close())
 	}
@@ -75,7 +75,7 @@ func openWAL(o Options, health *health) (engine, error) {
 		raftwal.WithSegmentFiler(files),
 		raftwal.WithCodec(codec),
 		raftwal.WithSegmentSize(o.SegmentBytes),
-		raftwal.WithLogger(hclog.NewNullLogger()), // all it could report comes from files and meta
+		raftwal.WithLogger(hclog.NewNullLogger()), // files and meta report all errors
 	)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), files.closeAll(), meta.close())
@@ -86,8 +86,8 @@ func openWAL(o Options, health *health) (engine, error) {
 func (w *walEngine) LoadRecord() ([]byte, error) { return w.meta.record(), nil }
 func (w *walEngine) SaveRecord(rec []byte) error { return w.meta.saveRecord(rec) }
 
-// StoreLogs returns after one fsync. Starting the next segment happens in the
-// background and is waited for by the next call that writes.
+// StoreLogs returns after one fsync. The next segment is started in the background, and
+// the next call that writes waits for it.
 func (w *walEngine) StoreLogs(logs []*raft.Log) error {
 	if err := w.files.flights.settle(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *walEngine) append(logs []*raft.Log, launch bool) error {
 	return w.WAL.StoreLogs(logs)
 }
 
-// DeleteRange must not overtake a rotation: raft-wal would seal the segment
+// DeleteRange waits for a pending rotation: otherwise raft-wal would seal the segment
 // that the removal has just started.
 func (w *walEngine) DeleteRange(lo, hi uint64) error {
 	if err := w.files.flights.settle(); err != nil {
@@ -127,20 +127,20 @@ func (w *walEngine) Where(index uint64) string { return w.files.where(index) }
 // Release implements launcher.
 func (w *walEngine) Release() { w.files.flights.close() }
 
-// Close closes what raft-wal leaves open, too.
+// Close also closes what raft-wal leaves open.
 func (w *walEngine) Close() error {
 	rotation := w.files.awaitRotation()
 	return errors.Join(rotation, w.WAL.Close(), w.files.closeAll(), w.meta.close())
 }
 
-// walExists says whether dir holds a log of this kind.
+// walExists reports whether dir holds a log of kind WAL.
 func walExists(fsys vfs.FS, dir string) (bool, error) {
 	return vfs.Exists(fsys, filepath.Join(dir, walDirName, walMetaName))
 }
 
 func removeAndSync(fsys vfs.FS, dir string, names []string) error {
 	for _, n := range names {
-		// A removal that hung when the log was closed may end only now.
+		// A removal that hung when the log was closed may complete only now.
 		if err := fsys.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -11,25 +11,24 @@ import (
 	raftwal "github.com/hashicorp/raft-wal"
 )
 
-// codec lays out an entry in a segment:
+// codec encodes an entry in a segment:
 //
 //	index 8 | term 8 | appended at, Unix ns, 0 for none 8 | type 1 | extension length 1 | extensions | data
 //
-// Unlike the library's it cannot panic on damaged bytes, it encodes into room that
-// is used again and again, and what it decodes shares the bytes that were read for
-// it.
+// Unlike the library's codec it can't panic on damaged bytes, it encodes into a reused
+// buffer, and the entries that it decodes share the bytes that were read for them.
 type codec struct{ room room }
 
 var _ raftwal.Codec = (*codec)(nil)
 
-// room is memory for the entries of one append, which nobody needs when that has
-// returned: the segment has a copy. Who appends has it to himself.
+// room is memory for the entries of one append. It is free again after the append has
+// returned, because the segment has a copy. The appending goroutine owns it.
 type room struct{ b []byte }
 
-// maxRoom is how many bytes are kept.
+// maxRoom is the largest buffer that is kept for reuse.
 const maxRoom = 1 << 20
 
-// empty ends an append.
+// empty releases the buffer after an append.
 func (r *room) empty() {
 	r.b = r.b[:0]
 	if cap(r.b) > maxRoom {
@@ -37,11 +36,11 @@ func (r *room) empty() {
 	}
 }
 
-// part returns an empty slice with room for n bytes.
+// part returns an empty slice with capacity for n bytes.
 func (r *room) part(n int) []byte {
 	at := len(r.b)
 	if at+n > cap(r.b) {
-		r.b, at = make([]byte, 0, max(n, 2*cap(r.b))), 0 // what was given away stays where it is
+		r.b, at = make([]byte, 0, max(n, 2*cap(r.b))), 0 // earlier parts stay in the old buffer
 	}
 	r.b = r.b[:at+n]
 	return r.b[at : at : at+n]
@@ -52,8 +51,8 @@ const codecHead = 8 + 8 + 8 + 1 + 1
 // ID implements raftwal.Codec.
 func (*codec) ID() uint64 { return raftwal.FirstExternalCodecID + 0x7a6b }
 
-// Encode implements raftwal.Codec. raft-wal gives it a new bytes.Buffer for every
-// entry, which gets its memory here.
+// Encode implements raftwal.Codec. raft-wal passes a new bytes.Buffer for every entry,
+// which gets its memory here.
 func (c *codec) Encode(l *raft.Log, w io.Writer) error {
 	if len(l.Extensions) > 0xff {
 		return errors.New("log extensions too long")
@@ -77,8 +76,8 @@ func (c *codec) Encode(l *raft.Log, w io.Writer) error {
 	return nil
 }
 
-// Decode implements raftwal.Codec. It keeps b, which GetLog of a segment hands
-// out for good.
+// Decode implements raftwal.Codec. It keeps b, which a segment's GetLog allocates for
+// every call.
 func (*codec) Decode(b []byte, l *raft.Log) error {
 	if len(b) < codecHead || len(b) < codecHead+int(b[25]) {
 		return io.ErrUnexpectedEOF

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestCodecRoom: the entries of one append lie side by side in memory that the next
-// append uses again, and none of them is in another's way.
+// TestCodecRoom: the entries of one append share memory that the next append reuses, and
+// don't overlap.
 func TestCodecRoom(t *testing.T) {
 	t.Parallel()
 	c := new(codec)
@@ -37,8 +37,8 @@ func TestCodecRoom(t *testing.T) {
 	}
 }
 
-// TestCodecRoomAllocates: nothing, once there is room, and it keeps no more than
-// maxRoom.
+// TestCodecRoomAllocates: encoding allocates nothing once there is room, and the codec
+// keeps no more than maxRoom.
 func TestCodecRoomAllocates(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := new(codec)
 	l := &raft.Log{Index: 1, Data: make([]byte, 4000)}

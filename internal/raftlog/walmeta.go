@@ -22,14 +22,14 @@ var (
 	walMetaKey    = []byte("state")
 )
 
-// walMeta is raft-wal's list of segments and Raft's term and vote, in one
-// value of a bbolt database, which every transaction writes anew: a number
-// of the transaction and a checksum in it tell a damaged or outdated value.
+// walMeta is raft-wal's list of segments and Raft's term and vote, in one value of a
+// bbolt database. Every transaction rewrites the value, with a transaction number and a
+// checksum that reveal a damaged or outdated value.
 type walMeta struct {
 	fs    vfs.FS
 	path  string
 	files *segmentFiles
-	// failed gets errors: raft-wal only logs those of a rotation.
+	// failed is called with errors, because raft-wal only logs those of a rotation.
 	failed func(error)
 
 	mu    turn
@@ -59,7 +59,8 @@ func openWALMeta(dir string, files *segmentFiles, failed func(error)) (*walMeta,
 	return m, nil
 }
 
-// load reads the value and checks the whole database. It opens and writes nothing.
+// load reads the value and checks the whole database. It doesn't open the database or
+// write to it.
 func (m *walMeta) load() error {
 	var value []byte
 	txid, err := checkBolt(m.fs, m.path, func(bucket string, key, val []byte) error {
@@ -78,8 +79,8 @@ func (m *walMeta) load() error {
 	return nil
 }
 
-// create writes an empty state, unless there are segments: then a database
-// was lost, and starting over would lose them.
+// create writes an empty state, unless there are segments: then the database was lost,
+// and starting over would lose the segments.
 func (m *walMeta) create(dir string) error {
 	names, err := segmentNames(m.fs, dir)
 	if err != nil {
@@ -101,8 +102,8 @@ func errMetaMissing(path string, segments []string) error {
 	return fmt.Errorf("%s is missing, but there are log segments: %s", path, segments[0])
 }
 
-// put writes the whole value in one transaction: number, lengths, both parts,
-// CRC32C.
+// put writes the whole value in one transaction: transaction number, both parts with
+// their lengths, CRC32C.
 func (m *walMeta) put(db *bbolt.DB, path string, state types.PersistentState, rec []byte) error {
 	list, err := json.Marshal(state)
 	if err != nil {
@@ -144,7 +145,7 @@ func (m *walMeta) decode(v []byte, txid uint64) error {
 	return json.Unmarshal(list, &m.state)
 }
 
-// segments returns the list as it is on disk.
+// segments returns the list on disk.
 func (m *walMeta) segments() []types.SegmentInfo { return m.state.Segments }
 
 // Load implements types.MetaStore.
@@ -154,14 +155,14 @@ func (m *walMeta) Load(string) (types.PersistentState, error) {
 	s := m.state
 	s.Segments = append([]types.SegmentInfo(nil), s.Segments...)
 	for i := range s.Segments {
-		// raft-wal marks every segment as one of its own codec, and then, when
-		// opening it, insists on the codec it was given.
+		// raft-wal marks every segment with its own codec's id, but requires the id of
+		// the configured codec when it opens the segment.
 		s.Segments[i].Codec = new(codec).ID()
 	}
 	return s, nil
 }
 
-// CommitState implements types.MetaStore. The file of a new last segment is made
+// CommitState implements types.MetaStore. It creates the file of a new last segment
 // before the list names it: a listed file that is missing was lost.
 func (m *walMeta) CommitState(s types.PersistentState) error {
 	m.mu.Lock()
@@ -198,13 +199,13 @@ func (m *walMeta) saveRecord(rec []byte) error {
 
 var errStableUnused = errors.New("raft-wal's stable store is not used")
 
-// GetStable implements types.MetaStore; nobody calls it.
+// GetStable implements types.MetaStore; it is never called.
 func (m *walMeta) GetStable([]byte) ([]byte, error) { return nil, errStableUnused }
 
-// SetStable implements types.MetaStore; nobody calls it.
+// SetStable implements types.MetaStore; it is never called.
 func (m *walMeta) SetStable(_, _ []byte) error { return errStableUnused }
 
-// Close implements types.MetaStore. raft-wal does not call it.
+// Close implements types.MetaStore. raft-wal doesn't call it.
 func (m *walMeta) Close() error { return m.close() }
 
 func (m *walMeta) close() error {

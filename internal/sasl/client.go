@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrServer reports a server that does not prove that it knows the password.
+// ErrServer says that the server did not prove that it knows the password.
 var ErrServer = errors.New("the server does not know the password")
 
 // Client is the client's side of one authentication. It is not safe for
@@ -17,24 +17,25 @@ var ErrServer = errors.New("the server does not know the password")
 type Client struct {
 	user, password, uri string
 	step                int
-	proof               string // what the server has to answer
+	proof               string // the expected proof from the server
 }
 
-// NewClient returns the side that logs in to a server as a client. ZooKeeper's
-// clients all name the same host, whatever the server's is.
+// NewClient returns a Client that logs in to a server as a ZooKeeper client. All
+// ZooKeeper clients use the same host in the digest-uri, whatever the server's host
+// is.
 func NewClient(user, password string) *Client {
 	return &Client{user: user, password: password, uri: clientURI + Realm}
 }
 
-// NewQuorumClient logs in to another server, for a purpose that the server has
-// to agree on.
+// NewQuorumClient returns a Client that logs in to another server of the ensemble.
+// The other server must expect the same purpose.
 func NewQuorumClient(user, password, purpose string) *Client {
 	return &Client{user: user, password: password, uri: quorumURI + purpose}
 }
 
-// Next takes the server's token, nil for the first call, and returns the one to
-// answer with. With done the server has proved that it knows the password, and
-// there is nothing to answer.
+// Next takes the server's token, nil for the first call, and returns the response.
+// When done is true and err is nil, the server has proved that it knows the password,
+// and there is no response.
 func (c *Client) Next(in []byte) (out []byte, done bool, err error) {
 	c.step++
 	switch c.step {
@@ -51,7 +52,7 @@ func (c *Client) Next(in []byte) (out []byte, done bool, err error) {
 	return nil, true, nil
 }
 
-// respond answers the challenge (RFC 2831, section 2.1.2).
+// respond returns the response to the challenge (RFC 2831, section 2.1.2).
 func (c *Client) respond(challenge string) ([]byte, error) {
 	f, err := directives(challenge)
 	if err != nil {

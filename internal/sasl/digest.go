@@ -10,27 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// ErrRefused reports a wrong user, password or response.
+// ErrRefused says that the user, the password or the response is wrong.
 var ErrRefused = errors.New("sasl: authentication refused")
 
-// Users maps a user's name to the password in clear: DIGEST-MD5 needs it.
+// Users maps a user's name to the password in clear text, which DIGEST-MD5 needs.
 type Users map[string]string
 
 const (
-	// Realm is the realm that ZooKeeper's server names to its clients.
+	// Realm is the realm that a ZooKeeper server sends to its clients.
 	Realm = "zk-sasl-md5"
-	// QuorumRealm is the one that it names to other servers.
+	// QuorumRealm is the realm that it sends to other servers.
 	QuorumRealm = "zk-quorum-sasl-md5"
 
 	clientURI = "zookeeper/"
 	quorumURI = "zookeeper-quorum/" + QuorumRealm + "/"
 )
 
-// firstCount is the count of uses of a nonce, which is used once.
+// firstCount is the nonce count. Each nonce is used only once.
 const firstCount = "00000001"
 
-// response computes RFC 2831's response-value; method is AUTHENTICATE for the
-// client's, empty for the server's.
+// response computes RFC 2831's response-value. method is AUTHENTICATE for the
+// client's response and empty for the server's.
 func response(f map[string]string, password, method string) string {
 	secret := md5.Sum([]byte(narrow(f["username"]) + ":" + narrow(f["realm"]) + ":" + narrow(password))) //nolint:gosec // see above
 	a1 := string(secret[:]) + ":" + f["nonce"] + ":" + f["cnonce"]
@@ -40,11 +40,11 @@ func response(f map[string]string, password, method string) string {
 	return hash(hash(a1) + ":" + f["nonce"] + ":" + f["nc"] + ":" + f["cnonce"] + ":auth:" + hash(method+":"+f["digest-uri"]))
 }
 
-// authenticate is the method of the client's response.
+// authenticate is the method in the client's response.
 const authenticate = "AUTHENTICATE"
 
-// narrow turns text that ISO 8859-1 can express into that: so RFC 2831 wants it
-// hashed, although it travels as UTF-8.
+// narrow converts text to ISO 8859-1 if possible. RFC 2831 hashes it in this form,
+// although it is sent as UTF-8.
 func narrow(s string) string {
 	if !utf8.ValidString(s) {
 		return s
@@ -78,7 +78,7 @@ func directives(s string) (map[string]string, error) {
 			return nil, err
 		}
 		name = strings.ToLower(strings.TrimSpace(name))
-		if _, twice := fields[name]; twice && name != "realm" { // of which a server may offer several
+		if _, twice := fields[name]; twice && name != "realm" { // a server may offer several realms
 			return nil, fmt.Errorf("%w: directive %q stands twice", ErrRefused, name)
 		}
 		fields[name] = value
@@ -87,7 +87,8 @@ func directives(s string) (map[string]string, error) {
 	return fields, nil
 }
 
-// directiveValue reads one value, in which a backslash quotes inside quotes.
+// directiveValue reads one value. In a quoted value, a backslash escapes the next
+// character.
 func directiveValue(s string) (value, rest string, err error) {
 	if !strings.HasPrefix(s, `"`) {
 		value, rest, _ = strings.Cut(s, ",")
@@ -106,7 +107,7 @@ func directiveValue(s string) (value, rest string, err error) {
 	return "", "", fmt.Errorf("%w: a quote is not closed", ErrRefused)
 }
 
-// quoted is what directiveValue reads back.
+// quoted returns s in the form that directiveValue reads.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestResponse is the example of RFC 2831, section 4.
+// TestResponse tests the example of RFC 2831, section 4.
 func TestResponse(t *testing.T) {
 	t.Parallel()
 	f := map[string]string{
@@ -23,7 +23,8 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// answer builds a client's response to a challenge, with fields replaced.
+// answer returns a client's response to a challenge, with the fields in change
+// replaced.
 func answer(t *testing.T, challenge, user, password string, change map[string]string) string {
 	t.Helper()
 	f, err := directives(challenge)
@@ -110,7 +111,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// TestNarrow: the hash is of ISO 8859-1 where that will do.
+// TestNarrow tests that text is hashed as ISO 8859-1 if possible.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"": "", "bob": "bob", "Jürgen": "J\xfcrgen", "日本": "日本", "\xff": "\xff"} {
@@ -120,8 +121,9 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestClient has both sides meet: they agree if they have the same password and,
-// as servers, the same purpose, and the client sees who does not know it.
+// TestClient runs both sides. They agree if they have the same password and, between
+// servers, the same purpose. The client detects a server that doesn't know the
+// password.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	users := Users{"bob": "secret", `q"u\o=,te`: "ü,日"}
@@ -160,8 +162,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestClientRefuses what is no challenge of DIGEST-MD5, and a server that lets it
-// in without knowing the password.
+// TestClientRefuses tests that the client refuses a challenge that isn't DIGEST-MD5,
+// and a server that accepts it without knowing the password.
 func TestClientRefuses(t *testing.T) {
 	t.Parallel()
 	for _, challenge := range []string{"", "nonsense", `nonce="x"`, `nonce="x",algorithm=md5`, `algorithm=md5-sess`, `nonce="x`} {

@@ -13,17 +13,17 @@ import (
 type Server struct {
 	users Users
 	realm string
-	uri   string // that a response has to be for; one that ends in a slash is a beginning
+	uri   string // the digest-uri that a response must have, or its prefix if uri ends in a slash
 	nonce string
 	asked bool // the challenge has been sent
 	done  bool
 }
 
-// NewServer returns the side that authenticates a client, with a fresh nonce.
+// NewServer returns a Server that authenticates a client, with a fresh nonce.
 func NewServer(users Users) *Server { return newServer(users, Realm, clientURI) }
 
-// NewQuorumServer authenticates a server that calls this one. Whoever calls must
-// have made the response for this very purpose.
+// NewQuorumServer returns a Server that authenticates another server of the ensemble.
+// The other server must have made its response for this purpose.
 func NewQuorumServer(users Users, purpose string) *Server {
 	return newServer(users, QuorumRealm, quorumURI+purpose)
 }
@@ -34,11 +34,10 @@ func newServer(users Users, realm, uri string) *Server {
 	return &Server{users: users, realm: realm, uri: uri, nonce: base64.StdEncoding.EncodeToString(b[:])}
 }
 
-// Step takes a token from the client and returns the one to answer with. The
-// first, whatever it is, is answered with a challenge, the second with the proof
-// that the server knows the password too; then user is the authenticated name.
-// A client may ask to act under another name: as with ZooKeeper, it gets its
-// own.
+// Step takes a token from the client and returns the server's reply. The reply to the
+// first token, whatever it is, is a challenge. The reply to the second one proves
+// that the server knows the password too, and user is then the authenticated name. If
+// a client asks to act under another name, it gets its own name, as with ZooKeeper.
 func (x *Server) Step(in []byte) (out []byte, user string, err error) {
 	switch {
 	case x.done:
@@ -59,10 +58,10 @@ func (x *Server) Step(in []byte) (out []byte, user string, err error) {
 	return []byte(proofPrefix + response(fields, x.users[user], "")), user, nil
 }
 
-// proofPrefix begins the server's last token.
+// proofPrefix starts the server's last token.
 const proofPrefix = "rspauth="
 
-// verify checks everything that the client's response says.
+// verify checks the client's response and returns the user's name.
 func (x *Server) verify(f map[string]string) (string, error) {
 	user, uri := f["username"], f["digest-uri"]
 	password, known := x.users[user]

@@ -1,6 +1,6 @@
-// Package smallfile reads files that people write by hand or tools generate: a
-// configuration, a key store, a password. A path in a configuration can name anything,
-// for instance a device that never ends, so the size of what is read has a bound.
+// Package smallfile reads small files that people write by hand or tools generate: a
+// configuration, a key store, a password. A path in a configuration can name
+// anything, e.g. a device with endless data, so Read limits the size.
 //
 // It imports the standard library only.
 package smallfile
@@ -12,8 +12,8 @@ import (
 	"os"
 )
 
-// Max is the size of the largest file that Read accepts, in bytes: far above any
-// configuration or key store.
+// Max is the size in bytes of the largest file that Read accepts. It is far above the
+// size of any configuration or key store.
 const Max = 16 << 20
 
 // ErrTooLarge is the cause when a file is larger than Max.

@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.Truncate(1<<40), f.Close()); err != nil { // takes no room
+	if err := errors.Join(f.Truncate(1<<40), f.Close()); err != nil { // a sparse file
 		t.Fatal(err)
 	}
 	if b, err := smallfile.Read(small); string(b) != "dataDir=/x" || err != nil {

@@ -2,11 +2,11 @@ package vfs
 
 import "unsafe"
 
-// BlockSize is a multiple of what any disk wants writes past the page cache to be
-// aligned to.
+// BlockSize is a multiple of the alignment that any disk requires for writes past the
+// page cache.
 const BlockSize = 4096
 
-// Blocks returns an empty slice with room for n bytes or more, whose memory is
+// Blocks returns an empty slice with a capacity of at least n bytes, whose memory is
 // aligned for files that were opened with Direct.
 func Blocks(n int) []byte {
 	n = int(BlockEnd(int64(n)))
@@ -15,8 +15,9 @@ func Blocks(n int) []byte {
 	return b[skip : skip : skip+n]
 }
 
-// BlockStart returns where the block begins that an offset lies in.
+// BlockStart returns the start of the block that contains off.
 func BlockStart(off int64) int64 { return off &^ (BlockSize - 1) }
 
-// BlockEnd returns off, or where the next block begins when off lies within one.
+// BlockEnd returns off if it is the start of a block, and otherwise the start of the
+// next block.
 func BlockEnd(off int64) int64 { return BlockStart(off + BlockSize - 1) }

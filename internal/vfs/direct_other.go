@@ -2,6 +2,6 @@
 
 package vfs
 
-// Direct is a flag for OpenFile: reads and writes go past the page cache, if the
-// file system can do that. Here none can.
+// Direct is a flag for OpenFile: reads and writes bypass the page cache if the file
+// system supports that. On this system none does.
 const Direct = 0

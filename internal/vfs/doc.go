@@ -1,9 +1,9 @@
-// Package vfs is what a server's files lie on: the operating system's file
-// system, or one in memory that a test can take the power from.
+// Package vfs is the file system that a server uses: that of the operating system, or
+// one in memory on which a test can simulate a power failure.
 //
-// A server writes all that must survive through an FS. Its databases are the
-// exception: bbolt maps its file into memory and writes it itself, so an FS says
-// where the kernel finds that file, and is told when a transaction commits.
+// A server writes everything that must survive through an FS. Its databases are the
+// exception: bbolt maps its file into memory and writes it itself. So an FS returns
+// the path of that file for the kernel, and runs each commit.
 //
 // May import: the standard library only.
 package vfs

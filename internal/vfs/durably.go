@@ -5,31 +5,31 @@ import (
 	"sync/atomic"
 )
 
-// LongWrite is from how many bytes on a durable write takes so long that its goroutine
-// gives up the processor of the Go runtime which it has, so that others use it at once.
-// To give it up costs the write some 30 µs.
+// LongWrite is the size in bytes from which a durable write gives up its goroutine's
+// processor (P) in the Go runtime, so that other goroutines can use it immediately.
+// Giving it up costs the write about 30 µs.
 //
-// The runtime lets a goroutine keep it in a system call, and takes it away when it
-// finds that the call takes long: after 20 µs at the earliest, in zkgo server after
-// half a millisecond (cmd/zkgo/monitor_linux.go). For a short write that is right:
-// the goroutine goes on at once when it returns. While a long one is under way, half
-// of a machine with two processors would stand still.
+// The runtime lets a goroutine keep its P in a system call and takes it away if the
+// call takes long: after 20 µs at the earliest, in zkgo server after half a
+// millisecond (cmd/zkgo/monitor_linux.go). This is right for a short write, whose
+// goroutine continues immediately when the call returns. During a long write, half of
+// a machine with two CPUs would be idle.
 const LongWrite = 64 << 10
 
-// givesUpFrom is what GiveUpProcessor was told, less LongWrite: 0 when it was told nothing.
+// givesUpFrom is the argument of GiveUpProcessor minus LongWrite, 0 before the first
+// call.
 var givesUpFrom atomic.Int64
 
-// GiveUpProcessor decides, for the whole process, from how many bytes on a durable write
-// gives up the processor of its goroutine: LongWrite, unless something else is better.
-// Where there is but one processor, and more to do than to wait for the write, each one
-// should; where all that there is to do waits for the write, none. It has a meaning on
-// Linux only.
+// GiveUpProcessor sets, for the whole process, the size in bytes from which a durable
+// write gives up its goroutine's processor. The default is LongWrite. With one
+// processor and work that doesn't depend on the write, every write should give it up;
+// if all work waits for the write, none should. It has an effect on Linux only.
 func GiveUpProcessor(from int) { givesUpFrom.Store(int64(from) - LongWrite) }
 
-// givesUp says whether a durable write of n bytes gives up the processor.
+// givesUp reports whether a durable write of n bytes gives up the processor.
 func givesUp(n int) bool { return int64(n)-LongWrite >= givesUpFrom.Load() }
 
-// durableWriter is a File that has a better way to write durably than WriteAt and
+// durableWriter is a File with a better way to write durably than WriteAt and
 // Datasync.
 type durableWriter interface {
 	writeDurably(b []byte, off int64) error

@@ -22,7 +22,7 @@ func (f osFile) writeDurably(b []byte, off int64) error {
 		runtime.KeepAlive(b)
 		runtime.KeepAlive(f.File)
 		switch {
-		case errno == syscall.EINTR: // all of it once more
+		case errno == syscall.EINTR: // retry all of it
 		case errno != 0:
 			return &os.PathError{Op: call, Path: f.Name(), Err: errno}
 		case n == len(b):
@@ -35,9 +35,9 @@ func (f osFile) writeDurably(b []byte, off int64) error {
 	}
 }
 
-// pwriteSync is pwrite(2), and fdatasync(2) when that wrote everything, as one
-// system call to the Go runtime, which gives the processor to others at once. n is
-// what was written, call which of the two ended with errno.
+// pwriteSync is pwrite(2), followed by fdatasync(2) if that wrote everything. For the
+// Go runtime both are one system call, which gives up the processor immediately. n is
+// the number of bytes written, and call names the system call that returned errno.
 //
 //go:norace
 //go:nosplit
@@ -56,10 +56,10 @@ func pwriteSync(fd int, p unsafe.Pointer, length int, off int64) (n int, call st
 	return n, call, errno
 }
 
-// The two halves of a system call of which the Go runtime is told that it will
-// block. The syscall package has no such call; the runtime keeps these for those
-// who make their own (go.dev/issue/67401). Nothing between the two may grow the
-// stack or need the runtime.
+// The start and the end of a system call that the Go runtime knows will block. The
+// syscall package has no such call, but the runtime keeps these functions for
+// packages that make their own (go.dev/issue/67401). Code between the two must not
+// grow the stack or need the runtime.
 
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()

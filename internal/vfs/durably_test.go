@@ -29,8 +29,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestWriteDurably writes at several places at once, short and long, past the page
-// cache where that can be done, and reads it through the page cache.
+// TestWriteDurably writes short and long data at several offsets concurrently, past
+// the page cache where possible, and reads it through the page cache.
 func TestWriteDurably(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
@@ -58,7 +58,7 @@ func TestWriteDurably(t *testing.T) {
 	}
 }
 
-// TestWriteFails: an error names the file, whichever way the write took.
+// TestWriteFails tests that an error names the file, for every kind of write.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

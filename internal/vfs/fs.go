@@ -6,13 +6,13 @@ import (
 	"io/fs"
 )
 
-// ErrInUse is the cause when a lock is held by another server.
+// ErrInUse is the cause when another server holds a lock.
 var ErrInUse = errors.New("in use by another server")
 
-// FS is a file system. Names are paths of the operating system; errors are
-// those of package os. All methods may be called by many goroutines.
+// FS is a file system. Names are paths of the operating system, and errors are those
+// of package os. All methods are safe for concurrent use.
 type FS interface {
-	// OpenFile takes the flags of package os, without O_APPEND, and Direct.
+	// OpenFile takes the flags of package os, except O_APPEND, and Direct.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Mkdir(name string, perm fs.FileMode) error
@@ -21,17 +21,18 @@ type FS interface {
 	Rename(from, to string) error
 	Remove(name string) error
 	RemoveAll(name string) error
-	// SyncDir makes the entries of a directory durable.
+	// SyncDir makes the directory's entries durable.
 	SyncDir(name string) error
-	// Lock keeps everybody else from locking the same name until it is closed
-	// or the process ends. The file is made if it is missing.
+	// Lock locks name until the lock is closed or the process ends. Meanwhile no
+	// other process, and no other caller in this one, can lock name. Lock creates the
+	// file if it doesn't exist.
 	Lock(name string) (io.Closer, error)
 
-	// Database says where the kernel finds the file with the name, for bbolt.
-	// With lazy, bbolt need not sync: Commit does what there is to do.
+	// Database returns the path at which the kernel finds the file, for bbolt. If
+	// lazy is true, bbolt need not sync, because Commit does all that is necessary.
 	Database(name string) (path string, lazy bool, err error)
-	// Commit runs f, which commits at most one transaction to the database in
-	// the file, and returns when that is durable.
+	// Commit runs f, which commits at most one transaction to the database in the
+	// file. Commit returns when the transaction is durable.
 	Commit(name string, f func() error) error
 }
 
@@ -44,7 +45,7 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 	// Sync makes the content and the metadata durable.
 	Sync() error
-	// Datasync makes the content durable, and as much of the metadata as
-	// reading it takes.
+	// Datasync makes the content durable, and as much of the metadata as a reader
+	// needs.
 	Datasync() error
 }

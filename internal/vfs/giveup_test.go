@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Whoever gives up its processor, and when, what is written is there. Not parallel: it is
-// about the whole process.
+// TestGiveUpProcessor tests that written data is there, whichever writes give up
+// their processor. It isn't parallel because the setting is process-wide.
 func TestGiveUpProcessor(t *testing.T) {
 	defer GiveUpProcessor(LongWrite)
 	short, long := []byte("short"), bytes.Repeat([]byte("long"), LongWrite/4)
@@ -42,7 +42,7 @@ func TestGiveUpProcessor(t *testing.T) {
 	}
 }
 
-// Unless somebody says something else, long writes give up.
+// TestLongWritesGiveUp tests that by default long writes give up the processor.
 func TestLongWritesGiveUp(t *testing.T) {
 	if givesUp(LongWrite-1) || !givesUp(LongWrite) {
 		t.Error("the beginning of long writes is another one")

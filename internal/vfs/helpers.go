@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// MkdirSynced makes a directory and those above it, and makes sure they are
-// still there after a power cut: a new directory is an entry in its parent.
+// MkdirSynced creates a directory and its missing parents, and makes them durable: a
+// new directory is an entry in its parent, which MkdirSynced syncs.
 func MkdirSynced(fsys FS, dir string) error {
 	st, err := fsys.Stat(dir)
 	if err == nil {
@@ -35,7 +35,7 @@ func MkdirSynced(fsys FS, dir string) error {
 	return fsys.SyncDir(parent)
 }
 
-// SyncFile makes a file that was written by somebody else durable.
+// SyncFile makes a file durable that other code has written.
 func SyncFile(fsys FS, path string) error {
 	f, err := fsys.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func SyncFile(fsys FS, path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Exists says whether there is a file or a directory with the name.
+// Exists reports whether there is a file or a directory at path.
 func Exists(fsys FS, path string) (bool, error) {
 	_, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func Exists(fsys FS, path string) (bool, error) {
 	return err == nil, err
 }
 
-// ReadFile returns what is in a file.
+// ReadFile returns the content of a file.
 func ReadFile(fsys FS, path string) ([]byte, error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -63,8 +63,8 @@ func ReadFile(fsys FS, path string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// WriteFile makes a file with the content b, or replaces what is in it, and
-// fsyncs it. Its directory entry is not made durable.
+// WriteFile writes b to a file, creates the file if necessary, and fsyncs it. It
+// replaces the old content. It doesn't make the directory entry durable.
 func WriteFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	f, err := fsys.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, perm)
 	if err != nil {
@@ -77,8 +77,8 @@ func WriteFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReplaceFile gives a file the content b: after a power cut it has this one or
-// the one before.
+// ReplaceFile replaces the content of a file with b atomically: after a power failure
+// the file has the new content or the old one.
 func ReplaceFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	if err := WriteFile(fsys, path+".tmp", b, perm); err != nil {
 		return err
@@ -89,27 +89,28 @@ func ReplaceFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	return fsys.SyncDir(filepath.Dir(path))
 }
 
-// writebacker is a File whose writing to the disk can be started.
+// writebacker is a File that can start writing to the disk in the background.
 type writebacker interface {
 	startWriteback(off, n int64) error
 }
 
-// StartWriteback lets the system begin to write a part of a file to the disk, if
-// it can, and does not wait for that. It makes nothing durable: a Sync of a large
-// file that is on the disk already holds up nobody else's, and that is all.
+// StartWriteback asks the system to start writing a part of a file to the disk, if it
+// can, and doesn't wait. It makes nothing durable. Its only purpose is that a later
+// Sync of a large file, most of which is on the disk already, doesn't delay the syncs
+// of other files.
 func StartWriteback(f File, off, n int64) {
 	if w, ok := f.(writebacker); ok {
-		_ = w.startWriteback(off, n) // what is wrong with the disk, the Sync will say
+		_ = w.startWriteback(off, n) // Sync reports any disk error
 	}
 }
 
-// willReader is a File of which the system can begin to read what is on the disk.
+// willReader is a File that the system can read ahead from the disk.
 type willReader interface{ willRead() error }
 
-// WillRead lets the system begin to read a file, if it can, and does not wait for
-// that: it is about to be read from its beginning.
+// WillRead asks the system to start reading a file from the disk, if it can, and
+// doesn't wait. The caller is about to read the file from its beginning.
 func WillRead(f File) {
 	if r, ok := f.(willReader); ok {
-		_ = r.willRead() // what is wrong with the disk, the reading will say
+		_ = r.willRead() // reading reports any disk error
 	}
 }

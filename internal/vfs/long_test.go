@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What is long is read and written as what is short, up to the end of the file.
+// TestLongReadsAndWrites tests that long reads and writes behave like short ones, up
+// to the end of the file.
 func TestLongReadsAndWrites(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1000, 1 << 20} {

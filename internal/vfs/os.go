@@ -22,11 +22,11 @@ func (f osFile) Datasync() error { return datasync(f.File) }
 // OpenFile implements FS.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(name, flag, perm)
-	if flag&Direct != 0 && errors.Is(err, syscall.EINVAL) { // this file system cannot
+	if flag&Direct != 0 && errors.Is(err, syscall.EINVAL) { // this file system doesn't support O_DIRECT
 		f, err = os.OpenFile(name, flag&^Direct, perm)
 	}
 	if err != nil {
-		return nil, err // not f: a nil *os.File is no nil File
+		return nil, err // not f: a nil *os.File is not a nil File
 	}
 	return osFile{f}, nil
 }

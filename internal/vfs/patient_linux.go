@@ -9,9 +9,9 @@ import (
 	"unsafe"
 )
 
-// What is long enough to wait for gives up the processor of the Go runtime first, see
-// LongWrite: the state of a snapshot is written and read back while others have
-// something to do.
+// Long reads and writes and every Sync give up the goroutine's processor (P) in the
+// Go runtime first, see LongWrite: a snapshot's state is written and read back while
+// other goroutines have work to do.
 
 // WriteAt implements File.
 func (f osFile) WriteAt(b []byte, off int64) (int, error) {
@@ -30,8 +30,8 @@ func (f osFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.all("read", syscall.SYS_PREAD64, b, off, io.EOF)
 }
 
-// all reads or writes all of b by a system call; short is the error when there is no more
-// to be had.
+// all reads or writes all of b with the given system call. It returns short if a call
+// transfers nothing.
 func (f osFile) all(name string, call uintptr, b []byte, off int64, short error) (n int, err error) {
 	for n < len(b) {
 		k, err := f.patiently(name, call, b[n:], off+int64(n))
@@ -64,8 +64,8 @@ func (f osFile) Sync() error {
 	return err
 }
 
-// patiently is a system call about b, at off if it is one of those, once more when a
-// signal has come.
+// patiently makes a system call on b, at off if the call takes an offset. It retries
+// after EINTR.
 func (f osFile) patiently(name string, call uintptr, b []byte, off int64) (int, error) {
 	for {
 		fd := f.Fd()
@@ -84,11 +84,10 @@ func (f osFile) patiently(name string, call uintptr, b []byte, off int64) (int, 
 	}
 }
 
-// closedFile is the descriptor of a file that was closed.
+// closedFile is the descriptor that Fd returns for a closed file.
 const closedFile = ^uintptr(0)
 
-// block is a system call of which the Go runtime is told that it will block, see
-// pwriteSync.
+// block makes a system call that the Go runtime knows will block, see pwriteSync.
 //
 //go:norace
 //go:nosplit

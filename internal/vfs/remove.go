@@ -13,18 +13,19 @@ const freeStep = 4 << 20
 // shrinker is a File that can be made shorter.
 type shrinker interface {
 	Truncate(size int64) error
-	// sole says whether the file with this state has no other name.
+	// sole reports whether the file with this state has no other name.
 	sole(st fs.FileInfo) bool
 }
 
-// RemoveInSteps removes a file that nobody has open, or a directory of such files.
-// What a large one occupies is freed piece by piece, from its end, and rest is called
-// after each with what it took: whether to go on like that. Where not, or where that
-// cannot be, as with a file that has another name, it is removed in one go.
+// RemoveInSteps removes a file that is not open anywhere, or a directory of such
+// files. It frees a large file piece by piece from the end, and calls rest after each
+// piece with the time that it took. rest reports whether to continue in steps. If it
+// returns false, or if the file can't be freed in steps, e.g. because it has another
+// name, RemoveInSteps removes it at once.
 //
-// A file system that tells the disk what is no longer used (mount option discard) does
-// so in a removal, and lets all other writes to the disk wait meanwhile: those behind
-// a file of 32 MiB for 6 ms.
+// A file system with the mount option discard tells the disk which blocks are no
+// longer used. It does so during the removal, and all other writes to the disk wait
+// meanwhile: 6 ms for a file of 32 MiB.
 func RemoveInSteps(fsys FS, path string, rest func(worked time.Duration) bool) error {
 	st, err := fsys.Stat(path)
 	if err != nil {
@@ -48,8 +49,8 @@ func RemoveInSteps(fsys FS, path string, rest func(worked time.Duration) bool) e
 	return fsys.RemoveAll(path)
 }
 
-// free frees all of a file but its first step, if it can. If something is wrong with
-// it, its removal says so.
+// free frees all of a file except its first step, if it can. It ignores errors,
+// because the removal reports them.
 func free(fsys FS, path string, rest func(worked time.Duration) bool) {
 	f, err := fsys.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// large makes a file that takes several steps to free.
+// large creates a file that takes several steps to free.
 func large(t *testing.T, path string) []byte {
 	t.Helper()
 	b := bytes.Repeat([]byte("zkgo"), (2*freeStep+freeStep/2)/4)
@@ -19,8 +19,9 @@ func large(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestRemoveInSteps: a large file goes away from its end, with a rest after each
-// step; a small one, or one that somebody else calls by another name, in one go.
+// TestRemoveInSteps tests that a large file is freed from its end, with a call of
+// rest after each step, and that a small file, or one with another name, is removed
+// at once.
 func TestRemoveInSteps(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -8,13 +8,13 @@ import (
 	"os"
 )
 
-// syncDir does nothing where directories cannot be fsynced.
+// syncDir does nothing, because this system can't fsync directories.
 func syncDir(string) error { return nil }
 
-// sole implements shrinker: who knows.
+// sole implements shrinker. This system doesn't tell, so it returns false.
 func (f osFile) sole(fs.FileInfo) bool { return false }
 
-// lock only keeps the file open: there is no flock here.
+// lock only keeps the file open, because this system has no flock.
 func lock(path string) (io.Closer, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
 }

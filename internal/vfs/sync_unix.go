@@ -32,17 +32,18 @@ func (f osFile) sole(st fs.FileInfo) bool {
 	return ok && sys.Nlink == 1
 }
 
-// note writes the process into its lock, for the message of the next one.
+// note writes the process id into the lock file, for the error message of the next
+// process.
 func note(f *os.File) {
 	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // a lock without a number is as good
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // the lock works without it
 	}
 }
 
-// holder says which process has noted itself in a lock, "" if none has.
+// holder returns a text with the process id in a lock file, "" if there is none.
 func holder(f *os.File) string {
 	var b [20]byte
-	n, _ := f.ReadAt(b[:], 0) // a short read is the usual one
+	n, _ := f.ReadAt(b[:], 0) // a short read is normal
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	if err != nil {
 		return ""
@@ -57,10 +58,10 @@ func absolute(path string) string {
 	return path
 }
 
-// lock keeps other processes, and others in this one, from the same lock. It
-// ends with the process. It is tried for a while: a server that was just killed
-// may still be going, and a lock that was just given up is still held by a child
-// that this process is about to start.
+// lock locks the file at path against other processes and other callers in this one.
+// The lock ends with the process. lock retries for a while, because a server that was
+// just killed may not have ended yet, and a child process that this process is about
+// to start may still hold a lock that was just released.
 func lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {

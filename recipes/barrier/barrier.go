@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Barrier is a gate: closed as long as a znode exists. All methods are safe for
+// Barrier is a gate that is closed while its znode exists. All methods are safe for
 // concurrent use.
 type Barrier struct {
 	conn recipes.Conn
@@ -20,8 +20,8 @@ type Barrier struct {
 // New returns the barrier at path.
 func New(conn recipes.Conn, path string) *Barrier { return &Barrier{conn, path} }
 
-// Close closes the gate, if it is open. It stays closed when the client that closed it
-// is gone. Close waits for a lost connection to come back.
+// Close closes the gate, if it is open. The gate stays closed when the client that
+// closed it is gone. Close waits for a lost connection to come back.
 func (b *Barrier) Close(ctx context.Context) error {
 	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, b.path, nil, recipes.Persistent, nil)
@@ -30,7 +30,7 @@ func (b *Barrier) Close(ctx context.Context) error {
 			return nil
 		case errors.Is(err, client.ErrNoNode):
 			if err = recipes.EnsureContainers(ctx, s, recipes.Parent(b.path)); err == nil {
-				err = client.ErrConnectionLoss // once more
+				err = client.ErrConnectionLoss // retry the create
 			}
 		}
 		return err
@@ -38,8 +38,8 @@ func (b *Barrier) Close(ctx context.Context) error {
 	return b.failure("close", err)
 }
 
-// Open opens the gate, if it is closed: every waiter goes on. Open waits for a lost
-// connection to come back.
+// Open opens the gate, if it is closed, and releases all waiters. Open waits for a
+// lost connection to come back.
 func (b *Barrier) Open(ctx context.Context) error {
 	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		err := s.Delete(ctx, b.path, client.AnyVersion)
@@ -51,14 +51,14 @@ func (b *Barrier) Open(ctx context.Context) error {
 	return b.failure("open", err)
 }
 
-// Wait waits until the gate is open, or ctx ends. A gate that was opened during the
-// call and closed again counts as open: every opening lets all waiters pass. Neither a
-// lost connection nor a session that ends is an error.
+// Wait waits until the gate is open or ctx ends. A gate that is opened and closed
+// again during the call counts as open: every opening lets all waiters pass. Neither
+// a lost connection nor the end of a session is an error.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var closed int64 // czxid of the znode that this call waits for
 	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
 		for {
-			// Reading leaves no watch on a znode that is not there.
+			// A read leaves no watch on a missing znode.
 			_, stat, w, err := s.GetW(ctx, b.path)
 			if errors.Is(err, client.ErrNoNode) {
 				return nil
@@ -86,5 +86,5 @@ func (b *Barrier) failure(what string, err error) error {
 	return fmt.Errorf("barrier %s: %s: %w", b.path, what, err)
 }
 
-// patience is how long what has to be cleaned up waits for a server.
+// patience is how long cleaning up waits for the server.
 const patience = 500 * time.Millisecond

@@ -117,7 +117,7 @@ func TestDoubleBarrier(t *testing.T) {
 	})
 }
 
-// Who gives up must not count as entered.
+// A member that gives up must not count as entered.
 func TestDoubleBarrierGivenUp(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -192,7 +192,7 @@ func TestDoubleBarrierAtEveryStep(t *testing.T) {
 		if err := <-done; err != nil && !e.Canceled() && e.Fault != steps.Expiry {
 			e.Errorf("the other: %v", err)
 		}
-		time.Sleep(50 * time.Second) // not the minute after which empty containers go
+		time.Sleep(50 * time.Second) // less than the minute after which empty containers are deleted
 		if e.Server.Exists("/d") && len(e.Server.Children("/d")) != 0 {
 			e.Errorf("left behind: %v", e.Server.Children("/d"))
 		}

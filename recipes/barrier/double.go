@@ -15,8 +15,8 @@ import (
 // DoubleBarrier is one process's part in a piece of work that a fixed number of
 // processes begin together, with Enter, and end together, with Leave. The processes
 // can repeat this in a loop, with the same DoubleBarrier or with a new one for each
-// round: no round begins before every member of the round before it has left, or its
-// session has ended. One goroutine calls Enter and Leave in turn.
+// round: no round begins before every member of the previous round has left, or its
+// session has ended. Only one goroutine may call Enter and Leave, in turn.
 //
 // Members that use Curator's DistributedDoubleBarrier or Kazoo's DoubleBarrier can
 // share one round. Those recipes do not keep consecutive rounds apart, so a loop is
@@ -29,9 +29,9 @@ type DoubleBarrier struct {
 	withdrawn chan struct{} // closed when the znode of the last failed round is gone
 }
 
-// NewDouble returns a part in the barrier at path, which members processes enter
-// together. path is a directory for their znodes and need not exist. Each member
-// needs the permissions to read, write, create and delete there.
+// NewDouble returns one member's part in the barrier at path, which the given number
+// of members enter together. path is a directory for their znodes and need not exist.
+// Each member needs permission to read, write, create and delete there.
 func NewDouble(conn recipes.Conn, path string, members int) *DoubleBarrier {
 	return &DoubleBarrier{conn: conn, path: path, members: members}
 }
@@ -73,8 +73,8 @@ func (d *DoubleBarrier) enter(ctx context.Context) error {
 
 // Leave waits until all members of the round have left, or their sessions have ended.
 // If ctx ends first, the others do not wait for this member. Leave waits for a lost
-// connection to come back. If the session ends, this member has left as far as the
-// others can see, and Leave still waits for them.
+// connection to come back. If the session ends, the other members see this member as
+// having left, and Leave still waits for them.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if d.member == nil {
 		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)
@@ -88,8 +88,9 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	return nil
 }
 
-// withdraw deletes the member's znode, in the background if the server takes longer
-// than patience. The znode ends with its session at the latest.
+// withdraw deletes the member's znode. If the server takes longer than patience,
+// withdraw continues in the background. The znode goes with its session at the
+// latest.
 func (d *DoubleBarrier) withdraw() {
 	m := d.member
 	d.member = nil
@@ -116,30 +117,31 @@ func (d *DoubleBarrier) withdraw() {
 // entered until the last of them has left. Its czxid identifies the round. A member
 // belongs to the first round whose ready is younger than the member's own znode, so a
 // znode that is created while the members of a round still leave counts for the next
-// round. These rules hold the rounds apart:
+// round. These rules keep the rounds apart:
 //
 //   - ready is created in one transaction that checks that the znodes of enough
 //     members exist.
 //   - ready is deleted only when no znode of its round is left.
 //   - Both transactions also write the directory's data, unchanged, at the version
-//     that was read before anything else. So a process that decided on an old view
+//     that was read before anything else. So a process that acts on an outdated view
 //     cannot delete the ready of a later round, which looks the same.
 //
 // ready is persistent, as Curator's is: a member that has not seen it yet must find it
 // even if the process that created it has died.
 type member struct {
-	session recipes.Session // that owns the znode
+	session recipes.Session // the session that owns the znode
 	dir     string
-	name    string // of the znode, unique to this entry
+	name    string // the znode's name, unique to this entry
 	joined  int64  // czxid of the znode
-	round   int64  // czxid of the round's ready, 0 before it is known
+	round   int64  // czxid of the round's ready, or 0 before it is known
 }
 
 func (m *member) own() string { return recipes.Join(m.dir, m.name) }
 
 func (m *member) ready() string { return recipes.Join(m.dir, readyName) }
 
-// readyName is the name of the znode that marks a round: Curator's and Kazoo's.
+// readyName is the name of the znode that marks a round, the same as Curator's and
+// Kazoo's.
 const readyName = "ready"
 
 // register creates the member's znode.
@@ -168,8 +170,8 @@ func (m *member) deleted() error {
 	return fmt.Errorf("%s was deleted by another client: %w", m.own(), client.ErrNoNode)
 }
 
-// awaitRound waits for the round that this member belongs to, and starts it if this
-// member finds that all have entered.
+// awaitRound waits for the round that this member belongs to. If this member finds
+// that all have entered, it starts the round.
 func (m *member) awaitRound(ctx context.Context, members int) error {
 	s, created := m.session, false
 	for {
@@ -214,8 +216,8 @@ func (m *member) awaitRound(ctx context.Context, members int) error {
 	}
 }
 
-// awaitEnd waits for one member of an earlier round to go. If none is left, it deletes
-// the round's ready: all of them have died or given up.
+// awaitEnd waits until one member of an earlier round has left. If no member is left,
+// awaitEnd deletes the round's ready: all members have died or given up.
 func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, names []string, round int64) error {
 	name, err := m.first(ctx, s, names, round)
 	if err != nil {
@@ -228,8 +230,8 @@ func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, 
 	return err
 }
 
-// start creates ready if the members that were listed are still there. If it fails
-// because something has changed, the caller looks again.
+// start creates ready if the listed members still exist. If start fails because
+// something has changed, the caller should look again.
 func (m *member) start(ctx context.Context, g generation, names []string, members int) error {
 	ops := []recipes.Op{
 		{Kind: recipes.OpCheck, Path: m.own(), Version: client.AnyVersion},
@@ -244,9 +246,9 @@ func (m *member) start(ctx context.Context, g generation, names []string, member
 	return err
 }
 
-// leave deletes the member's znode and waits for the others of its round. It wakes few
-// members at a time: the first in order leaves last and waits for the last in order,
-// and all others wait for the first one.
+// leave deletes the member's znode and waits for the others of its round. It wakes
+// few members at a time: the first in order leaves last and waits for the last in
+// order, and all others wait for the first.
 func (m *member) leave(ctx context.Context, s recipes.Session) error {
 	for {
 		g, err := m.generation(ctx, s)
@@ -283,8 +285,8 @@ func (m *member) leave(ctx context.Context, s recipes.Session) error {
 	}
 }
 
-// leaveLast waits for the other members of the round and then ends it: the member's
-// znode and ready go in one transaction.
+// leaveLast waits for the other members of the round and then ends the round: one
+// transaction deletes the member's znode and ready.
 func (m *member) leaveLast(ctx context.Context, s recipes.Session, g generation, names []string) error {
 	slices.Reverse(names)
 	last, err := m.first(ctx, s, names, m.round)
@@ -301,7 +303,7 @@ func (m *member) leaveLast(ctx context.Context, s recipes.Session, g generation,
 		return err
 	}
 	_, marked, err := s.Exists(ctx, m.ready())
-	if err == nil && !marked { // a member of another library deletes it without looking
+	if err == nil && !marked { // a member of another library has deleted it unconditionally
 		err = erase(ctx, s, m.own())
 	}
 	return err
@@ -316,8 +318,8 @@ func (m *member) unmark(ctx context.Context, s recipes.Session, g generation) (b
 	return m.turn(ctx, s, g, recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
 }
 
-// withdraw deletes the member's znode, and ready if it was the last of a round. What
-// fails here is left to the next member that enters.
+// withdraw deletes the member's znode, and ready if it was the last of a round. If
+// withdraw fails, the next member that enters completes the cleanup.
 func (m *member) withdraw(ctx context.Context) {
 	s := m.session
 	if erase(ctx, s, m.own()) != nil {
@@ -353,9 +355,9 @@ type generation struct {
 	changed int64 // zxid of the last change of the children
 }
 
-// generation reads the directory's version, which every start and every end of a round
-// raises. A condition on version -1 would hold for every version, so that one is
-// passed over: a write that raises it without a reason does no harm.
+// generation reads the directory's version, which every start and every end of a
+// round increments. A condition on version -1 would hold for every version, so
+// generation skips that version with an extra write, which does no harm.
 func (m *member) generation(ctx context.Context, s recipes.Session) (generation, error) {
 	for {
 		data, stat, err := s.Get(ctx, m.dir)
@@ -369,7 +371,8 @@ func (m *member) generation(ctx context.Context, s recipes.Session) (generation,
 }
 
 // turn does ops, unless a round has started or ended since g was read. It reports
-// whether they were done; if not, or if that is not known, the caller looks again.
+// whether they were done. If they were not, or if that is not known, the caller
+// should look again.
 func (m *member) turn(ctx context.Context, s recipes.Session, g generation, ops ...recipes.Op) (bool, error) {
 	ops = append(ops, recipes.Op{Kind: recipes.OpSet, Path: m.dir, Data: g.data, Version: g.version})
 	err := s.Multi(ctx, ops...)
@@ -384,7 +387,7 @@ func (m *member) turn(ctx context.Context, s recipes.Session, g generation, ops 
 	return err == nil, err
 }
 
-// names lists the znodes of members, in order.
+// names lists the members' znodes, in order.
 func (m *member) names(ctx context.Context, s recipes.Session) ([]string, error) {
 	names, _, err := s.Children(ctx, m.dir)
 	names = slices.DeleteFunc(names, func(n string) bool { return n == readyName })
@@ -392,8 +395,8 @@ func (m *member) names(ctx context.Context, s recipes.Session) ([]string, error)
 	return names, err
 }
 
-// first returns the first of names that belongs to a round, and "" if none does. Names
-// of the next round are few while members leave, so it reads few of them.
+// first returns the first of names that belongs to a round, or "" if none does. Few
+// members of the next round exist while members leave, so first reads few znodes.
 func (m *member) first(ctx context.Context, s recipes.Session, names []string, round int64) (string, error) {
 	for _, name := range names {
 		stat, there, err := s.Exists(ctx, recipes.Join(m.dir, name))
@@ -407,8 +410,8 @@ func (m *member) first(ctx context.Context, s recipes.Session, names []string, r
 	return "", nil
 }
 
-// awaitGone waits for a change of the znode at path, unless it is gone or was created
-// again for a later round.
+// awaitGone waits for a change of the znode at path, unless the znode is gone or was
+// created again for a later round.
 func awaitGone(ctx context.Context, s recipes.Session, path string, round int64) error {
 	_, stat, w, err := s.GetW(ctx, path)
 	if errors.Is(err, client.ErrNoNode) {
@@ -424,7 +427,7 @@ func awaitGone(ctx context.Context, s recipes.Session, path string, round int64)
 	return recipes.Await(ctx, w)
 }
 
-// awaitCreated waits for the event of w and reports whether it is of a creation.
+// awaitCreated waits for the event of w and reports whether the znode was created.
 func awaitCreated(ctx context.Context, w recipes.Watch) (bool, error) {
 	select {
 	case e, ok := <-w.Events():
@@ -438,7 +441,7 @@ func awaitCreated(ctx context.Context, w recipes.Watch) (bool, error) {
 	}
 }
 
-// erase deletes a znode that may be gone already.
+// erase deletes a znode that may no longer exist.
 func erase(ctx context.Context, s recipes.Session, path string) error {
 	for {
 		err := s.Delete(ctx, path, client.AnyVersion)

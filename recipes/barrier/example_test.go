@@ -10,7 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// A gate is closed while the schema is changed, and whoever comes meanwhile waits.
+// A gate is closed while the schema is changed, and processes that arrive meanwhile
+// wait.
 func ExampleBarrier() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -34,7 +35,7 @@ func ExampleDoubleBarrier() {
 	defer stop()
 
 	var both sync.WaitGroup
-	for range 2 { // each of them a process
+	for range 2 { // each stands for a process
 		both.Go(func() {
 			b := barrier.NewDouble(recipes.On(c), "/barriers/night-run", 2)
 			if err := b.Enter(ctx); err != nil {

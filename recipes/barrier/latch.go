@@ -10,25 +10,26 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// CountDownLatch opens when it has been counted down a number of times, by
-// whomever, and stays open. All methods are safe for concurrent use.
+// CountDownLatch opens when clients have counted it down a given number of times, and
+// stays open. All methods are safe for concurrent use.
 type CountDownLatch struct {
 	conn  recipes.Conn
 	path  string
 	count int
 }
 
-// NewCountDownLatch returns the latch at path, a directory in which each count
-// leaves a znode. All who use it have to agree about count.
+// NewCountDownLatch returns the latch at path, a directory in which each count leaves
+// a znode. All clients must use the same count.
 func NewCountDownLatch(conn recipes.Conn, path string, count int) *CountDownLatch {
 	return &CountDownLatch{conn, path, count}
 }
 
-// CountDown counts once. It counts exactly once, also when the connection breaks or
-// the session ends meanwhile; if ctx ends first, it may or may not have counted, and
-// the error matches [client.ErrUnknownOutcome] if it may.
+// CountDown counts once. It counts exactly once, even if the connection breaks or the
+// session ends meanwhile. If ctx ends first, it may or may not have counted; if it
+// may have, the error matches [client.ErrUnknownOutcome].
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
-	// One name for all tries: a second one finds the first.
+	// All attempts use the same name, so a second attempt finds the znode of the
+	// first.
 	path := recipes.Join(l.path, "count-"+rand.Text())
 	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, path, nil, recipes.Persistent, nil)
@@ -37,7 +38,7 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 			return nil
 		case errors.Is(err, client.ErrNoNode):
 			if err = recipes.EnsureContainers(ctx, s, l.path); err == nil {
-				err = client.ErrConnectionLoss // once more
+				err = client.ErrConnectionLoss // retry the create
 			}
 		}
 		return err
@@ -45,8 +46,8 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	return l.failure(err)
 }
 
-// Wait waits until the latch is open, or ctx ends. Neither a lost connection nor a
-// session that ends is an error.
+// Wait waits until the latch is open or ctx ends. Neither a lost connection nor the
+// end of a session is an error.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
 		for {
@@ -66,8 +67,8 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 	return l.failure(err)
 }
 
-// Left returns how many counts are missing, as the server knows that it asks. A lost
-// connection is waited out.
+// Left returns how many counts are missing, according to the server that it asks.
+// Left waits for a lost connection to come back.
 func (l *CountDownLatch) Left(ctx context.Context) (int, error) {
 	left := 0
 	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
@@ -81,7 +82,7 @@ func (l *CountDownLatch) Left(ctx context.Context) (int, error) {
 	return left, l.failure(err)
 }
 
-// watch returns how often it was counted, and a watch for the next count.
+// watch returns the number of counts, and a watch for the next count.
 func (l *CountDownLatch) watch(ctx context.Context, s recipes.Session) (int, recipes.Watch, error) {
 	for {
 		names, _, w, err := s.ChildrenW(ctx, l.path)

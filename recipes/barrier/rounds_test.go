@@ -27,8 +27,8 @@ func rounds() int {
 }
 
 // TestDoubleBarrierRounds repeats rounds without a pause between them, with members
-// that are fast and slow at random. Without the round's identity it gets stuck after a
-// few rounds: a member that leaves waits for a znode of the next round.
+// that are randomly fast or slow. Without the round's identity, the test gets stuck
+// after a few rounds: a member that leaves waits for a znode of the next round.
 func TestDoubleBarrierRounds(t *testing.T) {
 	for _, members := range []int{2, 3, 5} {
 		for _, expire := range []bool{false, true} {
@@ -39,16 +39,16 @@ func TestDoubleBarrierRounds(t *testing.T) {
 	}
 }
 
-// loop is a number of members that enter and leave until each has done all rounds.
+// loop runs members that enter and leave until each has done all rounds.
 type loop struct {
 	zs      *zktest.Server
 	clients []*client.Client
 	cancel  context.CancelFunc
-	due     chan struct{} // signals that a session is to end
+	due     chan struct{} // signals that a session should end
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	clock   int // counts Enters and Leaves: orders them, also within an instant of fake time
+	clock   int // counts Enters and Leaves: orders them even at one instant of fake time
 	members []progress
 	expired map[int64]bool
 	left    int // members that have not done all rounds
@@ -59,7 +59,7 @@ type progress struct {
 	rounds  int
 	inside  bool
 	entered int   // loop.clock when Enter returned
-	session int64 // that it entered with
+	session int64 // session in which it entered
 }
 
 func newLoop(t *testing.T, zs *zktest.Server, members int) *loop {
@@ -84,7 +84,7 @@ func (l *loop) run(t *testing.T, expire bool) {
 		all.Go(func() { l.expire(ctx) })
 	}
 	all.Wait()
-	if expire { // what a cancelled member leaves goes in the background
+	if expire { // a cancelled member is cleaned up in the background
 		time.Sleep(time.Second)
 	}
 	if n := rig.Children(l.zs, "/d"); len(n) != 0 {
@@ -136,8 +136,9 @@ func (l *loop) now() int {
 	return l.clock
 }
 
-// enter notes that member i has entered, and fails the test if one is still inside
-// that had entered before member i called Enter: that one is in an earlier round.
+// enter records that member i has entered. It fails the test if a member that entered
+// before member i called Enter is still inside, because that member is in an earlier
+// round.
 func (l *loop) enter(t *testing.T, i, called int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +184,7 @@ func (l *loop) pause() time.Duration {
 	return time.Duration(l.random.Int64N(int64(time.Millisecond)))
 }
 
-// expire ends a session at each signal, a moment later: in whatever its owner does then.
+// expire ends a session shortly after each signal, whatever its owner is doing then.
 func (l *loop) expire(ctx context.Context) {
 	for {
 		select {
@@ -231,8 +232,8 @@ func TestDoubleBarrierLeftByTheDead(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 holds always: the directory must not
-// stay there.
+// Versions wrap, and a condition on version -1 always holds, so the directory must
+// not stay at that version.
 func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -256,7 +257,7 @@ func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
 	})
 }
 
-// A waiter that is slow must not miss an opening that is followed by another closing.
+// A slow waiter must not miss an opening that is followed by another closing.
 func TestBarrierOpenedForAMoment(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -266,7 +267,7 @@ func TestBarrierOpenedForAMoment(t *testing.T) {
 		passed := make(chan error, 1)
 		go func() { passed <- barrier.New(recipes.On(waiter), "/b").Wait(ctx) }()
 		zs.WaitForWatch("/b")
-		// The waiter's next look comes after the gate was closed again.
+		// The waiter's next read comes after the gate was closed again.
 		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/b"}, time.Minute)
 		rig.Must(t, b.Open(ctx))
 		rig.Must(t, b.Close(ctx))

@@ -18,13 +18,12 @@ import (
 // ErrCacheClosed is the error of a cache that was closed.
 var ErrCacheClosed = errors.New("cache closed")
 
-// Node is a znode as the cache knows it. Its Data are shared: they must not be
-// changed.
+// Node is a znode as the cache knows it. Its Data is shared and must not be changed.
 type Node struct {
 	Path string
 	Data []byte
-	// Stat is that of the newest read. A change of the children alone may not show
-	// in it.
+	// Stat is that of the latest read. It may not reflect a change of only the
+	// children.
 	Stat client.Stat
 }
 
@@ -34,17 +33,16 @@ func (n Node) Name() string { return n.Path[strings.LastIndexByte(n.Path, '/')+1
 // entry is a znode in the cache.
 type entry struct {
 	node  Node
-	names map[string]struct{} // of its children in the cache
-	epoch uint64              // of its last read
+	names map[string]struct{} // names of its children in the cache
+	epoch uint64              // epoch of its last read
 }
 
-// Cache is a copy of znodes that is kept up to date until Close. All methods are
-// safe for concurrent use, and none waits for a server but Wait, WaitFor, Changes
-// and Close.
+// Cache is a copy of znodes that is kept up to date until Close. All methods are safe
+// for concurrent use. Only Wait, WaitFor, Changes and Close wait for the server.
 //
-// Without a connection it keeps what was read last. In a new session everything is
-// read anew; readers of Changes see what has come, changed and gone meanwhile, and
-// then Completed.
+// Without a connection, the cache keeps the last state it has read. In a new session
+// it reads everything again; readers of Changes get the differences and then
+// Completed.
 type Cache struct {
 	conn   recipes.Conn
 	root   string
@@ -54,7 +52,7 @@ type Cache struct {
 
 	mu       sync.Mutex
 	entries  map[string]*entry // by path
-	epoch    uint64            // raised when everything has to be read again
+	epoch    uint64            // incremented when everything must be read again
 	complete bool
 	changed  chan struct{} // closed and replaced whenever anything changes
 	readers  map[*reader]struct{}
@@ -72,8 +70,8 @@ func NewChildren(conn recipes.Conn, path string, opts ...Option) *Cache {
 	return start(conn, path, newConfig(1, opts))
 }
 
-// NewTree returns a cache of the znode at path, which need not exist, and of all
-// below it.
+// NewTree returns a cache of the znode at path, which need not exist, and of
+// everything below it.
 func NewTree(conn recipes.Conn, path string, opts ...Option) *Cache {
 	return start(conn, path, newConfig(unlimited, opts))
 }
@@ -88,10 +86,10 @@ func start(conn recipes.Conn, root string, cfg config) *Cache {
 	return c
 }
 
-// pause is the wait between the end of a session and the next one.
+// pause is the delay between the end of a session and the next one.
 const pause = 10 * time.Millisecond
 
-// run follows the tree in one session after the other.
+// run follows the tree in one session after another.
 func (c *Cache) run(ctx context.Context) {
 	defer close(c.over)
 	for {
@@ -114,32 +112,31 @@ func (c *Cache) run(ctx context.Context) {
 	}
 }
 
-// Close ends the cache and waits until its watches are removed, as long as a
-// server can be asked for that. It does not wait for what is being read at that
-// moment: the watches on such a znode are removed when the reply comes. What the
-// cache holds remains readable.
+// Close ends the cache and waits until its watches are removed, if a server can be
+// reached. It does not wait for reads in flight: watches of such a read are removed
+// when the reply arrives. The cache's contents remain readable.
 func (c *Cache) Close() {
 	c.cancel()
 	<-c.over
 }
 
-// Err returns why the cache is not kept up to date any more, nil as long as it is:
-// [ErrCacheClosed], [client.ErrClosed], or why there is no other session.
+// Err returns why the cache is no longer kept up to date, or nil while it is:
+// [ErrCacheClosed], [client.ErrClosed], or why there will be no other session.
 func (c *Cache) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Complete reports whether everything was read in the current session. What a
-// cache shows that is not complete is old, or not all.
+// Complete reports whether everything was read in the current session. A cache that
+// is not complete is outdated or has only part of the znodes.
 func (c *Cache) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.complete
 }
 
-// Get returns the znode at path, false if it is not in the cache.
+// Get returns the znode at path, or false if it is not in the cache.
 func (c *Cache) Get(path string) (Node, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,14 +203,14 @@ func each(nodes []Node, yield func(Node) bool) {
 	}
 }
 
-// Wait waits until the cache is complete, until it has ended, or ctx ends.
+// Wait waits until the cache is complete, the cache has ended, or ctx ends.
 func (c *Cache) Wait(ctx context.Context) error {
 	return c.await(ctx, func() bool { return c.complete })
 }
 
-// WaitFor waits until ok, which is given what the cache holds at path and whether
-// it holds it, and returns what ok has accepted. ok must not call the cache. A
-// state that does not last may be missed.
+// WaitFor waits until ok returns true and returns the znode that ok has accepted. ok
+// gets the cached znode at path and whether it is in the cache. ok must not call the
+// cache. WaitFor may miss a state that does not last.
 func (c *Cache) WaitFor(ctx context.Context, path string, ok func(n Node, there bool) bool) (n Node, err error) {
 	err = c.await(ctx, func() bool {
 		e := c.entries[path]
@@ -225,7 +222,7 @@ func (c *Cache) WaitFor(ctx context.Context, path string, ok func(n Node, there 
 	return n, err
 }
 
-// await waits until ok, which is called with mu held.
+// await waits until ok returns true. It calls ok with mu held.
 func (c *Cache) await(ctx context.Context, ok func() bool) error {
 	for {
 		c.mu.Lock()
@@ -242,7 +239,7 @@ func (c *Cache) await(ctx context.Context, ok func() bool) error {
 	}
 }
 
-// tell wakes whoever waits; mu is held.
+// tell wakes all waiters; mu is held.
 func (c *Cache) tell() {
 	close(c.changed)
 	c.changed = make(chan struct{})

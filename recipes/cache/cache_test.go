@@ -114,7 +114,7 @@ func TestFilterDepthAndWithoutData(t *testing.T) {
 	})
 }
 
-// A znode that may not be read comes as soon as it may.
+// A znode that the client may not read appears as soon as the client may read it.
 func TestUnreadableComesLater(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -151,7 +151,7 @@ func TestReadsUnderWayAreBounded(t *testing.T) {
 	})
 }
 
-// A large tree costs one watch.
+// A large tree needs only one watch.
 func TestRecursiveSetsOneWatch(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": "", "/r/b": ""})
@@ -164,7 +164,7 @@ func TestRecursiveSetsOneWatch(t *testing.T) {
 	})
 }
 
-// A server without recursive watches is no obstacle.
+// The cache works with a server that has no recursive watches.
 func TestRecursiveFallsBack(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": ""})
@@ -179,7 +179,7 @@ func TestRecursiveFallsBack(t *testing.T) {
 	})
 }
 
-// A slow reader stops nobody, and is told that he has missed something.
+// A slow reader blocks no other goroutine, and is told that it has missed changes.
 func TestSlowReaderGetsAResync(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
@@ -252,8 +252,8 @@ func TestCacheAtEveryStep(t *testing.T) {
 	}
 }
 
-// lagging is a connection to servers of which the one that a later session begins
-// with shows, until it is asked to sync, what was there when old was kept.
+// lagging is a connection to several servers. The server of a later session shows the
+// recorded state until it is asked to sync.
 type lagging struct {
 	recipes.Conn
 	mu    sync.Mutex
@@ -295,8 +295,7 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// What the cache shows does not go back in time, though the server of a new session
-// is behind.
+// The cache doesn't go back in time, even if the server of a new session lags behind.
 func TestServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -315,7 +314,8 @@ func TestServerThatIsBehind(t *testing.T) {
 	})
 }
 
-// Without a session the cache shows what it knew, and says that this is old.
+// Without a session, the cache shows the last known state, and reports that it is not
+// complete.
 func TestIncompleteWithoutASession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -336,8 +336,8 @@ func TestIncompleteWithoutASession(t *testing.T) {
 	})
 }
 
-// A znode that may not be read any more, which no watch tells, is not shown as it was
-// when all is read again.
+// A znode that the client may no longer read, which no watch reports, is not shown in
+// its old state after everything was read again.
 func TestUnreadableGoes(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -5,24 +5,25 @@ import (
 	"iter"
 )
 
-// Kind says what a [Change] is.
+// Kind is the kind of a [Change].
 type Kind uint8
 
 // The kinds.
 const (
-	// Resync says that anything may have changed: the reader begins, or was so slow
-	// that changes were dropped. Whoever reads All after it and applies what follows
-	// has missed nothing, though some of it may be in All already.
+	// Resync means that anything may have changed: the iteration begins, or the
+	// reader was so slow that changes were dropped. A reader that reads All after a
+	// Resync and applies the changes that follow misses nothing, but All may already
+	// include some of them.
 	Resync Kind = iota
-	// Added: the znode is new. One that was deleted and created again between two
+	// Added: the znode is new. A znode that was deleted and created again between two
 	// reads is Removed and Added.
 	Added
 	// Updated: the znode has been written.
 	Updated
 	// Removed: the znode is gone.
 	Removed
-	// Completed: all was read in this session. It comes again after every session
-	// that has ended.
+	// Completed: everything was read in the current session. It is sent again in
+	// every new session.
 	Completed
 )
 
@@ -39,16 +40,16 @@ var kindNames = [...]string{"Resync", "Added", "Updated", "Removed", "Completed"
 // Change is one change of the cache.
 type Change struct {
 	Kind Kind
-	// Node is the znode as it is now, or as it was known last if it was Removed.
+	// Node is the znode as it is now, or its last known state if it was Removed.
 	Node Node
-	// Old is what it was before, for Updated.
+	// Old is the previous state, for Updated.
 	Old Node
 }
 
 // reader is one iteration over the changes; the cache's mu guards it.
 type reader struct {
 	buffer []Change
-	awake  chan struct{} // has room for one
+	awake  chan struct{} // buffer of one
 }
 
 func (r *reader) wake() {
@@ -58,10 +59,11 @@ func (r *reader) wake() {
 	}
 }
 
-// Changes yields the changes from the time when the iteration begins: first a
-// Resync, and then what changes, in order. Nobody waits for a slow reader: what is
-// more than [WithBuffer] behind is replaced by one Resync. It ends when ctx ends,
-// and when the cache does: it yields Err last then.
+// Changes yields the changes from the moment when the iteration begins: first a
+// Resync, and then all changes in order. A slow reader does not block the cache: if
+// it falls more than [WithBuffer] changes behind, one Resync replaces the pending
+// changes. Changes ends when ctx ends, and when the cache ends, in which case it
+// yields Err last.
 func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		r := &reader{buffer: []Change{{Kind: Resync}}, awake: make(chan struct{}, 1)}
@@ -99,7 +101,7 @@ func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-// take takes the next change for a reader.
+// take removes the next change for a reader.
 func (c *Cache) take(r *reader) (change Change, more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,13 +112,13 @@ func (c *Cache) take(r *reader) (change Change, more bool, err error) {
 	return change, true, nil
 }
 
-// publish hands a change to all readers; mu is held.
+// publish passes a change to all readers; mu is held.
 func (c *Cache) publish(change Change) {
 	for r := range c.readers {
 		if len(r.buffer) >= c.cfg.buffer {
 			r.buffer = []Change{{Kind: Resync}}
 			if c.complete && change.Kind != Completed {
-				r.buffer = append(r.buffer, Change{Kind: Completed}) // one may be among the dropped
+				r.buffer = append(r.buffer, Change{Kind: Completed}) // the dropped changes may include one
 			}
 		}
 		r.buffer = append(r.buffer, change)

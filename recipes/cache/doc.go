@@ -1,5 +1,5 @@
-// Package cache keeps a copy of znodes in memory and up to date: of one znode, of
-// the children of one, or of a whole tree.
+// Package cache keeps an up-to-date copy of znodes in memory: of one znode, of a
+// znode and its children, or of a whole tree.
 //
 //	c := cache.NewTree(recipes.On(c), "/app")
 //	defer c.Close()
@@ -13,22 +13,22 @@
 //		…
 //	}
 //
-// # What it promises
+// # Guarantees
 //
-// It follows what one server tells, so it may be behind the ensemble, as every read
-// of ZooKeeper may be; what it shows never goes back in time. It may skip states
-// that were replaced soon. It never misses a state that lasts: not by a connection
-// that breaks, not by a session that ends, not by a znode that is deleted and
-// created again. While there is no connection it shows what it knew last; Complete
-// tells when a session has ended and not everything was read again yet.
+// A cache follows one server, so it may lag behind the ensemble, as every ZooKeeper
+// read may; it never goes back in time. It may skip states that are soon replaced. It
+// never misses a state that lasts, even if a connection breaks, a session ends, or a
+// znode is deleted and created again. Without a connection it shows the last known
+// state; Complete is false if a session has ended and not everything has been read
+// again.
 //
-// Parents appear before their children and disappear after them. There is no
-// snapshot of several znodes at one zxid, since ZooKeeper has none.
+// Parents appear before their children and disappear after them. There is no snapshot
+// of several znodes at one zxid, because ZooKeeper has none.
 //
 // # Rules
 //
-// It imports recipes and client. It needs nothing but one-shot watches, two for each
-// znode; WithRecursiveWatch has it use one for all instead. A bounded number of
-// requests is under way at any time. A znode leaves the cache only because a read
-// has said that it is gone.
+// The package imports recipes and client. It needs only one-shot watches, two for
+// each znode; with WithRecursiveWatch it uses a single watch instead. The number of
+// requests in flight is bounded. A znode leaves the cache only if a read has shown
+// that it is gone.
 package cache

@@ -65,7 +65,7 @@ func ExampleCache_Changes() {
 	// Added /config v1
 }
 
-// One znode, waited for and read without asking the server.
+// Waits for one znode and reads it without asking the server.
 func ExampleNewNode() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// held returns what a cache holds, as path -> data.
+// held returns the contents of a cache, as path -> data.
 func held(c *cache.Cache) map[string]string {
 	m := map[string]string{}
 	for n := range c.All() {
@@ -29,7 +29,7 @@ func held(c *cache.Cache) map[string]string {
 	return m
 }
 
-// below returns what the server holds at path and below.
+// below returns the server's data at path and below.
 func below(zs *zktest.Server, path string, depth int) map[string]string {
 	m := map[string]string{}
 	if !zs.Exists(path) {
@@ -62,7 +62,7 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// replica follows the changes of a cache as a reader would.
+// replica applies the changes of a cache as a reader would.
 type replica struct {
 	mu    sync.Mutex
 	nodes map[string]string
@@ -108,7 +108,7 @@ func (r *replica) state() (map[string]string, map[cache.Kind]int) {
 	return maps.Clone(r.nodes), maps.Clone(r.kinds)
 }
 
-// counting is a Conn that counts the reads under way.
+// counting is a Conn that counts the reads in flight.
 type counting struct {
 	recipes.Conn
 	now, most atomic.Int64
@@ -124,7 +124,7 @@ type countingSession struct {
 	c *counting
 }
 
-// enter takes a while of fake time, so that reads which may be under way together are.
+// enter takes some fake time, so that reads that can be concurrent overlap.
 func (s countingSession) enter() func() {
 	n := s.c.now.Add(1)
 	for most := s.c.most.Load(); n > most && !s.c.most.CompareAndSwap(most, n); most = s.c.most.Load() {
@@ -144,8 +144,8 @@ func (s countingSession) ChildrenW(ctx context.Context, path string) ([]string, 
 	return s.Session.ChildrenW(ctx, path)
 }
 
-// tardy is a Conn whose requests leave, and whose answers reach the caller, late and out of order, as they may
-// when goroutines are not run at once.
+// tardy is a Conn whose requests and replies are delayed and reordered, as can happen
+// when goroutines are not scheduled immediately.
 type tardy struct {
 	recipes.Conn
 	pause func()

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// need says what has to be read of a znode.
+// need says what must be read of a znode.
 type need uint8
 
 const (
@@ -20,34 +20,35 @@ const (
 	needAll = needData | needNames
 )
 
-// task is what is to be read of one znode. At any time at most one goroutine reads
-// a znode, so that an older answer never replaces a newer one.
+// task is a pending or running read of one znode. At most one goroutine reads a znode
+// at any time, so an older reply never replaces a newer one.
 type task struct {
 	need         need
 	queued, busy bool
 }
 
-// load keeps the cache up to date in one session: watches mark what has to be read,
-// a bounded number of goroutines reads it.
+// load keeps the cache up to date in one session: watches mark the znodes that must
+// be read, and a bounded number of goroutines reads them.
 type load struct {
 	c         *Cache
 	s         recipes.Session
 	ctx       context.Context
 	end       context.CancelCauseFunc
-	recursive bool          // one watch for all is set
+	recursive bool          // one recursive watch is set
 	slots     chan struct{} // bounds the removals of watches
 	wg        sync.WaitGroup
 
 	// guarded by c.mu
-	tasks   map[string]*task // of all that are marked or busy
+	tasks   map[string]*task // of all znodes that are marked or being read
 	queue   []string
 	running int
 	over    bool
 }
 
-// follow keeps the cache up to date until the session or ctx ends, and returns why.
+// follow keeps the cache up to date until the session or ctx ends, and returns the
+// reason.
 func (c *Cache) follow(ctx context.Context, s recipes.Session) error {
-	// A new session may be with a server that is behind.
+	// The server of a new session may lag behind.
 	if err := s.Sync(ctx, c.root); err != nil {
 		return err
 	}
@@ -68,14 +69,14 @@ func (c *Cache) follow(ctx context.Context, s recipes.Session) error {
 	return context.Cause(ctx)
 }
 
-// again has everything read anew; mu is held.
+// again marks everything to be read again; mu is held.
 func (l *load) again() {
 	l.c.complete = false
 	l.c.epoch++
 	l.mark(l.c.root, needAll)
 }
 
-// mark says that something has to be read; mu is held.
+// mark records that a znode must be read; mu is held.
 func (l *load) mark(path string, n need) {
 	if l.over || !l.c.wants(path) {
 		return
@@ -96,7 +97,7 @@ func (l *load) mark(path string, n need) {
 	}
 }
 
-// work reads what is marked until nothing is.
+// work reads marked znodes until none is left.
 func (l *load) work() {
 	for {
 		l.c.mu.Lock()
@@ -127,7 +128,7 @@ func (l *load) work() {
 	}
 }
 
-// rest notes that everything is read, if it is; mu is held.
+// rest publishes Completed if everything has been read; mu is held.
 func (l *load) rest() {
 	if len(l.tasks) == 0 && !l.c.complete && l.ctx.Err() == nil {
 		l.c.complete = true
@@ -135,7 +136,7 @@ func (l *load) rest() {
 	}
 }
 
-// answer is what was read of a znode.
+// answer is the result of reading a znode.
 type answer struct {
 	data  []byte
 	stat  client.Stat
@@ -143,7 +144,7 @@ type answer struct {
 	err   error
 }
 
-// read reads a znode and leaves watches, unless there is one for all.
+// read reads a znode and sets watches, unless a recursive watch is set.
 func (l *load) read(path string, n need) (r answer) {
 	for {
 		if n&needData != 0 {
@@ -164,7 +165,7 @@ func (l *load) read(path string, n need) (r answer) {
 		if !there {
 			return r
 		}
-		n = needAll // it has just come
+		n = needAll // it was just created
 	}
 }
 
@@ -191,11 +192,11 @@ func (l *load) names(path string) ([]string, error) {
 	return names, err
 }
 
-// retryRefused is the wait before a znode is read again that the server has
-// refused to show. No watch tells when its ACL is changed.
+// retryRefused is the pause before a znode is read again after the server has refused
+// a read. No watch fires when the znode's ACL changes.
 const retryRefused = 10 * time.Second
 
-// later marks a znode after a while; mu is held.
+// later marks a znode after retryRefused; mu is held.
 func (l *load) later(path string) {
 	l.wg.Go(func() {
 		select {
@@ -208,7 +209,7 @@ func (l *load) later(path string) {
 	})
 }
 
-// depth returns how far below the root path is.
+// depth returns how many levels path is below the root.
 func (c *Cache) depth(path string) int {
 	rest := strings.TrimPrefix(path, strings.TrimSuffix(c.root, "/"))
 	if path == c.root {
@@ -217,7 +218,7 @@ func (c *Cache) depth(path string) int {
 	return strings.Count(rest, "/")
 }
 
-// wants reports whether path belongs into the cache.
+// wants reports whether path belongs in the cache.
 func (c *Cache) wants(path string) bool {
 	if path == c.root {
 		return true

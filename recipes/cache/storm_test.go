@@ -16,9 +16,9 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// Whatever happens to the connection and the session while the tree changes: when
-// it is quiet again the cache, and whoever has followed its changes, hold what the
-// server holds.
+// Whatever happens to the connection and the session while the tree changes: when it
+// is quiet again, the cache and a reader that has followed its changes have the same
+// contents as the server.
 func TestStorms(t *testing.T) {
 	for name, opts := range kinds {
 		for seed := range uint64(12) {
@@ -38,12 +38,12 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 		depth = 9
 	}
 	cl, writer := zs.Client(t), zs.Client(t)
-	// Little in flight lets reads and events overtake one another.
+	// With few requests in flight, reads and events can overtake each other.
 	conn := tardy{recipes.On(cl), func() { time.Sleep(time.Duration(rand.IntN(4)*rand.IntN(20)) * time.Millisecond) }}
 	c := cache.NewTree(conn, "/r", append(opts, cache.WithDepth(depth), cache.WithInFlight(1+random.IntN(6)), cache.WithBuffer(20))...)
 	defer c.Close()
 	quick, slow := follow(ctx, c, 0), follow(ctx, c, 50*time.Millisecond)
-	for round := range 40 { // what goes wrong last is what remains wrong
+	for round := range 40 { // only the last error would remain visible
 		for range 10 {
 			change(ctx, writer, random)
 			disturb(zs, cl, random)
@@ -72,7 +72,7 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 	rig.NoWatches(t, zs)
 }
 
-// change does something to the tree.
+// change makes a random change to the tree.
 func change(ctx context.Context, c *client.Client, random *rand.Rand) {
 	path := "/r"
 	for range random.IntN(4) {
@@ -81,7 +81,7 @@ func change(ctx context.Context, c *client.Client, random *rand.Rand) {
 	switch random.IntN(6) {
 	case 0:
 		_ = c.DeleteAll(ctx, path)
-	case 1: // gone and back within a moment
+	case 1: // deleted and immediately created again
 		_ = c.DeleteAll(ctx, path)
 		_, _ = c.Create(ctx, path, []byte(fmt.Sprint(random.Uint32())), client.CreateParents)
 	case 2, 3:
@@ -91,7 +91,7 @@ func change(ctx context.Context, c *client.Client, random *rand.Rand) {
 	}
 }
 
-// disturb does something to the cache's client, sometimes.
+// disturb sometimes injects a fault into the cache's client.
 func disturb(zs *zktest.Server, c *client.Client, random *rand.Rand) {
 	id := c.Session().ID
 	if id == 0 {

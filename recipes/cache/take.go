@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// take brings an answer into the cache; mu is held. epoch is what the cache's was
-// when the reading began.
+// take applies an answer to the cache; mu is held. epoch is the cache's epoch when
+// the read began.
 func (l *load) take(path string, n need, epoch uint64, r answer) {
 	switch {
 	case r.err == nil:
@@ -21,23 +21,24 @@ func (l *load) take(path string, n need, epoch uint64, r answer) {
 		l.end(r.err)
 	default:
 		if errors.Is(r.err, client.ErrNoAuth) {
-			l.c.drop(path) // what it has become may not be known
+			l.c.drop(path) // its new state must not be shown
 		}
 		l.later(path)
 	}
 }
 
-// store puts a znode into the cache; mu is held.
+// store stores a znode in the cache; mu is held.
 func (l *load) store(path string, n need, epoch uint64, r answer) {
 	c := l.c
 	if c.entries[path] == nil && n != needAll {
-		l.mark(path, needAll) // it is new, or has come back
+		l.mark(path, needAll) // it is new or was created again
 		return
 	}
 	if path != c.root {
 		parent := c.entries[recipes.Parent(path)]
 		if parent == nil {
-			// It comes again with its parent, which has been read too early or is gone.
+			// The znode is read again with its parent, which is gone or was read too
+			// early.
 			l.mark(recipes.Parent(path), needAll)
 			return
 		}
@@ -55,7 +56,7 @@ func (l *load) store(path string, n need, epoch uint64, r answer) {
 	}
 }
 
-// set puts data and metadata into the cache; mu is held.
+// set stores data and metadata in the cache; mu is held.
 func (c *Cache) set(path string, r answer) {
 	if c.cfg.noData {
 		r.data = nil
@@ -78,10 +79,10 @@ func (c *Cache) set(path string, r answer) {
 	}
 }
 
-// compare marks the children that have to be read after a parent's were listed; mu
-// is held. Those that are being read at the moment are marked, too: that answer may
-// be older than the list. So are those that the list has not: it may be older than
-// what is known of them.
+// compare marks the children that must be read after their parent's children were
+// listed; mu is held. It also marks children that are being read at the moment,
+// because that reply may be older than the list, and children that are not in the
+// list, because the list may be older than their cached state.
 func (l *load) compare(path string, e *entry, names []string) {
 	listed := make(map[string]struct{}, len(names))
 	for _, name := range names {
@@ -107,7 +108,7 @@ func (l *load) compare(path string, e *entry, names []string) {
 	}
 }
 
-// drop takes a znode and all below it out of the cache; mu is held.
+// drop removes a znode and everything below it from the cache; mu is held.
 func (c *Cache) drop(path string) {
 	e := c.entries[path]
 	if e == nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// patience is how long the end of a cache waits for a server to remove watches.
+// patience is how long a cache that ends waits for the server to remove watches.
 const patience = 5 * time.Second
 
-// await marks a znode when a one-shot watch fires. It is called by those who read.
+// await marks a znode when its one-shot watch fires. The readers call it.
 func (l *load) await(w recipes.Watch, path string, n need) {
 	l.wg.Go(func() {
 		select {
@@ -30,7 +30,7 @@ func (l *load) await(w recipes.Watch, path string, n need) {
 	})
 }
 
-// remove takes a watch away, though ctx has ended.
+// remove removes a watch, even though ctx has ended.
 func (l *load) remove(w recipes.Watch) {
 	l.slots <- struct{}{}
 	defer func() { <-l.slots }()
@@ -39,8 +39,8 @@ func (l *load) remove(w recipes.Watch) {
 	w.Remove(ctx)
 }
 
-// watchAll sets one watch for the whole tree, if that was asked for and is
-// possible.
+// watchAll sets one watch for the whole tree, if the option asks for it and the
+// client and the server support it.
 func (l *load) watchAll() error {
 	s, can := l.s.(recipes.RecursiveWatcher)
 	if !can || !l.c.cfg.recursive {
@@ -57,7 +57,7 @@ func (l *load) watchAll() error {
 	return nil
 }
 
-// pump marks what the events of the watch for all are about.
+// pump marks the znodes that the events of the recursive watch are about.
 func (l *load) pump(w recipes.Watch) {
 	for {
 		select {

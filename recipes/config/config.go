@@ -1,5 +1,5 @@
-// Package config follows configuration that lies in a znode: typed, and with the
-// last good value kept when somebody writes a bad one.
+// Package config follows configuration stored in a znode. The configuration is typed,
+// and the last good value is kept when a client writes a bad one.
 //
 //	settings := config.Watch(recipes.On(c), "/config/app", config.JSON[Settings])
 //	defer settings.Close()
@@ -10,8 +10,9 @@
 //
 // # Rules
 //
-// It imports recipes/cache, recipes and client. A value is what decode has accepted;
-// what it refuses, and the absence of the znode, is told by Err and changes nothing.
+// The package imports recipes/cache, recipes and client. A value is data that decode
+// has accepted. Data that decode refuses, and a missing znode, are reported by Err
+// and change nothing.
 package config
 
 import (
@@ -27,13 +28,13 @@ import (
 )
 
 var (
-	// ErrMissing says that there is no such znode.
+	// ErrMissing means that the znode does not exist.
 	ErrMissing = errors.New("configuration is missing")
-	// ErrRefused says that decode has refused what the znode holds.
+	// ErrRefused means that decode has refused the znode's data.
 	ErrRefused = errors.New("configuration is refused")
 )
 
-// JSON decodes JSON, for [Watch].
+// JSON decodes JSON, for use with [Watch].
 func JSON[T any](data []byte) (v T, err error) {
 	err = json.Unmarshal(data, &v)
 	return v, err
@@ -41,29 +42,29 @@ func JSON[T any](data []byte) (v T, err error) {
 
 // Config follows one znode until Close. All methods are safe for concurrent use.
 //
-// Without a connection, and after the end of a session until another has begun, it
-// keeps what was seen last, and catches up then.
+// Without a connection, and after the end of a session, Config keeps the last state
+// it has seen. It catches up when a new session has begun.
 type Config[T any] struct {
 	path   string
 	c      *cache.Cache
 	decode func(data []byte) (T, error)
 
 	mu     sync.Mutex
-	seen   bool  // anything
-	mzxid  int64 // as seen last; 0 if it was not there
+	seen   bool  // a state was seen
+	mzxid  int64 // of the last state seen, or 0 if the znode was missing
 	value  T
-	loaded bool  // value is one
-	bad    error // why the newest is none
+	loaded bool  // value is valid
+	bad    error // why the newest state is no value
 }
 
 // Watch begins to follow the znode at path, which need not exist. decode is called
-// once for every state that is seen, and should also check whether the value makes
+// once for every state that is seen. It should also check whether the value makes
 // sense.
 func Watch[T any](conn recipes.Conn, path string, decode func(data []byte) (T, error)) *Config[T] {
 	return &Config[T]{path: path, c: cache.NewNode(conn, path), decode: decode}
 }
 
-// look takes what the cache has into account, and reports whether that is new.
+// look updates the value from the cache and reports whether the state is new.
 func (c *Config[T]) look() (value T, loaded bool, bad error, news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,14 +82,14 @@ func (c *Config[T]) look() (value T, loaded bool, bad error, news bool) {
 	return c.value, c.loaded, c.bad, news
 }
 
-// Get returns the last good value, false if there was none yet.
+// Get returns the last good value, or false if there was none yet.
 func (c *Config[T]) Get() (T, bool) {
 	value, loaded, _, _ := c.look()
 	return value, loaded
 }
 
 // Err returns why the newest state is not the value: [ErrMissing], [ErrRefused], or
-// that the znode is not followed any more; nil if it is the value.
+// why the znode is no longer followed. It returns nil if it is the value.
 func (c *Config[T]) Err() error {
 	if err := c.c.Err(); err != nil {
 		return err
@@ -97,8 +98,8 @@ func (c *Config[T]) Err() error {
 	return bad
 }
 
-// Wait waits for the first good value. If ctx ends before, the error says what there
-// was instead.
+// Wait waits for the first good value. If ctx ends first, the error says what the
+// znode held instead.
 func (c *Config[T]) Wait(ctx context.Context) (T, error) {
 	_, err := c.c.WaitFor(ctx, c.path, func(n cache.Node, there bool) bool {
 		if !there {
@@ -114,9 +115,9 @@ func (c *Config[T]) Wait(ctx context.Context) (T, error) {
 	return value, errors.Join(err, bad)
 }
 
-// Changes yields the value that there is, if there is one, and then every other that
-// is seen. When the newest state is no value it yields the last good one, or the zero
-// T, with an error; it goes on. It ends as [cache.Cache.Changes] does.
+// Changes yields the current value, if any, and then every new value that is seen.
+// When the newest state is not a value, Changes yields the last good value, or the
+// zero T, with an error, and continues. It ends as [cache.Cache.Changes] does.
 func (c *Config[T]) Changes(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		first := true
@@ -140,5 +141,5 @@ func (c *Config[T]) Changes(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Close ends the following. The last good value remains.
+// Close stops following the znode. The last good value remains.
 func (c *Config[T]) Close() { c.c.Close() }

@@ -107,7 +107,7 @@ func TestConfigAtEveryStep(t *testing.T) {
 			e.Errorf("limit %d, %v", s.Limit, c.Err())
 		}
 		c.Close()
-		time.Sleep(5 * time.Second) // for a request that is held up, of a session that has just expired
+		time.Sleep(5 * time.Second) // for a delayed request of a session that has just expired
 		synctest.Wait()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)
@@ -115,8 +115,8 @@ func TestConfigAtEveryStep(t *testing.T) {
 	})
 }
 
-// What was not looked at yet is not missing; after Close it is told that nobody looks
-// any more, and the last value remains.
+// A znode that was not read yet is not missing. After Close, Err reports that the
+// znode is no longer followed, and the last value remains.
 func TestErrBeforeAndAfter(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/config", `{"Limit":3}`)

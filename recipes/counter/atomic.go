@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/lock"
 )
 
-// Number is what an [Atomic] counts in.
+// Number is the type that an [Atomic] counts in.
 type Number interface{ int32 | int64 }
 
 // Long is Curator's DistributedAtomicLong: eight bytes.
@@ -21,20 +21,20 @@ type Long = Atomic[int64]
 // Int is Curator's DistributedAtomicInteger: four bytes.
 type Int = Atomic[int32]
 
-// Atomic is a number that many change at a time. A znode that is not there, or is
-// empty, is zero. Sums wrap as Go's do. All methods are safe for concurrent use.
+// Atomic is a number that many clients change concurrently. A missing or empty znode
+// is zero. Sums wrap as in Go. All methods are safe for concurrent use.
 //
-// A lost connection or a session that ends is waited out. A change of which it can
-// no longer be known whether it was done is an error that matches
-// [client.ErrUnknownOutcome]; it was done once at most. If ctx ends, that is the
-// error, and it matches ErrUnknownOutcome too if a change may have been under way.
+// Atomic waits for a lost connection or a new session. If it can't find out whether a
+// change was done, the error matches [client.ErrUnknownOutcome]; the change was done
+// at most once. If ctx ends, the error is ctx's cause, and also matches
+// ErrUnknownOutcome if a change may have been in flight.
 type Atomic[T Number] struct {
 	cell  cell
 	retry client.RetryPolicy
-	mutex *lock.Mutex // to take when others are always faster; may be nil
+	mutex *lock.Mutex // taken when other clients are always faster; may be nil
 }
 
-// Option changes a counter or a shared value.
+// Option configures a counter or a shared value.
 type Option func(*config)
 
 type config struct {
@@ -44,23 +44,23 @@ type config struct {
 	opts  []lock.Option
 }
 
-// WithACL sets the ACL that the znode is created with.
+// WithACL sets the ACL of the znode when it is created.
 func WithACL(acl ...client.ACL) Option { return func(c *config) { c.acl = acl } }
 
-// WithRetry says how often a change is tried while others are faster. Then the
-// lock of WithLock is taken, if there is one, otherwise the [Result] says that it
-// did not succeed. Without it a change is tried until ctx ends; with a lock,
-// three times.
+// WithRetry sets how often a change is tried while other clients are faster. After
+// that, the lock of WithLock is taken, if there is one; otherwise the [Result] says
+// that the change did not succeed. By default, a change is tried until ctx ends, or
+// three times with a lock.
 func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
-// WithLock names the directory of a mutex which those take in turn whose tries
-// WithRetry has ended: what Curator calls promotion. Under the lock a change is tried
-// until ctx ends.
+// WithLock sets the directory of a mutex for changes that have used up the attempts
+// of WithRetry. Curator calls this promotion. Under the lock, a change is tried until
+// ctx ends.
 func WithLock(path string, opts ...lock.Option) Option {
 	return func(c *config) { c.lock, c.opts = path, opts }
 }
 
-// The wait between tries.
+// The pause between attempts.
 const (
 	firstPause = 5 * time.Millisecond
 	lastPause  = time.Second
@@ -94,22 +94,21 @@ func newAtomic[T Number](conn recipes.Conn, path string, opts []Option) *Atomic[
 	return a
 }
 
-// Result says what came of a change.
+// Result is the result of a change.
 type Result[T Number] struct {
-	// Succeeded is whether it was done.
+	// Succeeded is true if the change was done.
 	Succeeded bool
-	// Pre is the number before, or what it was if nothing was done.
+	// Pre is the number before the change, or the current number if nothing was done.
 	Pre T
-	// Post is the number afterwards, if it was.
+	// Post is the number after the change, if it was done.
 	Post T
-	// Tries counts how often others could have been faster, with and without the
-	// lock.
+	// Tries is the number of attempts, with and without the lock.
 	Tries int
-	// Locked is whether the lock was taken.
+	// Locked is true if the lock was taken.
 	Locked bool
 }
 
-// Get returns the number, as it was at some moment during the call.
+// Get returns the number as it was at some moment during the call.
 func (a *Atomic[T]) Get(ctx context.Context) (T, error) {
 	now, err := a.cell.read(ctx)
 	if err != nil {
@@ -123,14 +122,13 @@ func (a *Atomic[T]) Add(ctx context.Context, delta T) (Result[T], error) {
 	return a.change(ctx, func(pre T, _ bool) (T, bool) { return pre + delta, true })
 }
 
-// Set replaces the number, and tells which one.
+// Set replaces the number and returns the previous one.
 func (a *Atomic[T]) Set(ctx context.Context, n T) (Result[T], error) {
 	return a.change(ctx, func(T, bool) (T, bool) { return n, true })
 }
 
-// CompareAndSet replaces the number if it is expected; otherwise the Result has
-// not succeeded. As in Curator a znode that is not there equals nothing: see
-// Initialize.
+// CompareAndSet replaces the number if it equals expected; otherwise the Result has
+// not succeeded. As in Curator, a missing znode equals no number: see Initialize.
 func (a *Atomic[T]) CompareAndSet(ctx context.Context, expected, n T) (Result[T], error) {
 	return a.change(ctx, func(pre T, there bool) (T, bool) { return n, there && pre == expected })
 }
@@ -154,12 +152,13 @@ func (a *Atomic[T]) change(ctx context.Context, f func(pre T, there bool) (post 
 	}
 	r.Locked = true
 	_, err = a.tries(ctx, f, &r, client.RetryExponential(firstPause, lastPause, 0))
-	// What is not deleted at once is deleted in the background.
+	// If the lock's znode can't be deleted immediately, it is deleted in the
+	// background.
 	_ = l.Release(context.WithoutCancel(ctx))
 	return r, err
 }
 
-// tries reports whether it has come to an end, before policy gives up.
+// tries repeats try, and reports false if policy gives up first.
 func (a *Atomic[T]) tries(ctx context.Context, f func(T, bool) (T, bool), r *Result[T], policy client.RetryPolicy) (bool, error) {
 	began := time.Now()
 	for failed := 1; ; failed++ {
@@ -200,7 +199,7 @@ func (a *Atomic[T]) try(ctx context.Context, f func(T, bool) (T, bool), r *Resul
 	return done, err
 }
 
-// errForm says that a znode holds something else than a number.
+// errForm means that a znode holds something other than a number.
 var errForm = errors.New("not a number of this size")
 
 func (a *Atomic[T]) decode(data []byte) (T, error) {
@@ -223,6 +222,6 @@ func decode[T Number](data []byte) (T, error) {
 }
 
 func encode[T Number](n T) []byte {
-	data, _ := binary.Append(nil, binary.BigEndian, n) // numbers of a fixed size never fail
+	data, _ := binary.Append(nil, binary.BigEndian, n) // never fails for numbers of a fixed size
 	return data
 }

@@ -18,7 +18,7 @@ type cell struct {
 
 // content is what a cell held when it was read.
 type content struct {
-	session recipes.Session // it was read in
+	session recipes.Session // session of the read
 	there   bool
 	data    []byte
 	stat    client.Stat
@@ -26,7 +26,8 @@ type content struct {
 
 func (c cell) failure(err error) error { return fmt.Errorf("value %s: %w", c.path, err) }
 
-// read returns what every write that was answered before has left.
+// read returns the content, which includes every write that was answered before the
+// call.
 func (c cell) read(ctx context.Context) (now content, err error) {
 	err = recipes.InSession(ctx, c.conn, func(s recipes.Session) error {
 		if err := s.Sync(ctx, c.path); err != nil {
@@ -38,7 +39,7 @@ func (c cell) read(ctx context.Context) (now content, err error) {
 	return now, err
 }
 
-// look reads without sync.
+// look reads without a sync.
 func (c cell) look(ctx context.Context, s recipes.Session) (content, error) {
 	data, stat, err := s.Get(ctx, c.path)
 	if errors.Is(err, client.ErrNoNode) {
@@ -47,8 +48,8 @@ func (c cell) look(ctx context.Context, s recipes.Session) (content, error) {
 	return content{session: s, there: true, data: data, stat: stat}, err
 }
 
-// replace writes instead of what was read, once. It reports false if it did not
-// come to that: somebody else was faster, or the request was lost.
+// replace tries once to replace the content old. It reports false if the write was
+// not done because another client was faster or the request was lost.
 func (c cell) replace(ctx context.Context, old content, data []byte) (client.Stat, bool, error) {
 	var stat client.Stat
 	var err error
@@ -76,8 +77,8 @@ func (c cell) replace(ctx context.Context, old content, data []byte) (client.Sta
 	return stat, false, err
 }
 
-// settle returns nil if a write was certainly not done and never will be: behind a
-// sync the znode is as it was.
+// settle returns nil if a write was certainly not done and never will be: after a
+// sync, the znode is unchanged.
 func (c cell) settle(ctx context.Context, old content, unknown error) error {
 	now, err := c.read(ctx)
 	if err != nil {

@@ -7,34 +7,32 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// SharedCount is a [SharedValue] that is a number of four bytes: Curator's
-// SharedCount, and what a semaphore of package lock can take its size from.
+// SharedCount is a [SharedValue] that holds a number of four bytes. It is Curator's
+// SharedCount. A semaphore of package lock can use it for its size.
 type SharedCount struct{ value *SharedValue }
 
-// NewSharedCount returns the count at path, which is seed as long as nobody has
-// set it.
+// NewSharedCount returns the count at path, which is seed until a client has set it.
 func NewSharedCount(conn recipes.Conn, path string, seed int32, opts ...Option) *SharedCount {
 	return &SharedCount{NewSharedValue(conn, path, encode(seed), opts...)}
 }
 
-// Get is as that of [SharedValue].
+// Get returns the count, like [SharedValue.Get].
 func (c *SharedCount) Get(ctx context.Context) (Versioned[int32], error) {
 	return c.number(c.value.Get(ctx))
 }
 
-// Set replaces whatever the count is.
+// Set replaces the count unconditionally.
 func (c *SharedCount) Set(ctx context.Context, n int32) error { return c.value.Set(ctx, encode(n)) }
 
-// TrySet replaces the count if it is still the one that was read as old, and
-// reports false if it is not. The count that there is now is returned in both
-// cases.
+// TrySet replaces the count if it is still the one that was read as old, and reports
+// false if it is not. It returns the current count in both cases.
 func (c *SharedCount) TrySet(ctx context.Context, old Versioned[int32], n int32) (Versioned[int32], bool, error) {
 	now, ok, err := c.value.TrySet(ctx, Versioned[[]byte]{encode(old.Value), old.Version, old.Zxid}, encode(n))
 	count, err := c.number(now, err)
 	return count, ok, err
 }
 
-// Changes is as that of [SharedValue].
+// Changes yields the current count and then every change, like [SharedValue.Changes].
 func (c *SharedCount) Changes(ctx context.Context) iter.Seq2[Versioned[int32], error] {
 	return func(yield func(Versioned[int32], error) bool) {
 		for now, err := range c.value.Changes(ctx) {

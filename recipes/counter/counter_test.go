@@ -164,7 +164,7 @@ func TestSharedCount(t *testing.T) {
 		synctest.Wait()
 		first, err := a.Get(ctx)
 		rig.Must(t, err)
-		synctest.Wait() // or the watcher sees this change and the next as one
+		synctest.Wait() // otherwise the watcher combines this change and the next
 		second, ok, err := b.TrySet(ctx, first, 4)
 		if err != nil || !ok || second.Value != 4 || second.Zxid <= first.Zxid {
 			t.Errorf("%+v %v %v", second, ok, err)
@@ -219,7 +219,7 @@ func TestAtomicAtEveryStep(t *testing.T) {
 	})
 }
 
-// No number is handed out twice, whatever becomes of a block.
+// No number is assigned twice, whatever happens to a block.
 func TestCachedAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -245,7 +245,7 @@ func TestCachedAtEveryStep(t *testing.T) {
 			}
 		}
 		take(e.Ctx, e.Conn, e.Canceled())
-		time.Sleep(time.Second) // what was given up may still be done
+		time.Sleep(time.Second) // an abandoned request may still be done
 		take(e.Bounded(), recipes.On(e.Other), false)
 	})
 }

@@ -24,7 +24,7 @@ func Example() {
 	old, _ := workers.Get(ctx)
 	now, ok, err := workers.TrySet(ctx, old, 5)
 	fmt.Println(now.Value, ok, err)
-	now, ok, err = workers.TrySet(ctx, old, 6) // somebody, it was us, has changed it since
+	now, ok, err = workers.TrySet(ctx, old, 6) // we have changed it since
 	fmt.Println(now.Value, ok, err)
 	// Output:
 	// true 0 3 <nil>
@@ -33,7 +33,7 @@ func Example() {
 	// 5 false <nil>
 }
 
-// Numbers are taken in blocks, so that few of them need a request.
+// Numbers are allocated in blocks, so that few of them need a request.
 func ExampleCached() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -55,7 +55,8 @@ func ExampleCached() {
 	// 100 <nil>
 }
 
-// A value is replaced unless somebody has done so since it was read, and followed.
+// A value is replaced unless another client has replaced it since it was read. Then
+// its changes are followed.
 func ExampleSharedValue() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

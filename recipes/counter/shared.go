@@ -9,24 +9,23 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Versioned is a value as it was read.
+// Versioned is a value together with its version.
 type Versioned[T any] struct {
 	Value   T
-	Version int32 // of the znode
-	Zxid    int64 // that wrote it: it grows with every change
+	Version int32 // the znode's version
+	Zxid    int64 // zxid of the write; it grows with every change
 }
 
-// SharedValue is a value that all see and any can change. It is Curator's
-// SharedValue. All methods are safe for concurrent use.
+// SharedValue is a value that all clients see and any client can change. It is
+// Curator's SharedValue. All methods are safe for concurrent use.
 //
-// A lost connection or a session that ends is waited out, as by [Atomic].
+// Like [Atomic], a SharedValue waits for a lost connection or a new session.
 type SharedValue struct {
 	cell cell
 	seed []byte
 }
 
-// NewSharedValue returns the value at path, which is seed as long as nobody has
-// set it.
+// NewSharedValue returns the value at path, which is seed until a client has set it.
 func NewSharedValue(conn recipes.Conn, path string, seed []byte, opts ...Option) *SharedValue {
 	var cfg config
 	for _, o := range opts {
@@ -35,7 +34,7 @@ func NewSharedValue(conn recipes.Conn, path string, seed []byte, opts ...Option)
 	return &SharedValue{cell: cell{conn, path, cfg.acl}, seed: seed}
 }
 
-// Get returns the value. It creates the znode if it is not there.
+// Get returns the value. It creates the znode if it does not exist.
 func (v *SharedValue) Get(ctx context.Context) (Versioned[[]byte], error) {
 	for {
 		now, err := v.cell.read(ctx)
@@ -45,7 +44,7 @@ func (v *SharedValue) Get(ctx context.Context) (Versioned[[]byte], error) {
 		if err == nil {
 			_, _, err = v.cell.replace(ctx, now, v.seed)
 		}
-		// Whoever has created it: it will be read.
+		// Whichever client has created it, the next read returns it.
 		if err != nil && (!errors.Is(err, client.ErrUnknownOutcome) || ctx.Err() != nil) {
 			return Versioned[[]byte]{}, v.cell.failure(err)
 		}
@@ -56,7 +55,7 @@ func (c content) versioned() Versioned[[]byte] {
 	return Versioned[[]byte]{Value: c.data, Version: c.stat.Version, Zxid: c.stat.Mzxid}
 }
 
-// Set replaces whatever the value is.
+// Set replaces the value unconditionally.
 func (v *SharedValue) Set(ctx context.Context, value []byte) error {
 	for {
 		now, err := v.Get(ctx)
@@ -69,9 +68,9 @@ func (v *SharedValue) Set(ctx context.Context, value []byte) error {
 	}
 }
 
-// TrySet replaces the value if old.Zxid still is the zxid that wrote it, and reports
-// false if it is not. It returns the present value in both cases. It works at every
-// version, also at -1, which a znode has after 2³² - 1 writes.
+// TrySet replaces the value if old.Zxid is still the zxid that wrote it, and reports
+// false if it is not. It returns the current value in both cases. It works at every
+// version, including -1, which a znode has after 2³² - 1 writes.
 func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value []byte) (Versioned[[]byte], bool, error) {
 	for {
 		now, err := v.Get(ctx)
@@ -96,10 +95,9 @@ func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value [
 	}
 }
 
-// Changes yields the value now, and whenever it has changed. Changes that follow
-// one another fast may be seen as one. It ends when ctx ends, and after an error
-// that will not go away: it yields that last. While the znode is not there it
-// waits.
+// Changes yields the current value and then every change. It may combine changes that
+// follow each other quickly. It ends when ctx ends, or after a permanent error, which
+// it yields last. While the znode does not exist, Changes waits.
 func (v *SharedValue) Changes(ctx context.Context) iter.Seq2[Versioned[[]byte], error] {
 	return func(yield func(Versioned[[]byte], error) bool) {
 		var last int64
@@ -122,7 +120,7 @@ func (v *SharedValue) Changes(ctx context.Context) iter.Seq2[Versioned[[]byte], 
 	}
 }
 
-// next waits for a value that was written by another zxid than last.
+// next waits for a value that was written by a zxid other than last.
 func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], error) {
 	var none Versioned[[]byte]
 	for {

@@ -15,38 +15,40 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such instance, or none that may be chosen.
+	// ErrNotFound means that there is no such instance, or none that may be chosen.
 	ErrNotFound = errors.New("no instance")
-	// ErrBadInstance says that an instance cannot be registered as it is.
+	// ErrBadInstance means that an instance is not valid and can't be registered.
 	ErrBadInstance = errors.New("instance cannot be registered")
 )
 
-// Discovery is a register of services. All methods are safe for concurrent use. What
-// asks a server waits out a lost connection and a session that ends, until ctx ends;
-// refusals are errors, for instance [client.ErrNoAuth].
+// Discovery is a service registry. All methods are safe for concurrent use. Methods
+// that ask the server retry after a lost connection or the end of a session until ctx
+// ends. A refusal of the server is an error, e.g. [client.ErrNoAuth].
 type Discovery[P any] struct {
 	conn recipes.Conn
 	base string
 }
 
-// New returns the register at base, a directory that need not exist.
+// New returns the registry at base, a directory that need not exist.
 func New[P any](conn recipes.Conn, base string) *Discovery[P] {
 	return &Discovery[P]{conn: conn, base: base}
 }
 
-// Registration is an instance that is registered until Close. All methods are safe for
-// concurrent use. A lost connection changes nothing as long as the session lasts; when
-// that has ended a Dynamic instance is gone for the others until it is registered again
-// in the next session, which happens by itself.
+// Registration is an instance that is registered until Close. All methods are safe
+// for concurrent use. A lost connection has no effect while the session lasts. After
+// the session has ended, other clients don't see a Dynamic instance until it is
+// registered again in the next session, which happens automatically.
 type Registration[P any] struct {
 	inst Instance[P]
 	node *node.Node
 }
 
-// Register registers an instance from now until the Registration is closed: also
-// after its session has ended or its znode was deleted. Wait waits until it is done.
-// An instance of the same name and id is replaced. It fails if the instance has no
-// name, or cannot be written in JSON.
+// Register registers an instance from now until the Registration is closed, and
+// registers it again after its session has ended or its znode was deleted. It
+// replaces an instance of the same name and id. The Registration's Wait waits until
+// the instance is registered. Register fails with [ErrBadInstance] if the name is
+// empty, the name or id contains a slash, the type is DynamicSequential, or the
+// instance can't be encoded as JSON.
 func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
 	if inst.ID == "" {
 		inst.ID = recipes.NewUUID()
@@ -71,13 +73,13 @@ func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
 	return &Registration[P]{inst: inst, node: node.Keep(d.conn, d.path(inst.Name, inst.ID), data, opts...)}, nil
 }
 
-// Instance returns what is registered, with id and time.
+// Instance returns the registered instance, with its id and time.
 func (r *Registration[P]) Instance() Instance[P] { return r.inst }
 
-// Wait waits until the instance is registered, as [node.Node.Wait] does.
+// Wait waits until the instance is registered, like [node.Node.Wait].
 func (r *Registration[P]) Wait(ctx context.Context) error { return r.node.Wait(ctx) }
 
-// Update changes what is told about the instance: name, id and type stay.
+// Update changes the instance except its name, id and type.
 func (r *Registration[P]) Update(inst Instance[P]) error {
 	inst.Name, inst.ID, inst.Type = r.inst.Name, r.inst.ID, r.inst.Type
 	if inst.RegistrationTimeUTC == 0 {
@@ -91,7 +93,7 @@ func (r *Registration[P]) Update(inst Instance[P]) error {
 	return nil
 }
 
-// Close unregisters the instance, of whatever type.
+// Close unregisters the instance, whatever its type.
 func (r *Registration[P]) Close() { r.node.Close() }
 
 func (d *Discovery[P]) path(parts ...string) string {
@@ -102,7 +104,7 @@ func (d *Discovery[P]) path(parts ...string) string {
 	return p
 }
 
-// read does reads in a session, and in the next one if that ends.
+// read runs do in a session, and again in the next one if the session ends.
 func (d *Discovery[P]) read(ctx context.Context, do func(s recipes.Session) error) error {
 	if err := recipes.InSession(ctx, d.conn, do); err != nil {
 		return fmt.Errorf("discovery %s: %w", d.base, err)
@@ -110,7 +112,7 @@ func (d *Discovery[P]) read(ctx context.Context, do func(s recipes.Session) erro
 	return nil
 }
 
-// Names returns the names of all services that have, or had, an instance, sorted.
+// Names returns the sorted names of all services that have, or have had, an instance.
 func (d *Discovery[P]) Names(ctx context.Context) (names []string, err error) {
 	err = d.read(ctx, func(s recipes.Session) error {
 		names, _, err = s.Children(ctx, d.base)
@@ -123,7 +125,8 @@ func (d *Discovery[P]) Names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Instance asks the server for one instance; [ErrNotFound] if there is none.
+// Instance asks the server for one instance. It returns [ErrNotFound] if there is
+// none.
 func (d *Discovery[P]) Instance(ctx context.Context, name, id string) (inst Instance[P], err error) {
 	err = d.read(ctx, func(s recipes.Session) error {
 		data, _, err := s.Get(ctx, d.path(name, id))
@@ -138,8 +141,9 @@ func (d *Discovery[P]) Instance(ctx context.Context, name, id string) (inst Inst
 	return inst, err
 }
 
-// Instances asks the server for all instances of a service, sorted by id. What is
-// no instance is left out. Who asks often should Watch instead.
+// Instances asks the server for all instances of a service, sorted by id. It omits
+// znodes that are not valid instances. A caller that asks often should use Watch
+// instead.
 func (d *Discovery[P]) Instances(ctx context.Context, name string) (list []Instance[P], err error) {
 	err = d.read(ctx, func(s recipes.Session) error {
 		list = nil

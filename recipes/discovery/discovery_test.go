@@ -34,8 +34,8 @@ func on(t *testing.T, zs *zktest.Server) (*register, *client.Client) {
 	return discovery.New[payload](recipes.On(c), "/services"), c
 }
 
-// What Curator 5.9.0 writes (JsonInstanceSerializer) is read, and written again to
-// the byte.
+// Instances written by Curator 5.9.0 (JsonInstanceSerializer) can be read, and are
+// written again byte for byte.
 func TestJSONIsCurators(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -161,7 +161,7 @@ func TestPermanentStaysUntilUnregistered(t *testing.T) {
 	})
 }
 
-// What Changes yields is never a part of what there is.
+// Changes never yields a partial list.
 func TestChangesBeginWithAll(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -180,8 +180,8 @@ func TestChangesBeginWithAll(t *testing.T) {
 	})
 }
 
-// A program that starts again replaces what its former run has left, which a
-// session keeps that is still to expire.
+// A program that restarts replaces the instance of its earlier run, whose session has
+// not expired yet.
 func TestInstanceOfAFormerRunIsReplaced(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		d, c := on(t, zs)
@@ -286,7 +286,7 @@ func TestRegisterAtEveryStep(t *testing.T) {
 	})
 }
 
-// A provider finds what is registered, and what becomes of it.
+// A provider finds registered instances and follows their changes.
 func TestProviderAtEveryStep(t *testing.T) {
 	t.Parallel()
 	var reg *discovery.Registration[payload]
@@ -315,7 +315,7 @@ func TestProviderAtEveryStep(t *testing.T) {
 			e.Errorf("unregistered, but there is %+v, %v", inst, err)
 		}
 		web.Close()
-		time.Sleep(5 * time.Second) // what was being read may have left a watch, which goes when its reply comes
+		time.Sleep(5 * time.Second) // a read in flight may have left a watch, which is removed when the reply arrives
 		synctest.Wait()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)

@@ -1,5 +1,5 @@
-// Package discovery is a register of services: programs register where they can be
-// reached, others find them and choose one.
+// Package discovery is a service registry: programs register where they can be
+// reached, and other programs find them and choose one.
 //
 //	d := discovery.New[Payload](recipes.On(c), "/services")
 //	reg, err := d.Register(discovery.Instance[Payload]{Name: "web", Address: "10.0.0.7", Port: discovery.Port(8080)})
@@ -11,9 +11,10 @@
 //
 // # Rules
 //
-// It imports recipes/cache, recipes/node, recipes and client. Paths and JSON are those
-// of Curator's x-discovery, so that programs in Java register and find the same: the
-// field enabled, which Curator writes only on demand, is written only when it is
-// false. Curator wants the payload's Java class in "@class"; a payload type that has
-// to be read by such a program as its own class needs a field for it.
+// The package imports recipes/cache, recipes/node, recipes and client. It uses the
+// paths and the JSON of Curator's x-discovery, so that Java programs can register and
+// find the same instances. The field enabled, which Curator writes only on demand, is
+// written only when it is false. Curator requires the payload's Java class in
+// "@class", so a payload type that such a program should decode as its own class
+// needs a field for it.
 package discovery

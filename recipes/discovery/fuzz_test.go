@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzInstance reads instances that other programs have registered; what was read is
-// written so that it reads the same.
+// FuzzInstance decodes instances that other programs have registered. A decoded
+// instance must be encoded so that it decodes to the same instance.
 func FuzzInstance(f *testing.F) {
 	f.Add([]byte(`{"name":"a","id":"b","address":"h","port":1,"sslPort":null,"payload":{"x":1},"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":{"parts":[{"value":"x","variable":true}]},"enabled":false}`))
 	f.Add([]byte(`{"uriSpec":{"parts":null},"address":null}`))
@@ -28,8 +28,8 @@ func FuzzInstance(f *testing.F) {
 	})
 }
 
-// FuzzURISpec reads the text of URIs with variables; what was read is written so that
-// it reads the same.
+// FuzzURISpec parses the text of URIs with variables. A parsed specification must be
+// written so that it parses to the same specification.
 func FuzzURISpec(f *testing.F) {
 	f.Add("{scheme}://{address}:{port}/x")
 	f.Add("{")

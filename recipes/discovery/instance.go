@@ -12,41 +12,42 @@ type Type string
 
 // The types, as Curator names them.
 const (
-	// Dynamic goes with its program's session. It is the default.
+	// Dynamic instances disappear with their program's session. Dynamic is the
+	// default.
 	Dynamic Type = "DYNAMIC"
-	// Static and Permanent stay until they are unregistered.
+	// Static and Permanent instances stay until they are unregistered.
 	Static    Type = "STATIC"
 	Permanent Type = "PERMANENT"
-	// DynamicSequential is read, but cannot be registered here: the id that its
-	// znode gets is not the one that it tells.
+	// DynamicSequential instances can be read but not registered here: the id in the
+	// name of the znode differs from the id in its data.
 	DynamicSequential Type = "DYNAMIC_SEQUENTIAL"
 )
 
-// Instance is where a service can be reached. P is the type of what else is told
-// about it, in JSON.
+// Instance describes where a service can be reached. P is the type of the payload, in
+// JSON.
 type Instance[P any] struct {
-	// Name of the service.
+	// Name is the name of the service.
 	Name string
-	// ID is unique among the instances of the service. Register makes one up if it
-	// is empty.
+	// ID is unique among the instances of the service. If it is empty, Register
+	// generates one.
 	ID      string
 	Address string // "" for none
-	Port    *int   // nil for none, as SSLPort
+	Port    *int   // nil for none, like SSLPort
 	SSLPort *int
 	Payload *P // nil for none
-	// RegistrationTimeUTC is in milliseconds since the Unix epoch. Register sets it if
-	// it is 0.
+	// RegistrationTimeUTC is in milliseconds since the Unix epoch. If it is 0,
+	// Register sets it.
 	RegistrationTimeUTC int64
-	Type                Type // Register takes "" for Dynamic
+	Type                Type // Register treats "" as Dynamic
 	URI                 URISpec
-	// Disabled instances are registered, but not to be chosen.
+	// Disabled instances are registered but must not be chosen.
 	Disabled bool
 }
 
-// Port returns a port for an [Instance].
+// Port returns n as a port for an [Instance].
 func Port(n int) *int { return &n }
 
-// URISpec is how the URI of an instance is made.
+// URISpec is a template for the URI of an instance.
 type URISpec []Part
 
 // Part is a part of a URI: text, or the name of a variable.
@@ -55,9 +56,9 @@ type Part struct {
 	Variable bool   `json:"variable"`
 }
 
-// ParseURISpec parses text with variables in braces, as "{scheme}://{address}:{port}".
-// The variables are scheme, name, id, address, port, ssl-port,
-// registration-time-utc, service-type, and "[" and "]" for braces.
+// ParseURISpec parses text with variables in braces, e.g.
+// "{scheme}://{address}:{port}". The variables are scheme, name, id, address, port,
+// ssl-port, registration-time-utc, service-type, and "[" and "]" for braces.
 func ParseURISpec(text string) (spec URISpec, err error) {
 	for text != "" {
 		before, rest, open := strings.Cut(text, "{")
@@ -80,8 +81,8 @@ func ParseURISpec(text string) (spec URISpec, err error) {
 	return spec, nil
 }
 
-// BuildURI returns the URI of the instance, "" without a [URISpec]. vars replace and
-// add variables. One that has no value is left out.
+// BuildURI returns the URI of the instance, or "" without a [URISpec]. vars override
+// and add variables. A variable without a value is omitted.
 func (i Instance[P]) BuildURI(vars map[string]string) string {
 	var b strings.Builder
 	for _, p := range i.URI {
@@ -131,7 +132,7 @@ func (i Instance[P]) variable(name string) string {
 	return ""
 }
 
-// wire is an instance in JSON, in the order of fields in which Curator writes them.
+// wire is an instance in JSON. Its fields have Curator's order.
 type wire[P any] struct {
 	Name    string   `json:"name"`
 	ID      string   `json:"id"`
@@ -167,7 +168,7 @@ func (i Instance[P]) MarshalJSON() ([]byte, error) {
 	return encode(w)
 }
 
-// encode writes JSON without escapes for HTML, which nobody needs here.
+// encode encodes JSON without escaping HTML, which is not needed here.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -176,8 +177,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// UnmarshalJSON reads what Curator or MarshalJSON has written. Unknown fields are
-// ignored.
+// UnmarshalJSON decodes JSON written by Curator or MarshalJSON. It ignores unknown
+// fields.
 func (i *Instance[P]) UnmarshalJSON(data []byte) error {
 	w := wire[P]{Type: Dynamic}
 	if err := json.Unmarshal(data, &w); err != nil {

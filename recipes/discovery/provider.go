@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Strategy chooses one of the instances, which are at least one and sorted by id. It
-// must be safe for concurrent use.
+// Strategy chooses one of the instances. The list has at least one and is sorted by
+// id. A Strategy must be safe for concurrent use.
 type Strategy[P any] interface {
 	Choose(list []Instance[P]) Instance[P]
 }
 
-// StrategyFunc is a function as a [Strategy].
+// StrategyFunc adapts a function to a [Strategy].
 type StrategyFunc[P any] func(list []Instance[P]) Instance[P]
 
 // Choose calls f.
 func (f StrategyFunc[P]) Choose(list []Instance[P]) Instance[P] { return f(list) }
 
-// RoundRobin chooses one after the other.
+// RoundRobin chooses one instance after another.
 func RoundRobin[P any]() Strategy[P] {
 	var next atomic.Uint64
 	return StrategyFunc[P](func(list []Instance[P]) Instance[P] {
@@ -30,13 +30,13 @@ func RoundRobin[P any]() Strategy[P] {
 	})
 }
 
-// Random chooses any.
+// Random chooses a random instance.
 func Random[P any]() Strategy[P] {
 	return StrategyFunc[P](func(list []Instance[P]) Instance[P] { return list[rand.IntN(len(list))] })
 }
 
-// Sticky chooses the same as before as long as that is there, and otherwise one as
-// first does.
+// Sticky chooses the same instance as before while it exists, and otherwise one that
+// first chooses.
 func Sticky[P any](first Strategy[P]) Strategy[P] {
 	var mu sync.Mutex
 	var id string
@@ -52,14 +52,14 @@ func Sticky[P any](first Strategy[P]) Strategy[P] {
 	})
 }
 
-// DownPolicy says when an instance counts as down: after Errors were noted, for
-// Timeout since the first.
+// DownPolicy says when an instance counts as down: after Errors errors, for Timeout
+// since the first.
 type DownPolicy struct {
 	Errors  int
 	Timeout time.Duration
 }
 
-// defaultDownPolicy is what a Provider begins with, and Curator too.
+// defaultDownPolicy is the initial policy of a Provider, the same as Curator's.
 func defaultDownPolicy() DownPolicy { return DownPolicy{Errors: 2, Timeout: 30 * time.Second} }
 
 // Provider chooses among the instances of a service. All methods are safe for
@@ -74,28 +74,26 @@ type Provider[P any] struct {
 	down map[string]trouble // by id
 }
 
-// trouble is what was noted of an instance.
+// trouble records the errors of an instance.
 type trouble struct {
 	errors int
 	since  time.Time
 }
 
-// NewProvider returns a provider of instances of a service, which remains the
-// caller's to close. Instances count as down for 30 seconds after two errors;
-// see WithDownPolicy.
+// NewProvider returns a provider of instances of a service, which the caller must
+// close. Instances count as down for 30 seconds after two errors; see WithDownPolicy.
 func NewProvider[P any](s *Service[P], strategy Strategy[P], filters ...func(Instance[P]) bool) *Provider[P] {
 	return &Provider[P]{service: s, strategy: strategy, filters: filters, policy: defaultDownPolicy(), down: map[string]trouble{}}
 }
 
-// WithDownPolicy returns a provider with another policy, which knows of no errors
-// yet.
+// WithDownPolicy returns a provider with another policy and no recorded errors.
 func (p *Provider[P]) WithDownPolicy(policy DownPolicy) *Provider[P] {
 	return &Provider[P]{service: p.service, strategy: p.strategy, filters: p.filters, policy: policy, down: map[string]trouble{}}
 }
 
-// Get returns an instance that is enabled, not down, and passes the filters;
-// [ErrNotFound] if there is none. It waits only until the instances are known for
-// the first time: without a connection it chooses among those known last.
+// Get returns an instance that is enabled, not down, and passes the filters, or
+// [ErrNotFound] if there is none. It waits only until the instances are known for the
+// first time: without a connection it chooses among the last known instances.
 func (p *Provider[P]) Get(ctx context.Context) (Instance[P], error) {
 	list := p.All()
 	if len(list) == 0 {
@@ -110,14 +108,14 @@ func (p *Provider[P]) Get(ctx context.Context) (Instance[P], error) {
 	return p.strategy.Choose(list), nil
 }
 
-// All returns the instances among which Get chooses.
+// All returns the instances from which Get chooses.
 func (p *Provider[P]) All() []Instance[P] {
 	return slices.DeleteFunc(p.service.Instances(), func(i Instance[P]) bool {
 		return i.Disabled || p.isDown(i.ID) || slices.ContainsFunc(p.filters, func(keep func(Instance[P]) bool) bool { return !keep(i) })
 	})
 }
 
-// NoteError notes that an instance could not be used.
+// NoteError records that an instance could not be used.
 func (p *Provider[P]) NoteError(i Instance[P]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

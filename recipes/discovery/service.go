@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/recipes/cache"
 )
 
-// Service follows the instances of one service until Close. All methods are safe
-// for concurrent use. Without a connection, and until a new session has caught up, it
-// keeps the instances known last.
+// Service follows the instances of one service until Close. All methods are safe for
+// concurrent use. Without a connection, and until a new session has caught up, it
+// keeps the last known instances.
 type Service[P any] struct {
 	dir string
 	c   *cache.Cache
@@ -20,7 +20,7 @@ type Service[P any] struct {
 	read map[string]decoded[P] // by path
 }
 
-// decoded is what a znode at a version holds.
+// decoded is the decoded content of a znode at a version.
 type decoded[P any] struct {
 	mzxid int64
 	inst  Instance[P]
@@ -36,27 +36,27 @@ func (d *Discovery[P]) Watch(name string, opts ...cache.Option) *Service[P] {
 // Wait waits until the instances are known.
 func (s *Service[P]) Wait(ctx context.Context) error { return s.c.Wait(ctx) }
 
-// Close ends the following.
+// Close stops following the service.
 func (s *Service[P]) Close() { s.c.Close() }
 
-// Err returns why the service is not followed any more, nil as long as it is.
+// Err returns why the service is no longer followed, or nil while it is.
 func (s *Service[P]) Err() error { return s.c.Err() }
 
 // Instances returns all instances, as this client knows them, sorted by id. An
-// instance whose program has died is there until its session has ended. What is no
-// instance is left out: see Bad.
+// instance whose program has died remains until its session has ended. Instances
+// omits znodes that are not valid instances: see Bad.
 func (s *Service[P]) Instances() []Instance[P] {
 	list, _ := s.decode()
 	return list
 }
 
-// Bad returns why znodes beside the instances are none, by path.
+// Bad returns the errors of znodes that are not valid instances, by path.
 func (s *Service[P]) Bad() map[string]error {
 	_, bad := s.decode()
 	return bad
 }
 
-// decode decodes what has changed since the last time.
+// decode decodes the znodes that have changed since the last call.
 func (s *Service[P]) decode() (list []Instance[P], bad map[string]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Service[P]) decode() (list []Instance[P], bad map[string]error) {
 	return list, bad
 }
 
-// Changes yields all instances, now and whenever something has changed. It ends as
+// Changes yields all instances, now and whenever an instance has changed. It ends as
 // [cache.Cache.Changes] does.
 func (s *Service[P]) Changes(ctx context.Context) iter.Seq2[[]Instance[P], error] {
 	return func(yield func([]Instance[P], error) bool) {

@@ -28,8 +28,8 @@ const (
 )
 
 // New returns a candidate for the election at path, which is a directory for its
-// znodes and need not exist. id tells everybody who this is. The znodes are those
-// of Curator's LeaderSelector.
+// znodes and need not exist. id identifies the candidate to all clients. The znodes
+// are those of Curator's LeaderSelector.
 func New(conn recipes.Conn, path string, id []byte, opts ...lock.Option) *Election {
 	return newElection(conn, path, id, selectorName, opts)
 }
@@ -39,20 +39,20 @@ func newElection(conn recipes.Conn, path string, id []byte, name string, opts []
 	return &Election{conn: conn, path: path, id: id, name: name, mutex: lock.NewMutex(conn, path, opts...)}
 }
 
-// Term is the time of one leader: a [lock.Lease]. Done is closed before another
-// can lead.
+// Term is one leader's term of office: a [lock.Lease]. Done is closed before another
+// candidate can lead.
 type Term struct{ *lock.Lease }
 
-// Proclaim replaces the leader's id by something new, which everybody who observes
-// gets to see, provided that he still leads.
+// Proclaim replaces the leader's id with new data, which all observers see, provided
+// that the candidate still leads.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error { return t.SetData(ctx, data) }
 
-// Resign ends the term, as [lock.Lease.Release] does.
+// Resign ends the term, like [lock.Lease.Release].
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
-// Campaign waits until this candidate leads, as [lock.Mutex.Acquire] waits for a
-// lock: a connection that breaks costs nothing, a session that ends the place in
-// line.
+// Campaign waits until this candidate leads, like [lock.Mutex.Acquire]. A connection
+// that breaks has no effect; after the end of a session the candidate loses its place
+// in line.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	l, err := e.mutex.Acquire(ctx)
 	if err != nil {
@@ -61,10 +61,10 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return &Term{l}, nil
 }
 
-// Run campaigns and, whenever it is elected, calls lead with a context that ends
-// with the term. It campaigns again when the term was lost, and returns when lead
-// returns while it still leads, with lead's error, or when ctx ends. [Again] as
-// lead's error resigns and campaigns again.
+// Run campaigns and, whenever the candidate is elected, calls lead with a context
+// that ends with the term. If the term was lost, Run campaigns again. Run returns
+// when ctx ends, or when lead returns while the candidate still leads, with lead's
+// error. If that error is [Again], the candidate resigns and campaigns again.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	for {
 		term, err := e.Campaign(ctx)
@@ -83,20 +83,20 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 
 var errAgain = errors.New("resign, and campaign again")
 
-// Again is what a function passed to [Election.Run] returns to let another lead and
-// to stand as a candidate again.
+// Again returns the error with which a function passed to [Election.Run] lets another
+// candidate lead and campaigns again.
 func Again() error { return errAgain }
 
-// resignation is how long the end of a term waits for a server.
+// resignation is how long the end of a term waits for the server.
 const resignation = time.Second
 
-// serve is one term.
+// serve runs one term.
 func serve(ctx context.Context, term *Term, lead func(ctx context.Context, term *Term) error) error {
-	// A panic of lead must not leave a leader who does nothing.
+	// A panic in lead must not leave a leader that does nothing.
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignation)
 		defer cancel()
-		_ = term.Resign(ctx) // what fails goes on in the background
+		_ = term.Resign(ctx) // if it fails, it continues in the background
 	}()
 	leading, cancel := term.Context(ctx)
 	defer cancel()
@@ -107,19 +107,20 @@ func serve(ctx context.Context, term *Term, lead func(ctx context.Context, term 
 	return err
 }
 
-// Leader is who leads.
+// Leader describes the current leader or a candidate.
 type Leader struct {
-	// Path of his znode: another term has another.
+	// Path is the path of its znode. It differs from term to term.
 	Path string
-	// Data is his id, or what he has proclaimed.
+	// Data is its id, or the data that it has proclaimed.
 	Data  []byte
 	Token lock.Token
 }
 
-// ErrNoLeader says that there is no leader at the moment.
+// ErrNoLeader means that there is no leader at the moment.
 var ErrNoLeader = errors.New("no leader")
 
-// Leader returns who leads, as the server that the client is connected to knows it.
+// Leader returns the current leader, as the server to which the client is connected
+// knows it.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	p, there, err := e.mutex.Holder(ctx)
 	if err == nil && !there {
@@ -145,8 +146,9 @@ func (e *Election) Candidates(ctx context.Context) ([]Leader, error) {
 	return all, nil
 }
 
-// Interrupt asks the leader to resign, as Curator's LeaderSelector.interruptLeadership
-// asks its own: his Term's RevokeRequested is closed.
+// Interrupt asks the leader to resign, like Curator's
+// LeaderSelector.interruptLeadership. It closes the RevokeRequested channel of the
+// leader's Term.
 func (e *Election) Interrupt(ctx context.Context) error {
 	l, err := e.Leader(ctx)
 	if err != nil {
@@ -154,7 +156,7 @@ func (e *Election) Interrupt(ctx context.Context) error {
 	}
 	err = lock.Revoke(ctx, e.conn, l.Path)
 	if errors.Is(err, client.ErrNoNode) {
-		return nil // he has resigned
+		return nil // the leader has resigned
 	}
 	return err
 }

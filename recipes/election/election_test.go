@@ -136,7 +136,7 @@ func TestLatch(t *testing.T) {
 		zs.ExpireSession(ca.Session().ID)
 		_, err = b.Await(ctx)
 		rig.Must(t, err)
-		time.Sleep(time.Second) // nobody was told beforehand that the session would be ended
+		time.Sleep(time.Second) // the client had no warning that the session would end
 		if a.HasLeadership() {
 			t.Error("two lead")
 		}
@@ -150,7 +150,7 @@ func TestLatch(t *testing.T) {
 		if _, err := b.Await(ctx); !errors.Is(err, election.ErrLatchClosed) {
 			t.Errorf("waiting for a closed latch: %v", err)
 		}
-		_, err = a.Await(ctx) // it stood again by itself
+		_, err = a.Await(ctx) // it has campaigned again automatically
 		rig.Must(t, err)
 		a.Close()
 		if n := zs.Children("/latch"); len(n) != 0 {
@@ -210,8 +210,9 @@ func TestElectionAtEveryStep(t *testing.T) {
 	})
 }
 
-// CURATOR-696: a latch that was away for longer than its session lives finds its
-// old znode when it comes back, takes it for its own, and leads beside another.
+// CURATOR-696: a latch that was disconnected for longer than its session lives finds
+// its old znode when it reconnects, mistakes it for its own, and leads beside another
+// candidate.
 func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

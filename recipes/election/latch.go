@@ -9,10 +9,9 @@ import (
 	"github.com/zkgo/zkgo/recipes/lock"
 )
 
-// Latch is a candidate that stands in the background until it is closed, leads
-// when it is its turn, and stands again when it has lost a term. It is what
-// Curator calls LeaderLatch, and its znodes are the same. All methods are safe for
-// concurrent use.
+// Latch is a candidate that campaigns in the background until it is closed, leads
+// when it is its turn, and campaigns again after it has lost a term. Curator calls it
+// LeaderLatch and uses the same znodes. All methods are safe for concurrent use.
 type Latch struct {
 	e      *Election
 	cancel context.CancelFunc
@@ -21,12 +20,12 @@ type Latch struct {
 	mu      sync.Mutex
 	term    *Term
 	changed chan struct{} // closed and replaced when term changes, closed for good at the end
-	err     error         // why it has ended
+	err     error         // why the latch has ended
 }
 
-// NewLatch returns a latch that stands for election at once, until Close, or until
-// something that will not go away: see Err. ctx is not for its life but
-// values.
+// NewLatch returns a latch that starts to campaign immediately. It continues until
+// Close or a permanent error: see Err. NewLatch uses only the values of ctx, not its
+// end.
 func NewLatch(ctx context.Context, conn recipes.Conn, path string, id []byte, opts ...lock.Option) *Latch {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Latch{
@@ -65,8 +64,8 @@ func (l *Latch) set(term *Term) {
 	l.changed = make(chan struct{})
 }
 
-// Term returns the term of this latch if it leads at this moment, otherwise nil.
-// It looks at the clock, as [lock.Lease.Err] does.
+// Term returns the term of this latch if it leads at the moment, and nil otherwise.
+// It checks the clock, like [lock.Lease.Err].
 func (l *Latch) Term() *Term {
 	l.mu.Lock()
 	term := l.term
@@ -100,7 +99,7 @@ func (l *Latch) Await(ctx context.Context) (*Term, error) {
 	}
 }
 
-// Err returns why the latch does not stand any more, nil as long as it does:
+// Err returns why the latch no longer campaigns, or nil while it does:
 // [ErrLatchClosed], [client.ErrClosed], or a refusal of the server.
 func (l *Latch) Err() error {
 	l.mu.Lock()
@@ -108,14 +107,14 @@ func (l *Latch) Err() error {
 	return l.err
 }
 
-// Leader and Candidates are as those of [Election].
+// Leader returns the current leader, like [Election.Leader].
 func (l *Latch) Leader(ctx context.Context) (Leader, error) { return l.e.Leader(ctx) }
 
 // Candidates returns all candidates, the leader first.
 func (l *Latch) Candidates(ctx context.Context) ([]Leader, error) { return l.e.Candidates(ctx) }
 
-// Close resigns, or leaves the line. It waits for that; what a server does not
-// answer goes on in the background.
+// Close resigns or leaves the line, and waits for that. A request that the server
+// does not answer continues in the background.
 func (l *Latch) Close() {
 	l.cancel()
 	<-l.over

@@ -10,10 +10,11 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Observe yields who leads, now and whenever that or what he has proclaimed
-// changes; a Leader without a Path while nobody does. Changes that follow one
-// another fast may be seen as one. It ends when ctx ends, and after an error that
-// will not go away: it yields that last. A session that ends is no such error.
+// Observe yields the current leader, and then again whenever the leader or the data
+// that it has proclaimed changes. While there is no leader, it yields a Leader
+// without a Path. It may combine changes that follow each other quickly. It ends when
+// ctx ends, or after a permanent error, which it yields last. The end of a session is
+// not such an error.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last *Leader
@@ -36,7 +37,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// next waits until the leader is another than last.
+// next waits until the leader differs from last.
 func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
 	for {
 		s, err := e.conn.Session(ctx)
@@ -63,8 +64,8 @@ func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
 	}
 }
 
-// watch returns the leader and a watch that fires when he goes or changes; if
-// there is none, when the line changes.
+// watch returns the leader and a watch that fires when the leader goes or changes. If
+// there is no leader, the watch fires when the line changes.
 func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recipes.Watch, error) {
 	for {
 		leader, err := e.Leader(ctx)
@@ -92,7 +93,7 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		}
 		if len(names) > 0 {
 			recipes.Drop(ctx, w)
-			continue // somebody came between
+			continue // a candidate has joined in the meantime
 		}
 		return &Leader{}, w, nil
 	}

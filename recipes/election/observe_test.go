@@ -15,7 +15,8 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// observe returns whom an observer sees, as the client's requests let him.
+// observe returns the leaders that an observer sees, as fast as the client's requests
+// allow.
 func observe(ctx context.Context, t *testing.T, c *client.Client) <-chan string {
 	seen := make(chan string, 10)
 	go func() {
@@ -30,7 +31,7 @@ func observe(ctx context.Context, t *testing.T, c *client.Client) <-chan string 
 	return seen
 }
 
-// A candidate who comes between the observer's look and his watch is seen.
+// An observer sees a candidate that comes between the observer's read and its watch.
 func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
@@ -52,7 +53,7 @@ func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 	})
 }
 
-// The end of the observer's session is not the end of observing.
+// Observing continues after the end of the observer's session.
 func TestObserverWhoseSessionEnds(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
@@ -73,8 +74,8 @@ func TestObserverWhoseSessionEnds(t *testing.T) {
 	})
 }
 
-// stopped is a connection of a process that was stopped and has just gone on: the
-// time of its holds is over, and nobody could close Done yet.
+// stopped is the connection of a process that was suspended and has just resumed: its
+// holds have expired, but Done is not closed yet.
 type stopped struct {
 	recipes.Conn
 	now *atomic.Bool
@@ -107,7 +108,7 @@ func (h stoppedHold) Err() error {
 	return h.Hold.Err()
 }
 
-// In the first instruction after a pause a latch does not lead any more.
+// Immediately after a pause, a latch no longer leads.
 func TestLatchLooksAtTheClock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -10,22 +10,22 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// request says what is asked for.
+// request describes a call.
 type request struct {
 	op, path string
 	write    bool
-	// stray undoes what was done, but in a session that followed; may be nil.
+	// stray undoes a write that was done in a later session. It may be nil.
 	stray func(result any)
 }
 
 type answer[T any] struct {
 	value T
 	err   error
-	over  error // the session had ended by then
+	over  error // why the session had ended, or nil
 }
 
-// call makes a call of the *zk.Conn in the session: reads until they are
-// answered, writes once.
+// call makes a call of the *zk.Conn in the session. It retries reads until they are
+// answered, and tries writes once.
 func call[T any](ctx context.Context, s *session, r request, f func() (T, error)) (T, error) {
 	var none T
 	for {
@@ -53,7 +53,7 @@ func call[T any](ctx context.Context, s *session, r request, f func() (T, error)
 		case got.err == nil:
 			return got.value, nil
 		case errors.Is(got.err, zk.ErrNoServer):
-			continue // it was not sent
+			continue // the request was not sent
 		}
 		err := r.failed(got.err)
 		if r.write || err.Code != client.ErrConnectionLoss {
@@ -84,7 +84,7 @@ func (s *session) ready(ctx context.Context) error {
 	}
 }
 
-// over returns why the session has ended, as far as this side knows.
+// over returns why the session has ended, as far as the client knows, or nil.
 func (s *session) over() error {
 	if s.a.isClosed() {
 		return client.ErrClosed

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// On returns c as recipes see it. events is the channel that came with c, which
-// nobody else may read; d is the Dialer that c was connected with. It uses a
-// goroutine until c is closed.
+// On returns the [recipes.Conn] for c. events is the channel that zk.Connect returned
+// with c, and no other goroutine may read it; d is the Dialer that was used to
+// connect c. On starts a goroutine that runs until c is closed.
 func On(c *zk.Conn, events <-chan zk.Event, d *Dialer) recipes.Conn {
 	a := &adapter{zk: c, d: d, closed: make(chan struct{})}
 	go a.follow(events)
@@ -23,15 +23,15 @@ func On(c *zk.Conn, events <-chan zk.Event, d *Dialer) recipes.Conn {
 type adapter struct {
 	zk     *zk.Conn
 	d      *Dialer
-	closed chan struct{} // closed when c was
+	closed chan struct{} // closed when c was closed
 
 	mu      sync.Mutex
 	current *session
 }
 
-// follow says when there may be something new. It does not believe the events
-// themselves, of which some are dropped when many come: whoever is told looks for
-// himself, and behind a dropped event there are others.
+// follow wakes waiters when the state may have changed. It ignores the contents of
+// the events, because go-zookeeper drops some when many arrive: each waiter checks
+// the state itself, and a dropped event is followed by others.
 func (a *adapter) follow(events <-chan zk.Event) {
 	for range events {
 		a.d.tell(func() {})
@@ -48,7 +48,7 @@ func (a *adapter) isClosed() bool {
 	}
 }
 
-// Session waits for a session, as recipes.Conn says.
+// Session waits for a session: see [recipes.Conn].
 func (a *adapter) Session(ctx context.Context) (recipes.Session, error) {
 	for {
 		change := a.d.change()
@@ -75,7 +75,7 @@ func (a *adapter) wait(ctx context.Context, change <-chan struct{}) error {
 	return nil
 }
 
-// session returns the one value that stands for a session.
+// session returns the single value for a session.
 func (a *adapter) session(id int64) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,5 +85,5 @@ func (a *adapter) session(id int64) *session {
 	return a.current
 }
 
-// pause is the wait before a read is tried again.
+// pause is the delay before a read is retried.
 const pause = 20 * time.Millisecond

@@ -9,20 +9,20 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Dialer connects a *zk.Conn, and listens to what the server grants. There has to
-// be one for each *zk.Conn. All methods are safe for concurrent use.
+// Dialer connects a *zk.Conn and reads the session timeout that the server grants.
+// Each *zk.Conn needs its own Dialer. All methods are safe for concurrent use.
 type Dialer struct {
 	dial zk.Dialer
 
 	mu      sync.Mutex
-	session int64 // of the last handshake
+	session int64 // session id of the last handshake
 	timeout time.Duration
 	breaks  int           // connections that have ended
 	changed chan struct{} // closed and replaced when something has changed
 }
 
-// NewDialer returns a Dialer that connects by dial, for instance with TLS, or by
-// net.DialTimeout if that is nil.
+// NewDialer returns a Dialer that connects with dial, e.g. with TLS, or with
+// net.DialTimeout if dial is nil.
 func NewDialer(dial zk.Dialer) *Dialer {
 	if dial == nil {
 		dial = net.DialTimeout
@@ -30,7 +30,7 @@ func NewDialer(dial zk.Dialer) *Dialer {
 	return &Dialer{dial: dial, changed: make(chan struct{})}
 }
 
-// Dial is for zk.WithDialer.
+// Dial is the function to pass to zk.WithDialer.
 func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	c, err := d.dial(network, address, timeout)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Dialer) Dial(network, address string, timeout time.Duration) (net.Conn,
 	return &listened{Conn: c, d: d}, nil
 }
 
-// granted returns the timeout of a session, if its handshake was heard.
+// granted returns the timeout of a session, and true if the Dialer saw its handshake.
 func (d *Dialer) granted(session int64) (time.Duration, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *Dialer) change() <-chan struct{} {
 	return d.changed
 }
 
-// tell says that something may have changed.
+// tell calls what and wakes the waiters.
 func (d *Dialer) tell(what func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,18 +69,18 @@ func (d *Dialer) tell(what func()) {
 	d.changed = make(chan struct{})
 }
 
-// Where things stand in the answer to a handshake.
+// Offsets in the reply to a handshake.
 const (
 	timeoutAt = 8
 	sessionAt = 12
 	headLen   = 20
 )
 
-// listened is a connection whose first bytes are listened to.
+// listened is a connection that inspects the first bytes it reads.
 type listened struct {
 	net.Conn
 	d    *Dialer
-	head []byte // only the reader's
+	head []byte // only Read uses it
 	once sync.Once
 }
 
@@ -98,7 +98,8 @@ func (l *listened) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake notes what the server grants; a session id of 0 refuses a session.
+// handshake records what the server grants. A session id of 0 means that the server
+// refuses the session.
 func (l *listened) handshake() {
 	ms := binary.BigEndian.Uint32(l.head[timeoutAt:])
 	id := int64(binary.BigEndian.Uint64(l.head[sessionAt:])) //nolint:gosec // the same bits

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// code returns the refusal that an error of go-zookeeper stands for, 0 if it is
-// none.
+// code returns the error code that an error of go-zookeeper corresponds to, or 0 if
+// there is none.
 func code(err error) client.Code {
 	for _, known := range []struct {
 		err  error
@@ -37,7 +37,7 @@ func code(err error) client.Code {
 			return known.code
 		}
 	}
-	// Codes that it has no name for stand only in the text.
+	// go-zookeeper has no value for some codes; they appear only in the text.
 	if number, ok := strings.CutPrefix(err.Error(), "unknown error: "); ok {
 		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
 			return client.Code(n)
@@ -46,8 +46,8 @@ func code(err error) client.Code {
 	return 0
 }
 
-// failed returns the error of a call that failed in its session. What is no
-// refusal is a connection that broke.
+// failed returns the error of a call that failed in its session. An error without a
+// code means that the connection broke.
 func (r request) failed(err error) *client.Error {
 	e := &client.Error{Op: r.op, Path: r.path, Code: code(err)}
 	switch e.Code {
@@ -74,8 +74,8 @@ func (r request) unsent(err error) *client.Error {
 	return e
 }
 
-// ended returns the error of a call that found the session ended, whatever else
-// came of it. Refused it was not done, in whichever session.
+// ended returns the error of a call that found the session ended, whatever its
+// result. If the server refused the call, it was not done in any session.
 func (r request) ended(why, err error) *client.Error {
 	e := r.unsent(why)
 	refusal := err != nil && code(err) != 0 && code(err) != client.ErrSessionExpired

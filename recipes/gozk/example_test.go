@@ -25,7 +25,7 @@ func ExampleOn() {
 	<-srv.Ready()
 	embedded := func(string, string, time.Duration) (net.Conn, error) { return srv.Dial() }
 
-	d := gozk.NewDialer(embedded) // gozk.NewDialer(nil): by TCP
+	d := gozk.NewDialer(embedded) // gozk.NewDialer(nil) uses TCP
 	c, events, err := zk.Connect([]string{"127.0.0.1"}, 10*time.Second, zk.WithDialer(d.Dial), zk.WithLogInfo(false))
 	if err != nil {
 		fmt.Println(err)
@@ -38,7 +38,7 @@ func ExampleOn() {
 		fmt.Println(err)
 		return
 	}
-	// The fencing token and Done are as with any other client.
+	// The fencing token and Done work as with any other client.
 	_, err = c.Create("/stock", []byte("7"), 0, zk.WorldACL(zk.PermAll))
 	fmt.Println("stocked:", err, "held:", lease.Err())
 	fmt.Println("released:", lease.Release(ctx))

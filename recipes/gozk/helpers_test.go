@@ -21,19 +21,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const sessionTimeout = 10 * time.Second
 
-// quiet is a logger that says nothing.
+// quiet is a logger that discards everything.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// peer is a connection for recipes, with what a test does to it.
+// peer is a connection for recipes, together with the network that a test can
+// disturb.
 type peer struct {
 	recipes.Conn
-	zk  *zk.Conn // nil of our own client
+	zk  *zk.Conn // nil for zkgo's client
 	net *network
 }
 
-// session returns the id of its session.
+// session returns the id of the peer's session.
 func (p *peer) session(t *testing.T) int64 {
 	t.Helper()
 	s, err := p.Session(rig.Within(t))
@@ -41,8 +42,8 @@ func (p *peer) session(t *testing.T) int64 {
 	return s.ID()
 }
 
-// servers are one to the dialer. A *zk.Conn that has tried all of them in turn
-// forgets the requests that it could not write, so there are some.
+// servers are all the same server to the dialer. A *zk.Conn that has tried all of its
+// servers in turn drops the requests that it could not send, so there are several.
 var servers = []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
 
 // open connects a *zk.Conn.
@@ -58,16 +59,16 @@ func open(t *testing.T, zs *zktest.Server) *peer {
 	return p
 }
 
-// ours connects our own client.
+// ours connects zkgo's client.
 func ours(t *testing.T, zs *zktest.Server) *peer {
 	t.Helper()
 	return &peer{Conn: recipes.On(zs.Client(t))}
 }
 
-// clients are those that the same must be true of.
+// clients are the clients that each test runs with.
 var clients = map[string]func(*testing.T, *zktest.Server) *peer{"client": ours, "go-zookeeper": open}
 
-// each runs a test over every client.
+// each runs a test with every client.
 func each(t *testing.T, test func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer)) {
 	t.Helper()
 	t.Parallel()
@@ -78,15 +79,15 @@ func each(t *testing.T, test func(t *testing.T, zs *zktest.Server, open func(*te
 	}
 }
 
-// overGozk opens the disturbed client of a run of package steps.
+// overGozk opens the client that package steps injects faults into.
 func overGozk(e *steps.Env) (recipes.Conn, int64) {
 	p := open(e.T, e.Server)
 	return p, p.session(e.T)
 }
 
-// reconnects skips a test under the race detector in which a *zk.Conn with watches
-// connects again: go-zookeeper 1.0.4 reads the last zxid then while it may already
-// be noting the next (conn.go, sendSetWatches and recvLoop).
+// reconnects skips, under the race detector, a test in which a *zk.Conn with watches
+// reconnects: go-zookeeper 1.0.4 then reads the last zxid while it may already be
+// writing the next one (conn.go, sendSetWatches and recvLoop).
 func reconnects(t *testing.T) {
 	t.Helper()
 	if raceDetector {
@@ -94,12 +95,12 @@ func reconnects(t *testing.T) {
 	}
 }
 
-// network can be made to stand still.
+// network is a network that a test can stop.
 type network struct {
 	dial zk.Dialer
 
 	mu    sync.Mutex
-	still chan struct{} // writes wait until it is closed, then they fail
+	still chan struct{} // writes block until it is closed, then they fail
 }
 
 func (n *network) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -110,7 +111,7 @@ func (n *network) Dial(network, address string, timeout time.Duration) (net.Conn
 	return &wire{Conn: c, n: n}, nil
 }
 
-// hold makes writes wait; with go they fail and things go on.
+// hold makes writes block. After release they fail, and the network works again.
 func (n *network) hold() (release func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +142,8 @@ func (w *wire) Write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// get returns a function that passes a result on if there is no error.
+// get returns a function that returns the lease and fails the test if there is an
+// error.
 func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
 	return func(l *lock.Lease, err error) *lock.Lease {
 		t.Helper()

@@ -11,11 +11,11 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// beats is how many syncs are sent per session timeout, and its part that a Hold
-// ends before.
+// beats is the number of syncs per session timeout. A Hold ends one such interval
+// before the timeout.
 const beats = 3
 
-// Hold counts from the last sync that was answered, which it waits for.
+// Hold waits for a sync and counts from the last sync that was answered.
 func (s *session) Hold(ctx context.Context, policy recipes.LossPolicy) (recipes.Hold, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, request{op: "hold"}.unsent(err)
@@ -37,8 +37,8 @@ func (s *session) Hold(ctx context.Context, policy recipes.LossPolicy) (recipes.
 	return h, nil
 }
 
-// confirm has the leader say that the session lives, and returns since when that
-// is known.
+// confirm asks the leader, with a sync, to confirm that the session lives. It returns
+// when the sync was sent.
 func (s *session) confirm(ctx context.Context) (time.Time, error) {
 	sent, err := call(ctx, s, request{op: "sync", path: "/"}, func() (time.Time, error) {
 		sent := time.Now()
@@ -56,7 +56,7 @@ func (s *session) confirm(ctx context.Context) (time.Time, error) {
 	return sent, nil
 }
 
-// keepConfirmed has confirm be called as long as there are holds.
+// keepConfirmed calls confirm regularly while there are holds.
 func (s *session) keepConfirmed(every time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,21 +94,21 @@ type hold struct {
 	s       *session
 	policy  recipes.LossPolicy
 	timeout time.Duration
-	breaks  int // connections that had ended when it began
+	breaks  int // connections that had ended when the hold began
 
 	mu   sync.Mutex
 	done chan struct{}
 	err  error
 }
 
-// end is when it ends if nothing more is heard.
+// end returns when the hold ends without another confirmation.
 func (h *hold) end() time.Time {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	return h.s.confirmed.Add(h.timeout - h.timeout/beats)
 }
 
-// follow closes done in time.
+// follow closes done when the hold ends.
 func (h *hold) follow() {
 	for {
 		change := h.s.a.d.change()
@@ -144,7 +144,7 @@ func (h *hold) Err() error {
 	return h.err
 }
 
-// lost returns why it has to end, nil if it has not to.
+// lost returns why the hold must end, or nil.
 func (h *hold) lost() error {
 	if err := h.s.over(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (h *hold) lost() error {
 	return nil
 }
 
-// finish ends it. Only the first reason counts.
+// finish ends the hold. Only the first reason is kept.
 func (h *hold) finish(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

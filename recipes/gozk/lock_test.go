@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
-// Those of both clients stand in one line.
+// Both clients use the same line.
 func TestMutexBetweenClients(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -32,7 +32,7 @@ func TestMutexBetweenClients(t *testing.T) {
 				if inside.Add(1) != 1 {
 					t.Error("two hold the mutex")
 				}
-				time.Sleep(time.Minute) // several sessions long
+				time.Sleep(time.Minute) // several session timeouts
 				inside.Add(-1)
 				order <- i
 				if err := l.Release(ctx); err != nil {
@@ -131,7 +131,7 @@ func TestExpiryEndsALock(t *testing.T) {
 	})
 }
 
-// A waiter whose session expires queues again, in the next one.
+// A waiter whose session expires queues again in the next session.
 func TestExpiryOfAWaiter(t *testing.T) {
 	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
@@ -172,7 +172,8 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// What is held must be told to be lost before the server lets another have it.
+// A holder must learn that it has lost the lock before the server lets another client
+// have it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
 	reconnects(t)
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -212,8 +213,8 @@ func TestLocksAtEveryStep(t *testing.T) {
 	}
 }
 
-// atStep has a disturbed contender wait for another, and fails unless others can
-// go on afterwards.
+// atStep makes a contender with an injected fault wait for another, and fails unless
+// other clients can continue afterwards.
 func atStep(e *steps.Env, acquire func(recipes.Conn) func(context.Context) (*lock.Lease, error)) {
 	other := acquire(recipes.On(e.Other))
 	holder, err := other(e.Bounded())
@@ -241,7 +242,7 @@ func atStep(e *steps.Env, acquire func(recipes.Conn) func(context.Context) (*loc
 	if err := next.Release(e.Bounded()); err != nil {
 		e.Error(err)
 	}
-	time.Sleep(5 * time.Second) // for what is done in the background
+	time.Sleep(5 * time.Second) // for the work in the background
 	synctest.Wait()
 	if left := e.Server.Ephemerals(); len(left) != 0 {
 		e.Errorf("left behind: %v", left)

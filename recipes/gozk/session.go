@@ -18,7 +18,7 @@ type session struct {
 	id int64
 
 	mu    sync.Mutex
-	spare map[watched]<-chan zk.Event // watches that nobody waits for
+	spare map[watched]<-chan zk.Event // watches without a waiter
 
 	// see hold.go
 	confirmed time.Time
@@ -43,7 +43,8 @@ func (s *session) Create(ctx context.Context, path string, data []byte, mode rec
 	return call(ctx, s, r, func() (string, error) { return s.a.zk.Create(path, data, flags(mode), acls(acl)) })
 }
 
-// createContainer creates a persistent znode where there are no containers.
+// createContainer creates a container, or a persistent znode if the server has no
+// containers.
 func (s *session) createContainer(ctx context.Context, path string, data []byte, acl []client.ACL) (string, error) {
 	r := request{op: "createContainer", path: path, write: true}
 	created, err := call(ctx, s, r, func() (string, error) {
@@ -55,10 +56,10 @@ func (s *session) createContainer(ctx context.Context, path string, data []byte,
 	return created, err
 }
 
-// deleteStray deletes an ephemeral znode that was created in a later session than
-// the one it was meant for. If that one has ended too, so has the znode. The data
-// tell it from one that was since created with the same name: locks have a mark of
-// their own in name or data.
+// deleteStray deletes an ephemeral znode that was created in a later session than its
+// intended one. If the later session has ended, too, the znode is gone. The data
+// distinguishes the znode from one that was created since with the same name: locks
+// have a unique mark in the name or the data.
 func (a *adapter) deleteStray(path string, data []byte) {
 	id := a.zk.SessionID()
 	for !a.isClosed() && a.zk.SessionID() == id {
@@ -90,7 +91,7 @@ func flags(mode recipes.Mode) int32 {
 	return 0
 }
 
-// acls returns what stands for the default, too.
+// acls converts an ACL. nil means the default.
 func acls(list []client.ACL) []zk.ACL {
 	if list == nil {
 		return zk.WorldACL(zk.PermAll)
@@ -135,7 +136,8 @@ func (s *session) Multi(ctx context.Context, ops ...recipes.Op) error {
 	return err
 }
 
-// strays deletes what a transaction created in a later session than its own.
+// strays deletes the ephemeral znodes that a transaction created in a later session
+// than its intended one.
 func (s *session) strays(ops []recipes.Op, created any) {
 	results, _ := created.([]zk.MultiResponse)
 	for i, op := range ops {
@@ -145,7 +147,7 @@ func (s *session) strays(ops []recipes.Op, created any) {
 	}
 }
 
-// statOf returns a Stat, if there is one.
+// statOf converts a Stat. It returns the zero Stat if there is none.
 func statOf(s *zk.Stat, err error) client.Stat {
 	if s == nil || err != nil {
 		return client.Stat{}
@@ -158,7 +160,7 @@ type read struct {
 	data  []byte
 	names []string
 	stat  client.Stat
-	event <-chan zk.Event // of a new watch
+	event <-chan zk.Event // channel of a new watch
 }
 
 func (s *session) Exists(ctx context.Context, path string) (client.Stat, bool, error) {

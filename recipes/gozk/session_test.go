@@ -20,7 +20,7 @@ func begin(t *testing.T, p *peer) recipes.Session {
 	return s
 }
 
-// Both clients have to do the same.
+// Both clients must behave the same.
 func TestOperations(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 			return err
 		}
 		rig.Must(t, create("/e", nil))
-		zs.FailNext(zktest.Match{Path: "/quota"}, client.ErrQuotaExceeded) // which go-zookeeper has no name for
+		zs.FailNext(zktest.Match{Path: "/quota"}, client.ErrQuotaExceeded) // go-zookeeper has no value for it
 		for _, c := range []struct {
 			what string
 			err  error
@@ -137,7 +137,7 @@ func TestUnknownOutcomes(t *testing.T) {
 	})
 }
 
-// Requests that could not be written go out in the session that follows. What they
+// Requests that could not be sent go out in the next session. The znodes that they
 // create there must not stay.
 func TestNothingIsDoneInTheNextSession(t *testing.T) {
 	reconnects(t)
@@ -227,8 +227,7 @@ func TestWatches(t *testing.T) {
 	})
 }
 
-// A watch that was removed stays, and is used again; never for what is older than
-// the read.
+// A removed watch stays and is reused, but never for a state older than the read.
 func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -246,7 +245,7 @@ func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 		if n := len(zs.Watches()); n != 1 {
 			t.Errorf("%d watches", n)
 		}
-		zs.Set("/a", "2") // the spare one fires
+		zs.Set("/a", "2") // the spare watch fires
 		_, _, w, err := s.GetW(ctx, "/a")
 		rig.Must(t, err)
 		synctest.Wait()

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// watched says what a watch is for.
+// watched identifies what a watch is for.
 type watched struct {
 	kind kind
 	path string
@@ -58,8 +58,9 @@ func (s *session) ChildrenW(ctx context.Context, path string) ([]string, client.
 	return r.names, r.stat, w, err
 }
 
-// watching reads with a watch: one that is left from before and has not fired when
-// the answer has come, so that it stands for the state that was read, or a new one.
+// watching reads with a watch. It uses a spare watch that has not fired when the
+// reply arrives, so the watch is valid for the state that was read, or else sets a
+// new one.
 func (s *session) watching(ctx context.Context, k watched, op string, plain, anew func() (read, error)) (read, recipes.Watch, error) {
 	req := request{op: op, path: k.path}
 	if event := s.takeSpare(k); event != nil {
@@ -79,7 +80,7 @@ func (s *session) watching(ctx context.Context, k watched, op string, plain, ane
 	return r, s.watch(k, r.event), nil
 }
 
-// takeSpare returns a watch that nobody waits for, nil if there is none.
+// takeSpare returns a watch without a waiter, or nil if there is none.
 func (s *session) takeSpare(k watched) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +89,7 @@ func (s *session) takeSpare(k watched) <-chan zk.Event {
 	return event
 }
 
-// keepSpare keeps a watch that has not fired, and forgets those that have.
+// keepSpare keeps a watch that has not fired, and drops the watches that have.
 func (s *session) keepSpare(k watched, event <-chan zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,5 +126,5 @@ func (s *session) watch(k watched, event <-chan zk.Event) *watch {
 
 func (w *watch) Events() <-chan client.Event { return w.events }
 
-// Remove leaves the watch at the server: see the package's doc.
+// Remove leaves the watch on the server: see the package comment.
 func (w *watch) Remove(context.Context) { w.once.Do(func() { close(w.removed) }) }

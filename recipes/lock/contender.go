@@ -11,26 +11,28 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// patience is how long an Acquire that has failed waits for its znode to be
-// deleted before it leaves that to the background.
+// patience is how long a failed Acquire waits for its znode to be deleted before it
+// leaves the deletion to the background.
 const patience = 500 * time.Millisecond
 
-// retryRemoval is the wait between two tries to delete.
+// retryRemoval is the pause between two attempts to delete a znode.
 const retryRemoval = 100 * time.Millisecond
 
-// contender is one place in a line: one znode, in one session.
+// contender is one place in a line: one znode in one session.
 type contender struct {
 	session recipes.Session
 	dir     string
-	mark    string // begins the znode's name, and no other's
-	name    string // of the znode; "" as long as it is not known to exist
-	// fixed is the znode's name if all contenders have the same: then mark begins
-	// its data, and once the lock is held born tells it from others'.
+	mark    string // unique prefix of the znode's name
+	name    string // the znode's name, or "" while it is not known to exist
+	// fixed is the znode's name if all contenders use the same name. Then mark is the
+	// prefix of its data, and born distinguishes it from the znodes of others once
+	// the lock is held.
 	fixed string
-	born  int64 // the zxid that created the znode; 0 until the lock is held
+	born  int64 // zxid that created the znode, or 0 until the lock is held
 }
 
-// ours reports whether a znode with the contender's name is the contender's.
+// ours reports whether a znode that has the contender's name belongs to the
+// contender.
 func (c *contender) ours(data []byte, stat client.Stat) bool {
 	switch {
 	case c.fixed == "":
@@ -43,7 +45,8 @@ func (c *contender) ours(data []byte, stat client.Stat) bool {
 	return bytes.HasPrefix(data, []byte(c.mark))
 }
 
-// forget makes the next delete look whose the znode is, if its name does not say.
+// forget makes the next delete check who owns the znode, if the name alone doesn't
+// say it.
 func (c *contender) forget() {
 	if c.fixed != "" {
 		c.name = ""
@@ -52,8 +55,8 @@ func (c *contender) forget() {
 
 func (c *contender) path() string { return recipes.Join(c.dir, c.name) }
 
-// enter takes a place at the end of a line. If it fails, there is no znode, or it
-// is being removed.
+// enter takes a place at the end of a line. If enter fails, either there is no znode
+// or it is being removed.
 func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *config) (*contender, error) {
 	s, err := conn.Session(ctx)
 	if err != nil {
@@ -75,10 +78,10 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 				return nil, err
 			}
 		default:
-			// It may be there. If this has to be given up, somebody must clean up.
+			// The znode may exist. If it can't be found, remove must clean it up.
 			found, lost := c.find(ctx)
 			if errors.Is(lost, client.ErrSessionExpired) {
-				return nil, lost // and so has the znode
+				return nil, lost // the znode went with it
 			}
 			if lost != nil {
 				c.remove()
@@ -91,9 +94,9 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 	}
 }
 
-// enterBeside takes a place with a number of its holder's, who is known by the
-// znode at holder, provided that it is there at that moment: behind it the place
-// would be another's already.
+// enterBeside takes a place that has the same number as the holder's. The server
+// checks in the same transaction that the holder's znode at holder exists, because
+// after its end another client could hold the lock.
 func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix string, cfg *config) (*contender, error) {
 	c := &contender{session: s, dir: dir, mark: cfg.layout.mark()}
 	for {
@@ -120,8 +123,8 @@ func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix stri
 	}
 }
 
-// find looks for the znode by its mark. Sync makes the server know whatever was
-// done on the connection before.
+// find looks for the znode by its mark. Sync makes the server aware of everything
+// that was done on an earlier connection.
 func (c *contender) find(ctx context.Context) (bool, error) {
 	if err := c.session.Sync(ctx, c.dir); err != nil {
 		return false, err
@@ -159,7 +162,7 @@ func (c *contender) byMark(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// delete tries to remove the znode once.
+// delete tries to delete the znode once.
 func (c *contender) delete(ctx context.Context) error {
 	if c.name == "" {
 		if found, err := c.find(ctx); err != nil || !found {
@@ -170,21 +173,21 @@ func (c *contender) delete(ctx context.Context) error {
 	if gone(err) {
 		return nil
 	}
-	// Perhaps it was deleted. Before the next try it has to be found again: the
-	// name may be another's by then, if it is not unique.
+	// The znode may have been deleted. The next attempt must find it again: if the
+	// name is not unique, it may be another client's by then.
 	c.name = ""
 	return err
 }
 
-// gone reports whether a znode is not there after a delete.
+// gone reports whether the znode no longer exists after a delete.
 func gone(err error) bool {
 	return err == nil || errors.Is(err, client.ErrNoNode) ||
-		errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed) // it goes with the session
+		errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed) // the znode goes with the session
 }
 
-// remove deletes the znode in the background, however long that takes: until it
-// is gone, its session has ended, the client is closed, or the server refuses. It
-// waits for that a little.
+// remove deletes the znode in the background, however long that takes: it stops when
+// the znode is gone, the session has ended, the client is closed, or the server
+// refuses. remove waits for that for at most patience.
 func (c *contender) remove() {
 	done := make(chan struct{})
 	go func() {
@@ -205,8 +208,8 @@ func (c *contender) remove() {
 	}
 }
 
-// unanswered reports whether an operation got no answer, so that asking again is
-// of use.
+// unanswered reports whether an operation got no reply, so that it is worth trying
+// again.
 func unanswered(err error) bool {
 	if errors.Is(err, client.ErrClosed) {
 		return false

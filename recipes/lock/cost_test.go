@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// tallied counts what a leader has to do for a recipe.
+// tallied counts the requests of a recipe that a leader must process.
 type tallied struct {
 	recipes.Conn
 	n map[string]int
@@ -48,8 +48,8 @@ func (s talliedSession) Sync(ctx context.Context, path string) error {
 	return s.Session.Sync(ctx, path)
 }
 
-// TestCost: each write waits for the disks of a quorum, so nothing is written that
-// need not be.
+// TestCost checks that a lock sends no unnecessary writes, because each write waits
+// for the disks of a quorum.
 func TestCost(t *testing.T) {
 	for name, c := range map[string]struct {
 		acquire func(ctx context.Context, conn recipes.Conn) (*lock.Lease, error)
@@ -69,7 +69,7 @@ func TestCost(t *testing.T) {
 			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 				conn, _ := on(t, zs)
 				tally := map[string]int{}
-				for range 2 { // the first time there are directories to create
+				for range 2 { // the first round also creates directories
 					clear(tally)
 					l := get(t)(c.acquire(rig.Within(t), tallied{conn, tally}))
 					rig.Must(t, l.Release(rig.Within(t)))

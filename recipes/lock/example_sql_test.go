@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	_ "modernc.org/sqlite" // a database that needs nothing but Go
+	_ "modernc.org/sqlite" // a database in pure Go
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// The database refuses whoever has not noticed that the lock is another's by now:
-// a row remembers the greatest token, and check and write are one statement.
+// The database refuses a client that has not noticed that it has lost the lock: a row
+// stores the greatest token, and one statement both checks and writes.
 func ExampleLease_Token() {
 	c, stop := rig.Embedded()
 	defer stop()
@@ -25,7 +25,7 @@ func ExampleLease_Token() {
 		return
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection would have a database of its own in memory
+	db.SetMaxOpenConns(1) // each connection would have its own in-memory database
 	_, err = db.ExecContext(ctx, `CREATE TABLE stock (item TEXT PRIMARY KEY, pieces INTEGER, token INTEGER);
 		INSERT INTO stock VALUES ('lamp', 3, 0)`)
 	if err != nil {
@@ -52,7 +52,8 @@ func ExampleLease_Token() {
 	}
 	fmt.Println("the first holder:", write(2, slow.Token()))
 
-	// He stands still for so long that the servers give his lock to another.
+	// The first holder is suspended for so long that the servers give its lock to
+	// another client.
 	_ = c.Delete(ctx, slow.Path(), client.AnyVersion)
 	next, err := m.Acquire(ctx)
 	if err != nil {

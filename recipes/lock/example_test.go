@@ -32,8 +32,8 @@ func Example() {
 	// Output: working: true true
 }
 
-// Ten customers want the last three pieces. Each looks at the stock, thinks a
-// little, and takes one. Without a lock all have seen stock; with it three are
+// Ten customers want the last three pieces. Each reads the stock, waits a little, and
+// takes one. Without a lock, all of them have seen stock; with the lock, three are
 // served.
 func ExampleMutex_oversell() {
 	c, stop := rig.Embedded()
@@ -41,7 +41,7 @@ func ExampleMutex_oversell() {
 	ctx := context.Background()
 
 	sell := func(guard func(buy func())) (sold int) {
-		var mu sync.Mutex // for Go's memory model only: it does not make the sale one step
+		var mu sync.Mutex // only avoids a data race: it does not make the sale atomic
 		stock := 3
 		look := func() int { mu.Lock(); defer mu.Unlock(); return stock }
 		take := func() { mu.Lock(); defer mu.Unlock(); stock--; sold++ }
@@ -54,7 +54,7 @@ func ExampleMutex_oversell() {
 				if guard == nil {
 					seen := look()
 					once()
-					looked.Wait() // the worst case: all look before one takes
+					looked.Wait() // the worst case: all customers look before any takes
 					if seen > 0 {
 						take()
 					}
@@ -114,13 +114,13 @@ func ExampleOwner() {
 	defer stop()
 	m := lock.NewMutex(recipes.On(c), "/locks/tree")
 
-	ctx := lock.WithOwner(context.Background()) // all who have this context are one owner
+	ctx := lock.WithOwner(context.Background()) // all users of this context are one owner
 	outer, err := m.Acquire(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	inner, err := m.Acquire(ctx) // at once
+	inner, err := m.Acquire(ctx) // immediately
 	fmt.Println("again:", err)
 	_ = outer.Release(ctx)
 	fmt.Println("still held:", inner.Err() == nil)
@@ -146,7 +146,7 @@ func ExampleRWMutex() {
 	_, _ = a.Release(ctx), b.Release(ctx)
 
 	w, _ := m.Write(ctx)
-	r, err := m.Downgrade(ctx, w) // no writer comes between
+	r, err := m.Downgrade(ctx, w) // no writer gets the lock in between
 	fmt.Println("reads what it wrote:", err)
 	_ = r.Release(ctx)
 	// Output:
@@ -180,7 +180,7 @@ func ExampleSemaphoreMutex() {
 	m := lock.NewSemaphoreMutex(recipes.On(c), "/locks/once")
 
 	l, _ := m.Acquire(ctx)
-	_, err := m.TryAcquire(ctx) // an owner makes no difference
+	_, err := m.TryAcquire(ctx) // even for the same owner
 	fmt.Println("again:", errors.Is(err, lock.ErrNotAcquired))
 	_ = l.Release(ctx)
 	// Output: again: true
@@ -192,7 +192,7 @@ func ExampleMulti() {
 	ctx := context.Background()
 	conn := recipes.On(c)
 
-	// Everybody names them in the same order.
+	// All clients must list the locks in the same order.
 	both := lock.NewMulti(lock.NewMutex(conn, "/accounts/1"), lock.NewRWMutex(conn, "/accounts/2").Writer())
 	b, err := both.Acquire(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func ExampleMulti() {
 func ExampleQuorum() {
 	ctx := context.Background()
 	var members []lock.Locker
-	for range 3 { // three ensembles that fail apart
+	for range 3 { // three ensembles that fail independently
 		c, stop := rig.Embedded()
 		defer stop()
 		members = append(members, lock.NewMutex(recipes.On(c), "/locks/region"))
@@ -233,7 +233,7 @@ func ExampleLeaseLock() {
 	ctx := context.Background()
 	conn := recipes.On(c)
 
-	// Renewed every ten seconds, for as long as this process lives.
+	// Renewed every ten seconds while this process lives.
 	l, err := lock.NewLeaseLock(conn, "/locks/import").Acquire(ctx)
 	fmt.Println("held:", err)
 	_, err = lock.NewLeaseLock(conn, "/locks/import").TryAcquire(ctx)
@@ -243,7 +243,7 @@ func ExampleLeaseLock() {
 	}
 	_ = l.Release(ctx)
 
-	// Never renewed: over after five minutes whatever happens.
+	// Never renewed: it ends after five minutes in any case.
 	l, err = lock.NewLeaseLock(conn, "/locks/import", lock.WithLease(5*time.Minute)).Acquire(ctx)
 	fmt.Println("held:", err)
 	_ = l.Release(ctx)
@@ -264,7 +264,7 @@ func ExampleSimple() {
 	// Output: /locks/simple <nil>
 }
 
-// A write that the server does only while the lock is held.
+// The server does the write only while the lock is held.
 func ExampleLease_Multi() {
 	c, stop := rig.Embedded()
 	defer stop()
@@ -280,7 +280,7 @@ func ExampleLease_Multi() {
 		recipes.Op{Kind: recipes.OpCreate, Path: "/sale-1", Data: []byte("one piece")})
 	fmt.Println("while it is held:", err)
 
-	_ = c.Delete(ctx, l.Path(), client.AnyVersion) // somebody takes the lock away
+	_ = c.Delete(ctx, l.Path(), client.AnyVersion) // another client takes the lock away
 	err = l.Set(ctx, "/stock", []byte("1"), 1)
 	fmt.Println("afterwards:", errors.Is(err, lock.ErrLost))
 	_ = l.Release(ctx)
@@ -307,7 +307,7 @@ func ExampleRevoke() {
 	fmt.Printf("%s, please\n", holder.Data)
 	fmt.Println(lock.Revoke(ctx, recipes.On(c), holder.Path))
 
-	<-l.RevokeRequested() // in the holder's process: it is for him to decide
+	<-l.RevokeRequested() // in the holder's process: the holder decides
 	fmt.Println("released:", l.Release(ctx))
 	// Output:
 	// night job, please

@@ -15,9 +15,9 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// Failures that users of other libraries have met, each reproduced here.
+// Each test reproduces a failure that users of other libraries have reported.
 
-// asynchronously calls f and returns a channel with what it returns.
+// asynchronously calls f and returns a channel with the outcome.
 func asynchronously(ctx context.Context, f func(context.Context) (*lock.Lease, error)) <-chan outcome {
 	ch := make(chan outcome, 1)
 	go func() {
@@ -32,7 +32,7 @@ type outcome struct {
 	err error
 }
 
-// next returns the lease that a channel gives.
+// next returns the lease from a channel.
 func next(t *testing.T, ch <-chan outcome) *lock.Lease {
 	t.Helper()
 	o := <-ch
@@ -40,8 +40,8 @@ func next(t *testing.T, ch <-chan outcome) *lock.Lease {
 	return o.l
 }
 
-// CURATOR-206, docker/libkv 156: a holder who was cut off until its session had
-// expired goes on believing that it holds the lock, while another does.
+// CURATOR-206, docker/libkv 156: a holder that was disconnected until its session
+// expired still believes that it holds the lock, while another client does.
 func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -68,8 +68,8 @@ func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 	})
 }
 
-// CURATOR-604: the lock is granted on a znode that is there, but belongs to
-// another session, whose end deletes it.
+// CURATOR-604: the lock is granted on an existing znode that belongs to another
+// session, and the end of that session deletes it.
 func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -97,8 +97,8 @@ func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 	})
 }
 
-// CURATOR-79: whoever is interrupted while its znode is being created leaves it
-// behind, and blocks everybody.
+// CURATOR-79: a client that is interrupted while its znode is being created leaves
+// the znode behind, which blocks all other clients.
 func TestInterruptedCreateLeavesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
@@ -106,7 +106,7 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 		zs.Set("/l", "")
 		ctx, interrupt := context.WithCancel(rig.Within(t))
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpCreate, Path: "/l/*"})
-		accept := zs.RefuseConnections() // nobody can look for the znode before the interrupt
+		accept := zs.RefuseConnections() // no client can look for the znode before the interrupt
 		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
 		lost.Wait()
 		synctest.Wait()
@@ -118,7 +118,7 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 			t.Fatalf("nothing was left to be removed: %v", left)
 		}
 		accept()
-		short, cancel := context.WithTimeout(rig.Within(t), 5*time.Second) // much less than the session's time
+		short, cancel := context.WithTimeout(rig.Within(t), 5*time.Second) // much less than the session timeout
 		defer cancel()
 		l := get(t)(lock.NewMutex(other, "/l").Acquire(short))
 		rig.Must(t, l.Release(short))
@@ -128,8 +128,9 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 	})
 }
 
-// CURATOR-486, CURATOR-678: a release that fails with the connection leaves the
-// znode, and nobody, the one who released it included, gets the lock again.
+// CURATOR-486, CURATOR-678: a release that fails because of a lost connection leaves
+// the znode, and no client, including the one that released the lock, gets the lock
+// again.
 func TestReleaseDuringConnectionLoss(t *testing.T) {
 	for _, fault := range []struct {
 		name string
@@ -157,8 +158,8 @@ func TestReleaseDuringConnectionLoss(t *testing.T) {
 	}
 }
 
-// python-zk/kazoo 732: a try that does not get the lock and loses its connection
-// while it takes its znode away leaves it, to hold the lock for nobody later.
+// python-zk/kazoo 732: a failed TryAcquire that loses its connection while it deletes
+// its znode leaves the znode, which later holds the lock for no client.
 func TestFailedTryLeavesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -177,8 +178,8 @@ func TestFailedTryLeavesNothing(t *testing.T) {
 	})
 }
 
-// CURATOR-527: the predecessor goes after the line was read and before it is
-// watched, and nobody ever wakes the waiter.
+// CURATOR-527: the predecessor goes after the line was read and before it is watched,
+// and nothing ever wakes the waiter.
 func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -194,7 +195,7 @@ func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
 	})
 }
 
-// hasty is a connection on which something happens as soon as a watch is set.
+// hasty is a connection that calls then as soon as a watch is set.
 type hasty struct {
 	recipes.Conn
 	then func(path string)
@@ -216,8 +217,8 @@ func (s hastySession) GetW(ctx context.Context, path string) ([]byte, client.Sta
 	return data, stat, w, err
 }
 
-// CURATOR-527, as it was reported: the predecessor goes after it is watched and before
-// the waiter waits.
+// CURATOR-527, as reported: the predecessor goes after it is watched and before the
+// waiter waits.
 func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -229,7 +230,7 @@ func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
 			if path == l.Path() {
 				released = true
 				rig.Must(t, l.Release(ctx))
-				time.Sleep(time.Second) // the event comes
+				time.Sleep(time.Second) // the event arrives
 			}
 		}}, "/l")
 		rig.Must(t, get(t)(m.Acquire(ctx)).Release(ctx))
@@ -240,8 +241,8 @@ func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
 	})
 }
 
-// CURATOR-335: a connection that breaks when the lease's znode is there and the
-// line is about to be read leaves the znode, until all leases are used up.
+// CURATOR-335: a connection that breaks when the lease's znode exists and the line is
+// about to be read leaves the znode, until all leases are used up.
 func TestSemaphoreUnderNetworkStress(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -265,8 +266,8 @@ func TestSemaphoreUnderNetworkStress(t *testing.T) {
 	})
 }
 
-// CURATOR-462: whoever is interrupted while it waits for a lease leaves its znode,
-// which becomes a lease that nobody holds.
+// CURATOR-462: a client that is interrupted while it waits for a lease leaves its
+// znode, which becomes a lease without a holder.
 func TestInterruptedWaitForALease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -291,8 +292,8 @@ func TestInterruptedWaitForALease(t *testing.T) {
 	})
 }
 
-// The same without an interrupt: who waits for a lease loses the mutex in front of
-// the leases, but not its session.
+// The same without an interrupt: a client that waits for a lease loses the mutex in
+// front of the leases, but not its session.
 func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -314,7 +315,7 @@ func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 	})
 }
 
-// Redisson 4698: renewals fail and nobody tells the holder.
+// Redisson 4698: renewals fail and the holder is not told.
 func TestFailingRenewalsAreTold(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -332,7 +333,7 @@ func TestFailingRenewalsAreTold(t *testing.T) {
 	})
 }
 
-// The same when somebody has taken the lock away: the next renewal finds out.
+// The same after another client has taken the lock away: the next renewal finds out.
 func TestRenewalOfWhatHasGone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -10,19 +10,19 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// grant is a lock that is held, for one or, reentrantly, several leases.
+// grant is a held lock. It has one lease or, if the lock is reentrant, several.
 type grant struct {
-	path  string // of the znode that stands for it
+	path  string // of the lock's znode
 	token Token
 
-	session  func(ctx context.Context) (recipes.Session, error) // to write in
-	valid    func() error                                       // nil as long as the lock is certainly held
+	session  func(ctx context.Context) (recipes.Session, error) // the session to write in
+	valid    func() error                                       // nil while the lock is certainly held
 	deadline func() time.Time
-	finish   func(ctx context.Context) error // deletes the znode, or sees to it that it will be
+	finish   func(ctx context.Context) error // deletes the znode, now or in the background
 
-	gone   bool          // whoever holds it has deleted the znode already
+	gone   bool          // the holder has deleted the znode already
 	free   func()        // ends the owner's hold; nil without an owner
-	revoke chan struct{} // closed when somebody asks for the lock
+	revoke chan struct{} // closed when a client asks for the lock
 	stop   chan struct{} // closed to end the guard
 	ended  chan struct{} // closed when the guard has ended
 
@@ -39,7 +39,7 @@ func newGrant(path string, token Token) *grant {
 	}
 }
 
-// state returns why the grant has ended, nil if it has not.
+// state returns why the grant has ended, or nil if it has not.
 func (g *grant) state() error {
 	if err := g.valid(); err != nil {
 		g.lose(err)
@@ -51,7 +51,7 @@ func (g *grant) state() error {
 
 func (g *grant) lose(cause error) { g.end(fmt.Errorf("%w: %s: %w", ErrLost, g.path, cause)) }
 
-// end closes done. Only the first reason counts.
+// end closes done. Only the first reason is kept.
 func (g *grant) end(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +61,7 @@ func (g *grant) end(err error) {
 	}
 }
 
-// askedToRevoke tells the holder that somebody wants the lock.
+// askedToRevoke tells the holder that another client wants the lock.
 func (g *grant) askedToRevoke() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -72,18 +72,18 @@ func (g *grant) askedToRevoke() {
 	}
 }
 
-// again adds a lease to a grant that is still held. Both results are nil if it is
-// just being released.
+// again adds a lease to a grant that is still held. Both results are nil if the grant
+// is being released.
 func (g *grant) again() (*Lease, error) {
 	if err := g.state(); err != nil && g.released() {
-		return nil, nil //nolint:nilnil // as said
+		return nil, nil //nolint:nilnil // see the doc comment
 	} else if err != nil {
 		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.leases == 0 {
-		return nil, nil //nolint:nilnil // as said
+		return nil, nil //nolint:nilnil // see the doc comment
 	}
 	g.leases++
 	return &Lease{g: g}, nil
@@ -102,7 +102,7 @@ func (g *grant) released() bool {
 	return g.leases == 0
 }
 
-// release takes one lease away, and with the last one frees the lock.
+// release ends one lease. After the last lease it frees the lock.
 func (g *grant) release(ctx context.Context) error {
 	lost := g.state()
 	g.mu.Lock()

@@ -9,17 +9,17 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// guard watches over a grant that rests on an ephemeral znode: it ends the grant
-// when the session can no longer be relied on, and when the znode goes.
+// guard monitors a grant that depends on an ephemeral znode. It ends the grant when
+// the session can no longer be relied on, and when the znode is deleted.
 type guard struct {
 	*grant
 	c    *contender
 	hold recipes.Hold
 }
 
-// grantTo makes sure that a contender who is first in line holds the lock: its
-// znode is there and belongs to the session, and after that the leader confirmed
-// the session.
+// grantTo verifies that a contender that is first in line holds the lock: the
+// contender's znode exists and belongs to the session, and after that the leader
+// confirmed the session.
 func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	data, stat, w, err := c.session.GetW(ctx, c.path())
 	switch {
@@ -40,14 +40,14 @@ func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	g := &guard{grant: newGrant(c.path(), Token(stat.Czxid)), c: c, hold: hold}
 	g.grant.session = func(context.Context) (recipes.Session, error) { return c.session, nil }
 	g.valid, g.deadline, g.finish = hold.Err, hold.Deadline, g.leave
-	if string(data) == revoked { // while it waited
+	if string(data) == revoked { // requested while the contender waited
 		g.askedToRevoke()
 	}
 	go g.run(w)
 	return g.grant, nil
 }
 
-// leave deletes the znode, in the background if it must be.
+// leave deletes the znode, in the background if the first attempt fails.
 func (g *guard) leave(ctx context.Context) error {
 	g.hold.Release()
 	if g.gone {
@@ -63,7 +63,7 @@ func (g *guard) leave(ctx context.Context) error {
 	return err
 }
 
-// run ends with the grant.
+// run returns when the grant ends.
 func (g *guard) run(w recipes.Watch) {
 	defer close(g.ended)
 	for w != nil {
@@ -73,7 +73,7 @@ func (g *guard) run(w recipes.Watch) {
 			recipes.Drop(context.Background(), w)
 			return
 		case <-g.stop:
-			return // the watch goes with the znode
+			return // the watch is removed with the znode
 		case _, ok := <-w.Events():
 			if !ok {
 				g.lose(client.ErrSessionExpired)
@@ -84,7 +84,7 @@ func (g *guard) run(w recipes.Watch) {
 	}
 }
 
-// look reads the znode after its watch has fired, and sets the next one.
+// look reads the znode after its watch has fired, and sets the next watch.
 func (g *guard) look() recipes.Watch {
 	ctx, cancel := g.whileHeld()
 	defer cancel()
@@ -97,7 +97,7 @@ func (g *guard) look() recipes.Watch {
 		if held := g.hold.Err(); held != nil {
 			err = held
 		}
-		g.lose(err) // which means nothing if it was released
+		g.lose(err) // no effect if the grant was released
 		return nil
 	}
 	if string(data) == revoked {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// The znodes of a chroot are created, too.
+// A lock also creates the znodes of its chroot.
 func TestLockInAChrootThatIsNotThere(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -32,7 +32,8 @@ func TestLockInAChrootThatIsNotThere(t *testing.T) {
 	})
 }
 
-// All simple locks have one znode name: who has lost it must not delete another's.
+// All Simple locks use the same znode name: a client that has lost the lock must not
+// delete another client's znode.
 func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -52,7 +53,8 @@ func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
 	})
 }
 
-// Nor does whoever finds another's znode where its own was.
+// A client that finds another client's znode in place of its own does not get the
+// lock.
 func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -77,7 +79,7 @@ func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 	})
 }
 
-// Data that were replaced do not make a simple lock forget which znode is its own.
+// A Simple lock recognizes its own znode even if the znode's data was replaced.
 func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -93,8 +95,8 @@ func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 	})
 }
 
-// What stands in a lease lock's znode is the holder's to replace, and anybody's who
-// asks for it; nobody who waits is disturbed by it.
+// The holder, and any client that asks for the lock, may replace the data of a lease
+// lock's znode. That doesn't affect waiters.
 func TestLeaseLockWithOtherData(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -121,7 +123,8 @@ func TestLeaseLockWithOtherData(t *testing.T) {
 	})
 }
 
-// One lock of several that is lost while the next is waited for is acquired again.
+// If a Multi loses a lock while it waits for the next one, it acquires the lost lock
+// again.
 func TestMultiIsHeldWhole(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -175,8 +178,8 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 	})
 }
 
-// A place beside a writer is taken only while the writer is there, which the server
-// has to check: the client may not know yet that he is not.
+// A place beside a writer is taken only while the writer's znode exists. The server
+// must check this, because the client may not know yet that the znode is gone.
 func TestReadingBesideAWriterChecksHim(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := lock.WithOwner(rig.Within(t))
@@ -253,13 +256,13 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 				}
 				rig.Must(t, held.Release(rig.Within(t)))
 				(<-resumes)()
-				time.Sleep(time.Minute) // what goes on in the background
+				time.Sleep(time.Minute) // for the work in the background
 			})
 		})
 	}
 }
 
-// When a lease counts as lost is for the policy to say.
+// The loss policy decides when a lease counts as lost.
 func TestLossPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy                      recipes.LossPolicy
@@ -295,8 +298,8 @@ func TestLossPolicies(t *testing.T) {
 	}
 }
 
-// stopped is a connection of a process that was stopped and has just gone on: the
-// time of its holds is over, and nobody could close Done yet.
+// stopped is the connection of a process that was suspended and has just resumed: its
+// holds have expired, but Done is not closed yet.
 type stopped struct {
 	recipes.Conn
 	now *atomic.Bool
@@ -329,8 +332,8 @@ func (h stoppedHold) Err() error {
 	return h.Hold.Err()
 }
 
-// In the first instruction after a pause Err is right already, nothing is written,
-// and an owner does not get again what it has lost.
+// Immediately after a pause, Err is already right, nothing is written, and an owner
+// doesn't get a lost lock again.
 func TestErrLooksAtTheClock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := lock.WithOwner(rig.Within(t))
@@ -355,8 +358,9 @@ func TestErrLooksAtTheClock(t *testing.T) {
 	})
 }
 
-// Writing into the znode of somebody who waits makes his token no greater: whoever
-// is behind him could not follow him any more. He learns what he was asked for.
+// Writing into a waiter's znode does not increase the waiter's token, because a later
+// waiter could then not get a greater one. The waiter learns that the lock was asked
+// for.
 func TestRevokeOfWhoWaits(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -382,8 +386,8 @@ func TestRevokeOfWhoWaits(t *testing.T) {
 	})
 }
 
-// Where the server has containers nothing of a lock that nobody uses remains, whose
-// directories it has created itself.
+// On a server with containers, the directories that an unused lock has created
+// disappear.
 func TestIdleDirectoriesVanish(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

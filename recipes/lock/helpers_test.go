@@ -18,13 +18,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// on returns a client's connection, and the client.
+// on returns a client and its connection.
 func on(t *testing.T, zs *zktest.Server) (recipes.Conn, *client.Client) {
 	c := zs.Client(t)
 	return recipes.On(c), c
 }
 
-// get returns a function that passes a result on if there is no error.
+// get returns a function that returns the lease and fails the test if there is an
+// error.
 func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
 	return func(l *lock.Lease, err error) *lock.Lease {
 		t.Helper()
@@ -33,8 +34,8 @@ func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
 	}
 }
 
-// severed returns a client's connection, and what cuts it off from the server
-// until resume is called.
+// severed returns a client's connection, and a function that cuts it off from the
+// server until resume is called.
 func severed(t *testing.T, zs *zktest.Server) (conn recipes.Conn, cut func() (resume func())) {
 	var off atomic.Bool
 	c := zs.Client(t, client.WithDialer(func(context.Context, string, string) (net.Conn, error) {

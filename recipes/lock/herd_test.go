@@ -65,9 +65,9 @@ type countedWatch struct {
 
 func (w countedWatch) Events() <-chan client.Event { return w.events }
 
-// parentWatcher waits as one does who has not thought of the herd: it watches the
-// directory, and looks whether it is first whenever anything changes there.
-// It begins to watch at start: every newcomer wakes the herd, too.
+// parentWatcher waits naively: it watches the directory, and checks whether it is
+// first whenever anything changes there. It begins to watch at start, because every
+// new znode wakes the herd, too.
 func parentWatcher(ctx context.Context, conn recipes.Conn, dir string, start <-chan struct{}) error {
 	s, err := conn.Session(ctx)
 	if err != nil {
@@ -96,8 +96,7 @@ func parentWatcher(ctx context.Context, conn recipes.Conn, dir string, start <-c
 	}
 }
 
-// The herd: how many of those who wait a release wakes. docs/locks.md has the
-// numbers.
+// TestHerd measures how many waiters a release wakes. docs/locks.md has the numbers.
 func TestHerd(t *testing.T) {
 	waiters := 100
 	if os.Getenv("ZKGO_REQUIRE") != "" { // it takes a while

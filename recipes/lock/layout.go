@@ -10,22 +10,22 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// kind tells the znodes in one directory apart.
+// kind distinguishes the znodes in one directory.
 type kind uint8
 
 const (
 	exclusive kind = iota // a mutex, or the writers of a read-write lock
 	shared                // readers
-	leases                // of a semaphore
+	leases                // the leases of a semaphore
 	kinds
 )
 
-// layout says how znodes are named: mark, then the infix of their kind, then the
+// layout defines the names of znodes: mark, then the infix of their kind, then the
 // sequence number.
 type layout struct {
-	mark   func() string // a random one
+	mark   func() string // returns a random mark
 	mutex  string        // infix of a mutex
-	write  string        // of the two kinds of a read-write lock
+	write  string        // infix of a writer; read is that of a reader
 	read   string
 	leases string
 }
@@ -36,13 +36,13 @@ var curatorLayout = layout{
 	mutex: "lock-", write: "__WRIT__", read: "__READ__", leases: "lease-",
 }
 
-// Kazoo's are "<32 hexadecimal digits>__lock__0000000000".
+// Kazoo's znodes are "<32 hexadecimal digits>__lock__0000000000".
 var kazooLayout = layout{
 	mark:  func() string { return strings.ReplaceAll(recipes.NewUUID(), "-", "") },
 	mutex: "__lock__", write: "__lock__", read: "__rlock__", leases: "__lock__",
 }
 
-// infixes are the names of the kinds that stand in one line.
+// infixes holds the infix of each kind that uses one line, or "".
 type infixes [kinds]string
 
 // entry is one place in a line.
@@ -50,16 +50,15 @@ type entry struct {
 	name string
 	kind kind
 	seq  int32
-	born int64 // the zxid that created it; 0 as long as nobody needs to know
+	born int64 // zxid that created it, or 0 if it was not read
 }
 
-// worn reports whether numbers may repeat: from the largest one on, ZooKeeper up
-// to 3.5 counts on with negative ones, and later versions, as zkgo does, give the
-// largest one again and again.
+// worn reports whether the sequence number may be repeated. After the largest number,
+// ZooKeeper up to 3.5 continues with negative numbers; later versions and zkgo assign
+// the largest number again and again.
 func (e entry) worn() bool { return e.seq < 0 || e.seq == math.MaxInt32 }
 
-// parse finds a place in a line by its name. Names of another form are none of
-// ours.
+// parse parses the name of a place in a line. It ignores names of another form.
 func (in *infixes) parse(name string) (entry, bool) {
 	for k, infix := range in {
 		if infix == "" {
@@ -69,7 +68,7 @@ func (in *infixes) parse(name string) (entry, bool) {
 		if i < 0 {
 			continue
 		}
-		// Behind 2³¹−1 the server goes on with negative numbers.
+		// After 2³¹−1, a server may continue with negative numbers.
 		seq, err := strconv.ParseInt(name[i+len(infix):], 10, 32)
 		if err == nil {
 			return entry{name: name, kind: kind(k), seq: int32(seq)}, true
@@ -78,13 +77,13 @@ func (in *infixes) parse(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// number returns the sequence number in a name as it stands there.
+// number returns the sequence number in a name as a string, unparsed.
 func (in *infixes) number(name string, k kind) string {
 	return name[strings.LastIndex(name, in[k])+len(in[k]):]
 }
 
-// line returns the places among names in their order, provided that the numbers
-// of no two are worn.
+// line returns the places among names in their order, provided that at most one of
+// their numbers is worn.
 func (in *infixes) line(names []string) []entry {
 	list := make([]entry, 0, len(names))
 	for _, name := range names {
@@ -96,18 +95,18 @@ func (in *infixes) line(names []string) []entry {
 	return list
 }
 
-// arrange puts places in the order in which they were taken.
+// arrange sorts places into the order in which they were taken.
 func arrange(list []entry) {
 	slices.SortFunc(list, func(a, b entry) int {
 		if a.worn() && b.worn() && a.born != b.born {
 			return cmp.Compare(a.born, b.born)
 		}
-		// The difference of two numbers wraps as the numbers do, so the line keeps
-		// its order while they go from the largest to the smallest.
+		// The difference of two numbers wraps like the numbers do, so the order holds
+		// while they wrap from the largest to the smallest.
 		if d := a.seq - b.seq; d != 0 {
 			return cmp.Compare(d, 0)
 		}
-		// A writer who goes on reading has a place of each kind with one number.
+		// A writer that also reads has a place of each kind with the same number.
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 	})
 }

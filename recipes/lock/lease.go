@@ -11,18 +11,18 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Token is a fencing token: the zxid that created the lock's znode. Whoever is
-// given a lock later has a greater one, also after an election, a restore or a
-// recovery of the ensemble.
+// Token is a fencing token: the zxid that created the lock's znode. A later holder of
+// the lock has a greater token, also after an election, a restore or a recovery of
+// the ensemble.
 type Token int64
 
-// Lease is a lock that is held. It is safe for concurrent use.
+// Lease is a held lock. It is safe for concurrent use.
 //
-// It ends when it is released, and when the lock may be lost: then Done is closed,
-// before anybody else can have the lock (see [recipes.LossPolicy]), and Err says
-// why. Release has to be called in both cases: as long as the session goes on
-// after all, the lock's znode stays, and others stay out, until the one who was
-// told has finished.
+// A lease ends when it is released and when the lock may be lost. Then Done is
+// closed, before any other client can hold the lock (see [recipes.LossPolicy]), and
+// Err says why. The holder must call Release in both cases: if the session continues
+// after all, the lock's znode stays and blocks other clients until the holder has
+// finished.
 type Lease struct {
 	g    *grant
 	once sync.Once
@@ -31,25 +31,26 @@ type Lease struct {
 // Done returns a channel that is closed when the lease has ended.
 func (l *Lease) Done() <-chan struct{} { return l.g.done }
 
-// Err returns nil while the lock is held, otherwise an error that matches
-// [ErrReleased] or [ErrLost]. It looks at the clock, so that it is right also in a
-// process that was stopped and has just gone on, before Done could be closed.
+// Err returns nil while the lock is held, and otherwise an error that matches
+// [ErrReleased] or [ErrLost]. It checks the clock, so its answer is right even in a
+// process that was suspended and has just resumed, before Done could be closed.
 func (l *Lease) Err() error { return l.g.state() }
 
-// Token returns the fencing token. A store that remembers the greatest token it
-// has seen, and refuses smaller ones, is safe from a holder that does not know yet
-// that it is none.
+// Token returns the fencing token. A store that remembers the greatest token it has
+// seen, and refuses smaller ones, is safe from a holder that doesn't know yet that it
+// has lost the lock.
 func (l *Lease) Token() Token { return l.g.token }
 
 // Path returns the path of the lock's znode.
 func (l *Lease) Path() string { return l.g.path }
 
-// Deadline returns when the lease ends unless a server answers before, and the
-// zero Time if that is not known.
+// Deadline returns when the lease ends unless a server answers first, or the zero
+// Time if that is not known.
 func (l *Lease) Deadline() time.Time { return l.g.deadline() }
 
-// Context returns a context that ends with ctx, and with the lease; its cause is
-// the lease's Err then. Calling cancel frees what it needs.
+// Context returns a context that ends with ctx and with the lease. If the lease ends
+// it, its cause is the lease's Err. The caller must call cancel to free its
+// resources.
 func (l *Lease) Context(ctx context.Context) (held context.Context, cancel context.CancelFunc) {
 	held, stop := context.WithCancelCause(ctx)
 	go func() {
@@ -62,13 +63,13 @@ func (l *Lease) Context(ctx context.Context) (held context.Context, cancel conte
 	return held, func() { stop(context.Canceled) }
 }
 
-// RevokeRequested returns a channel that is closed when somebody has asked for the
-// lock with [Revoke]. Whether to release it is the holder's to decide.
+// RevokeRequested returns a channel that is closed when a client has asked for the
+// lock with [Revoke]. The holder decides whether to release it.
 func (l *Lease) RevokeRequested() <-chan struct{} { return l.g.revoke }
 
 // Multi does operations in one transaction, provided that the lock is held at that
-// moment, which the server checks. If it is not, nothing is done, and the error
-// matches [ErrLost] or [ErrReleased].
+// moment, which the server checks. If the lock is not held, nothing is done, and the
+// error matches [ErrLost] or [ErrReleased].
 func (l *Lease) Multi(ctx context.Context, ops ...recipes.Op) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -90,23 +91,23 @@ func (l *Lease) Multi(ctx context.Context, ops ...recipes.Op) error {
 	return err
 }
 
-// Set is Multi with one change of a znode's data.
+// Set is Multi with a single change of a znode's data.
 func (l *Lease) Set(ctx context.Context, path string, data []byte, version int32) error {
 	return l.Multi(ctx, recipes.Op{Kind: recipes.OpSet, Path: path, Data: data, Version: version})
 }
 
-// SetData replaces what WithData put into the lock's own znode, provided that it
-// is there.
+// SetData replaces the data that WithData put into the lock's own znode, provided
+// that the lock is held.
 func (l *Lease) SetData(ctx context.Context, data []byte) error {
 	return l.Set(ctx, l.Path(), data, client.AnyVersion)
 }
 
-// Release gives the lock up. It returns nil if the lock was held until then;
-// [ErrReleased] if this lease was released before; an error that matches [ErrLost]
-// if the lock had been lost.
+// Release releases the lock. It returns nil if the lock was held until then,
+// [ErrReleased] if this lease was released before, and an error that matches
+// [ErrLost] if the lock had been lost.
 //
-// The lock's znode is gone when it returns nil or ErrLost; if ctx ends before, or
-// the connection breaks, the error says so, and the znode is deleted in the
+// When Release returns nil or ErrLost, the lock's znode is gone. If ctx ends first,
+// or the connection breaks, the error says so, and the znode is deleted in the
 // background. A reentrant lock is free when its last lease is released.
 func (l *Lease) Release(ctx context.Context) error {
 	err := ErrReleased

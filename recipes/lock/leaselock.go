@@ -16,44 +16,45 @@ import (
 // DefaultLease is how long a [LeaseLock] lasts from one renewal to the next.
 const DefaultLease = 30 * time.Second
 
-// LeaseLock is a lock that lasts for a time, as Redisson's: it outlives the
-// session and the connection of its holder, and ends at a known time if the
-// holder is no more. It is fair, and reentrant for an [Owner]. All methods are
-// safe for concurrent use.
+// LeaseLock is a lock that lasts for a fixed time, like Redisson's. It outlives the
+// session and the connection of its holder, and ends at a known time if the holder
+// has died. It is fair, and reentrant for an [Owner]. All methods are safe for
+// concurrent use.
 //
-// Without [WithLease] it is a lease of [DefaultLease] that is renewed every third
-// of it for as long as the process lives and reaches a server; if it does not, the
-// Lease ends before anybody else can have the lock. With WithLease it is never
-// renewed.
+// By default, a LeaseLock has a lease of [DefaultLease], which it renews every third
+// of that time while the process lives and reaches a server. If the process can't
+// reach a server, the Lease ends before any other client can hold the lock. With
+// [WithLease], the lock is never renewed.
 //
-// # What it rests on
+// # How it works
 //
-// The holder is a persistent znode. Who waits does not look at a clock of another
-// machine: he measures, with his own monotonic clock, how long the znode has been
-// there without a renewal since he first saw it, and may delete it after the time
-// that it names. The holder counts from before the sending of the request that
-// created or renewed it, so he is always the first to see it end, and he stops a
-// twentieth earlier, for clocks that run at different speed. No znode with a time
-// to live is needed, and no agreement about the time of day.
+// The holder has a persistent znode. A waiter doesn't depend on the clock of another
+// machine: it measures with its own monotonic clock how long the znode has existed
+// without a renewal since the waiter first saw it, and may delete the znode after the
+// time that the znode's name states. The holder counts from before it sent the
+// request that created or renewed the znode, so it always sees the end first. It also
+// stops a twentieth earlier, in case clocks run at different speeds. The lock needs
+// neither TTL znodes nor synchronized clocks.
 //
-// [Revoke] reaches a holder with his next renewal, so not one of WithLease.
+// [Revoke] reaches a holder at its next renewal, so it doesn't reach a holder that
+// uses WithLease.
 //
-// It costs that after the death of a holder whoever comes then waits a whole
-// lease; a [Mutex] is free when the session has ended.
+// The disadvantage: after a holder has died, the next client waits for a whole lease.
+// A [Mutex] is free when the session has ended.
 type LeaseLock struct {
-	line   line // who waits
-	holder line // who holds: one at most
+	line   line // the waiters
+	holder line // the holder, if any
 	lease  time.Duration
 	renew  bool
 	owners owners
 }
 
-// holderInfix names the znode of the holder: a mark, how long its lease is in
-// milliseconds, this, and the number. The time is in the name because data can be
-// replaced, by SetData and by Revoke.
+// holderInfix is part of the name of the holder's znode: a mark, the length of its
+// lease in milliseconds, holderInfix, and the number. The length is in the name
+// because SetData and Revoke can replace the data.
 const holderInfix = "ms-holder-"
 
-// leaseOf returns how long the lease of a holder's znode is.
+// leaseOf returns the length of the lease that is in the name of a holder's znode.
 func leaseOf(name string) (time.Duration, error) {
 	i := strings.LastIndex(name, holderInfix)
 	millis, err := strconv.ParseInt(name[strings.LastIndexByte(name[:i], '-')+1:i], 10, 64)
@@ -63,29 +64,29 @@ func leaseOf(name string) (time.Duration, error) {
 	return time.Duration(millis) * time.Millisecond, nil
 }
 
-// LeaseOption changes a [LeaseLock].
+// LeaseOption configures a [LeaseLock].
 type LeaseOption func(*LeaseLock)
 
-// WithLease sets how long the lock lasts, from its acquisition to its end: it is
-// not renewed.
+// WithLease sets how long the lock lasts after it was acquired. The lock is not
+// renewed.
 func WithLease(d time.Duration) LeaseOption {
 	return func(l *LeaseLock) { l.lease, l.renew = d, false }
 }
 
-// WithWatchdog sets how long the lock lasts from one renewal to the next; it is
-// renewed every third of that.
+// WithWatchdog sets how long the lock lasts from one renewal to the next. The lock is
+// renewed every third of that time.
 func WithWatchdog(d time.Duration) LeaseOption {
 	return func(l *LeaseLock) { l.lease, l.renew = d, true }
 }
 
-// WithOptions sets what is common to all locks. There is no loss policy: it is the
-// lease that counts, not the session.
+// WithOptions sets the options that all locks have in common. A loss policy has no
+// effect, because a LeaseLock depends on the lease and not on the session.
 func WithOptions(opts ...Option) LeaseOption {
 	return func(l *LeaseLock) { l.line.cfg = newConfig(opts) }
 }
 
-// NewLeaseLock returns the lease lock at path, which is a directory for its
-// znodes. It need not exist.
+// NewLeaseLock returns the lease lock at path, which is a directory for its znodes.
+// The directory need not exist.
 func NewLeaseLock(conn recipes.Conn, path string, opts ...LeaseOption) *LeaseLock {
 	l := &LeaseLock{
 		line:   line{conn: conn, dir: recipes.Join(path, "waiters"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: newConfig(nil)},
@@ -100,15 +101,15 @@ func NewLeaseLock(conn recipes.Conn, path string, opts ...LeaseOption) *LeaseLoc
 	return l
 }
 
-// HeldError says that a [LeaseLock] is held. It matches [ErrNotAcquired].
+// HeldError means that a [LeaseLock] is held. It matches [ErrNotAcquired].
 type HeldError struct {
-	// Left is how long it may be held at most unless it is renewed.
+	// Left is the longest time that the lock can still be held without a renewal.
 	Left time.Duration
-	// Data is what the holder said with WithData.
+	// Data is what the holder set with WithData.
 	Data []byte
 }
 
-// Error names the time left.
+// Error includes the time left.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v; it may be held for %v more", ErrNotAcquired, e.Left)
 }
@@ -116,11 +117,12 @@ func (e *HeldError) Error() string {
 // Unwrap returns [ErrNotAcquired].
 func (e *HeldError) Unwrap() error { return ErrNotAcquired }
 
-// Acquire waits until the lock is held, as [Mutex.Acquire] does.
+// Acquire waits until the lock is held, like [Mutex.Acquire].
 func (l *LeaseLock) Acquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
 
-// TryAcquire is Acquire without waiting for others. The error is a [*HeldError] if
-// somebody holds the lock, and [ErrNotAcquired] if others wait for it already.
+// TryAcquire is Acquire without waiting for other clients. The error is a
+// [*HeldError] if another client holds the lock, and [ErrNotAcquired] if others wait
+// for it already.
 func (l *LeaseLock) TryAcquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 func (l *LeaseLock) acquireHeld(ctx context.Context, try bool) (Held, error) {
@@ -136,7 +138,7 @@ func (l *LeaseLock) acquire(ctx context.Context, try bool) (*Lease, error) {
 	})
 }
 
-// attempt waits to be first in line, then for the holder.
+// attempt waits to be first in line, then for the holder to finish.
 func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 	turn, err := l.line.acquire(ctx, wish{kind: exclusive, rank: first, try: try})
 	if err != nil {
@@ -147,8 +149,8 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 		return nil, err
 	}
 	g, err := l.succeed(ctx, session, turn, try)
-	// When the lock has been taken the place in line went in the same transaction:
-	// then, unless that is not known, this asks nothing of the server.
+	// If the lock was taken, the same transaction deleted the place in line, so tidy
+	// sends no request unless the outcome is unknown.
 	tidy(ctx, turn)
 	if err != nil {
 		return nil, l.line.failure(err)
@@ -156,8 +158,8 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 	return g, nil
 }
 
-// succeed waits for the holder's end and takes the lock, while turn holds the
-// first place.
+// succeed waits until the holder has finished and takes the lock, while turn holds
+// the first place.
 func (l *LeaseLock) succeed(ctx context.Context, s recipes.Session, turn *grant, try bool) (*grant, error) {
 	for {
 		if err := turn.state(); err != nil {
@@ -192,8 +194,8 @@ func (l *LeaseLock) current(ctx context.Context, s recipes.Session) (string, err
 	return "", err
 }
 
-// outlast waits until the holder's znode has gone, and deletes it when it was seen
-// to be there for a lease without a renewal.
+// outlast waits until the holder's znode is gone. It deletes the znode after it has
+// existed for a whole lease without a renewal.
 func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string, turn *grant, try bool) error {
 	path := recipes.Join(l.holder.dir, name)
 	lease, err := leaseOf(name)
@@ -210,18 +212,19 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 			return err
 		}
 		if stat.Version != seen {
-			seen, since = stat.Version, time.Now() // not before the answer came: it was renewed before that
+			seen, since = stat.Version, time.Now() // taken after the reply: the renewal was earlier
 		}
 		left := lease - time.Since(since)
 		switch {
 		case left <= 0:
 			recipes.Drop(ctx, w)
-			// Its time is over whoever says so: that needs no place in line.
+			// The lease has run out, so any client may delete the znode; that needs
+			// no place in line.
 			err := s.Delete(ctx, path, seen)
 			if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
 				return err
 			}
-			// The server may be behind the leader, who knows of a renewal.
+			// The server may lag behind the leader, which may have seen a renewal.
 			if err := s.Sync(ctx, path); err != nil {
 				return err
 			}
@@ -241,7 +244,7 @@ func (l *LeaseLock) stillFirst(ctx context.Context, s recipes.Session, turn *gra
 	return there, err
 }
 
-// awaitChange waits for the holder's znode to change, or for the lease to run out.
+// awaitChange waits until the holder's znode changes or the lease runs out.
 func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *grant, left time.Duration) error {
 	t := time.NewTimer(left)
 	defer t.Stop()
@@ -263,9 +266,9 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 	}
 }
 
-// take makes the first in line the holder: its place goes and its znode comes in
-// one transaction, so nobody can be holder who was not first. Without error and
-// without a grant somebody else was faster, or it is not known.
+// take makes the first in line the holder. One transaction deletes its place and
+// creates the holder's znode, so only the first in line can become the holder. take
+// returns neither a grant nor an error if the holder's directory is missing.
 func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*grant, error) {
 	mark := recipes.NewUUID() + "-"
 	name := mark + strconv.FormatInt((l.lease+time.Millisecond-1).Milliseconds(), 10) + holderInfix
@@ -282,7 +285,7 @@ func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*
 		if there, eerr := l.stillFirst(ctx, s, turn); eerr != nil || !there {
 			return nil, errors.Join(errVanished, eerr)
 		}
-		return nil, nil //nolint:nilnil // the directory has gone: create it again
+		return nil, nil //nolint:nilnil // the directory is gone: create it again
 	default:
 		return nil, err
 	}
@@ -298,7 +301,7 @@ func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*
 	return t.begin(ctx, sent)
 }
 
-// Participants returns the holder, if any, and then those who wait.
+// Participants returns the holder, if any, and then the waiters.
 func (l *LeaseLock) Participants(ctx context.Context) ([]Participant, error) {
 	holders, err := l.holder.participants(ctx, 0)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
 		if held.Left <= 0 || held.Left > lock.DefaultLease || string(held.Data) != "me" {
 			t.Errorf("%v left, data %q", held.Left, held.Data)
 		}
-		// It is not the session that holds it.
+		// The lock doesn't depend on the session.
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(10 * time.Minute)
 		if l.Err() != nil {
@@ -79,8 +79,8 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-// A holder that cannot reach a server any more must know before another can have
-// the lock.
+// A holder that can't reach a server must know that before another client can get the
+// lock.
 func TestSeveredHolderIsToldFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -179,8 +179,8 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 	})
 }
 
-// stale is a connection to a server that has heard of nothing since the holder was
-// looked at first, until it is asked to sync.
+// stale is a connection to a server that has received no update since the holder was
+// first read, until it is asked to sync.
 type stale struct {
 	recipes.Conn
 	seen *atomic.Pointer[client.Stat]
@@ -220,8 +220,8 @@ type silent struct{ recipes.Watch }
 func (silent) Events() <-chan client.Event { return nil }
 func (silent) Remove(context.Context)      {}
 
-// A waiter who was told of no renewal does not take the lock from who has renewed
-// it: the leader knows better than the waiter's server.
+// A waiter that has seen no renewal does not take the lock from a holder that has
+// renewed it: the leader knows more than the waiter's server.
 func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -243,7 +243,7 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 	})
 }
 
-// A lease counts from before the request was sent, however long the answer takes.
+// A lease counts from before the request was sent, however long the reply takes.
 func TestLeaseCountsFromTheSending(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -268,7 +268,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	})
 }
 
-// What is over when the answer comes is not granted.
+// A lease that has run out when the reply arrives is not granted.
 func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -12,10 +12,11 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ranker says whom the place at index self has to wait for; "" if for nobody.
+// ranker returns the name of the znode that the place at index self must wait for, or
+// "" if it need not wait.
 type ranker func(line []entry, self int) (ahead string)
 
-// first waits for the place just before.
+// first waits for the place directly before.
 func first(line []entry, self int) string {
 	if self == 0 {
 		return ""
@@ -23,7 +24,7 @@ func first(line []entry, self int) string {
 	return line[self-1].name
 }
 
-// line is a directory in which contenders of some kinds stand.
+// line is a directory with places of some kinds.
 type line struct {
 	conn    recipes.Conn
 	dir     string
@@ -31,11 +32,11 @@ type line struct {
 	cfg     config
 }
 
-// wish is what somebody wants of a line.
+// wish describes what an Acquire wants.
 type wish struct {
 	kind kind
 	rank ranker
-	try  bool // do not wait
+	try  bool // don't wait for others
 }
 
 // acquire takes a place and waits until rank says that it is its turn.
@@ -52,7 +53,7 @@ func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	})
 }
 
-// attempt takes one place and waits with it.
+// attempt takes one place and waits for its turn.
 func (l *line) attempt(ctx context.Context, want wish) (*grant, error) {
 	c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
 	if err != nil {
@@ -65,15 +66,15 @@ func (l *line) attempt(ctx context.Context, want wish) (*grant, error) {
 	return g, err
 }
 
-// repeat attempts again, as long as the policy wants it, when an attempt failed
-// because the waiter's znode or session had gone. failure says of what the wait
-// between was, when ctx ends in it.
+// repeat repeats attempt, as long as policy allows it, when the waiter's znode or
+// session was lost. failure adds the name of the lock to the error when ctx ends
+// during a pause.
 func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(error) error, attempt func() (T, error)) (T, error) {
 	began := time.Now()
 	for failed := 1; ; failed++ {
 		got, err := attempt()
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w (%w)", err, cause) // whatever came of it in the last request
+			err = fmt.Errorf("%w (%w)", err, cause) // ctx's cause, whatever the last request returned
 		}
 		if err == nil || !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
 			return got, err
@@ -90,7 +91,7 @@ func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(
 
 func (l *line) failure(err error) error { return fmt.Errorf("lock %s: %w", l.dir, err) }
 
-// wait waits for a contender's turn.
+// wait waits until it is the contender's turn.
 func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error) {
 	for {
 		names, _, err := c.session.Children(ctx, l.dir)
@@ -121,8 +122,8 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 	}
 }
 
-// places returns the places among names in their order. Where numbers may repeat
-// they say nothing, and the znodes have to be asked when they were created.
+// places returns the places among names in their order. Sequence numbers that may be
+// repeated have no order, so places reads when those znodes were created.
 func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([]entry, error) {
 	list := l.infixes.line(names)
 	var there []entry
@@ -152,15 +153,15 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 	return there, nil
 }
 
-// briefly returns a context for tidying up, which goes on for a little while though
-// ctx has ended.
+// briefly returns a context for cleaning up, which lasts for patience even if ctx has
+// ended.
 func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// tidy releases what an Acquire held on its way.
+// tidy releases a grant that an Acquire held temporarily.
 func tidy(ctx context.Context, g *grant) {
 	ctx, cancel := briefly(ctx)
 	defer cancel()
-	_ = g.release(ctx) // what fails goes on in the background
+	_ = g.release(ctx) // if it fails, it continues in the background
 }

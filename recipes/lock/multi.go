@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Held is what all kinds of lease have in common: see [Lease].
+// Held is the interface that all leases implement: see [Lease].
 type Held interface {
 	Done() <-chan struct{}
 	Err() error
@@ -16,9 +16,9 @@ type Held interface {
 	Release(ctx context.Context) error
 }
 
-// Locker is a lock that can be part of a [Multi] or a [Quorum]: a *Mutex, a
-// *SemaphoreMutex, a *Semaphore, a *LeaseLock, a *Simple, a *Multi, a *Quorum, or one side of
-// an *RWMutex.
+// Locker is a lock that can be a part of a [Multi] or a [Quorum]: a *Mutex, a
+// *SemaphoreMutex, a *Semaphore, a *LeaseLock, a *Simple, a *Multi, a *Quorum, or one
+// side of an *RWMutex.
 type Locker interface {
 	acquireHeld(ctx context.Context, try bool) (Held, error)
 }
@@ -47,27 +47,28 @@ type side func(ctx context.Context, try bool) (*Lease, error)
 
 func (s side) acquireHeld(ctx context.Context, try bool) (Held, error) { return held(s(ctx, try)) }
 
-// Reader returns the side of the readers as a part for a [Multi] or a [Quorum].
+// Reader returns the read side as a part of a [Multi] or a [Quorum].
 func (m *RWMutex) Reader() Locker { return side(m.read) }
 
-// Writer returns the side of the writers as a part for a [Multi] or a [Quorum].
+// Writer returns the write side as a part of a [Multi] or a [Quorum].
 func (m *RWMutex) Writer() Locker { return side(m.write) }
 
-// Multi is several locks, possibly of several ensembles, that are held together
-// or not at all. It is what Curator calls InterProcessMultiLock.
+// Multi is several locks, possibly on several ensembles, that are held together or
+// not at all. Curator calls it InterProcessMultiLock.
 //
-// They are acquired one after another, so two Multis that share locks must name
-// them in the same order, or each may wait for the other.
+// The locks are acquired one after another, so two Multis that share locks must list
+// them in the same order. Otherwise they may deadlock.
 type Multi struct{ locks []Locker }
 
-// NewMulti returns all locks as one. There must be at least one.
+// NewMulti combines one or more locks.
 func NewMulti(locks ...Locker) *Multi { return &Multi{locks} }
 
-// Acquire waits until all locks are held. If one fails, or ctx ends, those that
-// were held already are released.
+// Acquire waits until all locks are held. If one fails, or ctx ends, Acquire releases
+// the locks that it already holds.
 func (m *Multi) Acquire(ctx context.Context) (*Bundle, error) { return m.acquire(ctx, false) }
 
-// TryAcquire is Acquire without waiting for others: [ErrNotAcquired].
+// TryAcquire is Acquire without waiting for other clients. It fails with
+// [ErrNotAcquired] if another client is first.
 func (m *Multi) TryAcquire(ctx context.Context) (*Bundle, error) { return m.acquire(ctx, true) }
 
 func (m *Multi) acquireHeld(ctx context.Context, try bool) (Held, error) {
@@ -87,7 +88,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*Bundle, error) {
 		if err != nil || b.Err() == nil {
 			return b, err
 		}
-		// The first was lost while the last was waited for.
+		// A lock was lost while the later ones were being acquired.
 		ended, cancel := briefly(ctx)
 		_ = b.Release(ended)
 		cancel()
@@ -102,7 +103,7 @@ func (m *Multi) all(ctx context.Context, try bool) (*Bundle, error) {
 		if err != nil {
 			ended, cancel := briefly(ctx)
 			defer cancel()
-			_ = releaseAll(ended, got) // what fails goes on in the background
+			_ = releaseAll(ended, got) // if it fails, it continues in the background
 			return nil, err
 		}
 		got = append(got, h)
@@ -110,7 +111,7 @@ func (m *Multi) all(ctx context.Context, try bool) (*Bundle, error) {
 	return newBundle(got, len(got)), nil
 }
 
-// releaseAll releases in the opposite order.
+// releaseAll releases the leases in reverse order.
 func releaseAll(ctx context.Context, list []Held) error {
 	var errs []error
 	for i := len(list) - 1; i >= 0; i-- {
@@ -121,9 +122,10 @@ func releaseAll(ctx context.Context, list []Held) error {
 	return errors.Join(errs...)
 }
 
-// Bundle is the lease of a [Multi] or a [Quorum]. It is held as long as enough of
-// its parts are: all of a Multi, a majority of a Quorum. Methods are as those of a
-// [Lease], and safe for concurrent use. Fencing tokens are those of its parts.
+// Bundle is the lease of a [Multi] or a [Quorum]. It is held while enough of its
+// parts are: all parts of a Multi, a majority of a Quorum. The methods correspond to
+// those of a [Lease] and are safe for concurrent use. The parts have the fencing
+// tokens.
 type Bundle struct {
 	parts  []Held
 	enough int
@@ -135,7 +137,7 @@ type Bundle struct {
 	err  error
 }
 
-// newBundle watches over leases, of which enough must hold.
+// newBundle monitors leases. The bundle is held while at least enough of them are.
 func newBundle(parts []Held, enough int) *Bundle {
 	b := &Bundle{parts: parts, enough: enough, stop: make(chan struct{}), done: make(chan struct{})}
 	for _, p := range parts {
@@ -153,8 +155,8 @@ func newBundle(parts []Held, enough int) *Bundle {
 // Done returns a channel that is closed when too few parts are held.
 func (b *Bundle) Done() <-chan struct{} { return b.done }
 
-// Err returns nil while enough parts are held, and the reasons of those that are
-// not otherwise.
+// Err returns nil while enough parts are held, and otherwise the errors of those that
+// are not.
 func (b *Bundle) Err() error {
 	var lost []error
 	for _, p := range b.parts {
@@ -176,7 +178,7 @@ func (b *Bundle) end(err error) {
 	close(b.done)
 }
 
-// Deadline returns when too few parts will be held unless servers answer before.
+// Deadline returns when too few parts will be held unless servers answer first.
 func (b *Bundle) Deadline() time.Time {
 	deadlines := make([]time.Time, 0, len(b.parts))
 	for _, p := range b.parts {
@@ -187,10 +189,10 @@ func (b *Bundle) Deadline() time.Time {
 	return nthLatest(deadlines, b.enough)
 }
 
-// Parts returns the leases of the parts.
+// Parts returns the leases of the bundle.
 func (b *Bundle) Parts() []Held { return b.parts }
 
-// Release releases all parts. It returns nil if enough were held until then, and
+// Release releases all parts. It returns nil if enough parts were held until then and
 // all could be released.
 func (b *Bundle) Release(ctx context.Context) error {
 	err := ErrReleased

@@ -107,7 +107,7 @@ func TestQuorum(t *testing.T) {
 	})
 }
 
-// Members that do not answer are as good as members that refuse.
+// Members that don't answer count as members that refuse.
 func TestQuorumWithSilentMembers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 	})
 }
 
-// Whoever gets a minority holds nothing.
+// A client that gets only a minority holds nothing.
 func TestQuorumReleasesAMinority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestQuorumReleasesAMinority(t *testing.T) {
 	})
 }
 
-// A quorum is valid until the last moment at which a majority of its parts is:
-// those are valid for different times.
+// A quorum is valid until the last moment at which a majority of its parts is valid.
+// The parts are valid for different times.
 func TestValidityOfAQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestValidityOfAQuorum(t *testing.T) {
 		}
 		b, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
 		rig.Must(t, err)
-		// The third longest, less a twentieth.
+		// The third longest lease, minus a twentieth.
 		if valid := b.Deadline().Sub(began).Round(time.Second); valid != 29*time.Second {
 			t.Errorf("valid for %v", valid)
 		}

@@ -6,47 +6,49 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Mutex is a lock that one at a time can hold: those who acquire it get it in the
-// order in which they came. It is what Curator calls InterProcessMutex, and its
-// znodes are the same. All methods are safe for concurrent use: goroutines of one
-// process exclude each other as processes do.
+// Mutex is a lock that one client at a time can hold. Clients get it in the order in
+// which they asked. Curator calls it InterProcessMutex and uses the same znodes. All
+// methods are safe for concurrent use: goroutines of one process exclude each other
+// just as processes do.
 //
-// It is reentrant for an [Owner].
+// A Mutex is reentrant for an [Owner].
 type Mutex struct {
 	line   line
 	owners owners
 }
 
-// NewMutex returns the mutex at path, which is a directory for its znodes. It
-// need not exist.
+// NewMutex returns the mutex at path, which is a directory for its znodes. The
+// directory need not exist.
 func NewMutex(conn recipes.Conn, path string, opts ...Option) *Mutex {
 	cfg := newConfig(opts)
 	return &Mutex{line: line{conn: conn, dir: path, infixes: infixes{exclusive: cfg.layout.mutex}, cfg: cfg}}
 }
 
-// Acquire waits until the lock is held, or ctx ends; no lock is held then, and
-// after at most a second it returns ctx's cause. A connection that breaks
-// meanwhile is waited for, its place is kept; if the session ends, it begins anew
-// at the end of the line. Errors of another kind are the server's refusals, for
-// instance [client.ErrNoAuth], and [client.ErrClosed].
+// Acquire waits until the lock is held or ctx ends. If ctx ends, no lock is held, and
+// Acquire returns ctx's cause after at most a second. If the connection breaks,
+// Acquire waits for the next one and keeps its place in line; if the session ends, it
+// starts again at the end of the line. Other errors are the server's, e.g.
+// [client.ErrNoAuth], and [client.ErrClosed].
 //
-// An owner that holds the lock already gets it at once, again.
+// An owner that already holds the lock gets it again immediately.
 func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }
 
-// TryAcquire is Acquire without waiting for others: [ErrNotAcquired] if somebody
-// holds the lock or waits for it. It waits for the server.
+// TryAcquire is Acquire without waiting for other clients. It fails with
+// [ErrNotAcquired] if another client holds the lock or waits for it. It does wait for
+// the server.
 func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.acquire(ctx, true) }
 
 func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	return m.owners.acquire(ctx, func() (*grant, error) { return m.line.acquire(ctx, wish{kind: exclusive, rank: first, try: try}) })
 }
 
-// Participants returns who holds the lock, first, and who waits for it, in order.
+// Participants returns the holder of the lock, followed by the waiters in order.
 func (m *Mutex) Participants(ctx context.Context) ([]Participant, error) {
 	return m.line.participants(ctx, 0)
 }
 
-// Holder returns who holds the lock, or is about to; false if nobody does.
+// Holder returns the client that holds the lock or is about to, or false if there is
+// none.
 func (m *Mutex) Holder(ctx context.Context) (Participant, bool, error) {
 	list, err := m.line.participants(ctx, 1)
 	if err != nil || len(list) == 0 {

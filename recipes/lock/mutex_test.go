@@ -41,7 +41,7 @@ func TestMutexExcludesInOrder(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			synctest.Wait() // so that they queue in this order
+			synctest.Wait() // so that the clients queue in this order
 		}
 		for want := range 10 {
 			if got := <-order; got != want {
@@ -92,7 +92,7 @@ func TestReleaseWakesOnlyTheNext(t *testing.T) {
 		zs.ForgetRequests()
 		rig.Must(t, first.Release(ctx))
 		synctest.Wait()
-		// One looks at the line, and then at its own znode.
+		// One client reads the line, and then its own znode.
 		if n := zs.Requests(zktest.Match{Op: proto.OpGetChildren}); n != 1 {
 			t.Errorf("%d lists were asked for after one release", n)
 		}
@@ -138,7 +138,8 @@ func TestMutexIsReentrantForAnOwner(t *testing.T) {
 	})
 }
 
-// What is held must be told to be lost before the server lets another have it.
+// A holder must learn that it has lost the lock before the server lets another client
+// have it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -171,7 +172,7 @@ func TestGuardedWrite(t *testing.T) {
 		if err := l.Set(ctx, "/none", nil, client.AnyVersion); !errors.Is(err, client.ErrNoNode) || errors.Is(err, lock.ErrLost) {
 			t.Errorf("write to a znode that is not there: %v", err)
 		}
-		zs.Delete(l.Path()) // somebody thinks he knows better
+		zs.Delete(l.Path()) // an administrator interferes
 		synctest.Wait()
 		if err := l.Set(ctx, "/data", []byte("2"), client.AnyVersion); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("write without the lock: %v", err)
@@ -265,8 +266,8 @@ func TestClosedClient(t *testing.T) {
 	})
 }
 
-// Whatever happens at whichever step: either the lock is held, or it is free for
-// others, and nothing is left behind.
+// Whatever fails at whichever step, the lock is either held or free for other
+// clients, and nothing is left behind.
 func TestMutexAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -287,7 +288,7 @@ func TestMutexAtEveryStep(t *testing.T) {
 	})
 }
 
-// A waiter is disturbed while another holds the lock.
+// The faults hit a waiter while another client holds the lock.
 func TestWaiterAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

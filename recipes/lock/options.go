@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Option changes a lock.
+// Option configures a lock.
 type Option func(*config)
 
 type config struct {
@@ -18,29 +18,29 @@ type config struct {
 	layout layout
 }
 
-// WithData sets what stands in the lock's znodes, for people and for
-// Participants: by default nothing.
+// WithData sets the data of the lock's znodes, for administrators and for
+// Participants. By default the znodes are empty.
 func WithData(data []byte) Option { return func(c *config) { c.data = data } }
 
-// WithACL sets the ACL of the lock's znodes. Those who share a lock must be able
+// WithACL sets the ACL of the lock's znodes. Clients that share a lock must be able
 // to list its directory, to read the znodes of the others, and to delete their own.
 func WithACL(acl ...client.ACL) Option { return func(c *config) { c.acl = acl } }
 
-// WithLossPolicy says when a Lease counts as lost.
+// WithLossPolicy sets when a Lease counts as lost.
 func WithLossPolicy(p recipes.LossPolicy) Option { return func(c *config) { c.policy = p } }
 
-// WithRetry says how often a waiter whose znode or session has gone takes a new
-// place, at the end of the line. By default he does until his context ends.
+// WithRetry sets how often a waiter that has lost its znode or session takes a new
+// place at the end of the line. By default it does so until its context ends.
 func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
-// WithKazooLayout names znodes as Kazoo does, so that stock Kazoo programs stand
-// in the same line, and Curator's do not: see docs/locks.md.
+// WithKazooLayout names znodes as Kazoo does, so that unmodified Kazoo programs can
+// use the same lock, but Curator programs can't: see docs/locks.md.
 func WithKazooLayout() Option { return func(c *config) { c.layout = kazooLayout } }
 
-// WithName sets what stands between the mark and the number in the names of a
-// [Mutex]'s znodes, "lock-" by default: programs with different names in one
-// directory do not see each other. Curator's LeaderLatch has "latch-". It must
-// have a character, and none that is a slash.
+// WithName sets the part between the mark and the number in the names of a [Mutex]'s
+// znodes, which is "lock-" by default. Programs that use different names in one
+// directory don't see each other. Curator's LeaderLatch uses "latch-". The name must
+// not be empty or contain a slash.
 func WithName(name string) Option { return func(c *config) { c.layout.mutex = name } }
 
 func newConfig(opts []Option) config {

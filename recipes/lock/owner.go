@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Owner is whom reentrant locks take for one and the same: since goroutines have
-// no identity, it goes along in the context.
+// Owner identifies the holder of a reentrant lock. Goroutines have no identity, so
+// the owner is passed in the context.
 //
 //	ctx = lock.WithOwner(ctx)
 //	outer, err := m.Acquire(ctx)
-//	inner, err := m.Acquire(ctx) // at once
+//	inner, err := m.Acquire(ctx) // immediately
 //
-// Owners mean something within one Mutex or RWMutex value. Without one every
-// Acquire is by somebody else.
+// An owner has a meaning only within one Mutex, RWMutex or LeaseLock value. Without
+// an owner, every Acquire counts as a different holder.
 type Owner struct{ _ byte }
 
 type ownerKey struct{}
@@ -26,25 +26,26 @@ func (o *Owner) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, o)
 }
 
-// OwnerOf returns the owner in a context, nil if there is none.
+// OwnerOf returns the owner in a context, or nil if there is none.
 func OwnerOf(ctx context.Context) *Owner {
 	o, _ := ctx.Value(ownerKey{}).(*Owner)
 	return o
 }
 
-// owners knows what each owner holds of one lock.
+// owners records what each owner holds of one lock.
 type owners struct {
 	mu   sync.Mutex
 	held map[*Owner]*ownership
 }
 
-// ownership is a grant that an owner has or waits for.
+// ownership is a grant that an owner holds or waits for.
 type ownership struct {
-	ready chan struct{} // closed when grant is decided
-	grant *grant        // nil: there was none
+	ready chan struct{} // closed when grant is final
+	grant *grant        // nil if the acquire failed
 }
 
-// acquire returns a lease on what ctx's owner holds, or on what get gets.
+// acquire returns a lease on the grant that ctx's owner holds, or else on the grant
+// that get returns.
 func (o *owners) acquire(ctx context.Context, get func() (*grant, error)) (*Lease, error) {
 	owner := OwnerOf(ctx)
 	if owner == nil {
@@ -70,11 +71,11 @@ func (o *owners) acquire(ctx context.Context, get func() (*grant, error)) (*Leas
 		if l, err := own.grant.again(); l != nil || err != nil {
 			return l, err
 		}
-		<-own.grant.done // it is released at this moment
+		<-own.grant.done // the grant is being released
 	}
 }
 
-// enter returns the owner's ownership, and whether the caller has to decide it.
+// enter returns the owner's ownership, and true if the caller must decide it.
 func (o *owners) enter(owner *Owner) (*ownership, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +109,7 @@ func (o *owners) leave(owner *Owner) {
 	delete(o.held, owner)
 }
 
-// of returns what an owner holds, nil if nothing.
+// of returns the grant that an owner holds, or nil if there is none.
 func (o *owners) of(owner *Owner) *grant {
 	o.mu.Lock()
 	own := o.held[owner]

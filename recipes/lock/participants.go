@@ -8,20 +8,20 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// revoked is what Curator writes into a lock's znode to ask for it.
+// revoked is the data that Curator writes into a lock's znode to ask for the lock.
 const revoked = "__REVOKE__"
 
-// Participant is somebody who holds a lock or waits for it.
+// Participant is a client that holds a lock or waits for it.
 type Participant struct {
-	Path    string // of his znode
-	Data    []byte // what he said with WithData
+	Path    string // of its znode
+	Data    []byte // what it set with WithData
 	Session int64
 	Token   Token
-	// Shared says that he wants, or holds, a read lock.
+	// Shared is true for a client that holds, or waits for, a read lock.
 	Shared bool
 }
 
-// participants returns the first most of the line, or all if most is 0.
+// participants returns the first most places of the line, or all if most is 0.
 func (l *line) participants(ctx context.Context, most int) ([]Participant, error) {
 	for {
 		s, err := l.conn.Session(ctx)
@@ -32,7 +32,7 @@ func (l *line) participants(ctx context.Context, most int) ([]Participant, error
 		if err == nil {
 			return list, nil
 		}
-		// Looking needs no particular session.
+		// The list doesn't depend on the session.
 		if !errors.Is(err, client.ErrSessionExpired) || ctx.Err() != nil {
 			return nil, l.failure(err)
 		}
@@ -71,9 +71,9 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 	return list, nil
 }
 
-// Revoke asks the holder whose znode is at path, as [Mutex.Participants] tells, to
-// release the lock: his RevokeRequested is closed. Curator's holders listen too.
-// It replaces the znode's data.
+// Revoke asks the holder whose znode is at path, as [Mutex.Participants] returns it,
+// to release the lock: the channel that its RevokeRequested returns is closed.
+// Curator's holders can listen for this, too. Revoke replaces the znode's data.
 func Revoke(ctx context.Context, conn recipes.Conn, path string) error {
 	s, err := conn.Session(ctx)
 	if err != nil {

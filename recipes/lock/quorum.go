@@ -11,30 +11,30 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Quorum is one lock made of several, each on an ensemble of its own: it is held
-// as long as a majority of them is, so it survives the loss of a minority of the
-// ensembles. It follows the steps of Redlock: try all at the same time, each with
-// a time-out; count; if there is a majority, and its leases have not run out
-// meanwhile, the lock is held; if not, release everywhere and try again after a
+// Quorum is one lock that consists of several, each on its own ensemble. It is held
+// while a majority of them is, so it survives the loss of a minority of the
+// ensembles. It follows the steps of Redlock: try all locks at the same time, each
+// with a timeout; count; if there is a majority, and its leases have not run out
+// meanwhile, the lock is held; if not, release all of them and try again after a
 // random pause.
 //
-// One ensemble of several servers is safer and simpler: it survives the loss of a
-// minority too, and is fair. Quorum is for ensembles in places that fail apart.
-// Waiting is not fair.
+// One ensemble of several servers is safer and simpler: it also survives the loss of
+// a minority, and is fair. Quorum is for ensembles in locations that fail
+// independently. Its waiters get the lock in no fair order.
 type Quorum struct {
 	locks   []Locker
 	timeout time.Duration
 	pause   time.Duration
 }
 
-// NewQuorum returns a lock of the given ones. A member that does not answer within
-// timeout counts as refused. pause is how long an Acquire without success waits at
-// least before it tries again; at most twice that.
+// NewQuorum returns a lock made of the given locks. A lock whose ensemble doesn't
+// answer within timeout counts as refused. After a failed attempt, Acquire waits for
+// at least pause, and at most twice that, before it tries again.
 func NewQuorum(timeout, pause time.Duration, locks ...Locker) *Quorum {
 	return &Quorum{locks: locks, timeout: timeout, pause: max(pause, time.Millisecond)}
 }
 
-// Acquire tries until a majority is held, or ctx ends.
+// Acquire tries until a majority is held or ctx ends.
 func (q *Quorum) Acquire(ctx context.Context) (*Bundle, error) {
 	for {
 		b, err := q.TryAcquire(ctx)
@@ -47,8 +47,8 @@ func (q *Quorum) Acquire(ctx context.Context) (*Bundle, error) {
 	}
 }
 
-// TryAcquire tries once: [ErrNotAcquired], joined with what the members said,
-// without a majority.
+// TryAcquire tries once. Without a majority it fails with [ErrNotAcquired], joined
+// with the errors of the parts.
 func (q *Quorum) TryAcquire(ctx context.Context) (*Bundle, error) {
 	type answer struct {
 		h   Held
@@ -76,7 +76,7 @@ func (q *Quorum) TryAcquire(ctx context.Context) (*Bundle, error) {
 	if err := b.Err(); err != nil || len(got) < b.enough {
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.timeout)
 		defer cancel()
-		_ = b.Release(release) // what fails goes on in the background
+		_ = b.Release(release) // if it fails, it continues in the background
 		return nil, errors.Join(append(errs, err)...)
 	}
 	return b, nil
@@ -93,8 +93,8 @@ func (q *Quorum) acquireHeld(ctx context.Context, try bool) (Held, error) {
 	return b, nil
 }
 
-// nthLatest returns the time until which n of the deadlines have not passed: the
-// zero Time if there are fewer.
+// nthLatest returns the time until which n of the deadlines have not passed, or the
+// zero Time if there are fewer than n.
 func nthLatest(list []time.Time, n int) time.Time {
 	if len(list) < n || n < 1 {
 		return time.Time{}

@@ -8,19 +8,19 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// RWMutex is a lock that many readers or one writer can hold, in the order in
-// which they came: a reader does not overtake a writer who waits, so nobody
-// starves. It is what Curator calls InterProcessReadWriteLock, and its znodes are
-// the same. All methods are safe for concurrent use.
+// RWMutex is a lock that many readers or one writer can hold, in the order in which
+// they asked. A reader doesn't overtake a waiting writer, so no client starves.
+// Curator calls it InterProcessReadWriteLock and uses the same znodes. All methods
+// are safe for concurrent use.
 //
-// A reader waits for the nearest writer before it, a writer for whoever is just
-// before it; so the release of a writer admits all readers up to the next writer,
-// and wakes nobody else.
+// A reader waits for the nearest writer before it, and a writer waits for the place
+// directly before it. So the release of a writer admits all readers up to the next
+// writer, and wakes no other client.
 //
-// It is reentrant for an [Owner], who may also read while he writes. Who holds
-// the write lock and wants to go on reading only acquires the read lock and
-// releases the write lock, see [RWMutex.Downgrade]. The other way round would be a
-// deadlock as soon as two tried it, and is refused with [ErrUpgrade].
+// An RWMutex is reentrant for an [Owner], which may also read while it writes. A
+// holder of the write lock that wants to continue as a reader acquires the read lock
+// and releases the write lock, see [RWMutex.Downgrade]. The opposite would deadlock
+// as soon as two clients tried it, and is refused with [ErrUpgrade].
 type RWMutex struct {
 	line    line
 	readers owners
@@ -28,7 +28,7 @@ type RWMutex struct {
 }
 
 // NewRWMutex returns the read-write lock at path, which is a directory for its
-// znodes. It need not exist.
+// znodes. The directory need not exist.
 func NewRWMutex(conn recipes.Conn, path string, opts ...Option) *RWMutex {
 	cfg := newConfig(opts)
 	return &RWMutex{line: line{
@@ -37,16 +37,18 @@ func NewRWMutex(conn recipes.Conn, path string, opts ...Option) *RWMutex {
 	}}
 }
 
-// Read waits until the read lock is held, as [Mutex.Acquire] does.
+// Read waits until the read lock is held, like [Mutex.Acquire].
 func (m *RWMutex) Read(ctx context.Context) (*Lease, error) { return m.read(ctx, false) }
 
-// TryRead is Read without waiting for writers: [ErrNotAcquired].
+// TryRead is Read without waiting for writers. It fails with [ErrNotAcquired] if a
+// writer is before it.
 func (m *RWMutex) TryRead(ctx context.Context) (*Lease, error) { return m.read(ctx, true) }
 
-// Write waits until the write lock is held, as [Mutex.Acquire] does.
+// Write waits until the write lock is held, like [Mutex.Acquire].
 func (m *RWMutex) Write(ctx context.Context) (*Lease, error) { return m.write(ctx, false) }
 
-// TryWrite is Write without waiting for others: [ErrNotAcquired].
+// TryWrite is Write without waiting for other clients. It fails with [ErrNotAcquired]
+// if another client is before it.
 func (m *RWMutex) TryWrite(ctx context.Context) (*Lease, error) { return m.write(ctx, true) }
 
 func (m *RWMutex) read(ctx context.Context, try bool) (*Lease, error) {
@@ -57,9 +59,9 @@ func (m *RWMutex) read(ctx context.Context, try bool) (*Lease, error) {
 	return m.readBehind(ctx, own, try)
 }
 
-// readBehind acquires the read lock for whoever holds the write lock own, which
-// may be nil. His place among the readers has the number of the one among the
-// writers: so whoever waits for him as a writer waits for him as a reader, too.
+// readBehind acquires the read lock for the holder of the write lock own, which may
+// be nil. The holder's place among the readers gets the number of its place among the
+// writers, so clients that wait for it as a writer also wait for it as a reader.
 func (m *RWMutex) readBehind(ctx context.Context, own *grant, try bool) (*Lease, error) {
 	return m.readers.acquire(ctx, func() (*grant, error) {
 		if own == nil {
@@ -104,9 +106,9 @@ func (m *RWMutex) write(ctx context.Context, try bool) (*Lease, error) {
 	})
 }
 
-// Downgrade turns a write lease of this lock into a read lease: no writer comes
-// between. The write lease is released, unless there is an error; then it is as it
-// was, or lost, and there is no read lease. It needs no owner.
+// Downgrade turns a write lease of this lock into a read lease. No writer gets the
+// lock in between. Downgrade releases the write lease unless it fails; then the write
+// lease is unchanged or lost, and there is no read lease. Downgrade needs no owner.
 func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
 	if err := write.Err(); err != nil {
 		return nil, err
@@ -123,11 +125,11 @@ func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
 		tidy(ctx, read.g)
 		return nil, err
 	}
-	return read, nil // a write znode that is still there will be deleted
+	return read, nil // a write znode that still exists is deleted in the background
 }
 
-// behindWriter ranks readers: they wait for the nearest writer before them, unless
-// that is themselves.
+// behindWriter ranks readers: a reader waits for the nearest writer before it, unless
+// that writer is own.
 func behindWriter(own string) ranker {
 	return func(line []entry, self int) string {
 		for i := self - 1; i >= 0; i-- {
@@ -139,8 +141,8 @@ func behindWriter(own string) ranker {
 	}
 }
 
-// Participants returns readers and writers, holders first, in the order in which
-// they came.
+// Participants returns readers and writers, holders first, in the order in which they
+// asked.
 func (m *RWMutex) Participants(ctx context.Context) ([]Participant, error) {
 	return m.line.participants(ctx, 0)
 }

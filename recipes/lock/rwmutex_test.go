@@ -61,7 +61,7 @@ func TestReadersShareWritersDoNot(t *testing.T) {
 		mu.Lock()
 		got := strings.Join(log, "")
 		mu.Unlock()
-		// c and d are let in by one release, in either order.
+		// One release admits c and d, in either order.
 		if !slices.Contains([]string{"abABwWcdCDxX", "abABwWdcCDxX"}, got) {
 			t.Errorf("order %s", got)
 		}
@@ -70,7 +70,7 @@ func TestReadersShareWritersDoNot(t *testing.T) {
 }
 
 // The release of a writer admits all readers up to the next writer, and wakes no
-// one else.
+// other client.
 func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -199,8 +199,8 @@ func TestReadWriteAtEveryStep(t *testing.T) {
 	})
 }
 
-// Whatever happens while a writer becomes a reader: no writer comes between, and if
-// it fails he holds what he held, or nothing.
+// Whatever fails while a writer becomes a reader, no writer gets the lock in between.
+// If the downgrade fails, the client holds what it held before, or nothing.
 func TestDowngradeAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -219,7 +219,7 @@ func TestDowngradeAtEveryStep(t *testing.T) {
 		synctest.Wait()
 		switch {
 		case err == nil:
-			if r.Err() == nil && len(next) > 0 && e.Fault != steps.Expiry { // nobody has told the client yet
+			if r.Err() == nil && len(next) > 0 && e.Fault != steps.Expiry { // the client has not been told yet
 				e.Error("a writer came between")
 			}
 			_ = r.Release(e.Ctx)

@@ -9,29 +9,29 @@ import (
 	"slices"
 )
 
-// Semaphore lets a number of leases be held at a time, given in the order in
-// which they were asked for. It is what Curator calls InterProcessSemaphoreV2, and
-// its znodes are the same: a mutex below "locks", whose holder alone takes a place
-// below "leases" and waits there. All methods are safe for concurrent use. It is
-// not reentrant.
+// Semaphore is a lock with a limited number of leases that can be held at a time.
+// Clients get leases in the order in which they asked. Curator calls it
+// InterProcessSemaphoreV2 and uses the same znodes: a mutex below "locks", whose
+// holder alone takes a place below "leases" and waits there. All methods are safe for
+// concurrent use. A Semaphore is not reentrant.
 type Semaphore struct {
 	inner line // the mutex
 	line  line // the leases
 	limit func(ctx context.Context, s recipes.Session) (int, recipes.Watch, error)
 }
 
-// NewSemaphore returns the semaphore at path with n leases. All who use it have to
-// agree about n, which is not checked.
+// NewSemaphore returns the semaphore at path with n leases. All clients must use the
+// same n, which is not checked.
 func NewSemaphore(conn recipes.Conn, path string, n int, opts ...Option) *Semaphore {
 	s := newSemaphore(conn, path, opts)
 	s.limit = func(context.Context, recipes.Session) (int, recipes.Watch, error) { return n, nil, nil }
 	return s
 }
 
-// NewSharedSemaphore returns the semaphore at path with as many leases as the
-// znode at count says, which has four bytes, the highest first, as Curator's
-// SharedCount writes them. When it changes, those who wait go by the new number;
-// leases that are held are not taken away.
+// NewSharedSemaphore returns the semaphore at path with as many leases as the znode
+// at count says. That znode has four bytes in big-endian order, as Curator's
+// SharedCount writes them. When it changes, waiters use the new number; held leases
+// are not revoked.
 func NewSharedSemaphore(conn recipes.Conn, path, count string, opts ...Option) *Semaphore {
 	s := newSemaphore(conn, path, opts)
 	s.limit = func(ctx context.Context, s recipes.Session) (int, recipes.Watch, error) {
@@ -58,19 +58,19 @@ func newSemaphore(conn recipes.Conn, path string, opts []Option) *Semaphore {
 	}
 }
 
-// Acquire waits for one lease, as [Mutex.Acquire] does.
+// Acquire waits for one lease, like [Mutex.Acquire].
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return one(s.acquire(ctx, 1, false))
 }
 
-// TryAcquire is Acquire without waiting for others: [ErrNotAcquired] if all leases
-// are held, or somebody else is about to get one.
+// TryAcquire is Acquire without waiting for other clients. It fails with
+// [ErrNotAcquired] if all leases are held or another client is about to get one.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	return one(s.acquire(ctx, 1, true))
 }
 
-// AcquireN waits for n leases, and gets all or none. Whoever comes later waits
-// until it has them, so two who want all cannot each hold half.
+// AcquireN waits for n leases, and gets all or none. Later clients wait until it has
+// them, so two clients that want all leases can't each hold half.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquire(ctx, n, false)
 }
@@ -102,7 +102,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) (list []*Lease
 		return nil, err
 	}
 	defer func() {
-		// The leases are held whether or not the mutex could be deleted at once.
+		// The leases are held even if the mutex can't be deleted immediately.
 		tidy(ctx, turn)
 		if err != nil {
 			for _, l := range list {
@@ -121,7 +121,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) (list []*Lease
 	return list, nil
 }
 
-// take gets one lease while turn, the mutex, is held.
+// take gets one lease while the mutex turn is held.
 func (s *Semaphore) take(ctx context.Context, turn *grant, try bool) (*grant, error) {
 	c, err := enter(ctx, s.line.conn, s.line.dir, s.line.infixes[leases], &s.line.cfg)
 	if err != nil {
@@ -129,7 +129,8 @@ func (s *Semaphore) take(ctx context.Context, turn *grant, try bool) (*grant, er
 	}
 	g, err := s.wait(ctx, c, turn, try)
 	if err != nil {
-		// Also when the mutex was lost: the session, and with it this place, may go on.
+		// This is needed even if the mutex was lost: the session, and with it this
+		// place, may continue.
 		c.remove()
 	}
 	return g, err
@@ -167,7 +168,7 @@ func (s *Semaphore) wait(ctx context.Context, c *contender, turn *grant, try boo
 	}
 }
 
-// awaitAny waits for one of two watches, of which the first may be nil.
+// awaitAny waits for one of two watches. The first may be nil.
 func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 	var changes <-chan client.Event
 	if change != nil {
@@ -178,7 +179,7 @@ func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 	case _, ok = <-w.Events():
 	case _, ok = <-changes:
 	case <-turn.done:
-		return errVanished // somebody else may have the mutex: begin anew
+		return errVanished // another client may have the mutex: start again
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -188,7 +189,7 @@ func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 	return nil
 }
 
-// dropAll takes watches away, of which some may be nil or have fired.
+// dropAll removes watches. Some may be nil or have fired.
 func dropAll(ctx context.Context, watches ...recipes.Watch) {
 	for _, w := range watches {
 		if w != nil {
@@ -197,16 +198,14 @@ func dropAll(ctx context.Context, watches ...recipes.Watch) {
 	}
 }
 
-// Participants returns who holds a lease, in the order in which they got it, and
-// then the one who is next, if there is one who waits. Those behind him are not
-// among them.
+// Participants returns the holders of leases in the order in which they got them,
+// followed by the next waiter, if any. It doesn't include the waiters after that one.
 func (s *Semaphore) Participants(ctx context.Context) ([]Participant, error) {
 	return s.line.participants(ctx, 0)
 }
 
-// SemaphoreMutex is a mutex that is not reentrant for anybody: a semaphore with
-// one lease. It is what Curator calls InterProcessSemaphoreMutex, and its znodes
-// are the same.
+// SemaphoreMutex is a mutex that is never reentrant: a semaphore with one lease.
+// Curator calls it InterProcessSemaphoreMutex and uses the same znodes.
 type SemaphoreMutex struct{ *Semaphore }
 
 // NewSemaphoreMutex returns the mutex at path.

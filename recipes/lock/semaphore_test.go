@@ -46,7 +46,7 @@ func TestSemaphoreHoldsNoMoreThanItsLeases(t *testing.T) {
 	})
 }
 
-// Two who want all leases must not each hold half of them.
+// Two clients that want all leases must not each hold half of them.
 func TestAllOrNone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -71,8 +71,8 @@ func TestAllOrNone(t *testing.T) {
 	})
 }
 
-// Nor may they when the one who is in loses the mutex in front of the leases while
-// he has some of them.
+// The same must hold when the client that holds the mutex in front of the leases
+// loses the mutex after it has got some of the leases.
 func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -93,7 +93,7 @@ func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 		synctest.Wait()
 		zs.Delete("/s/locks/" + rig.Children(zs, "/s/locks")[0])
 		go all()
-		for _, l := range two { // one place after the other
+		for _, l := range two { // one place after another
 			time.Sleep(time.Minute)
 			rig.Must(t, l.Release(ctx))
 		}
@@ -207,7 +207,7 @@ func TestSimpleLock(t *testing.T) {
 	})
 }
 
-// Goroutines of one session must not take one another's znode for their own.
+// Goroutines of one session must not mistake each other's znode for their own.
 func TestSimpleLockInOneSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -8,13 +8,13 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Simple is the lock that everybody writes first: whoever can create one ephemeral
-// znode holds it, and everybody else watches that znode. Each release wakes all
-// who wait, of whom one succeeds; nobody knows who. It is here for comparison, and
-// good enough where few compete. All methods are safe for concurrent use.
+// Simple is the naive lock: the client that creates one ephemeral znode holds it, and
+// all other clients watch that znode. Each release wakes all waiters, and an
+// arbitrary one succeeds. It exists for comparison, and is good enough when few
+// clients compete. All methods are safe for concurrent use.
 //
-// Its Lease is as safe as that of a [Mutex]. The znode's data are a random mark,
-// then what WithData says.
+// Its Lease is as safe as that of a [Mutex]. The znode's data is a random mark
+// followed by the data of WithData.
 type Simple struct {
 	conn      recipes.Conn
 	dir, name string
@@ -26,10 +26,12 @@ func NewSimple(conn recipes.Conn, path string, opts ...Option) *Simple {
 	return &Simple{conn: conn, dir: recipes.Parent(path), name: nameOf(path), cfg: newConfig(opts)}
 }
 
-// Acquire waits until the lock is held, as [Mutex.Acquire] does, but in no order.
+// Acquire waits until the lock is held, like [Mutex.Acquire], but clients get the
+// lock in no particular order.
 func (s *Simple) Acquire(ctx context.Context) (*Lease, error) { return s.acquire(ctx, false) }
 
-// TryAcquire is Acquire without waiting for others: [ErrNotAcquired].
+// TryAcquire is Acquire without waiting for other clients. It fails with
+// [ErrNotAcquired] if another client holds the lock.
 func (s *Simple) TryAcquire(ctx context.Context) (*Lease, error) { return s.acquire(ctx, true) }
 
 func (s *Simple) acquire(ctx context.Context, try bool) (*Lease, error) {
@@ -61,7 +63,7 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 		}
 		if err != nil {
 			c.forget()
-			c.remove() // if it is there
+			c.remove() // if it exists
 			return nil, err
 		}
 		if g != nil {
@@ -70,7 +72,7 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 	}
 }
 
-// create reports whether the znode is ours now.
+// create tries to create the znode, and reports whether it belongs to c.
 func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
 	path := recipes.Join(s.dir, s.name)
 	data := append([]byte(c.mark), s.cfg.data...)
@@ -92,7 +94,7 @@ func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
 	return false, err
 }
 
-// wait waits until another's znode has gone.
+// wait waits until the other client's znode is gone.
 func (s *Simple) wait(ctx context.Context, session recipes.Session, try bool) error {
 	if try {
 		return ErrNotAcquired

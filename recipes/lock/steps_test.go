@@ -13,8 +13,8 @@ import (
 
 func otherConn(e *steps.Env) recipes.Conn { return recipes.On(e.Other) }
 
-// free fails unless another can have the mutex at path soon, and then nothing of
-// it is left.
+// free fails unless another client can soon have the mutex at path, and afterwards
+// nothing of the mutex is left.
 func free(e *steps.Env, path string) {
 	e.Helper()
 	l, err := lock.NewMutex(otherConn(e), path).Acquire(e.Bounded())
@@ -25,7 +25,7 @@ func free(e *steps.Env, path string) {
 	if err := l.Release(e.Bounded()); err != nil {
 		e.Errorf("release: %v", err)
 	}
-	time.Sleep(5 * time.Second) // for what is done in the background
+	time.Sleep(5 * time.Second) // for the work in the background
 	synctest.Wait()
 	if names := rig.Children(e.Server, path); len(names) != 0 {
 		e.Errorf("left behind: %v", names)
@@ -35,8 +35,8 @@ func free(e *steps.Env, path string) {
 	}
 }
 
-// Locks that are made of others leave none of them behind, and the simple lock not
-// its znode.
+// Locks made of other locks leave none of them behind, and the Simple lock leaves no
+// znode.
 func TestCompoundsAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(e *steps.Env) (lock.Held, error){
@@ -63,7 +63,7 @@ func TestCompoundsAtEveryStep(t *testing.T) {
 				for _, path := range []string{"/a", "/b", "/c"} {
 					free(e, path)
 				}
-				time.Sleep(5 * time.Second) // for what is done in the background
+				time.Sleep(5 * time.Second) // for the work in the background
 				if e.Server.Exists("/s") {
 					e.Error("the simple lock is left behind")
 				}
@@ -72,5 +72,5 @@ func TestCompoundsAtEveryStep(t *testing.T) {
 	}
 }
 
-// held makes the one interface of what an Acquire returns.
+// held converts the result of an Acquire to the common interface.
 func held[H lock.Held](h H, err error) (lock.Held, error) { return h, err }

@@ -11,23 +11,24 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// errLeaseOver says that the time of a lease has run out.
+// errLeaseOver means that the lease has run out.
 var errLeaseOver = errors.New("its time has run out")
 
-// errTaken says that another has the lease.
+// errTaken means that the holder's znode is gone, so another client may have the
+// lease.
 var errTaken = errors.New("its znode has gone")
 
-// tenancy is the holding of a [LeaseLock]: one persistent znode, renewed or not.
+// tenancy is a held [LeaseLock]: one persistent znode, which may be renewed.
 type tenancy struct {
 	conn  recipes.Conn
 	dir   string
 	mark  string
 	lease time.Duration
 	renew bool
-	data  []byte // of the znode; of keep alone, once it runs
+	data  []byte // the znode's data; only keep uses it while keep runs
 	path  string
-	// known is the session that was told that the znode was created; 0 if nobody
-	// was. What a session was told of it reads.
+	// known is the session that got the reply to the create, or 0 if none did. That
+	// session can read the znode without a sync.
 	known int64
 
 	mu      sync.Mutex
@@ -35,8 +36,8 @@ type tenancy struct {
 	until   time.Time
 }
 
-// begin finds the znode and makes a grant of it. Without a znode there is no
-// grant, and no error.
+// begin finds the znode and creates a grant for it. Without a znode, begin fails with
+// errVanished.
 func (t *tenancy) begin(ctx context.Context, sent time.Time) (*grant, error) {
 	stat, err := t.find(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (t *tenancy) begin(ctx context.Context, sent time.Time) (*grant, error) {
 	g.valid, g.deadline, g.finish = t.valid, t.deadline, t.leave
 	if err := t.valid(); err != nil {
 		go t.remove()
-		return nil, errVanished // the answer took longer than the lease
+		return nil, errVanished // the reply took longer than the lease
 	}
 	go t.keep(g)
 	return g, nil
@@ -97,7 +98,7 @@ func (t *tenancy) look(ctx context.Context) (client.Stat, error) {
 	return client.Stat{}, nil
 }
 
-// extend notes a create or a renewal that was sent at sent.
+// extend records a create or a renewal that was sent at sent.
 func (t *tenancy) extend(sent time.Time, version int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,7 @@ func (t *tenancy) valid() error {
 	return errLeaseOver
 }
 
-// keep renews the lease, if it is to be renewed, and ends the grant with it.
+// keep renews the lease, if t.renew is set, and ends the grant when the lease ends.
 func (t *tenancy) keep(g *grant) {
 	defer close(g.ended)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -152,7 +153,7 @@ func (t *tenancy) keep(g *grant) {
 	}
 }
 
-// extendNow renews once, or until the lease is over.
+// extendNow tries to renew the lease until it succeeds or the lease is over.
 func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 	ctx, cancel := context.WithDeadline(ctx, t.deadline())
 	defer cancel()
@@ -173,8 +174,9 @@ func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 		case errors.Is(err, client.ErrNoNode):
 			return errTaken
 		case errors.Is(err, client.ErrBadVersion):
-			// By an earlier try that got no answer, which does not count, since nobody
-			// knows when it was done; by SetData; or by somebody's Revoke.
+			// The version changed because of an earlier attempt without a reply,
+			// which doesn't count since its time is unknown, because of SetData, or
+			// because of a Revoke.
 			if err := t.catchUp(ctx, s, g); errors.Is(err, errTaken) {
 				return err
 			}
@@ -185,7 +187,7 @@ func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 	return ctx.Err()
 }
 
-// catchUp finds out what the znode is like now.
+// catchUp reads the znode's current version and data.
 func (t *tenancy) catchUp(ctx context.Context, s recipes.Session, g *grant) error {
 	data, stat, err := s.Get(ctx, t.path)
 	if errors.Is(err, client.ErrNoNode) {
@@ -205,7 +207,7 @@ func (t *tenancy) catchUp(ctx context.Context, s recipes.Session, g *grant) erro
 	return nil
 }
 
-// leave deletes the znode, in the background if it must be.
+// leave deletes the znode, in the background if the first attempt fails.
 func (t *tenancy) leave(ctx context.Context) error {
 	err := t.delete(ctx)
 	if err != nil {
@@ -214,7 +216,7 @@ func (t *tenancy) leave(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the znode, whose name is nobody else's.
+// delete deletes the znode, whose name is unique.
 func (t *tenancy) delete(ctx context.Context) error {
 	s, err := t.conn.Session(ctx)
 	if err != nil {
@@ -231,7 +233,8 @@ func (t *tenancy) delete(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes the znode in the background. It gives up when others may do it.
+// remove deletes the znode in the background. It gives up when other clients may
+// delete it.
 func (t *tenancy) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*t.lease)
 	defer cancel()

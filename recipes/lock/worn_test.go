@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// wear makes the next number in a directory n, as if as many znodes had been
-// created there before. Nobody must be connected.
+// wear makes n the next number in a directory, as if that many znodes had been
+// created there before. No client may be connected.
 func wear(t *testing.T, zs *zktest.Server, dir string, n int32) {
 	t.Helper()
 	tr := zs.Server().Node().Tree()
@@ -34,9 +34,9 @@ func wear(t *testing.T, zs *zktest.Server, dir string, n int32) {
 
 const number = "2147483647"
 
-// python-zk/kazoo 730: when 2³¹ znodes have been created in a directory, numbers do
-// not grow any more. Servers from 3.6 on give the largest one to everybody, so
-// whoever came last could think itself first.
+// python-zk/kazoo 730: after 2³¹ znodes were created in a directory, numbers no
+// longer grow. Servers from 3.6 on give the largest number to every client, so the
+// last client to come could consider itself first.
 func TestNumbersRunOut(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -79,7 +79,8 @@ func TestNumbersRunOut(t *testing.T) {
 	})
 }
 
-// Nobody gets in beside a holder because of a name that sorts before his.
+// No client gets the lock beside its holder because its name sorts before the
+// holder's.
 func TestNewcomersWithTheSameNumber(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -95,7 +96,7 @@ func TestNewcomersWithTheSameNumber(t *testing.T) {
 				t.Fatalf("one reads what another writes: %v, %v", l, err)
 			}
 		}
-		// A place with the writer's number would be anybody's.
+		// A place with the writer's number could belong to any client.
 		if _, err := m.Downgrade(ctx, w); err == nil || w.Err() != nil {
 			t.Errorf("downgrade: %v, %v", err, w.Err())
 		}
@@ -127,8 +128,8 @@ func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
 	})
 }
 
-// Servers from 3.6 on give negative numbers to those who come while others are on
-// their way, and the largest one again to whoever comes alone then.
+// Servers from 3.6 on assign negative numbers to creates that arrive while others are
+// in flight, and after that the largest number again to a create that arrives alone.
 func TestNegativeNumbers(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -1,4 +1,4 @@
-// Package naming gives out unique numbers and unique names.
+// Package naming assigns unique numbers and unique names.
 //
 //	ids := naming.NewIDs(recipes.On(c), "/ids/orders", 1000)
 //	id, err := ids.Next(ctx)
@@ -8,9 +8,10 @@
 //
 // # Rules
 //
-// It imports recipes/lock, recipes and client. A number is never given out twice,
-// whatever is lost: a block whose allocation got no answer is left unused. A name is
-// claimed as long as its owner's session lives, by a lock, or reserved for good.
+// The package imports recipes/lock, recipes and client. No number is ever assigned
+// twice, even after failures: if the reply to the allocation of a block was lost, the
+// block remains unused. A name is either claimed, with a lock, while its owner's
+// session lives, or reserved permanently.
 package naming
 
 import (
@@ -29,38 +30,38 @@ import (
 )
 
 var (
-	// ErrTaken says that a name is another's.
+	// ErrTaken means that a name belongs to another owner.
 	ErrTaken = errors.New("name is taken")
-	// ErrExhausted says that there are no more numbers.
+	// ErrExhausted means that there are no more numbers.
 	ErrExhausted = errors.New("numbers are exhausted")
-	// ErrBadName says that a name has a slash, or is empty.
+	// ErrBadName means that a name is empty or contains a slash.
 	ErrBadName = errors.New("bad name")
 )
 
-// IDs gives out numbers that are unique among all who use the same path: 1, 2, 3 and
-// so on, with gaps where a program has ended or an answer was lost. They grow for
-// each program, not in the order of time among several. Safe for concurrent use. A
-// lost connection or a session that ends is waited out.
+// IDs assigns numbers that are unique among all users of the same path: 1, 2, 3 and
+// so on, with gaps after a program has ended or a reply was lost. The numbers grow
+// within each program, but not over time among several programs. IDs is safe for
+// concurrent use. It waits for a lost connection or a new session.
 type IDs struct {
 	conn  recipes.Conn
 	path  string
 	block int64
 
-	turn       chan struct{} // holds one token; whoever has it may use what follows
-	next, last int64         // what is left of the block
+	turn       chan struct{} // holds one token; its holder may use the fields below
+	next, last int64         // the numbers left in the block
 }
 
 // NewIDs returns the numbers of the znode at path, which need not exist and holds the
-// last number of the newest block. So many as block says, at least 1, are allocated
-// by one write.
+// last number of the latest block. One write allocates block numbers, at least 1.
 func NewIDs(conn recipes.Conn, path string, block int64) *IDs {
 	i := &IDs{conn: conn, path: path, block: max(block, 1), next: 1, turn: make(chan struct{}, 1)}
 	i.turn <- struct{}{}
 	return i
 }
 
-// Next returns another number. It asks the server when the block is used up: without
-// a connection it waits then, until ctx ends. [ErrExhausted] if there is none.
+// Next returns a new number. When the block is used up, Next asks the server, and
+// waits for a connection until ctx ends. It returns [ErrExhausted] if there is no
+// number left.
 func (i *IDs) Next(ctx context.Context) (int64, error) {
 	select {
 	case <-i.turn:
@@ -81,8 +82,8 @@ func (i *IDs) Next(ctx context.Context) (int64, error) {
 	return i.next - 1, nil
 }
 
-// allocate tries once to allocate a block, and returns its last number; 0 if somebody
-// was faster or it is not known.
+// allocate tries once to allocate a block, and returns its last number. It returns 0
+// if another client was faster or if the result is not known.
 func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	s, err := i.conn.Session(ctx)
 	if err != nil {
@@ -112,7 +113,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	return last, nil
 }
 
-// passing returns nil for an error after which another try is right.
+// passing returns nil for an error after which the caller should retry.
 func passing(ctx context.Context, err error) error {
 	for _, again := range []error{client.ErrBadVersion, client.ErrNoNode, client.ErrNodeExists, client.ErrSessionExpired} {
 		if errors.Is(err, again) && ctx.Err() == nil && !errors.Is(err, client.ErrClosed) {
@@ -125,9 +126,9 @@ func passing(ctx context.Context, err error) error {
 	return err
 }
 
-// Names are names in a directory, of which each has one owner. Safe for concurrent
-// use. A lost connection or a session that ends is waited out, until ctx ends; only a
-// name that was claimed is lost with its session: see [lock.Lease].
+// Names are names in a directory. Each name has one owner. Names is safe for
+// concurrent use. It waits for a lost connection or a new session until ctx ends, but
+// a claimed name is lost with its session: see [lock.Lease].
 type Names struct {
 	conn recipes.Conn
 	dir  string
@@ -143,9 +144,10 @@ func (n *Names) path(kind, name string) (string, error) {
 	return recipes.Join(recipes.Join(n.dir, kind), name), nil
 }
 
-// Claim makes a name this program's until the lease is released or lost: nobody else
-// has it as long as the lease holds. [ErrTaken] if somebody has it, or is about to.
-// data tell others who.
+// Claim assigns a name to this program until the lease is released or lost. No other
+// client has the name while the lease holds. Claim returns [ErrTaken] if another
+// client has the name or is about to get it. data identifies the owner to other
+// clients.
 func (n *Names) Claim(ctx context.Context, name string, data []byte) (*lock.Lease, error) {
 	path, err := n.path("claimed", name)
 	if err != nil {
@@ -158,7 +160,8 @@ func (n *Names) Claim(ctx context.Context, name string, data []byte) (*lock.Leas
 	return l, err
 }
 
-// Claimed returns the data of who has claimed a name, false if nobody has.
+// Claimed returns the data of the client that has claimed a name, or false if there
+// is none.
 func (n *Names) Claimed(ctx context.Context, name string) ([]byte, bool, error) {
 	path, err := n.path("claimed", name)
 	if err != nil {
@@ -168,9 +171,9 @@ func (n *Names) Claimed(ctx context.Context, name string) ([]byte, bool, error) 
 	return holder.Data, there, err
 }
 
-// Reserve makes a name an owner's for good. Whoever reserves it again as the same
-// owner has it, too: so it may be repeated when it has failed. [ErrTaken] if it is
-// another's.
+// Reserve assigns a name to an owner permanently. Reserving it again for the same
+// owner succeeds, so Reserve can be repeated after a failure. It returns [ErrTaken]
+// if the name belongs to another owner.
 func (n *Names) Reserve(ctx context.Context, name string, owner []byte) error {
 	path, err := n.path("reserved", name)
 	if err != nil {
@@ -192,7 +195,8 @@ func (n *Names) Reserve(ctx context.Context, name string, owner []byte) error {
 	})
 }
 
-// Free ends a reservation of an owner. None is no error; another's is [ErrTaken].
+// Free ends an owner's reservation. If there is none, Free succeeds; if the name
+// belongs to another owner, Free returns [ErrTaken].
 func (n *Names) Free(ctx context.Context, name string, owner []byte) error {
 	path, err := n.path("reserved", name)
 	if err != nil {
@@ -202,7 +206,7 @@ func (n *Names) Free(ctx context.Context, name string, owner []byte) error {
 	if err != nil {
 		return err
 	}
-	tried := false // what is another's then has been free between
+	tried := false // if another owner has the name after that, it was free in between
 	return n.each(ctx, path, func(s recipes.Session) (bool, error) {
 		switch data, _, err := s.Get(ctx, path); {
 		case errors.Is(err, client.ErrNoNode):
@@ -219,15 +223,16 @@ func (n *Names) Free(ctx context.Context, name string, owner []byte) error {
 	})
 }
 
-// free deletes a reservation, if it is the owner's. Two who free in the same name do
-// so one after the other: between the look and the delete of one the other could
-// have freed it, and a third have reserved it, whose znode has the same version.
+// free deletes a reservation if it belongs to the owner. Two clients that free the
+// same name do so one after another. Otherwise, between the read and the delete of
+// one client, the other could free the name and a third could reserve it, and that
+// znode would have the same version.
 func (n *Names) free(ctx context.Context, s recipes.Session, path, turns string, owner []byte) (bool, error) {
 	turn, err := lock.NewMutex(n.conn, turns).Acquire(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = turn.Release(context.WithoutCancel(ctx)) }() // what fails goes on in the background
+	defer func() { _ = turn.Release(context.WithoutCancel(ctx)) }() // if it fails, it continues in the background
 	if err := s.Sync(ctx, path); err != nil {
 		return false, err
 	}
@@ -237,9 +242,9 @@ func (n *Names) free(ctx context.Context, s recipes.Session, path, turns string,
 	}
 	err = turn.Multi(ctx, recipes.Op{Kind: recipes.OpDelete, Path: path, Version: stat.Version})
 	if errors.Is(err, lock.ErrLost) {
-		err = nil // another turn
+		err = nil // take another turn
 	}
-	return false, err // look again, whatever became of it
+	return false, err // look again, whatever the result
 }
 
 // Reserved returns all reserved names, sorted.
@@ -257,7 +262,8 @@ func (n *Names) Reserved(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// each repeats something in this session or the next until it is done, or cannot be.
+// each repeats do, in this session or the next, until it is done or fails
+// permanently.
 func (n *Names) each(ctx context.Context, path string, do func(s recipes.Session) (done bool, err error)) error {
 	for {
 		s, err := n.conn.Session(ctx)

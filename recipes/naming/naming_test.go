@@ -105,8 +105,8 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// Two free in one name, and the name is another's as soon as the first is done: the
-// second must not delete what he has seen before.
+// Two clients free the same name, and another owner reserves it as soon as the first
+// is done. The second client must not delete the new reservation.
 func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -127,8 +127,8 @@ func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
 	})
 }
 
-// A name that was freed without an answer, and is another's by then, is free for its
-// former owner.
+// If the reply to a delete was lost, and another owner has the name by then, the name
+// counts as freed for its former owner.
 func TestFreeWithoutAnAnswer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -1,5 +1,5 @@
-// Package node keeps znodes in existence that say "this program is here": one
-// znode, one with a time to live, the member of a group.
+// Package node keeps znodes in existence that announce a running program: a single
+// znode, a znode with a time to live, or a member of a group.
 //
 //	n := node.Keep(recipes.On(c), "/hosts/h7", data)
 //	defer n.Close()
@@ -7,16 +7,16 @@
 //		return err
 //	}
 //
-// A [Node] is created again after its session has ended or somebody has deleted it,
-// for as long as it is not closed. [Group] is a directory of such znodes and who is
-// in it.
+// Until it is closed, a [Node] creates its znode again after its session has ended or
+// another client has deleted the znode. [Group] is a directory of such znodes and
+// tells who its members are.
 //
 // # Rules
 //
-// It imports recipes/cache, recipes and client. An ephemeral znode counts as kept
-// only if its owner is the current session. One that belongs to a session of
-// somebody else is never touched, unless WithTakeover was given: the Node waits
-// until it is gone. One that an earlier session of this very Node has left behind
-// is replaced at once, in one transaction. The layout is that of Curator's
-// PersistentNode, PersistentTtlNode and GroupMember.
+// The package imports recipes/cache, recipes and client. An ephemeral znode counts as
+// kept only if its owner is the current session. A Node never touches an ephemeral
+// znode of another client's session unless WithTakeover was given: it waits until
+// that znode is gone. It replaces a znode left by an earlier session of the same Node
+// immediately, in one transaction. The layout is that of Curator's PersistentNode,
+// PersistentTtlNode and GroupMember.
 package node

@@ -47,7 +47,8 @@ func ExampleGroup() {
 	// Output: w1: idle
 }
 
-// A znode that outlives a restart of its program, but not its end.
+// The znode survives a restart of its program, but disappears when the program stops
+// for good.
 func ExampleKeepTTL() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -55,7 +56,7 @@ func ExampleKeepTTL() {
 
 	n := node.KeepTTL(recipes.On(c), "/jobs/nightly", []byte("half done"), time.Minute)
 	fmt.Println(n.Wait(ctx))
-	n.Close() // the time runs
+	n.Close() // the time to live starts
 	data, _, err := c.Get(ctx, "/jobs/nightly")
 	fmt.Println(string(data), err)
 	// Output:

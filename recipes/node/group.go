@@ -11,26 +11,27 @@ import (
 	"github.com/zkgo/zkgo/recipes/cache"
 )
 
-// Group is a directory whose children are the members of a group. Each member
-// keeps one, named after its id. The layout is that of Curator's GroupMember. All
+// Group is a directory whose children are the members of a group. Each member keeps
+// one child, named after its id. The layout is that of Curator's GroupMember. All
 // methods are safe for concurrent use.
 //
-// Without a connection Members are those known last; a member whose session has ended
-// is none until it has joined again, which its Node does by itself.
+// Without a connection, Members are the last known ones. A member whose session has
+// ended is not a member until it has joined again, which its Node does by itself.
 type Group struct {
 	conn recipes.Conn
 	dir  string
 	c    *cache.Cache
 }
 
-// NewGroup returns the group at dir, which need not exist, and begins to follow who
-// is in it. To be in it takes a Join.
+// NewGroup returns the group at dir, which need not exist, and begins to follow its
+// members. To become a member, a program must call Join.
 func NewGroup(conn recipes.Conn, dir string, opts ...cache.Option) *Group {
 	return &Group{conn: conn, dir: dir, c: cache.NewChildren(conn, dir, opts...)}
 }
 
 // Join makes this program a member from now until the Node is closed. The id must be
-// unique: if another session is a member of that name, this waits until it is gone.
+// unique: if another session has a member of that name, the Node waits until that
+// member is gone.
 func (g *Group) Join(id string, data []byte, opts ...Option) *Node {
 	return Keep(g.conn, recipes.Join(g.dir, id), data, opts...)
 }
@@ -38,9 +39,8 @@ func (g *Group) Join(id string, data []byte, opts ...Option) *Node {
 // Wait waits until the members are known.
 func (g *Group) Wait(ctx context.Context) error { return g.c.Wait(ctx) }
 
-// Members yields the ids of the members and their data, sorted by id, as this
-// client knows them: a member whose program has died is there until its session has
-// ended.
+// Members yields the ids of the members and their data, sorted by id, as this client
+// knows them: a member whose program has died remains until its session has ended.
 func (g *Group) Members() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for n := range g.c.Children(g.dir) {
@@ -51,8 +51,8 @@ func (g *Group) Members() iter.Seq2[string, []byte] {
 	}
 }
 
-// Watch yields the members, now and whenever they or their data change. Changes that
-// follow one another fast may be seen as one. It ends as [cache.Cache.Changes]
+// Watch yields the members, now and whenever they or their data change. It may
+// combine changes that follow each other quickly. It ends as [cache.Cache.Changes]
 // does.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[map[string][]byte, error] {
 	return func(yield func(map[string][]byte, error) bool) {
@@ -77,23 +77,23 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[map[string][]byte, error] {
 	}
 }
 
-// Close ends the following. Members that were joined remain.
+// Close stops following the members. The Nodes of Join are not affected.
 func (g *Group) Close() { g.c.Close() }
 
-// PartyName returns an id as the members of Kazoo's Party have it. The member's data
-// are what Kazoo calls its identifier.
+// PartyName returns an id for a member of Kazoo's Party. The member's data is what
+// Kazoo calls its identifier.
 func PartyName() string { return random() + "__party__" }
 
-// ShallowPartyName returns an id as the members of Kazoo's ShallowParty have it, for
-// what Kazoo calls the member's identifier.
+// ShallowPartyName returns an id for a member of Kazoo's ShallowParty with the given
+// identifier.
 func ShallowPartyName(identifier string) string { return random() + "-" + identifier }
 
-// ShallowPartyID returns the identifier in a member's id; false if that is none of a
-// ShallowParty.
+// ShallowPartyID returns the identifier in a member's id, or false if the id is not
+// that of a ShallowParty.
 func ShallowPartyID(id string) (identifier string, ok bool) {
 	_, identifier, ok = strings.Cut(id, "-")
 	return identifier, ok
 }
 
-// random returns 32 random hexadecimal digits, as Kazoo makes them.
+// random returns 32 random hexadecimal digits, like Kazoo's.
 func random() string { return strings.ReplaceAll(recipes.NewUUID(), "-", "") }

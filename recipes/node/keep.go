@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// keep keeps the znode in one session, and returns why that has ended.
+// keep keeps the znode in one session, and returns why the session has ended.
 func (n *Node) keep(ctx context.Context, s recipes.Session) error {
-	// A new session may be with a server that is behind.
+	// The server of a new session may lag behind.
 	if err := s.Sync(ctx, n.path); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (n *Node) keep(ctx context.Context, s recipes.Session) error {
 }
 
 // raced reports whether a write was refused because the znode has changed since it
-// was looked at.
+// was read.
 func raced(err error) bool {
 	return errors.Is(err, client.ErrNodeExists) || errors.Is(err, client.ErrNoNode) || errors.Is(err, client.ErrBadVersion)
 }
@@ -64,7 +64,7 @@ func (n *Node) replaceable(stat client.Stat) bool {
 	return n.mode == recipes.Ephemeral && (n.takeover || n.former[stat.EphemeralOwner])
 }
 
-// rest waits until the znode has changed, or the data to be written have.
+// rest waits until the znode has changed, or there is new data to write.
 func (n *Node) rest(ctx context.Context, w recipes.Watch, ours bool) error {
 	for {
 		n.mu.Lock()
@@ -101,7 +101,7 @@ func (n *Node) create(ctx context.Context, s recipes.Session) error {
 	return err
 }
 
-// replace puts this session's znode in the place of another's.
+// replace replaces another session's znode with one of this session.
 func (n *Node) replace(ctx context.Context, s recipes.Session, stat client.Stat) error {
 	data, version := n.wanted(s)
 	err := s.Multi(ctx,
@@ -113,7 +113,7 @@ func (n *Node) replace(ctx context.Context, s recipes.Session, stat client.Stat)
 	return err
 }
 
-// write writes the newest data. It may be done twice.
+// write writes the newest data. It may safely be repeated.
 func (n *Node) write(ctx context.Context, s recipes.Session) error {
 	data, version := n.wanted(s)
 	_, err := s.Set(ctx, n.path, data, client.AnyVersion)
@@ -123,12 +123,13 @@ func (n *Node) write(ctx context.Context, s recipes.Session) error {
 	return err
 }
 
-// wanted returns what is to be written, and notes who writes it.
+// wanted returns the data to write and its version, and records that session s writes
+// it.
 func (n *Node) wanted(s recipes.Session) ([]byte, int) {
 	n.former[s.ID()] = true
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written = 0 // unknown, if this fails
+	n.written = 0 // unknown if the write fails
 	return n.data, n.version
 }
 
@@ -139,7 +140,8 @@ func (n *Node) wrote(version int) {
 	n.tell()
 }
 
-// leave deletes the znode, if it is this Node's, though the context has ended.
+// leave deletes the znode if it belongs to this Node, even though the context has
+// ended.
 func (n *Node) leave(s recipes.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -165,7 +167,7 @@ func (n *Node) leave(s recipes.Session) {
 	}
 }
 
-// remove takes a watch away.
+// remove removes a watch.
 func remove(w recipes.Watch) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -14,28 +14,29 @@ import (
 // ErrNodeClosed is the error of a Node that was closed.
 var ErrNodeClosed = errors.New("node closed")
 
-// Option changes a [Node].
+// Option configures a [Node].
 type Option func(*Node)
 
-// WithMode sets what the znode is: [recipes.Ephemeral] by default, or
+// WithMode sets the znode's mode: [recipes.Ephemeral] by default, or
 // [recipes.Persistent] or [recipes.Container], which Close deletes as well.
 func WithMode(m recipes.Mode) Option { return func(n *Node) { n.mode = m } }
 
 // WithACL sets the znode's ACL.
 func WithACL(acl ...client.ACL) Option { return func(n *Node) { n.acl = acl } }
 
-// WithTakeover replaces an ephemeral znode that is another session's, instead of
-// waiting until it is gone: for a name that is this program's alone, whose former
-// run may have left a session behind. Two who take over from each other never come
-// to rest.
+// WithTakeover replaces an ephemeral znode of another session instead of waiting
+// until it is gone. It is for a name that only this program uses, and whose earlier
+// run may have left a session behind. Two Nodes that take over from each other never
+// stop.
 func WithTakeover() Option { return func(n *Node) { n.takeover = true } }
 
 // Node is a znode that is kept in existence until Close. All methods are safe for
 // concurrent use.
 //
-// A lost connection leaves the znode where it is, as long as the session lasts. When
-// that has ended, an ephemeral znode is created again in the next one. Nothing tells a
-// Node in time that its session ends: what excludes others is a lock, of package lock.
+// A lost connection does not affect the znode while the session lasts. After the
+// session has ended, the Node creates an ephemeral znode again in the next session. A
+// Node does not learn in time that its session has ended: use a lock of package lock
+// for exclusion.
 type Node struct {
 	conn     recipes.Conn
 	path     string
@@ -44,22 +45,22 @@ type Node struct {
 	takeover bool
 	cancel   context.CancelFunc
 	over     chan struct{}
-	former   map[int64]bool // sessions in which it was created; only for run
-	session  int64          // the last of them; only for run
+	former   map[int64]bool // sessions that created the znode; only run uses it
+	session  int64          // the latest session; only run uses it
 
 	mu        sync.Mutex
-	abandoned bool // Close leaves the znode alone
+	abandoned bool // Close doesn't delete the znode
 	data      []byte
-	version   int           // of data, raised by SetData
-	written   int           // which version the znode holds, as far as this knows
-	exists    bool          // and is kept by this Node
+	version   int           // version of data, incremented by SetData
+	written   int           // version that the znode is known to hold, or 0
+	exists    bool          // the znode exists and is kept by this Node
 	changed   chan struct{} // closed and replaced whenever something changes
-	refused   error         // why it cannot be created at the moment
+	refused   error         // why the znode can't be created at the moment
 	err       error
 }
 
-// Keep returns a Node that keeps the znode at path from now on, with data. What is
-// missing above it is created as containers.
+// Keep returns a Node that keeps the znode at path from now on, with data. It creates
+// missing parents as containers.
 func Keep(conn recipes.Conn, path string, data []byte, opts ...Option) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
@@ -73,28 +74,28 @@ func Keep(conn recipes.Conn, path string, data []byte, opts ...Option) *Node {
 	return n
 }
 
-// Path returns where the znode is.
+// Path returns the path of the znode.
 func (n *Node) Path() string { return n.path }
 
-// Exists reports whether the znode was there, and kept by this Node, when that was
-// looked at last.
+// Exists reports whether the znode existed, and was kept by this Node, when the Node
+// last checked.
 func (n *Node) Exists() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.exists
 }
 
-// Err returns why the znode is not kept any more, nil as long as it is:
-// [ErrNodeClosed], [client.ErrClosed], or why there is no other session.
+// Err returns why the znode is no longer kept, or nil while it is: [ErrNodeClosed],
+// [client.ErrClosed], or why there will be no other session.
 func (n *Node) Err() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.err
 }
 
-// Wait waits until the znode exists and holds the newest data. If ctx ends before,
-// the error also says what the server has refused, if it has: that is tried again
-// for as long as the Node is not closed.
+// Wait waits until the znode exists and holds the newest data. If ctx ends first, the
+// error includes the server's last refusal, if any. The Node retries a refused write
+// until it is closed.
 func (n *Node) Wait(ctx context.Context) error {
 	for {
 		n.mu.Lock()
@@ -111,8 +112,8 @@ func (n *Node) Wait(ctx context.Context) error {
 	}
 }
 
-// SetData replaces the data, which are written soon, also when the znode has to be
-// created again later. Wait waits for that. What others write into the znode stays
+// SetData replaces the data. The Node writes it soon, and again whenever it recreates
+// the znode. Wait waits for that. Data that other clients write into the znode stays
 // until then.
 func (n *Node) SetData(data []byte) {
 	n.mu.Lock()
@@ -122,44 +123,45 @@ func (n *Node) SetData(data []byte) {
 	n.tell()
 }
 
-// Data returns what the znode is to hold.
+// Data returns the data that the znode should hold.
 func (n *Node) Data() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.data
 }
 
-// Close deletes the znode, if it is this Node's, and ends the keeping. It waits for
-// the server for a few seconds; then an ephemeral znode is left to its session.
+// Close deletes the znode, if it belongs to this Node, and stops keeping it. Close
+// waits for the server for a few seconds; after that, an ephemeral znode remains
+// until its session ends.
 func (n *Node) Close() {
 	n.cancel()
 	<-n.over
 }
 
-// tell wakes whoever waits; mu is held.
+// tell wakes all waiters; mu is held.
 func (n *Node) tell() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// note says what is known.
+// note records the znode's state and wakes waiters if it has changed.
 func (n *Node) note(exists bool, refused error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.exists != exists || n.refused != refused { //nolint:errorlint // the same or not
+	if n.exists != exists || n.refused != refused { //nolint:errorlint // identity is enough here
 		n.exists, n.refused = exists, refused
 		n.tell()
 	}
 }
 
-// Waits of a Node.
+// Delays of a Node.
 const (
 	pause        = 10 * time.Millisecond // between two sessions
-	retryRefused = 5 * time.Second       // after a refusal of the server
-	patience     = 5 * time.Second       // of Close
+	retryRefused = 5 * time.Second       // after the server has refused a write
+	patience     = 5 * time.Second       // how long Close waits for the server
 )
 
-// run keeps the znode in one session after the other.
+// run keeps the znode in one session after another.
 func (n *Node) run(ctx context.Context) {
 	defer close(n.over)
 	for {
@@ -190,7 +192,7 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// wait waits for a while, for something, or until ctx ends.
+// wait waits for d, until something is closed, or until ctx ends.
 func wait(ctx context.Context, something <-chan struct{}, d time.Duration) {
 	select {
 	case <-something:

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kept fails unless a client's session keeps a znode with these data.
+// kept fails unless the client's session keeps a znode with the given data.
 func kept(t *testing.T, zs *zktest.Server, c *client.Client, path, data string) {
 	t.Helper()
 	if !zs.Exists(path) {
@@ -64,7 +64,8 @@ func TestNodeComesBack(t *testing.T) {
 	})
 }
 
-// Two of one name: the second waits until the first is gone, and touches nothing.
+// Two Nodes have the same name: the second waits until the first is gone, and changes
+// nothing.
 func TestSecondWaits(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -85,7 +86,7 @@ func TestSecondWaits(t *testing.T) {
 		kept(t, zs, c2, "/n", "3")
 		third := node.Keep(recipes.On(c1), "/n", []byte("4"))
 		time.Sleep(time.Minute)
-		third.Close() // must not delete what is another's
+		third.Close() // must not delete another client's znode
 		kept(t, zs, c2, "/n", "3")
 		second.Close()
 		rig.NoWatches(t, zs)
@@ -121,7 +122,7 @@ func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
 	})
 }
 
-// What the server refuses is tried again, and told to who waits.
+// The Node retries a refused write, and Wait reports the refusal.
 func TestRefusalIsToldAndTriedAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)
@@ -259,7 +260,7 @@ func TestTTLNodeAtEveryStep(t *testing.T) {
 		if err := n.Wait(e.Ctx); err != nil && !e.Canceled() {
 			e.Errorf("wait: %v", err)
 		}
-		for range 10 { // beyond the time of two touches
+		for range 10 { // longer than two touches
 			time.Sleep(9 * time.Second)
 			if !e.Server.Exists("/dir/n/touch") {
 				e.Fatalf("its time has run out though it is kept:\n%s", e.Server.Dump())

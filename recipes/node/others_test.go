@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/rig"
 )
 
-// What is another's is left alone, in whatever state a Node is closed.
+// A Node never deletes another client's znode, in whatever state it is closed.
 func TestCloseLeavesAnothersZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -27,7 +27,7 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 		c := node.Keep(recipes.On(cc), "/n", []byte("c")) // waits
 		synctest.Wait()
 		born := zs.Stat("/n").Czxid
-		a.Close() // has had the znode, in this session
+		a.Close() // has had the znode in this session
 		c.Close() // never had it
 		time.Sleep(time.Minute)
 		kept(t, zs, cb, "/n", "b")
@@ -43,8 +43,7 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 	})
 }
 
-// A persistent znode that was there is not deleted by a Node that has not come to
-// write it.
+// A Node that has not written an existing persistent znode yet doesn't delete it.
 func TestCloseBeforeTheFirstWrite(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/p", "another's")
@@ -58,7 +57,8 @@ func TestCloseBeforeTheFirstWrite(t *testing.T) {
 	})
 }
 
-// Whoever is faster in creating a persistent znode again: it gets this Node's data.
+// Whichever client recreates a persistent znode first, the znode gets this Node's
+// data.
 func TestPersistentNodeThatAnotherCreates(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -77,8 +77,8 @@ func TestPersistentNodeThatAnotherCreates(t *testing.T) {
 	})
 }
 
-// lagging is a connection to servers of which the one that a later session begins
-// with still shows, until it is asked to sync, what the first session saw last.
+// lagging is a connection to several servers. The server of a later session still
+// shows the last state that the first session saw, until it is asked to sync.
 type lagging struct {
 	recipes.Conn
 	mu    sync.Mutex
@@ -120,8 +120,9 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Who has waited gets the znode when the session of the first one ends; the first
-// one does not take it away because a server that is behind shows him his old one.
+// A waiting Node gets the znode when the session of the first Node ends. The first
+// Node doesn't take the znode back when a server that lags behind shows its old
+// znode.
 func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -140,8 +141,8 @@ func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
 	})
 }
 
-// A Node whose session has ended does not say that its znode exists, though no
-// server can be asked.
+// A Node whose session has ended doesn't report that its znode exists, even if no
+// server can be reached.
 func TestExistsWithoutASession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

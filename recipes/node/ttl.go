@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// touchName is the child whose time to live tells that the keeper is gone.
+// touchName is the name of the child whose expiry shows that the keeper is gone.
 const touchName = "touch"
 
-// TTLNode is a znode that outlives its keeper by a time to live: long enough to
-// survive a restart, which an ephemeral znode does not. It is what Curator calls
-// PersistentTtlNode: a container, and in it a child that is written every half of
-// that time. When nobody does so any more the server deletes the child, and then the
+// TTLNode is a znode that outlives its keeper by a time to live, e.g. long enough to
+// survive a restart, which an ephemeral znode does not. Curator calls it
+// PersistentTtlNode: a container with a child that is written twice per time to live.
+// When the keeper stops writing the child, the server deletes the child and then the
 // container. All methods are safe for concurrent use.
 type TTLNode struct {
 	node   *Node
@@ -32,7 +32,7 @@ type TTLNode struct {
 }
 
 // KeepTTL returns a TTLNode that keeps the znode at path from now on. ttl is a whole
-// number of milliseconds. It needs a server and a client with such znodes: see
+// number of milliseconds. The server and the client must support TTL znodes: see
 // [recipes.TTLCreator], and extendedTypesEnabled in the configuration of Apache
 // ZooKeeper.
 func KeepTTL(conn recipes.Conn, path string, data []byte, ttl time.Duration) *TTLNode {
@@ -42,9 +42,9 @@ func KeepTTL(conn recipes.Conn, path string, data []byte, ttl time.Duration) *TT
 	return t
 }
 
-// Wait waits until the znode exists, holds the newest data, and its time runs. It
-// fails as [Node.Wait] does, and at once with [client.ErrUnimplemented] if the server
-// or the client has no such znodes.
+// Wait waits until the znode exists, holds the newest data, and its time to live has
+// started. It fails as [Node.Wait] does, and immediately with
+// [client.ErrUnimplemented] if the server or the client does not support TTL znodes.
 func (t *TTLNode) Wait(ctx context.Context) error {
 	for {
 		if err := t.node.Wait(ctx); err != nil {
@@ -66,24 +66,24 @@ func (t *TTLNode) Wait(ctx context.Context) error {
 	}
 }
 
-// SetData replaces the data, as [Node.SetData] does.
+// SetData replaces the data, like [Node.SetData].
 func (t *TTLNode) SetData(data []byte) { t.node.SetData(data) }
 
-// Touched returns when the time to live began to run anew for the last time.
+// Touched returns when the time to live was last restarted.
 func (t *TTLNode) Touched() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.touched
 }
 
-// Close ends the keeping and leaves the znode to its time to live.
+// Close stops keeping the znode, which remains until its time to live runs out.
 func (t *TTLNode) Close() {
 	t.cancel()
 	t.done.Wait()
 	t.node.abandon()
 }
 
-// abandon ends the keeping without a delete.
+// abandon closes the Node without deleting the znode.
 func (n *Node) abandon() {
 	n.mu.Lock()
 	n.abandoned = true
@@ -91,7 +91,7 @@ func (n *Node) abandon() {
 	n.Close()
 }
 
-// run writes the child in time.
+// run writes the child before its time to live runs out.
 func (t *TTLNode) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := t.ttl / 2

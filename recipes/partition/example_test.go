@@ -20,7 +20,7 @@ func Example() {
 	p := partition.New(recipes.On(c), "/shards", "worker-7", shards, partition.WithQuietTime(10*time.Millisecond))
 	err := p.Run(ctx, func(ctx context.Context, share partition.Share) error {
 		fmt.Println(share.Items, share.Leases["s2"].Err())
-		stop() // otherwise until others come or go
+		stop() // otherwise it runs until other members come or go
 		<-ctx.Done()
 		return nil
 	})

@@ -19,31 +19,31 @@ import (
 const DefaultQuietTime = 30 * time.Second
 
 var (
-	// ErrRunning is the answer of a second Run at one time.
+	// ErrRunning is the error of a second concurrent Run.
 	ErrRunning = errors.New("it is running already")
-	// ErrBadItem says that an item, or a member's id, cannot be part of a path, or
+	// ErrBadItem means that an item, or a member's id, can't be part of a path, or
 	// that a share has an item that is not in the set.
 	ErrBadItem = errors.New("bad item")
 
-	// errChanged is why a share ends that has to be made anew.
+	// errChanged is why a share ends when the members have changed.
 	errChanged = errors.New("the members have changed")
 )
 
-// State is how far a [Partitioner] has come. Kazoo's states have the same names,
-// but for Ended, its FAILURE.
+// State is the state of a [Partitioner]. Kazoo's states have the same names, except
+// Ended, which Kazoo calls FAILURE.
 type State uint8
 
 // The states.
 const (
-	// Allocating is without a share: the members are not settled, or locks are waited
-	// for. It is also the state before Run.
+	// Allocating means that there is no share yet: the members are not settled, or
+	// the member waits for locks. It is also the state before Run.
 	Allocating State = iota
-	// Acquired is with a share, which may be empty.
+	// Acquired means that there is a share, which may be empty.
 	Acquired
-	// Releasing is when the share has to be given up, until its work has returned and
-	// the locks are released.
+	// Releasing means that the share must be given up. It lasts until the work has
+	// returned and the locks are released.
 	Releasing
-	// Ended is when Run has returned; Run can be called again.
+	// Ended means that Run has returned. Run can be called again.
 	Ended
 )
 
@@ -52,28 +52,29 @@ func (s State) String() string {
 	return [...]string{"allocating", "acquired", "releasing", "ended"}[s]
 }
 
-// Option changes a [Partitioner].
+// Option configures a [Partitioner].
 type Option func(*Partitioner)
 
-// WithQuietTime sets for how long the members must not have changed before shares
-// are made, [DefaultQuietTime] by default: what Kazoo calls time_boundary. Members
-// should agree about it, and it should be longer than a restart of one takes, or each
-// restart moves all items twice.
+// WithQuietTime sets how long the members must not have changed before shares are
+// computed, [DefaultQuietTime] by default. Kazoo calls it time_boundary. All members
+// should use the same value, and it should be longer than the restart of a member
+// takes, or each restart moves all items twice.
 func WithQuietTime(d time.Duration) Option { return func(p *Partitioner) { p.quiet = d } }
 
-// WithShares sets how shares are made: of is one of members, and those and set are
-// sorted. All members have to agree about it: an item that two claim is with one of
-// them and holds the other up, one that nobody claims is with nobody. By default the
-// n-th of m members gets every m-th item from the n-th on, as with Kazoo.
+// WithShares sets the function that computes shares: of is one of members, and
+// members and set are sorted. All members must use the same function: if two members
+// claim an item, one of them gets it and blocks the other; if no member claims an
+// item, no member has it. By default, the n-th of m members gets every m-th item,
+// starting with the n-th, as with Kazoo.
 func WithShares(f func(of string, members, set []string) []string) Option {
 	return func(p *Partitioner) { p.shares = f }
 }
 
-// WithACL sets the ACL of the party's and the locks' znodes. All members must be
-// able to list their directories, and to delete their own.
+// WithACL sets the ACL of the znodes of the party and the locks. All members must be
+// able to list their directories and to delete their own znodes.
 func WithACL(acl ...client.ACL) Option { return func(p *Partitioner) { p.acl = acl } }
 
-// WithLossPolicy says when the locks of a share count as lost.
+// WithLossPolicy sets when the locks of a share count as lost.
 func WithLossPolicy(policy recipes.LossPolicy) Option {
 	return func(p *Partitioner) { p.policy = policy }
 }
@@ -93,12 +94,12 @@ type Partitioner struct {
 	mu      sync.Mutex
 	running bool
 	state   State
-	finish  <-chan struct{} // while Acquired: closed when the share has to be given up
+	finish  <-chan struct{} // while Acquired: closed when the share must be given up
 }
 
-// New returns a member of the party at dir, which need not exist. id is the member's
-// and nobody else's. set is the same for all members; order does not matter. Neither
-// id nor items may be empty or contain a slash. Nothing is done before Run.
+// New returns a member of the party at dir, which need not exist. id must be unique
+// among the members. set must be the same for all members; its order does not matter.
+// Neither id nor items may be empty or contain a slash. New sends no request.
 func New(conn recipes.Conn, dir, id string, set []string, opts ...Option) *Partitioner {
 	p := &Partitioner{conn: conn, dir: dir, id: id, set: sorted(set), quiet: DefaultQuietTime, shares: deal}
 	for _, o := range opts {
@@ -109,7 +110,7 @@ func New(conn recipes.Conn, dir, id string, set []string, opts ...Option) *Parti
 
 func sorted(items []string) []string { return slices.Compact(slices.Sorted(slices.Values(items))) }
 
-// deal gives every member each n-th item.
+// deal gives a member every n-th item, where n is the number of members.
 func deal(of string, members, set []string) (share []string) {
 	for i := slices.Index(members, of); i >= 0 && i < len(set); i += len(members) {
 		share = append(share, set[i])
@@ -117,7 +118,7 @@ func deal(of string, members, set []string) (share []string) {
 	return share
 }
 
-// State returns how far it has come.
+// State returns the current state.
 func (p *Partitioner) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,23 +138,23 @@ func (p *Partitioner) enter(s State, finish <-chan struct{}) {
 	p.state, p.finish = s, finish
 }
 
-// Run joins the party and calls work, in its own goroutine, with one share after the
-// other, also with an empty one. The context that work gets ends when the share has to
-// be given up: the members have changed, a lock may be lost, or ctx has ended. Nobody
-// else can have an item whose lock was not lost before work has returned, so it should
-// return soon. If it returns nil before that, the share is held until then; its error,
-// unless the context had ended, ends Run.
+// Run joins the party and calls work, in Run's own goroutine, with one share after
+// another, including empty ones. The context that work gets ends when the share must
+// be given up: the members have changed, a lock may be lost, or ctx has ended. Until
+// work has returned, no other client can have an item whose lock was not lost, so
+// work should return soon. If work returns nil earlier, the share is held until then.
+// If work returns an error while its context has not ended, Run returns it.
 //
-// A broken connection is waited out: members that are back before their sessions end
-// keep their shares, unless WithLossPolicy says otherwise. When the session ends,
-// the share is given up before, and the member joins again and gets another share
-// when the party is quiet.
+// Run waits for a lost connection. Members that reconnect before their sessions end
+// keep their shares, unless WithLossPolicy says otherwise. If the session is about to
+// end, the share is given up first; the member then joins again and gets another
+// share when the party is quiet.
 //
 // Run returns when ctx ends, with its cause; with the error of work; with
-// [client.ErrClosed]; or with what the server refuses, for instance
-// [client.ErrNoAuth]. By then the locks are released and the party is left; what the
-// server does not answer within seconds goes on in the background, and ends with the
-// session at the latest.
+// [client.ErrClosed]; or with a refusal of the server, e.g. [client.ErrNoAuth]. By
+// then it has released the locks and left the party. A request that the server does
+// not answer within seconds continues in the background, and is settled by the end of
+// the session at the latest.
 func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, share Share) error) error {
 	if err := p.begin(); err != nil {
 		return p.failure(err)
@@ -188,7 +189,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, sh
 	}
 }
 
-// begin admits one Run at a time.
+// begin allows only one Run at a time.
 func (p *Partitioner) begin() error {
 	for _, part := range append([]string{p.id}, p.set...) {
 		if part == "" || part == "." || part == ".." || strings.Contains(part, "/") {

@@ -25,10 +25,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// board says who works on what, and fails the test if two work on one item.
+// board records which member works on which item, and fails the test if two work on
+// the same item.
 type board struct {
 	t    *testing.T
-	tidy time.Duration // how long a worker goes on when he is told to finish
+	tidy time.Duration // how long a worker continues after it is told to finish
 
 	mu sync.Mutex
 	by map[string]string
@@ -38,7 +39,7 @@ func newBoard(t *testing.T, tidy time.Duration) *board {
 	return &board{t: t, tidy: tidy, by: map[string]string{}}
 }
 
-// work takes a share until it has to be given up.
+// work holds a share until it must be given up.
 func (b *board) work(id string) func(ctx context.Context, share partition.Share) error {
 	return func(ctx context.Context, share partition.Share) error {
 		b.mu.Lock()
@@ -63,7 +64,7 @@ func (b *board) work(id string) func(ctx context.Context, share partition.Share)
 	}
 }
 
-// String is who works on each item, a dot if nobody does.
+// String returns the member that works on each item, or a dot if there is none.
 func (b *board) String() (s string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +94,7 @@ func (b *board) run(conn recipes.Conn, id string, opts ...partition.Option) (p *
 	return p, func() { cancel(); <-done }
 }
 
-// expect fails unless things come to be so within a minute.
+// expect fails unless the board shows want within a minute.
 func (b *board) expect(want string) {
 	b.t.Helper()
 	time.Sleep(time.Minute)
@@ -102,7 +103,7 @@ func (b *board) expect(want string) {
 	}
 }
 
-// nothingLeft fails if a member or a lock is still there, or a watch.
+// nothingLeft fails if a member, a lock or a watch still exists.
 func nothingLeft(t *testing.T, zs *zktest.Server) {
 	t.Helper()
 	synctest.Wait()
@@ -135,7 +136,7 @@ func TestSharesFollowTheMembers(t *testing.T) {
 	})
 }
 
-// A restart within the quiet time moves nothing twice.
+// A restart within the quiet time moves no item to another member.
 func TestQuietTime(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
@@ -205,11 +206,11 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// both has two members claim the same item.
+// both makes two members claim the same item.
 var both = partition.WithShares(func(_ string, _, set []string) []string { return set[:1] })
 
-// Who is cut off is told to finish before another has the item: by then a worker
-// that takes no time at all has finished.
+// A member that is cut off is told to finish before another member has the item: by
+// then a worker that finishes immediately has finished.
 func TestCutOffMemberFinishesFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
@@ -223,7 +224,7 @@ func TestCutOffMemberFinishesFirst(t *testing.T) {
 		_, leaveB := b.run(recipes.On(zs.Client(t)), "b", both)
 		time.Sleep(time.Second)
 		_, leaveA := b.run(recipes.On(c), "a", both, partition.WithQuietTime(time.Second))
-		b.expect("a....") // he is not as patient
+		b.expect("a....") // a's quiet time is shorter
 		off.Store(true)
 		zs.HangConnection(c.Session().ID)
 		b.expect("b....")
@@ -236,7 +237,7 @@ func TestCutOffMemberFinishesFirst(t *testing.T) {
 	})
 }
 
-// As long as the session goes on, nobody has an item whose worker has not returned.
+// While the session lives, no other member has an item whose worker has not returned.
 func TestSlowWorkerKeepsHisItems(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 10*time.Minute)

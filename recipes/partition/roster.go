@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/node"
 )
 
-// roster is who is in the party, as this member knows.
+// roster is the list of the party's members, as this member knows it.
 type roster struct {
 	mu      sync.Mutex
 	ids     []string      // sorted
@@ -18,14 +18,15 @@ type roster struct {
 
 func newRoster() *roster { return &roster{changed: make(chan struct{})} }
 
-// now returns the members, and what is closed when they are others.
+// now returns the members, and a channel that is closed when they change.
 func (r *roster) now() ([]string, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ids, r.changed
 }
 
-// follow keeps the roster until ctx ends, or the client, and returns why.
+// follow keeps the roster up to date until ctx ends or the client is closed, and
+// returns the reason.
 func (r *roster) follow(ctx context.Context, group *node.Group) error {
 	for members, err := range group.Watch(ctx) {
 		if err != nil {
@@ -49,8 +50,7 @@ func (r *roster) follow(ctx context.Context, group *node.Group) error {
 	return context.Cause(ctx)
 }
 
-// settle waits until the members have not changed for the quiet time and id is one of
-// them.
+// settle waits until the members have not changed for the quiet time and include id.
 func (r *roster) settle(ctx context.Context, id string, quiet time.Duration) (members []string, changed <-chan struct{}, err error) {
 	for {
 		members, changed = r.now()

@@ -13,18 +13,18 @@ import (
 // releasing is how long the release of a share waits for the server.
 const releasing = 5 * time.Second
 
-// Share is what falls to one member until its context ends.
+// Share is the set of items of one member until the member's context ends.
 type Share struct {
 	// Items are sorted.
 	Items []string
-	// Leases are those of the items' locks: their tokens fence off whoever held an
-	// item before, their Err looks at the clock, their Multi writes only while
-	// the item is held. Run releases them.
+	// Leases are those of the items' locks. Their tokens fence off earlier holders of
+	// an item, their Err checks the clock, and their Multi writes only while the item
+	// is held. Run releases them.
 	Leases map[string]*lock.Lease
 }
 
-// round is one share: its locks are acquired, it is worked on, and they are released.
-// It returns why it has ended, which is never nil.
+// round handles one share: it acquires the locks, calls work, and releases the locks.
+// It returns why the share has ended, which is never nil.
 func (p *Partitioner) round(ctx context.Context, members []string, changed <-chan struct{}, work func(context.Context, Share) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,7 +39,7 @@ func (p *Partitioner) round(ctx context.Context, members []string, changed <-cha
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
 			defer cancel()
-			_ = held.Release(ctx) // what fails goes on in the background
+			_ = held.Release(ctx) // if it fails, it continues in the background
 		}()
 	}
 	p.enter(Acquired, ctx.Done())
@@ -51,7 +51,7 @@ func (p *Partitioner) round(ctx context.Context, members []string, changed <-cha
 	return context.Cause(ctx)
 }
 
-// endWith does something when something has happened, unless ctx has ended before.
+// endWith calls do when something is closed, unless ctx ends first.
 func endWith(ctx context.Context, something <-chan struct{}, do func()) {
 	select {
 	case <-something:
@@ -60,7 +60,8 @@ func endWith(ctx context.Context, something <-chan struct{}, do func()) {
 	}
 }
 
-// acquire acquires the locks of this member's share; held is nil if that is empty.
+// acquire acquires the locks of this member's share. held is nil if the share is
+// empty.
 func (p *Partitioner) acquire(ctx context.Context, members []string) (share Share, held *lock.Bundle, err error) {
 	share = Share{Items: sorted(p.shares(p.id, slices.Clone(members), slices.Clone(p.set))), Leases: map[string]*lock.Lease{}}
 	locks := make([]lock.Locker, 0, len(share.Items))
@@ -82,7 +83,7 @@ func (p *Partitioner) acquire(ctx context.Context, members []string) (share Shar
 		return share, nil, err
 	}
 	for i, part := range held.Parts() {
-		share.Leases[share.Items[i]], _ = part.(*lock.Lease) // as all of mutexes
+		share.Leases[share.Items[i]], _ = part.(*lock.Lease) // every Held of a Mutex is a *Lease
 	}
 	return share, held, nil
 }

@@ -1,5 +1,5 @@
-// Package queue hands items from producers to consumers: [Queue] first in first
-// out, [Priority], [Delay] and [ID] in other orders, [Simple] with bare data.
+// Package queue passes items from producers to consumers: [Queue] is first in, first
+// out, [Priority], [Delay] and [ID] use other orders, and [Simple] has plain data.
 //
 //	q := queue.New(recipes.On(c), "/queues/mail")
 //	err := q.Put(ctx, []byte("letter"))
@@ -17,15 +17,18 @@
 //
 // # Rules
 //
-// It imports recipes/election, recipes and client. Invariants:
+// The package imports recipes/election, recipes and client. Invariants:
 //
-//   - An item leaves the queue only in the transaction that also ends its
-//     consumer's claim, in the session of the claim: with the session ends the
-//     claim, and the item is there for others. So an item is processed at least
-//     once, and by one at a time as long as consumers heed Done.
-//   - A Put without an answer may have been done: the layout has no room for a mark,
-//     so the error says [client.ErrUnknownOutcome]. It was done once at most.
-//   - A Sharder adds a queue only in a transaction that also checks that it leads.
-//   - The znodes are Curator's (DistributedQueue and its kin with a lock path,
-//     SimpleDistributedQueue and QueueSharder), items encoded as its ItemSerializer does.
+//   - An item leaves the queue only in the transaction that also ends its consumer's
+//     claim, in the session of the claim. When the session ends, the claim ends, and
+//     other consumers can take the item. So an item is processed at least once, and
+//     by one consumer at a time as long as consumers heed Done.
+//   - A Put whose reply was lost may have been done: the layout has no room for a
+//     mark, so the error says [client.ErrUnknownOutcome]. The Put was done at most
+//     once.
+//   - A Sharder adds a queue only in a transaction that also checks that the sharder
+//     leads.
+//   - The znodes are Curator's (DistributedQueue and its variants with a lock path,
+//     SimpleDistributedQueue and QueueSharder), and items are encoded like those of
+//     its ItemSerializer.
 package queue

@@ -2,7 +2,7 @@ package queue
 
 import "encoding/binary"
 
-// The form of a znode's data.
+// The format of a znode's data.
 const (
 	formVersion = 0x00010001
 	opItem      = 1
@@ -13,13 +13,13 @@ func encode(values [][]byte) []byte {
 	data := binary.BigEndian.AppendUint32(nil, formVersion)
 	for _, v := range values {
 		data = append(data, opItem)
-		data = binary.BigEndian.AppendUint32(data, uint32(len(v))) //nolint:gosec // a znode is shorter
+		data = binary.BigEndian.AppendUint32(data, uint32(len(v))) //nolint:gosec // a znode's data is shorter
 		data = append(data, v...)
 	}
 	return append(data, opEnd)
 }
 
-// decode returns nil if data are in another form.
+// decode returns nil if data is in another format.
 func decode(data []byte) [][]byte {
 	if len(data) < 4 || binary.BigEndian.Uint32(data) != formVersion {
 		return nil

@@ -29,7 +29,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		// It stays in the queue until it is acknowledged.
+		// The item stays in the queue until it is acknowledged.
 		fmt.Printf("%s %v\n", item.Values[0], item.Ack(ctx))
 		if left--; left == 0 {
 			break
@@ -40,7 +40,7 @@ func Example() {
 	// bill <nil>
 }
 
-// What a consumer cannot do now he returns to its old place.
+// A consumer returns an item that it can't process now to its old place.
 func ExampleQueue() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -71,7 +71,7 @@ func ExampleQueue() {
 	// true
 }
 
-// An item is there from its time on.
+// An item becomes available at its time.
 func ExampleDelay() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -93,7 +93,7 @@ func ExampleDelay() {
 	// true
 }
 
-// What is not wanted any more is removed by its id.
+// An item that is no longer wanted is removed by its id.
 func ExampleID() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -115,7 +115,7 @@ func ExampleID() {
 	// a lamp <nil>
 }
 
-// Bare data, gone when they are taken.
+// Plain data, removed when it is taken.
 func ExampleSimple() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -133,7 +133,7 @@ func ExampleSimple() {
 	// hint <nil>
 }
 
-// Many items are spread over queues that are added as they are needed.
+// Many items are distributed among queues that are added as needed.
 func ExampleSharder() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -154,7 +154,7 @@ func ExampleSharder() {
 				return err
 			}
 			fmt.Printf("%s %v\n", item.Values[0], item.Ack(ctx))
-			stop() // otherwise for ever
+			stop() // otherwise it runs forever
 		}
 		return nil
 	})

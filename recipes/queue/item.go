@@ -12,24 +12,24 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ErrLost says that an item was no longer its consumer's: the session that it was
-// taken in has ended. It may be with another.
+// ErrLost means that an item no longer belongs to its consumer, because the session
+// in which it was taken has ended. Another consumer may have it.
 var ErrLost = errors.New("item lost")
 
-// Item is an item that was taken. One of Ack, Return and Requeue has to be called in
-// the end, by one goroutine; the other methods are safe for concurrent use.
+// Item is an item that was taken. One goroutine must finally call one of Ack, Return
+// and Requeue; the other methods are safe for concurrent use.
 //
-// It is its consumer's as long as the session lasts that it was taken in: a lost
-// connection that comes back in time changes nothing, the end of the session gives
-// the item to others, and Done is closed before.
+// The item belongs to its consumer while the session in which it was taken lasts. A
+// lost connection that is restored in time has no effect. After the end of the
+// session, other consumers get the item, and Done is closed before that.
 type Item struct {
-	// Values are what was put, one or more. They are nil if Data are in no form of a
-	// queue's: nothing else keeps such an item from being taken again and again but
-	// an Ack.
+	// Values are the values that were put, one or more. It is nil if Data is not in
+	// the format of the queue. Such an item is taken again and again until a consumer
+	// acks it.
 	Values [][]byte
-	// Data are the znode's.
+	// Data is the znode's data.
 	Data []byte
-	// Created is when, by the server's clock.
+	// Created is when the item was put, by the server's clock.
 	Created time.Time
 
 	l    *line
@@ -39,12 +39,11 @@ type Item struct {
 	hold recipes.Hold
 }
 
-// Done returns a channel that is closed when the item may soon be another's: see
-// [recipes.LostBeforeExpiry].
+// Done returns a channel that is closed when the item may soon belong to another
+// consumer: see [recipes.LostBeforeExpiry].
 func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
 
-// Err returns nil until then, and until Ack, Return or Requeue. It looks at the
-// clock.
+// Err returns nil until then, and until Ack, Return or Requeue. It checks the clock.
 func (i *Item) Err() error { return i.hold.Err() }
 
 // Path returns the path of the item's znode.
@@ -52,16 +51,16 @@ func (i *Item) Path() string { return recipes.Join(i.l.path, i.name) }
 
 func (i *Item) claimPath() string { return recipes.Join(i.l.claims, i.name) }
 
-// Ack removes the item: it was processed. An error that matches [ErrLost] says that
-// the item was not removed by this call, and may be processed again, or, if it
-// matches [client.ErrUnknownOutcome] too, that this is not known. After another error
-// Ack can be tried again.
+// Ack removes the item after it was processed. An error that matches [ErrLost] means
+// that this call did not remove the item, and the item may be processed again; if the
+// error also matches [client.ErrUnknownOutcome], it is not known whether the item was
+// removed. After another error, Ack can be tried again.
 func (i *Item) Ack(ctx context.Context) error {
 	return i.finish(ctx, recipes.Op{Kind: recipes.OpDelete, Path: i.Path(), Version: client.AnyVersion})
 }
 
-// Requeue is Ack, and puts the same values at the end of the queue (of those with
-// the same priority, delay or id).
+// Requeue is Ack and also puts the same values at the end of the queue (of the items
+// with the same priority, delay or id).
 func (i *Item) Requeue(ctx context.Context) error {
 	name := i.name[:max(len(i.name)-10, len(prefix))]
 	if bar := strings.LastIndexByte(i.name, '|'); bar > 0 {
@@ -72,8 +71,9 @@ func (i *Item) Requeue(ctx context.Context) error {
 		recipes.Op{Kind: recipes.OpCreate, Path: recipes.Join(i.l.path, name), Data: i.Data, Mode: recipes.PersistentSequential, ACL: i.l.acl})
 }
 
-// Return gives the item up: it is there for others at its old place, whether they
-// succeed or not. It goes on in the background if the server does not answer.
+// Return gives the item up: other consumers can take it at its old place, whether
+// Return succeeds or not. If the server does not answer, Return continues in the
+// background.
 func (i *Item) Return(ctx context.Context) error {
 	i.hold.Release()
 	err := i.s.Delete(ctx, i.claimPath(), client.AnyVersion)
@@ -84,7 +84,7 @@ func (i *Item) Return(ctx context.Context) error {
 	return i.l.failure(err)
 }
 
-// finish ends the claim together with what ops do, in the claim's own session.
+// finish does ops and ends the claim in one transaction, in the claim's own session.
 func (i *Item) finish(ctx context.Context, ops ...recipes.Op) error {
 	all := append([]recipes.Op{{Kind: recipes.OpDelete, Path: i.claimPath(), Version: client.AnyVersion}}, ops...)
 	for {
@@ -112,8 +112,8 @@ func (i *Item) finish(ctx context.Context, ops ...recipes.Op) error {
 	}
 }
 
-// settle finds out what became of a transaction without an answer. While the
-// session lives only this one can have removed the item.
+// settle finds out whether a transaction whose reply was lost was done. While the
+// session lives, only this transaction can have removed the item.
 func (i *Item) settle(ctx context.Context, unknown error) (over bool, err error) {
 	err = i.s.Sync(ctx, i.Path())
 	var there bool
@@ -131,7 +131,7 @@ func (i *Item) settle(ctx context.Context, unknown error) (over bool, err error)
 	return false, i.l.failure(unknown)
 }
 
-// claimed reports whether a claim without an answer is ours.
+// claimed reports whether a claim whose reply was lost belongs to this item.
 func (i *Item) claimed(ctx context.Context) (bool, error) {
 	if err := i.s.Sync(ctx, i.claimPath()); err != nil {
 		return false, err
@@ -149,8 +149,8 @@ func (i *Item) giveUp() {
 	i.abandon()
 }
 
-// abandon ends a claim in the background, if it is there: until that is done or the
-// session has ended.
+// abandon deletes the claim, if it exists, in the background. It stops when that is
+// done or the session has ended.
 func (i *Item) abandon() {
 	go func() {
 		ctx := context.Background()

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// prefix begins the names of all items.
+// prefix is the prefix of the names of all items.
 const prefix = "queue-"
 
-// order says in which order items are taken, by their names.
+// order is the order in which items are taken, by their names.
 type order struct {
 	compare func(a, b string) int
-	due     func(name string) time.Time // nil: at once
+	due     func(name string) time.Time // nil: immediately
 }
 
-// byName is Curator's order for everything but delays and ids.
+// byName is Curator's order for all queues except those with delays or ids.
 var byName = order{compare: cmp.Compare[string]}
 
-// priorityInfix sorts like the priorities, the lowest first.
+// priorityInfix returns text that sorts like the priorities, the lowest first.
 func priorityInfix(priority int32) string {
 	sign := 1
 	if priority < 0 {
@@ -36,7 +36,8 @@ var byDelay = order{
 	due:     dueAt,
 }
 
-// dueAt returns when an item may be taken; what has no time may be taken at once.
+// dueAt returns when an item may be taken. An item without a time may be taken
+// immediately.
 func dueAt(name string) time.Time {
 	_, infix, _ := cut(name)
 	ms, err := strconv.ParseInt(infix, 16, 64)
@@ -46,7 +47,7 @@ func dueAt(name string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// idInfix has to be free of what parts paths and ids, as Curator does it.
+// idInfix replaces the separators of paths and ids, as Curator does.
 func idInfix(id string) string { return "|" + cleanID(id) + "|" }
 
 func cleanID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
@@ -57,7 +58,7 @@ var byID = order{compare: func(a, b string) int {
 	return cmp.Compare(a0+a1, b0+b1)
 }}
 
-// cut returns what stands between the bars of a name, and what around it.
+// cut returns the part of a name between its bars, and the parts before and after.
 func cut(name string) (before, infix, after string) {
 	i := strings.IndexByte(name, '|')
 	j := strings.LastIndexByte(name, '|')

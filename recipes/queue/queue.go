@@ -11,27 +11,27 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Option changes a queue.
+// Option configures a queue.
 type Option func(*line)
 
-// WithClaims sets the directory of the consumers' claims: Curator's lock path.
-// All consumers have to agree about it. By default it is the queue's path and
-// "-claims".
+// WithClaims sets the directory of the consumers' claims: Curator's lock path. All
+// consumers must use the same directory. By default it is the queue's path followed
+// by "-claims".
 func WithClaims(path string) Option { return func(l *line) { l.claims = path } }
 
-// WithMaxItems has producers wait while there are n items or more. Producers that
-// come at one time can bring it above that by one each.
+// WithMaxItems makes producers wait while the queue has n or more items. Each
+// concurrent producer can exceed this limit by one item.
 func WithMaxItems(n int) Option { return func(l *line) { l.limit = n } }
 
 // WithACL sets the ACL of items and claims.
 func WithACL(acl ...client.ACL) Option { return func(l *line) { l.acl = acl } }
 
-// line is what all queues have in common.
+// line is the common part of all queues.
 type line struct {
 	conn   recipes.Conn
 	path   string
 	claims string
-	limit  int // 0: none
+	limit  int // 0 means no limit
 	acl    []client.ACL
 	order  order
 }
@@ -44,12 +44,12 @@ func newLine(conn recipes.Conn, path string, o order, opts []Option) line {
 	return l
 }
 
-// Queue is first in, first out: Curator's DistributedQueue. All methods are safe for
-// concurrent use.
+// Queue is a first-in, first-out queue: Curator's DistributedQueue. All methods are
+// safe for concurrent use.
 //
-// A lost connection or a session that ends is waited out, but for what the methods
-// say: see Put, and [Item] for what was taken. Refusals of the server are errors, for
-// instance [client.ErrNoAuth].
+// The methods wait for a lost connection or a new session, except as documented: see
+// Put, and [Item] for items that were taken. A refusal of the server is an error,
+// e.g. [client.ErrNoAuth].
 type Queue struct{ line }
 
 // New returns the queue at path.
@@ -58,12 +58,12 @@ func New(conn recipes.Conn, path string, opts ...Option) *Queue {
 }
 
 // Put adds an item of one or more values, which are taken together. It waits while
-// the queue is full. If its answer is lost the error matches
+// the queue is full. If the reply is lost, the error matches
 // [client.ErrUnknownOutcome].
 func (q *Queue) Put(ctx context.Context, values ...[]byte) error { return q.put(ctx, "", values) }
 
-// Priority is Curator's DistributedPriorityQueue: the lowest number first.
-// As for concurrent use and failures it is as [Queue].
+// Priority is Curator's DistributedPriorityQueue: the item with the lowest number is
+// first. For concurrent use and failures, see [Queue].
 type Priority struct{ line }
 
 // NewPriority returns the queue at path.
@@ -71,14 +71,14 @@ func NewPriority(conn recipes.Conn, path string, opts ...Option) *Priority {
 	return &Priority{newLine(conn, path, byName, opts)}
 }
 
-// Put is as that of [Queue].
+// Put adds an item, like [Queue.Put].
 func (q *Priority) Put(ctx context.Context, priority int32, values ...[]byte) error {
 	return q.put(ctx, priorityInfix(priority), values)
 }
 
-// Delay is Curator's DistributedDelayQueue: items are there from their time on, by
-// the consumers' clocks, the earliest first.
-// As for concurrent use and failures it is as [Queue].
+// Delay is Curator's DistributedDelayQueue: an item becomes available at its time, by
+// the consumers' clocks, and the earliest is first. For concurrent use and failures,
+// see [Queue].
 type Delay struct{ line }
 
 // NewDelay returns the queue at path.
@@ -86,14 +86,14 @@ func NewDelay(conn recipes.Conn, path string, opts ...Option) *Delay {
 	return &Delay{newLine(conn, path, byDelay, opts)}
 }
 
-// Put is as that of [Queue]. The time counts in milliseconds.
+// Put adds an item, like [Queue.Put]. The resolution of the time is one millisecond.
 func (q *Delay) Put(ctx context.Context, until time.Time, values ...[]byte) error {
 	return q.put(ctx, delayInfix(until), values)
 }
 
-// ID is Curator's DistributedIdQueue: first in, first out, and items can be removed
-// by their ids, which need not be unique.
-// As for concurrent use and failures it is as [Queue].
+// ID is Curator's DistributedIdQueue: a first-in, first-out queue whose items can be
+// removed by their ids, which need not be unique. For concurrent use and failures,
+// see [Queue].
 type ID struct{ line }
 
 // NewID returns the queue at path.
@@ -101,12 +101,13 @@ func NewID(conn recipes.Conn, path string, opts ...Option) *ID {
 	return &ID{newLine(conn, path, byID, opts)}
 }
 
-// Put is as that of [Queue]. Slashes and bars in an id become underscores.
+// Put adds an item, like [Queue.Put]. It replaces slashes and bars in an id with
+// underscores.
 func (q *ID) Put(ctx context.Context, id string, values ...[]byte) error {
 	return q.put(ctx, idInfix(id), values)
 }
 
-// Remove removes all items with an id that nobody has taken, and returns how many.
+// Remove removes all unclaimed items with an id, and returns how many it has removed.
 func (q *ID) Remove(ctx context.Context, id string) (int, error) {
 	removed := 0
 	for {
@@ -179,8 +180,8 @@ func (l *line) room(ctx context.Context, s recipes.Session) error {
 	return nil
 }
 
-// ensure creates what is missing of the two directories. That of the items stays,
-// as Curator's does.
+// ensure creates the two directories if they are missing. The directory of the items
+// is persistent, like Curator's.
 func (l *line) ensure(ctx context.Context, s recipes.Session) error {
 	if err := recipes.EnsureContainers(ctx, s, l.claims); err != nil {
 		return err
@@ -190,12 +191,12 @@ func (l *line) ensure(ctx context.Context, s recipes.Session) error {
 	}
 	_, err := s.Create(ctx, l.path, nil, recipes.Persistent, nil)
 	if errors.Is(err, client.ErrNodeExists) || errors.Is(err, client.ErrNoNode) || errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
-		return nil // it is looked at again
+		return nil // the caller checks again
 	}
 	return err
 }
 
-// Len returns the number of items, those that somebody has taken among them.
+// Len returns the number of items, including claimed ones.
 func (l *line) Len(ctx context.Context) (int, error) {
 	for {
 		s, err := l.conn.Session(ctx)

@@ -22,13 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func on(t *testing.T, zs *zktest.Server) recipes.Conn { return recipes.On(zs.Client(t)) }
 
-// taker is what all queues with claims can do.
+// taker is the interface of all queues with claims.
 type taker interface {
 	Take(ctx context.Context) (*queue.Item, error)
 	TryTake(ctx context.Context) (*queue.Item, error)
 }
 
-// drain acknowledges all that can be taken, and returns it.
+// drain takes and acknowledges all available items, and returns their values.
 func drain(t *testing.T, q taker) string {
 	t.Helper()
 	var all []string
@@ -121,7 +121,7 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-// What a consumer does not finish comes back.
+// An item that a consumer doesn't finish comes back.
 func TestLostConsumer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -260,8 +260,8 @@ func TestSimple(t *testing.T) {
 	})
 }
 
-// outrun is a connection whose first claim is lost before it is done, and whose
-// session is another consumer's too, who claims the item meanwhile.
+// outrun is a connection whose first claim is lost before it is done. Another
+// consumer uses the same session and claims the item meanwhile.
 type outrun struct {
 	recipes.Conn
 	meanwhile func()
@@ -286,7 +286,7 @@ func (s outrunSession) Create(ctx context.Context, path string, data []byte, mod
 	return s.Session.Create(ctx, path, data, mode, acl)
 }
 
-// Two consumers of one session do not take each other's claims for their own.
+// Two consumers in one session don't mistake each other's claims for their own.
 func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -306,8 +306,8 @@ func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 	})
 }
 
-// Who gives up while nobody knows whether he has claimed an item leaves the claim of
-// another in the same session alone.
+// A consumer that gives up while it is not known whether it has claimed an item does
+// not delete another consumer's claim in the same session.
 func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, cancel := context.WithCancel(rig.Within(t))
@@ -332,7 +332,7 @@ func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 	})
 }
 
-// A claim that has gone, though its session lives, is a lost item.
+// An item is lost when its claim is gone, even if its session lives.
 func TestClaimThatHasGone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/election"
 )
 
-// What a [Sharder] does without options: Curator's defaults.
+// Defaults of a [Sharder], the same as Curator's.
 const (
 	DefaultShardThreshold     = 10000
 	DefaultShardCheckInterval = 30 * time.Second
@@ -26,48 +26,51 @@ const (
 var (
 	// ErrSharderClosed is the error of a sharder that was closed.
 	ErrSharderClosed = errors.New("sharder closed")
-	// ErrBadSharder says that a sharder's paths or options make no sense.
+	// ErrBadSharder means that a sharder's paths or options are not valid.
 	ErrBadSharder = errors.New("bad sharder")
 )
 
-// ShardOption changes a [Sharder].
+// ShardOption configures a [Sharder].
 type ShardOption func(*shardPolicy)
 
-// WithShardThreshold sets how many items in one queue call for another queue.
+// WithShardThreshold sets the number of items in one queue at which another queue is
+// added.
 func WithShardThreshold(items int) ShardOption {
 	return func(p *shardPolicy) { p.threshold = items }
 }
 
-// WithShardCheckInterval sets how often the queues are measured.
+// WithShardCheckInterval sets how often the sharder checks the sizes of the queues.
 func WithShardCheckInterval(d time.Duration) ShardOption {
 	return func(p *shardPolicy) { p.interval = d }
 }
 
-// WithMaxShards sets how many queues there may be before none is added.
+// WithMaxShards sets the maximum number of queues.
 func WithMaxShards(n int) ShardOption { return func(p *shardPolicy) { p.most = n } }
 
-// shardPolicy is what options set: Curator's QueueSharderPolicies.
+// shardPolicy holds the options, Curator's QueueSharderPolicies.
 type shardPolicy struct {
 	threshold int
 	interval  time.Duration
 	most      int
 }
 
-// Sharder spreads items over several queues below one path, since one queue with very
-// many items cannot be listed any more: Curator's QueueSharder. Order is kept within a
-// queue, not among them. All methods are safe for concurrent use.
+// Sharder distributes items among several queues below one path, because a queue with
+// very many items can no longer be listed. It is Curator's QueueSharder. Order is
+// kept within a queue, not among queues. All methods are safe for concurrent use.
 //
-// At every interval each sharder measures all queues. One that has reached the
-// threshold is given out by Queue no more, until it has come down to half of it. Of all
-// sharders one leads, by a Curator LeaderLatch, and adds one queue at every check that
-// finds a queue at the threshold, until there are as many as there may be. The others
-// learn of it by a watch. All should have the same options. Queues are never removed: a
-// znode that somebody deletes comes back with the next Put or Take.
+// At every interval, each sharder checks the sizes of all queues. After a queue has
+// reached the threshold, Queue prefers other queues until its size has dropped to
+// half of the threshold. One sharder leads, elected with a Curator LeaderLatch. It
+// adds one queue at every check that finds a queue at the threshold, up to the
+// maximum number of queues. The others learn of the new queue through a watch. All
+// sharders should have the same options. Queues are never removed: a znode that a
+// client deletes is created again by the next Put or Take.
 //
-// A broken connection is waited out, and so is a session that ends: meanwhile Queue
-// gives out what is known, and nothing is added by a sharder that may not lead any
-// more, since the server checks that in the transaction that adds. A queue whose
-// addition was not answered is looked for by its name, and not added twice.
+// A Sharder waits for a lost connection or a new session. Meanwhile Queue returns the
+// known queues, and a sharder that may no longer lead adds no queue, because the
+// transaction that adds one checks on the server that the sharder leads. If the reply
+// to an addition was lost, the sharder looks for the queue by its name and doesn't
+// add it twice.
 type Sharder[Q any] struct {
 	shardPolicy
 	conn   recipes.Conn
@@ -80,8 +83,8 @@ type Sharder[Q any] struct {
 	mu      sync.Mutex
 	shards  map[string]*shard[Q] // by path
 	changed chan struct{}        // closed and replaced when shards or ended change
-	err     error                // of the last check
-	ended   error                // why there will be no other
+	err     error                // error of the last check
+	ended   error                // why there will be no other check
 }
 
 // shard is one of the queues.
@@ -90,16 +93,17 @@ type shard[Q any] struct {
 	full  bool
 }
 
-// NewSharder returns a sharder of the queues below path when it knows them, and has
-// made one if there was none; two that begin at one time may make one each. It works
-// until Close. ctx is not for its life but values; if it ends before NewSharder returns,
-// that is an error, and a queue that was made stays.
+// NewSharder returns a sharder of the queues below path after it has found them. If
+// there was none, it creates one; two sharders that begin concurrently may create one
+// each. The sharder works until Close. NewSharder uses ctx only until it returns, and
+// keeps its values. If ctx ends before that, NewSharder fails, and a queue that it
+// has created remains.
 //
-// The leader's latch is at leaderPath, which must not be at path or below. open makes
-// each queue, for instance [New] or [NewDelay]: it is called once for every queue, one
-// at a time, with options that put the claims into a directory of the queue's name
-// below path and "-claims", where Curator's allocators have to set their lockPath too.
-// Nothing but queues may be below path.
+// The leader's latch is at leaderPath, which must not be path or below it. open opens
+// each queue, e.g. [New] or [NewDelay]. The sharder calls it once for every queue,
+// one at a time. Its options put the claims into a directory that is named after the
+// queue, below path followed by "-claims"; Curator's allocators must set their
+// lockPath to the same directory. Only queues may be below path.
 func NewSharder[Q any](ctx context.Context, conn recipes.Conn, path, leaderPath string,
 	open func(conn recipes.Conn, path string, opts ...Option) Q, opts ...ShardOption,
 ) (*Sharder[Q], error) {
@@ -124,8 +128,7 @@ func NewSharder[Q any](ctx context.Context, conn recipes.Conn, path, leaderPath 
 
 func (s *Sharder[Q]) failure(err error) error { return fmt.Errorf("sharder %s: %w", s.path, err) }
 
-// Queue returns one of the queues at random, of those below the threshold if there
-// are such.
+// Queue returns a random queue, below the threshold if there is one.
 func (s *Sharder[Q]) Queue() Q {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +142,7 @@ func (s *Sharder[Q]) Queue() Q {
 	if len(some) == 0 {
 		some = all
 	}
-	return some[rand.IntN(len(some))].queue //nolint:gosec // no secret
+	return some[rand.IntN(len(some))].queue //nolint:gosec // not security-relevant
 }
 
 // Paths returns the paths of the queues, sorted.
@@ -149,8 +152,9 @@ func (s *Sharder[Q]) Paths() []string {
 	return slices.Sorted(maps.Keys(s.shards))
 }
 
-// Err returns why the last check failed, nil if it did not. It is tried again at the
-// next interval, but for [ErrSharderClosed] and [client.ErrClosed].
+// Err returns why the last check failed, or nil if it succeeded. The sharder checks
+// again at the next interval, unless the error is [ErrSharderClosed] or
+// [client.ErrClosed].
 func (s *Sharder[Q]) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,11 +164,12 @@ func (s *Sharder[Q]) Err() error {
 	return s.err
 }
 
-// Run calls work for each queue in a goroutine of its own, also for those that are
-// added later: consumers. When an error comes from one, the context of all ends, and
-// Run returns that error; otherwise it returns when ctx ends, with its cause, or with
-// what Err says when the sharder has ended. All calls have returned by then. A queue
-// whose work returns nil is not worked on again.
+// Run calls work for each queue in a goroutine of its own, including queues that are
+// added later. It is for consumers. When a call returns an error, Run ends the
+// context of all calls and returns that error. Otherwise Run returns when ctx ends,
+// with its cause, or when the sharder has ended, with the error of Err. Run returns
+// after all calls have returned. After work has returned nil, Run does not call it
+// again for the same queue.
 func (s *Sharder[Q]) Run(ctx context.Context, work func(ctx context.Context, q Q) error) error {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -197,20 +202,20 @@ func (s *Sharder[Q]) Run(ctx context.Context, work func(ctx context.Context, q Q
 	}
 }
 
-// Close ends the checks, and the sharder's part in the election; it waits for that,
-// and what a server does not answer goes on in the background. The queues stay, and
-// can be used.
+// Close ends the checks and the sharder's part in the election, and waits for that.
+// Requests that the server does not answer continue in the background. The queues
+// remain and can be used.
 func (s *Sharder[Q]) Close() {
 	s.cancel()
 	<-s.over
 }
 
-// newShard returns the path of a queue that is not there yet, named as Curator does.
+// newShard returns the path of a new queue, named as Curator does.
 func (s *Sharder[Q]) newShard() string {
 	return recipes.Join(s.path, prefix+recipes.NewUUID())
 }
 
-// begin finds the queues, and makes the first.
+// begin finds the queues and creates the first.
 func (s *Sharder[Q]) begin(ctx context.Context) error {
 	first := s.newShard() // the same at every attempt
 	return recipes.InSession(ctx, s.conn, func(session recipes.Session) error {
@@ -238,7 +243,7 @@ func (s *Sharder[Q]) begin(ctx context.Context) error {
 	})
 }
 
-// adopt opens a queue that is new.
+// adopt opens a queue if it is new.
 func (s *Sharder[Q]) adopt(path string) {
 	s.mu.Lock()
 	known := s.shards[path] != nil
@@ -265,7 +270,7 @@ func (s *Sharder[Q]) run(ctx context.Context) {
 	measure := false
 	for {
 		refused := latch.Err()
-		if refused != nil { // perhaps not for ever
+		if refused != nil { // perhaps temporarily
 			latch.Close()
 			latch = election.NewLatch(ctx, s.conn, s.leader, nil)
 		}
@@ -280,8 +285,8 @@ func (s *Sharder[Q]) run(ctx context.Context) {
 	}
 }
 
-// pause waits for a change, or until it is time to measure: then it returns true. It
-// takes the watch away, if there is one.
+// pause waits for a change, or until the next measurement is due, in which case it
+// returns true. It removes the watch, if there is one.
 func pause(ctx context.Context, due <-chan time.Time, w recipes.Watch) bool {
 	var events <-chan client.Event
 	if w != nil {
@@ -297,7 +302,8 @@ func pause(ctx context.Context, due <-chan time.Time, w recipes.Watch) bool {
 	return false
 }
 
-// report keeps the error of a check, and says whether there will be no other.
+// report stores the error of a check, and reports whether there will be no other
+// check.
 func (s *Sharder[Q]) report(ctx context.Context, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,8 +324,8 @@ func (s *Sharder[Q]) report(ctx context.Context, err error) bool {
 	return true
 }
 
-// check adopts what is new and leaves a watch, unless it fails. If it is time to measure
-// it looks at the sizes, and adds a queue if that is needed and the latch leads.
+// check adopts new queues and sets a watch, unless it fails. If measure is true,
+// check measures the queues, and adds one if that is needed and the latch leads.
 func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure bool) (w recipes.Watch, err error) {
 	added := s.newShard() // the same at every attempt
 	err = recipes.InSession(ctx, s.conn, func(session recipes.Session) error {
@@ -328,7 +334,8 @@ func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure b
 			term = latch.Term()
 		}
 		if term != nil {
-			// Who led before may have added what this server does not know yet.
+			// An earlier leader may have added queues that this server does not know
+			// yet.
 			if err := session.Sync(ctx, s.path); err != nil {
 				return err
 			}
@@ -338,7 +345,7 @@ func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure b
 		}
 		full, err := s.measure(ctx, session)
 		if err == nil && full && term != nil && len(s.Paths()) < s.most {
-			err = s.add(ctx, term, added) // which the watch tells, too
+			err = s.add(ctx, term, added) // the watch reports the new queue, too
 		}
 		if err != nil {
 			recipes.Drop(ctx, w)
@@ -349,7 +356,7 @@ func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure b
 	return w, err
 }
 
-// list adopts what is new, and leaves a watch.
+// list adopts new queues and sets a watch.
 func (s *Sharder[Q]) list(ctx context.Context, session recipes.Session) (recipes.Watch, error) {
 	for {
 		names, _, w, err := session.ChildrenW(ctx, s.path)
@@ -388,8 +395,8 @@ func (s *Sharder[Q]) measure(ctx context.Context, session recipes.Session) (full
 	return full, nil
 }
 
-// add creates a queue, unless another leads. An attempt that was done without an answer
-// is found by the next one.
+// add creates a queue, unless another sharder leads. If an attempt was done but its
+// reply was lost, the next attempt finds its queue.
 func (s *Sharder[Q]) add(ctx context.Context, term *election.Term, path string) error {
 	for {
 		err := term.Multi(ctx, recipes.Op{Kind: recipes.OpCreate, Path: path, Mode: recipes.Persistent})

@@ -39,7 +39,7 @@ func fill(t *testing.T, q *queue.Queue, items int) {
 	}
 }
 
-// given counts which queues a sharder gives out.
+// given counts the queues that a sharder returns.
 func given(s *queue.Sharder[*queue.Queue]) map[*queue.Queue]int {
 	seen := make(map[*queue.Queue]int)
 	for range 200 {
@@ -48,7 +48,7 @@ func given(s *queue.Sharder[*queue.Queue]) map[*queue.Queue]int {
 	return seen
 }
 
-// Two sharders make one queue of one that is long, and both turn to it.
+// Two sharders add only one queue when a queue is long, and both use the new queue.
 func TestShardIsAddedOnce(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		a, b := shard(t, on(t, zs), queue.WithMaxShards(2)), shard(t, on(t, zs), queue.WithMaxShards(2))
@@ -80,14 +80,15 @@ func TestShardIsAddedOnce(t *testing.T) {
 				t.Errorf("the long one is given out: %v", seen)
 			}
 		}
-		// When both are long both are given out, and there are as many as there may be.
+		// When both queues are long, both are returned, and the number of queues is
+		// at its maximum.
 		short := a.Queue()
 		fill(t, short, 4)
 		time.Sleep(time.Minute)
 		if n := len(zs.Children("/q")); n != 2 || len(given(a)) != 2 {
 			t.Errorf("%d queues, %d given out", n, len(given(a)))
 		}
-		// One that has come down to half of the threshold is given out alone.
+		// A queue that has dropped to half of the threshold is the only one returned.
 		for i := range 2 {
 			if len(given(a)) != 2 {
 				t.Errorf("with %d items gone one is full, the other not", i)
@@ -103,7 +104,7 @@ func TestShardIsAddedOnce(t *testing.T) {
 	})
 }
 
-// One is added at each check that finds a long one, as Curator does.
+// One queue is added at each check that finds a long one, as in Curator.
 func TestOneShardACheck(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		a := shard(t, on(t, zs), queue.WithMaxShards(4))
@@ -119,18 +120,18 @@ func TestOneShardACheck(t *testing.T) {
 	})
 }
 
-// What others add is there before the next check.
+// A queue that another client adds is known before the next check.
 func TestShardOfAnotherIsSeen(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		a := shard(t, on(t, zs))
-		synctest.Wait() // it leads
+		synctest.Wait() // a leads
 		b := shard(t, on(t, zs), queue.WithShardCheckInterval(time.Hour))
 		fill(t, a.Queue(), 4)
 		time.Sleep(11 * time.Second)
 		if len(b.Paths()) != 2 || !slices.Equal(a.Paths(), b.Paths()) {
 			t.Errorf("%v and %v", a.Paths(), b.Paths())
 		}
-		zs.Set("/q/java", "") // a name of no matter
+		zs.Set("/q/java", "") // any name works
 		synctest.Wait()
 		if !slices.Contains(b.Paths(), "/q/java") {
 			t.Errorf("no /q/java in %v", b.Paths())
@@ -143,12 +144,12 @@ func TestShardOfAnotherIsSeen(t *testing.T) {
 	})
 }
 
-// When the leader's session ends another adds queues.
+// When the leader's session ends, another sharder adds queues.
 func TestSharderLeaderIsLost(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)
 		a := shard(t, recipes.On(c))
-		synctest.Wait() // it leads
+		synctest.Wait() // a leads
 		b := shard(t, on(t, zs))
 		fill(t, a.Queue(), 4)
 		zs.ExpireSession(c.Session().ID)
@@ -157,12 +158,13 @@ func TestSharderLeaderIsLost(t *testing.T) {
 			if n := len(b.Paths()); n != want || want == 2 && !slices.Equal(a.Paths(), b.Paths()) {
 				t.Errorf("%d queues, not %d; %v and %v", n, want, a.Paths(), b.Paths())
 			}
-			a.Close() // it leads no more anyway
+			a.Close() // it no longer leads anyway
 		}
 	})
 }
 
-// Items go to all queues, and come out of all: also out of those that are added later.
+// Items go to all queues and are taken from all queues, including those that are
+// added later.
 func TestItemsOfAllShards(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/q/queue-a": "", "/q/queue-b": "", "/q/queue-c": ""})
@@ -213,7 +215,7 @@ func TestItemsOfAllShards(t *testing.T) {
 		if len(calls) != 4 || slices.Max(slices.Collect(maps.Values(calls))) != 1 {
 			t.Errorf("%d consumers, %v", len(calls), calls)
 		}
-		// The claims are not taken for queues.
+		// The directory of claims is not mistaken for a queue.
 		if n := rig.Children(zs, "/q"); len(n) != 4 || !zs.Exists("/q-claims") {
 			t.Errorf("queues %v", n)
 		}
@@ -222,7 +224,7 @@ func TestItemsOfAllShards(t *testing.T) {
 	})
 }
 
-// The error of one consumer ends all.
+// The error of one consumer ends all of them.
 func TestShardsRunFails(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/q/queue-a": "", "/q/queue-b": ""})
@@ -244,7 +246,7 @@ func TestShardsRunFails(t *testing.T) {
 	})
 }
 
-// A check that fails says so, until one does not.
+// Err reports a failed check until a check succeeds.
 func TestShardCheckFails(t *testing.T) {
 	for what, m := range map[string]zktest.Match{
 		"list":    {Op: proto.OpGetChildren, Path: "/q"},
@@ -276,7 +278,7 @@ func TestShardCheckFails(t *testing.T) {
 	}
 }
 
-// Who may not stand for election says so, and stands again later.
+// A sharder that may not take part in the election reports it, and tries again later.
 func TestSharderMayNotLead(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		refusal := zs.FailAll(zktest.Match{Op: proto.OpCreate, Path: "/leader*"}, proto.ErrNoAuth)
@@ -315,7 +317,7 @@ func TestSharderCannotBegin(t *testing.T) {
 	})
 }
 
-// Close leaves nothing behind but the queues, and ends Run.
+// Close leaves only the queues, and ends Run.
 func TestSharderCloses(t *testing.T) {
 	for name, end := range map[string]func(s *queue.Sharder[*queue.Queue], c *client.Client) error{
 		"sharder": func(s *queue.Sharder[*queue.Queue], _ *client.Client) error {
@@ -357,7 +359,7 @@ func TestSharderCloses(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, a long queue makes one more at a check, and nothing is left.
+// Whatever fails, one check adds one queue to a long one, and nothing is left behind.
 func TestSharderAtEveryStep(t *testing.T) {
 	t.Parallel()
 	before := func(e *steps.Env) {
@@ -375,7 +377,7 @@ func TestSharderAtEveryStep(t *testing.T) {
 		}
 		time.Sleep(45 * time.Second) // one check
 		queues := len(e.Server.Children("/q"))
-		if queues == 1 && e.Fault != steps.None { // it failed, or did not lead
+		if queues == 1 && e.Fault != steps.None { // the check failed, or the sharder did not lead
 			time.Sleep(30 * time.Second)
 			queues = len(e.Server.Children("/q"))
 		}
@@ -387,7 +389,7 @@ func TestSharderAtEveryStep(t *testing.T) {
 	})
 }
 
-// Who begins where there is nothing makes one queue, whatever goes wrong.
+// The first sharder of a path creates one queue, whatever fails.
 func TestFirstShardAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

@@ -12,38 +12,39 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// simplePrefix begins the names of a Simple queue's items.
+// simplePrefix is the prefix of the names of a Simple queue's items.
 const simplePrefix = "qn-"
 
-// Simple is a queue of bare data whose items are removed when they are taken: who
-// fails while he works on one has lost it. It is Curator's SimpleDistributedQueue,
-// and that of ZooKeeper's own recipes. All methods are safe for concurrent use. A lost
-// connection or a session that ends is waited out, but for what the methods say.
+// Simple is a queue of plain data whose items are removed when they are taken: a
+// client that fails while it processes an item loses the item. It is Curator's
+// SimpleDistributedQueue and the queue of ZooKeeper's own recipes. All methods are
+// safe for concurrent use. They wait for a lost connection or a new session, except
+// as documented.
 type Simple struct{ l line }
 
-// NewSimple returns the queue at path. Of the options it knows WithACL and
+// NewSimple returns the queue at path. It supports only the options WithACL and
 // WithMaxItems.
 func NewSimple(conn recipes.Conn, path string, opts ...Option) *Simple {
 	return &Simple{newLine(conn, path, byName, opts)}
 }
 
-// Offer adds an item, as Put of [Queue] does.
+// Offer adds an item, like [Queue.Put].
 func (q *Simple) Offer(ctx context.Context, data []byte) error {
 	return q.l.add(ctx, simplePrefix, data)
 }
 
-// Peek returns the first item and leaves it there: [ErrEmpty] if there is none.
+// Peek returns the first item without removing it, or [ErrEmpty] if there is none.
 func (q *Simple) Peek(ctx context.Context) ([]byte, error) { return q.head(ctx, false, false) }
 
-// Poll removes the first item and returns it: [ErrEmpty] if there is none. If it is
-// not known whether the item was removed by this call, it is returned with an error
-// that matches [client.ErrUnknownOutcome].
+// Poll removes the first item and returns it, or [ErrEmpty] if there is none. If it
+// is not known whether this call removed the item, Poll returns the item with an
+// error that matches [client.ErrUnknownOutcome].
 func (q *Simple) Poll(ctx context.Context) ([]byte, error) { return q.head(ctx, true, false) }
 
 // Len returns the number of items.
 func (q *Simple) Len(ctx context.Context) (int, error) { return q.l.Len(ctx) }
 
-// Take is Poll that waits for an item.
+// Take is like Poll but waits for an item.
 func (q *Simple) Take(ctx context.Context) ([]byte, error) { return q.head(ctx, true, true) }
 
 func (q *Simple) head(ctx context.Context, remove, wait bool) ([]byte, error) {
@@ -61,7 +62,7 @@ func (q *Simple) head(ctx context.Context, remove, wait bool) ([]byte, error) {
 	}
 }
 
-// attempt reports false if there was no item.
+// attempt tries once. It reports false if there was no item.
 func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, ok bool, err error) {
 	s, err := q.l.conn.Session(ctx)
 	if err != nil {
@@ -90,7 +91,7 @@ func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, o
 	return nil, false, nil
 }
 
-// get reports false if somebody else was faster.
+// get reads an item and may remove it. It reports false if another client was faster.
 func (q *Simple) get(ctx context.Context, s recipes.Session, path string, remove bool) ([]byte, bool, error) {
 	data, _, err := s.Get(ctx, path)
 	for err == nil && remove {
@@ -99,7 +100,7 @@ func (q *Simple) get(ctx context.Context, s recipes.Session, path string, remove
 			break
 		}
 		if errors.Is(err, client.ErrUnknownOutcome) {
-			// While it is still there behind a sync it was not removed.
+			// If the item still exists after a sync, it was not removed.
 			there, serr := false, s.Sync(ctx, path)
 			if serr == nil {
 				_, there, serr = s.Exists(ctx, path)

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/tests/steps"
 )
 
-// kind is a kind of queue with claims, as the steps need it.
+// kind is a kind of queue with claims, as the step tests need it.
 type kind struct {
 	open func(conn recipes.Conn) taker
 	put  func(ctx context.Context, q taker) error
@@ -51,8 +51,8 @@ func TestQueuesAtEveryStep(t *testing.T) {
 	}
 }
 
-// queueAtStep puts an item and takes it. Whatever goes wrong, it is neither lost nor
-// there twice.
+// queueAtStep puts an item and takes it. Whatever fails, the item is neither lost nor
+// duplicated.
 func queueAtStep(e *steps.Env, k kind) {
 	q := k.open(e.Conn)
 	err := k.put(e.Ctx, q)
@@ -64,7 +64,7 @@ func queueAtStep(e *steps.Env, k kind) {
 	if err == nil {
 		acknowledged = consume(e, q)
 	}
-	time.Sleep(time.Minute) // what is delayed is due, what is given up is gone
+	time.Sleep(time.Minute) // delayed items are due, and abandoned ones are gone
 	left := drain(e.T, k.open(recipes.On(e.Other)))
 	if err == nil && !acknowledged && left == "" || acknowledged && left != "" || left != "" && left != "x" {
 		e.Errorf("put: %v, acknowledged: %v, and %q is left", err, acknowledged, left)
@@ -72,7 +72,7 @@ func queueAtStep(e *steps.Env, k kind) {
 	nothingLeft(e, "/d/q")
 }
 
-// consume takes an item and acknowledges it; it reports whether it is gone.
+// consume takes an item and acknowledges it. It reports whether the item is gone.
 func consume(e *steps.Env, q taker) bool {
 	item, err := q.Take(e.Ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func consume(e *steps.Env, q taker) bool {
 		return false
 	}
 	err = item.Ack(e.Ctx)
-	time.Sleep(time.Second) // what was given up may still be done
+	time.Sleep(time.Second) // an abandoned request may still be done
 	lost, unknown := errors.Is(err, queue.ErrLost), errors.Is(err, client.ErrUnknownOutcome)
 	there := e.Server.Exists(item.Path())
 	switch {
@@ -113,7 +113,7 @@ func nothingLeft(e *steps.Env, path string) {
 	}
 }
 
-// Removing an id removes all its items and no other, once.
+// Remove removes all items with an id, each once, and no others.
 func TestRemoveAtEveryStep(t *testing.T) {
 	t.Parallel()
 	before := func(e *steps.Env) {
@@ -139,8 +139,8 @@ func TestRemoveAtEveryStep(t *testing.T) {
 	})
 }
 
-// An item of a Simple queue is taken by one, or not at all; if that is not known the
-// error says so.
+// An item of a Simple queue is taken by one client or not at all. If that is not
+// known, the error says so.
 func TestSimpleAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -149,7 +149,7 @@ func TestSimpleAtEveryStep(t *testing.T) {
 		if err != nil && !errors.Is(err, client.ErrUnknownOutcome) && !e.Canceled() {
 			e.Fatalf("offer: %v", err)
 		}
-		time.Sleep(time.Second) // what was given up may still be done
+		time.Sleep(time.Second) // an abandoned request may still be done
 		if err == nil {
 			data, err := q.Peek(e.Ctx)
 			if err == nil && string(data) != "x" || err != nil && !e.Canceled() {

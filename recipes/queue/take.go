@@ -12,12 +12,12 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ErrEmpty is the answer of a TryTake when there is nothing to take.
+// ErrEmpty is the error of a TryTake when there is nothing to take.
 var ErrEmpty = errors.New("queue is empty")
 
-// Take waits for the first item that nobody has taken, and claims it. The item
-// stays in the queue until its Ack; if its consumer's session ends before, it is
-// there for others again.
+// Take waits for the first unclaimed item and claims it. The item stays in the queue
+// until its Ack. If its consumer's session ends first, other consumers can take it
+// again.
 func (l *line) Take(ctx context.Context) (*Item, error) {
 	for {
 		item, rest, err := l.scan(ctx, isItem)
@@ -33,7 +33,8 @@ func (l *line) Take(ctx context.Context) (*Item, error) {
 	}
 }
 
-// TryTake is Take without waiting: [ErrEmpty].
+// TryTake is Take without waiting. It fails with [ErrEmpty] if there is nothing to
+// take.
 func (l *line) TryTake(ctx context.Context) (*Item, error) {
 	for {
 		item, rest, err := l.scan(ctx, isItem)
@@ -49,9 +50,8 @@ func (l *line) TryTake(ctx context.Context) (*Item, error) {
 	}
 }
 
-// Items takes one item after the other until ctx ends. Each has to be given back by
-// Ack, Return or Requeue. After an error that will not go away it yields that, and
-// ends.
+// Items takes one item after another until ctx ends. The caller must end each with
+// Ack, Return or Requeue. After a permanent error, Items yields that error and ends.
 func (l *line) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		for {
@@ -66,20 +66,20 @@ func (l *line) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	}
 }
 
-// rest says what to wait for when nothing could be taken.
+// rest is what to wait for when nothing could be taken.
 type rest struct {
 	watches []recipes.Watch
-	due     time.Time // of the next item; zero if there is none
+	due     time.Time // when the next item is due; zero if there is none
 }
 
-// scan claims the first item that can be taken of those that are wanted. If there
-// is none, rest has the watches, and they have to be removed.
+// scan claims the first wanted item that can be taken. If there is none, rest has the
+// watches, and the caller must remove them.
 func (l *line) scan(ctx context.Context, wanted func(name string) bool) (*Item, rest, error) {
 	s, err := l.conn.Session(ctx)
 	if err != nil {
 		return nil, rest{}, err
 	}
-	// The claims first: one that has ended since lets the watch fire.
+	// The claims are listed first, so a claim that ends after that fires the watch.
 	var r rest
 	claims, err := l.list(ctx, s, l.claims, &r)
 	var names []string
@@ -99,7 +99,7 @@ func (l *line) scan(ctx context.Context, wanted func(name string) bool) (*Item, 
 	return nil, r, nil
 }
 
-// list lists a directory, and leaves a watch.
+// list lists a directory and sets a watch.
 func (l *line) list(ctx context.Context, s recipes.Session, path string, r *rest) ([]string, error) {
 	for {
 		names, _, w, err := s.ChildrenW(ctx, path)
@@ -121,7 +121,7 @@ func (l *line) first(ctx context.Context, s recipes.Session, names, claims []str
 	for _, name := range names {
 		if l.order.due != nil {
 			if due := l.order.due(name); time.Now().Before(due) {
-				return nil, due, nil // and so are those behind it
+				return nil, due, nil // the items after it are not due either
 			}
 		}
 		if slices.Contains(claims, name) {
@@ -135,7 +135,7 @@ func (l *line) first(ctx context.Context, s recipes.Session, names, claims []str
 	return nil, time.Time{}, nil
 }
 
-// claim takes one item, nil if somebody else was faster.
+// claim claims one item. It returns nil if another client was faster.
 func (l *line) claim(ctx context.Context, s recipes.Session, name string) (*Item, error) {
 	i := &Item{l: l, s: s, name: name, mark: rand.Text()}
 	for {
@@ -153,7 +153,7 @@ func (l *line) claim(ctx context.Context, s recipes.Session, name string) (*Item
 				return nil, errors.Join(err, lost)
 			}
 		case errors.Is(err, client.ErrNodeExists):
-			return nil, nil //nolint:nilnil // as said
+			return nil, nil //nolint:nilnil // another client was faster
 		case errors.Is(err, client.ErrNoNode):
 			if err := recipes.EnsureContainers(ctx, s, l.claims); err != nil {
 				return nil, err
@@ -164,8 +164,8 @@ func (l *line) claim(ctx context.Context, s recipes.Session, name string) (*Item
 	}
 }
 
-// open reads an item that is claimed. Behind the creation of the claim the server
-// knows whatever the holder of an earlier one has done.
+// open reads a claimed item. After it has created the claim, the server knows
+// everything that the holder of an earlier claim has done.
 func (i *Item) open(ctx context.Context) (*Item, error) {
 	data, stat, err := i.s.Get(ctx, i.Path())
 	if err == nil {
@@ -177,13 +177,13 @@ func (i *Item) open(ctx context.Context) (*Item, error) {
 	}
 	i.abandon()
 	if errors.Is(err, client.ErrNoNode) {
-		return nil, nil //nolint:nilnil // somebody has finished it
+		return nil, nil //nolint:nilnil // another client has finished it
 	}
 	return nil, err
 }
 
-// await waits for one of some watches, until a time if that is not zero, and takes
-// the others away.
+// await waits for one of the watches or, if until is not zero, for that time. It
+// removes the watches.
 func await(ctx context.Context, until time.Time, watches ...recipes.Watch) error {
 	defer recipes.Drop(ctx, watches...)
 	var clock <-chan time.Time
