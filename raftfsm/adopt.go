@@ -8,15 +8,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// How a server that stood alone becomes a member of an ensemble, and back. With
-// the same id nothing is to be done: Raft's configuration names it as the only
-// voter, so it leads its list at once, and lets the others in. A server that
-// stands alone has no number of its own, though; the state of one that was 1
-// becomes that of member 3 by one more entry in its log: a configuration in
-// which the only voter goes by another name. Nobody else's vote is touched, as
-// there is nobody else.
+// How a standalone server becomes a member of an ensemble, and back. If the server
+// keeps its id, there is nothing to do: Raft's configuration names it as the only
+// voter, so it leads the ensemble at once and admits the others. But a standalone
+// server always has id 1. To become, e.g., member 3, it appends one entry to its log:
+// a configuration that renames the only voter. This is safe because no other server
+// has a vote.
 
-// adopt makes the state of a server that stood alone the state of this member.
+// adopt turns the state of a standalone server into the state of this member.
 func (n *Node) adopt(old identity) error {
 	conf, last, err := n.storedConfiguration()
 	if err != nil {
@@ -31,7 +30,7 @@ func (n *Node) adopt(old identity) error {
 		return n.foreign(old)
 	}
 	switch only := conf.Servers[0]; {
-	case only.ID == id: // it was interrupted here
+	case only.ID == id: // an earlier adopt was interrupted after rename
 	case only.ID == old.RaftID && only.Address == standaloneAddr:
 		if err := n.rename(id, last); err != nil {
 			return fmt.Errorf("making the state of server %d that of server %d: %w", old.Server, n.cfg.ID, err)
@@ -45,19 +44,19 @@ func (n *Node) adopt(old identity) error {
 	return n.identity.write(n.cfg.FS, n.cfg.LogDir)
 }
 
-// foreign is the refusal of a directory that belongs to another server.
+// foreign returns the error for a directory that belongs to another server.
 func (n *Node) foreign(owner identity) error {
 	return fmt.Errorf("%s holds the state of server %d, not of server %d: check myid and dataDir", n.cfg.LogDir, owner.Server, n.cfg.ID)
 }
 
-// isMember says whether this Node runs as a member of an ensemble, as opposed to
-// one that reads what a server has left.
+// isMember reports whether this Node runs as a member of an ensemble, rather than only
+// reading the directories of a stopped server.
 func (n *Node) isMember() bool {
 	_, ok := n.others.(*ensemble)
 	return ok
 }
 
-// wasMember says whether the log directory belongs to a member of an ensemble.
+// wasMember reports whether the log directory belongs to a member of an ensemble.
 func (n *Node) wasMember() bool {
 	_, err := n.cfg.FS.Stat(filepath.Join(n.cfg.LogDir, seatFile))
 	return err == nil
@@ -82,12 +81,12 @@ func (n *Node) rename(id raft.ServerID, last raft.Log) error {
 	return errors.New("it is not on the list of servers in its configuration")
 }
 
-// errNotFound is what stable stores answer, by Raft's convention, for what was
-// never stored.
+// errNotFound is the text of the error that stable stores return, by Raft's
+// convention, for a key that was never stored.
 const errNotFound = "not found"
 
-// storedConfiguration reads Raft's newest configuration from the stores, and
-// where the log ends.
+// storedConfiguration reads Raft's newest configuration and the end of the log from
+// the stores.
 func (n *Node) storedConfiguration() (conf raft.Configuration, end raft.Log, err error) {
 	snaps, err := n.stores.Snapshots().List()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// TestStandaloneJoinsUnderAnotherID starts what a server that stood alone has
-// left as member 3 of an ensemble, also when that was interrupted, and lets the
-// last member of the ensemble stand alone again.
+// TestStandaloneJoinsUnderAnotherID starts member 3 of an ensemble on the directories of
+// a standalone server, also after an interrupted adopt. Then it checks that the member
+// can't start as a standalone server or as another member.
 func TestStandaloneJoinsUnderAnotherID(t *testing.T) {
 	t.Parallel()
 	for _, interrupted := range []bool{false, true} {
@@ -38,7 +38,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if interrupted { // between the entry and the identity
+	if interrupted { // after adopt wrote the log entry, before it wrote the identity
 		n := newNode(testConfig(t, c.configOf(3)))
 		n.others = &ensemble{n: n}
 		if err := n.openState(); err != nil {
@@ -63,8 +63,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	}
 	c.settled()
 
-	// A member of three cannot be taken for a server that stands alone, nor for
-	// another member.
+	// A member of three can't start as a standalone server or as another member.
 	c.stop(3)
 	for name, tune := range map[string]func(*Config){
 		"belongs to a member of an ensemble of 3 servers": alone,
@@ -87,14 +86,14 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	c.settled()
 }
 
-// configOf is a configuration of a server on its disk.
+// configOf returns a configuration for a server on its disk.
 func (c *cluster) configOf(id uint64) Config {
 	return Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: newRecorder(),
 		TickTime: 200 * time.Millisecond, LogDir: c.dir(id) + "/log", SnapDir: c.dir(id) + "/snap"}
 }
 
-// TestJoinerCatchesUpBySnapshot adds a server to an ensemble whose log no longer
-// begins at the beginning.
+// TestJoinerCatchesUpBySnapshot adds a server to an ensemble whose log has been truncated
+// at the start.
 func TestJoinerCatchesUpBySnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testJoinerCatchesUpBySnapshot)

@@ -11,14 +11,14 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestStoppedBehindAnInstalledSnapshot: a follower was stopped when the leader's
-// snapshot was on its disk and nothing else had been done about it. Its log ends
-// before the snapshot, and has to go before anything can be appended.
+// TestStoppedBehindAnInstalledSnapshot: a follower was stopped when the leader's snapshot
+// was on its disk but not yet installed. Its log ends before the snapshot, so the
+// follower has to drop the log before it can append entries.
 func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
-		short := func(cfg *Config) { cfg.SnapTrailing = 1 } // or the leader could send what is missing
+		short := func(cfg *Config) { cfg.SnapTrailing = 1 } // so that the leader can't send the missing entries
 		for _, m := range c.list {
 			c.start(m.ID, short)
 		}
@@ -51,9 +51,10 @@ func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
 	})
 }
 
-// TestSecondSnapshotDuringTheFirst: a follower gets two snapshots in a row, and
-// the Raft instance that took the first is shut down between writing the second
-// and telling the machine. The next instance takes the newest snapshot for applied.
+// TestSecondSnapshotDuringTheFirst: a follower gets two snapshots in a row. The Raft
+// instance that installed the first one is shut down after it has written the second to
+// disk and before it has restored it. The next instance assumes that the newest snapshot
+// is applied.
 func TestSecondSnapshotDuringTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestSecondSnapshotDuringTheFirst(t *testing.T) {
 		if err := os.CopyFS(filepath.Join(c.dir(id), "snap", "snapshots"), os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
-		r.others.(*ensemble).installed <- struct{}{} // as by the first snapshot
+		r.others.(*ensemble).installed <- struct{}{} // as after the first snapshot
 		c.net.Rejoin([]string{hostOf(id)}, []string{"s1", "s2", "s3"})
 		c.eventually("what only the snapshot holds", func() bool { return r.exists("/n-19") })
 		r.awaitServed()

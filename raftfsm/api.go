@@ -22,100 +22,99 @@ type Member struct {
 	ClientAddr    string // host:port for clients as the config node prints it; empty without
 	ConfigNodeTxt string // the line of /zookeeper/config for this member
 
-	named bool // a client's reconfig has named this line: only another one changes it
+	named bool // set by a client's reconfig; only another reconfig changes the line
 }
 
-// Config says how a Node runs. The zero value of every optional field means
-// its default.
+// Config configures a Node. The zero value of an optional field selects its default.
 type Config struct {
-	ID       uint64   // this server's id, 0 to MaxServer; a standalone server is 1
+	ID       uint64   // this server's id, 0 to MaxServer; 1 for a standalone server
 	Members  []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone,
-	Ensemble bool     // unless this says that it is an ensemble of one (standaloneEnabled=false)
-	// ClientPort is what a line of the list without a client part lacks when it
-	// is proposed for a reconfig: the client port of this server. 0: unknown.
+	Ensemble bool     // unless Ensemble requests an ensemble of one (standaloneEnabled=false)
+	// ClientPort is this server's client port, 0 if unknown. A proposed reconfig uses it
+	// for lines of the list that have no client part.
 	ClientPort int
 
 	Memory     bool           // keep everything in memory, no disk
 	LogDir     string         // Raft log and vote
 	SnapDir    string         // snapshots
-	FS         vfs.FS         // what the directories are on; default vfs.OS
+	FS         vfs.FS         // file system of the directories; default vfs.OS
 	Store      raftlog.Kind   // default raftlog.WAL
-	LogSegment int            // bytes in a file of the log of kind raftlog.WAL; default 32 MiB
+	LogSegment int            // bytes in a file of a raftlog.WAL log; default 32 MiB
 	Network    quorum.Network // default quorum.TCP
-	TLS        *quorum.TLS    // between the servers; nil: plaintext. Its Hosts is set here
-	SASL       *quorum.SASL   // between the servers; nil: they prove nothing by it
+	TLS        *quorum.TLS    // between the servers; nil: plaintext. This package sets Hosts
+	SASL       *quorum.SASL   // between the servers; nil: no SASL authentication
 	ListenAll  bool           // quorumListenOnAllIPs
-	ListenHost string         // where to listen for the other servers; default the host that they dial, ListenAll wins
+	ListenHost string         // where to listen for the other servers; default the host that they dial; ListenAll takes precedence
 
 	TickTime             time.Duration // default 2 s
 	InitLimit, SyncLimit int           // ticks; defaults 10 and 5
 	SnapCount            int           // transactions between snapshots; default 100,000
 	SnapBytes            int64         // log bytes between snapshots; default 4 GiB
 	SnapRetain           int           // snapshots kept; default 3
-	SnapTrailing         int           // entries that stay in the log behind a snapshot; default: about 64 MiB of them
+	SnapTrailing         int           // entries kept in the log after a snapshot; default: about 64 MiB of them
 
 	Policy               tree.Policy // this server's switches, in force while it leads
-	Full                 func() bool // reports whether it has to refuse what needs memory, for everybody while it leads; nil: never
+	Full                 func() bool // reports whether it must refuse requests that need memory, from all servers while it leads; nil: never
 	ContainerInterval    time.Duration
 	ContainerMaxPerMin   int
 	ContainerMaxNeverUse time.Duration
 
-	Now     func() time.Time // the clock that sessions live by, and what Wall is by default; default time.Now
+	Now     func() time.Time // the clock for session timeouts, and the default of Wall; default time.Now
 	Wall    func() time.Time // stamped into transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 
-	open   func(Config) (stores, error) // opens the stores; tests put faults in
+	open   func(Config) (stores, error) // opens the stores; tests inject faults
 	newest uint32                       // behaviour level that this code knows; tests raise it; default level
 }
 
-// Kind says what a Command asks for.
+// Kind is the kind of a Command.
 type Kind uint8
 
 // The kinds of command that a server proposes.
 const (
 	KindRequest Kind = iota + 1 // a client's write, Op and Body
 	KindAttach                  // create a session (Session 0) or attach to one
-	KindSync                    // no effect, no zxid: orders the reads behind it after everything committed
+	KindSync                    // no effect, no zxid: orders later reads after everything committed
 )
 
-// Command is what a server asks the ensemble to do. Propose copies what it
-// needs: Body, IDs and Prints may be reused when it returns.
+// Command is an operation that a server proposes to the ensemble. Propose copies what
+// it needs, so the caller may reuse Body, IDs and Prints after it returns.
 type Command struct {
 	Kind    Kind
 	Session int64      // 0 in KindAttach: a new session
-	Gen     uint64     // the session's generation that this connection attached with
+	Gen     uint64     // the session generation that this connection attached with
 	IDs     []proto.ID // the connection's identities, at most 32,767
 	Op      proto.Op
-	Body    []byte // the request as the client sent it, behind its header; known to decode
+	Body    []byte // the request as the client sent it, without its header; known to decode
 
-	// Prints are the fingerprints, sorted, of those identities that are not in IDs. A
-	// request that names the scheme auth in an ACL, or a reconfig, has all of them in IDs.
+	// Prints are the sorted fingerprints of the identities that are not in IDs. For a
+	// reconfig and for a request with the scheme auth in an ACL, IDs has all identities.
 	Prints []tree.Fingerprint
 
 	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
 	Timeout  int32                    // KindAttach: negotiated, milliseconds
 
-	// Waiter comes back in Applied when the command was applied here.
+	// Waiter is passed to Applied when this server applies the command.
 	Waiter any
 
-	// Way ties commands together that must not be done one without the other: a
-	// connection's, of which the later ones may build on what the earlier did.
-	// Propose sets it. Given back in the next command, it makes Propose refuse that
-	// one if what was on its way has been lost meanwhile; 0 is for the first.
+	// Way ties together the commands of one connection, because a later command may
+	// depend on an earlier one. Propose sets it, and the caller passes it in the next
+	// command. Propose refuses that command if commands in flight have been lost in
+	// between. The first command has 0.
 	Way uint64
 }
 
-// Applied tells a Handler what one command of the log did. It and everything
+// Applied tells a Handler the outcome of one command of the log. It and everything
 // it points to are valid only during the call.
 type Applied struct {
 	Kind    Kind
 	Op      proto.Op // OpCreateSession for KindAttach, OpCloseSession also for expiry
-	Waiter  any      // of the Command, when this server proposed it and waits for it; else nil
+	Waiter  any      // of the Command, if this server proposed it and waits for it; otherwise nil
 	Session int64
 	Zxid    int64        // the transaction's zxid; 0 when it has none (sync, re-attach, moved sessions)
 	Code    proto.Code   // ErrSessionMoved and ErrSessionExpired also when the session check refused it
-	Result  *tree.Result // nil unless the tree was asked
+	Result  *tree.Result // nil unless the command reached the tree
 	Events  []tree.Event // to be fired before the reply
 	Body    []byte       // the request's body, nil for KindAttach and KindSync
 
@@ -123,35 +122,35 @@ type Applied struct {
 	Attached *session.Session
 }
 
-// Handler is the server's side: what the replicated state calls. Applied and
-// Jumped are called with the tree's write lock held, on the one goroutine that
-// applies the log; no method may block or call back into Propose.
+// Handler is the interface through which a Node calls the server. Applied and Jumped
+// are called with the tree's write lock held, on the one goroutine that applies the
+// log. No method may block or call Propose.
 type Handler interface {
-	// Applied is called for every command in log order on every server. The
-	// events are fired, then the waiter is answered, then the reads queued
-	// behind it are run, all before Applied returns.
+	// Applied is called for every command, in log order, on every server. Before it
+	// returns, Applied fires the events, then answers the waiter, then runs the reads
+	// queued after it.
 	Applied(a *Applied)
-	// Behind appends the paths of the znodes that will be read when a waiter's command
-	// has been applied, as far as they are worth fetching ahead.
+	// Behind appends the paths of the znodes that the server will read after it has
+	// applied a waiter's command, as far as they are worth prefetching.
 	Behind(waiter any, paths []string) []string
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()
-	// Lost says that commands proposed so far and not yet applied may or may
-	// not be applied later, without their waiters: every connection with one
-	// in flight has to be closed. A few that are being applied at the moment
-	// may still come with their waiters.
+	// Lost says that commands proposed so far and not yet applied may or may not be
+	// applied later, without their waiters. The handler must close every connection
+	// with such a command in flight. Commands that are being applied at the moment may
+	// still arrive with their waiters.
 	Lost(reason error)
-	// Jumped says that the tree is replaced, by a snapshot or a restored one: every
-	// connection has to be closed, because what lies in between fires no watch.
+	// Jumped says that a snapshot or a restored tree replaces the tree. The handler must
+	// close every connection, because the changes in between fire no watches.
 	Jumped()
-	// Live appends the sessions heard from since the last call, and those whose
-	// client cannot be heard because the server has stopped reading from it.
+	// Live appends the sessions whose clients sent something since the last call, and
+	// those whose connections the server has stopped reading.
 	Live(dst []int64) []int64
-	// StateChanged tells of a new Status. It is called without any lock.
+	// StateChanged reports a new Status. It is called without any lock.
 	StateChanged(s Status)
 }
 
-// Role is what a server is in its ensemble.
+// Role is a server's role in its ensemble.
 type Role uint8
 
 // The roles.
@@ -163,11 +162,11 @@ const (
 	Observer
 )
 
-// Status is a picture of a Node.
+// Status is a snapshot of a Node's state.
 type Status struct {
 	Role    Role
-	Leader  uint64 // id; nothing while Role is Looking
+	Leader  uint64 // id; meaningless while Role is Looking
 	Epoch   uint32
-	Serving bool // caught up under a leader: clients may be answered
+	Serving bool // caught up under a leader: the server may answer clients
 	Reason  string
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// requests has one record of each type that a request may carry, decoded into
-// again and again.
+// requests has one record of each type that a request may carry. Each request is
+// decoded into the same records.
 type requests struct {
 	create    proto.CreateRequest
 	createTTL proto.CreateTTLRequest
@@ -22,8 +22,8 @@ type requests struct {
 	acls      []proto.ACL // of the request being applied; the tree copies what it keeps
 }
 
-// record returns the record for the body of op, and false for an operation that
-// is no write. The record is nil when op has no body.
+// record returns the record for the body of op, and false if op is not a write. The
+// record is nil if op has no body.
 func (q *requests) record(op proto.Op) (proto.Record, bool) {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
@@ -46,8 +46,8 @@ func (q *requests) record(op proto.Op) (proto.Record, bool) {
 	return nil, false
 }
 
-// decode decodes the body of op; what it returns aliases body. Servers propose
-// only what they have decoded, so an error here means damage.
+// decode decodes the body of op; the returned record aliases body. Servers propose
+// only requests that they have decoded, so an error means that the entry is damaged.
 func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
 	req, ok := q.record(op)
 	if !ok {
@@ -56,7 +56,7 @@ func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
 	if req == nil {
 		return nil, nil
 	}
-	q.reader = proto.AliasReader(body) // a local one would be allocated
+	q.reader = proto.AliasReader(body) // a local variable would escape to the heap
 	q.lendACLs()
 	req.Decode(&q.reader)
 	if err := q.reader.Err(); err != nil {
@@ -65,19 +65,19 @@ func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
 	return req, nil
 }
 
-// maxACLRoom is how many ACLs there is room for all the time.
+// maxACLRoom is the capacity, in ACLs, above which the shared slice is dropped.
 const maxACLRoom = 1024
 
-// lendACLs gives the reader the room that the request before had for its lists.
+// lendACLs lets the reader reuse the ACL slice of the previous request.
 func (q *requests) lendACLs() {
-	clear(q.acls) // their strings are in that request's entry
+	clear(q.acls) // their strings alias that request's entry
 	if q.acls = q.acls[:0]; cap(q.acls) > maxACLRoom {
 		q.acls = nil
 	}
 	q.reader.LendACLs(&q.acls)
 }
 
-// applyCommand applies one command and tells the handler. The tree is locked.
+// applyCommand applies one command and calls the handler. The tree is locked.
 func (m *machine) applyCommand(server uint8, c *Command) error {
 	m.out = Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
@@ -90,7 +90,7 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 		m.out.Op, m.out.Body = proto.OpSync, nil
 	case KindExpire:
 		if m.sessions.Check(c.Session, c.Gen) != proto.Ok {
-			return nil // it came back, or has ended already
+			return nil // the client attached again, or the session has ended
 		}
 		m.endSession(c)
 		if m.own(m.incarnation) {
@@ -124,7 +124,7 @@ func (m *machine) applyRequest(c *Command) error {
 	}
 	if code := m.sessions.Check(c.Session, c.Gen); code != proto.Ok {
 		m.out.Code = code
-		if code == proto.ErrSessionExpired { // refused as a transaction, as in ZooKeeper
+		if code == proto.ErrSessionExpired { // the refusal takes a zxid, as in ZooKeeper
 			m.advance(c)
 		}
 		return nil
@@ -147,7 +147,7 @@ func (m *machine) advance(c *Command) {
 	m.out.Zxid = tx.Zxid
 }
 
-// ran notes the outcome of a transaction of the tree.
+// ran records the outcome of a tree transaction.
 func (m *machine) ran(res *tree.Result) {
 	m.out.Zxid = m.tx.Zxid
 	m.out.Code = res.Code
@@ -166,8 +166,8 @@ func (m *machine) endSession(c *Command) {
 	m.events = m.changed(event{kind: evEnded, session: c.Session})
 }
 
-// applyAttach creates a session or moves one to a new connection. Only the
-// former is a transaction.
+// applyAttach creates a session or moves one to a new connection. Only creating a
+// session is a transaction.
 func (m *machine) applyAttach(server uint8, c *Command) {
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
@@ -189,8 +189,8 @@ func (m *machine) applyAttach(server uint8, c *Command) {
 	m.events = m.changed(attachedEvent(m.attached))
 }
 
-// applyReap deletes a container or TTL znode, if nothing happened to it since
-// the leader saw it.
+// applyReap deletes a container or TTL znode, unless it has changed since the leader
+// looked at it.
 func (m *machine) applyReap(c *Command) error {
 	r := proto.AliasReader(c.Body)
 	m.reap.Decode(&r)
@@ -202,8 +202,8 @@ func (m *machine) applyReap(c *Command) error {
 	return nil
 }
 
-// changed returns the events with e added, if this server leads and therefore
-// keeps deadlines.
+// changed appends e to the events if this server leads. Only the leader tracks
+// deadlines.
 func (m *machine) changed(e event) []event {
 	if !m.own(m.incarnation) {
 		return m.events

@@ -7,9 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// BenchmarkApply is the loop that applies the log, without the log: entries of one
-// command and of as many as many clients fill, for each kind of write. The time is
-// that of one command.
+// BenchmarkApply measures applying entries without a log, with few and with many commands
+// per entry, for each kind of write. The reported time is per command.
 func BenchmarkApply(b *testing.B) {
 	set := proto.SetDataRequest{Path: "/node", Data: make([]byte, 100), Version: -1}
 	multi := proto.MultiRequest{}
@@ -46,7 +45,7 @@ func benchmarkApply(b *testing.B, size int, c Command) {
 	c.Session, c.Gen = first.ID, first.Gen
 	for len(commands) < size {
 		commands = append(commands, c)
-		if c.Op == proto.OpCreate { // what is created makes room again
+		if c.Op == proto.OpCreate { // delete the created znode again
 			del := proto.DeleteRequest{Path: "/node/child", Version: -1}
 			commands = append(commands, Command{Kind: KindRequest, Op: proto.OpDelete, Session: c.Session, Gen: c.Gen, Body: del.Append(nil)})
 		}

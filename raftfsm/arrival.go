@@ -10,40 +10,40 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// How another state takes the place of the one that is there while the servers
-// run. It goes through the log, as everything does: Raft's own way to restore
-// replaces the state of the leader before a quorum has it.
+// How a restore replaces the state while the servers run. The new state goes through
+// the log like every other change. We don't use Raft's own restore because it replaces
+// the leader's state before a quorum has the new one.
 //
 //	begin  = id:8
-//	chunk  = id:8 number:4 piece       the pieces are a tree.Snapshot as it is written
+//	chunk  = id:8 number:4 piece       the pieces are a serialized tree.Snapshot
 //	commit = id:8 chunks:4 bytes:8 sum:4 sessions:8
 //	abort  = id:8
 //
-// Every server builds the new tree beside its own as the pieces are applied, and
-// throws it away at the first thing that is wrong. With the commit, if all is
-// there, it takes the place of the old one:
+// As a server applies the pieces, it builds the new tree next to its own. It discards
+// the new tree at the first error. If the new tree is complete, the commit replaces the
+// old tree with it:
 //
-//   - The epoch goes up by one from the higher of the two, so that no zxid comes
-//     twice and no client is ahead of the servers.
-//   - All sessions end, and all connections are closed. A client knows a state that
-//     is gone; that its session has expired makes it start afresh. The new tree has
-//     no ephemeral znodes: whoever proposes it has ended its sessions. Ids of new
-//     sessions begin above those of both.
+//   - The new epoch is one above the higher epoch of the two trees, so that no zxid is
+//     used twice and no client is ahead of the servers.
+//   - All sessions end, and all connections are closed. The clients know a state that
+//     no longer exists; an expired session makes a client start over. The new tree has
+//     no ephemeral znodes, because the proposer has ended its sessions. The ids of new
+//     sessions start above those of both trees.
 //   - The znode of the membership stays.
 //
-// What arrives is dropped, and nothing has changed, when another leadership or
-// another restore begins, with an abort, and when arrivalLimit of log time goes by
-// without a piece. All of that is in the log, so all servers do the same. Nothing of
-// it is in snapshots: while a state arrives none is taken, so that the pieces are
-// always behind the newest one.
+// The servers drop the new tree, and keep the old one, when another leadership or
+// another restore begins, when the restore is aborted, and when arrivalLimit of log
+// time passes without a piece. All of these are in the log, so all servers do the same.
+// A restore in progress is never part of a snapshot: no snapshot is taken during a
+// restore, so all pieces are in the log after the newest snapshot.
 
-// restoreLevel is the behaviour level from which on there are restores.
+// restoreLevel is the behaviour level that introduced restores.
 const restoreLevel = 2
 
-// arrivalLimit is how long what has arrived is kept without more of it.
+// arrivalLimit is how long, in log time, a restore may go without a new piece.
 const arrivalLimit = time.Minute
 
-// Why a restore has come to nothing.
+// Reasons why a restore failed.
 var (
 	errRestoreLeader  = errors.New("another leadership has begun: nothing was changed, try again")
 	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", arrivalLimit)
@@ -55,17 +55,17 @@ var (
 // errArriving is why no snapshot is taken.
 var errArriving = errors.New("a restore is under way")
 
-// arrival is a state on its way.
+// arrival is a restore in progress.
 type arrival struct {
 	id      uint64
 	next    uint32 // number of the next chunk
 	bytes   int64
 	sum     uint32
-	newest  int64 // time of the entry that brought the newest piece
+	newest  int64 // time of the entry with the newest piece
 	loading *tree.Loading
 }
 
-// restored says how a restore has ended.
+// restored is the outcome of a restore.
 type restored struct {
 	zxid int64
 	err  error
@@ -76,7 +76,7 @@ type restoreCommit struct {
 	chunks   uint32
 	bytes    int64
 	sum      uint32
-	sessions uint64 // what the counter of session ids is at least
+	sessions uint64 // lower bound for the counter of session ids
 }
 
 func (r *restoreCommit) append(b []byte) []byte {
@@ -97,9 +97,9 @@ func (r *restoreCommit) decode(b []byte) error {
 	return nil
 }
 
-// pieceSum goes on with the checksum of all pieces.
+// pieceSum adds a piece to the checksum of all pieces.
 func pieceSum(sum uint32, piece []byte) uint32 {
-	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), piece) // the table is made once by the library
+	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), piece) // MakeTable builds the table only once
 }
 
 // applyRestore applies a command of a restore. The tree is locked.
@@ -114,7 +114,7 @@ func (m *machine) applyRestore(c *Command) error {
 	} else if c.Kind == KindRestoreBegin {
 		m.drop(errRestoreOther)
 		m.arriving = &arrival{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
-	} else if a != nil && a.id == id { // else it was dropped
+	} else if a != nil && a.id == id { // otherwise it was dropped
 		var err error
 		switch c.Kind {
 		case KindRestoreChunk:
@@ -137,7 +137,7 @@ func (m *machine) applyRestore(c *Command) error {
 // restoreWaiter is the Waiter of a command of a restore. It must not block.
 type restoreWaiter func()
 
-// dropLate drops what has arrived if nothing more of it has come for long.
+// dropLate drops the restore if its last piece is older than arrivalLimit.
 func (m *machine) dropLate(now int64) {
 	if a := m.arriving; a != nil && now-a.newest > arrivalLimit.Milliseconds() {
 		m.tree.Lock()
@@ -146,7 +146,7 @@ func (m *machine) dropLate(now int64) {
 	}
 }
 
-// drop forgets what has arrived. The tree is locked.
+// drop abandons the restore in progress, if any. The tree is locked.
 func (m *machine) drop(why error) {
 	if a := m.arriving; a != nil {
 		m.arriving = nil
@@ -155,7 +155,7 @@ func (m *machine) drop(why error) {
 	}
 }
 
-// applyChunk takes a piece.
+// applyChunk adds a piece to the new tree.
 func (m *machine) applyChunk(a *arrival, b []byte) error {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != a.next {
 		return fmt.Errorf("piece %d of it is missing: nothing was changed", a.next)
@@ -171,7 +171,7 @@ func (m *machine) applyChunk(a *arrival, b []byte) error {
 	return nil
 }
 
-// applyRestoreCommit replaces the state, if the other one is whole.
+// applyRestoreCommit replaces the state if the new one is complete.
 func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	var r restoreCommit
 	if err := r.decode(b); err != nil {
@@ -205,7 +205,7 @@ func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	m.tree.Advance(epoch << 32)
 	m.snapCounter.soon()
 	m.settled(a.id, restored{zxid: epoch << 32})
-	m.out = Applied{Kind: KindRestoreCommit, Zxid: epoch << 32} // a transaction of nobody's
+	m.out = Applied{Kind: KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
 	m.handler.Applied(&m.out)
 	return nil
 }

@@ -34,7 +34,7 @@ func treeOf(t testing.TB, epoch int64, n int) *tree.Tree {
 	return tr
 }
 
-// bytesOf is the tree as it goes through the log.
+// bytesOf returns the serialized tree, as a restore sends it through the log.
 func bytesOf(t testing.TB, tr *tree.Tree) []byte {
 	t.Helper()
 	tr.Lock()
@@ -48,7 +48,7 @@ func bytesOf(t testing.TB, tr *tree.Tree) []byte {
 	return b.Bytes()
 }
 
-// restoreOf is the commands that bring those bytes, in pieces of a size.
+// restoreOf returns the commands that restore content, in pieces of the given size.
 func restoreOf(id uint64, content []byte, size int) []Command {
 	head := binary.BigEndian.AppendUint64(nil, id)
 	cmds := []Command{{Kind: KindRestoreBegin, Body: head}}
@@ -66,7 +66,7 @@ func abortOf(id uint64) Command {
 	return Command{Kind: KindRestoreAbort, Body: binary.BigEndian.AppendUint64(nil, id)}
 }
 
-// inhabited is a replica with two sessions, an ephemeral znode and a membership.
+// inhabited returns a replica with two sessions, an ephemeral znode and a membership.
 func inhabited(t *testing.T) (*replica, *leader, session.Session) {
 	t.Helper()
 	r := newReplica(t)
@@ -78,11 +78,11 @@ func inhabited(t *testing.T) (*replica, *leader, session.Session) {
 	return r, l, s
 }
 
-// TestRestoreReplacesTheState: everything but the membership is the other state's,
-// and whoever was there before can do nothing any more.
+// TestRestoreReplacesTheState: a restore replaces everything but the membership, and the
+// old sessions can't write anymore.
 func TestRestoreReplacesTheState(t *testing.T) {
 	t.Parallel()
-	for _, epoch := range []int64{0, 40} { // behind this one, and before it
+	for _, epoch := range []int64{0, 40} { // lower and higher than the current epoch
 		r, l, s := inhabited(t)
 		config := string(r.tree.Get(tree.ConfigPath).Data())
 		var was proto.Stat
@@ -93,14 +93,14 @@ func TestRestoreReplacesTheState(t *testing.T) {
 		told := map[uint64]restored{}
 		r.machine.settled = func(id uint64, o restored) { told[id] = o }
 		r.machine.incarnation = 5
-		r.node.incarnation.Store(5) // it leads, so that it keeps deadlines
+		r.node.incarnation.Store(5) // make it the leader, so that it tracks deadlines
 		r.mustFeed(t, l.batch(cmds...))
 
 		want := (max(epoch, 1) + 1) << 32
 		if o := told[77]; o.err != nil || o.zxid != want {
 			t.Fatalf("%x, %v", o.zxid, o.err)
 		}
-		if r.tree.LastZxid() != want+2 { // a refused write, a session
+		if r.tree.LastZxid() != want+2 { // one refused write and one new session
 			t.Errorf("zxid %x", r.tree.LastZxid())
 		}
 		if r.exists("/old") || r.exists("/mine") || r.exists("/after") || !r.exists("/r/2000") {
@@ -149,8 +149,8 @@ func TestRestoreReplacesTheState(t *testing.T) {
 	}
 }
 
-// TestRestoreThatIsNotWhole: whatever is wrong with what arrives, nothing changes,
-// and what comes behind it works as ever.
+// TestRestoreThatIsNotWhole: a damaged or incomplete restore changes nothing, and later
+// commands work as usual.
 func TestRestoreThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	content := bytesOf(t, treeOf(t, 3, 500))
@@ -196,7 +196,7 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 				}
 			}
 			before := r.dump(t)
-			before = before[:strings.Index(before, "\n5 ")] // the counter of batches
+			before = before[:strings.Index(before, "\n5 ")] // cut off the batch counter
 			r.mustFeed(t, l.batch(tc.cmds...))
 			after := r.dump(t)
 			if !strings.HasPrefix(after, before) || r.jumped != 0 || r.sessions.Len() != 2 {
@@ -213,8 +213,8 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestRestoreIsInterrupted: a leadership that begins, and time that goes by, end
-// what has not been committed; a commit behind that does nothing.
+// TestRestoreIsInterrupted: a new leadership and arrivalLimit end an uncommitted restore; a
+// later commit has no effect.
 func TestRestoreIsInterrupted(t *testing.T) {
 	t.Parallel()
 	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
@@ -236,7 +236,7 @@ func TestRestoreIsInterrupted(t *testing.T) {
 		r.machine.settled = func(_ uint64, o restored) { told = o.err }
 		r.mustFeed(t, l.batch(cmds[:end]...))
 		tc.between(r, l)
-		seq := l.seq // its times are made of the numbers, which have to follow on each other
+		seq := l.seq // the batch times derive from seq, and the batch must be the machine's next one
 		r.machine.seq = seq
 		r.mustFeed(t, l.batch(cmds[end]))
 		switch restored := r.exists("/r"); {
@@ -248,8 +248,8 @@ func TestRestoreIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoSnapshotWhileAStateArrives: what has arrived is not in one, and no piece may
-// be cut off with the log before it.
+// TestNoSnapshotWhileAStateArrives: a snapshot doesn't contain the restore in progress, and
+// the log must not be truncated after a piece.
 func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 	t.Parallel()
 	r, l, s := inhabited(t)
@@ -279,8 +279,8 @@ func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 	}
 }
 
-// TestRestoreIsSkipped: a server that is sent a snapshot cannot know what became of
-// a restore before it, and forgets what it has of it.
+// TestRestoreIsSkipped: a server that gets a snapshot can't know the outcome of an earlier
+// restore, so it drops the restore.
 func TestRestoreIsSkipped(t *testing.T) {
 	t.Parallel()
 	a, l, s := inhabited(t)
@@ -308,7 +308,7 @@ func TestRestoreIsSkipped(t *testing.T) {
 	}
 }
 
-// TestRestoreBelowItsLevel: at a lower level it does nothing, on any server.
+// TestRestoreBelowItsLevel: at a lower behaviour level, a restore has no effect.
 func TestRestoreBelowItsLevel(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)

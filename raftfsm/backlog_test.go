@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// heldLog is a Raft whose entries the test lands.
+// heldLog is a Raft whose entries complete when the test says so.
 type heldLog struct {
-	ops  chan int // of the entries
+	ops  chan int // commands of each entry
 	land chan struct{}
 }
 
@@ -28,7 +28,7 @@ func (l *heldLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 	return heldFuture{l.land}
 }
 
-// opsIn counts the commands of some runs.
+// opsIn returns the number of commands in runs.
 func opsIn(runs []byte) int {
 	n := 0
 	for len(runs) > 0 {
@@ -42,8 +42,8 @@ func opsIn(runs []byte) int {
 	return n
 }
 
-// TestSecondEntry: beside an entry in flight the proposer sends only a full one;
-// what is less waits for the first, and goes with all that came meanwhile.
+// TestSecondEntry: while an entry is in flight, the proposer sends only a full one. Fewer
+// commands wait for the first entry, and are sent with all that came in the meantime.
 func TestSecondEntry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		n := newReplica(t).node
@@ -95,7 +95,7 @@ func TestSecondEntry(t *testing.T) {
 	})
 }
 
-// leaderStub takes runs as a leader does.
+// leaderStub is a forwarder that passes runs to the test.
 type leaderStub struct {
 	runs  chan []byte
 	ended chan struct{}
@@ -115,8 +115,8 @@ func (l leaderStub) Send(run []byte) error {
 
 func (l leaderStub) Close() { close(l.ended) }
 
-// TestFewMessagesToTheLeader: what comes while commands are on their way waits
-// until it is as much as those, or they are applied.
+// TestFewMessagesToTheLeader: new commands wait until they are as many as those in flight,
+// or those in flight are applied.
 func TestFewMessagesToTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		q := newIntake(1, 7, newBacklog())
@@ -164,8 +164,8 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftBehind: however commands, what is applied of them and the
-// sender meet, nothing waits for ever.
+// TestNothingIsLeftBehind: however proposing, applying and sending interleave, no command
+// waits forever.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	q := newIntake(1, 7, newBacklog())
@@ -176,7 +176,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	defer f.halt()
 	background.Go(f.run)
 	answered := make(chan struct{}, 64)
-	background.Go(func() { // applies in pieces
+	background.Go(func() { // applies each run in random pieces
 		for next := uint64(1); ; {
 			select {
 			case run := <-to.runs:
@@ -197,7 +197,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for range clients {
 		answered <- struct{}{}
 	}
-	for i := range clients * rounds { // as many on their way as there are clients
+	for i := range clients * rounds { // at most one command in flight per client
 		select {
 		case <-answered:
 		case <-time.After(time.Minute):

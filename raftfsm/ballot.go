@@ -10,77 +10,76 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// How the servers of an ensemble that forms come to one founding: by the
-// single-decree Paxos of their listed voters. All of it travels in the probes
-// that they exchange anyway: everybody says which ballot it has promised itself
-// to, and which founding it has accepted in which ballot.
+// How the servers of a forming ensemble agree on one founding: the listed voters run
+// single-decree Paxos. The messages are part of the probes that the servers exchange
+// anyway. Each server reports the ballot that it has promised, the founding that it has
+// accepted, and the ballot of that founding.
 //
-//   - A voter that sees a majority and nobody of an ensemble begins a ballot above
-//     all that it has seen, the highest id at once, the others one after another
-//     when nothing comes of that (propose).
-//   - Who sees a ballot above its own promise promises itself to it: it accepts
-//     nothing of a lower one any more (react).
-//   - Once a majority of the listed voters has promised itself to a ballot, its
-//     proposer takes up the founding that was accepted in the highest ballot
-//     that any of them reports, adds the disks that are empty and not named yet,
-//     or draws up a new one if there is none, and accepts it (value).
-//   - Who sees that a founding was accepted in a ballot not below its promise
-//     accepts it too, if its own disk is named (react).
-//   - A founding accepted by a majority in one ballot is chosen. Whoever is named
-//     in it carries it out (chosen).
+//   - A voter that sees a majority, and no member of an ensemble, starts a ballot above
+//     all ballots that it has seen. The highest id starts at once; the others follow
+//     one after another if no founding is chosen (propose).
+//   - A server that sees a ballot above its own promise promises that ballot: it no
+//     longer accepts a founding in a lower one (react).
+//   - Once a majority of the listed voters has promised a ballot, its proposer takes the
+//     founding accepted in the highest ballot that any of them reports, or creates a new
+//     founding if there is none. It adds the empty disks that the founding doesn't name
+//     yet, and accepts the result (value).
+//   - A server that sees a founding accepted in a ballot not below its promise accepts it
+//     too, if the founding names its disk (react).
+//   - A founding that a majority has accepted in one ballot is chosen. The servers named
+//     in it carry it out (chosen).
 //
-// Promise and acceptance are on disk before anybody is told of them, and a ballot
-// is the property of one disk, which puts one founding at most to it.
+// A server writes its promise and its acceptance to disk before it reports them. A
+// ballot belongs to one disk, which proposes at most one founding in it.
 //
-// Safety: if founding F is chosen in ballot b, every founding accepted in a
-// higher ballot is F with further disks named. For its proposer has the promises
-// of a majority, which shares a voter v with the majority that accepted F in b. v
-// accepted before it promised, or could not have any more; so the highest
-// ballot reported is b or above, and holds F or, by induction, F with further
-// disks. So there is one ensemble, one first entry for all founders, and of
-// every server one disk at most that may call itself its founder. A voter that
-// came back without its disk has forgotten what it said: its word does not count
-// when a founding that was reported names another disk for it (promises).
+// Safety: if founding F is chosen in ballot b, every founding accepted in a higher
+// ballot is F, possibly with more disks. The proposer of the higher ballot has the
+// promises of a majority, and that majority shares a voter v with the majority that
+// accepted F in b. v accepted F before it promised the higher ballot, because it
+// couldn't accept F afterwards. So the highest ballot reported is b or above, and holds
+// F or, by induction, F with more disks. Hence there is one ensemble, one first entry
+// for all founders, and at most one disk per server that may call itself its founder. A
+// voter that lost its disk has forgotten its promises. Its promise doesn't count if a
+// reported founding names another disk for that server (promises).
 //
-// A member of an ensemble takes part no more: that there is a founder with Raft
-// state proves what was chosen, and those named follow it. So an acceptor that
-// promises has never voted in Raft, and a founding to which disks are added had
-// not enough voters with Raft state to commit anything.
+// A member of an ensemble no longer takes part: a founder with Raft state proves which
+// founding was chosen, and the servers named in it follow. So an acceptor that promises
+// has never voted in Raft, and a founding to which disks are added didn't have enough
+// voters with Raft state to commit an entry.
 //
-// Liveness: nothing that was accepted binds for good. As long as a majority reaches
-// one another for a few seconds, one of them outwaits the others, gets their promises
-// for a ballot above everything, and they accept what it proposes, because it
-// names all of them. Were accepted foundings spread among the voters in any way,
-// two of them, two and one, they unite in that ballot. Two that propose at once
-// may get in each other's way; each waits for a random, growing time before it
-// tries again.
+// Liveness: no acceptance is final. If a majority of the voters can reach one another
+// for a few seconds, one of them waits longest, and the others promise its ballot,
+// which is above all earlier ones. They accept its founding because it names all of
+// them. This works however the accepted foundings are spread among the voters, e.g. two
+// different ones, or two and one. Two voters that propose at once may interfere with
+// each other; each waits for a random, growing time before it tries again.
 //
-// Before there were ballots, a server bound itself to the first founding that
-// named it, and a majority bound to one carried it out. Such a directory has
-// accepted in ballot zero, the only one with more than one founding in it. There
-// the founding is taken up that a majority can have been bound to; if more than
-// one can, more voters have to be heard.
+// Releases without ballots bound a server to the first founding that named it, and
+// carried out a founding once a majority was bound to it. Such a directory counts as
+// having accepted in ballot zero, the only ballot with more than one founding. From
+// ballot zero, a proposer takes the founding that a majority can have been bound to. If
+// there is more than one, it has to hear from more voters.
 
-// ballot is one attempt to agree on a founding, and whose it is.
+// ballot identifies one attempt to agree on a founding, and its proposer.
 type ballot struct {
 	Round  uint64 `json:"round"`
 	Server uint64 `json:"server"`
-	Disk   uint64 `json:"disk"` // of that server: one that lost its disk is another proposer
+	Disk   uint64 `json:"disk"` // of that server: after losing its disk it's another proposer
 }
 
 func (b ballot) compare(o ballot) int {
 	return cmp.Or(cmp.Compare(b.Round, o.Round), cmp.Compare(b.Server, o.Server), cmp.Compare(b.Disk, o.Disk))
 }
 
-// ballotPause is how long a ballot is given before the next one; each attempt of
-// this server's own that came to nothing doubles it, up to maxBallotPause.
+// ballotPause is how long a ballot may take before the next one starts. Each failed
+// attempt of this server doubles it, up to maxBallotPause.
 const (
 	ballotPause    = 500 * time.Millisecond
 	maxBallotPause = 8 * time.Second
 )
 
-// react promises and accepts what follows from what the others said. f.mu is
-// held.
+// react promises and accepts according to the other servers' reports. The caller holds
+// f.mu.
 func (f *formation) react(now time.Time) error {
 	if f.fixed {
 		return nil
@@ -102,14 +101,15 @@ func (f *formation) react(now time.Time) error {
 	return f.vote(next, now)
 }
 
-// acceptable says whether somebody has accepted a founding that counts on this
-// server.
+// acceptable reports whether p carries an accepted founding that has this server's list
+// and names its disk.
 func (f *formation) acceptable(p *probe) bool {
 	b := p.Bound
 	return b != nil && b.List == listHash(f.members) && b.Disks[f.self.ID] == f.store.seat.Disk
 }
 
-// vote makes a promise or an acceptance durable, and gives its proposer time.
+// vote makes a promise or an acceptance durable, and postpones this server's own next
+// ballot.
 func (f *formation) vote(next seat, now time.Time) error {
 	if next.Bound != nil && (f.store.seat.Bound == nil || next.Bound.Cluster != f.store.seat.Bound.Cluster) {
 		f.log.Info("taking part in the founding of the ensemble", "ensemble", next.Bound.Cluster.String())
@@ -125,14 +125,14 @@ func (f *formation) vote(next seat, now time.Time) error {
 	return nil
 }
 
-// pause is how long to wait before another ballot.
+// pause returns how long to wait before the next ballot.
 func (f *formation) pause() time.Duration {
 	d := min(ballotPause<<min(f.attempts, 8), maxBallotPause)
 	return d + rand.N(d)
 }
 
-// chosen returns the founding that this server has to carry out, with the ballot
-// it was chosen in; nil while there is none. f.mu is held.
+// chosen returns the founding that this server has to carry out and the ballot in which
+// it was chosen, or nil if there is none yet. The caller holds f.mu.
 func (f *formation) chosen() (*founding, ballot) {
 	own := &f.store.seat
 	if own.Bound != nil {
@@ -147,7 +147,7 @@ func (f *formation) chosen() (*founding, ballot) {
 		}
 	}
 	for _, s := range f.table {
-		// A founder that has Raft state knows what was chosen.
+		// A founder with Raft state knows which founding was chosen.
 		if s.Phase == phaseMember && f.acceptable(&s.probe) && s.Ensemble == s.Bound.Cluster.Name() && s.As == founderID(s.ID) {
 			return s.Bound, s.Ballot
 		}
@@ -155,8 +155,8 @@ func (f *formation) chosen() (*founding, ballot) {
 	return nil, ballot{}
 }
 
-// eachVoter calls do with what is known of each listed voter that was heard,
-// this server included.
+// eachVoter calls do with the newest probe of each listed voter that this server has
+// heard from, including its own.
 func (f *formation) eachVoter(do func(*probe)) {
 	for _, m := range f.members {
 		s, seen := f.table[m.ID]
@@ -170,14 +170,14 @@ func (f *formation) eachVoter(do func(*probe)) {
 	}
 }
 
-// own is the part of describe that ballots need.
+// own returns the part of describe that ballots need.
 func (f *formation) own() *probe {
 	s := &f.store.seat
 	return &probe{ID: f.self.ID, Disk: s.Disk, Phase: f.phase, Bound: s.Bound, Ballot: s.Ballot, Promised: s.Promised}
 }
 
-// propose begins a ballot when it is up to this server, and puts a founding to
-// it once a majority has promised. f.mu is held.
+// propose starts a ballot when it is this server's turn, and proposes a founding in it
+// once a majority has promised. The caller holds f.mu.
 func (f *formation) propose(now time.Time) error {
 	empty, rank := f.present(now)
 	if empty == nil {
@@ -210,9 +210,9 @@ func (f *formation) owns(b ballot) bool {
 	return b.Server == f.self.ID && b.Disk == f.store.seat.Disk && b.Round > 0
 }
 
-// present returns the disks without Raft state of the servers that are there,
-// nil when nothing may be founded with them, and how many voters of a higher id
-// are among them.
+// present returns the disks of the reachable servers, all without Raft state, and the
+// number of voters with a higher id among these servers. It returns nil if no ensemble
+// may form now.
 func (f *formation) present(now time.Time) (empty map[uint64]uint64, rank int) {
 	empty = map[uint64]uint64{f.self.ID: f.store.seat.Disk}
 	voters := 0
@@ -241,8 +241,8 @@ func (f *formation) present(now time.Time) (empty map[uint64]uint64, rank int) {
 	return empty, rank
 }
 
-// value is the founding to be put to this server's ballot; nil while the promises
-// do not suffice.
+// value returns the founding to propose in this server's ballot, or nil while the
+// promises don't suffice.
 func (f *formation) value(empty map[uint64]uint64) *founding {
 	heard, unheard := f.promises()
 	if len(heard) < f.majority() {
@@ -269,13 +269,13 @@ func (f *formation) value(empty map[uint64]uint64) *founding {
 		}
 	}
 	if b.Disks[f.self.ID] != f.store.seat.Disk {
-		return nil // another server may propose it
+		return nil // another server can propose it
 	}
 	return &b
 }
 
-// promises returns the voters that have promised themselves to this server's
-// ballot and remember all that they ever accepted, and the number of the rest.
+// promises returns the voters that have promised this server's ballot and remember
+// everything that they ever accepted, and the number of other voters.
 func (f *formation) promises() (heard []*probe, unheard int) {
 	voters := 0
 	for _, m := range f.members {
@@ -297,8 +297,8 @@ func (f *formation) promises() (heard []*probe, unheard int) {
 	return heard, voters - len(heard)
 }
 
-// takeUp returns the founding that may have been chosen before, nil when there is
-// none. decided is false when it depends on the voters that were not heard.
+// takeUp returns the founding that may have been chosen in an earlier ballot, or nil if
+// there is none. decided is false if the result depends on the voters not heard.
 func takeUp(heard []*probe, unheard, majority int) (taken *founding, decided bool) {
 	var highest ballot
 	bound := make(map[quorum.ClusterID]int)

@@ -24,8 +24,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// nursery holds servers that do nothing but form an ensemble. The first one that
-// has a place lets in those that were not named.
+// nursery holds servers that only form an ensemble. A server that has become a member
+// admits those that the founding doesn't name.
 type nursery struct {
 	t       *testing.T
 	net     *quorum.Memory
@@ -34,18 +34,18 @@ type nursery struct {
 
 	mu      sync.Mutex
 	running map[uint64]*infant
-	places  map[uint64][]place // of every server, over its lives
+	places  map[uint64][]place // by server, one per life
 	crash   func(server uint64, written int, after bool) bool
 	writes  map[uint64]int
 }
 
-// place is what a server became.
+// place is the identity that a server got.
 type place struct {
 	id      raft.ServerID
 	cluster quorum.ClusterID
 }
 
-// infant is one life of a server.
+// infant is one run of a server, from start to stop.
 type infant struct {
 	f      *formation
 	hub    *quorum.Hub
@@ -63,7 +63,7 @@ func newNursery(t *testing.T, voters, observers int) *nursery {
 	return n
 }
 
-// crashing is a disk whose server dies before or after it is written to.
+// crashing is a file system whose server crashes before or after a rename.
 type crashing struct {
 	vfs.FS
 	n  *nursery
@@ -89,7 +89,7 @@ func (c crashing) Rename(from, to string) error {
 	return nil
 }
 
-// OpenFile and SyncDir leave out what takes time and shows nothing here.
+// OpenFile and SyncDir skip the fsyncs, which are slow and don't matter for these tests.
 func (c crashing) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	f, err := c.FS.OpenFile(name, flag, perm)
 	return unsynced{f}, err
@@ -104,7 +104,7 @@ func (unsynced) Datasync() error { return nil }
 
 func (n *nursery) disk(id uint64) string { return filepath.Join(n.dir, fmt.Sprint(id)) }
 
-// seat writes what a server's directory holds before it starts.
+// seat writes the seat file of a server before it starts.
 func (n *nursery) seat(id uint64, s seat) {
 	n.t.Helper()
 	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
@@ -116,7 +116,7 @@ func (n *nursery) seat(id uint64, s seat) {
 	n.writes[id] = 0
 }
 
-// start begins a life of a server. One that has a place goes on as a member.
+// start starts a server. A server that already has a place starts as a member.
 func (n *nursery) start(id uint64) {
 	fsys := crashing{vfs.OS{}, n, id}
 	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
@@ -207,13 +207,13 @@ func (n *nursery) start(id uint64) {
 	}()
 }
 
-// later starts a server that crashed again after some time.
+// later restarts a crashed server after a pause.
 func (n *nursery) later(id uint64) {
 	time.Sleep(700 * time.Millisecond)
 	n.start(id)
 }
 
-// stop ends a life.
+// stop stops a server.
 func (n *nursery) stop(id uint64) {
 	n.mu.Lock()
 	in := n.running[id]
@@ -232,8 +232,7 @@ func (n *nursery) stopAll() {
 	}
 }
 
-// clusters returns the ensembles that there are, and how many servers have a
-// place. It fails when a founder sits on two disks.
+// clusters returns all ensembles that have formed, and how many servers have a place.
 func (n *nursery) clusters() (all []quorum.ClusterID, placed int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -250,7 +249,7 @@ func (n *nursery) clusters() (all []quorum.ClusterID, placed int) {
 	return all, placed
 }
 
-// await waits until some servers have their place, all in one ensemble.
+// await waits until the given number of servers have a place, all in one ensemble.
 func (n *nursery) await(what string, servers int) quorum.ClusterID {
 	n.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -270,7 +269,7 @@ func (n *nursery) await(what string, servers int) quorum.ClusterID {
 	}
 }
 
-// disksOf are those of the servers that a test lays out itself.
+// disksOf returns the disk ids for tests that write the seat files.
 func (n *nursery) disksOf() map[uint64]uint64 {
 	all := make(map[uint64]uint64)
 	for _, m := range n.members {
@@ -283,8 +282,8 @@ func (n *nursery) founding(mark int, disks map[uint64]uint64) *founding {
 	return &founding{Cluster: quorum.ClusterID{byte(mark)}, List: listHash(n.members), Servers: founders(n.members), Disks: maps.Clone(disks)}
 }
 
-// partitions calls do with every way to spread n servers over foundings: for
-// each server 0, nothing accepted, or the number of its founding.
+// partitions calls do with every way to spread n servers over foundings. of has an element
+// per server: the number of the founding that it accepted, or 0 for none.
 func partitions(n int, do func(of []int)) {
 	of := make([]int, n)
 	var fill func(i, used int)
@@ -301,7 +300,7 @@ func partitions(n int, do func(of []int)) {
 	fill(0, 0)
 }
 
-// rankOf orders foundings by how many accepted them.
+// rankOf orders foundings by how many servers accepted them.
 func rankOf(of []int, x int) int { return 10*counts(of)[x] + x }
 
 // counts returns how many servers accepted each founding.
@@ -313,9 +312,9 @@ func counts(of []int) (n []int) {
 	return n
 }
 
-// TestEverySplitResolves lays out every way in which voters can have accepted
-// different foundings, in the way of old, all in ballot zero, and in ballots of
-// their own, and starts a bare majority of them, or all, and then the rest.
+// TestEverySplitResolves tries every way in which voters can have accepted different
+// foundings: as in releases without ballots, all in ballot zero, and each founding in its
+// own ballot. It starts a bare majority of the voters, or all, and then the rest.
 func TestEverySplitResolves(t *testing.T) {
 	t.Parallel()
 	sizes := []int{3, 5}
@@ -325,7 +324,7 @@ func TestEverySplitResolves(t *testing.T) {
 	for _, voters := range sizes {
 		partitions(voters, func(of []int) {
 			if voters > 3 && !slices.IsSortedFunc(of, func(a, b int) int { return cmp.Compare(rankOf(of, a), rankOf(of, b)) }) {
-				return // the same with other numbers for the servers
+				return // the same case with the servers renumbered
 			}
 			t.Run(fmt.Sprint(of), func(t *testing.T) {
 				t.Parallel()
@@ -341,8 +340,8 @@ func TestEverySplitResolves(t *testing.T) {
 	}
 }
 
-// reachable says whether voters can have come to this: nothing else is accepted
-// in a ballot above that of a founding that was chosen.
+// reachable reports whether voters can get into this state: above the ballot of a chosen
+// founding, no other founding is accepted.
 func reachable(of []int, old bool) bool {
 	n := counts(of)
 	for x := 1; x < len(n); x++ {
@@ -371,8 +370,8 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 			}
 		}
 		if !old {
-			// The highest ballot had the promises of a majority before anything was
-			// accepted in it, so nothing is accepted in a lower one any more.
+			// A majority promised the highest ballot before a founding was accepted in it,
+			// so no voter accepts a founding in a lower ballot anymore.
 			s.Promised = n.ballotOf(of, slices.Max(of))
 		}
 		n.seat(id, s)
@@ -399,8 +398,8 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 	}
 }
 
-// ballotOf is the ballot of a founding: of a server that has accepted it, since
-// whoever puts a founding to a ballot is the first to accept it.
+// ballotOf returns the ballot of a founding. It belongs to a server that has accepted the
+// founding, because the proposer is the first to accept it.
 func (n *nursery) ballotOf(of []int, x int) ballot {
 	if x == 0 {
 		return ballot{}
@@ -409,8 +408,8 @@ func (n *nursery) ballotOf(of []int, x int) ballot {
 	return ballot{uint64(x), id, n.disksOf()[id]}
 }
 
-// ambiguous says whether the way of old leaves open which founding the servers
-// that are there have to take up.
+// ambiguous reports whether, with foundings from releases without ballots, the running
+// servers can't tell which founding to take.
 func ambiguous(of []int, old bool, late []uint64) bool {
 	if !old {
 		return false
@@ -430,8 +429,8 @@ func ambiguous(of []int, old bool, late []uint64) bool {
 	return possible > 1
 }
 
-// TestFoundersCrashAtEveryWrite lets each voter die before and after each thing
-// it writes, alone and all of them at the same step, and come back.
+// TestFoundersCrashAtEveryWrite crashes each voter, or all of them, before and after each
+// write, and restarts them.
 func TestFoundersCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	sizes := []int{3, 5}
@@ -439,7 +438,7 @@ func TestFoundersCrashAtEveryWrite(t *testing.T) {
 		sizes = sizes[:1]
 	}
 	for _, voters := range sizes {
-		for who := uint64(0); who <= uint64(voters); who++ { // 0: everybody
+		for who := uint64(0); who <= uint64(voters); who++ { // 0: all servers
 			t.Run(fmt.Sprintf("%d of %d", who, voters), func(t *testing.T) {
 				t.Parallel()
 				for write := 1; write <= 6; write++ {
@@ -462,9 +461,9 @@ func TestFoundersCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestFoundersInAnyWeather forms ensembles on links of any speed that are cut and
-// mended, with servers that come, go and come back at any time: however it goes,
-// there is one ensemble, and when all is well again everybody is in it.
+// TestFoundersInAnyWeather forms ensembles over links of varying delay that are held and
+// healed, while servers start and stop at random times. There is never more than one
+// ensemble, and after all faults end all servers are members of it.
 func TestFoundersInAnyWeather(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

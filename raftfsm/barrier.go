@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// How a server knows that what it has applied is not out of date, without an
-// entry in the log. The leader's commit index, read after it was asked, covers
-// everything that anybody had been told of by then, provided that it was still
-// the leader: which a quorum has to confirm by a contact that began after the
-// question came. An answer that was under way before, or lay in the buffers of a
-// stopped process, proves nothing. A follower asks with a report of live sessions,
-// whose acknowledgement says just that (liveness.go).
+// How a server makes sure that its state isn't stale, without an entry in the log. A
+// server asks the leader for its commit index. That index covers every write
+// acknowledged before the leader got the question, provided that it was still the
+// leader. A quorum has to confirm this in an exchange that began after the question
+// came: a reply that was already in flight, or in the buffers of a stopped process,
+// proves nothing. A follower sends the question with its report of live sessions, and
+// the acknowledgement of the report is the answer (liveness.go).
 
-// Barrier returns when this server has applied everything that any server had
-// acknowledged when it was called. It tries until ctx ends: without a leader it
-// waits for one.
+// Barrier waits until this server has applied every write that any server had
+// acknowledged before the call. It retries until ctx ends; without a leader it waits
+// for one.
 func (n *Node) Barrier(ctx context.Context) error { return n.others.barrier(ctx) }
 
-// barrier implements others: what a server alone acknowledges it has applied.
+// barrier implements others. A standalone server has applied all writes that it has
+// acknowledged.
 func (alone) barrier(context.Context) error { return nil }
 
 // barrier implements others.
@@ -38,33 +39,33 @@ func (e *ensemble) barrier(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// readIndex returns an index that covers everything acknowledged before the call.
+// readIndex returns an index that covers every write acknowledged before the call.
 func (e *ensemble) readIndex(ctx context.Context) (uint64, error) {
 	if l := e.leadNow(); l != nil {
 		return e.ownIndex(ctx, l)
 	}
 	one := e.inquiries.add()
-	if e.leadNow() != nil { // since a moment ago: nobody carries them now
+	if e.leadNow() != nil { // this server has just become leader: no report will carry them
 		giveUp(e.inquiries.take())
 	}
 	return one.wait(ctx)
 }
 
-// busyDisk is how long a write to the log may take before Raft's main loop counts as
+// busyDisk is how long a write to the log may take before we consider Raft's main loop
 // busy with it.
 const busyDisk = 50 * time.Millisecond
 
-// heartbeatNow has Raft send heartbeats at once. Raft's main loop takes such requests.
-// While it waits for a slow disk they would fill its queue, and a full queue holds up the
-// heartbeats themselves: then those that Raft sends at its own pace have to do.
+// heartbeatNow asks Raft to send heartbeats at once. Raft's main loop handles such
+// requests. While it waits for a slow disk, they would fill its queue, and a full queue
+// delays the heartbeats themselves. In that case the regular heartbeats have to suffice.
 func (e *ensemble) heartbeatNow() {
 	if e.hanging() < busyDisk {
 		e.n.raftNow().VerifyLeader()
 	}
 }
 
-// ownIndex is readIndex on the leader. Its leadership is open: an entry of its
-// term is committed, and so is what its predecessors committed.
+// ownIndex is readIndex on the leader. Its leadership is open, so an entry of its term
+// is committed and its commit index covers what earlier leaders committed.
 func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,7 +79,7 @@ func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	return index, nil
 }
 
-// awaitApplied waits until the entry at index is applied here.
+// awaitApplied waits until this server has applied the entry at index.
 func (e *ensemble) awaitApplied(ctx context.Context, index uint64) error {
 	for {
 		progress := e.progress.wait()
@@ -93,13 +94,13 @@ func (e *ensemble) awaitApplied(ctx context.Context, index uint64) error {
 	}
 }
 
-// progress tells those who wait that something has been applied.
+// progress tells waiting goroutines that an entry has been applied.
 type progress struct {
 	mu      sync.Mutex
-	changed chan struct{} // nil while nobody waits
+	changed chan struct{} // nil while no goroutine waits
 }
 
-// wait returns a channel that is closed at the next news.
+// wait returns a channel that the next call of news closes.
 func (p *progress) wait() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,24 +119,24 @@ func (p *progress) news() {
 	}
 }
 
-// errUnanswered is a question that went down with the connection to the leader,
-// or whose leader this server has become.
+// errUnanswered is returned for an inquiry that was lost with the connection to the
+// leader, or that was pending when this server became the leader.
 var errUnanswered = errors.New("the leader did not answer")
 
-// inquiries are what a follower wants to know of its leader: the next report
-// carries them.
+// inquiries are a follower's pending requests for the leader's commit index. The next
+// report carries them.
 type inquiries struct {
 	mu      sync.Mutex
 	waiting []*inquiry
 	poke    chan struct{} // capacity 1
 }
 
-// inquiry is one of them: an index, or closed without an answer.
+// inquiry is one request. answer receives an index, or is closed without one.
 type inquiry struct{ answer chan uint64 }
 
 func newInquiries() *inquiries { return &inquiries{poke: make(chan struct{}, 1)} }
 
-// add asks the leader.
+// add queues an inquiry for the next report.
 func (q *inquiries) add() *inquiry {
 	one := &inquiry{answer: make(chan uint64, 1)}
 	q.mu.Lock()
@@ -148,7 +149,7 @@ func (q *inquiries) add() *inquiry {
 	return one
 }
 
-// wait returns the answer.
+// wait waits for the answer and returns it.
 func (i *inquiry) wait(ctx context.Context) (uint64, error) {
 	select {
 	case index, ok := <-i.answer:
@@ -161,7 +162,7 @@ func (i *inquiry) wait(ctx context.Context) (uint64, error) {
 	}
 }
 
-// take returns what waits. The caller answers.
+// take removes and returns the pending inquiries. The caller answers them.
 func (q *inquiries) take() []*inquiry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +171,7 @@ func (q *inquiries) take() []*inquiry {
 	return all
 }
 
-// giveUp lets those who asked ask again.
+// giveUp fails the inquiries, so that their callers ask again.
 func giveUp(all []*inquiry) {
 	for _, one := range all {
 		close(one.answer)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// What a follower said before it was asked proves nothing, however late it
-// arrives: in the meantime another server may have become the leader.
+// A reply that a follower sent before the leader's question proves nothing, however late
+// it arrives: in the meantime another server may have become the leader.
 func TestAnOldContactConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		c.startAll()
-		c.readyToRestore() // what raises the level is the leader's last entry of its own
+		c.readyToRestore() // raising the level is the last entry that the leader itself proposes
 		id, lead := c.leader()
 		follower, _ := c.follower()
 		before := lead.raftNow().LastIndex()
@@ -25,13 +25,13 @@ func TestAnOldContactConfirmsNothing(t *testing.T) {
 		}
 		for other := range c.rigs {
 			if other != id {
-				c.net.Hold(hostOf(other), hostOf(id)) // answers lie in the buffers
+				c.net.Hold(hostOf(other), hostOf(id)) // replies stay in the buffers
 			}
 		}
 		time.Sleep(200 * time.Millisecond)
 		for other := range c.rigs {
 			if other != id {
-				c.net.Hold(hostOf(id), hostOf(other)) // and no question gets through
+				c.net.Hold(hostOf(id), hostOf(other)) // and no requests get through
 			}
 		}
 		done := make(chan error, 2)
@@ -62,7 +62,7 @@ func TestAnOldContactConfirmsNothing(t *testing.T) {
 	})
 }
 
-// Without a quorum a barrier waits, and ends when its caller no longer does.
+// Without a quorum, a barrier waits until its context ends.
 func TestABarrierWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,44 +10,44 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The leader carries out plans (plan.go), one step after the other, and plans anew
-// before each.
+// The leader carries out plans (plan.go) one step at a time, and makes a new plan before
+// each step.
 
 const (
-	// hearLimit is how long a leader waits for the servers that were live a moment
-	// ago, before it changes who votes.
+	// hearLimit is how long a leader waits to hear from recently live servers before it
+	// changes the voters.
 	hearLimit = time.Second
-	// givenUpAfter is how long a reconfig under way may have no plan any more, since
-	// servers went down, before it is given up and undone.
+	// givenUpAfter is how long a reconfig in progress may lack a plan, because servers
+	// went down, before the leader abandons and undoes it.
 	givenUpAfter = 5 * time.Second
-	// maxSetback bounds the pause after a change that Raft has refused.
+	// maxSetback bounds the pause after a change that Raft refused.
 	maxSetback = 10 * time.Second
 )
 
-// farewells says since when the membership is what it is.
+// farewells records when, and at which index, the membership last changed.
 type farewells struct {
 	at    time.Time
 	index uint64
 }
 
-// step is the next thing to do.
+// step is the next change to make.
 type step struct {
 	want    *membership
-	change  func() error // nil: nothing can be done now
+	change  func() error // nil: no change can be made now
 	what    string
-	waiting bool // something will have to be done later
+	waiting bool // a change has to be made later
 	refused bool // no order of changes keeps a live majority
-	leave   bool // it hands over the lead
+	leave   bool // the change hands over the leadership
 }
 
-// setback is a change that failed.
+// setback is the last failed change, and the pause before it is tried again.
 type setback struct {
 	what, reason string
 	pause        time.Duration
 	until        time.Time
 }
 
-// failed notes an error, and logs it unless it is known.
+// failed records an error, and logs it unless it repeats the previous one.
 func (b *setback) failed(log *slog.Logger, what string, err error) {
 	if b.what != what || b.reason != err.Error() {
 		log.Warn("Raft's configuration could not be changed", "change", what, "err", err)
@@ -58,10 +58,11 @@ func (b *setback) failed(log *slog.Logger, what string, err error) {
 	b.until = time.Now().Add(b.pause)
 }
 
-// rests reports whether a change has failed so recently that it has to wait.
+// rests reports whether a change has to wait because it failed recently.
 func (b *setback) rests(what string) bool { return b.what == what && time.Now().Before(b.until) }
 
-// changeRaft changes Raft's configuration as far as possible now. Reconcile loop.
+// changeRaft changes Raft's configuration as far as possible now. Only the reconcile
+// loop calls it.
 func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) {
 	for l.ctx.Err() == nil && e.ctx.Err() == nil {
 		s := e.step(l, since)
@@ -80,13 +81,13 @@ func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) {
 		}
 		e.log.Info("Raft's configuration changed", "change", s.what)
 		if s.leave {
-			return // until Raft has told that another server leads
+			return // wait until Raft reports another leader
 		}
 	}
 }
 
-// step finds the next difference between Raft's configuration and the membership
-// that is wanted.
+// step finds the next difference between Raft's configuration and the wanted
+// membership.
 func (e *ensemble) step(l *leading, since farewells) step {
 	s := step{want: e.wanted()}
 	if s.want == nil {
@@ -109,15 +110,15 @@ func (e *ensemble) step(l *leading, since farewells) step {
 	return s
 }
 
-// stepVotes takes the first step of a plan.
+// stepVotes selects the first step of a plan.
 func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 	p := e.planFor(s.want, e.thought(l))
 	steps, ok := e.allowed(p, since)
 	for _, x := range steps {
 		s.waiting = s.waiting || x.kind == giveVote && !e.mayVote(x.id)
 	}
-	// Nothing changes who votes before the servers that join have caught up: if they
-	// never do, there is nothing to undo.
+	// The voters don't change before the joining servers have caught up: if they never
+	// do, there is nothing to undo.
 	if len(steps) > 0 && steps[0].kind != addServer && steps[0].kind != dropServer {
 		if s.waiting {
 			return
@@ -131,7 +132,7 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 	}
 	first := steps[0]
 	if first.kind == addServer && !e.joins.of(serverOf(first.id)).confirmed {
-		s.waiting = true // until it was reached at the address that the membership has for it
+		s.waiting = true // until the leader has reached it at the address in the membership
 		return
 	}
 	if first.kind == giveVote && !e.mayVote(first.id) || !majority(first.after(p.servers), p.live) {
@@ -141,8 +142,8 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 	e.prepare(s, p, first)
 }
 
-// allowed is the plan, less the steps that could undo what an earlier leader was
-// doing for a reconfig.
+// allowed returns the plan without the steps that could undo the changes that an earlier
+// leader made for a reconfig.
 func (e *ensemble) allowed(p *planInput, since farewells) ([]planStep, bool) {
 	steps, ok := p.plan()
 	if e.undoes(since) {
@@ -155,7 +156,7 @@ func (e *ensemble) allowed(p *planInput, since farewells) ([]planStep, bool) {
 	return steps, ok
 }
 
-// prepare makes a step of a plan the next thing to do.
+// prepare fills in s for a step of a plan.
 func (e *ensemble) prepare(s *step, p *planInput, x planStep) {
 	r, id := e.n.raftNow(), x.id
 	switch x.kind {
@@ -188,7 +189,7 @@ func (e *ensemble) prepare(s *step, p *planInput, x planStep) {
 	}
 }
 
-// planFor is what a plan to a membership has to know.
+// planFor returns the input for a plan to reach a membership.
 func (e *ensemble) planFor(want *membership, live map[raft.ServerID]bool) *planInput {
 	p := &planInput{servers: e.n.raftNow().GetConfiguration().Configuration().Servers, target: want,
 		leader: e.n.identity.RaftID, live: live}
@@ -204,8 +205,8 @@ func (e *ensemble) planFor(want *membership, live map[raft.ServerID]bool) *planI
 	return p
 }
 
-// thought returns the servers that count as live until a leader hears otherwise:
-// those that it has heard of lately, and all in its first moments.
+// thought returns the servers that the leader presumes live: those that it has heard
+// from recently or, just after it became leader, all of them.
 func (e *ensemble) thought(l *leading) map[raft.ServerID]bool {
 	live := make(map[raft.ServerID]bool)
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
@@ -214,9 +215,9 @@ func (e *ensemble) thought(l *leading) map[raft.ServerID]bool {
 	return live
 }
 
-// hear asks all servers whether they follow this leader now, and returns those that
-// answer. It waits for those that were live a moment ago, but not for long. So a
-// server that has just died does not count when votes are taken and given.
+// hear asks all servers whether they still follow this leader, and returns those that
+// answer. It waits up to hearLimit for the servers presumed live. So a server that has
+// just died doesn't count when votes are taken and given.
 func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 	asked := e.asked(l)
 	thought := e.thought(l)
@@ -241,16 +242,16 @@ func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 	}
 }
 
-// mayVote reports whether a server has so much of the log that it may vote.
+// mayVote reports whether a server has enough of the log to get a vote.
 func (e *ensemble) mayVote(id raft.ServerID) bool {
 	r := e.n.raftNow()
 	acked := e.transportNow().Acked(r.CurrentTerm(), id)
 	return acked != 0 && acked+closeBehind >= r.LastIndex()
 }
 
-// undoes says whether to take votes and servers away now could undo a reconfig
-// that an earlier leader was driving: the server that it came from will ask
-// this leader to go on, if it lives.
+// undoes reports whether removing votes and servers now could undo a reconfig that an
+// earlier leader was driving. If the server that received that reconfig is still live,
+// it will ask this leader to continue.
 func (e *ensemble) undoes(since farewells) bool {
 	l := e.leadNow()
 	if l == nil {
@@ -259,15 +260,15 @@ func (e *ensemble) undoes(since farewells) bool {
 	return e.reconfigs.current() == nil && time.Since(l.since) < undoAfter && since.at.Before(l.since)
 }
 
-// stepRemove removes a server without a vote that is no member. It does so when the
-// server had time to learn that it is none, so that its own clients get their
-// answers.
+// stepRemove removes a server that is neither a voter nor a member. It first gives the
+// server time to learn about its removal, so that the server's own clients get their
+// replies.
 func (e *ensemble) stepRemove(s *step, server raft.Server, since farewells) {
 	r, id := e.n.raftNow(), server.ID
 	mine := e.replicated()
 	switch {
 	case s.want.member(serverOf(id)) != nil || mine == nil || mine.member(serverOf(id)) != nil:
-		return // a member, or one until a reconfig under way is done
+		return // a member, or still one until the current reconfig is done
 	case server.Suffrage == raft.Voter || e.undoes(since):
 		return
 	case e.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell:

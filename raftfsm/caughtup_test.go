@@ -9,10 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestServesNothingOldAfterARestart: a member that comes back has entries in its
-// log that it has not applied, and others that it never got, and learns of both
-// late. Whatever its clients know, it serves none of them before it has applied
-// everything that was acknowledged when it came.
+// TestServesNothingOldAfterARestart: a restarted member has not applied the entries in its
+// log, lacks later entries, and learns of both late. It serves no client before it has
+// applied every write acknowledged before it restarted.
 func TestServesNothingOldAfterARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testServesNothingOldAfterARestart)
@@ -37,12 +36,12 @@ func testServesNothingOldAfterARestart(t *testing.T) {
 	write(300, 600)
 	c.net.Delay(hostOf(lead), hostOf(id), 50*time.Millisecond)
 	back := c.start(id)
-	// The entries of before its end are on its disk, and none of them applied.
+	// The entries from before the kill are on its disk, but none of them is applied.
 	if back.exists("/n0") {
 		t.Fatal("the server has applied its log: this test shows nothing")
 	}
 	for deadline := time.Now().Add(2 * patience); ; time.Sleep(time.Millisecond) {
-		// As a client that connects now: first the look at the status, then the read.
+		// Like a client that connects now: first check the status, then read.
 		if back.Status().Serving {
 			if !back.exists("/n599") {
 				t.Error("a new client is served without what was acknowledged before it came")

@@ -15,9 +15,9 @@ import (
 
 var chaosSeeds = flag.Int("chaos.seeds", 1, "number of runs of TestChaos")
 
-// TestChaos writes through all servers while links are cut, held, delayed and
-// reset and servers are killed and restarted, in fake time. In the end all hold
-// the same, and whatever was acknowledged is there.
+// TestChaos writes through all servers while links are cut, held, delayed and reset and
+// servers are killed and restarted, in fake time. At the end, all servers have the same
+// state, and it has every acknowledged write.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; not with -short")
@@ -30,7 +30,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// writer creates znodes through one server until told to stop, and notes which
+// writer creates znodes through one server until it is stopped, and records which creates
 // were acknowledged.
 type writer struct {
 	id    uint64
@@ -73,7 +73,7 @@ func (w *writer) run() {
 	}
 }
 
-// try proposes c and waits until it was applied or given up.
+// try proposes c and waits until it is applied or lost.
 func (w *writer) try(r *rig, c Command) (outcome, bool) {
 	ch := make(chan outcome, 1)
 	c.Waiter = ch
@@ -140,7 +140,7 @@ func chaos(t *testing.T, seed uint64) {
 	t.Logf("seed %d: %d writes, %v, epoch %d", seed, len(acked), f.done, c.rigs[1].Status().Epoch)
 }
 
-// faults3 breaks an ensemble of three, never more than it has to survive.
+// faults3 injects faults into an ensemble of three, never more than it has to survive.
 type faults3 struct {
 	c     *cluster
 	rnd   *rand.Rand
@@ -214,7 +214,7 @@ func (f *faults3) heal() {
 		f.up[f.down] = r
 		f.mu.Unlock()
 		f.down = 0
-		if f.wiped { // the next disk may only go when this one has everything again
+		if f.wiped { // no other disk may be wiped before this server has a vote again
 			f.c.eventually("the wiped server has a vote again", func() bool { return f.c.voters() == 3 })
 			f.wiped = false
 		}

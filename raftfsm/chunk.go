@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// A snapshot is written in chunks, each with its checksum, so that damage is
-// found where it is, and a stream that was cut off is not taken for a whole one:
+// A snapshot is written in chunks. Each chunk has a checksum, so that a reader can
+// locate damage. The end mark distinguishes a complete stream from a truncated one:
 //
 //	chunk = size:4 crc:4 data       size 0: the end
 //
@@ -22,13 +22,13 @@ const (
 
 var errChunkCut = errors.New("snapshot ends early")
 
-// chunkSum is the checksum of chunk number n.
+// chunkSum returns the checksum of chunk number n.
 func chunkSum(n uint32, data []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
+	table := crc32.MakeTable(crc32.Castagnoli) // MakeTable builds the table only once
 	return crc32.Update(crc32.Checksum(binary.BigEndian.AppendUint32(nil, n), table), table, data)
 }
 
-// chunkWriter cuts what is written into chunks.
+// chunkWriter splits its input into chunks.
 type chunkWriter struct {
 	w   io.Writer
 	n   uint32
@@ -65,7 +65,8 @@ func (c *chunkWriter) flush() error {
 	return err
 }
 
-// Close writes the rest and the end mark. It does not close the writer below.
+// Close writes the buffered data and the end mark. It doesn't close the underlying
+// writer.
 func (c *chunkWriter) Close() error {
 	if len(c.buf) > chunkHeaderSize {
 		if err := c.flush(); err != nil {
@@ -75,12 +76,12 @@ func (c *chunkWriter) Close() error {
 	return c.flush()
 }
 
-// chunkReader reads what a chunkWriter wrote; the end mark is io.EOF.
+// chunkReader reads the output of a chunkWriter. At the end mark it returns io.EOF.
 type chunkReader struct {
 	r    io.Reader
 	n    uint32
 	buf  []byte
-	left []byte // of buf, not yet read
+	left []byte // unread part of buf
 	err  error
 }
 

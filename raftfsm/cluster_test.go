@@ -19,18 +19,18 @@ type cluster struct {
 	list    []Member // of the configuration files
 	configs map[uint64]Config
 	rigs    map[uint64]*rig
-	closing map[uint64]chan struct{} // of servers that were killed
+	closing map[uint64]chan struct{} // killed servers; closed when Close has returned
 	disks   string                   // directories of the servers; empty: in memory
 }
 
 func hostOf(id uint64) string { return fmt.Sprintf("s%d", id) }
 
-// memberAt is a server as the configuration files of a test name it.
+// memberAt returns a server as listed in a test's configuration files.
 func memberAt(id uint64) Member {
 	return Member{ID: id, QuorumAddr: hostOf(id) + ":2888", ElectionAddr: hostOf(id) + ":3888", ClientAddr: "0.0.0.0:2181"}
 }
 
-// newCluster describes an ensemble of n voters without starting any.
+// newCluster returns an ensemble of n voters without starting them.
 func newCluster(t *testing.T, n int) *cluster {
 	c := &cluster{t: t, net: quorum.NewMemory(), configs: make(map[uint64]Config), rigs: make(map[uint64]*rig), closing: make(map[uint64]chan struct{})}
 	for id := uint64(1); id <= uint64(n); id++ {
@@ -86,7 +86,7 @@ func (c *cluster) startAll(tune ...func(*Config)) {
 	}
 }
 
-// kill ends a server as abruptly as a process dies.
+// kill ends a server abruptly, like a killed process.
 func (c *cluster) kill(id uint64) {
 	c.t.Helper()
 	c.net.Kill(hostOf(id))
@@ -94,21 +94,21 @@ func (c *cluster) kill(id uint64) {
 	delete(c.rigs, id)
 	closed := make(chan struct{})
 	c.closing[id] = closed
-	go func() { // it may wait for others that it cannot reach
+	go func() { // Close may wait for servers that it can't reach
 		defer close(closed)
 		r.Close()
 	}()
 	c.t.Cleanup(func() { <-closed })
 }
 
-// awaitClosed waits until nothing of a killed server is left.
+// awaitClosed waits until a killed server has closed its files.
 func (c *cluster) awaitClosed(id uint64) {
 	if ch := c.closing[id]; ch != nil && c.disks != "" {
 		<-ch
 	}
 }
 
-// stop closes a server as an operator does.
+// stop closes a server cleanly.
 func (c *cluster) stop(id uint64) {
 	c.t.Helper()
 	r := c.rigs[id]
@@ -166,7 +166,7 @@ func (c *cluster) eventually(what string, ok func() bool) {
 	}
 }
 
-// awaitLevel waits until all servers are at that behaviour level.
+// awaitLevel waits until all servers are at least at the given behaviour level.
 func (c *cluster) awaitLevel(least uint32) {
 	c.t.Helper()
 	c.eventually(fmt.Sprintf("level %d", least), func() bool {
@@ -179,8 +179,8 @@ func (c *cluster) awaitLevel(least uint32) {
 	})
 }
 
-// sure repeats a command until it was applied: connections of clients that were
-// lost on the way come back, too. It re-attaches the session.
+// sure repeats a command until it is applied. After the command is lost, it re-attaches the
+// session, like a client that reconnects.
 func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) Command) outcome {
 	c.t.Helper()
 	return c.sureWithin(r, s, 2*patience, cmd)
@@ -227,7 +227,7 @@ func (r *rig) tryReattach(s session.Session) (outcome, bool) {
 	return outcome{}, false
 }
 
-// surelyAttached creates a session as a client does that tries until it has one.
+// surelyAttached creates a session, like a client that retries until it has one.
 func (c *cluster) surelyAttached(r *rig, timeout time.Duration) session.Session {
 	c.t.Helper()
 	for range 100 {
@@ -239,7 +239,7 @@ func (c *cluster) surelyAttached(r *rig, timeout time.Duration) session.Session 
 	return session.Session{}
 }
 
-// settled waits until all servers hold the same.
+// settled waits until all servers have the same state.
 func (c *cluster) settled() {
 	c.t.Helper()
 	c.eventually("the same state on all servers", func() bool {
@@ -255,7 +255,7 @@ func (c *cluster) settled() {
 	})
 }
 
-// clusterOf describes an ensemble of voters with the given ids.
+// clusterOf returns an ensemble of voters with the given ids.
 func clusterOf(t *testing.T, ids ...uint64) *cluster {
 	c := newCluster(t, 0)
 	for _, id := range ids {

@@ -9,26 +9,26 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// The kinds of command that the leader proposes on its own.
+// The kinds of command that the leader itself proposes.
 const (
-	// KindExpire ends a session whose client was not heard of. It has no
-	// effect when the client has attached again in the meantime.
+	// KindExpire ends a session whose client has timed out. It has no effect if the
+	// client has attached again in the meantime.
 	KindExpire Kind = iota + KindSync + 1
-	// KindReap deletes an empty container or an outlived TTL znode.
+	// KindReap deletes an empty container or an expired TTL znode.
 	KindReap
-	// KindReconfigRefused is a client's reconfig that the leader refused for a
-	// reason that is not in the log.
+	// KindReconfigRefused is a client's reconfig that the leader refused for a reason
+	// that the other servers can't derive from the log.
 	KindReconfigRefused
-	// KindRaise lets the log go on at a higher behaviour level.
+	// KindRaise raises the behaviour level of the log.
 	KindRaise
-	// KindMembership changes the membership to what the configuration files, or
-	// a server that moved, say.
+	// KindMembership changes the membership to match the configuration files or the new
+	// address of a server that moved.
 	KindMembership
-	// KindReconfigDone tells of a change of membership that no client asked
-	// for. It is no command.
+	// KindReconfigDone reports a change of membership that no client asked for. It isn't
+	// a command.
 	KindReconfigDone
 	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort
-	// replace the state by another one (arrival.go).
+	// replace the state with another one (arrival.go).
 	KindRestoreBegin
 	KindRestoreChunk
 	KindRestoreCommit
@@ -37,7 +37,7 @@ const (
 	kindEnd // one past the last
 )
 
-// commandMin is the least number of bytes that an encoded command takes.
+// commandMin is the minimum length of an encoded command in bytes.
 const commandMin = 1 + 8 + 8 + 4 + 4 + 4
 
 // attachSize is the length of the body of a KindAttach.
@@ -51,7 +51,7 @@ var errUnknownCommand = errors.New("command of unknown kind")
 //	ids     = prints:2 count:2 (scheme id)* (print:16)*     jute strings
 //	body    = jute buffer              KindAttach: timeout:4 password:16
 //
-// The body is the one copy that is made of the client's bytes.
+// Encoding the body is the only time that the client's bytes are copied.
 func (c *Command) append(b []byte) []byte {
 	b = append(b, byte(c.Kind))
 	b = proto.AppendLong(b, c.Session)
@@ -73,7 +73,7 @@ func (c *Command) append(b []byte) []byte {
 	return append(b, c.Password[:]...)
 }
 
-// size returns an upper bound of the length of c's encoding.
+// size returns an upper bound for the length of c's encoding.
 func (c *Command) size() int {
 	n := commandMin + len(c.Body) + attachSize + len(c.Prints)*len(tree.Fingerprint{})
 	for i := range c.IDs {
@@ -82,8 +82,8 @@ func (c *Command) size() int {
 	return n
 }
 
-// decode reads c from the start of b, which it aliases, and returns what
-// follows it. The room of c.IDs and c.Prints is reused.
+// decode reads c from the start of b and returns the remaining bytes. c aliases b.
+// decode reuses the capacity of c.IDs and c.Prints.
 func (c *Command) decode(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errShortEntry
@@ -129,8 +129,8 @@ func (c *Command) decodeIDs(r *proto.Reader) {
 	}
 }
 
-// decodeAttach takes the body of a KindAttach apart; one of the wrong length
-// stays where it is.
+// decodeAttach decodes the body of a KindAttach. It leaves a body of the wrong length in
+// c.Body.
 func (c *Command) decodeAttach() {
 	if len(c.Body) != attachSize {
 		if c.Body == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// Defaults of Config, ZooKeeper's where it has them.
+// Defaults of Config; the same as ZooKeeper's where it has them.
 const (
 	defaultTickTime           = 2 * time.Second
 	defaultInitLimit          = 10
@@ -25,16 +25,15 @@ const (
 	defaultContainerMaxPerMin = 10_000
 )
 
-// MaxServer is the highest id of a server, the lowest is 0: the id is one byte of
-// every session id.
+// MaxServer is the highest server id; the lowest is 0. The id is one byte of every
+// session id.
 const MaxServer = 255
 
-// noServer is where an id is wanted and there is none. Every id from 0 to MaxServer
-// is that of a server, so that the zero value says nothing.
+// noServer stands for no server. The zero value can't, because 0 is a valid server id.
 const noServer uint64 = math.MaxUint64
 
-// withDefaults returns c with every optional field set, or an error that names
-// the field that is wrong.
+// withDefaults returns c with every optional field set, or an error that names the
+// invalid field.
 func (c Config) withDefaults() (Config, error) {
 	if c.ID > MaxServer {
 		return c, fmt.Errorf("server id %d: must be 0 to %d", c.ID, MaxServer)
@@ -89,7 +88,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// standalone says whether the configuration names no other server.
+// standalone reports whether the configuration is that of a standalone server.
 func (c Config) standalone() bool {
 	voters, observers := 0, 0
 	for _, m := range c.Members {
@@ -103,17 +102,17 @@ func (c Config) standalone() bool {
 }
 
 const (
-	// electionTimeout is what an election that reaches every voter takes at most.
-	// When a leader is given up does not follow from it: see timing.
+	// electionTimeout is the maximum duration of an election that reaches every voter.
+	// It doesn't determine when a server gives up its leader: see timing.
 	electionTimeout = time.Second
-	// maxAppendEntries bounds one message to a follower: an entry has up to
-	// 256 KiB, so that one message fits any timeout.
+	// maxAppendEntries bounds one message to a follower. An entry has up to 256 KiB, so
+	// one message can be sent within any timeout.
 	maxAppendEntries = 32
-	// never is for what this package triggers itself.
+	// never disables a Raft trigger. This package takes snapshots itself.
 	never = 1 << 62
 )
 
-// raftConfig is how Raft runs under this package.
+// raftConfig returns the configuration of the Raft library.
 func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = id
@@ -122,13 +121,13 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 		// See timing: Raft's own timers start no election.
 		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
 	}
-	c.CommitTimeout = 50 * time.Millisecond // followers are told at once, see quorum.Transport.Committed
+	c.CommitTimeout = 50 * time.Millisecond // a fallback: see quorum.Transport.Committed
 	if n.cfg.standalone() {
-		c.CommitTimeout = time.Second // nobody is to be told of a commit
+		c.CommitTimeout = time.Second // no follower to tell of a commit
 	}
 	c.MaxAppendEntries = maxAppendEntries
-	// A buffer before Raft would only hide entries from a shutdown: what is in
-	// it then is never answered. The batches are full without it.
+	// A buffer in front of Raft would only hide entries from a shutdown: Raft never
+	// answers the entries that are still in it. The batches are full without it.
 	c.BatchApplyCh = false
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true

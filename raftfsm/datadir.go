@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// identityFile, in the log directory, says whose state lies there.
+// identityFile, in the log directory, identifies the server that owns the state there.
 const identityFile = "identity.json"
 
 // identityFormat is the version of the file's layout.
@@ -27,12 +27,12 @@ const identityFormat = 1
 type identity struct {
 	Format  int           `json:"format"`
 	Server  uint64        `json:"server"`  // server id as in zoo.cfg
-	RaftID  raft.ServerID `json:"raftId"`  // never used again after the directory was lost
+	RaftID  raft.ServerID `json:"raftId"`  // never reused after the directory is lost
 	Cluster string        `json:"cluster"` // hexadecimal cluster id
-	Sum     uint32        `json:"sum"`     // CRC-32C of the same with a sum of 0
+	Sum     uint32        `json:"sum"`     // CRC-32C of the JSON with a sum of 0
 }
 
-// marshal returns i as it is in the file, but for the newline behind it.
+// marshal returns the content of the file without the final newline.
 func (i identity) marshal() ([]byte, error) {
 	i.Sum = 0
 	b, err := json.Marshal(i)
@@ -43,7 +43,7 @@ func (i identity) marshal() ([]byte, error) {
 	return json.Marshal(i)
 }
 
-// newIdentity returns the identity of a server that begins a history.
+// newIdentity returns the identity of a server that starts a new history.
 func newIdentity(server uint64) identity {
 	var id clusterID
 	rand.Read(id[:]) // never fails
@@ -56,11 +56,11 @@ func newIdentity(server uint64) identity {
 // clusterID returns the cluster id in binary.
 func (i identity) clusterID() clusterID {
 	var id clusterID
-	_, _ = hex.Decode(id[:], []byte(i.Cluster)) // readIdentity has checked it
+	_, _ = hex.Decode(id[:], []byte(i.Cluster)) // parseIdentity has checked it
 	return id
 }
 
-// readIdentity returns the identity in dir, and false when there is none.
+// readIdentity returns the identity in dir, and false if there is none.
 func readIdentity(fsys vfs.FS, dir string) (identity, bool, error) {
 	path := filepath.Join(dir, identityFile)
 	b, err := vfs.ReadFile(fsys, path)
@@ -83,7 +83,7 @@ func parseIdentity(b []byte) (id identity, err error) {
 		return id, fmt.Errorf("is damaged: %w", err)
 	}
 	cluster, err := hex.DecodeString(id.Cluster)
-	want, _ := id.marshal() // always can be
+	want, _ := id.marshal() // can't fail
 	switch {
 	case id.Format != identityFormat:
 		return id, fmt.Errorf("has format %d, this server knows %d", id.Format, identityFormat)
@@ -104,12 +104,12 @@ func (i identity) write(fsys vfs.FS, dir string) error {
 	return vfs.ReplaceFile(fsys, filepath.Join(dir, identityFile), append(b, '\n'), 0o600)
 }
 
-// wayOut ends the refusals of a directory that is damaged or incomplete.
+// wayOut is the advice at the end of an error about a damaged or incomplete directory.
 const wayOut = "restore it from a copy of the directory, or set the directory aside and recover from a backup (zkgo recover), or let a member of an ensemble join anew with an empty directory"
 
-// refuseEmptied refuses a directory whose identity is left and whose log is gone.
-// The log is created first, so that a stop cannot leave that; opening the stores
-// would begin with an empty state.
+// refuseEmptied refuses a directory that has an identity but no log. An interrupted start
+// can't leave such a directory, because the log is created first. Opening the stores
+// would start with an empty state.
 func (n *Node) refuseEmptied() error {
 	_, found, err := readIdentity(n.cfg.FS, n.cfg.LogDir)
 	if err != nil || !found {
@@ -126,8 +126,8 @@ func errEmptied(logDir string) error {
 	return fmt.Errorf("%s holds %s, but the log with Raft's term and vote is missing: %s", logDir, identityFile, wayOut)
 }
 
-// loadIdentity finds out whose state the directories hold. hasState says
-// whether Raft has any. A new identity is written before there is state.
+// loadIdentity determines which server's state the directories hold. hasState says
+// whether Raft has any state. A new identity is written before there is state.
 func (n *Node) loadIdentity(hasState bool) error {
 	if n.cfg.Memory {
 		if n.cfg.standalone() {
@@ -143,14 +143,14 @@ func (n *Node) loadIdentity(hasState bool) error {
 		return n.adopt(id)
 	case found && id.Server != n.cfg.ID && (!n.cfg.standalone() || !n.wasMember()):
 		return n.foreign(id)
-	case found: // the last member of an ensemble may go on alone, whatever its number: leadAlone checks that
+	case found: // the last member of an ensemble may continue standalone, whatever its id: leadAlone checks that
 		n.identity = id
 		return nil
 	case hasState:
 		return errNoIdentity(n.cfg.LogDir, n.cfg.SnapDir)
 	}
 	if !n.cfg.standalone() {
-		return nil // the ensemble decides
+		return nil // the identity comes from the ensemble
 	}
 	n.identity = newIdentity(n.cfg.ID)
 	return n.identity.write(n.cfg.FS, n.cfg.LogDir)

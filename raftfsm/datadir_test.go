@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// mustRefuse expects Start to fail with an error that contains all the words.
+// mustRefuse checks that Start fails with an error that contains all the words.
 func mustRefuse(t *testing.T, cfg Config, words ...string) {
 	t.Helper()
 	cfg.Handler = newRecorder()
@@ -95,7 +95,7 @@ func TestForeignDirectories(t *testing.T) {
 		}
 		mustRefuse(t, cfg, path, "missing")
 
-		// Another server's snapshots beside this log, or none.
+		// The directory of a log without its snapshots, or with another server's.
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,19 +106,19 @@ func TestForeignDirectories(t *testing.T) {
 		mixed = cfg
 		mixed.SnapDir = foreign.SnapDir
 		mustRefuse(t, mixed)
-		start(t, cfg) // nothing of all this did any harm
+		start(t, cfg) // the refused starts did no harm
 	})
 }
 
-// TestForeignLog starts a server on entries of another cluster. It stops, with
-// Raft leading and about to read on, and that must not take the program down.
+// TestForeignLog starts a server on entries of another cluster. The server stops while
+// Raft leads and is about to read more entries. That must not crash the program.
 func TestForeignLog(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
 		r := start(t, cfg)
 		owner := r.attach(time.Hour)
 		r.do(create(owner, "/a", 0))
-		for range 200 { // every one an entry of its own
+		for range 200 { // each command has its own entry
 			r.do(set(owner, "/a", nil))
 		}
 		r.close()
@@ -148,8 +148,8 @@ func TestForeignLog(t *testing.T) {
 	})
 }
 
-// TestDamagedSnapshot flips a byte in the newest snapshot. While the log goes
-// back far enough the state is whole, else the server does not start.
+// TestDamagedSnapshot flips a bit in the newest snapshot. If the log goes back far enough,
+// the state is complete; otherwise the server doesn't start.
 func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
@@ -160,7 +160,7 @@ func TestDamagedSnapshot(t *testing.T) {
 		}
 		flip(t, found[0])
 		cut := cfg
-		cut.SnapTrailing = 1 // nearly nothing stays of the log behind the next snapshot
+		cut.SnapTrailing = 1 // keep almost no log entries after the next snapshot
 		r := start(t, cut)
 		if !r.exists("/a") {
 			t.Fatal("a server with a damaged snapshot has lost its state")
@@ -196,8 +196,8 @@ func flip(t *testing.T, path string) {
 	}
 }
 
-// TestSnapshotTrigger: snapshots come by themselves, the log behind them goes,
-// and a restart finds everything.
+// TestSnapshotTrigger: the server takes snapshots on its own and truncates the log, and a
+// restart restores the whole state.
 func TestSnapshotTrigger(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, cfg Config) {
@@ -216,7 +216,7 @@ func TestSnapshotTrigger(t *testing.T) {
 		if cfg.Memory {
 			eventually(t, "a short log", func() bool {
 				first, err := r.stores.Logs().FirstIndex()
-				return err == nil && (first > 200 || first == 0) // 0: nothing is left
+				return err == nil && (first > 200 || first == 0) // 0: the log is empty
 			})
 			return
 		}
@@ -238,7 +238,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// TestSeed starts a server on a state from elsewhere.
+// TestSeed starts a server on a seeded state.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
@@ -291,8 +291,8 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// TestDamagedLog flips bytes in the files of a stopped server: it starts with
-// the state that it had, or not at all.
+// TestDamagedLog flips bits in the files of a stopped server. The server starts with the
+// state that it had, or not at all.
 func TestDamagedLog(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
@@ -356,8 +356,8 @@ func damageCopy(t *testing.T, rnd *rand.Rand, from, to string) {
 	}
 }
 
-// TestHalfBootstrapped starts a server on a directory whose power went between
-// the term of Raft's first configuration and the configuration itself.
+// TestHalfBootstrapped starts a server after a power failure between the writes of the
+// bootstrap term and of Raft's first configuration.
 func TestHalfBootstrapped(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
@@ -381,7 +381,7 @@ func TestHalfBootstrapped(t *testing.T) {
 	})
 }
 
-// cutAfterTerm are stores that take a term and no entry.
+// cutAfterTerm are stores that accept a term but no entry.
 type cutAfterTerm struct{ stores }
 
 func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.stores.Logs()} }

@@ -7,26 +7,26 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// deadlines says on the leader which sessions have to end. The control
-// goroutine changes it; the lock is for those who look.
+// deadlines tracks, on the leader, when sessions expire. Only the control goroutine
+// changes it; the lock protects concurrent readers.
 type deadlines struct {
-	interval time.Duration    // how often expired is called
-	now      func() time.Time // the clock that sessions live by
-	real     func() time.Time // monotonic: shows whether this process stood still
+	interval time.Duration    // between calls of expired
+	now      func() time.Time // the clock for session timeouts
+	real     func() time.Time // monotonic: shows whether this process was stopped
 
 	mu       sync.Mutex
 	tracker  *session.Tracker
-	rows     map[int64]deadline // of every session since its last attach
+	rows     map[int64]deadline // by session, since its last attach
 	lastNow  time.Time          // at the last call of expired
 	lastReal time.Time
 }
 
-// deadline is what has to be known to end a session.
+// deadline has what the leader needs to expire a session.
 type deadline struct {
 	session int64
-	// gen is the generation whose time it is. The table may be ahead of what
-	// the control goroutine was told: to end the generation there could end the
-	// session of a client that has just come back.
+	// gen is the generation that expires. The session table may be ahead of the control
+	// goroutine, so expiring the generation in the table could end the session of a
+	// client that has just reconnected.
 	gen     uint64
 	timeout time.Duration
 }
@@ -37,7 +37,7 @@ func newDeadlines(tick time.Duration, now, real func() time.Time) *deadlines {
 	return d
 }
 
-// reset forgets everything: this server does not lead, or begins to.
+// reset forgets all sessions. It is called when this server starts or stops leading.
 func (d *deadlines) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,10 +76,10 @@ func (d *deadlines) empty() bool {
 	return d.tracker.Len() == 0
 }
 
-// expired returns the sessions whose time has come. When this process stood
-// still (SIGSTOP, a paused virtual machine) the pings of its clients still wait
-// in the sockets' buffers: the time is credited to everybody. A clock that was
-// set forward under a process that ran all the time is none of that.
+// expired returns the sessions that have expired. If this process was stopped (SIGSTOP,
+// a paused virtual machine), its clients' pings are still in the socket buffers, so all
+// sessions are credited with the time. A clock that was set forward while the process
+// ran doesn't count as a stop.
 func (d *deadlines) expired() []deadline {
 	d.mu.Lock()
 	defer d.mu.Unlock()

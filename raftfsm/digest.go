@@ -7,18 +7,18 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// digestsKept is how far back a server can compare its state with a leader's
-// claim. A claim is at most the few entries old that are in flight.
+// digestsKept is how many entries back a server can compare its state with a leader's
+// claim. A claim is at most as old as the few entries in flight.
 const digestsKept = 256
 
-// digestRing holds the digests of the newest states.
+// digestRing holds the digests of the most recent states.
 type digestRing [digestsKept]check
 
 func (r *digestRing) note(c check) { r[c.index%digestsKept] = c }
 
-// compare returns an error when this server's state was another one than the
-// leader's after the same entry: one of them computed wrongly, and to go on
-// would let clients see both.
+// compare returns an error if this server's state differed from the leader's after the
+// same entry. One of the two is wrong, and if the server went on, clients could see both
+// states.
 func (r *digestRing) compare(c check) error {
 	mine := r[c.index%digestsKept]
 	if c.index == 0 || mine.index != c.index || mine.digest == c.digest {

@@ -23,8 +23,8 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// failing is a file system that fails from a moment on: with the error of a
-// bad disk when something is to be durable, or as one without space.
+// failing is a file system that fails once err is set: writes fail if it is ENOSPC, and
+// otherwise fsyncs fail.
 type failing struct {
 	vfs.FS
 	mu  sync.Mutex
@@ -41,7 +41,7 @@ func (f *failing) sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if errors.Is(f.err, syscall.ENOSPC) {
-		return nil // it is the write that fails
+		return nil // only writes fail
 	}
 	return f.err
 }
@@ -91,9 +91,9 @@ func (f failingFile) WriteAt(b []byte, at int64) (int, error) {
 func (f failingFile) Sync() error     { return errors.Join(f.f.sync(), f.File.Sync()) }
 func (f failingFile) Datasync() error { return errors.Join(f.f.sync(), f.File.Datasync()) }
 
-// TestLeaderLosesItsDisk: the leader's disk fails or is full. It acknowledges
-// nothing from then on, says so, and another server leads; with its disk in
-// order it starts and has everything.
+// TestLeaderLosesItsDisk: the leader's disk fails or is full. From then on the leader
+// acknowledges no write, it reports the error, and another server becomes leader. After
+// the disk is fixed, the server restarts and catches up.
 func TestLeaderLosesItsDisk(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]error{"fsync": syscall.EIO, "full": syscall.ENOSPC} {
@@ -126,7 +126,7 @@ func TestLeaderLosesItsDisk(t *testing.T) {
 				case <-time.After(time.Minute):
 					t.Fatal("the server says nothing of its disk")
 				}
-				disks[lead].set(nil) // a retry would succeed
+				disks[lead].set(nil) // from now on a retry would succeed
 				if st := l.Status(); st.Serving || st.Role == Leader {
 					t.Errorf("without a disk it is %+v", st)
 				}
@@ -152,9 +152,9 @@ func TestLeaderLosesItsDisk(t *testing.T) {
 	}
 }
 
-// TestDamagedMember flips bits in the log of one stopped member while the
-// others go on. It starts with what it had or not at all, and nobody else gets
-// to see the damage.
+// TestDamagedMember flips bits in the log of one stopped member while the others keep
+// running. The member starts with the state that it had or not at all, and the damage
+// doesn't reach the others.
 func TestDamagedMember(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
@@ -228,8 +228,8 @@ func flipOne(t *testing.T, rnd *rand.Rand, dir string) {
 	}
 }
 
-// unreadable are stores in which no entry can be read: a call fails as in raftlog,
-// by never returning.
+// unreadable are stores whose entries can't be read. As in raftlog, a failed call never
+// returns.
 type unreadable struct {
 	stores
 	failed      chan error
@@ -256,8 +256,8 @@ func (l unreadableLog) GetLog(uint64, *raft.Log) error {
 	return nil
 }
 
-// A server whose log cannot be read when Raft starts says so and can be closed,
-// whoever of those who look for a failure of the stores sees it first.
+// A server whose log can't be read when Raft starts reports the error and can be closed,
+// whichever goroutine notices the failure of the stores first.
 func TestUnreadableWhenRaftStarts(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3).onDisk()
@@ -281,8 +281,8 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 	}
 }
 
-// stuck are stores whose votes and terms cannot be written from a moment on: a call
-// waits for Close, and then never returns, as in raftlog.
+// stuck are stores whose votes and terms can't be written once begun is set. As in raftlog,
+// a call waits for Close and then never returns.
 type stuck struct {
 	stores
 	begun  atomic.Bool
@@ -320,9 +320,9 @@ func (v stuckVotes) wait() {
 	}
 }
 
-// TestCloseWhileTheDiskFails: a server that is closed while its disk hangs, or fails
-// after the goroutine that looks for it has ended, does close, though Raft and the
-// connection of a new leader's heartbeats wait for the disk.
+// TestCloseWhileTheDiskFails: Close returns although the disk hangs, or fails after the
+// goroutine that watches for failures has ended, while Raft and the connection with a new
+// leader's heartbeats wait for the disk.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{"hangs": 2 * closeLimit, "fails": closeLimit} {

@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// divergenceFile, in the directory of the snapshots, shows the state of a
-	// server that computed another one than its leader. There is one at most: the
-	// first is nearest to the cause, and a server that is started again and again
-	// must not fill the disk.
+	// divergenceFile, in the snapshot directory, is a dump of the state of a server whose
+	// state differs from its leader's. Only the first dump is kept: it is closest to the
+	// cause, and a server that restarts in a loop must not fill the disk.
 	divergenceFile = "diverged.txt"
-	// maxDivergenceFile bounds it in bytes.
+	// maxDivergenceFile is the maximum size of the dump in bytes.
 	maxDivergenceFile = 64 << 20
 )
 
-// errCut is the end of a text that has become too long.
+// errCut ends a dump that reached its maximum size.
 var errCut = errors.New("too long")
 
-// diverged keeps this server's state for whoever looks for the cause, and
-// returns err with the place.
+// diverged dumps this server's state for debugging, and returns err with the location of
+// the dump.
 func (m *machine) diverged(err error) error {
 	return fmt.Errorf("%w; %s", err, m.evidence(func(w io.Writer) error { return m.dump(w, err) }))
 }
 
-// dump writes the state as text, the same text for equal states.
+// dump writes the state as text. Equal states give the same text.
 func (m *machine) dump(w io.Writer, why error) error {
 	m.tree.RLock()
 	defer m.tree.RUnlock()
@@ -45,7 +44,8 @@ func (m *machine) dump(w io.Writer, why error) error {
 	return b.Flush()
 }
 
-// keepEvidence writes divergenceFile and says in words where it is.
+// keepEvidence writes divergenceFile and returns a phrase that tells the operator where
+// it is.
 func (c *Config) keepEvidence(write func(io.Writer) error) string {
 	if c.Memory {
 		return "its state is not kept: the server has no directory"
@@ -68,7 +68,7 @@ func (c *Config) keepEvidence(write func(io.Writer) error) string {
 	return "its state is in " + path
 }
 
-// cutter lets only so much through.
+// cutter is a writer that passes on at most left bytes.
 type cutter struct {
 	w    io.Writer
 	left int

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// TestKilledEnsembleNeedsNoTimers kills all servers at once and starts them
-// again: nobody has to wait for Raft's timers, which take a second at least, and
-// the one that was not there for the last writes does not lead.
+// TestKilledEnsembleNeedsNoTimers kills all servers and restarts them. No server has to
+// wait for Raft's timers, which take at least a second, and the server that missed the
+// last writes doesn't lead.
 func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -18,7 +18,7 @@ func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 		c.startAll()
 		_, r := c.leader()
 		s := r.attach(time.Hour)
-		c.kill(3) // the highest id, who would be the first choice
+		c.kill(3) // the highest id would be the first choice
 		c.sure(c.rigs[1], &s, func(s session.Session) Command { return create(s, "/late", 0) })
 		c.settled()
 		c.kill(1)
@@ -37,8 +37,8 @@ func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 	})
 }
 
-// TestKilledLeaderIsReplacedAtOnce kills one leader after the other. In fake
-// time neither disks nor processors take any: what is left is waiting.
+// TestKilledLeaderIsReplacedAtOnce kills one leader after the other. In fake time, disks
+// and processors take no time, so the test measures only timeouts.
 func TestKilledLeaderIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,19 +19,19 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// ensemble is the others of a member: everything that a server knows of, hears
-// from and tells the rest of its ensemble.
+// ensemble implements others for a member of an ensemble. It holds all communication
+// with the other servers, and what this server knows about them.
 //
-//   - formation.go, ballot.go: how a server finds its place, before it has any
-//     Raft state
+//   - formation.go, ballot.go: how a server without Raft state forms or joins an
+//     ensemble
 //   - forward.go: commands to the leader
-//   - liveness.go: which sessions live, and what a follower may rely on
-//   - members.go, reconcile.go, reconfig.go: who belongs to the ensemble
+//   - liveness.go: which sessions are live, and what a follower may rely on
+//   - members.go, reconcile.go, reconfig.go: the membership
 //
-// Lock order: nothing is called with mu held that waits or takes another lock.
+// Lock order: with mu held, no function is called that waits or takes another lock.
 type ensemble struct {
 	n         *Node
-	self      Member // as its configuration file lists it
+	self      Member // as listed in this server's configuration file
 	log       *slog.Logger
 	hub       *quorum.Hub
 	formation *formation
@@ -43,63 +43,63 @@ type ensemble struct {
 	wg     sync.WaitGroup
 
 	appliedIndex atomic.Uint64
-	catchUp      atomic.Pointer[catchUp] // nil: nothing to wait for
+	catchUp      atomic.Pointer[catchUp] // nil: not catching up
 	following    atomic.Uint64           // incarnation published as followed, 0 none
 	installed    chan struct{}           // capacity 1: a snapshot was installed
-	gone         atomic.Pointer[leadOf]  // the leader that was given up, as long as Raft names it; nil: none
+	gone         atomic.Pointer[leadOf]  // the leader that this server gave up, while Raft still names it; nil: none
 	progress     progress
 	inquiries    *inquiries
 	checkers     entryCheckers
 
-	// Of the reconcile loop.
+	// Used by the reconcile loop only.
 	listening   string    // the address of the quorum port
-	listenTried time.Time // when another was last tried
-	asking      string    // which server was asked for in vain, at which address,
+	listenTried time.Time // when it last tried to listen on another address
+	asking      string    // the server and address last asked in vain,
 	askedAt     time.Time // and when
 
 	mu            sync.Mutex
-	transport     *quorum.Transport // of the Raft instance of the moment
+	transport     *quorum.Transport // of the current Raft instance
 	lead          *leading          // while this server's leadership is open
-	target        target            // whom the log says to follow
-	unnamed       bool              // the log says so in a snapshot, without the server: Raft says which
+	target        target            // the leader to follow according to the log
+	unnamed       bool              // target comes from a snapshot, without the server: Raft knows the leader
 	attending     context.CancelFunc
 	unattended    time.Time          // when the last stream of commands to a leader ended
 	contact       time.Time          // newest confirmed contact with a leader
-	freshness     freshness          // of the state that is applied
-	unacked       map[int64]struct{} // sessions reported since a leader acknowledged one
-	touchedAt     time.Time          // when sessions were last put there by a leader
-	reporting     map[int64]int      // sessions that wait in a reconfig
-	written       *membership        // what the configuration file was told to list since the start; nil: Config.Members
-	mismatch      string             // the reconfig that would make the membership what the file lists,
-	told          string             // as the operator knows it
+	freshness     freshness          // of the applied state
+	unacked       map[int64]struct{} // sessions reported since a leader last acknowledged a report
+	touchedAt     time.Time          // when this server, as leader, last added sessions to unacked
+	reporting     map[int64]int      // sessions that wait for a reconfig
+	written       *membership        // list written to the configuration file since the start; nil: Config.Members
+	mismatch      string             // the reconfig that would make the membership match the file,
+	told          string             // as last logged for the operator
 	mismatchSince time.Time
 	listenWant    string // the quorum address that a reconfig has set for this server,
-	listenErr     error  // and why it cannot listen there
+	listenErr     error  // and why it can't listen there
 }
 
 // leading is one open leadership; ctx ends with it.
 type leading struct {
 	incarnation uint64
-	term        uint64 // contacts of another one prove nothing about this
+	term        uint64 // contacts in another term prove nothing about this leadership
 	since       time.Time
 	ctx         context.Context
 	cancel      context.CancelFunc
 	silent      map[raft.ServerID]bool // used by the reconcile loop
 	asked       time.Time              // when it last asked for behaviour levels,
 	askedFiles  time.Time              // and for lists of servers
-	changing    string                 // the membership that a proposed change replaces; the ensemble's mu
-	changingAt  time.Time              // and when it was proposed
+	changing    string                 // the membership that a proposed change replaces; guarded by ensemble.mu
+	changingAt  time.Time              // and when the change was proposed
 }
 
-// target is a leadership of another server, none when incarnation is 0.
+// target is a leadership of another server; none if incarnation is 0.
 type target struct {
-	server      uint64 // noServer until Raft says who leads
+	server      uint64 // noServer until Raft names the leader
 	incarnation uint64
 }
 
 var _ others = (*ensemble)(nil)
 
-// newEnsemble returns what n will be a member of.
+// newEnsemble returns the ensemble that n is configured to be a member of.
 func newEnsemble(n *Node) (*ensemble, error) {
 	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
 	if i < 0 {
@@ -136,8 +136,8 @@ func (e *ensemble) start() error {
 		e.formation.phase = phaseBound
 	}
 	if n.identity.RaftID != "" {
-		// It has its place, whatever it takes until its Raft runs: to be taken for
-		// an empty one would let the others found an ensemble without its data.
+		// This server is a member even before its Raft runs. If the others took it for an
+		// empty server, they could form an ensemble without its data.
 		e.formation.fixed = true
 		e.formation.member(n.identity.RaftID)
 	}
@@ -150,7 +150,7 @@ func (e *ensemble) start() error {
 	return nil
 }
 
-// listenAddr is where a server listens whose quorum address is addr.
+// listenAddr returns the address to listen on for the quorum address addr.
 func (e *ensemble) listenAddr(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	switch {
@@ -163,7 +163,7 @@ func (e *ensemble) listenAddr(addr string) string {
 	return addr
 }
 
-// identity is what this server says in handshakes.
+// identity returns what this server says about itself in handshakes.
 func (e *ensemble) identity() quorum.Identity {
 	id := e.n.identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
@@ -174,7 +174,7 @@ func (e *ensemble) identity() quorum.Identity {
 	return out
 }
 
-// become gives this server its identity.
+// become sets this server's identity and makes it durable.
 func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
 	next := identity{Format: identityFormat, Server: e.n.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
 	if !e.n.cfg.Memory {
@@ -186,7 +186,7 @@ func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
 	return nil
 }
 
-// run brings this server into its ensemble and keeps it there.
+// run makes this server a member of its ensemble and keeps its Raft running.
 func (e *ensemble) run() {
 	e.n.do(func() { e.publishLooking("looking for the other servers of the ensemble") })
 	bootstrap, first, err := e.place()
@@ -220,8 +220,8 @@ func (e *ensemble) run() {
 	}
 }
 
-// place finds out as who this server starts its Raft, and with which first
-// configuration: none when it has Raft state or a leader will bring it.
+// place determines this server's identity and the configuration to bootstrap Raft with.
+// The configuration is empty if this server has Raft state or will get it from a leader.
 func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err error) {
 	bound := e.formation.held().Bound
 	if e.n.identity.RaftID == "" {
@@ -242,7 +242,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 		}
 		return bootstrap, nil, err
 	}
-	// A founder that was stopped before it wrote its first entry does it now.
+	// A founder that was stopped before it wrote its first entry writes it now.
 	if bound != nil && bound.Cluster == quorum.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == founderID(e.self.ID) {
 		bootstrap = bound.configuration()
 	}
@@ -287,13 +287,12 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	if err := e.n.startRaft(bootstrap); err != nil {
 		return errors.Join(err, trans.Close())
 	}
-	e.n.do(func() {}) // the control goroutine listens to another instance now
+	e.n.do(func() {}) // make the control goroutine switch to the new instance
 	return nil
 }
 
-// recycle replaces the Raft instance after it installed a snapshot: it still
-// believes that its log ends where it did before, and may refuse the leader's
-// entries for ever.
+// recycle replaces the Raft instance after it has installed a snapshot. The old instance
+// still assumes the old end of its log and could refuse the leader's entries forever.
 func (e *ensemble) recycle() error {
 	e.log.Info("starting Raft anew after a snapshot was installed")
 	shutDown(e.n.raftNow(), e.n.transport)
@@ -303,9 +302,10 @@ func (e *ensemble) recycle() error {
 	return e.startRaft(raft.Configuration{})
 }
 
-// openingElection makes the founder with the highest id the first leader, as
-// in ZooKeeper, without waiting for an election timeout; so does a server that
-// is the only voter. One kick only: two at once would split the votes.
+// openingElection makes the founder with the highest id the first leader, as in
+// ZooKeeper, without waiting for an election timeout. It does the same for a server that
+// is the only voter. Only one server starts an election: two at once would split the
+// votes.
 func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding) {
 	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
 	voters := 0
@@ -329,8 +329,8 @@ func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding
 	e.transportNow().Kick()
 }
 
-// awaitFounders waits until the founders run Raft, all of them or, after a
-// while, a majority.
+// awaitFounders waits until all founders run Raft or, after the grace period, a
+// majority. It returns false if another leader appears first.
 func (e *ensemble) awaitFounders(b *founding) bool {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
@@ -364,7 +364,7 @@ func (e *ensemble) transportNow() *quorum.Transport {
 	return e.transport
 }
 
-// handedOver is the newest index that Raft gave to the state machine.
+// handedOver returns the newest index that Raft passed to the state machine.
 func (e *ensemble) handedOver() uint64 {
 	if r := e.n.raftNow(); r != nil {
 		return r.AppliedIndex()
@@ -372,7 +372,7 @@ func (e *ensemble) handedOver() uint64 {
 	return 0
 }
 
-// firstIndex is the oldest entry in the log.
+// firstIndex returns the index of the oldest entry in the log.
 func (e *ensemble) firstIndex() uint64 {
 	first, err := e.n.stores.Logs().FirstIndex()
 	if err != nil {
@@ -381,7 +381,7 @@ func (e *ensemble) firstIndex() uint64 {
 	return first
 }
 
-// hanging says for how long the log's disk has kept a write waiting.
+// hanging returns how long the current write to the log's disk has been waiting.
 func (e *ensemble) hanging() time.Duration {
 	if s, ok := e.n.stores.(interface{ Hanging() time.Duration }); ok {
 		return s.Hanging()
@@ -389,7 +389,7 @@ func (e *ensemble) hanging() time.Duration {
 	return 0
 }
 
-// view is what the transport needs to look for a dead leader.
+// view returns what the transport needs to detect a dead leader.
 func (e *ensemble) view() quorum.View {
 	r := e.n.raftNow()
 	if r == nil {
@@ -398,7 +398,7 @@ func (e *ensemble) view() quorum.View {
 	leader := e.leaderID()
 	state := r.State()
 	if state == raft.Leader && e.unfollowed(r) {
-		leader = "" // its main loop waits for the disk, or it would have stepped down
+		leader = "" // Raft's main loop waits for the disk, or it would have stepped down
 	}
 	v := quorum.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
 		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
@@ -406,18 +406,18 @@ func (e *ensemble) view() quorum.View {
 	return v
 }
 
-// foundingIndex is the only entry of a log in which nobody has led yet: who leads
-// first is not for the servers to race for, see openingElection.
+// foundingIndex is the last index of a log in which no server has led yet. Servers with
+// such a log don't compete for the leadership; openingElection decides.
 const foundingIndex = 1
 
-// lastEntry returns index and term of the last entry that a server has, which
-// only a snapshot may hold. It waits for nothing.
+// lastEntry returns the index and term of the server's last entry, which may be in a
+// snapshot only. It doesn't block.
 func lastEntry(r *raft.Raft) (index, term uint64) {
 	stats := r.Stats()
 	number := func(key string) uint64 {
 		n, err := strconv.ParseUint(stats[key], 10, 64)
 		if err != nil {
-			return 0 // Raft does not say: as if there were nothing
+			return 0 // missing or not a number
 		}
 		return n
 	}
@@ -428,8 +428,8 @@ func lastEntry(r *raft.Raft) (index, term uint64) {
 	return index, term
 }
 
-// leads says who leads, for other servers to be told; addr is empty when this
-// server does not know.
+// leads returns the leader, for the reply to other servers. addr is empty if this server
+// doesn't know the leader.
 func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 	e.mu.Lock()
 	leading = e.lead != nil
@@ -462,8 +462,8 @@ func (e *ensemble) acceptProbe(conn net.Conn, from quorum.Identity) {
 	})
 }
 
-// acceptChange takes the reconfig of a client of another member. That member has
-// authenticated the client and says who it is, so only a member may ask.
+// acceptChange handles a reconfig from a client of another member. That member has
+// authenticated the client and reports its identities, so only a member may ask.
 func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 	respond(conn, from, func(q *question, from quorum.Identity) *answer {
 		switch {
@@ -476,8 +476,8 @@ func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 	})
 }
 
-// member says whether a server that has proved to belong to this ensemble is in
-// Raft's configuration still.
+// member reports whether a server that has proved to belong to this ensemble is still in
+// Raft's configuration.
 func (e *ensemble) member(from quorum.Identity) bool {
 	r := e.n.raftNow()
 	return r != nil && from.Cluster != (quorum.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
@@ -496,7 +496,7 @@ func (e *ensemble) opened(begun *leadership) {
 		e.attending()
 	}
 	e.mu.Unlock()
-	giveUp(e.inquiries.take()) // nobody will carry them to another leader
+	giveUp(e.inquiries.take()) // no report will carry them: this server is the leader
 	e.reconfigs.poke()
 }
 
@@ -516,7 +516,7 @@ func (e *ensemble) closed(error) {
 	e.reconfigs.abandon()
 }
 
-// leadNow returns the open leadership of this server, nil without.
+// leadNow returns the open leadership of this server, or nil.
 func (e *ensemble) leadNow() *leading {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -542,7 +542,7 @@ func (e *ensemble) applied(index uint64) {
 	}
 }
 
-// leadsBy returns the transport of a server that leads, nil on another one.
+// leadsBy returns the transport if this server leads, otherwise nil.
 func (e *ensemble) leadsBy() *quorum.Transport {
 	if e.n.incarnation.Load() == 0 {
 		return nil

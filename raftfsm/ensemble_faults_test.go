@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// compact writes a snapshot and drops the whole log before it.
+// compact takes a snapshot and truncates the whole log before it.
 func (r *rig) compact() {
 	r.t.Helper()
 	engine := r.raftNow()
@@ -28,9 +28,9 @@ func (r *rig) compact() {
 	}
 }
 
-// TestSnapshotInstalled cuts a follower off until the leader's log no longer
-// reaches back to it: it gets a snapshot, its clients are told, its Raft starts
-// anew, and it follows on.
+// TestSnapshotInstalled partitions a follower until the leader's log no longer has the
+// entries that it needs. The follower gets a snapshot, calls Jumped, replaces its Raft
+// instance, and continues to follow.
 func TestSnapshotInstalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testSnapshotInstalled)
@@ -70,8 +70,8 @@ func testSnapshotInstalled(t *testing.T) {
 		c.eventually("the follower is back", func() bool {
 			return f.exists(fmt.Sprintf("/round-%d-99", round)) && f.Status().Serving && f.raftNow() != before
 		})
-		// Clients that are lost come back: the new Raft may find its way to the leader
-		// only after it was asked.
+		// Retry like a client that reconnects: the new Raft instance may not know the leader
+		// when the first command comes.
 		back := c.surelyAttached(f, time.Minute)
 		after := func(s session.Session) Command { return create(s, fmt.Sprintf("/after-%d", round), 0) }
 		if o := c.sure(f, &back, after); o.code != proto.Ok && o.code != proto.ErrNodeExists {
@@ -84,8 +84,8 @@ func testSnapshotInstalled(t *testing.T) {
 	}
 }
 
-// TestHandOver stops the leader as an operator does, under load: the lead goes
-// to another server before the old one is gone.
+// TestHandOver stops the leader cleanly: the leadership goes to another server before the
+// old leader is down.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testHandOver)
@@ -114,9 +114,8 @@ func testHandOver(t *testing.T) {
 	c.settled()
 }
 
-// TestSessionsLiveThroughFollowers: a session is kept alive by reports from the
-// server that its client is connected to, and expires without them, on every
-// server.
+// TestSessionsLiveThroughFollowers: reports from the server that a client is connected to
+// keep its session alive. Without them the session expires, on every server.
 func TestSessionsLiveThroughFollowers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testSessionsLive)
@@ -148,9 +147,8 @@ func testSessionsLive(t *testing.T) {
 	c.settled()
 }
 
-// TestMovedServer restarts a member on another port, which only its own
-// configuration file knows: the others find it, and Raft's configuration
-// follows.
+// TestMovedServer restarts a member on another port, which only its own configuration file
+// has. The others find it, and Raft's configuration gets the new address.
 func TestMovedServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testMovedServer)
@@ -184,8 +182,8 @@ func testMovedServer(t *testing.T) {
 	c.settled()
 }
 
-// TestStandaloneGrows starts three servers where one stood alone: the others
-// take over what it has.
+// TestStandaloneGrows starts an ensemble of three with a formerly standalone server: the
+// others get its state.
 func TestStandaloneGrows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testStandaloneGrows)
@@ -207,8 +205,8 @@ func testStandaloneGrows(t *testing.T) {
 	c.settled()
 }
 
-// stoodAlone describes three servers of which the first has stood alone and holds
-// /old and a session.
+// stoodAlone returns an ensemble of three that isn't started yet. The first server has
+// been standalone and has /old and a session.
 func stoodAlone(t *testing.T) (*cluster, session.Session) {
 	c := newCluster(t, 3).onDisk()
 	all := c.list
@@ -222,7 +220,7 @@ func stoodAlone(t *testing.T) (*cluster, session.Session) {
 	return c, s
 }
 
-// slowStart is a log whose entries cannot be read yet, which Raft does first.
+// slowStart is a log that blocks reads of entries, which Raft needs to start.
 type slowStart struct {
 	raft.LogStore
 	ready <-chan struct{}
@@ -240,9 +238,9 @@ type slowStores struct {
 
 func (s slowStores) Logs() raft.LogStore { return slowStart{s.stores.Logs(), s.ready} }
 
-// TestStandaloneGrowsSlowly: what has data says so before its Raft runs. Empty
-// servers that take it for another empty one would found an ensemble with it,
-// and without its data.
+// TestStandaloneGrowsSlowly: a server with data reports that before its Raft runs. If empty
+// servers took it for another empty server, they would form an ensemble with it, but
+// without its data.
 func TestStandaloneGrowsSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,8 +270,8 @@ func TestStandaloneGrowsSlowly(t *testing.T) {
 	})
 }
 
-// TestStopsBesideASilentServer: a leader that stops does not wait for the answer
-// of a server that it cannot reach any more.
+// TestStopsBesideASilentServer: a stopping leader doesn't wait for servers that it can no
+// longer reach.
 func TestStopsBesideASilentServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,15 +290,15 @@ func TestStopsBesideASilentServer(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		// Handing over the lead may take as long as an election.
+		// Handing over the leadership may take as long as an election.
 		if d := time.Since(begun); d > 3*electionTimeout {
 			t.Errorf("stopping took %v", d)
 		}
 	})
 }
 
-// TestStopsBesideAFrozenServer: a leader that stops while another server has just
-// frozen hands over to the one that has the newest entries, at once.
+// TestStopsBesideAFrozenServer: a leader that stops just after another server has frozen
+// hands over at once to the server with the newest entries.
 func TestStopsBesideAFrozenServer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -309,7 +307,7 @@ func TestStopsBesideAFrozenServer(t *testing.T) {
 		if old != 3 {
 			t.Fatalf("server %d leads", old)
 		}
-		const frozen, next = 2, 1 // the frozen one has the higher id, which counts among equals
+		const frozen, next = 2, 1 // the frozen server has the higher id, which breaks ties
 		s := r.attach(time.Minute)
 		c.settled()
 		c.net.Partition([]string{hostOf(frozen)}, []string{hostOf(old), hostOf(next)})
@@ -334,8 +332,8 @@ func TestStopsBesideAFrozenServer(t *testing.T) {
 	})
 }
 
-// TestMemberAlone: a member whose file names it alone does not start, and the
-// leader that it would have deposed leads on.
+// TestMemberAlone: a member whose configuration file lists only itself doesn't start, and
+// the leader that it would have deposed keeps leading.
 func TestMemberAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()

@@ -42,8 +42,8 @@ func testEnsembleForms(t *testing.T) {
 	}
 }
 
-// TestLeaderKill kills the leader under load: another one takes over, and
-// whatever was acknowledged is on both that are left.
+// TestLeaderKill kills the leader under load: another server takes over, and both remaining
+// servers have every acknowledged write.
 func TestLeaderKill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLeaderKill)
@@ -89,8 +89,8 @@ func testLeaderKill(t *testing.T) {
 	}
 }
 
-// TestSessionMoves follows a client that leaves a server with commands on
-// their way: whatever the old connection sent counts no more.
+// TestSessionMoves: a client moves to another server while commands are in flight. Commands
+// from the old connection no longer take effect.
 func TestSessionMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testSessionMoves)
@@ -117,7 +117,7 @@ func testSessionMoves(t *testing.T) {
 		if o.code != proto.ErrSessionMoved {
 			t.Errorf("a command of the connection that was left: %+v", o)
 		}
-	default: // given up meanwhile, or not yet there
+	default: // given up in the meantime, or not applied yet
 	}
 	if o := leader.do(create(moved.attached, "/here", 0)); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
@@ -131,8 +131,8 @@ func testSessionMoves(t *testing.T) {
 	}
 }
 
-// TestPartition cuts the leader off: the others go on without it, it loses its
-// proof of leadership, and comes back.
+// TestPartition partitions the leader from the others: they continue without it, its
+// contact is no longer confirmed, and after the partition it follows again.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testPartition)
@@ -172,8 +172,8 @@ func testPartition(t *testing.T) {
 	}
 }
 
-// TestRollingRestart stops the servers in turn and all at once: everything is there
-// again, and a server serves only when it has caught up.
+// TestRollingRestart restarts the servers one at a time and then all at once. No write is
+// lost, and a server serves only after it has caught up.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testRollingRestart)

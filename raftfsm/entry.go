@@ -15,19 +15,19 @@ import (
 //	batch       = incarnation:8 seq:8 time:8 policy:4 checkIndex:8 checkDigest:8 run*
 //	run         = server:1 nonce:8 first:8 count:4 size:4 command*
 //
-// A run holds consecutive commands of one server, numbered from first on since
-// that server's boot; command.go has the layout of a command. checkIndex and
-// checkDigest are the leader's state after an earlier entry, for the others to
-// compare with theirs; checkIndex 0 is none.
+// A run holds consecutive commands of one server. They are numbered since that server's
+// boot, and first is the number of the first one. command.go has the layout of a
+// command. checkDigest is the digest of the leader's state after the earlier entry at
+// checkIndex, for the other servers to compare; checkIndex 0 means none.
 
-// format is the version of the layout that this code writes and reads.
+// format is the layout version that this code writes and reads.
 const format = 1
 
-// level is the newest behaviour of the state machine that this code knows.
+// level is the newest behaviour level of the state machine that this code knows.
 //
-//	1  the first one
+//	1  the first level
 //	2  restores into a running ensemble
-//	3  the lines of the membership that a reconfig has named are told apart
+//	3  the membership marks the lines that a reconfig has named
 const level = 3
 
 // The kinds of entry.
@@ -46,15 +46,15 @@ const (
 // clusterIDSize is the length of a cluster id in bytes.
 const clusterIDSize = 16
 
-// clusterID names one history of the state for ever.
+// clusterID permanently identifies one history of the state.
 type clusterID [clusterIDSize]byte
 
 // Flags of a leaderStart.
 const (
-	// flagStandalone: the leader is the only voter, so that nothing can have
-	// been lost with its predecessor, and the epoch stays.
+	// flagStandalone: the leader is the only voter, so no write can have been lost with
+	// an earlier leader, and the epoch stays the same.
 	flagStandalone = 1 << iota
-	// flagConfig: the config text replaces the state's.
+	// flagConfig: config replaces the membership in the state.
 	flagConfig
 )
 
@@ -65,7 +65,7 @@ var errShortEntry = errors.New("entry ends early")
 type leaderStart struct {
 	server      uint8
 	flags       uint8
-	incarnation uint64 // random: what batches of this leadership carry
+	incarnation uint64 // random; every batch of this leadership carries it
 	time        int64  // the leader's wall clock, milliseconds
 	policy      tree.Policy
 	level       uint32
@@ -108,7 +108,7 @@ type check struct {
 	index, digest uint64
 }
 
-// batchHeader opens an entry of commands.
+// batchHeader is the header of an entry of commands.
 type batchHeader struct {
 	incarnation uint64
 	seq         uint64 // 1, 2, … within the incarnation
@@ -141,13 +141,13 @@ func (h *batchHeader) decode(b []byte) (runs []byte, err error) {
 	return b[batchHeaderSize:], nil
 }
 
-// runHeader opens the commands of one server.
+// runHeader is the header of a run.
 type runHeader struct {
 	server uint8
-	nonce  uint64 // random: one boot of that server
+	nonce  uint64 // random; identifies one boot of that server
 	first  uint64 // number of the first command since that boot
 	count  uint32
-	size   uint32 // of the commands in bytes
+	size   uint32 // length of the commands in bytes
 }
 
 // put writes h into b, which has at least runHeaderSize bytes.
@@ -159,8 +159,8 @@ func (h *runHeader) put(b []byte) {
 	binary.BigEndian.PutUint32(b[21:], h.size)
 }
 
-// decode reads h from the start of b and returns the run's commands and what
-// follows the run.
+// decode reads h from the start of b and returns the run's commands and the bytes after
+// the run.
 func (h *runHeader) decode(b []byte) (commands, rest []byte, err error) {
 	if len(b) < runHeaderSize {
 		return nil, nil, errShortEntry
@@ -180,8 +180,8 @@ func (h *runHeader) decode(b []byte) (commands, rest []byte, err error) {
 	return b[:h.size], b[h.size:], nil
 }
 
-// entryKind returns the kind of an entry, or an error when this code must not
-// apply it: an entry of an unknown format may mean anything.
+// entryKind returns the kind of an entry, or an error if this code must not apply it.
+// An entry of an unknown format may mean anything.
 func entryKind(b []byte) (byte, error) {
 	switch {
 	case len(b) < entryHeaderSize:

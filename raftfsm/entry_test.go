@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// commands has one of each kind.
+// commands returns commands of several kinds.
 func commands() []Command {
 	return []Command{
 		{Kind: KindRequest, Session: 1<<56 | 3, Gen: 7, IDs: []proto.ID{{Scheme: "ip", ID: "::1"}, {Scheme: "digest", ID: "a:b"}}, Op: proto.OpSetData, Body: (&proto.SetDataRequest{Path: "/a"}).Append(nil)},
@@ -23,11 +23,11 @@ func commands() []Command {
 	}
 }
 
-// encodeRun is a run of server 2 as intake builds it.
+// encodeRun returns a run of server 2, built by an intake.
 func encodeRun(t testing.TB, cmds []Command) []byte {
 	t.Helper()
 	q := newIntake(2, 99, newBacklog())
-	for _, cmd := range cmds { // which propose changes
+	for _, cmd := range cmds { // a copy, because propose changes it
 		if err := q.propose(&cmd, false); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestCheckRunRefuses(t *testing.T) {
 	}
 }
 
-// TestLayout pins the bytes: a log is read by later versions.
+// TestLayout pins the encoding, because later versions read the log.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	s := leaderStart{server: 3, flags: flagStandalone | flagConfig, incarnation: 0x1122334455667788, time: 0x99, policy: 5, level: 1, cluster: clusterID{0xc1, 15: 0xc2}, config: []byte("cfg")}
@@ -134,7 +134,7 @@ func TestEntryKind(t *testing.T) {
 	}
 }
 
-// FuzzEntry applies arbitrary bytes: they are applied or refused, nothing else.
+// FuzzEntry applies arbitrary bytes. They must be applied or refused without a panic.
 func FuzzEntry(f *testing.F) {
 	s := leaderStart{server: 1, incarnation: 1, level: 1}
 	f.Add(s.append(nil))

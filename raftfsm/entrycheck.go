@@ -16,19 +16,19 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Applying stops a server at an entry that it cannot take apart: it must not skip
-// it, as another server may be able to. So an entry that no server could apply must
-// not get into a log, neither as an entry of a leader nor as a run of a follower.
-// The checks here decode as applying does and change nothing. An entry that only a
-// newer version can apply passes: applying says which version it takes.
+// A server stops at an entry that it can't decode: it must not skip the entry, because
+// another server may be able to apply it. So an entry that no server can apply must not
+// get into a log, neither in a leader's entry nor in a follower's run. The checks here
+// decode like apply and change nothing. An entry that needs a newer version passes:
+// apply reports the version that it needs.
 
-// entryChecker decodes entries, again and again into the same records.
+// entryChecker decodes entries. It reuses its records.
 type entryChecker struct {
 	cmd      Command
 	requests requests
 }
 
-// entryCheckers are shared by all streams.
+// entryCheckers is a pool of checkers that all streams share.
 type entryCheckers struct{ pool sync.Pool }
 
 func (p *entryCheckers) get() *entryChecker {
@@ -38,13 +38,14 @@ func (p *entryCheckers) get() *entryChecker {
 	return new(entryChecker)
 }
 
-// put takes a checker back, which no longer refers to the entry.
+// put clears a checker, except for the capacity of IDs, and returns it to the pool.
 func (p *entryCheckers) put(c *entryChecker) {
 	*c = entryChecker{cmd: Command{IDs: c.cmd.IDs[:0]}}
 	p.pool.Put(c)
 }
 
-// entry says why an entry of the ensemble with the given id could not be applied.
+// entry returns an error if an entry can't be applied in the ensemble with the given
+// cluster id.
 func (c *entryChecker) entry(data []byte, cluster clusterID) error {
 	kind, err := entryKind(data)
 	if err != nil {
@@ -81,8 +82,8 @@ func checkLeaderStart(data []byte, cluster clusterID) error {
 	return nil
 }
 
-// commands checks the commands of a run. A follower's may be of any kind: what it
-// proposed when it led goes to the next leader.
+// commands checks the commands of a run. A follower's run may have commands of any kind:
+// the commands that it proposed as the leader go to the next leader.
 func (c *entryChecker) commands(b []byte, count uint32) error {
 	for i := range count {
 		rest, err := c.cmd.decode(b)
@@ -100,8 +101,7 @@ func (c *entryChecker) commands(b []byte, count uint32) error {
 	return nil
 }
 
-// body checks the body of the command that was decoded last, as applyCommand
-// reads it.
+// body checks the body of the command decoded last, like applyCommand.
 func (c *entryChecker) body() error {
 	b := c.cmd.Body
 	switch c.cmd.Kind {
@@ -135,7 +135,7 @@ func (c *entryChecker) body() error {
 			return errors.New("a restore without an id")
 		}
 	case KindReconfigDone:
-		return errUnknownCommand // no command, as applying sees it
+		return errUnknownCommand // applyCommand refuses it, too
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func refusalCode(b []byte) (proto.Code, error) {
 	return code, nil
 }
 
-// checkEntry says why an entry that another server sends could not be stored or
+// checkEntry returns an error if an entry from another server can't be stored or
 // applied.
 func (e *ensemble) checkEntry(l *raft.Log) error {
 	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
@@ -163,8 +163,8 @@ func (e *ensemble) checkEntry(l *raft.Log) error {
 	return c.entry(l.Data, e.n.identity.clusterID())
 }
 
-// checkSnapshot reads a snapshot that another server sends and says why it could
-// not be restored: restoring gives up the state that is there.
+// checkSnapshot reads a snapshot from another server and returns an error if it can't be
+// restored. It runs before the restore, because a restore discards the current state.
 func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) error {
 	c := newChunkReader(r)
 	h, err := readSnapshotHeader(c)
@@ -199,8 +199,8 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 	return nil
 }
 
-// sessions decodes the table of sessions, into none that is in use, and returns
-// its part of the digest.
+// sessions decodes the session table into a temporary table and returns its part of the
+// digest.
 func (h *snapshotHeader) sessions() (rows uint64, err error) {
 	table := session.NewTable()
 	if err := h.decodeSessions(table); err != nil {
@@ -212,7 +212,7 @@ func (h *snapshotHeader) sessions() (rows uint64, err error) {
 	return rows, nil
 }
 
-// standing is what messages of Raft are compared with.
+// standing returns the state that incoming Raft messages are checked against.
 func (e *ensemble) standing() quorum.Standing {
 	r := e.n.raftNow()
 	if r == nil {

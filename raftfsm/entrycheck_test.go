@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// applicableCommands are commands of several kinds, with bodies that can be read.
+// applicableCommands returns commands of several kinds with valid bodies.
 func applicableCommands() []Command {
 	create := proto.CreateRequest{Path: "/a", Data: []byte("x"), ACL: proto.OpenACL()}
 	return []Command{
@@ -22,8 +22,8 @@ func applicableCommands() []Command {
 	}
 }
 
-// TestEntriesThatCannotBeApplied: what the check passes, applying takes; what
-// applying refuses, the check refuses before it is in a log.
+// TestEntriesThatCannotBeApplied: the check accepts entries that can be applied, and
+// refuses entries that can't, before they get into a log.
 func TestEntriesThatCannotBeApplied(t *testing.T) {
 	t.Parallel()
 	batch := func(commands ...Command) []byte {
@@ -69,13 +69,12 @@ func TestEntriesThatCannotBeApplied(t *testing.T) {
 	}
 }
 
-// namedConfig is the state of a membership one of whose lines a reconfig has named.
+// namedConfig returns the state of a membership with one line named by a reconfig.
 func namedConfig() []byte {
 	return []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=100000002" + namedKey + "2")
 }
 
-// TestSnapshotWithNamedLines: a snapshot of an ensemble that a reconfig has changed
-// passes the check.
+// TestSnapshotWithNamedLines: a snapshot from after a reconfig passes the check.
 func TestSnapshotWithNamedLines(t *testing.T) {
 	t.Parallel()
 	n := newNode(testConfig(t, memoryConfig()))
@@ -102,8 +101,8 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	}
 }
 
-// FuzzEntryCheck: applying never fails on what the check has passed, unless the
-// entry is a later version's.
+// FuzzEntryCheck: an entry that passes the check can be applied, unless a later version
+// wrote it.
 func FuzzEntryCheck(f *testing.F) {
 	applicable := applicableCommands()
 	s := leaderStart{server: 1, incarnation: 1, level: 1}
@@ -122,15 +121,15 @@ func FuzzEntryCheck(f *testing.F) {
 		if err := n.machine.apply(1, b); err != nil {
 			var h batchHeader
 			if _, derr := h.decode(b); derr == nil && h.check.index != 0 {
-				return // a digest is for applying to compare
+				return // only apply compares the digest
 			}
 			t.Fatal(err)
 		}
 	})
 }
 
-// TestSnapshotsAreCheckedBefore: what could not be restored is found before the
-// state that is there is given up.
+// TestSnapshotsAreCheckedBefore: the check finds a snapshot that can't be restored, before
+// the server discards its current state.
 func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	t.Parallel()
 	applicable := applicableCommands()
@@ -169,7 +168,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if check(1, b.Bytes()) == nil {
 		t.Error("a snapshot that ends later than it says passes")
 	}
-	// The checksums of a forger are right; the digest of the state is not.
+	// A forged snapshot: the chunk checksums are right, the digest of the state is wrong.
 	forged := bytes.Clone(b.Bytes())
 	size := int(binary.BigEndian.Uint32(forged))
 	data := forged[chunkHeaderSize : chunkHeaderSize+size]
@@ -184,8 +183,8 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	}
 }
 
-// TestStatesWithNamedServersPass: the state says whose lines a reconfig has named,
-// and so do the entries and the snapshots that carry it.
+// TestStatesWithNamedServersPass: the state marks the lines that a reconfig has named.
+// Entries and snapshots with such a state pass the checks.
 func TestStatesWithNamedServersPass(t *testing.T) {
 	t.Parallel()
 	m := newMembership([]Member{memberAt(1), memberAt(2), memberAt(3)})

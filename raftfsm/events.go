@@ -7,11 +7,12 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// event is what the control goroutine is told, mostly by the state machine. The
-// machine must not wait for it, so events queue without a bound; they are few.
+// event is a message to the control goroutine, mostly from the state machine. The state
+// machine must not wait for the control goroutine, so the queue is unbounded; events
+// are few.
 type event struct {
 	kind        eventKind
-	server      uint64        // evStarted; noServer: a snapshot holds the leaderStart, and Raft knows whose it was
+	server      uint64        // evStarted; noServer: the leaderStart is in a snapshot, and Raft knows the leader
 	incarnation uint64        // evStarted
 	session     int64         // evAttached, evEnded, evTouched
 	gen         uint64        // evAttached
@@ -24,8 +25,8 @@ type event struct {
 type eventKind uint8
 
 const (
-	// evStarted: a leaderStart was applied. If it is this server's own, an
-	// evAttached for every session of the table follows in the same post.
+	// evStarted: a leaderStart was applied. If this server proposed it, an evAttached for
+	// every session of the table follows in the same post.
 	evStarted eventKind = iota
 	evAttached
 	evEnded
@@ -35,13 +36,13 @@ const (
 	evDo
 )
 
-// attachedEvent is the event of a session that has a new connection.
+// attachedEvent returns the event for a session with a new connection.
 func attachedEvent(s session.Session) event {
 	timeout := time.Duration(s.Timeout) * time.Millisecond
 	return event{kind: evAttached, session: s.ID, gen: s.Gen, timeout: timeout}
 }
 
-// mailbox queues events.
+// mailbox is the unbounded queue of events.
 type mailbox struct {
 	wake chan struct{}
 	mu   sync.Mutex
@@ -50,7 +51,7 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-// post queues copies of the events, together.
+// post queues copies of the events as one group.
 func (b *mailbox) post(list []event) {
 	b.mu.Lock()
 	b.list = append(b.list, list...)
@@ -61,7 +62,7 @@ func (b *mailbox) post(list []event) {
 	}
 }
 
-// take returns what has queued up.
+// take removes and returns the queued events.
 func (b *mailbox) take() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()

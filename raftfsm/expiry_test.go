@@ -10,8 +10,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// lifetime waits, in fake time, until the session is gone and says how long
-// that took.
+// lifetime waits, in fake time, until the session is gone and returns how long that took.
 func (r *rig) lifetime(s session.Session, limit time.Duration) time.Duration {
 	r.t.Helper()
 	begin := time.Now()
@@ -39,7 +38,7 @@ func TestExpiry(t *testing.T) {
 		r.setLive(live.ID)
 		r.do(create(dead, "/dead", flagEphemeral))
 		r.do(create(live, "/live", flagEphemeral))
-		// Up to a tick more for the rounding and a quarter for the loop.
+		// Allow a tick for the rounding and a quarter of a tick for the loop.
 		if d := r.lifetime(dead, time.Minute); d <= timeout || d > timeout+1300*time.Millisecond {
 			t.Fatalf("expired after %v, its timeout is %v", d, timeout)
 		}
@@ -64,8 +63,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestExpiryAfterAttach: the timeout of the last attach counts, from then on,
-// and an expiry that an attach overtook has no effect.
+// TestExpiryAfterAttach: the timeout runs from the last attach, with its value, and an
+// expiry of an earlier generation has no effect.
 func TestExpiryAfterAttach(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg := memoryConfig()
@@ -88,7 +87,7 @@ func TestExpiryAfterAttach(t *testing.T) {
 	})
 }
 
-// TestExpiryAfterRestart: who leads anew gives everybody a full timeout.
+// TestExpiryAfterRestart: a new leader gives every session a full timeout.
 func TestExpiryAfterRestart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg := diskConfig(t, "")
@@ -105,8 +104,8 @@ func TestExpiryAfterRestart(t *testing.T) {
 	})
 }
 
-// TestSlowLogKeepsSessions: while the log stands still nobody can be expired
-// for silence, because what the client sent is on its way.
+// TestSlowLogKeepsSessions: while the log stalls, a session with a command in flight
+// doesn't expire.
 func TestSlowLogKeepsSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg, faults := faultyConfig(memoryConfig())
@@ -128,8 +127,8 @@ func TestSlowLogKeepsSessions(t *testing.T) {
 	})
 }
 
-// TestManualClock moves an injected clock at once over many ticks: that is no
-// pause of the process, so sessions expire.
+// TestManualClock advances an injected clock by many ticks at once. That isn't a pause of
+// the process, so sessions expire.
 func TestManualClock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		clock := newManualClock()
@@ -139,7 +138,7 @@ func TestManualClock(t *testing.T) {
 		defer r.close()
 		s := r.attach(10 * time.Second)
 		time.Sleep(time.Hour)
-		r.do(create(s, "/a", flagEphemeral)) // real time means nothing to it
+		r.do(create(s, "/a", flagEphemeral)) // session timeouts don't depend on real time
 		clock.advance(9 * time.Second)
 		r.Kick()
 		synctest.Wait()
@@ -155,7 +154,7 @@ func TestManualClock(t *testing.T) {
 	})
 }
 
-// TestPauseIsCredited: a process that stood still expires nobody for it.
+// TestPauseIsCredited: a pause of the process expires no session.
 func TestPauseIsCredited(t *testing.T) {
 	t.Parallel()
 	clock := newManualClock()
@@ -202,7 +201,7 @@ func TestReap(t *testing.T) {
 			t.Fatal("reaped too early")
 		}
 		r.do(write(s, proto.OpDelete, &proto.DeleteRequest{Path: "/c/child", Version: -1}))
-		r.do(set(s, "/ttl", nil)) // its time begins anew
+		r.do(set(s, "/ttl", nil)) // restarts the TTL
 		time.Sleep(12 * time.Second)
 		if r.exists("/c") || !r.exists("/ttl") {
 			t.Fatalf("container there: %v, ttl znode there: %v", r.exists("/c"), r.exists("/ttl"))
@@ -214,9 +213,8 @@ func TestReap(t *testing.T) {
 	})
 }
 
-// TestClockThatJumps: a leader whose clock is wrong by a year decides wrongly
-// about znodes with a time to live, whose time is on that clock, and about
-// nothing else: sessions live by another one.
+// TestClockThatJumps: if the leader's wall clock is wrong by a year, only TTL znodes are
+// affected. Session timeouts use another clock.
 func TestClockThatJumps(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const year = 365 * 24 * time.Hour
@@ -246,7 +244,7 @@ func TestClockThatJumps(t *testing.T) {
 	})
 }
 
-// TestReapRace: a znode that changed after the leader looked stays.
+// TestReapRace: a znode that changed after the leader looked at it isn't reaped.
 func TestReapRace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := start(t, memoryConfig())
@@ -265,7 +263,7 @@ func TestReapRace(t *testing.T) {
 		if len(found) != 1 {
 			t.Fatalf("%d znodes to reap", len(found))
 		}
-		found[0].Mzxid-- // as it was before the write
+		found[0].Mzxid-- // the value before the write
 		stale.Body = found[0].Append(nil)
 		r.proposeOwn(&stale)
 		r.do(Command{Kind: KindSync})
@@ -275,8 +273,8 @@ func TestReapRace(t *testing.T) {
 	})
 }
 
-// TestDeadlineGeneration: what expires is the generation that the deadlines
-// know, not a newer one that the table may have by then.
+// TestDeadlineGeneration: the deadlines expire the generation that they know, not a newer
+// one that the session table may have.
 func TestDeadlineGeneration(t *testing.T) {
 	t.Parallel()
 	clock := newManualClock()

@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestFarAway: two entries in flight are enough over a long way, too. In 50 ms
-// there and back goes what has come together in the meantime, up to 4096
-// commands, and a lone one waits for little more than one round trip.
+// TestFarAway: two entries in flight suffice over a long distance, too. With a round trip
+// of 50 ms, an entry carries all commands that came in the meantime, up to 4096, and a
+// single command takes little more than one round trip.
 func TestFarAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestFarAway(t *testing.T) {
 		}
 		rate := float64(callers*rounds) / time.Since(start).Seconds()
 		t.Logf("one caller: %v a write; %d callers: %.0f writes a second", lone, callers, rate)
-		// How the callers fall into batches is the scheduler's choice: each waits for
-		// its own and for those in flight before, four ways there and back at most.
+		// The scheduler determines how the callers fall into batches. Each caller waits for
+		// its own batch and for those in flight before it, four round trips at most.
 		if lone > 3*oneWay || rate < callers/(8*oneWay.Seconds()) {
 			t.Errorf("one caller: %v a write; %d callers: %.0f writes a second", lone, callers, rate)
 		}

@@ -13,13 +13,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// inBubble runs f in fake time and closes what it started before the end.
+// inBubble runs f in fake time, in parallel with other tests.
 func inBubble(t *testing.T, f func(t *testing.T)) {
 	t.Parallel()
 	synctest.Test(t, f)
 }
 
-// manualClock is a clock that a test moves.
+// manualClock is a clock that the test advances.
 type manualClock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -47,7 +47,7 @@ type faultyStores struct {
 	failed chan error
 
 	mu    sync.Mutex
-	gate  chan struct{} // writes wait for it
+	gate  chan struct{} // if set, writes wait until it is closed
 	next  error         // the next write fails with it
 	dead  error         // all writes block until Close, then fail with it
 	ended chan struct{} // closed by Close
@@ -59,7 +59,7 @@ type faultyLog struct {
 	f *faultyStores
 }
 
-// faultyConfig makes a configuration's stores faulty.
+// faultyConfig returns cfg with stores that can stall or fail.
 func faultyConfig(cfg Config) (Config, *faultyStores) {
 	f := &faultyStores{failed: make(chan error, 1), ended: make(chan struct{})}
 	cfg.open = func(c Config) (stores, error) {
@@ -77,7 +77,7 @@ func (f *faultyStores) Close() error {
 	return f.stores.Close()
 }
 
-// stall makes writes wait until the function that it returns is called.
+// stall makes writes wait until the caller calls release.
 func (f *faultyStores) stall() (release func()) {
 	gate := make(chan struct{})
 	f.mu.Lock()
@@ -91,7 +91,7 @@ func (f *faultyStores) stall() (release func()) {
 	}
 }
 
-// failNext makes the next write fail as if nothing else were wrong.
+// failNext makes only the next write fail.
 func (f *faultyStores) failNext(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,9 +128,9 @@ func (l *faultyLog) StoreLogs(e []*raft.Log) error {
 
 var errInjected = errors.New("injected fault")
 
-// TestRefusedEntry has Raft refuse one batch in the middle of a pipeline: from
-// the first command lost to the moment that Lost tells of it nothing is
-// executed, so that nobody's earlier command is missing behind a later one.
+// TestRefusedEntry makes Raft refuse one batch in the middle of a pipeline. From the first
+// lost command until Lost is called, no command is applied, so no client sees a later
+// command applied without an earlier one.
 func TestRefusedEntry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg, faults := faultyConfig(memoryConfig())
@@ -181,9 +181,9 @@ func TestRefusedEntry(t *testing.T) {
 	})
 }
 
-// TestLateLeaderStart: a leaderStart of an earlier leadership comes behind that
-// of the present one, so that the log skips what is proposed from then on. The
-// server notices, and begins anew.
+// TestLateLeaderStart: a leaderStart of an earlier leadership comes after that of the
+// current one, so the log skips the batches proposed after it. The server notices, and
+// starts a new leadership.
 func TestLateLeaderStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := start(t, memoryConfig())
@@ -210,8 +210,8 @@ func (r *rig) awaitServing() {
 	r.wait(r.t, "serving", func() bool { return len(r.states) > 0 && r.states[len(r.states)-1].Serving })
 }
 
-// TestDeadStore: after the store latched an error nothing is acknowledged, the
-// error is reported, waiters are given up, and Close comes back.
+// TestDeadStore: after a permanent store error, no command is acknowledged, the error is
+// reported, waiters are given up, and Close returns.
 func TestDeadStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg, faults := faultyConfig(memoryConfig())
@@ -222,7 +222,7 @@ func TestDeadStore(t *testing.T) {
 		ch := make(chan outcome, 1)
 		c := create(s, "/b", 0)
 		c.Waiter = ch
-		proposed := r.Propose(&c) == nil // it may be before or after the failure is noticed
+		proposed := r.Propose(&c) == nil // the server may not have noticed the failure yet
 		if err := <-r.Err(); !errors.Is(err, errInjected) {
 			t.Fatalf("Err: %v", err)
 		}
@@ -245,7 +245,7 @@ func TestDeadStore(t *testing.T) {
 	})
 }
 
-// TestStoppedMachine: an entry that cannot be applied stops the server.
+// TestStoppedMachine: an entry that can't be applied stops the server.
 func TestStoppedMachine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := start(t, memoryConfig())
@@ -272,9 +272,9 @@ func TestStoppedMachine(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsForWhatWasHandedOver: no goroutine is left behind for an entry that
-// waits for the state machine when the disk fails and the server is closed. Raft, which
-// then no longer answers every other time, is not shut down before.
+// TestCloseWaitsForWhatWasHandedOver: no goroutine leaks for an entry that waits for the
+// state machine when the disk fails and the server is closed. Raft isn't shut down before
+// the state machine is done, because then it wouldn't answer in about half the cases.
 func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for range 8 {

@@ -17,20 +17,20 @@ import (
 
 // The list of servers in a configuration file, and the membership.
 //
-// The list forms the ensemble and says where to find others. From then on the
-// membership is replicated state. Where the two differ, every server says so,
-// with the reconfig that would make the membership what its file says. And
+// The ensemble forms from the list, and a server finds the others through it. After that
+// the membership is replicated state. If the list and the membership differ, each server
+// logs the reconfig that would make the membership match its file. In addition:
 //
-//   - without reconfigEnabled the files have the say, as in ZooKeeper, where
-//     restarting every server with another list is how an ensemble grows. The
-//     leader changes the membership when a majority of the old voters and of the
-//     new ones run with the new list, and none that stays runs with another.
-//   - an address belongs to its server: one that comes up elsewhere under its
-//     own ServerID, which its disk proves, is followed there, and its line in
-//     the membership with it, unless a client's reconfig has named that line.
-//     What a client was told stays until another reconfig.
+//   - Without reconfigEnabled the files determine the membership, as in ZooKeeper, where
+//     an operator grows an ensemble by restarting every server with another list. The
+//     leader changes the membership when a majority of the old voters and a majority of
+//     the new voters run with the new list, and no remaining server runs with another.
+//   - A server may move. If a server starts at another address under its own ServerID,
+//     which its disk proves, the others follow it there, and its line in the membership
+//     changes, unless a client's reconfig has named that line. What a client has been
+//     told stays until another reconfig.
 
-// fileList is the list of servers of this server's configuration file.
+// fileList returns the list of servers in this server's configuration file.
 func (e *ensemble) fileList() *membership {
 	e.mu.Lock()
 	written := e.written
@@ -41,9 +41,9 @@ func (e *ensemble) fileList() *membership {
 	return newMembership(e.n.cfg.Members)
 }
 
-// FileText is a text of Membership as this server's configuration file should have it:
-// where the file has a wildcard, such as 0.0.0.0, as this server's own host, that stays.
-// It says where to listen, which other servers need not know.
+// FileText returns a text of Membership in the form for this server's configuration file.
+// If the file has a wildcard, e.g. 0.0.0.0, as this server's own host, FileText keeps it:
+// it says where to listen, which other servers needn't know.
 func (n *Node) FileText(text []byte) []byte {
 	m, err := parseMembership(text)
 	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
@@ -63,8 +63,8 @@ func (n *Node) FileText(text []byte) []byte {
 	return m.text()
 }
 
-// FileWritten says that the configuration file lists the members of a text of
-// Membership by now.
+// FileWritten tells the Node that the configuration file now lists the members of text, a
+// text of Membership.
 func (n *Node) FileWritten(text []byte) error {
 	m, err := parseMembership(text)
 	if err != nil {
@@ -78,8 +78,8 @@ func (n *Node) FileWritten(text []byte) error {
 	return nil
 }
 
-// differences are the members in which a list differs from another, as a
-// reconfig from the one to the other would have them.
+// differences returns the joining and leaving members of a reconfig from m to another
+// list.
 func (m *membership) differences(to *membership) (joining []Member, leaving []uint64) {
 	for _, want := range to.members {
 		if have := m.member(want.ID); have == nil || !have.same(&want) {
@@ -94,16 +94,15 @@ func (m *membership) differences(to *membership) (joining []Member, leaving []ui
 	return joining, leaving
 }
 
-// equal says whether two lists come to the same.
+// equal reports whether two lists have the same members.
 func (m *membership) equal(o *membership) bool {
 	joining, leaving := m.differences(o)
 	return len(joining)+len(leaving) == 0
 }
 
-// same says whether two lines name the same server in the same place. A
-// wildcard is any host: it is how some files name the server they belong to.
-// What they say of the client's side is not compared, since the port may stand
-// in either part of a file.
+// same reports whether two lines name the same server at the same addresses. A wildcard
+// matches any host, because some files use it for the server that they belong to. The
+// client parts aren't compared, because the client port may be in either part of a file.
 func (m *Member) same(o *Member) bool {
 	return m.ID == o.ID && m.Observer == o.Observer &&
 		sameAddr(m.QuorumAddr, o.QuorumAddr) && sameAddr(m.ElectionAddr, o.ElectionAddr)
@@ -115,13 +114,14 @@ func sameAddr(a, b string) bool {
 	return p == q && (strings.EqualFold(x, y) || wildcard(x) || wildcard(y))
 }
 
-// wildcard says whether a host is no host that anybody could dial.
+// wildcard reports whether a host is empty or the unspecified address, which no server
+// can dial.
 func wildcard(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
-// reconfigLine is what to type into zkCli.sh to get from m to the list.
+// reconfigLine returns the zkCli.sh command that changes m to the list.
 func (m *membership) reconfigLine(to *membership, clientPort int) string {
 	joining, leaving := m.differences(to)
 	words := []string{"reconfig"}
@@ -138,7 +138,7 @@ func (m *membership) reconfigLine(to *membership, clientPort int) string {
 	return strings.Join(words, " ")
 }
 
-// reconfigLine is the server's line with the client part that reconfig needs.
+// reconfigLine returns the server's line with the client part that reconfig needs.
 func (m *Member) reconfigLine(clientPort int) string {
 	line := m.line()
 	if m.ClientAddr == "" && clientPort > 0 {
@@ -147,8 +147,8 @@ func (m *Member) reconfigLine(clientPort int) string {
 	return line
 }
 
-// compareFile notes how this server's configuration file and the membership
-// differ, and tells the operator when that is news.
+// compareFile records how this server's configuration file and the membership differ,
+// and logs a change.
 func (e *ensemble) compareFile(m *membership) {
 	file := e.fileList()
 	line := ""
@@ -178,9 +178,8 @@ func (e *ensemble) compareFile(m *membership) {
 	}
 }
 
-// FileDiffers returns the reconfig that would make the membership what this
-// server's configuration file lists; empty when it is, or on a server that
-// stands alone.
+// FileDiffers returns the reconfig that would make the membership match this server's
+// configuration file. It returns "" if they match, and on a standalone server.
 func (n *Node) FileDiffers() string {
 	e, ok := n.others.(*ensemble)
 	if !ok {
@@ -191,9 +190,9 @@ func (n *Node) FileDiffers() string {
 	return e.mismatch
 }
 
-// followFiles changes the membership by what the servers say of themselves:
-// where those are that moved, and without reconfig what their files list.
-// Reconcile loop of the leader.
+// followFiles changes the membership according to the servers' reports: it updates the
+// addresses of servers that moved and, if reconfig is disabled, follows the files. Only
+// the leader's reconcile loop calls it.
 func (e *ensemble) followFiles(l *leading, now *membership) {
 	if e.reconfigs.current() != nil {
 		return
@@ -223,8 +222,9 @@ func (e *ensemble) followFiles(l *leading, now *membership) {
 	})
 }
 
-// moved is the membership with the addresses at which Raft reaches servers that
-// said so themselves; nil when it has them.
+// moved returns the membership with the new addresses of servers that moved. An address
+// counts if the server itself reports it and Raft uses it. moved returns nil if no
+// server has moved.
 func (e *ensemble) moved(now *membership) *membership {
 	next := &membership{members: slices.Clone(now.members)}
 	changed := false
@@ -239,7 +239,7 @@ func (e *ensemble) moved(now *membership) *membership {
 			line.ClientAddr = m.ClientAddr
 			line.ConfigNodeTxt += ";" + m.ClientAddr
 		}
-		if line.Observer != m.Observer { // that is not for the server to say
+		if line.Observer != m.Observer { // a server can't change its own role
 			line.Observer, line.ConfigNodeTxt = m.Observer, ""
 		}
 		host, _, _ := net.SplitHostPort(line.QuorumAddr)
@@ -253,8 +253,7 @@ func (e *ensemble) moved(now *membership) *membership {
 	return next
 }
 
-// agreed says whether so many servers run with a list that it may become the
-// membership.
+// agreed reports whether enough servers run with a list for it to become the membership.
 func (e *ensemble) agreed(now, file *membership) bool {
 	runs := func(list *membership) bool { // a majority of the list's voters
 		n := 0
@@ -267,33 +266,33 @@ func (e *ensemble) agreed(now, file *membership) bool {
 	}
 	for _, m := range file.members {
 		if l := e.listOf(m.ID); l != nil && now.member(m.ID) != nil && !l.equal(file) {
-			return false // it has yet to be restarted
+			return false // not restarted yet
 		}
 	}
 	return runs(now) && runs(file)
 }
 
 const (
-	// filesEvery is how often a leader whose file differs asks for the others'.
+	// filesEvery is how often a leader whose file differs asks for the others' files.
 	filesEvery = time.Second
-	// tellAfter is how long file and membership differ before the operator is
-	// told: a file that is kept in step is written in less.
+	// tellAfter is how long the file and the membership must differ before the server
+	// logs it. Updating the file after a change takes less.
 	tellAfter = time.Second
-	// filesFresh is how long an answer counts.
+	// filesFresh is how long an answer is valid.
 	filesFresh = 5 * time.Second
-	// proposalFresh is how long a change of the membership may take to be
-	// applied before it is proposed again.
+	// proposalFresh is how long a leader waits for a proposed change of the membership to
+	// be applied before it proposes the change again.
 	proposalFresh = 5 * time.Second
 )
 
-// announced is the list in a server's file.
+// announced is the list that a server last reported from its file.
 type announced struct {
 	list *membership
 	at   time.Time
 }
 
-// noteList remembers what another server of this ensemble, or one that wants to
-// be let in, has in its file.
+// noteList remembers the list in the file of another server that belongs to this ensemble
+// or asks to join it.
 func (j *joins) noteList(p *probe) {
 	list, err := parseMembership([]byte(p.List))
 	if err != nil || list.member(p.ID) == nil {
@@ -307,7 +306,7 @@ func (j *joins) noteList(p *probe) {
 	j.files[p.ID] = announced{list, time.Now()}
 }
 
-// listOf is the list in a server's file, nil when it has not said so lately.
+// listOf returns the list in a server's file, or nil if it hasn't reported one recently.
 func (e *ensemble) listOf(server uint64) *membership {
 	if server == e.self.ID {
 		return e.fileList()
@@ -335,8 +334,8 @@ func (e *ensemble) askFiles(l *leading) {
 	wg.Wait()
 }
 
-// askServer asks a server in Raft's configuration about itself, and notes its
-// list; nil when it does not answer.
+// askServer probes a server in Raft's configuration and remembers its list. It returns
+// nil if the server doesn't answer.
 func (e *ensemble) askServer(s raft.Server) *probe {
 	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 	defer cancel()
@@ -350,7 +349,7 @@ func (e *ensemble) askServer(s raft.Server) *probe {
 	return nil
 }
 
-// proposeMembership proposes to put next in the place of now.
+// proposeMembership proposes to replace the membership now with next.
 func (e *ensemble) proposeMembership(l *leading, now, next *membership) {
 	e.mu.Lock()
 	again := l.changing == string(now.raw) && time.Since(l.changingAt) < proposalFresh
@@ -361,13 +360,13 @@ func (e *ensemble) proposeMembership(l *leading, now, next *membership) {
 	if again || e.leadNow() != l {
 		return
 	}
-	next.version = 0 // comes with the transaction
+	next.version = 0 // set when the command is applied
 	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.raw), next.state())
 	e.n.proposeOwn(&Command{Kind: KindMembership, Body: body})
 }
 
-// applyMembership changes the membership, unless it has changed since the
-// leader looked. Where reconfig counts versions this is one.
+// applyMembership changes the membership, unless it has changed since the leader read
+// it. If reconfig keeps a version, the change gets a new one.
 func (m *machine) applyMembership(c *Command) error {
 	r := proto.AliasReader(c.Body)
 	from, to := r.Buffer(), r.Buffer()

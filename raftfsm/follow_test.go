@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestRestartUnderTheSameLeader: the newest snapshot of a follower holds the
-// entry that tells whom to follow, and the log behind it only commands. The
-// follower has to find its leader by what is left.
+// TestRestartUnderTheSameLeader: a follower's newest snapshot covers the leaderStart, and
+// the log after it has only commands. After a restart the follower still has to find its
+// leader.
 func TestRestartUnderTheSameLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,57 +14,57 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// How an ensemble forms. An empty server does nothing on its own: the same
-// list of servers on three empty disks may mean a first start, or two wiped
-// members of an ensemble whose third still holds acknowledged data.
+// How an ensemble forms. An empty server does nothing on its own: an empty disk may mean
+// a first start, or that the server is one of two wiped members of an ensemble whose
+// third member still holds acknowledged data.
 //
-//  1. Everybody asks everybody on its list. Once a majority of the listed
-//     voters, itself included, answered "no Raft state, same list", and nobody
-//     answered with another list or an ensemble, the highest id among them
-//     proposes a founding: a random cluster id, the list, and the disks that
-//     were seen to be empty.
-//  2. The voters agree on one founding (ballot.go): whatever they have accepted
-//     one by one, two foundings are never chosen, and none keeps a majority that
-//     reaches one another from choosing one. Whoever is named in it with its own
-//     disk carries it out: all write the same first entry into their logs.
-//  3. Everybody else, among them whoever comes too late and whoever lost its
-//     disk, asks the leader to let it in, as a server that never was there.
+//  1. Every server asks all servers on its list. Once a majority of the listed
+//     voters, itself included, has answered "no Raft state, same list", and no server
+//     has answered with another list or as a member of an ensemble, the voter with the
+//     highest id proposes a founding: a random cluster id, the list, and the disks
+//     that it has seen to be empty.
+//  2. The voters agree on one founding (ballot.go). Whatever they have accepted so
+//     far, two foundings are never chosen, and a majority whose servers reach one
+//     another can always choose one. Each server whose disk the founding names carries
+//     it out: all of them write the same first entry to their logs.
+//  3. All other servers, e.g. one that starts late or has lost its disk, ask the
+//     leader to admit them as new servers.
 //
-// Invariant: a ServerID without a disk in it belongs to the one disk that the
-// founding names. A wiped disk cannot be taken for it.
+// Invariant: a ServerID that contains no disk id belongs to the one disk that the
+// founding names. No server with a wiped disk can be taken for that server.
 type formation struct {
 	self    Member
 	members []Member
-	// clientPort and level are for others to know.
+	// clientPort and level are reported to other servers.
 	clientPort int
 	level      uint32
 	hub        *quorum.Hub
 	store      *seatStore
-	// settle makes this server's identity durable and public, before it is used.
+	// settle makes this server's identity durable and public before it is used.
 	settle func(id raft.ServerID, cluster quorum.ClusterID) error
 	log    *slog.Logger
-	// leads says who leads, once this server has Raft state; addr is empty when
-	// that is not known.
+	// leads returns the leader, once this server has Raft state; addr is empty if this
+	// server doesn't know the leader.
 	leads func() (leading bool, leader uint64, addr string)
-	// join handles the wish of another server to become a member, and says why it
-	// cannot be.
+	// join handles another server's request to become a member. It returns the reason if
+	// it refuses.
 	join func(p *probe, from quorum.Identity) (refusal string)
 
 	mu      sync.Mutex
 	phase   phase
 	id      raft.ServerID // once phase is phaseMember
-	since   time.Time     // when a majority was first seen empty
+	since   time.Time     // when a majority of empty servers was first seen
 	table   map[uint64]sighting
 	changed chan struct{} // capacity 1
-	asking  bool          // not in Raft's configuration: ask to be let in
-	token   uint64        // what an admission has to say
-	granted *admission    // the newest one
+	asking  bool          // not in Raft's configuration: ask to be admitted
+	token   uint64        // an admission has to repeat it
+	granted *admission    // the newest admission
 
 	// Ballots, see ballot.go.
-	fixed    bool          // has its place: promises and accepts nothing more
-	attempts int           // ballots begun
-	patience time.Time     // until then no other ballot is begun
-	hurried  chan struct{} // closed when the others should be asked at once
+	fixed    bool          // this server is a member: it promises and accepts nothing more
+	attempts int           // ballots started
+	patience time.Time     // no other ballot starts before this time
+	hurried  chan struct{} // closed when the other servers should be asked at once
 }
 
 // sighting is the newest answer of one server on the list.
@@ -72,19 +72,19 @@ type sighting struct {
 	probe
 	quorum.Identity
 	at    time.Time
-	wrong bool // it has another list
+	wrong bool // the server has another list
 }
 
 const (
-	// askFirst is the pause between the first two questions to the same server;
-	// each one after doubles, up to the next two. Servers that are started
-	// together find one another in the time that they take to start.
+	// askFirst is the pause between the first two questions to the same server. Each
+	// later pause doubles, up to askEvery or askSlowly. So servers that start together
+	// find one another without delay.
 	askFirst = 2 * time.Millisecond
 	// askEvery is the pause between two questions to the same server.
 	askEvery = 40 * time.Millisecond
-	// askSlowly is the pause for a server that cannot be reached.
+	// askSlowly is the pause for a server that can't be reached.
 	askSlowly = 250 * time.Millisecond
-	// freshFor is how long an answer counts.
+	// freshFor is how long an answer is valid.
 	freshFor = 3 * time.Second
 	// grace is how long a majority waits for the rest of the list.
 	grace = 250 * time.Millisecond
@@ -92,7 +92,7 @@ const (
 
 var errWaiting = errors.New("not decided yet")
 
-// run asks around until the server may start its Raft: founded tells that it
+// run asks the other servers until this server may start its Raft. founded means that it
 // has to write the founding's first entry.
 func (f *formation) run(ctx context.Context) (founded bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -117,7 +117,7 @@ func (f *formation) run(ctx context.Context) (founded bool, err error) {
 	}
 }
 
-// askAll starts to ask every other server on the list, over and over.
+// askAll starts goroutines that ask every other server on the list repeatedly.
 func (f *formation) askAll(ctx context.Context, wg *sync.WaitGroup) {
 	for _, m := range f.members {
 		if m.ID == f.self.ID {
@@ -152,7 +152,7 @@ func (f *formation) askOne(ctx context.Context, m Member) {
 	}
 }
 
-// hurry makes everybody be asked, and told, at once. f.mu is held.
+// hurry makes this server probe all other servers at once. The caller holds f.mu.
 func (f *formation) hurry() {
 	if f.hurried != nil {
 		close(f.hurried)
@@ -160,7 +160,7 @@ func (f *formation) hurry() {
 	f.hurried = make(chan struct{})
 }
 
-// hurriedNow returns what the next hurry closes.
+// hurriedNow returns the channel that the next hurry closes.
 func (f *formation) hurriedNow() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +170,7 @@ func (f *formation) hurriedNow() <-chan struct{} {
 	return f.hurried
 }
 
-// askOnce asks the server at addr, and the leader that it names.
+// askOnce asks the server at addr, and the leader that this server names.
 func (f *formation) askOnce(ctx context.Context, server uint64, addr string) bool {
 	s, ok := f.query(ctx, addr)
 	if !ok {
@@ -218,7 +218,7 @@ func (f *formation) note(server uint64, s sighting) {
 	}
 }
 
-// describe is what this server says about itself.
+// describe returns what this server reports about itself.
 func (f *formation) describe() *probe {
 	leading, leader, addr := f.leads()
 	f.mu.Lock()
@@ -236,13 +236,13 @@ func (f *formation) describe() *probe {
 	return p
 }
 
-// answer is what this server says to a probe. It promises and accepts before, so
-// that who asked need not ask again.
+// answer returns the reply to a probe. It promises and accepts first, so that the server
+// that asked needn't ask again.
 func (f *formation) answer(p *probe, from quorum.Identity) *probe {
 	f.hear(p, from)
 	mine := f.describe()
-	// A member that was removed may never have been told, so the leader does not
-	// wait for it to ask.
+	// A removed member may not know about its removal, so the leader doesn't wait for it
+	// to ask.
 	if mine.Leading && (p.Join || p.Phase == phaseMember) {
 		mine.Refusal = f.join(p, from)
 	}
@@ -253,10 +253,10 @@ func (f *formation) answer(p *probe, from quorum.Identity) *probe {
 	return mine
 }
 
-// trusts says whether a server that asks may hear more than that there is an
-// ensemble and who leads it. A member has proved to be one. A founder that comes
-// late proves by its disk that it took part in the founding. While an ensemble
-// forms, those on the list have nothing to prove by.
+// trusts reports whether a server that asks may learn more than that there is an ensemble
+// and which server leads it. A member has proved its membership. A late founder proves
+// by its disk id that it took part in the founding. While an ensemble forms, the servers
+// on the list can't prove anything, so all of them are trusted.
 func (f *formation) trusts(p *probe, from quorum.Identity, mine *probe) bool {
 	own := f.hub.Identity().Cluster
 	switch {
@@ -268,12 +268,12 @@ func (f *formation) trusts(p *probe, from quorum.Identity, mine *probe) bool {
 	return slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID })
 }
 
-// redact leaves what every caller may hear.
+// redact removes everything that not every caller may see.
 func (p *probe) redact() {
 	*p = probe{ID: p.ID, Level: p.Level, Phase: p.Phase, As: p.As, Leading: p.Leading, Leader: p.Leader, LeaderAddr: p.LeaderAddr, Refusal: p.Refusal}
 }
 
-// admit takes the admission of a leader that this server has asked.
+// admit handles an admission from the leader that this server has asked.
 func (f *formation) admit(a *admission) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -293,7 +293,7 @@ func (f *formation) admit(a *admission) error {
 	return nil
 }
 
-// hear takes note of a server that asks, before either has Raft state.
+// hear records a probe from a listed server while neither server has Raft state.
 func (f *formation) hear(p *probe, from quorum.Identity) {
 	listed := slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID && m.ID != f.self.ID })
 	if !listed || p.Phase == phaseMember || f.phaseNow() == phaseMember {
@@ -307,8 +307,8 @@ func (f *formation) hear(p *probe, from quorum.Identity) {
 	}
 }
 
-// decide looks at what the others said. errWaiting: nothing follows from it
-// yet.
+// decide acts on the other servers' reports. It returns errWaiting while they allow no
+// decision.
 func (f *formation) decide(now time.Time) (founded bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -331,7 +331,7 @@ func (f *formation) decide(now time.Time) (founded bool, err error) {
 	return false, errWaiting
 }
 
-// admitted makes this server the one that the leader lets in.
+// admitted gives this server the identity from its admission.
 func (f *formation) admitted(a *admission) error {
 	f.log.Info("joining the ensemble", "as", string(a.ServerID), "ensemble", a.Cluster.String())
 	f.fixed = true
@@ -351,8 +351,7 @@ func (f *formation) carryOut(b *founding, in ballot) error {
 	return f.settle(founderID(f.self.ID), b.Cluster)
 }
 
-// memberSeen says whether somebody belongs to an ensemble that does not need
-// this server for its founding.
+// memberSeen reports whether this server has heard from a member of an ensemble.
 func (f *formation) memberSeen() bool {
 	for _, s := range f.table {
 		if s.Phase == phaseMember && s.Ensemble != (quorum.EnsembleName{}) {
@@ -372,8 +371,8 @@ func (f *formation) majority() int {
 	return n/2 + 1
 }
 
-// first says whether this server is to be the first leader of a new ensemble:
-// the highest voter of the founding, as in ZooKeeper.
+// first reports whether server should be the first leader of a new ensemble: the voter
+// with the highest id in the founding, as in ZooKeeper.
 func (b *founding) first(server uint64) bool {
 	return server == slices.MaxFunc(b.Servers, func(x, y founder) int {
 		return b.weight(x) - b.weight(y)
@@ -387,8 +386,8 @@ func (b *founding) weight(s founder) int {
 	return int(s.ID) + 1
 }
 
-// settled says whether every founder has carried the founding out, as far as
-// this server was told.
+// settled returns the number of founders that are known to have carried out the
+// founding, and whether these are all of them.
 func (f *formation) settled(b *founding) (members int, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -405,14 +404,14 @@ func (f *formation) settled(b *founding) (members int, all bool) {
 	return members, all
 }
 
-// member says that this server has Raft state, as id.
+// member records that this server has Raft state under the given id.
 func (f *formation) member(id raft.ServerID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.phase, f.id = phaseMember, id
 }
 
-// ask sets whether this server asks to be let into Raft's configuration.
+// ask sets whether this server asks to be added to Raft's configuration.
 func (f *formation) ask(asking bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -425,15 +424,15 @@ func (f *formation) phaseNow() phase {
 	return f.phase
 }
 
-// held is the seat of the moment: others ask for promises at any time.
+// held returns the current seat. A probe from another server may change it at any time.
 func (f *formation) held() seat {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.store.seat
 }
 
-// taken notes that Raft state exists: a server that is found without it later
-// has lost it, and with it its place.
+// taken records durably that Raft state exists. If the state is missing later, the server
+// has lost it and is no longer a member.
 func (f *formation) taken() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

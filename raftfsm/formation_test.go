@@ -36,7 +36,7 @@ func (l *logText) contains(s string) bool {
 
 func (l *logText) tune(c *Config) { c.Logger = slog.New(slog.NewTextHandler(l, nil)) }
 
-// neverServes checks for a while that none of the servers gets a leader.
+// neverServes checks for the duration d that no server has a leader.
 func (c *cluster) neverServes(d time.Duration) {
 	c.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -48,8 +48,8 @@ func (c *cluster) neverServes(d time.Duration) {
 	}
 }
 
-// TestFormationNeedsAMajority: one of three waits, two form, and the third is
-// let in when it comes.
+// TestFormationNeedsAMajority: one server of three waits, two form the ensemble, and the
+// third is admitted when it starts.
 func TestFormationNeedsAMajority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testFormationNeedsAMajority)
@@ -74,7 +74,7 @@ func testFormationNeedsAMajority(t *testing.T) {
 	if id := late.identity.RaftID; id == "3" {
 		t.Errorf("a server that was not there at the founding has the ServerID %q of one that was", id)
 	}
-	// It has a vote: with it, one of the others may go.
+	// Server 3 has a vote, so one of the others may stop.
 	c.eventually("a vote for server 3", func() bool { return c.voters() == 3 })
 	sl := late.attach(time.Minute)
 	c.stop(2)
@@ -83,7 +83,7 @@ func testFormationNeedsAMajority(t *testing.T) {
 	}
 }
 
-// TestFormationRefusesDifferentLists: with lists that differ nobody leads, and
+// TestFormationRefusesDifferentLists: if the lists differ, no server becomes leader, and
 // the log says why.
 func TestFormationRefusesDifferentLists(t *testing.T) {
 	t.Parallel()
@@ -100,9 +100,9 @@ func testFormationRefusesDifferentLists(t *testing.T) {
 	c.neverServes(time.Second)
 }
 
-// TestWipedMajorityForgetsNothing: two of three lost their disks. They must not
-// begin anew beside the one that still has the data, nor may they elect anybody
-// without it.
+// TestWipedMajorityForgetsNothing: two of three servers lost their disks. They must not
+// form a new ensemble while the third still has the data, nor elect a leader without the
+// data.
 func TestWipedMajorityForgetsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testWipedMajorityForgetsNothing)
@@ -126,9 +126,9 @@ func testWipedMajorityForgetsNothing(t *testing.T) {
 	c.neverServes(3 * time.Second)
 }
 
-// TestWipedMemberJoinsAnew: hard on the heels of a commit by A and B, B loses
-// its disk. With C, which lacks the commit, it must not make up a majority;
-// with A it is let in again, on its own.
+// TestWipedMemberJoinsAnew: right after a commit by A and B, B loses its disk. B and C,
+// which lacks the commit, must not form a majority. After A is back, B joins again
+// automatically.
 func TestWipedMemberJoinsAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testWipedMemberJoinsAnew)
@@ -166,8 +166,8 @@ func testWipedMemberJoinsAnew(t *testing.T) {
 	c.settled()
 }
 
-// TestFoundingSurvivesRestarts: servers that come and go while the ensemble
-// forms do not keep it from forming.
+// TestFoundingSurvivesRestarts: the ensemble forms although servers start and stop in the
+// meantime.
 func TestFoundingSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testFoundingSurvivesRestarts)
@@ -190,8 +190,8 @@ func testFoundingSurvivesRestarts(t *testing.T) {
 	c.settled()
 }
 
-// TestLostRaftState: a server that finds its identity without the Raft state
-// that belongs to it does not start over as who it was.
+// TestLostRaftState: a server that has its identity but not its Raft state doesn't start
+// over under that identity.
 func TestLostRaftState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLostRaftState)
@@ -217,7 +217,7 @@ func testLostRaftState(t *testing.T) {
 		}
 	}
 	mustRefuse(t, c.config(2), c.dir(2)+"/log", identityFile, "is missing", "empty directory")
-	// A log that holds nothing is no better.
+	// An empty log isn't accepted, either.
 	empty, err := raftlog.Open(raftlog.Options{LogDir: c.dir(2) + "/log", SnapDir: c.dir(2) + "/snap"})
 	if err == nil {
 		err = empty.Close()
@@ -236,7 +236,7 @@ func testLostRaftState(t *testing.T) {
 	}
 }
 
-// wipe empties the disk of a server that does not run.
+// wipe removes the directories of a stopped server.
 func (c *cluster) wipe(id uint64) {
 	c.t.Helper()
 	c.awaitClosed(id)
@@ -245,8 +245,8 @@ func (c *cluster) wipe(id uint64) {
 	}
 }
 
-// voters counts the running servers whose votes the leader's Raft counts: a
-// server that was there before under the same number is not one of them.
+// voters counts the running servers that are voters in the leader's Raft configuration,
+// compared by ServerID: an earlier server with the same id doesn't count.
 func (c *cluster) voters() int {
 	_, r := c.leader()
 	n := 0

@@ -19,25 +19,25 @@ import (
 
 // How a follower's commands get to the leader.
 //
-// The log says whom to follow: a leaderStart of server S with incarnation I. A
-// follower opens one stream to S, which begins with I and then carries its
-// runs, one after another:
+// The log determines the leader to follow: a leaderStart of server S with incarnation I.
+// A follower opens one stream to S. The stream begins with I and then carries the
+// follower's runs, one after another:
 //
 //	stream = incarnation:8 (size:4 run)*
 //
-// The leader reads as long as it is open in incarnation I, and stops reading
-// while too much waits to be proposed: that is the back-pressure. The first byte
-// that comes back says that the stream is taken. After it come the leader's signs
-// of life (forwardbeat.go). Commands that were sent on a stream that ended have an
-// uncertain fate: the follower gives up all that is on its way.
+// The leader reads the stream while its leadership I is open. For back-pressure it stops
+// reading while too many commands wait to be proposed. The leader's first byte says that
+// it accepts the stream. After it come the leader's heartbeats (forwardbeat.go). When a
+// stream ends, the outcome of the commands sent on it is unknown, so the follower gives
+// up all commands in flight.
 
 const (
-	// maxForwarded bounds one run: a batch, or one command that is larger.
+	// maxForwarded bounds one run: a batch, or one larger command.
 	maxForwarded = 256 << 20
 	// dialPause is the pause between two attempts to reach a leader.
 	dialPause = 20 * time.Millisecond
-	// streamTaken is what a leader answers when it takes a stream, and streamBeats
-	// when both sides send signs of life.
+	// A leader that accepts a stream answers with streamBeats if both sides send
+	// heartbeats, and otherwise with streamTaken.
 	streamTaken = 1
 	streamBeats = 2
 )
@@ -55,15 +55,15 @@ func (e *ensemble) led(server uint64, incarnation uint64) {
 	}
 }
 
-// followLoop keeps this server connected with whom the log says to follow.
+// followLoop keeps this server connected to the leader that the log names.
 func (e *ensemble) followLoop() {
 	for e.ctx.Err() == nil {
 		ctx, cancel := context.WithCancel(e.ctx)
 		leader := e.leaderID()
 		e.mu.Lock()
 		if e.unnamed {
-			// A leader takes a stream only for its own incarnation: with a wrong
-			// one nothing happens but that another is tried.
+			// A leader accepts a stream only for its own incarnation. If this server is the
+			// wrong one, the attempt fails and the loop tries again.
 			e.target.server = serverOf(leader)
 		}
 		t, lead := e.target, e.lead
@@ -82,7 +82,7 @@ func (e *ensemble) followLoop() {
 	}
 }
 
-// last waits as long as the leadership lasts.
+// last waits until the leadership or ctx ends.
 func (l *leading) last(ctx context.Context) {
 	select {
 	case <-l.ctx.Done():
@@ -90,7 +90,7 @@ func (l *leading) last(ctx context.Context) {
 	}
 }
 
-// attend serves under a leadership of another server as long as it lasts.
+// attend follows a leadership of another server until the stream or ctx ends.
 func (e *ensemble) attend(ctx context.Context, t target) {
 	id, addr := e.locate(t.server)
 	if id == "" || !e.ledBy(t.server) {
@@ -130,9 +130,9 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	wg.Wait()
 }
 
-// cutOff publishes that this server does not follow a leader that it cannot send
-// commands to. It gets a stall limit for it, since the leader may just have opened
-// or changed.
+// cutOff publishes that this server doesn't follow the leader, because it can't send
+// commands to it. It waits for the stall limit first, because the leadership may have
+// just opened or changed.
 func (e *ensemble) cutOff(t target) {
 	e.mu.Lock()
 	since := time.Since(e.unattended)
@@ -147,8 +147,8 @@ func (e *ensemble) cutOff(t target) {
 	})
 }
 
-// take lets this server's commands take the stream, unless the leadership that
-// it belongs to is over. Control goroutine.
+// take starts sending this server's commands on the stream, unless the stream's
+// leadership is over. It runs on the control goroutine.
 func (e *ensemble) take(s *stream, t target) {
 	e.mu.Lock()
 	current := e.target == t && e.lead == nil
@@ -160,21 +160,22 @@ func (e *ensemble) take(s *stream, t target) {
 	e.n.follow(s)
 }
 
-// drop gives up what was sent on a stream that has ended. Control goroutine.
+// drop gives up the commands sent on a stream that has ended. It runs on the control
+// goroutine.
 func (e *ensemble) drop(s *stream) {
 	if f := e.n.forwarding; f != nil && f.to == forwarder(s) {
 		e.n.unfollow(errStreamEnded)
 	}
 }
 
-// ledBy says whether Raft agrees that the server leads.
+// ledBy reports whether the server is the leader according to Raft.
 func (e *ensemble) ledBy(server uint64) bool {
 	id := e.leaderID()
 	return id != "" && serverOf(id) == server
 }
 
-// lookAround is what a server without a leader does: it says so, and waits for
-// something to change.
+// lookAround publishes that this server has no leader, if Raft knows none, and pauses
+// before the next attempt.
 func (e *ensemble) lookAround(ctx context.Context) {
 	r := e.n.raftNow()
 	if e.leaderID() == "" {
@@ -196,7 +197,7 @@ func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
 	return "", ""
 }
 
-// dial reaches a server at its address or one that it may have moved to.
+// dial connects to a server at addr or at an address that it may have moved to.
 func (e *ensemble) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
 	conn, _, err := e.hub.Dial(ctx, kind, addr, string(id))
 	if err == nil {
@@ -213,7 +214,7 @@ func (e *ensemble) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID,
 	return nil, err
 }
 
-// openForward opens a stream to a leadership; it fails while that is not open.
+// openForward opens a stream to a leadership. It fails if the leadership isn't open.
 func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -234,7 +235,7 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 	return s, nil
 }
 
-// acceptForward takes the commands of a follower while this server leads.
+// acceptForward receives a follower's commands while this server leads.
 func (e *ensemble) acceptForward(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	origin := serverOf(raft.ServerID(from.ServerID))
@@ -256,7 +257,7 @@ func (e *ensemble) acceptForward(conn net.Conn, from quorum.Identity) {
 	}
 	defer in.end()
 	if err := e.receive(in, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		level := slog.LevelDebug // of one that was opened in vain, as may be repeated
+		level := slog.LevelDebug // a stream without a run: this may repeat often
 		if in.carried {
 			level = slog.LevelInfo
 		}
@@ -299,8 +300,8 @@ func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) erro
 	}
 }
 
-// readRun appends n bytes to b. The room grows with what really comes: a length
-// alone makes nobody allocate.
+// readRun reads n bytes from r and appends them to b. It allocates in steps as the bytes
+// arrive, so a large length without data doesn't cause a large allocation.
 func readRun(r io.Reader, b []byte, n int) ([]byte, error) {
 	const step = 256 << 10
 	for n > 0 {
@@ -315,7 +316,7 @@ func readRun(r io.Reader, b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// pauseFor waits.
+// pauseFor waits for d or until ctx ends.
 func pauseFor(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,36 +13,34 @@ import (
 	"time"
 )
 
-// Signs of life on the stream of commands. Both sides send one every fifth of the
-// stall limit, whatever else they do:
+// Heartbeats on the stream of commands. Both sides send one every fifth of the stall
+// limit:
 //
 //	follower → leader: filler = (fillFlag | n):4 byte*n
 //	leader → follower: sign = received:8 holding:1
 //
-// received counts the bytes of the stream that the leader has read, and holding
-// says that it reads no more for now, because too much waits to be proposed. So
-// the follower knows a stream that waits from one that is dead: on a live one a
-// sign comes in time, and what was sent has been received, or more of it is, or
-// the leader is holding. A follower that finds its stream dead closes it and opens
-// another.
+// received counts the bytes of the stream that the leader has read. holding says that
+// the leader isn't reading for now, because too many commands wait to be proposed. So the
+// follower can tell a waiting stream from a dead one. On a live stream the signs come in
+// time, and either all sent bytes have been received, or received grows, or the leader is
+// holding. A follower whose stream is dead closes it and opens another.
 //
-// A stream begins with a filler of the size of a few packets, which the leader has
-// to confirm: where large packets are lost, a stream could be opened that carries
-// nothing.
+// A stream begins with a filler of a few packets' size, which the leader has to confirm:
+// on a network that loses large packets, a stream could be opened but carry no runs.
 //
-// A server of an earlier release neither sends nor understands any of it. It says
-// so in the handshake (quorum.Identity.Beats) and by its first byte.
+// A server of an earlier release neither sends nor understands heartbeats. The handshake
+// (quorum.Identity.Beats) and the leader's first byte tell whether they are supported.
 
 const (
 	// fillFlag marks a filler, in the four bytes of a run's size.
 	fillFlag = 1 << 31
-	// maxFill bounds a filler, and probeFill is the first one of a stream: more than
-	// a packet of any size up to 1500 bytes.
+	// maxFill bounds a filler. probeFill is the size of the first filler of a stream,
+	// larger than a packet of up to 1500 bytes.
 	maxFill   = 64 << 10
 	probeFill = 4 << 10
-	// signSize is that of a leader's sign of life.
+	// signSize is the size of a leader's heartbeat.
 	signSize = 8 + 1
-	// signsPerStall is how many signs have to be missing in a row.
+	// signsPerStall is the number of heartbeats per stall limit.
 	signsPerStall = 5
 )
 
@@ -51,23 +49,22 @@ type stream struct {
 	conn  net.Conn
 	in    *bufio.Reader // of conn
 	limit time.Duration
-	beats bool          // both sides send signs of life
-	ended chan struct{} // closed when nothing can be sent any more
+	beats bool          // both sides send heartbeats
+	ended chan struct{} // closed when the stream has ended
 	once  sync.Once
 
-	mu   sync.Mutex // held for a write
-	buf  []byte     // a run with its size before it
-	last time.Time  // when something was last sent
+	mu   sync.Mutex // held during a write
+	buf  []byte     // a run, preceded by its size
+	last time.Time  // time of the last write
 
-	sent atomic.Uint64 // bytes since the stream was taken
+	sent atomic.Uint64 // bytes since the leader accepted the stream
 }
 
 func newStream(conn net.Conn, limit time.Duration) *stream {
 	return &stream{conn: conn, in: bufio.NewReaderSize(conn, 64), limit: limit, ended: make(chan struct{})}
 }
 
-// open asks the leader to take the stream, and finds out whether it carries as
-// much as a few packets.
+// open asks the leader to accept the stream, and checks that a few packets get through.
 func (s *stream) open(incarnation uint64) error {
 	b := binary.BigEndian.AppendUint64(nil, incarnation)
 	if _, err := s.conn.Write(b); err != nil {
@@ -90,7 +87,7 @@ func (s *stream) open(incarnation uint64) error {
 	return nil
 }
 
-// filler returns n bytes for the other side to ignore.
+// filler returns a filler of n bytes, which the leader ignores.
 func filler(n int) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, fillFlag|uint32(n)), make([]byte, n)...)
 }
@@ -110,8 +107,8 @@ func (s *stream) Send(run []byte) error {
 	return nil
 }
 
-// write sends b. It may wait for as long as the leader takes no more: watch ends
-// it when that is not the reason.
+// write sends b. It blocks while the leader isn't reading. If the stream is dead
+// instead, watch closes it and write returns.
 func (s *stream) write(b []byte) error {
 	s.sent.Add(uint64(len(b)))
 	_, err := s.conn.Write(b)
@@ -127,7 +124,7 @@ func (s *stream) Close() {
 	})
 }
 
-// beat sends signs of life until the stream ends.
+// beat sends heartbeats until the stream ends.
 func (s *stream) beat() {
 	if !s.beats {
 		return
@@ -156,7 +153,7 @@ func (s *stream) beat() {
 	}
 }
 
-// watch ends the stream when the leader does, or when it is dead.
+// watch closes the stream when the leader has closed it or it is dead.
 func (s *stream) watch(log *slog.Logger) {
 	defer s.Close()
 	if !s.beats {
@@ -181,8 +178,8 @@ func (s *stream) watch(log *slog.Logger) {
 	}
 }
 
-// nextSign waits for a sign of life for the limit. A process that stood still finds
-// its deadline past and the signs in the socket, so it looks a second time.
+// nextSign waits for a heartbeat up to the limit. After the process was stopped, its
+// deadline may have passed while heartbeats wait in the socket, so it tries a second time.
 func (s *stream) nextSign() (received uint64, holding bool, err error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.limit))
 	if received, holding, err = s.sign(); isTimeout(err) {
@@ -192,7 +189,7 @@ func (s *stream) nextSign() (received uint64, holding bool, err error) {
 	return received, holding, err
 }
 
-// sign reads a sign of life. What it has read of one when it fails is kept.
+// sign reads a heartbeat. If it fails, the bytes read so far stay in the buffer.
 func (s *stream) sign() (received uint64, holding bool, err error) {
 	b, err := s.in.Peek(signSize)
 	if err != nil {
@@ -203,7 +200,7 @@ func (s *stream) sign() (received uint64, holding bool, err error) {
 	return received, holding, err
 }
 
-// isTimeout says whether a deadline was missed.
+// isTimeout reports whether err is a missed deadline.
 func isTimeout(err error) bool {
 	var t net.Error
 	return errors.As(err, &t) && t.Timeout()
@@ -217,17 +214,17 @@ type forwarded struct {
 	ended chan struct{}
 	wg    sync.WaitGroup
 
-	carried  bool // some run; for the one that reads
+	carried  bool // it has carried a run; used by the reader only
 	received atomic.Uint64
 	holding  atomic.Bool
-	confirm  chan struct{} // capacity 1: a sign is wanted now
+	confirm  chan struct{} // capacity 1: send a heartbeat now
 }
 
 func newForwarded(conn net.Conn, limit time.Duration, beats bool) *forwarded {
 	return &forwarded{conn: conn, limit: limit, beats: beats, ended: make(chan struct{}), confirm: make(chan struct{}, 1)}
 }
 
-// begin takes the stream.
+// begin accepts the stream and starts the heartbeats.
 func (f *forwarded) begin() error {
 	_ = f.conn.SetReadDeadline(time.Time{})
 	taken := byte(streamTaken)
@@ -243,15 +240,15 @@ func (f *forwarded) begin() error {
 	return nil
 }
 
-// end ends what begin has begun.
+// end closes the stream and stops the heartbeats.
 func (f *forwarded) end() {
 	close(f.ended)
 	_ = f.conn.Close()
 	f.wg.Wait()
 }
 
-// Read reads from the stream. Something has to come within twice the limit: the
-// follower is the one that has to be quick.
+// Read reads from the stream. Data has to arrive within twice the limit, so that the
+// follower detects a dead stream before the leader does.
 func (f *forwarded) Read(p []byte) (int, error) {
 	if f.beats {
 		_ = f.conn.SetReadDeadline(time.Now().Add(2 * f.limit))
@@ -261,7 +258,7 @@ func (f *forwarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fill drops a filler of n bytes, and confirms one that is not empty.
+// fill discards a filler of n bytes, and confirms it unless it is empty.
 func (f *forwarded) fill(r io.Reader, n uint32) error {
 	if n > maxFill {
 		return fmt.Errorf("filler of %d bytes", n)
@@ -279,7 +276,7 @@ func (f *forwarded) fill(r io.Reader, n uint32) error {
 	return nil
 }
 
-// sign sends signs of life until the stream ends.
+// sign sends heartbeats until the stream ends.
 func (f *forwarded) sign() {
 	tick := time.NewTicker(f.limit / signsPerStall)
 	defer tick.Stop()

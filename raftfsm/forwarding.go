@@ -7,15 +7,15 @@ import (
 
 // forwarder carries this server's commands to the leader.
 type forwarder interface {
-	// Send hands over one encoded run; runs arrive in the order of the calls.
-	// It blocks while the leader takes no more. It does not keep the slice.
+	// Send sends one encoded run; runs arrive in the order of the calls. It blocks while
+	// the leader accepts no more. It doesn't keep the slice.
 	Send(run []byte) error
-	// Close ends the stream, and a Send that blocks.
+	// Close ends the stream and unblocks Send.
 	Close()
 }
 
-// forwarding sends what waits in the intake to one incarnation of a leader. It
-// is to a follower what the proposer is to the leader.
+// forwarding sends the commands in the intake to one incarnation of a leader. It is the
+// follower's counterpart of the proposer.
 type forwarding struct {
 	to      forwarder
 	local   *intake
@@ -23,11 +23,11 @@ type forwarding struct {
 	failed  chan error // the first error
 	stop    chan struct{}
 
-	mu     sync.Mutex // held while runs are taken
+	mu     sync.Mutex // held while a run is taken
 	halted bool
 }
 
-// halt ends the forwarding: when it returns no further run will be taken.
+// halt stops the forwarding. After it returns, no more runs are taken.
 func (f *forwarding) halt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,7 +38,7 @@ func (f *forwarding) halt() {
 	}
 }
 
-// take returns the next run in buf, or an empty slice if none is worth sending.
+// take returns the next run in buf, or an empty slice if no run is worth sending yet.
 func (f *forwarding) take(buf []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,9 +49,9 @@ func (f *forwarding) take(buf []byte) []byte {
 	return b
 }
 
-// run sends until it is halted or the stream fails.
+// run sends runs until it is halted or the stream fails.
 func (f *forwarding) run() {
-	defer f.backlog.poke() // for the next one, whose wake-up this one may have taken
+	defer f.backlog.poke() // for the next sender, whose wake-up this one may have consumed
 	var buf []byte
 	for {
 		if buf = f.take(buf); len(buf) == 0 {
@@ -72,16 +72,16 @@ func (f *forwarding) run() {
 	}
 }
 
-// follow makes f the way that this server's commands take from now on. Control
-// goroutine only; whoever was followed before is unfollowed.
+// follow ends the current forwarding, if any, and sends this server's commands to f from
+// now on. Only the control goroutine may call it.
 func (n *Node) follow(f forwarder) {
 	n.unfollow(errNewLeader)
 	n.forwarding = &forwarding{to: f, local: n.intake, backlog: n.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
 	n.background.Go(n.forwarding.run)
 }
 
-// unfollow ends the forwarding, if there is one, and gives up what is on its
-// way. Control goroutine only.
+// unfollow ends the forwarding, if any, and gives up the commands in flight. Only the
+// control goroutine may call it.
 func (n *Node) unfollow(reason error) {
 	f := n.forwarding
 	if f == nil {
@@ -92,7 +92,7 @@ func (n *Node) unfollow(reason error) {
 	n.lose(reason)
 }
 
-// touch reports sessions that another server heard of. Any goroutine.
+// touch reports sessions that another server has heard from. Any goroutine may call it.
 func (n *Node) touch(sessions []int64) {
 	now := n.cfg.Now()
 	events := make([]event, len(sessions))

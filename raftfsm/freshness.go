@@ -5,31 +5,30 @@ import (
 	"time"
 )
 
-// Freshness is how old the state is that this server's clients read, measured by
-// what has been applied.
+// Freshness is the age of the applied state, which this server's clients read.
 //
-// A mark is a time and an index: everything that any server had acknowledged by
-// that time is in the log at or before that index. Once the index is applied
-// here, the state is as fresh as the time of the mark.
+// A mark is a time and an index: every write that any server had acknowledged by that
+// time is in the log at or before that index. Once this server has applied the index,
+// its state is as fresh as the time of the mark.
 //
-//   - A follower takes its marks from the acknowledgements of its reports: the
-//     time is when it sent the report, the index is what the leader had committed
-//     when the report came.
-//   - A leader takes the newest time at which a quorum followed it, and what is
-//     committed when it looks. Its first mark is its leaderStart.
+//   - A follower takes its marks from the acknowledgements of its reports. The time is
+//     when it sent the report; the index is the leader's commit index when the report
+//     arrived.
+//   - A leader's mark is the newest time at which a quorum followed it, with its commit
+//     index after it has determined that time. Its first mark is its leaderStart.
 //
-// The contact (ensemble.confirmed) says something else: which sessions the leader
-// has heard of. Reports are small and get through where entries queue up, so a
-// server may be in touch and yet far from fresh.
+// The contact (ensemble.confirmed) says something else: which sessions the leader has
+// heard of. Reports are small and get through even where entries queue up, so a server
+// may have recent contact and yet a stale state.
 
-// mark promises that what was acknowledged by at is in the log up to index.
+// mark says that every write acknowledged by at is in the log up to index.
 type mark struct {
 	at    time.Time
 	index uint64
 }
 
-// freshness holds the marks whose index is not applied yet, oldest first. Both
-// fields of the marks rise. ensemble.mu guards it.
+// freshness holds the marks whose index isn't applied yet, oldest first. at and index
+// both increase from mark to mark. ensemble.mu guards it.
 type freshness struct {
 	at      time.Time // the state is at least as fresh as this
 	pending []mark
@@ -38,8 +37,8 @@ type freshness struct {
 // markSteps is the number of marks kept within the bound on a read's age.
 const markSteps = 64
 
-// note adds a mark. Marks that are closer together than step share one, whose
-// time and index are the newer ones: that may only understate the freshness.
+// note adds a mark. If marks are closer together than step, the newer one replaces the
+// older. This can only understate the freshness.
 func (f *freshness) note(m mark, step time.Duration) {
 	n := len(f.pending)
 	switch {
@@ -53,9 +52,9 @@ func (f *freshness) note(m mark, step time.Duration) {
 }
 
 // startAt makes the state as fresh as the time at which this server, as the leader,
-// proposed its leaderStart, which is applied now: it was elected before, so no
-// other server has acknowledged anything later, and the leaderStart is after all
-// that was acknowledged earlier.
+// proposed its leaderStart, which it has now applied. Because it was elected before that
+// time, no other server has acknowledged a write after it. All writes acknowledged
+// earlier are in the log before the leaderStart.
 func (f *freshness) startAt(proposed time.Time) {
 	if proposed.After(f.at) {
 		f.at = proposed
@@ -63,8 +62,8 @@ func (f *freshness) startAt(proposed time.Time) {
 	}
 }
 
-// reached takes the marks that are applied, and forgets those older than oldest:
-// a server whose state is that old serves no reads whatever the mark says.
+// reached removes the marks whose index is applied, and those older than oldest: a server
+// with a state that old serves no reads in any case. It returns the freshness.
 func (f *freshness) reached(applied uint64, oldest time.Time) time.Time {
 	n := 0
 	for n < len(f.pending) && (f.pending[n].index <= applied || f.pending[n].at.Before(oldest)) {
@@ -95,7 +94,7 @@ func (e *ensemble) fresh() time.Time {
 	return e.freshness.reached(e.appliedIndex.Load(), time.Now().Add(-limit))
 }
 
-// tooOld is why this server's state is too old to be read, empty if it is not.
+// tooOld returns why this server's state is too old for reads, or "" if it isn't.
 func (e *ensemble) tooOld() string {
 	limit := e.syncLimit()
 	switch {
@@ -107,8 +106,8 @@ func (e *ensemble) tooOld() string {
 	return fmt.Sprintf("no word from the leader for %v", limit)
 }
 
-// caughtUpWith says whether this server's state is fresh enough to begin to
-// serve: well within the bound at which it would have to stop again.
+// caughtUpWith reports whether this server's state is fresh enough to start serving: well
+// within the bound at which it would have to stop again.
 func (e *ensemble) caughtUpWith(index uint64) bool {
 	return e.appliedIndex.Load() >= index || time.Since(e.fresh()) < e.syncLimit()/4
 }

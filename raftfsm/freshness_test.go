@@ -16,21 +16,21 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// trouble is what slows one server down; it can be switched on and off.
+// trouble is a set of delays for one server that the test switches on and off.
 type trouble struct {
 	on atomic.Bool
 	delays
 }
 
-// delays are the ways in which entries come late, or their effects.
+// delays are the ways to delay entries or their application.
 type delays struct {
 	rate  int           // bytes per second to the server; 0: unlimited
-	above int           // writes of more bytes to it are lost; 0: none
-	apply time.Duration // it takes so long for an entry
-	sync  time.Duration // its log takes so long for a write
+	above int           // larger writes to the server are lost; 0: no writes are lost
+	apply time.Duration // duration of applying an entry
+	sync  time.Duration // duration of a write to the log
 }
 
-// lossyLink is a network on which what goes to one host meets its trouble.
+// lossyLink is a network with trouble on the connections to one host.
 type lossyLink struct {
 	quorum.Network
 	to string
@@ -45,7 +45,7 @@ func (n lossyLink) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return &lossyConn{Conn: c, t: n.t}, nil
 }
 
-// lossyConn loses what is behind a lost write, as TCP does, which delivers in order.
+// lossyConn also loses all data after a lost write, like TCP, which delivers in order.
 type lossyConn struct {
 	net.Conn
 	t    *trouble
@@ -67,7 +67,7 @@ func (c *lossyConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// slowApplier is a Handler of a server that takes its time to apply an entry.
+// slowApplier is a Handler that delays applying each entry.
 type slowApplier struct {
 	*recorder
 	t *trouble
@@ -80,13 +80,13 @@ func (a slowApplier) BatchDone() {
 	a.recorder.BatchDone()
 }
 
-// history is when each of a row of values was acknowledged to its writer.
+// history records when the write of each value was acknowledged.
 type history struct {
 	mu    sync.Mutex
 	acked []time.Time
 }
 
-// age is how out of date value is: the time since the next one was acknowledged.
+// age returns how stale value is: the time since the next value was acknowledged.
 func (h *history) age(value uint64) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +115,7 @@ func (h *history) write(r *rig, path string, size int, pause time.Duration, stop
 	}
 }
 
-// value is what the server's tree has, false before the first write.
+// value returns the value in the server's tree, and false before the first write.
 func (r *rig) value(path string) (uint64, bool) {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
@@ -126,16 +126,15 @@ func (r *rig) value(path string) (uint64, bool) {
 	return binary.BigEndian.Uint64(n.Data()), true
 }
 
-// TestStateIsNeverOlderThanTheBound: whatever delays the application of entries at
-// a server, a read there is not older than the server says, its status says that it
-// does not serve when that is too old, and it serves again when it has caught up,
-// without going to and fro.
+// TestStateIsNeverOlderThanTheBound: whatever delays applying entries on a server, its
+// reads are never staler than the bound while it serves. It stops serving when its state is
+// too old, and serves again after it has caught up, without flapping.
 func TestStateIsNeverOlderThanTheBound(t *testing.T) {
 	for name, tc := range map[string]struct {
 		delays
 		leader bool
 		pause  time.Duration // between two writes
-		crowd  int           // writers besides: only full entries are proposed beside another
+		crowd  int           // more writers, because a second entry is sent only if it is full
 		size   int           // of a write
 	}{
 		"link of 400 kbit/s":                      {delays: delays{rate: 400_000 / 8}},
@@ -238,8 +237,8 @@ func testNeverOlder(t *testing.T, tr *trouble, leads bool, pause time.Duration, 
 	}
 }
 
-// TestALeaderIsFreshFromTheFirst has the leader commit more before it has applied
-// what it committed last, from its first moment on.
+// TestALeaderIsFreshFromTheFirst: a new leader is fresh although, from the start, it commits
+// faster than it applies.
 func TestALeaderIsFreshFromTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,26 +14,25 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// applySlice is the number of commands after which apply lets readers get to
-// the tree.
+// applySlice is the number of commands after which apply releases the tree's lock, so that
+// readers get a turn.
 const applySlice = 128
 
-// machine is the state machine: everything that the log decides, and what this
-// server needs to apply it. Apply, Snapshot and Restore are called by one
-// goroutine of Raft. Readers of tree and sessions hold the tree's lock.
+// machine is the state machine: the state that the log determines, and what this server
+// needs to apply the log. One goroutine of Raft calls Apply, Snapshot and Restore.
+// Readers of tree and sessions hold the tree's lock.
 type machine struct {
 	tree     *tree.Tree
 	sessions *session.Table
 
-	// State beside tree and sessions; the zxid and with it the epoch is the
-	// tree's.
+	// State in addition to tree and sessions. The tree holds the zxid and thus the epoch.
 	incarnation uint64    // of the newest leaderStart
 	seq         uint64    // of the newest batch of that incarnation
-	level       uint32    // behaviour that the log asks for: every server of the ensemble knows it
+	level       uint32    // behaviour level of the log: every server of the ensemble knows it
 	cluster     clusterID // zero until the first leaderStart
 	config      []byte    // the membership (membership.state), nil in a standalone server
 
-	// Derived and local.
+	// Derived and local data.
 	newest      uint32 // behaviour level that this code knows
 	index       uint64 // newest entry applied
 	rows        uint64 // xor of rowDigest over the sessions
@@ -41,34 +40,34 @@ type machine struct {
 	claim       atomic.Pointer[check]
 	snapCounter snapCounter
 
-	// arriving is the state that a restore brings, nil while there is none. It is
-	// in no snapshot: while it is there, none is taken.
+	// arriving is the restore in progress, nil if there is none. It is never in a
+	// snapshot: no snapshot is taken during a restore.
 	arriving *arrival
 
-	// await returns when an entry is on disk; nil: those that are applied are.
+	// await returns when an entry is on disk; nil: applied entries are always on disk.
 	await func(index uint64)
 
 	handler  Handler
-	intake   *intake // of this server: where the waiters are
+	intake   *intake // of this server; holds the waiters
 	own      func(incarnation uint64) bool
-	post     func([]event)                            // tells the control goroutine; does not block
-	fail     func(error)                              // reports what stopped the machine
-	evidence func(write func(io.Writer) error) string // keeps what is written, and says where
+	post     func([]event)                            // sends to the control goroutine; doesn't block
+	fail     func(error)                              // reports the error that stopped the machine
+	evidence func(write func(io.Writer) error) string // stores the dump, and returns where
 	log      *slog.Logger
-	hurry    <-chan struct{} // closed when the server stops: a snapshot need not be polite any more
-	stopped  bool            // after fail: nothing is applied any more
-	// fleeting: neither this server nor another one will ever read a snapshot.
+	hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
+	stopped  bool            // set by stop: no more entries are applied
+	// fleeting: no server will ever read a snapshot.
 	fleeting bool
-	// frozen: a snapshot was installed and the Raft instance that did it is
-	// about to be replaced. The next one brings what follows the snapshot again.
+	// frozen: the Raft instance has installed a snapshot and is about to be replaced. The
+	// next instance applies the entries after the snapshot again.
 	frozen     bool
-	freezeNext atomic.Bool             // the next Restore comes from a leader: freeze after it
-	applied    func(index uint64)      // told of everything applied
-	written    func(zxid, bytes int64) // told of every snapshot that is durable
+	freezeNext atomic.Bool             // the next Restore is a snapshot from a leader: freeze after it
+	applied    func(index uint64)      // called for every applied entry
+	written    func(zxid, bytes int64) // called for every durable snapshot
 
-	settled func(id uint64, o restored) // told how a restore ended
+	settled func(id uint64, o restored) // called when a restore ends
 
-	// configured is told of every change of Raft's configuration.
+	// configured is called for every change of Raft's configuration.
 	configured func(index uint64, conf raft.Configuration)
 
 	events []event // of the entry being applied
@@ -78,11 +77,11 @@ type machine struct {
 	scratch
 }
 
-// scratch is room that apply reuses.
+// scratch is memory that apply reuses.
 type scratch struct {
 	cmd      Command
-	next     Command  // of those behind cmd: see lookAhead
-	paths    []string // room for lookAhead
+	next     Command  // a command after cmd: see lookAhead
+	paths    []string // used by lookAhead
 	tx       tree.Txn
 	out      Applied
 	attached session.Session
@@ -99,7 +98,7 @@ func (m *machine) Apply(l *raft.Log) any {
 		return nil
 	}
 	if m.await != nil {
-		m.await(l.Index) // nobody hears of it before
+		m.await(l.Index) // no client sees the entry before it is on disk
 	}
 	begin := time.Now()
 	m.batch = batchNumbers{}
@@ -110,9 +109,8 @@ func (m *machine) Apply(l *raft.Log) any {
 	return nil
 }
 
-// StoreConfiguration notes that Raft's configuration changed. That the machine
-// has it at all also lets Raft take a snapshot although the newest entry is one
-// of these.
+// StoreConfiguration records a change of Raft's configuration. Because the machine has
+// this method, Raft can also take a snapshot if the newest entry is a configuration.
 func (m *machine) StoreConfiguration(index uint64, conf raft.Configuration) {
 	if m.stopped || m.frozen {
 		return
@@ -122,7 +120,7 @@ func (m *machine) StoreConfiguration(index uint64, conf raft.Configuration) {
 	m.applied(index)
 }
 
-// stop ends the machine: an entry that cannot be applied must not be skipped.
+// stop stops the machine: an entry that can't be applied must not be skipped.
 func (m *machine) stop(err error) {
 	m.stopped = true
 	m.fail(err)
@@ -199,9 +197,9 @@ func (m *machine) applyLeaderStart(data []byte) error {
 	return nil
 }
 
-// establish gives the first membership its version where reconfig is allowed,
-// as in ZooKeeper: the zxid of the leadership that it begins with. Without
-// reconfig the configuration files have the say, and the version stays 0.
+// establish gives the first membership its version, as in ZooKeeper: the first zxid of the
+// current leadership. If reconfig is disabled, the configuration files determine the
+// membership, and the version stays 0.
 func (m *machine) establish(zxid int64) error {
 	if m.tx.Policy&tree.ReconfigEnabled == 0 {
 		return nil
@@ -217,22 +215,22 @@ func (m *machine) establish(zxid int64) error {
 	return nil
 }
 
-// dissolve forgets the membership: the last member of an ensemble goes on
-// alone, as a server whose configuration file names no others.
+// dissolve removes the membership: the last member of an ensemble continues as a
+// standalone server, whose configuration file names no others.
 func (m *machine) dissolve(s *leaderStart) {
 	m.config = nil
 	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.time, Policy: s.policy}
 	m.tell(m.tree.SetConfig(&m.tx, nil, 0))
 }
 
-// installConfig writes the config text into its znode, as every new leader
-// does. Clients that watch it hear of it when it is another text.
+// installConfig writes the config text into its znode, as every new leader does. If the
+// text changes, the watches on the znode fire.
 func (m *machine) installConfig() {
 	m.tell(m.tree.SetConfig(&m.tx, configText(m.config), -1))
 }
 
-// tell lets the handler fire the watches of a change of /zookeeper/config that
-// no client asked for.
+// tell makes the handler fire the watches for a change of /zookeeper/config that no client
+// asked for.
 func (m *machine) tell(res *tree.Result) {
 	if len(res.Events) > 0 {
 		m.out = Applied{Kind: KindReconfigDone, Op: proto.OpReconfig}
@@ -241,15 +239,15 @@ func (m *machine) tell(res *tree.Result) {
 	}
 }
 
-// applyBatch applies the commands of a batch, if it is the next one.
+// applyBatch applies the commands of a batch if it is the next one of the incarnation.
 func (m *machine) applyBatch(data []byte) error {
 	var h batchHeader
 	runs, err := h.decode(data)
 	if err != nil {
 		return err
 	}
-	// Also a batch that is skipped tells the truth about the entries before it, and
-	// it may be skipped only because this server is not where the others are.
+	// Check before skipping: a skipped batch also makes a correct claim about earlier
+	// entries, and this server may be skipping it because its own state has diverged.
 	if err := m.digests.compare(h.check); err != nil {
 		return m.diverged(err)
 	}
@@ -278,7 +276,7 @@ func (m *machine) applyBatch(data []byte) error {
 	return nil
 }
 
-// applyRun applies the commands of one server, a slice at a time.
+// applyRun applies the commands of one server, applySlice at a time.
 func (m *machine) applyRun(r *runHeader, b []byte) error {
 	num, left := r.first, int(r.count)
 	local := r.server == m.intake.server && r.nonce == m.intake.nonce
@@ -302,9 +300,8 @@ func (m *machine) applyRun(r *runHeader, b []byte) error {
 	return nil
 }
 
-// applyCommands applies the n commands at the start of b under the tree's lock
-// and returns what follows them. The lock is given up only between
-// transactions.
+// applyCommands applies the n commands at the start of b under the tree's lock and returns
+// the bytes after them. The lock is released only between transactions.
 func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err error) {
 	m.tree.Lock()
 	defer m.tree.Unlock()
@@ -328,8 +325,8 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	return b, nil
 }
 
-// noteDigest remembers the state after an entry and publishes it for the next
-// batches.
+// noteDigest remembers the digest of the state after an entry and publishes it for the
+// next batches.
 func (m *machine) noteDigest(index uint64) {
 	m.tree.RLock()
 	c := check{index, m.tree.FullDigest() ^ m.rows}
@@ -338,7 +335,7 @@ func (m *machine) noteDigest(index uint64) {
 	m.claim.Store(&c)
 }
 
-// lastCheck is the newest state for a leader to claim.
+// lastCheck returns the newest digest, for a leader to claim.
 func (m *machine) lastCheck() check {
 	if c := m.claim.Load(); c != nil {
 		return *c
@@ -346,8 +343,8 @@ func (m *machine) lastCheck() check {
 	return check{}
 }
 
-// nextZxid returns the zxid after z. When the counter is full the epoch takes
-// over, as after an election.
+// nextZxid returns the zxid after z. When the counter overflows, the next epoch begins, as
+// after an election.
 func nextZxid(z int64) int64 {
 	if uint32(z) == 0xffffffff {
 		return (z>>32+1)<<32 | 1
@@ -355,7 +352,7 @@ func nextZxid(z int64) int64 {
 	return z + 1
 }
 
-// begin opens a transaction: it gets the next zxid.
+// begin starts a transaction with the next zxid.
 func (m *machine) begin(c *Command) *tree.Txn {
 	m.tx.Zxid = nextZxid(m.tree.LastZxid())
 	m.tx.Session = c.Session

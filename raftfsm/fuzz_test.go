@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzMembership reads lists of servers; what was read is written so that it reads
-// the same.
+// FuzzMembership parses lists of servers, and checks that formatting and parsing a list
+// again gives the same list.
 func FuzzMembership(f *testing.F) {
 	f.Add([]byte("server.1=a:2888:3888:participant;0.0.0.0:2181\nserver.2=b:2888:3888:observer\nversion=100000000"))
 	f.Add([]byte("server.1=a:1:2|b:3:4;[::1]:5"))
@@ -29,8 +29,8 @@ func FuzzMembership(f *testing.F) {
 	})
 }
 
-// FuzzQuestion reads what servers ask one another, and has a server that forms an
-// ensemble answer it; what was read is written so that it reads the same.
+// FuzzQuestion decodes questions between servers, and checks that encoding and decoding
+// them again gives the same question. It also checks admit and redact.
 func FuzzQuestion(f *testing.F) {
 	for _, q := range []question{
 		{Probe: &probe{ID: 2, Disk: 5, Phase: phaseBound, Bound: &founding{Disks: map[uint64]uint64{2: 5}}, Promised: ballot{1, 2, 5}, Join: true, Token: 9}},

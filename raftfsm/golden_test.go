@@ -20,7 +20,7 @@ import (
 
 var recordLog = flag.Bool("record-log", false, "record testdata/level<n>.log.gz for the newest behaviour level")
 
-// everyKind is a log with every kind of entry and of command.
+// everyKind returns a log with every kind of entry and command.
 func everyKind() [][]byte {
 	log := randomLog(rand.New(rand.NewPCG(7, 7)), 200)
 	l := newLeader(99, flagConfig)
@@ -28,7 +28,7 @@ func everyKind() [][]byte {
 	l.start.config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
 	super := []proto.ID{{Scheme: "super", ID: ""}, {Scheme: "ip", ID: "10.0.0.1"}}
 	s := firstSession()
-	s.ID += 1 << 20 // of none of the random log's sessions
+	s.ID += 1 << 20 // not a session of the random log
 	attach := attachCommand()
 	log = append(log, l.begin(), l.batch(attach))
 	r := newReplica(nopTB{})
@@ -71,14 +71,14 @@ func acl10() []proto.ACL {
 	return []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}
 }
 
-// nopTB is a testing.TB for helpers that only use it to fail.
+// nopTB is a testing.TB for helpers that use it only to report failures.
 type nopTB struct{ testing.TB }
 
 func (nopTB) Helper()        {}
 func (nopTB) Cleanup(func()) {}
 
-// TestGoldenLogs replays what earlier versions wrote: the state is the one that
-// they came to. A change of behaviour has to ask for the level.
+// TestGoldenLogs replays the logs of earlier versions and checks that the state is the same
+// as it was then. A change of behaviour has to depend on the behaviour level.
 func TestGoldenLogs(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("testdata/level%d.log.gz", level)

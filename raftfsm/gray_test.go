@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// grayBound is within what every server has to serve again when the network has
-// forgotten connections: syncLimit × tickTime of the clusters of these tests, or 5 s.
+// grayBound returns the time within which every server has to serve again after the network
+// has forgotten connections: the smaller of syncLimit × tickTime and 5 s.
 func grayBound(c *cluster) time.Duration {
 	for _, r := range c.rigs {
 		return min(r.others.(*ensemble).syncLimit(), serviceBound)
@@ -27,8 +27,8 @@ func grayBound(c *cluster) time.Duration {
 	return 0
 }
 
-// writesEverywhere has a client of every server write, and returns how long the
-// slowest took. Sessions that lose their connections come back at once.
+// writesEverywhere writes through every server and returns how long the slowest write took.
+// Sessions that lose their connections reconnect at once.
 func (c *cluster) writesEverywhere(sessions map[uint64]*session.Session, path string) (slowest time.Duration) {
 	c.t.Helper()
 	for id, r := range c.rigs {
@@ -58,10 +58,10 @@ func (c *cluster) writesEverywhere(sessions map[uint64]*session.Session, path st
 	return time.Since(began)
 }
 
-// TestForgottenConnections has the network forget established connections, as a
-// firewall does that has lost its state, while new ones work: each single one, those
-// between two servers, and all of one server. Writes through every server go on
-// within the bound.
+// TestForgottenConnections makes the network forget established connections, like a
+// firewall that has lost its state, while new connections work: single connections, those
+// between two servers, and all of one server. Writes through every server succeed within
+// the bound.
 func TestForgottenConnections(t *testing.T) {
 	t.Parallel()
 	ticks := []time.Duration{2 * time.Second, 200 * time.Millisecond}
@@ -109,7 +109,7 @@ func testForgotten(t *testing.T, tick time.Duration) {
 		if h == leader {
 			continue
 		}
-		for nth := range 6 { // one connection after the other, whichever it is
+		for nth := range 6 { // one connection after the other, whatever it is for
 			i := 0
 			check(fmt.Sprintf("connection %d between the leader and %s", nth, h), func(d, a string) bool {
 				if d == leader && a == h || d == h && a == leader {
@@ -134,14 +134,14 @@ func testForgotten(t *testing.T, tick time.Duration) {
 	}
 }
 
-// large is a write of more than any packet.
+// large returns a write that doesn't fit in a packet.
 func large(s session.Session, path string) Command {
 	return write(s, proto.OpCreate2, &proto.CreateRequest{Path: path, Data: make([]byte, 8000), ACL: proto.OpenACL()})
 }
 
-// TestFollowerWhoseCommandsDoNotArrive loses the large packets of a follower to the
-// leader. As soon as one is lost the follower is none: it says so, and why, takes no
-// new clients, and does not serve again before the packets arrive.
+// TestFollowerWhoseCommandsDoNotArrive loses large packets from a follower to the leader.
+// Once a packet is lost, the server stops following. It reports the reason, takes no new
+// clients, and doesn't serve again before packets arrive.
 func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -157,7 +157,7 @@ func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 		f.send(large(s, "/large"))
 		began := time.Now()
 		f.recorder.wait(t, "that it does not follow", func() bool { return f.Status().Role == Looking })
-		if took := time.Since(began); took > 4*time.Second { // 2 s to try once more
+		if took := time.Since(began); took > 4*time.Second { // 2 s for a second attempt
 			t.Errorf("it took %v to stop following", took)
 		}
 		if s := f.Status(); s.Serving || !strings.Contains(s.Reason, "commands do not reach the leader") {
@@ -180,9 +180,9 @@ func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 	})
 }
 
-// TestLeaderLosesLargePackets: heartbeats pass and entries do not. Another server
-// leads and takes writes within ten seconds, and keeps the lead; what was in flight
-// is lost, and told to be.
+// TestLeaderLosesLargePackets: a leader's heartbeats arrive, but its entries don't. Another
+// server becomes leader, takes writes within six seconds, and stays leader. Commands in
+// flight are lost, and Lost is called.
 func TestLeaderLosesLargePackets(t *testing.T) {
 	t.Parallel()
 	sizes := []int{120, 165, 200, 1400}
@@ -247,16 +247,16 @@ func TestLeaderLosesLargePackets(t *testing.T) {
 	}
 }
 
-// TestLeaderLosesHeartbeatsToo loses packets of a leader from sizes on that are near
-// those of its requests for votes: its heartbeats are lost, too, while a request for a
-// vote passes in some cases and not in others. The leader has an entry that the others
-// lack. It must not win again and again, nor stand and raise the term: another server
-// leads. Its id is long, as that of a server on its second disk.
+// TestLeaderLosesHeartbeatsToo loses a leader's packets above a size close to that of its
+// vote requests. Its heartbeats are lost, too, while vote requests arrive in some cases and
+// not in others. The leader has an entry that the others lack. It must not win elections
+// repeatedly, nor keep raising the term as a candidate: another server has to lead. The
+// leader's ServerID is long, because the server is on its second disk.
 func TestLeaderLosesHeartbeatsToo(t *testing.T) {
 	t.Parallel()
 	for size, bound := range map[int]time.Duration{
-		180: 8 * time.Second, 188: 8 * time.Second, // requests for votes are lost
-		198: 4 * time.Second, 200: 4 * time.Second, 201: 4 * time.Second, // they pass
+		180: 8 * time.Second, 188: 8 * time.Second, // vote requests are lost
+		198: 4 * time.Second, 200: 4 * time.Second, 201: 4 * time.Second, // vote requests arrive
 	} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
@@ -310,8 +310,8 @@ func testHeartbeatsLost(t *testing.T, size int, bound time.Duration) {
 	}
 }
 
-// TestBackWithinTwoSeconds kills a server, the leader and a follower, and starts it
-// again: it serves at once, however long it was away.
+// TestBackWithinTwoSeconds kills a leader or a follower and restarts it. It serves within
+// two seconds, however long it was down.
 func TestBackWithinTwoSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
@@ -343,8 +343,8 @@ func TestBackWithinTwoSeconds(t *testing.T) {
 	})
 }
 
-// TestBackAfterASilentCut cuts a follower off without a sign for its connections:
-// it serves again about a second after the cut is over.
+// TestBackAfterASilentCut partitions a follower without closing its connections. It serves
+// again about a second after the partition ends.
 func TestBackAfterASilentCut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -377,8 +377,8 @@ func TestBackAfterASilentCut(t *testing.T) {
 	})
 }
 
-// TestAnswerThatTakesLong: an answer may take any time while the other side says
-// that it is working on it. When the connection is forgotten the question ends.
+// TestAnswerThatTakesLong: an answer may take any time while the other server reports that
+// it is working on it. If the network forgets the connection, the question fails.
 func TestAnswerThatTakesLong(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		net := quorum.NewMemory()
@@ -412,8 +412,8 @@ func TestAnswerThatTakesLong(t *testing.T) {
 	})
 }
 
-// TestStreamWithoutProgress: the leader's signs of life come, and say that nothing
-// more of what is sent arrives. That ends a stream, unless the leader holds back.
+// TestStreamWithoutProgress: the leader's heartbeats come, but report that no more of the
+// sent bytes arrive. That ends the stream, unless the leader is holding.
 func TestStreamWithoutProgress(t *testing.T) {
 	t.Parallel()
 	for name, holding := range map[string]byte{"lost": 0, "held back": 1} {
@@ -443,7 +443,7 @@ func TestStreamWithoutProgress(t *testing.T) {
 				}()
 				stop := make(chan struct{})
 				stuck := atomic.Bool{}
-				go func() { // and after a while no longer says so
+				go func() { // sends heartbeats; once stuck is set, received stops growing
 					told := uint64(0)
 					for {
 						select {

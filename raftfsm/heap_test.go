@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// forgetful is a recorder that keeps nothing.
+// forgetful is a recorder that doesn't keep the applied commands.
 type forgetful struct{ *recorder }
 
 // Applied implements Handler.
@@ -17,10 +17,10 @@ func (f forgetful) Applied(a *Applied) {
 	f.recorder.note(func() { f.recorder.applied = nil })
 }
 
-// TestHeapIsBounded: what the log, its batches and its cache hold on the heap has
-// bounds, however large proposals are and however many come. What stays of an
-// entry is what the tree keeps of it. It has the process to itself, since it
-// looks at the heap.
+// TestHeapIsBounded: the heap memory of the log, its batches and its cache is bounded,
+// however large and many the proposals are. Of an applied entry, only the data that the
+// tree keeps stays in memory. The test doesn't run in parallel with others, because it
+// measures the heap.
 func TestHeapIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some hundred megabytes; not with -short")
@@ -94,7 +94,7 @@ func TestHeapIsBounded(t *testing.T) {
 		before := heap()
 		do(write(s, proto.OpCreate2, withData("/a", make([]byte, 32*mega))))
 		do(write(s, proto.OpDelete, remove("/a")))
-		do(create(s, "/b", 0)) // room that is used again holds the newest of its kind
+		do(create(s, "/b", 0)) // replaces the large request in the reused record
 		r.compact()
 		grown(t, before, 8*mega, "what is left of a proposal of 32 MiB")
 		r.close()

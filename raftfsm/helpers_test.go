@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected event.
 const patience = 30 * time.Second
 
 // outcome is a copy of an Applied.
@@ -34,8 +34,8 @@ type outcome struct {
 	waited   bool
 }
 
-// recorder is a Handler that remembers. A Waiter that is a chan outcome gets
-// the outcome.
+// recorder is a Handler that records all calls. It sends the outcome to a Waiter of type
+// chan outcome.
 type recorder struct {
 	mu      sync.Mutex
 	applied []outcome
@@ -84,7 +84,7 @@ func (r *recorder) Live(dst []int64) []int64 {
 
 func (r *recorder) setLive(ids ...int64) { r.note(func() { r.live = ids }) }
 
-// wait waits until cond, which is called under the recorder's lock, holds.
+// wait waits until cond returns true. cond is called under the recorder's lock.
 func (r *recorder) wait(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	timeout := time.After(patience)
@@ -110,7 +110,7 @@ type rig struct {
 	t testing.TB
 }
 
-// memoryConfig and diskConfig are configurations of a server that stands alone.
+// memoryConfig and diskConfig return configurations of a standalone server.
 func memoryConfig() Config {
 	return Config{ID: 1, Memory: true, Policy: tree.ExtendedTypes}
 }
@@ -134,7 +134,8 @@ func eachDisk(t *testing.T, name string, f func(t *testing.T, cfg Config)) {
 	}
 }
 
-// start starts a server and waits until it serves. It is closed with the test.
+// start starts a server and waits until it is ready. The server is closed when the test
+// ends.
 func start(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	r := &rig{recorder: newRecorder(), t: t}
@@ -162,7 +163,7 @@ func (r *rig) awaitReady() {
 	}
 }
 
-// close closes the server and fails the test if that fails.
+// close closes the server; an error fails the test.
 func (r *rig) close() {
 	r.t.Helper()
 	if err := r.Close(); err != nil {
@@ -215,7 +216,7 @@ func (r *rig) reattach(s session.Session) outcome {
 	return r.do(Command{Kind: KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password})
 }
 
-// write is a command of session s.
+// write returns a command of session s.
 func write(s session.Session, op proto.Op, req proto.Record) Command {
 	c := Command{Kind: KindRequest, Session: s.ID, Gen: s.Gen, Op: op, IDs: []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
 	if req != nil {
@@ -239,7 +240,7 @@ func set(s session.Session, path string, data []byte) Command {
 	return write(s, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: data, Version: -1})
 }
 
-// exists looks a znode up in the tree.
+// exists reports whether a znode is in the tree.
 func (r *rig) exists(path string) bool {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()

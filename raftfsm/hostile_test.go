@@ -16,9 +16,9 @@ import (
 	"github.com/zkgo/zkgo/tests/hostile"
 )
 
-// TestHostilePeer has a process that knows the ensemble's id send every message that
-// no correct server sends, in the name of a member that is down, to a leader and to a
-// follower. Nothing comes of it but that it is counted.
+// TestHostilePeer: a process that knows the cluster id sends every kind of invalid message
+// to a leader and to a follower, in the name of a member that is down. The servers refuse
+// and count the messages, and keep working.
 func TestHostilePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -80,8 +80,8 @@ func TestHostilePeer(t *testing.T) {
 	})
 }
 
-// TestStrangerAtTheQuorumPort: a caller on no list learns neither the ensemble's id nor
-// the disks, gets no place of a member, and changes no membership.
+// TestStrangerAtTheQuorumPort: a caller that isn't on the list learns neither the cluster id
+// nor the disk ids, doesn't get a member's place, and can't change the membership.
 func TestStrangerAtTheQuorumPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)

@@ -12,9 +12,8 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// TestIDsAtTheEnds runs ensembles numbered from 0 and up to 255: they form, take
-// commands from every server, lose the leader, are started again on their disks,
-// and let a server leave and come back.
+// TestIDsAtTheEnds runs ensembles with the ids 0 and 255. They form, take commands through
+// every server, lose the leader, restart on their disks, and remove and add a server.
 func TestIDsAtTheEnds(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]uint64{{0, 1, 2}, {253, 254, 255}, {0, 128, 255}} {
@@ -35,7 +34,7 @@ func testIDsAtTheEnds(t *testing.T, ids []uint64) {
 	c.eachOwns(ids, "/first", seen)
 	c.settled()
 
-	// The lowest leads, and takes commands of the others beside its own.
+	// The lowest id leads, and takes commands from the others as well as its own.
 	for _, id := range ids[1:] {
 		c.stop(id)
 	}
@@ -57,7 +56,7 @@ func testIDsAtTheEnds(t *testing.T, ids []uint64) {
 	c.rigs[ids[2]].awaitServed()
 	c.eachOwns(ids, "/second", seen)
 
-	// A snapshot has to bring the lead over, too.
+	// A snapshot has to carry over the leader, too.
 	c.stop(ids[2])
 	for _, r := range c.rigs {
 		r.compact()
@@ -84,7 +83,7 @@ func testIDsAtTheEnds(t *testing.T, ids []uint64) {
 	c.settled()
 }
 
-// eachOwns creates a session and an ephemeral znode of it on every server.
+// eachOwns creates a session and its ephemeral znode through every server.
 func (c *cluster) eachOwns(ids []uint64, path string, seen map[int64]bool) {
 	c.t.Helper()
 	for _, id := range ids {
@@ -102,8 +101,8 @@ func (c *cluster) eachOwns(ids []uint64, path string, seen map[int64]bool) {
 	}
 }
 
-// TestTurnsOfServer0 has a leader share its log between its own clients and those
-// of a follower with the id 0.
+// TestTurnsOfServer0: a leader shares its log fairly between its own clients and those of a
+// follower with id 0.
 func TestTurnsOfServer0(t *testing.T) {
 	var u turns
 	had := make(map[turn]int)
@@ -117,8 +116,8 @@ func TestTurnsOfServer0(t *testing.T) {
 	}
 }
 
-// TestListThatCannotBeRead refuses a list of servers before it can get into the
-// log, where no server could be started on it any more.
+// TestListThatCannotBeRead: an invalid list of servers is refused before it gets into the
+// log, because no server could start with it.
 func TestListThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Member{

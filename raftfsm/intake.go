@@ -7,55 +7,56 @@ import (
 )
 
 const (
-	// maxBatchOps and maxBatchBytes bound a run and a batch. One command that
-	// is larger than maxBatchBytes has a run and a batch to itself.
+	// maxBatchOps and maxBatchBytes bound a run and a batch. A command larger than
+	// maxBatchBytes has its own run and batch.
 	maxBatchOps   = 4096
 	maxBatchBytes = 256 << 10
 
-	// maxIntakeBytes is what may wait for being sent before Propose blocks.
+	// maxIntakeBytes is how many bytes may wait to be sent before Propose blocks.
 	maxIntakeBytes = 16 << 20
 )
 
-// run is a sequence of consecutive commands of this server, encoded behind the
-// room for its header.
+// run is a sequence of consecutive commands of this server, encoded after a gap for the
+// run's header.
 type run struct {
 	first  uint64
 	count  uint32
 	buf    []byte
-	opened time.Time // when its first command came
+	opened time.Time // when the first command was added
 }
 
-// intake takes the commands of this server: it numbers and encodes them, packs
-// them into runs, and remembers their waiters until they are applied.
+// intake is the queue of this server's commands. It numbers and encodes them, packs them
+// into runs, and keeps their waiters until they are applied.
 type intake struct {
 	server  uint8
 	nonce   uint64
 	backlog *backlog
-	// taken is told of every run that goes on its way: how many commands it has,
-	// how many were waiting, and since when its first. It must not block.
+	// taken is called for every run that is sent, with the number of its commands, the
+	// number of commands that were waiting, and when its first command came. It must not
+	// block.
 	taken func(commands, waiting int, since time.Time)
 
 	mu     sync.Mutex
-	room   sync.Cond // bytes went down or err was set
+	room   sync.Cond // signalled when bytes decreases or err is set
 	err    error     // set by close
-	way    uint64    // goes up whenever commands are lost
+	way    uint64    // incremented when commands are lost
 	next   uint64    // number of the next command
-	open   *run      // the run being built, nil when empty
+	open   *run      // the run being built; nil if it would be empty
 	sealed []*run    // full runs, oldest first
 	bytes  int       // in open and sealed
-	spares spares    // buffers to build the next runs in
+	spares spares    // free buffers for the next runs
 
-	// waiting holds the commands not yet applied, sent or not, from number
-	// next−len(waiting) on.
+	// waiting holds the commands not yet applied, sent or not. The numbers start at
+	// next−len(waiting).
 	waiting []waiter
-	head    int // waiting[:head] is done with
+	head    int // waiting[:head] is finished
 
-	lost chan struct{} // closed when commands are lost; nil while nobody wants to know
+	lost chan struct{} // closed when commands are lost; nil while no goroutine waits for that
 
-	holding bool // the sender waits for what is on its way
+	holding bool // the sender waits for commands in flight
 }
 
-// waiter is a command on its way.
+// waiter is a command that isn't applied yet.
 type waiter struct {
 	token   any // Command.Waiter
 	session int64
@@ -67,7 +68,7 @@ func newIntake(server uint8, nonce uint64, waits *backlog) *intake {
 	return q
 }
 
-// propose takes c. It blocks while too much waits, unless c is the server's own.
+// propose queues c. It blocks while more than maxIntakeBytes wait, unless own is set.
 func (q *intake) propose(c *Command, own bool) error {
 	q.mu.Lock()
 	for q.bytes > maxIntakeBytes && q.err == nil && !own {
@@ -95,11 +96,10 @@ func (q *intake) congested() bool {
 	return q.bytes > maxIntakeBytes && q.err == nil
 }
 
-// errLostBefore refuses a command that must not be done without the one before
-// it.
+// errLostBefore refuses a command that must not be applied without the command before it.
 var errLostBefore = errors.New("a command before this one was lost on its way to the leader")
 
-// add encodes c into the open run and returns how many bytes it takes there.
+// add encodes c into the open run and returns its encoded length.
 func (q *intake) add(c *Command) int {
 	size := c.size()
 	if r := q.open; r != nil && (r.count == maxBatchOps || len(r.buf)+size > maxBatchBytes) {
@@ -116,7 +116,7 @@ func (q *intake) add(c *Command) int {
 	size = len(r.buf) - before
 	q.bytes += size
 	q.next++
-	if q.head == len(q.waiting) { // empty: start over in the same room
+	if q.head == len(q.waiting) { // empty: reuse the slice from the start
 		clear(q.waiting)
 		q.waiting, q.head = q.waiting[:0], 0
 	}
@@ -133,9 +133,9 @@ func (q *intake) seal() {
 	q.sealed = append(q.sealed, r)
 }
 
-// take appends the oldest run to dst if the batch that dst holds, of ops
-// commands, does not become too large by it. It returns the number of commands
-// it added, 0 when nothing waits or fits.
+// take appends the oldest run to dst, unless the batch in dst, which has ops commands,
+// would become too large. It returns the number of commands added, 0 if no run waits or
+// fits.
 func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,13 +163,13 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	return dst, int(r.count)
 }
 
-// sent counts commands that wait no longer.
+// sent subtracts commands that no longer wait to be sent.
 func (q *intake) sent(n, bytes int) {
 	q.bytes -= bytes
 	q.backlog.taken(weight(n, bytes))
 }
 
-// unsent returns how many commands are in open and sealed; q.mu is held.
+// unsent returns how many commands are in open and sealed. The caller holds q.mu.
 func (q *intake) unsent() int {
 	switch {
 	case len(q.sealed) > 0:
@@ -180,10 +180,10 @@ func (q *intake) unsent() int {
 	return 0
 }
 
-// worth says whether what waits is worth a message to the leader: nothing is on
-// its way there, or no more than waits here, or the message would be full. So a
-// client that is alone never waits, and the many that one entry has answered do
-// not become as many messages. Otherwise the sender is woken when that changes.
+// worth reports whether the waiting commands are worth a message to the leader: no command
+// is in flight, or not more than wait here, or the message would be full. So a single
+// client never waits, and when one entry answers many clients, their next requests don't
+// become as many messages. If worth returns false, the sender is woken when that changes.
 func (q *intake) worth() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,22 +193,21 @@ func (q *intake) worth() bool {
 	return ok
 }
 
-// empty says whether nothing waits for being sent.
+// empty reports whether no command waits to be sent.
 func (q *intake) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.open == nil && len(q.sealed) == 0
 }
 
-// applied appends to dst the waiters of the commands numbered first to
-// first+n−1, and forgets everything up to there. Commands that nobody waits for
-// any more have a nil waiter.
+// applied appends to dst the waiters of the commands numbered first to first+n−1, and
+// forgets all commands up to there. Commands that were lost have a nil waiter.
 func (q *intake) applied(dst []any, first uint64, n int) []any {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	base := q.next - uint64(len(q.waiting)-q.head)
 	for num := first; num < first+uint64(n); num++ {
-		for base < num && q.head < len(q.waiting) { // lost on the way
+		for base < num && q.head < len(q.waiting) { // lost before it was applied
 			q.drop()
 			base++
 		}
@@ -237,7 +236,7 @@ func (q *intake) drop() {
 	q.head++
 }
 
-// sessions calls f for every command that is on its way.
+// sessions calls f with the session of every command not yet applied.
 func (q *intake) sessions(f func(session int64)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -246,8 +245,8 @@ func (q *intake) sessions(f func(session int64)) {
 	}
 }
 
-// lose forgets all commands that are on their way, sent or not, and says
-// whether there were any. What was sent may still be applied.
+// lose forgets all commands not yet applied, sent or not, and reports whether there were
+// any. Commands already sent may still be applied.
 func (q *intake) lose() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -264,7 +263,7 @@ func (q *intake) lose() bool {
 	return any
 }
 
-// losing returns a channel that is closed when commands are lost the next time.
+// losing returns a channel that is closed the next time commands are lost.
 func (q *intake) losing() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// decodeBatch takes apart what take returned.
+// decodeRuns decodes the runs returned by take.
 func decodeRuns(t *testing.T, b []byte) (runs []runHeader, cmds []Command) {
 	t.Helper()
 	for len(b) > 0 {
@@ -141,7 +141,7 @@ func TestIntakeWaiters(t *testing.T) {
 	}
 }
 
-// TestIntakeBackPressure: Propose blocks while too much waits, and only then.
+// TestIntakeBackPressure: propose blocks only while too many bytes wait.
 func TestIntakeBackPressure(t *testing.T) {
 	t.Parallel()
 	q := testIntake()
@@ -160,7 +160,7 @@ func TestIntakeBackPressure(t *testing.T) {
 	}
 	fill()
 	own := Command{Kind: KindExpire}
-	if err := q.propose(&own, true); err != nil { // the leader's own never block
+	if err := q.propose(&own, true); err != nil { // the leader's own commands never block
 		t.Fatal(err)
 	}
 	select {
@@ -192,9 +192,9 @@ func (q *intake) bytesWaiting() int {
 	return q.bytes
 }
 
-// What comes behind a command that was lost is refused, until its connection
-// begins anew: a client that writes a file and then says that it is there must
-// not be believed when the first was lost.
+// Commands after a lost command are refused until the connection is opened again. E.g. a
+// client writes a znode and then another one that announces the first. If the first write
+// is lost, the second must not be applied.
 func TestNothingFollowsALostCommand(t *testing.T) {
 	t.Parallel()
 	q := newIntake(1, 1, newBacklog())
@@ -218,8 +218,7 @@ func TestNothingFollowsALostCommand(t *testing.T) {
 	}
 }
 
-// TestIntakeReusesBuffers: runs that wait together, again and again, are built in
-// the same memory, unless one was far too large.
+// TestIntakeReusesBuffers: successive runs reuse the same buffers, except very large ones.
 func TestIntakeReusesBuffers(t *testing.T) {
 	t.Parallel()
 	q := testIntake()

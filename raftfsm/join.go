@@ -11,20 +11,20 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// How a server joins an ensemble that exists.
+// How a server joins an existing ensemble.
 //
-// It asks, over and over, in its probes. It cannot prove who it is: it has no id of
-// the ensemble yet. So the leader does not answer with one. It calls the server at
-// the address that the membership, or its own configuration file, has for that
-// server, says the random token of the question, and gives the id there. Who asks in
-// the name of another server gets nothing, and is not added to Raft's configuration.
+// The server asks repeatedly, in its probes. It can't prove its identity, because it has
+// no cluster id yet. So the leader doesn't send the cluster id in its reply. Instead, it
+// calls the server at the address in the membership, or in a configuration file, and
+// sends the token of the probe and the cluster id there. A server that asks under
+// another server's id gets no cluster id, and isn't added to Raft's configuration.
 
-// joiner is a server on a disk that Raft's configuration does not have.
+// joiner is a server whose ServerID, i.e. its disk, isn't in Raft's configuration.
 type joiner struct {
 	id        raft.ServerID
 	addr      string
 	at        time.Time // when it last asked
-	confirmed bool      // it was reached where the membership has it, or has proved to belong to the ensemble
+	confirmed bool      // reached at its address in the membership, or has proved to belong to the ensemble
 }
 
 func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
@@ -35,8 +35,8 @@ func (j *joins) of(server uint64) joiner {
 	return j.joiners[server]
 }
 
-// note remembers a server that asks. What was confirmed is not replaced by what was
-// not.
+// note remembers a server that asks. An unconfirmed joiner doesn't replace a fresh
+// confirmed one.
 func (j *joins) note(server uint64, n joiner) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,7 +55,7 @@ func (j *joins) note(server uint64, n joiner) {
 	j.joiners[server] = n
 }
 
-// queue returns the channel of servers to be admitted.
+// queue returns the channel of probes whose servers wait to be admitted.
 func (j *joins) queue() chan *probe {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,7 +65,7 @@ func (j *joins) queue() chan *probe {
 	return j.waiting
 }
 
-// call notes that a server is being called; false when it is already.
+// call marks a server as being called. It returns false if it already is.
 func (j *joins) call(server uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,8 +85,9 @@ func (j *joins) called(server uint64) {
 	delete(j.calling, server)
 }
 
-// join answers a server that wants to be let in, on the leader. It is admitted when
-// it belongs to the membership; the leader then adds it.
+// join handles, on the leader, the probe of a server that asks to join. If the server
+// belongs to the membership, the leader admits it and then adds it to Raft's
+// configuration. Otherwise join returns the reason for the refusal.
 func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	cluster := e.hub.Identity().Cluster
 	proved := cluster != (quorum.ClusterID{}) && from.Cluster == cluster && from.ServerID == string(p.As)
@@ -101,7 +102,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	}
 	want, now := e.wanted(), e.replicated()
 	if proved || now == nil || now.member(p.ID) == nil {
-		e.joins.noteList(p) // of a member's file only the member is believed
+		e.joins.noteList(p) // for a member, only a proved probe counts
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		switch {
@@ -125,7 +126,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	return ""
 }
 
-// admission has a server admitted, unless too many are waiting for that.
+// admission queues a server to be admitted, unless the queue is full.
 func (e *ensemble) admission(p *probe) {
 	select {
 	case e.joins.queue() <- p:
@@ -133,7 +134,7 @@ func (e *ensemble) admission(p *probe) {
 	}
 }
 
-// admitLoop calls servers that want to be let in.
+// admitLoop calls the servers that ask to join.
 func (e *ensemble) admitLoop() {
 	queue := e.joins.queue()
 	for {
@@ -151,10 +152,10 @@ func (e *ensemble) admitLoop() {
 	}
 }
 
-// admitOne calls a server wherever it may be, until it takes its admission.
+// admitOne calls a server at all its possible addresses until it accepts its admission.
 func (e *ensemble) admitOne(p *probe) {
 	addrs := e.mayBeAt(p.ID)
-	if len(addrs) == 0 { // the operator has named it with a wildcard only: it is where it calls from
+	if len(addrs) == 0 { // the membership has only a wildcard for it: use the address that it asked from
 		e.joins.mu.Lock()
 		addrs = []string{e.joins.from[p.As]}
 		e.joins.mu.Unlock()
@@ -172,8 +173,8 @@ func (e *ensemble) admitOne(p *probe) {
 	}
 }
 
-// mayBeAt returns the addresses that the membership and the configuration files of
-// this server and of other members have for a server.
+// mayBeAt returns a server's addresses in the membership and in the configuration files of
+// this server and of other members.
 func (e *ensemble) mayBeAt(server uint64) []string {
 	var out []string
 	for _, list := range []*membership{e.wanted(), e.fileList()} {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// lastSnapshot is what is known of the newest snapshot of this server.
+// lastSnapshot describes the newest snapshot of this server.
 type lastSnapshot struct {
 	zxid, bytes int64
 	at          time.Time
 }
 
-// LastSnapshot returns the zxid and the time of the newest snapshot that this
-// server has written or began with; false when there is none.
+// LastSnapshot returns the zxid and the time of the newest snapshot that this server
+// has written or started from. ok is false when there is none.
 func (n *Node) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	s := n.lastSnapshot.Load()
 	if s == nil {
@@ -22,7 +22,8 @@ func (n *Node) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	return s.zxid, s.at, true
 }
 
-// LastSnapshotBytes returns the size of that snapshot, 0 without one.
+// LastSnapshotBytes returns the size of that snapshot in bytes, or 0 when there is
+// none.
 func (n *Node) LastSnapshotBytes() int64 {
 	if s := n.lastSnapshot.Load(); s != nil {
 		return s.bytes
@@ -34,8 +35,8 @@ func (n *Node) noteSnapshot(zxid, bytes int64) {
 	n.lastSnapshot.Store(&lastSnapshot{zxid, bytes, n.cfg.Wall()})
 }
 
-// snapshotTime is when a snapshot was written, which its id says in the end; zero
-// when it does not.
+// snapshotTime returns the time at which a snapshot was written, which the last part of
+// its id holds. It returns zero when the id has no time.
 func snapshotTime(id string) time.Time {
 	ms, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// gated is a Handler whose state machine can be held up between two entries.
+// gated is a Handler that can hold the state machine between two entries.
 type gated struct {
 	*recorder
-	gate chan struct{} // nil: nothing is held up
+	gate chan struct{} // nil: open
 }
 
-// BatchDone implements Handler. The tree is not locked here: it can be read while
-// the machine stands still.
+// BatchDone implements Handler. The tree is not locked here, so tests can read it while
+// the machine is held.
 func (g *gated) BatchDone() {
 	g.recorder.BatchDone()
 	g.mu.Lock()
@@ -30,7 +30,7 @@ func (g *gated) BatchDone() {
 	}
 }
 
-// shut holds the machine up after the entry that it is at.
+// shut holds the machine after the current entry.
 func (g *gated) shut() (open func()) {
 	gate := make(chan struct{})
 	g.note(func() { g.gate = gate })
@@ -40,11 +40,11 @@ func (g *gated) shut() (open func()) {
 	})
 }
 
-// TestLateWinner has a server win an election whose log holds everything and
-// whose state machine is a hundred entries behind. It does not lead before it
-// has applied them: until then it says so, executes nothing, and ends no session,
-// neither one that it has not heard of yet nor one whose newest timeout it does
-// not know. From then on each session has its full timeout.
+// TestLateWinner lets a server win an election whose log is complete but whose state
+// machine is a hundred entries late. The server doesn't lead before it has applied
+// them: until then it says so, executes nothing, and ends no session, neither one that
+// it doesn't know yet nor one whose newest timeout it doesn't know. From then on each
+// session has its full timeout.
 func TestLateWinner(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const tick, short, long = 200 * time.Millisecond, 4 * time.Second, 30 * time.Second
@@ -52,7 +52,7 @@ func TestLateWinner(t *testing.T) {
 		slow := &gated{recorder: newRecorder()}
 		for _, m := range c.list {
 			c.start(m.ID, func(cfg *Config) {
-				if m.ID == 1 { // the first leader is the highest
+				if m.ID == 1 { // the highest id is the first leader
 					cfg.Handler = slow
 				}
 			})
@@ -68,7 +68,7 @@ func TestLateWinner(t *testing.T) {
 
 		open := slow.shut()
 		defer open()
-		const tail = 100 // Raft itself waits for a machine that is further behind
+		const tail = 100 // with more, Raft itself waits for the machine
 		early.Timeout = int32(long.Milliseconds())
 		early.Gen = lead.reattach(early).attached.Gen
 		lead.do(create(early, "/early", flagEphemeral))
@@ -130,10 +130,10 @@ func TestLateWinner(t *testing.T) {
 	})
 }
 
-// TestFullTimeoutUnderEveryLeader changes the leader again and again, by a crash
-// and by handing over, whenever most of the timeout of a silent session is over:
-// from each new leader it gets its full timeout anew, also from one that has led
-// before and known it then. Once the leader stays, it ends in time.
+// TestFullTimeoutUnderEveryLeader changes the leader again and again, by crashes and
+// transfers, whenever most of the timeout of a silent session is over. Each new leader
+// gives the session its full timeout again, even a leader that led before and knew the
+// session then. Once the leader stays, the session ends in time.
 func TestFullTimeoutUnderEveryLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const tick, timeout = 200 * time.Millisecond, 6 * time.Second

@@ -11,28 +11,28 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// leadership is one incarnation of this server as leader. It exists from the
-// moment Raft made this server leader; it is open, that is the proposer runs and
-// sessions have deadlines, from the moment the state machine applied its
-// leaderStart: before that the machine may be far behind what was committed.
+// leadership is one incarnation of this server as leader. It exists from the moment
+// Raft makes this server leader. It opens when the state machine applies its
+// leaderStart: the proposer runs and sessions have deadlines from then on. Before that,
+// the state machine may lag far behind the committed log.
 type leadership struct {
 	incarnation uint64
-	term        uint64     // Raft's, at the beginning
-	refused     chan error // an error when the leaderStart was not accepted
-	proposer    *proposer  // nil until open
+	term        uint64     // Raft's, when the leadership began
+	refused     chan error // the error if the leaderStart was not accepted
+	proposer    *proposer  // nil until the leadership is open
 	began       time.Time  // when its leaderStart was proposed, by the machine's clock
 	reaped      time.Time  // when the last search for znodes to reap began
 }
 
-// errNewLeader is why commands are given up when the lead has gone elsewhere.
+// errNewLeader is the reason for giving up commands when another leadership begins.
 var errNewLeader = errors.New("another leadership has begun")
 
-// startRetry is the pause before another leaderStart when Raft refused one, or a
+// startRetry is the pause before another leaderStart after Raft refused one, or a
 // batch.
 const startRetry = 20 * time.Millisecond
 
-// control is the goroutine on which everything about leading happens: one place
-// for all transitions, and every Status in order.
+// control is the goroutine that handles everything about leadership, so that all
+// transitions happen in one place and every Status is published in order.
 func (n *Node) control() {
 	defer close(n.controlDone)
 	for {
@@ -52,8 +52,8 @@ func (n *Node) control() {
 		}
 		select {
 		case won := <-leads:
-			// A value may stand for several: true while leading means that
-			// leadership was lost and won again.
+			// A value may stand for several: true while this server leads means that it
+			// lost leadership and won it again.
 			n.stepDown(raft.ErrLeadershipLost)
 			if won {
 				n.beginLead()
@@ -68,8 +68,9 @@ func (n *Node) control() {
 		case <-n.retry.C:
 			n.beginLead()
 		case err := <-failed:
-			// Raft answers the batch before it steps down, if it does: a leadership
-			// begun at once would be lost at once, and with it what came meanwhile.
+			// Raft fails the batch before it steps down, if it steps down at all. A
+			// leadership begun right away would be lost right away, along with the
+			// commands that arrived in between.
 			n.stepDown(err)
 			n.retry.Reset(startRetry)
 		case err := <-unsent:
@@ -104,8 +105,8 @@ func (n *Node) handle(e event) {
 	}
 }
 
-// started acts on an applied leaderStart. Whatever was sent to an incarnation
-// before it and is not applied never will be.
+// started acts on an applied leaderStart. A command that was sent to an earlier
+// incarnation and is not applied by now never will be.
 func (n *Node) started(server, incarnation uint64) {
 	if n.lead != nil && n.lead.incarnation == incarnation {
 		n.openLead()
@@ -116,15 +117,15 @@ func (n *Node) started(server, incarnation uint64) {
 	case server != n.cfg.ID:
 		n.others.led(server, incarnation)
 	case n.lead != nil && n.lead.proposer != nil:
-		// A leaderStart of an earlier leadership of this server was delayed on its
-		// way into the log: no batch of the present incarnation counts any more.
+		// A leaderStart of an earlier leadership of this server was delayed on its way
+		// into the log. No batch of the current incarnation counts any more.
 		n.stepDown(errNewLeader)
 		n.beginLead()
 	}
 }
 
-// beginLead proposes the leaderStart of a new incarnation, if Raft still says
-// that this server leads.
+// beginLead proposes the leaderStart of a new incarnation if Raft still says that this
+// server leads.
 func (n *Node) beginLead() {
 	r := n.raftNow()
 	if n.lead != nil || n.halted || r == nil || r.State() != raft.Leader {
@@ -147,8 +148,8 @@ func (n *Node) beginLead() {
 	})
 }
 
-// openLead takes up a leader's duties: its leaderStart is applied, and with it
-// everything that was committed before.
+// openLead takes up the leader's duties. Its leaderStart is applied, and so is
+// everything that was committed before it.
 func (n *Node) openLead() {
 	n.deadlines.reset()
 	n.lead.reaped = n.cfg.Now()
@@ -163,8 +164,8 @@ func (n *Node) openLead() {
 	n.setStatus(n.statusNow(true, ""))
 }
 
-// stepDown ends the incarnation. What was proposed in it and is not yet applied
-// has an uncertain fate, and so has everything behind it.
+// stepDown ends the incarnation. The fate of everything that was proposed in it and is
+// not yet applied is uncertain.
 func (n *Node) stepDown(reason error) {
 	l := n.lead
 	if l == nil {
@@ -184,7 +185,7 @@ func (n *Node) stepDown(reason error) {
 	}
 }
 
-// statusNow is the Status of a server that leads or looks for a leader.
+// statusNow returns the Status of a server that leads or looks for a leader.
 func (n *Node) statusNow(leads bool, reason string) Status {
 	s := Status{Reason: reason}
 	if leads {
@@ -197,14 +198,14 @@ func (n *Node) statusNow(leads bool, reason string) Status {
 	return s
 }
 
-// lose gives up every command that is on its way from this server.
+// lose gives up all commands in flight from this server.
 func (n *Node) lose(reason error) {
 	if n.intake.lose() {
 		n.cfg.Handler.Lost(reason)
 	}
 }
 
-// halt ends all service after a failure that cannot be healed while running.
+// halt ends all service after a failure that only a restart can fix.
 func (n *Node) halt(err error) {
 	if n.halted {
 		return
@@ -226,9 +227,9 @@ func (n *Node) storesFailed(err error) {
 	n.halt(err)
 }
 
-// leave is the end of the control goroutine: what waits is still proposed, as
-// long as that goes well. An answer that Raft owes when it is shut down may
-// never come, so it is waited for before.
+// leave ends the control goroutine. It still proposes the queued commands, as long as
+// that succeeds. Raft may never complete a pending future once it is shut down, so
+// leave waits for it before that.
 func (n *Node) leave() {
 	timer := time.NewTimer(closeLimit)
 	defer timer.Stop()
@@ -261,8 +262,8 @@ func (n *Node) leave() {
 	n.lose(ErrClosed)
 }
 
-// schedule sets the timer of the duties. A leader without sessions wakes up for
-// the reaper alone.
+// schedule sets the timer of the duties. A leader without sessions wakes up only for
+// the reaper.
 func (n *Node) schedule() {
 	if n.lead == nil || n.lead.proposer == nil {
 		return
@@ -277,7 +278,7 @@ func (n *Node) schedule() {
 	}
 }
 
-// duties does what a leader does now and then.
+// duties does the leader's periodic work.
 func (n *Node) duties() {
 	n.dutyAt = time.Time{}
 	l := n.lead
@@ -294,8 +295,8 @@ func (n *Node) duties() {
 	n.schedule()
 }
 
-// expire ends the sessions that nobody has heard of for their timeout. A
-// session with a command on its way is alive, however slow the log is.
+// expire ends the sessions that no server has heard from within their timeout. A
+// session with a command in flight is alive, however slow the log is.
 func (n *Node) expire() {
 	now := n.cfg.Now()
 	n.live = n.others.live(n.cfg.Handler.Live(n.live[:0]))
@@ -310,7 +311,7 @@ func (n *Node) expire() {
 	}
 	confirmed := n.others.confirmedRecently()
 	for _, row := range rows {
-		if !confirmed { // another server may lead by now, and know better
+		if !confirmed { // another server may lead by now and have heard from the session
 			n.deadlines.attached(row)
 			continue
 		}
@@ -319,7 +320,7 @@ func (n *Node) expire() {
 	}
 }
 
-// reap proposes to delete containers and TTL znodes whose time has come.
+// reap proposes to delete containers and TTL znodes that are due.
 func (n *Node) reap(now time.Time) {
 	limit := int(int64(n.cfg.ContainerMaxPerMin) * int64(n.cfg.ContainerInterval) / int64(time.Minute))
 	n.tree.RLock()
@@ -330,7 +331,7 @@ func (n *Node) reap(now time.Time) {
 	}
 }
 
-// proposeOwn proposes a command of the leader's own. It never blocks.
+// proposeOwn proposes a command of the leader itself. It never blocks.
 func (n *Node) proposeOwn(c *Command) {
 	if err := n.intake.propose(c, true); err != nil {
 		n.log.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)

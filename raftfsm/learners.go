@@ -13,10 +13,11 @@ type Learner struct {
 	ID       uint64
 	Addr     string // of its quorum port
 	Observer bool
-	Synced   bool // it has followed this leader within syncLimit ticks, and votes if it is a participant
+	Synced   bool // it has followed this leader within syncLimit ticks and, if it is a participant, votes
 }
 
-// Learners returns the servers that follow this one; none unless it leads.
+// Learners returns the servers that follow this one. It returns none unless this server
+// leads.
 func (n *Node) Learners() []Learner { return n.others.learners() }
 
 // learners implements others.
@@ -37,8 +38,8 @@ func (e *ensemble) learners() []Learner {
 			continue
 		}
 		contact, observes := trans.Contact(term, s.ID), members.observes(s)
-		// A participant that has no vote yet is still being brought up to date: an operator
-		// who stops another server because this one is synced would stop the ensemble.
+		// A participant without a vote is still catching up. An operator who takes it
+		// for synced and stops another server would stop the ensemble.
 		counts := observes || s.Suffrage == raft.Voter
 		found = append(found, Learner{
 			ID: id, Addr: string(s.Address), Observer: observes,
@@ -49,7 +50,7 @@ func (e *ensemble) learners() []Learner {
 }
 
 // ProposalSizes are the sizes in bytes of the log entries that this server has
-// proposed, −1 before the first, and how many commands they held.
+// proposed, −1 before the first one, and the number of commands they held.
 type ProposalSizes struct{ Last, Min, Max, Commands int64 }
 
 // proposalSizes keeps ProposalSizes.
@@ -80,8 +81,9 @@ func (p *proposalSizes) note(bytes, commands int) {
 // flight.
 func (n *Node) Beside() int64 { return n.proposed.beside.Load() }
 
-// Returning reports whether those whom an entry of this server has answered bring their
-// next writes at once, as far as the server has been waiting for them (see Gather).
+// Returning reports whether clients that got a reply from an entry of this server send
+// their next writes immediately, as far as the server has been waiting for them (see
+// Gather).
 func (n *Node) Returning() bool { return n.proposed.returning.Load() }
 
 // ProposalSizes returns the sizes so far.

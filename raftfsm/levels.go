@@ -10,44 +10,43 @@ import (
 	"time"
 )
 
-// How the behaviour of the state machine changes while servers of two versions
-// run side by side. What applying an entry does depends on the level that the
-// log has reached, never on the version of the server that applies it: a change
-// of behaviour is an "if level >= n". The level goes up by an entry of its own,
-// which the leader proposes once every server of the membership, observers
-// included, has said that it knows that level. So the servers can be replaced
-// one by one; the last one brings the change. There is no way back: a server
-// that does not know the level of the log stops, whatever it finds first, an
-// entry or a snapshot.
+// How the behaviour of the state machine changes while servers of two versions run side
+// by side. The effect of an entry depends on the level that the log has reached, never on
+// the version of the server that applies it: a change of behaviour is an
+// "if level >= n". A separate entry raises the level. The leader proposes it once every
+// server of the membership, observers included, has reported that it knows that level.
+// So an operator can replace the servers one by one, and the last one activates the
+// change. There is no way back: a server that doesn't know the level of the log stops
+// at the first entry or snapshot that shows it.
 
-// levelEvery is how often a leader asks who knows a level above the log's.
+// levelEvery is how often a leader asks which servers know a level above the log's.
 const levelEvery = time.Second
 
-// tooNew is why a server stops at an entry or a snapshot of a newer version.
+// tooNew returns the error with which a server stops at an entry or a snapshot of a
+// newer version.
 func (m *machine) tooNew(asked uint32) error {
 	return fmt.Errorf("it needs behaviour level %d, this server knows %d: run the version of the servers that wrote it, or a newer one", asked, m.newest)
 }
 
-// Level is the behaviour level that the log has reached, and Newest the highest
-// one that this server knows. They differ while a server of the ensemble still
-// runs an older version.
+// Level returns the behaviour level that the log has reached, and the highest one that
+// this server knows. They differ while a server of the ensemble still runs an older
+// version.
 func (n *Node) Level() (now, newest uint32) {
 	n.tree.RLock()
 	defer n.tree.RUnlock()
 	return n.machine.level, n.cfg.newest
 }
 
-// startLevel is the level that a leadership begins with: a new state begins
-// with the first one.
+// startLevel is the level at which a leadership begins. A new state begins at level 1.
 func (n *Node) startLevel() uint32 {
 	now, newest := n.Level()
 	if n.cfg.standalone() {
-		return newest // nobody else has to know it
+		return newest // no other server has to know it
 	}
 	return max(now, 1)
 }
 
-// applyRaise applies the leader's decision that a level is known to all.
+// applyRaise applies the leader's decision that all servers know a level.
 func (m *machine) applyRaise(c *Command) error {
 	if len(c.Body) != 4 {
 		return errors.New("a level of another size than 4 bytes")
@@ -63,7 +62,7 @@ func (m *machine) applyRaise(c *Command) error {
 	return nil
 }
 
-// raise proposes a higher level if everybody knows it. Reconcile loop.
+// raise proposes a higher level if all servers know it. Reconcile loop.
 func (e *ensemble) raise(l *leading) {
 	now, newest := e.n.Level()
 	if now >= newest || time.Since(l.asked) < levelEvery {
@@ -77,8 +76,8 @@ func (e *ensemble) raise(l *leading) {
 	e.n.proposeOwn(&Command{Kind: KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
 }
 
-// commonLevel is the highest level that every server of the membership knows, 0
-// when one does not answer or has yet to come.
+// commonLevel returns the highest level that every server of the membership knows. It
+// returns 0 when a server doesn't answer or hasn't joined yet.
 func (e *ensemble) commonLevel(newest uint32) uint32 {
 	m := e.replicated()
 	if m == nil {
@@ -97,8 +96,8 @@ func (e *ensemble) commonLevel(newest uint32) uint32 {
 	return lowest
 }
 
-// knownLevels asks every server in Raft's configuration which level it knows, 0
-// of one that does not answer. This one knows own.
+// knownLevels asks every server in Raft's configuration which level it knows, and notes
+// 0 for a server that doesn't answer. This server knows own.
 func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 	known := make(map[uint64]uint32)
 	var mu sync.Mutex

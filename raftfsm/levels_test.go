@@ -11,12 +11,12 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// newer makes a server one of the next version.
+// newer makes the server one of the next version.
 func newer(c *Config) { c.newest = level + 1 }
 
-// TestMixedVersions upgrades an ensemble with an observer, one server after
-// another, while a client writes: nothing of the new behaviour is in the log
-// before the last server knows it, whoever leads in between.
+// TestMixedVersions upgrades an ensemble with an observer, one server after another,
+// while a client writes. The log holds nothing of the new behaviour before the last
+// server knows it, whichever server leads in between.
 func TestMixedVersions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testMixedVersions)
@@ -36,7 +36,7 @@ func testMixedVersions(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 	}
-	for _, id := range []uint64{3, 1, 2} { // the leader first: its successors are old ones
+	for _, id := range []uint64{3, 1, 2} { // the leader first: servers of the old version succeed it
 		c.stop(id)
 		write(id%3 + 1)
 		c.start(id, newer).awaitServed()
@@ -65,7 +65,7 @@ func testMixedVersions(t *testing.T) {
 	write(4)
 	c.settled()
 
-	// There is no way back: neither with the state nor without it.
+	// There is no way back, neither with the state nor without it.
 	_, lead := c.leader()
 	lead.reconfigureOK(t, "", "4")
 	c.stop(4)
@@ -95,7 +95,7 @@ func (r *rig) reconfigureOK(t *testing.T, joining, leaving string) {
 	}
 }
 
-// TestUnknownLevel feeds an entry that asks for more than the machine knows.
+// TestUnknownLevel feeds an entry with a level above the one that the machine knows.
 func TestUnknownLevel(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)

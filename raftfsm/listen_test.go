@@ -2,8 +2,9 @@ package raftfsm
 
 import "testing"
 
-// A server may have to listen elsewhere than where the others dial it; the port
-// is part of what the servers' lists are compared by and stays the same.
+// TestListenAddr: a server may have to listen at an address other than the one that the
+// others dial. The port stays the same, because it is part of what servers compare in
+// their lists.
 func TestListenAddr(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

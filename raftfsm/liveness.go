@@ -15,44 +15,44 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// How a follower's sessions stay alive, and how it knows that they do.
+// How a follower keeps its sessions alive, and how it knows that it does.
 //
-// A small connection of its own, so that no command can be in its way, carries
-// at least every half tick
+// A small separate connection, on which no command can delay anything, carries at least
+// every half tick
 //
 //	report = seq:8 flags:1 count:3 session:8*
 //	ack    = seq:8 index:8
 //
-// The leader touches the sessions when a report comes in. It acknowledges it
-// only once a quorum is known to have followed it at a time after that: then
-// nobody else can have expired them by what it knew. The index is what was
-// committed when the report came; a follower that has applied it shows nothing
-// older than its clients' first contact. A report with the flag is waited for:
-// the leader asks for contacts at once. It need not name sessions.
+// The leader touches the sessions when a report arrives. It acknowledges the report
+// only after a quorum has followed it at a later time: no other leader can have expired
+// the sessions without knowing of them. The index is the commit index when the report
+// arrived. A follower that has applied it shows nothing older than its clients' first
+// contact. The flag says that a caller waits for the report, so the leader asks for
+// contacts immediately. Such a report doesn't have to name sessions.
 
 const (
-	// reportEvery bounds the time between two reports from above.
+	// reportEvery is the longest time between two reports.
 	reportEvery = 500 * time.Millisecond
 	// maxReport bounds the sessions of one report.
 	maxReport = 1<<24 - 1
 	// reportUrgent is the flag, in the four bytes of flags and count.
 	reportUrgent = 1 << 31
-	// reportSize and ackSize are the fixed parts.
+	// reportSize and ackSize are the sizes of the fixed parts in bytes.
 	reportSize = 8 + 4
 	ackSize    = 8 + 8
 	// maxUnacked is how many reports may wait for their acknowledgement.
 	maxUnacked = 64
 )
 
-// syncLimit is how old the newest contact of a server that serves may be.
+// syncLimit is the maximum age of the newest contact of a server that serves.
 func (e *ensemble) syncLimit() time.Duration {
 	return time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
 }
 
 func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
 
-// heard collects the sessions that this server heard from, those of earlier
-// reports that no leader has acknowledged among them.
+// heard collects the sessions that this server heard from, including those of earlier
+// reports that no leader has acknowledged.
 func (e *ensemble) heard(buf []int64) []int64 {
 	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
 	e.n.intake.sessions(func(id int64) { buf = append(buf, id) })
@@ -68,8 +68,8 @@ func (e *ensemble) heard(buf []int64) []int64 {
 	return buf
 }
 
-// touched implements others. What a quorum has followed this server after needs
-// no telling.
+// touched implements others. After a quorum has followed this server, no later leader
+// needs to hear of the sessions noted before.
 func (e *ensemble) touched(ids []int64) {
 	contact := e.quorumContact()
 	e.mu.Lock()
@@ -133,11 +133,11 @@ func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string
 	return err
 }
 
-// sentReport is a report on its way.
+// sentReport is a report in flight.
 type sentReport struct {
 	seq       uint64
 	at        time.Time
-	inquiries []*inquiry // to be answered with it
+	inquiries []*inquiry // to be answered together with it
 }
 
 func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
@@ -170,8 +170,8 @@ type reporter struct {
 	b        []byte
 }
 
-// report writes one report: with the sessions when it is time, and with whatever
-// somebody wants to know.
+// report writes one report, with the sessions if they are due and with all pending
+// inquiries.
 func (r *reporter) report(ctx context.Context, urgent bool) error {
 	r.sessions = r.sessions[:0]
 	if !urgent || time.Since(r.full) >= r.e.reportInterval() {
@@ -199,8 +199,8 @@ func (r *reporter) report(ctx context.Context, urgent bool) error {
 	return err
 }
 
-// pause waits for the next report to be due, and says whether somebody waits
-// for it.
+// pause waits until the next report is due or an inquiry arrives. urgent reports the
+// latter.
 func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
 	t := time.NewTimer(time.Until(r.full.Add(r.e.reportInterval())))
 	defer t.Stop()
@@ -214,12 +214,12 @@ func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
 	}
 }
 
-// readAcks notes what the leader acknowledges.
+// readAcks records what the leader acknowledges.
 func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) error {
 	var b [ackSize]byte
 	for {
-		// A report is always on its way. That a leader without a quorum acknowledges
-		// none is no reason to keep the connection.
+		// A report is always in flight. A leader that acknowledges none because it has
+		// no quorum is no reason to keep the connection.
 		_ = conn.SetReadDeadline(time.Now().Add(e.stallLimit()))
 		if _, err := io.ReadFull(conn, b[:]); err != nil {
 			return err
@@ -244,8 +244,8 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 	}
 }
 
-// acknowledged notes that the leader knew of this server's sessions at a time,
-// and what was committed then.
+// acknowledged records that the leader knew this server's sessions at a time, and the
+// index that was committed then.
 func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest bool) {
 	e.mu.Lock()
 	if at.After(e.contact) {
@@ -260,14 +260,14 @@ func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest boo
 	e.caughtUp()
 }
 
-// catchUp is what has to be applied before this server may serve.
+// catchUp is the index that this server has to apply before it may serve.
 type catchUp struct {
 	index uint64
 	under target
 }
 
-// caughtUp publishes how far this server is, if it waits for something. It is
-// called when that or what is applied changes.
+// caughtUp publishes whether this server has caught up, if it still waits for that. It
+// is called when the target or the applied index changes.
 func (e *ensemble) caughtUp() {
 	c := e.catchUp.Load()
 	if c == nil {
@@ -283,8 +283,8 @@ func (e *ensemble) caughtUp() {
 	e.n.do(func() { e.publishFollowing(c.under, done) })
 }
 
-// publishFollowing publishes that this server follows. Once caught up under a
-// leadership it stays so. Control goroutine.
+// publishFollowing publishes that this server follows. Once it has caught up under a
+// leadership, it keeps serving under it. Control goroutine.
 func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	e.mu.Lock()
 	current := e.target == t
@@ -295,7 +295,7 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	e.following.Store(t.incarnation)
 	old := e.n.Status()
 	s := e.n.statusNow(false, "")
-	// What was acknowledged may be as old as the wire that brought it.
+	// The network may have delayed the acknowledgement, so it may be too old.
 	caughtUp = caughtUp && !e.removed() && e.tooOld() == ""
 	s.Role, s.Leader, s.Serving = e.followerRole(), t.server, caughtUp
 	if old.Serving && old.Role == s.Role && old.Leader == s.Leader && old.Epoch == s.Epoch {
@@ -316,9 +316,9 @@ func (e *ensemble) publishLooking(reason string) {
 	e.n.setStatus(e.n.statusNow(false, reason))
 }
 
-// leaveOff publishes that this server follows nobody any more, which it may not
-// learn by the end of a connection: it is cut off from everybody, or it was
-// removed. It serves again when a report is acknowledged.
+// leaveOff publishes that this server no longer follows a leader because it is cut off
+// from all servers or was removed. No connection may end in either case. The server
+// serves again when a leader acknowledges a report.
 func (e *ensemble) leaveOff() {
 	if e.adrift() == "" {
 		return
@@ -330,8 +330,8 @@ func (e *ensemble) leaveOff() {
 	})
 }
 
-// adrift is why a server that takes itself for one that follows does not, empty
-// if it does.
+// adrift returns why a server that considers itself a follower is not one, or "" if it
+// is.
 func (e *ensemble) adrift() string {
 	switch {
 	case e.leadNow() != nil || !e.n.Status().Serving:
@@ -342,14 +342,14 @@ func (e *ensemble) adrift() string {
 	return e.tooOld()
 }
 
-// removed says whether this server is no member: Raft's configuration lacks it, or
-// the membership that it has applied does, which Raft's follows.
+// removed reports whether this server is no longer a member: Raft's configuration lacks
+// it, or the applied membership does, which Raft's configuration follows.
 func (e *ensemble) removed() bool {
 	m := e.replicated()
 	return e.outside() || m != nil && m.member(e.n.cfg.ID) == nil
 }
 
-// acceptLiveness takes the reports of a follower while this server leads.
+// acceptLiveness reads the reports of a follower while this server leads.
 func (e *ensemble) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	var first [8]byte
@@ -377,7 +377,7 @@ func (e *ensemble) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	<-acked
 }
 
-// stallReader reads from a connection on which something has to come within limit.
+// stallReader reads from a connection and fails when nothing arrives within limit.
 type stallReader struct {
 	conn  net.Conn
 	limit time.Duration
@@ -392,11 +392,11 @@ func (r stallReader) Read(p []byte) (int, error) {
 // pendingAck is a report to be acknowledged.
 type pendingAck struct {
 	seq, index uint64
-	came       moment // when it came in
+	came       moment // when it arrived
 }
 
-// readReports reads reports until the connection ends, or the server that they
-// come from is no member any more: it is to notice that.
+// readReports reads reports until the connection ends or its sender is no longer a
+// member. The sender notices the latter by the end of the connection.
 func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, from raft.ServerID, acks chan<- pendingAck) {
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
@@ -421,8 +421,8 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
 		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
-		// Heartbeats now: neither a server that comes need wait, nor a client, and no
-		// follower takes this server for silent.
+		// Send heartbeats now, so that neither a joining server nor a client has to
+		// wait, and no follower takes this server for silent.
 		e.heartbeatNow()
 		if count > 0 {
 			e.n.touch(sessions)
@@ -435,8 +435,8 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 	}
 }
 
-// acknowledge answers reports in their order, each once a quorum has followed
-// this server after it came in.
+// acknowledge answers reports in order, each one after a quorum has followed this
+// server since it arrived.
 func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan pendingAck) {
 	for {
 		var a pendingAck
@@ -456,22 +456,22 @@ func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan p
 	}
 }
 
-// moment is a point in the order in which this server's contacts as leader of a
-// term begin.
+// moment is a point in the sequence of contacts that this server starts as leader of a
+// term.
 type moment struct {
 	trans *quorum.Transport
 	term  uint64
 	mark  uint64
 }
 
-// asked is the moment at which somebody wants to know whether this server leads.
+// asked returns the moment at which a caller asks whether this server leads.
 func (e *ensemble) asked(l *leading) moment {
 	trans := e.transportNow()
 	return moment{trans, l.term, trans.Mark()}
 }
 
-// awaitQuorum waits until a quorum is known to have followed this server in
-// contacts that began after m. It fails when Raft was started anew.
+// awaitQuorum waits until a quorum is known to have followed this server in contacts
+// that began after m. It returns false when Raft was restarted or ctx ends.
 func (e *ensemble) awaitQuorum(ctx context.Context, m moment) bool {
 	for e.transportNow() == m.trans {
 		changed := m.trans.Changed()
@@ -487,8 +487,8 @@ func (e *ensemble) awaitQuorum(ctx context.Context, m moment) bool {
 	return false
 }
 
-// quorumContact is the newest time at which a quorum followed this server in an
-// open leadership; zero without one.
+// quorumContact returns the newest time at which a quorum followed this server in an
+// open leadership, or zero without one.
 func (e *ensemble) quorumContact() time.Time {
 	l, r, trans := e.leadNow(), e.n.raftNow(), e.transportNow()
 	if l == nil || r == nil || trans == nil {

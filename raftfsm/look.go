@@ -13,18 +13,18 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What servers leave on their disks, to be looked at: snapshots as trees, logs as
-// transactions. Nothing here opens a store or changes a file, so that all of it
-// may be done beside a running server.
+// Inspection of the files that servers leave on disk: snapshots as trees, logs as
+// transactions. Nothing here opens a store or changes a file, so it is safe next to a
+// running server.
 
-// State is what a snapshot holds.
+// State is the content of a snapshot.
 type State struct {
 	Tree     *tree.Tree
 	Sessions *session.Table
 	Cluster  string // id of the ensemble, hexadecimal
-	Level    uint32 // behaviour that every server of the ensemble knows
-	Index    uint64 // of the newest entry in it
-	Config   []byte // text of /zookeeper/config; nil of a server that stood alone
+	Level    uint32 // behaviour level that every server of the ensemble knows
+	Index    uint64 // of the newest entry that it includes
+	Config   []byte // text of /zookeeper/config; nil for a standalone server
 	machine  *machine
 }
 
@@ -46,7 +46,7 @@ func ReadSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 	return s, nil
 }
 
-// newState returns the state with which every history begins.
+// newState returns the state in which every history begins.
 func newState(h Handler) (*State, error) {
 	cfg, err := Config{ID: standaloneServer, Memory: true, Handler: h}.withDefaults()
 	if err != nil {
@@ -64,32 +64,32 @@ func (s *State) note() {
 	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, configText(m.config)
 }
 
-// Entry is an entry of a log, to be shown.
+// Entry describes one log entry.
 type Entry struct {
 	Index, Term uint64
 	Type        EntryType
-	Server      uint8     // EntryLeader: who began to lead
-	Voters      []uint64  // EntryMembers: who has a vote from here on
-	Time        time.Time // on the leader's clock; zero where the entry has none
+	Server      uint8     // EntryLeader: the server that began to lead
+	Voters      []uint64  // EntryMembers: the servers that have a vote from here on
+	Time        time.Time // on the leader's clock; zero if the entry has none
 	Bytes       int
-	// Known: the state before the entry is known, so that its transactions have
+	// Known says that the state before the entry is known, so its transactions have
 	// their zxids and results.
 	Known bool
-	// Skipped: a batch that a leader left behind and that has no effect. Seen only
-	// where the state is known.
+	// Skipped marks a batch that a deposed leader left in the log and that has no
+	// effect. It is set only if the state is known.
 	Skipped      bool
 	Transactions []Transaction
 }
 
-// EntryType says what an entry is.
+// EntryType is the type of a log entry.
 type EntryType string
 
-// The types of entry.
+// The types of log entries.
 const (
 	EntryLeader  EntryType = "leader"  // begins a leadership
 	EntryBatch   EntryType = "batch"   // holds transactions
 	EntryMembers EntryType = "members" // Raft's list of servers
-	EntryRaft    EntryType = "raft"    // Raft's own, without effect
+	EntryRaft    EntryType = "raft"    // internal to Raft, without effect
 )
 
 // Transaction is one command of a log.
@@ -97,18 +97,19 @@ type Transaction struct {
 	Kind    Kind
 	Op      proto.Op
 	Session int64
-	Zxid    int64      // 0: it has none, or it is not known (Entry.Known)
-	Code    proto.Code // where the state is known
-	Path    string     // of the created znode, where the state is known, else that of the request
+	Zxid    int64      // 0: none, or not known (see Entry.Known)
+	Code    proto.Code // if the state is known
+	Path    string     // of the created znode if the state is known, otherwise from the request
 	Bytes   int        // of the data in the request
-	Timeout int32      // of a session, in milliseconds
+	Timeout int32      // of the session, in milliseconds
 	Parts   []Transaction
 }
 
-// ReadLog calls each for the entries of a log, in order, as far as they can be
-// read, and returns the state at its end. snapshots are those of the same server:
-// from the oldest one that fits on, or from the beginning where the log has that,
-// the state is known, and with it the zxids. Without, the state returned is nil.
+// ReadLog calls each for the entries of a log, in order, and returns the state at its
+// end. It stops at the first entry that it can't read. The snapshots must be those of
+// the same server. The state, and with it the zxids, is known from the oldest snapshot
+// that the log continues, or from the beginning if the log starts there. Without
+// either, the returned state is nil.
 func ReadLog(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each func(*Entry) error) (*State, error) {
 	l := logReader{snapshots: snapshots, each: each}
 	for i := range files {
@@ -130,13 +131,13 @@ func ReadLog(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each fun
 	return l.state, nil
 }
 
-// logReader shows a log.
+// logReader passes on the entries of a log.
 type logReader struct {
 	snapshots []raftlog.SnapshotFile // newest first
 	each      func(*Entry) error
-	state     *State // nil until it is known
-	next      uint64 // index that follows the state
-	last      uint64 // entry that was shown
+	state     *State // nil until the state is known
+	next      uint64 // index of the entry after the state
+	last      uint64 // index of the last entry passed on
 	shown     showing
 }
 
@@ -160,7 +161,7 @@ func (l *logReader) begin(s *State) {
 	l.next = s.machine.index + 1
 }
 
-// entry shows one entry.
+// entry passes on one entry.
 func (l *logReader) entry(e *raft.Log) error {
 	if l.last != 0 && e.Index != l.last+1 {
 		return fmt.Errorf("log index %d is missing: %d follows %d", l.last+1, e.Index, l.last)
@@ -184,9 +185,9 @@ func (l *logReader) entry(e *raft.Log) error {
 	return l.each(&out)
 }
 
-// load finds the oldest snapshot from which the log can be followed that goes on
-// with the entry at index. Without one that can be read there is no state: what
-// is wrong with a snapshot is said where it is looked at itself.
+// load finds the oldest readable snapshot that the log continues, where the log begins
+// at index. Without one there is no state. The check of the snapshot itself reports
+// what is wrong with it.
 func (l *logReader) load(index uint64) error {
 	for i := len(l.snapshots) - 1; i >= 0; i-- {
 		f := &l.snapshots[i]
@@ -238,7 +239,7 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 	return m.apply(e.Index, e.Data)
 }
 
-// decode lists the commands of a batch whose effects are not known.
+// decode lists the commands of a batch whose effects are unknown.
 func (e *Entry) decode(runs []byte) error {
 	var q requests
 	for len(runs) > 0 {
@@ -305,7 +306,7 @@ func (t *Transaction) request(req proto.Record) {
 	}
 }
 
-// showing is the Handler that notes what a log does.
+// showing is the Handler that records the effects of log entries.
 type showing struct {
 	noHandler
 	q   requests

@@ -12,15 +12,15 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A log and the snapshots are looked at beside the server that writes them, and
-// tell what its clients were told.
+// The inspection of a log and its snapshots works next to the server that writes them,
+// and shows what its clients were told.
 func TestLookingBesideARunningServer(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "look", func(t *testing.T, cfg Config) {
 		r := start(t, cfg)
 		s := r.attach(time.Hour)
 		var want []int64
-		for _, path := range []string{"/a", "/a/b", "/a", "/c"} { // the third is refused
+		for _, path := range []string{"/a", "/a/b", "/a", "/c"} { // the third one is refused
 			want = append(want, r.do(create(s, path, 0)).zxid)
 		}
 		entries, state := lookAt(t, cfg)
@@ -68,7 +68,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 	})
 }
 
-// A log that does not go back to the beginning is followed from the snapshot on.
+// A log that doesn't reach back to the beginning is followed from the snapshot.
 func TestLookingBehindASnapshot(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "behind", func(t *testing.T, cfg Config) {
@@ -118,7 +118,7 @@ func dumpOf(t *testing.T, s *State) string {
 	return b.String()
 }
 
-// Damage is told with the file and the place.
+// Damage is reported with the file and the place.
 func TestLookingAtDamage(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "damage", func(t *testing.T, cfg Config) {
@@ -150,7 +150,7 @@ func TestLookingAtDamage(t *testing.T) {
 	})
 }
 
-// flipText changes a bit in the file below dir that holds text.
+// flipText flips a bit in the file below dir that holds text.
 func flipText(t *testing.T, dir, text string) {
 	t.Helper()
 	found := false

@@ -5,10 +5,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// lookAhead has the tree fetch the znodes of the next commands at the start of b, of
-// which there are n with the waiters from the given one on, and of the reads that wait
-// behind those. It returns for how many commands it has done so. What it cannot read is
-// refused when its turn comes. The tree is locked.
+// lookAhead prefetches the znodes of the commands at the start of b, and of the reads
+// queued after them. b holds n commands, whose waiters start at index waiter. It
+// returns how many commands it covered, at least 1. It stops at a command that it can't
+// decode; applying that command fails later. The caller holds the tree's lock.
 func (m *machine) lookAhead(b []byte, n, waiter int) (ahead int) {
 	behind := m.tree.NodeCount() >= tree.ManyNodes
 	paths := m.paths[:0]
@@ -27,12 +27,13 @@ func (m *machine) lookAhead(b []byte, n, waiter int) (ahead int) {
 	if len(paths) > 1 {
 		m.tree.Prefetch(paths)
 	}
-	clear(paths) // they are in the entry, and in requests
+	clear(paths) // don't keep the entry and the requests alive
 	m.paths = paths
 	return max(ahead, 1)
 }
 
-// path is the path of a request for one znode. The tree looks ahead itself in a multi.
+// path returns the path of a request for one znode. For a multi, the tree prefetches
+// itself.
 func (c *Command) path() string {
 	if c.Kind != KindRequest {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// PlaceFile is one of the files that say whose state a directory holds.
+// PlaceFile is one of the files that say which server's state a directory holds.
 type PlaceFile struct {
 	Path  string
 	Kind  string // identity, place, recovery
@@ -20,17 +20,17 @@ type PlaceFile struct {
 	Err   error // what is wrong with the file, or that it is missing
 }
 
-// Place is what the files beside a log say of the server that wrote it.
+// Place is what the files next to a log say about the server that wrote it.
 type Place struct {
-	Server  uint64 // id; 0 when it is not known
-	Cluster string // id of the ensemble, hexadecimal; "" when it is not known
+	Server  uint64 // id; 0 if unknown
+	Cluster string // id of the ensemble, hexadecimal; "" if unknown
 	Member  bool   // of an ensemble, as opposed to a standalone server
 	Files   []PlaceFile
 }
 
-// ReadPlace checks the files that say whose state lies in a log directory, alone
-// and against the log and the snapshots there. It reads only, and applies the
-// checks that a server makes at its start.
+// ReadPlace checks the files that say which server's state a log directory holds, each
+// alone and against the log and the snapshots there. It only reads, and applies the
+// checks that a server makes when it starts.
 func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile) *Place {
 	r := placeReader{fs: vfs.OS{}, dir: logDir, log: log, snapshots: snapshots}
 	_, interrupted, err := (&transplant{fs: r.fs, logDir: logDir}).read()
@@ -95,8 +95,8 @@ func (r *placeReader) seat() {
 	}
 }
 
-// inEnsemble says whether Raft's newest configuration names a member of an
-// ensemble. What cannot be read does not: its own file is reported.
+// inEnsemble reports whether Raft's newest configuration names a member of an ensemble.
+// It ignores what it can't read, because the check of that file reports it.
 func (r *placeReader) inEnsemble() bool {
 	var conf raft.Configuration
 	if len(r.snapshots) > 0 {
@@ -115,13 +115,13 @@ func (r *placeReader) inEnsemble() bool {
 	return slices.ContainsFunc(conf.Servers, func(s raft.Server) bool { return s.Address != standaloneAddr })
 }
 
-// errNoIdentity refuses state that does not say whose it is.
+// errNoIdentity refuses state without an identity file.
 func errNoIdentity(logDir, snapDir string) error {
 	return fmt.Errorf("%s or %s holds state, but %s is missing: the directories do not belong together, or one was emptied",
 		logDir, snapDir, filepath.Join(logDir, identityFile))
 }
 
-// errStateLost refuses the directory of a member without Raft's state.
+// errStateLost refuses the directory of a member that lacks Raft's state.
 func errStateLost(logDir string, server uint64, snapDir string) error {
 	return fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew", logDir, server, snapDir)
 }

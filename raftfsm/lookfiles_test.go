@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// TestPlaceFilesAreChecked: no byte of identity.json and ensemble.json can change,
-// and neither file can end early, without an error that names it and the way out.
+// TestPlaceFilesAreChecked: if any byte of identity.json or ensemble.json changes, or
+// either file is truncated, there is an error that names the file and the way out.
 func TestPlaceFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestPlaceFilesAreChecked(t *testing.T) {
 				t.Errorf("%s: %s at %d: %v", name, what, at, err)
 			}
 		}
-		for at := range len(whole) - 1 { // a newline is not relied on
+		for at := range len(whole) - 1 { // the final newline doesn't matter
 			for _, mask := range []byte{1, 0x20, 0x80} {
 				b := slices.Clone(whole)
 				b[at] ^= mask
@@ -58,8 +58,8 @@ func TestPlaceFilesAreChecked(t *testing.T) {
 	}
 }
 
-// TestEmptiedDirectory: a server whose log was removed refuses, instead of beginning
-// anew under its old identity. Reading the directory says the same.
+// TestEmptiedDirectory: a server whose log was removed refuses to start, instead of
+// starting afresh under its old identity. ReadPlace reports the same.
 func TestEmptiedDirectory(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "emptied", func(t *testing.T, cfg Config) {

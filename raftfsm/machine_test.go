@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// replica is a state machine without a log: the test is the log.
+// replica is a state machine without a log: the test acts as the log.
 type replica struct {
 	*machine
 	*recorder
@@ -44,7 +44,7 @@ func (r *replica) feed(entry []byte) error {
 	return r.machine.apply(r.index, entry)
 }
 
-// mustFeed applies one entry that is in order.
+// mustFeed applies one valid entry.
 func (r *replica) mustFeed(t testing.TB, entry []byte) {
 	t.Helper()
 	if err := r.feed(entry); err != nil {
@@ -142,7 +142,7 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestCounterOverflow: the epoch takes over in the middle of a batch.
+// TestCounterOverflow: the epoch rises in the middle of a batch.
 func TestCounterOverflow(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -161,8 +161,8 @@ func TestCounterOverflow(t *testing.T) {
 	}
 }
 
-// TestStaleBatches: what a deposed leader left in the log, and what stands
-// behind a batch that never got there, changes nothing and takes no zxid.
+// TestStaleBatches: batches that a deposed leader left in the log, and those after a
+// missing batch, change nothing and take no zxid.
 func TestStaleBatches(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -201,7 +201,7 @@ func TestStaleBatches(t *testing.T) {
 
 func (r *replica) exists(path string) bool { return r.tree.Get(path) != nil }
 
-// TestUnusableEntries: whatever cannot be applied stops the server.
+// TestUnusableEntries: any entry that can't be applied stops the server.
 func TestUnusableEntries(t *testing.T) {
 	t.Parallel()
 	l := newLeader(5, flagStandalone)
@@ -232,7 +232,7 @@ func TestUnusableEntries(t *testing.T) {
 // first returns l at its first batch.
 func first(l *leader) *leader { c := *l; c.seq = 0; return &c }
 
-// TestDivergence: a server whose state is another one than the leader's stops.
+// TestDivergence: a server whose state differs from the leader's stops.
 func TestDivergence(t *testing.T) {
 	t.Parallel()
 	for _, diverge := range []bool{false, true} {
@@ -263,8 +263,8 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// TestDivergenceThatSkips: a server that takes the leader's batches for those of
-// nobody finds that out, stops, and leaves its state behind.
+// TestDivergenceThatSkips: a server that takes the leader's batches for stale ones
+// notices that, stops, and saves its state as evidence.
 func TestDivergenceThatSkips(t *testing.T) {
 	t.Parallel()
 	lead, follow := newReplica(t), newReplica(t)
@@ -300,7 +300,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 	}
 }
 
-// TestEvidence: there is one file, and it has a bound.
+// TestEvidence: there is one file, and its size is bounded.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	cfg := Config{FS: vfs.OS{}, SnapDir: t.TempDir()}
@@ -332,7 +332,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// randomLog is a log of random commands of a few sessions, with elections.
+// randomLog returns a log of random commands of a few sessions, with elections.
 func randomLog(rnd *rand.Rand, n int) [][]byte {
 	l := newLeader(1, 0)
 	log := [][]byte{l.begin()}
@@ -379,8 +379,8 @@ func randomLog(rnd *rand.Rand, n int) [][]byte {
 	return log
 }
 
-// TestReplicas applies random logs on two replicas, of which one goes through a
-// snapshot on the way: they are the same at the end.
+// TestReplicas applies random logs on two replicas, and takes one of them through a
+// snapshot in between. They are equal at the end.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -434,7 +434,7 @@ func (r *replica) restore(t testing.TB, snapshot []byte) {
 	}
 }
 
-// TestSnapshotDamage flips and cuts: nothing but the whole is taken.
+// TestSnapshotDamage flips bits and truncates: only the intact snapshot is accepted.
 func TestSnapshotDamage(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -463,7 +463,7 @@ func TestSnapshotDamage(t *testing.T) {
 	}
 }
 
-// TestRunTimeRestore: connections go first, the state jumps forward only.
+// TestRunTimeRestore: connections are dropped first, and the state only jumps forward.
 func TestRunTimeRestore(t *testing.T) {
 	t.Parallel()
 	a, b := newReplica(t), newReplica(t)

@@ -13,16 +13,16 @@ import (
 )
 
 // membership is the list of servers that /zookeeper/config shows. That text is
-// replicated state, and Raft's configuration follows it: whoever leads adds,
-// promotes and removes servers until the two agree.
+// replicated state, and Raft's configuration follows it: the leader adds, promotes and
+// removes servers until the two agree.
 type membership struct {
 	members []Member // by id
-	version uint64   // zxid of the reconfig that set it; 0: the list of the configuration files
-	raw     []byte   // the state it was read from, nil otherwise
+	version uint64   // zxid of the reconfig that set it; 0: the list from the configuration files
+	raw     []byte   // the state it was parsed from, otherwise nil
 }
 
-// text is what /zookeeper/config holds, ZooKeeper's form to the byte: the
-// servers by id, the version in hex, no newline at the end.
+// text returns the content of /zookeeper/config, byte for byte as ZooKeeper writes it:
+// the servers by id, the version in hex, no newline at the end.
 func (m *membership) text() []byte {
 	var b []byte
 	for i := range m.members {
@@ -31,16 +31,16 @@ func (m *membership) text() []byte {
 	return fmt.Appendf(b, "version=%x", m.version)
 }
 
-// namedLevel is the behaviour level from which on the state tells the lines that a
-// reconfig has named from those of the configuration files.
+// namedLevel is the behaviour level from which the state distinguishes the lines set by
+// a reconfig from those of the configuration files.
 const namedLevel = 3
 
-// namedKey begins the line of the state that lists the servers whose lines a reconfig
-// has named. It is no part of /zookeeper/config.
+// namedKey starts the line of the state that lists the servers whose lines a reconfig
+// has set. /zookeeper/config does not show it.
 const namedKey = "\nnamed="
 
-// state is what the replicated state and its snapshots hold: text, and which lines a
-// reconfig has named.
+// state returns what the replicated state and its snapshots hold: the text, and which
+// lines a reconfig has set.
 func (m *membership) state() []byte {
 	var ids []string
 	for i := range m.members {
@@ -54,13 +54,13 @@ func (m *membership) state() []byte {
 	return append(append(m.text(), namedKey...), strings.Join(ids, ",")...)
 }
 
-// configText is what /zookeeper/config shows of a state.
+// configText returns what /zookeeper/config shows of a state.
 func configText(state []byte) []byte {
 	text, _, _ := bytes.Cut(state, []byte(namedKey))
 	return text
 }
 
-// setNamed notes which lines a reconfig has named.
+// setNamed marks the lines that a reconfig has set.
 func (m *membership) setNamed(ids string) error {
 	for _, id := range strings.Split(ids, ",") {
 		n, err := strconv.ParseUint(id, 10, 64)
@@ -73,14 +73,14 @@ func (m *membership) setNamed(ids string) error {
 	return nil
 }
 
-// forgetNamed takes all lines for those of the configuration files.
+// forgetNamed treats all lines as those of the configuration files.
 func (m *membership) forgetNamed() {
 	for i := range m.members {
 		m.members[i].named = false
 	}
 }
 
-// line is the server's line of /zookeeper/config.
+// line returns the server's line of /zookeeper/config.
 func (m *Member) line() string {
 	if m.ConfigNodeTxt != "" {
 		return m.ConfigNodeTxt
@@ -100,8 +100,8 @@ func (m *Member) line() string {
 	return line
 }
 
-// checkMembers reports a list that could not be replicated: the membership is
-// text in the log, which every server has to be able to read again.
+// checkMembers returns an error for a list that can't be replicated: the log holds the
+// membership as text, and every server must be able to parse it.
 func checkMembers(members []Member) error {
 	list := newMembership(members)
 	if _, err := parseMembership(list.text()); err != nil {
@@ -110,7 +110,7 @@ func checkMembers(members []Member) error {
 	return nil
 }
 
-// member returns the server with that id, nil when it is not on the list.
+// member returns the server with that id, or nil when it is not on the list.
 func (m *membership) member(id uint64) *Member {
 	for i := range m.members {
 		if m.members[i].ID == id {
@@ -130,7 +130,7 @@ func (m *membership) voters() int {
 	return n
 }
 
-// newMembership is the list of a configuration file.
+// newMembership returns the list of a configuration file.
 func newMembership(members []Member) *membership {
 	m := &membership{members: slices.Clone(members)}
 	m.sort()
@@ -141,12 +141,12 @@ func (m *membership) sort() {
 	slices.SortFunc(m.members, func(a, b Member) int { return int(a.ID) - int(b.ID) })
 }
 
-// sameServers says whether two lists have the same servers in the same roles.
+// sameServers reports whether two lists have the same servers in the same roles.
 func (m *membership) sameServers(o *membership) bool {
 	return slices.EqualFunc(m.members, o.members, func(a, b Member) bool { return a.ID == b.ID && a.Observer == b.Observer })
 }
 
-// parseState reads what state has written.
+// parseState parses the output of state.
 func parseState(state []byte) (*membership, error) {
 	text, ids, named := bytes.Cut(state, []byte(namedKey))
 	m, err := parseMembership(text)
@@ -160,7 +160,7 @@ func parseState(state []byte) (*membership, error) {
 	return m, nil
 }
 
-// parseMembership reads a text of /zookeeper/config.
+// parseMembership parses a text of /zookeeper/config.
 func parseMembership(text []byte) (*membership, error) {
 	m, err := parseList(text)
 	if err != nil {
@@ -172,7 +172,7 @@ func parseMembership(text []byte) (*membership, error) {
 	return m, nil
 }
 
-// tooLarge returns an id in m that no server can have.
+// tooLarge returns an id in m that is above MaxServer.
 func (m *membership) tooLarge() (id uint64, over bool) {
 	for i := range m.members {
 		if m.members[i].ID > MaxServer {
@@ -182,7 +182,7 @@ func (m *membership) tooLarge() (id uint64, over bool) {
 	return 0, false
 }
 
-// parseList reads what may come from a client: its ids may be too large.
+// parseList parses input that may come from a client, so its ids may be too large.
 func parseList(text []byte) (*membership, error) {
 	m := &membership{}
 	for line := range bytes.Lines(text) {
@@ -210,8 +210,8 @@ func parseList(text []byte) (*membership, error) {
 	return m, nil
 }
 
-// parseServer reads server.N=host:quorumPort:electionPort[:role][;[host:]port],
-// with alternatives of the first part separated by |.
+// parseServer parses server.N=host:quorumPort:electionPort[:role][;[host:]port], where
+// | separates alternatives of the first part.
 func parseServer(key, value string) (Member, error) {
 	var m Member
 	number, ok := strings.CutPrefix(strings.TrimSpace(key), "server.")
@@ -289,8 +289,8 @@ func parseAddress(s string) (serverAddress, error) {
 	return a, nil
 }
 
-// parseClient reads the part behind the semicolon; the host is any unless
-// given.
+// parseClient parses the part after the semicolon. Without a host, it returns the
+// wildcard address.
 func parseClient(s string) (string, error) {
 	if isPort(s) {
 		return "0.0.0.0:" + s, nil
@@ -302,7 +302,7 @@ func parseClient(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// cutHost splits host:rest, where an IPv6 host stands in brackets.
+// cutHost splits host:rest, with an IPv6 host in brackets.
 func cutHost(s string) (host, rest string, err error) {
 	if after, ok := strings.CutPrefix(s, "["); ok {
 		host, rest, ok = strings.Cut(after, "]:")
@@ -323,8 +323,8 @@ func isPort(s string) bool {
 	return err == nil && n <= 65535
 }
 
-// next is the membership that a reconfig asks for, or why it cannot be had.
-// The version comes with the transaction.
+// next returns the membership that a reconfig asks for, or an error code. The
+// transaction supplies the version.
 func (m *membership) next(q *proto.ReconfigRequest, policy tree.Policy) (*membership, proto.Code) {
 	lone := policy&tree.LoneVoter != 0
 	out, code := m.changed(q)
@@ -347,9 +347,8 @@ func (m *membership) next(q *proto.ReconfigRequest, policy tree.Policy) (*member
 	return out, proto.Ok
 }
 
-// wholeMembership reads a list that replaces the one before. ZooKeeper answers
-// lists that could not be those of a configuration file with a stray
-// MarshallingError.
+// wholeMembership parses a list that replaces the current one. For a list that no
+// configuration file could hold, ZooKeeper returns a stray MarshallingError.
 func wholeMembership(list string, lone bool) (*membership, proto.Code) {
 	out, err := parseList([]byte(strings.ReplaceAll(list, ",", "\n")))
 	if err != nil {
@@ -372,7 +371,7 @@ func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code)
 	for _, id := range list(q.Leaving) {
 		n, err := strconv.ParseInt(id, 10, 64)
 		if err != nil {
-			return nil, proto.ErrMarshalling // where ZooKeeper has a stray NumberFormatException
+			return nil, proto.ErrMarshalling // ZooKeeper throws a stray NumberFormatException here
 		}
 		out.members = slices.DeleteFunc(out.members, func(m Member) bool { return int64(m.ID) == n })
 	}
@@ -382,7 +381,7 @@ func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code)
 		if !ok || key == "" || value == "" {
 			return nil, proto.ErrBadArguments
 		}
-		id, err := strconv.ParseInt(key[strings.LastIndexByte(key, '.')+1:], 10, 64) // whatever stands before the dot
+		id, err := strconv.ParseInt(key[strings.LastIndexByte(key, '.')+1:], 10, 64) // the part before the dot doesn't matter
 		if err != nil {
 			return nil, proto.ErrMarshalling // as above
 		}
@@ -403,8 +402,8 @@ func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code)
 	return out, proto.Ok
 }
 
-// list splits a comma-separated list as ZooKeeper does: blanks trimmed, empty
-// parts ignored, null for nothing.
+// list splits a comma-separated list as ZooKeeper does: it trims blanks and ignores
+// empty parts, and null means no list.
 func list(s string) []string {
 	if s == proto.NullString {
 		return nil
@@ -418,14 +417,14 @@ func list(s string) []string {
 	return out
 }
 
-// conflicting says whether two servers want the same address. As in ZooKeeper,
+// conflicting reports whether two servers use the same address. As in ZooKeeper,
 // wildcards and loopback addresses never conflict.
 func conflicting(a, b *Member) bool {
 	taken := b.endpoints()
 	return slices.ContainsFunc(a.endpoints(), func(x string) bool { return slices.Contains(taken, x) })
 }
 
-// endpoints are the addresses that no other server may have.
+// endpoints returns the addresses that no other server may use.
 func (m *Member) endpoints() []string {
 	var out []string
 	for _, addr := range append([]string{m.QuorumAddr, m.ElectionAddr, m.ClientAddr}, m.Alternates...) {

@@ -18,16 +18,16 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// ErrClosed is what everything answers after Close.
+// ErrClosed is the error of all calls after Close.
 var ErrClosed = errors.New("the server is closed")
 
-// closeLimit is how long Close waits for each thing that should take no time.
+// closeLimit is how long Close waits for each step that should finish immediately.
 const closeLimit = 10 * time.Second
 
 // drainLimit is how long Close waits for entries that may never be committed.
 const drainLimit = time.Second
 
-// Node is one server's replica of the state and its voice in the ensemble.
+// Node is one server of an ensemble, with its replica of the state.
 type Node struct {
 	cfg      Config
 	log      *slog.Logger
@@ -36,7 +36,7 @@ type Node struct {
 	machine  *machine
 	intake   *intake
 	remote   *remoteRuns
-	backlog  *backlog // what waits in intake and remote
+	backlog  *backlog // runs queued in intake and remote
 	mail     *mailbox
 
 	others    others
@@ -47,7 +47,7 @@ type Node struct {
 	gathers   atomic.Bool
 	identity  identity
 	opening   time.Duration // how long openState took
-	restored  uint64        // index of the snapshot that the machine began with, or was given
+	restored  uint64        // index of the snapshot that the machine started from or received
 
 	ready     chan struct{}
 	errs      chan error
@@ -59,7 +59,7 @@ type Node struct {
 
 	proposed proposalSizes
 
-	// incarnation of the leadership that this server believes in; 0 none.
+	// incarnation is that of the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
 	deadlines   *deadlines
 	background  sync.WaitGroup
@@ -72,14 +72,14 @@ type Node struct {
 	lead        *leadership
 	forwarding  *forwarding // while this server follows
 	halted      bool
-	broken      bool // halted by the stores
+	broken      bool // halted because the stores failed
 	duty, retry *time.Timer
-	dutyAt      time.Time // when duty fires; zero: it is not set
+	dutyAt      time.Time // when duty fires; zero: not set
 	live        []int64
 }
 
-// Start starts a server: New and then its Start, for who has no handler that needs
-// the Node.
+// Start calls New and then Node.Start, for callers whose Handler does not need the
+// Node.
 func Start(cfg Config) (*Node, error) {
 	n, err := New(cfg)
 	if err != nil {
@@ -91,8 +91,8 @@ func Start(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// New returns a server that has touched no disk and no network yet. Its Handler is
-// called from within Start on, and may use the Node then.
+// New returns a server that has not touched the disk or the network yet. The Node calls
+// its Handler from within Start on, and the Handler may use the Node then.
 func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -107,9 +107,9 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Start returns as soon as the server runs; Ready says when it serves. It fails
-// for a directory that is damaged or belongs to another server, and must not be
-// called again then, nor Close.
+// Start returns as soon as the server runs; Ready reports when it serves. It fails for
+// a directory that is damaged or belongs to another server. After a failure, the caller
+// must not call Start or Close.
 func (n *Node) Start() error {
 	if err := n.others.start(); err != nil {
 		return errors.Join(err, n.closeStores())
@@ -163,10 +163,10 @@ func randomUint64() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// Propose asks the ensemble to execute c. Commands of one goroutine are
-// executed in the order of its calls. It blocks only while very much is on its
-// way already. What becomes of c is told to the Handler; an error says that
-// nothing was proposed.
+// Propose asks the ensemble to execute c. The ensemble executes the commands of one
+// goroutine in the order of its calls. Propose blocks only while too many commands are
+// in flight. The Handler learns the outcome of c. An error means that nothing was
+// proposed.
 func (n *Node) Propose(c *Command) error {
 	switch c.Kind {
 	case KindRequest:
@@ -183,50 +183,53 @@ func (n *Node) Propose(c *Command) error {
 	return n.intake.propose(c, false)
 }
 
-// Gather has a server without an ensemble wait some 0.2 ms behind an entry of several
-// commands for as many more, as one with an ensemble always does, or not any more: who
-// has been answered and who was told of it, as of a lock, then share the next entry.
-// It stops by itself to wait for clients that do not come back. Where both processors
-// of a machine are busy with server and clients it costs more than it is worth, which
-// is why it is for the caller to say.
+// Gather turns the wait of a standalone server on or off: after an entry of several
+// commands, the server waits about 0.2 ms for as many more, as a member of an ensemble
+// always does. Clients that got a reply and clients that were notified, e.g. of a
+// released lock, then share the next entry. The server stops waiting by itself when the
+// clients don't send more. On a machine whose two processors are busy with server and
+// clients, the wait costs more than it gains, so we leave it to the caller.
 func (n *Node) Gather(on bool) { n.gathers.Store(on) }
 
-// Congested reports whether so much waits that Propose would block now.
+// Congested reports whether so many commands are queued that Propose would block now.
 func (n *Node) Congested() bool { return n.intake.congested() }
 
-// errNoRaft answers what needs the log before this server has one.
+// errNoRaft is the error of calls that need the log before this server has one.
 var errNoRaft = errors.New("the server has not joined its ensemble yet")
 
-// raftNow returns the Raft instance of the moment: nil until a member has found
-// its ensemble, another one after a snapshot was installed.
+// raftNow returns the current Raft instance: nil until a member has found its ensemble,
+// and a new one after a snapshot was installed.
 func (n *Node) raftNow() *raft.Raft { return n.running.Load() }
 
-// Ready is closed when the server has caught up for the first time.
+// Ready returns a channel that is closed when the server has caught up for the first
+// time.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Err gets one error when the server has stopped for good: its disk failed, or
-// its state cannot be trusted. Nothing is acknowledged from then on.
+// Err returns a channel that delivers one error when the server has stopped for good:
+// its disk failed, or its state can't be trusted. The server acknowledges nothing after
+// that.
 func (n *Node) Err() <-chan error { return n.errs }
 
-// Tree returns the tree, which is the same for the life of the Node. Callers
-// only read, with its lock held.
+// Tree returns the tree, which stays the same for the life of the Node. Callers may
+// only read it, and must hold its lock.
 func (n *Node) Tree() *tree.Tree { return n.tree }
 
-// Sessions returns the table of sessions. It is read with the tree's lock held.
+// Sessions returns the table of sessions. Callers must hold the tree's lock to read it.
 func (n *Node) Sessions() *session.Table { return n.sessions }
 
-// Deadlines returns the sessions by the time at which they would expire; empty
-// on a server that does not lead.
+// Deadlines returns the sessions by the time at which they would expire. It is empty on
+// a server that does not lead.
 func (n *Node) Deadlines() map[time.Time][]int64 { return n.deadlines.snapshot() }
 
-// Status returns what the server is at the moment.
+// Status returns the server's current status.
 func (n *Node) Status() Status {
 	n.statusMu.Lock()
 	defer n.statusMu.Unlock()
 	return n.status
 }
 
-// setStatus publishes s if it is news. Only the control goroutine calls it.
+// setStatus publishes s if it differs from the last status. Only the control goroutine
+// calls it.
 func (n *Node) setStatus(s Status) {
 	n.statusMu.Lock()
 	old := n.status
@@ -246,14 +249,14 @@ func (n *Node) setStatus(s Status) {
 	n.cfg.Handler.StateChanged(s)
 }
 
-// Kick makes the leader look at deadlines and reapable znodes now, for tests
-// that move the clock by hand. When it returns, what follows has been proposed.
+// Kick makes the leader check deadlines and reapable znodes now, for tests that move
+// the clock by hand. When it returns, the resulting commands have been proposed.
 func (n *Node) Kick() {
 	done := make(chan struct{})
 	n.do(func() {
 		defer close(done)
 		if n.lead != nil {
-			n.lead.reaped = time.Time{} // however short the time since the last search
+			n.lead.reaped = time.Time{} // however recent the last search
 		}
 		n.duties()
 	})
@@ -263,10 +266,10 @@ func (n *Node) Kick() {
 	}
 }
 
-// do runs f on the control goroutine, some time later.
+// do runs f later on the control goroutine.
 func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }
 
-// Snapshot writes a snapshot now and shortens the log.
+// Snapshot writes a snapshot now and truncates the log.
 func (n *Node) Snapshot() error {
 	r := n.raftNow()
 	if r == nil {
@@ -280,20 +283,20 @@ func (n *Node) Snapshot() error {
 	return err
 }
 
-// Transfer hands leadership to another server, as before a planned stop. It
-// does nothing on a server that does not lead or stands alone.
+// Transfer hands leadership to another server, e.g. before a planned stop. It does
+// nothing on a server that doesn't lead or is standalone.
 func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ctx) }
 
-// Membership returns the text of /zookeeper/config as the log has it, whatever
-// a super user may have written into the znode; nil on a server that stands
-// alone, and before the first leader.
+// Membership returns the text of /zookeeper/config as the log has it, whatever a super
+// user may have written into the znode. It returns nil on a standalone server and
+// before the first leader.
 func (n *Node) Membership() []byte {
 	n.tree.RLock()
 	defer n.tree.RUnlock()
 	return configText(n.machine.config)
 }
 
-// Voters returns the servers that have a vote, by this server's knowledge. One
+// Voters returns the servers that have a vote, as far as this server knows. A server
 // that has just joined gets its vote when it has caught up.
 func (n *Node) Voters() []uint64 {
 	r := n.raftNow()
@@ -309,23 +312,23 @@ func (n *Node) Voters() []uint64 {
 	return ids
 }
 
-// Confirmed returns the newest time at which a leader that could commit is known
-// to have heard of this server's sessions. A client must not be answered when
-// that is so long ago that its session may have been expired.
+// Confirmed returns the newest time at which a leader that could commit is known to
+// have heard of this server's sessions. The caller must not answer a client when that
+// is so long ago that its session may have expired.
 func (n *Node) Confirmed() time.Time { return n.others.confirmed() }
 
-// Fresh returns a time such that this server has applied everything that any
-// server had acknowledged by then: a read that it answers now is no older. It is
-// never after Confirmed. Safe for concurrent use.
+// Fresh returns a time such that this server has applied everything that any server had
+// acknowledged by then: a read that it answers now is no older. It is never after
+// Confirmed. Safe for concurrent use.
 func (n *Node) Fresh() time.Time { return n.others.fresh() }
 
-// Electing reports whether this server hears nothing from a leader, and a quorum of
-// servers has answered it so lately that there may be another leader soon. Safe for
-// concurrent use.
+// Electing reports whether this server hears from no leader, but a quorum of servers
+// has answered it so recently that there may be a new leader soon. Safe for concurrent
+// use.
 func (n *Node) Electing() bool { return n.others.electing() }
 
-// Close stops the server and waits until it has: what was proposed before is
-// still executed if that is possible.
+// Close stops the server and waits for that. Commands proposed before are still
+// executed if possible.
 func (n *Node) Close() error { return n.closeOnce() }
 
 func (n *Node) close() error {
@@ -336,19 +339,21 @@ func (n *Node) close() error {
 	n.retry.Stop()
 	var errs []error
 	if n.broken {
-		// Raft's goroutines wait for the stores, and the stores for their Close.
-		// After any other failure Raft goes on, and would panic on closed stores.
+		// Raft's goroutines wait for the stores, and the stores' goroutines end when
+		// the stores are closed. After any other failure Raft keeps running and would
+		// panic on closed stores.
 		errs = append(errs, n.closeStores())
 	}
-	// What Raft has handed to the state machine is answered only while Raft
-	// runs; a shutdown leaves who waits for it waiting. Entries that find no
-	// quorum are answered by the shutdown itself.
+	// Raft completes the entries that it has handed to the state machine only while it
+	// runs; a shutdown would leave their waiters blocked. The shutdown itself fails the
+	// entries that have no quorum.
 	waitWithin(drainLimit, n.background.Wait)
 	if !waitFor(n.others.settle) {
 		errs = append(errs, fmt.Errorf("the tasks of this server did not end within %v", closeLimit))
 	}
 	errs = append(errs, n.stopRaft())
-	// Where Raft was given up, whatever serves a connection may wait for the disk as well.
+	// If Raft did not stop, the goroutines that serve connections may be waiting for
+	// the disk, too.
 	if !waitFor(n.others.close) {
 		errs = append(errs, fmt.Errorf("the connections between servers did not end within %v: their goroutines are given up", closeLimit))
 	}
@@ -359,9 +364,10 @@ func (n *Node) close() error {
 	return errors.Join(errs...)
 }
 
-// stopRaft shuts Raft down. It gives up after closeLimit, and then closes the stores:
-// Raft's goroutines, and those that serve connections for it, may wait for them. A store
-// that fails in the meantime, which the control goroutine no longer sees, is closed at once.
+// stopRaft shuts Raft down. It gives up after closeLimit and then closes the stores,
+// because Raft's goroutines and those that serve its connections may be waiting for
+// them. It closes a store that fails in the meantime at once, because the control
+// goroutine no longer sees the failure.
 func (n *Node) stopRaft() error {
 	r := n.raftNow()
 	if r == nil {
@@ -391,9 +397,9 @@ func (n *Node) stopRaft() error {
 	}
 }
 
-// shutDown ends a Raft instance and waits until it has. Its connections end first:
-// a request to a server that does not answer would be waited for, as long as the
-// transport has patience.
+// shutDown ends a Raft instance and waits for that. It closes the connections first:
+// otherwise Raft would wait for a request to a silent server until the transport times
+// out.
 func shutDown(r *raft.Raft, trans raft.Transport) {
 	ended := r.Shutdown()
 	if c, ok := trans.(raft.WithClose); ok {
@@ -402,10 +408,10 @@ func shutDown(r *raft.Raft, trans raft.Transport) {
 	_ = ended.Error() // always nil
 }
 
-// waitFor runs f and waits for it up to closeLimit.
+// waitFor runs f and waits up to closeLimit for it.
 func waitFor(f func()) bool { return waitWithin(closeLimit, f) }
 
-// waitWithin runs f and reports whether it returned in time.
+// waitWithin runs f and reports whether it returned within limit.
 func waitWithin(limit time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestFirstSteps follows a fresh server: zxids count from 1, failures take one,
+// TestFirstSteps follows a new server: zxids count from 1, failures take one, and
 // re-attaching and sync take none.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
@@ -53,8 +53,8 @@ func TestFirstSteps(t *testing.T) {
 	})
 }
 
-// TestOrder has several goroutines propose with many commands in flight: each
-// one's are executed in its order, every one exactly once, zxids without gaps.
+// TestOrder lets several goroutines propose with many commands in flight. Each
+// goroutine's commands are executed in order, exactly once, and the zxids have no gaps.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, cfg Config) {
@@ -152,7 +152,7 @@ func TestClosed(t *testing.T) {
 			chans = append(chans, r.send(create(s, "/n", flagSequential)))
 		}
 		r.close()
-		for _, ch := range chans { // everything proposed before was executed
+		for _, ch := range chans { // all commands proposed before were executed
 			select {
 			case <-ch:
 			default:
@@ -168,7 +168,7 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// TestCloseAtOnce closes a server that has hardly begun to run.
+// TestCloseAtOnce closes a server right after it has started.
 func TestCloseAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 20 {

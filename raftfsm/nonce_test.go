@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestCommandsOfAnEarlierStart: what this server sent before it was started
-// anew has numbers that are used again. Applying it answers nobody.
+// TestCommandsOfAnEarlierStart: the commands that this server sent before its restart
+// have sequence numbers that are used again. Applying them answers no client.
 func TestCommandsOfAnEarlierStart(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -30,10 +30,10 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 	}
 }
 
-// TestKilledOriginAnswersNobody kills a server with a hundred commands on their
-// way and starts it anew, again and again. Its clients propose before it has
-// read its log, so that the commands of all its earlier lives, whose numbers are
-// used again, are executed while those wait: each of them gets its own answer.
+// TestKilledOriginAnswersNobody kills a server with a hundred commands in flight and
+// restarts it, again and again. Its clients propose before it has read its log, so the
+// commands of all its earlier runs, whose numbers are used again, are executed while
+// the new ones wait. Each new command gets its own answer.
 func TestKilledOriginAnswersNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
@@ -47,7 +47,7 @@ func TestKilledOriginAnswersNobody(t *testing.T) {
 			for i := range 100 {
 				r.send(create(s, fmt.Sprintf("/on-its-way-%d-%d", round, i), 0))
 			}
-			if round%2 == 0 { // some of it gets to the leader, or all
+			if round%2 == 0 { // some or all of it reaches the leader
 				time.Sleep(time.Millisecond)
 			}
 			c.kill(id)

@@ -12,45 +12,45 @@ import (
 	"github.com/zkgo/zkgo/internal/histogram"
 )
 
-// Numbers is what a Node counts while it works. All may be read at any time;
-// durations are in nanoseconds. A zero Summary has seen nothing.
+// Numbers are a Node's counters. All fields can be read at any time. Durations are in
+// nanoseconds. A zero Summary has no observations.
 type Numbers struct {
 	// The log.
-	Fsync   histogram.Summary // a write of log or vote that ends in an fsync
+	Fsync   histogram.Summary // writes of the log or the vote that end in an fsync
 	Append  histogram.Summary // appending entries, from Raft's call to its return
-	Entries histogram.Summary // commands in a log entry, as it is applied
-	Bytes   atomic.Int64      // of entries appended
+	Entries histogram.Summary // commands in a log entry, observed when it is applied
+	Bytes   atomic.Int64      // of appended entries
 
 	// Proposing.
-	Queued     atomic.Int64      // commands of this server's clients that went on to the leader or the log
-	Waiting    histogram.Summary // of those, how many were waiting whenever some were taken
-	QueueTime  histogram.Summary // how long they had waited
+	Queued     atomic.Int64      // commands of this server's clients that were passed to the leader or the log
+	Waiting    histogram.Summary // how many of them were queued each time a run was taken
+	QueueTime  histogram.Summary // how long they were queued
 	QuorumAck  histogram.Summary // on the leader, from handing an entry to Raft until it is committed
 	Received   atomic.Int64      // entries that this server got from its leader
-	Committed  atomic.Int64      // of other leaders, applied here
-	ToFollower histogram.Summary // on a follower: from the making of an entry by the leader until it comes in,
+	Committed  atomic.Int64      // entries of other leaders that were applied here
+	ToFollower histogram.Summary // on a follower: from the leader's creation of an entry until it arrives,
 	ToDisk     histogram.Summary // until it is on disk here,
-	ToCommit   histogram.Summary // and until it is applied here
-	ToApply    histogram.Summary // the same on any server, by the clocks of two of them
+	ToCommit   histogram.Summary // and until it is about to be applied here
+	ToApply    histogram.Summary // until it is applied on any server, by the clocks of the leader and that server
 
 	// The state.
 	Apply    histogram.Summary // applying an entry
 	Expired  atomic.Int64      // sessions that ended by their timeout, counted by the leader
-	Snapshot histogram.Summary // writing one
-	SnapSize atomic.Int64      // bytes of the newest that was written
-	Writing  atomic.Int64      // snapshots that are being written
+	Snapshot histogram.Summary // writing a snapshot
+	SnapSize atomic.Int64      // bytes of the newest snapshot written
+	Writing  atomic.Int64      // snapshots being written
 
 	// The start.
 	Init     histogram.Summary // opening the stores, loading the snapshot and the log
-	SnapLoad histogram.Summary // of which the snapshot
-	TxnsLoad histogram.Summary // applying what the log held beyond it, until clients were served
-	TxnsHeld histogram.Summary // how many commands that was
+	SnapLoad histogram.Summary // the snapshot's part of Init
+	TxnsLoad histogram.Summary // applying the log entries after the snapshot, until the server served clients
+	TxnsHeld histogram.Summary // how many commands those entries held
 
 	// Other servers.
 	Acks      PerServer         // on the leader: from sending entries to a follower until it has them on disk
-	SnapsSent histogram.Summary // on the leader: snapshots under way whenever one more began, with it
-	sending   atomic.Int64      // snapshots
-	Diffs     atomic.Int64      // on the leader: followers that went on with its log; once in a leadership
+	SnapsSent histogram.Summary // on the leader: snapshots in flight each time another one starts, including it
+	sending   atomic.Int64      // snapshots being sent
+	Diffs     atomic.Int64      // on the leader: followers that continued with its log; each counts once per leadership
 }
 
 // PerServer keeps a Summary for each other server.
@@ -74,24 +74,24 @@ func (p *PerServer) observe(id uint64, d time.Duration) {
 	s.Observe(1, int64(d))
 }
 
-// All returns the summaries by the server's id.
+// All returns the summaries by server id.
 func (p *PerServer) All() map[uint64]*histogram.Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.of)
 }
 
-// sendingSnapshot counts a snapshot that is sent to a follower until done is
-// called.
+// sendingSnapshot counts a snapshot that is being sent to a follower, until the caller
+// calls done.
 func (c *Numbers) sendingSnapshot() (done func()) {
 	c.SnapsSent.Observe(1, c.sending.Add(1))
 	return func() { c.sending.Add(-1) }
 }
 
-// Numbers returns the counters, which go on counting.
+// Numbers returns the live counters.
 func (n *Node) Numbers() *Numbers { return &n.machine.numbers }
 
-// Reset forgets everything. What is counted at the same time may be lost.
+// Reset clears the counters. It may lose what is counted at the same time.
 func (c *Numbers) Reset() {
 	for _, s := range []*histogram.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
 		&c.ToFollower, &c.ToDisk, &c.ToCommit, &c.ToApply, &c.Apply, &c.Snapshot,
@@ -106,28 +106,28 @@ func (c *Numbers) Reset() {
 	}
 }
 
-// stale is how old an entry may be when it comes in and still count as news: an
-// older one says how long this server was away, not how long entries take.
+// stale is the age at which an arriving entry no longer counts: it would show how long
+// this server was away, not how long entries take.
 const stale = 10 * time.Second
 
-// fresh observes in s how long ago at was, n times, if an entry of that time is
-// news. A clock that runs ahead counts as none.
+// fresh observes in s, n times, the age of an entry created at at, unless it is stale.
+// A negative age, from a clock that runs ahead, counts as zero.
 func fresh(s *histogram.Summary, n int64, at, now time.Time) {
 	if d := now.Sub(at); d < stale && !at.IsZero() {
 		s.Observe(n, int64(d))
 	}
 }
 
-// countedLogs is the log as Raft gets it.
+// countedLogs is the log store that Raft gets.
 type countedLogs struct {
 	raft.LogStore
 	numbers *Numbers
-	follows func() bool // entries come from a leader
+	follows func() bool // whether the entries come from a leader
 }
 
 var _ raft.MonotonicLogStore = countedLogs{}
 
-// IsMonotonic passes on what the store says.
+// IsMonotonic returns what the store says.
 func (c countedLogs) IsMonotonic() bool {
 	m, ok := c.LogStore.(raft.MonotonicLogStore)
 	return ok && m.IsMonotonic()
@@ -159,20 +159,20 @@ func (c countedLogs) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// follows says whether this server's log is a copy of a leader's.
+// follows reports whether this server's log is a copy of a leader's.
 func (n *Node) follows() bool {
 	r := n.raftNow()
 	return r != nil && r.State() == raft.Follower
 }
 
-// batchNumbers is what applying a batch says of it.
+// batchNumbers is what applying a batch reveals about it.
 type batchNumbers struct {
-	own  bool  // this server made it, in its present leadership
-	made int64 // by the clock of the leader, Unix milliseconds
+	own  bool  // this server made it in its current leadership
+	made int64 // on the leader's clock, Unix milliseconds
 	ops  int
 }
 
-// applied counts the entry whose application began at begin.
+// applied counts an entry whose application started at begin.
 func (c *Numbers) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
 	end := time.Now()
 	c.Apply.Observe(1, int64(end.Sub(begin)))
@@ -190,14 +190,14 @@ func (c *Numbers) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
 	fresh(&c.ToCommit, ops, made, begin)
 }
 
-// taken counts a run that goes on its way: its age is that of its first command.
+// taken counts a run that leaves the queue. Its age is that of its first command.
 func (c *Numbers) taken(commands, waiting int, since time.Time) {
 	c.Queued.Add(int64(commands))
 	c.Waiting.Observe(1, int64(waiting))
 	c.QueueTime.Observe(int64(commands), int64(time.Since(since)))
 }
 
-// countStart sums up what was done before clients were served for the first time.
+// countStart sums up the work done before the server first served clients.
 func (n *Node) countStart() {
 	c := n.Numbers()
 	now := time.Now()
@@ -207,17 +207,17 @@ func (n *Node) countStart() {
 	c.Init.Observe(1, int64(n.opening)+load)
 }
 
-// RaftState is what Raft says of itself.
+// RaftState is Raft's own state.
 type RaftState struct {
 	Term                     uint64
 	Last, Committed, Applied uint64 // indexes of the log
 	SnapshotIndex            uint64
-	Behind                   uint64        // entries committed and not applied
-	Servers, Voters          int           // in its configuration
-	Contact                  time.Duration // since the ensemble last confirmed this server; 0 for one alone
+	Behind                   uint64        // entries committed but not applied
+	Servers, Voters          int           // in Raft's configuration
+	Contact                  time.Duration // since the ensemble last confirmed this server; 0 for a standalone server
 }
 
-// RaftState returns the state of the moment; false until Raft runs.
+// RaftState returns the current state; false until Raft runs.
 func (n *Node) RaftState() (RaftState, bool) {
 	r := n.raftNow()
 	if r == nil {

@@ -7,53 +7,53 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// others is what a Node needs to know of, and tell, the rest of its ensemble.
-// There are two: alone, and that of a member (formation.go and the files it
-// names). It is set before Raft starts.
+// others is what a Node needs to know about the rest of its ensemble, and to tell it.
+// There are two implementations: alone, and ensemble for a member. It is set before
+// Raft starts.
 //
 // How a member uses the rest of this package:
 //
-//   - startEnsemble opens the state (openState), sets Node.transport and
-//     Node.others, and starts Raft (startRaft).
-//   - On a server that leads, runs of other servers go to Node.remote.add with
-//     the incarnation that their stream belongs to.
-//   - On a server that follows, Node.follow makes a forwarder the way that this
-//     server's own commands take; unfollow ends that. Both run on the control
-//     goroutine, where Node.do puts them.
-//   - Node.touch reports sessions that another server heard of.
-//   - Node.setStatus, on the control goroutine, publishes what this server is.
+//   - ensemble opens the state (openState), sets Node.transport and starts Raft
+//     (startRaft).
+//   - On the leader, runs of other servers go to Node.remote.add with the incarnation
+//     that their stream belongs to.
+//   - On a follower, Node.follow sends this server's own commands through a forwarder;
+//     unfollow ends that. Both run on the control goroutine, where Node.do puts them.
+//   - Node.touch reports sessions that another server heard from.
+//   - Node.setStatus, on the control goroutine, publishes this server's status.
 type others interface {
-	// start brings the server up. It returns before a member of an ensemble has
-	// found its place: that takes as long as it takes the others to come.
+	// start brings the server up. It returns before a member has found its ensemble,
+	// because that can take as long as the other servers are missing.
 	start() error
 
-	// leading completes the first entry of a leadership that begins: flags and
-	// config text. opened is called when it was applied, closed when that
-	// leadership ends, whether it was opened or not. All three are called on the
-	// control goroutine.
+	// leading completes the first entry of a new leadership: flags and config text.
+	// opened is called when that entry was applied. closed is called when that
+	// leadership ends, whether it was opened or not. All three run on the control
+	// goroutine.
 	leading(s *leaderStart)
 	opened(*leadership)
 	closed(reason error)
 
-	// led is called on the control goroutine when the leaderStart of another
-	// server was applied here. Commands sent to any incarnation before that one
-	// and not applied by now never will be: they have been given up. noServer
-	// means that a snapshot was restored which holds that leaderStart.
+	// led is called on the control goroutine when the leaderStart of another server was
+	// applied here. Commands that were sent to an earlier incarnation and are not
+	// applied by now never will be, and have been given up. noServer means that the
+	// leaderStart came with a restored snapshot.
 	led(server, incarnation uint64)
 
-	// configured is called on Raft's state machine goroutine with every
-	// configuration that takes effect.
+	// configured is called on Raft's state machine goroutine with each configuration
+	// that takes effect.
 	configured(index uint64, conf raft.Configuration)
 
-	// storing is called on Raft's main goroutine with the entries that are about
-	// to be stored, checksums and all.
+	// storing is called on Raft's main goroutine with the entries about to be stored,
+	// including their checksums.
 	storing(entries []*raft.Log)
 
-	// applied is called on the state machine's with the index of every entry applied.
+	// applied is called on Raft's state machine goroutine with the index of each entry
+	// applied.
 	applied(index uint64)
 
-	// patience is how long the proposer of a server that leads waits behind an entry
-	// for those whom it has answered (returners).
+	// patience is how long the leader's proposer waits after an entry for new commands
+	// from the clients that got their replies (see returners).
 	patience() time.Duration
 
 	// confirmed returns the newest time at which a leader that could commit is
@@ -62,54 +62,53 @@ type others interface {
 	// fresh returns a time such that this server has applied everything that any
 	// server had acknowledged by then.
 	fresh() time.Time
-	// electing says whether this server hears nothing from a leader, and a quorum of
-	// servers has answered it so lately that there may be a new one soon.
+	// electing reports whether this server hears from no leader, but a quorum of
+	// servers has answered it so recently that there may be a new leader soon.
 	electing() bool
-	// confirmedRecently says whether this server, which leads, was in touch with
-	// a quorum so recently that nobody else can be leading.
+	// confirmedRecently reports whether this leader was in touch with a quorum so
+	// recently that no other server can be leading.
 	confirmedRecently() bool
 
-	// barrier returns when this server has applied everything that was
-	// acknowledged anywhere before the call.
+	// barrier returns when this server has applied everything that any server had
+	// acknowledged before the call.
 	barrier(ctx context.Context) error
 
-	// behind says of every other server that is not known to know a behaviour
-	// level why not.
+	// behind returns, for each other server that is not known to know a behaviour
+	// level, the reason.
 	behind(level uint32) []string
 
-	// live appends sessions that are alive although neither the Handler nor the
-	// intake knows.
+	// live appends sessions that are alive without the Handler or the intake knowing
+	// it.
 	live(dst []int64) []int64
 
-	// touched is called on the server that leads with the sessions that it has
-	// taken note of as alive: should it turn out not to lead any more, the next
-	// leader has to be told of them.
+	// touched is called on the leader with the sessions that it has noted as alive. If
+	// it turns out to lead no longer, it must report them to the next leader.
 	touched(ids []int64)
 
-	// status fills in the Role and what else depends on the ensemble, for a
+	// status fills in the Role and everything else that depends on the ensemble, for a
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
 
-	// ownLine returns this server's line in the membership, nil while there is none.
+	// ownLine returns this server's line in the membership, or nil while there is none.
 	ownLine() *Member
 
-	// learners returns the servers that follow this one, which leads.
+	// learners returns the servers that follow this leader.
 	learners() []Learner
 
-	// transfer hands the lead to another server.
+	// transfer hands leadership to another server.
 	transfer(ctx context.Context) error
 
-	// settle is called before Raft is shut down for good: a lead is handed to
-	// another server, and no further Raft instance is started.
+	// settle is called before Raft is shut down for good. It hands leadership to
+	// another server, and no further Raft instance starts after it.
 	settle()
-	// silence ends all talk with other servers, without waiting: this server
-	// has failed. close does the same when the Node is closed, after Raft was
+	// silence ends all communication with other servers without waiting, because this
+	// server has failed. close does the same when the Node is closed, after Raft was
 	// shut down, and waits for its goroutines.
 	silence()
 	close()
 }
 
-// alone is the others of a server that stands alone.
+// alone implements others for a standalone server.
 type alone struct{ n *Node }
 
 var _ others = alone{}
@@ -132,7 +131,7 @@ func (alone) settle()                               {}
 func (alone) silence()                              {}
 func (alone) close()                                {}
 
-// patience implements others: none, unless Gather asks for it.
+// patience implements others. A standalone server waits only if Gather asks for it.
 func (a alone) patience() time.Duration {
 	if a.n.gathers.Load() {
 		return gatherWithin
@@ -140,8 +139,8 @@ func (a alone) patience() time.Duration {
 	return 0
 }
 
-// opened implements others: whoever followed the last member of an ensemble
-// follows nobody any more.
+// opened implements others. It removes the servers that followed the last member of a
+// former ensemble.
 func (a alone) opened(*leadership) {
 	r := a.n.raftNow()
 	for _, s := range r.GetConfiguration().Configuration().Servers {

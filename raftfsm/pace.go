@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// A snapshot of a large tree is a second of work that nobody waits for. Done in
-// one go it takes a processor from requests that somebody does wait for: the
-// scheduler lets a goroutine run for ten milliseconds before it looks for others.
-// So the writer rests eight times as long as it has worked, after every quarter of a
-// millisecond, as long as there are writes; and only twice as long once the log has
-// grown by that of several snapshots meanwhile, which a restart would have to apply.
+// Writing a snapshot of a large tree is about a second of work that no request waits
+// for. Done in one go, it takes a processor away from requests, because the scheduler
+// lets a goroutine run for 10 ms before it looks for others. So after every quarter of
+// a millisecond of work, the writer rests eight times as long as it has worked, while
+// there are writes. It rests only twice as long once the log has grown by several
+// snapshots' worth of entries, because a restart would have to apply them.
 const (
 	paceWork     = 250 * time.Microsecond
 	paceRest     = 8
 	paceRestLate = 2
-	// paceMost bounds a rest: what looks like work was waiting, when the machine
-	// is busy or the disk slow.
+	// paceMost bounds a rest: apparent work may be waiting when the machine is busy or
+	// the disk is slow.
 	paceMost = 32 * time.Millisecond
 )
 
-// pace is a writer that leaves others their turn.
+// pace is a writer that yields to other work.
 type pace struct {
 	w     io.Writer
 	hurry <-chan struct{} // closed: no more rests
-	busy  func() bool     // whether somebody has worked since it was last asked
-	late  func() bool     // whether the next snapshot is long due
-	begun time.Time       // of the work since the last rest
+	busy  func() bool     // whether there was work since the last call
+	late  func() bool     // whether the next snapshot is long overdue
+	begun time.Time       // when the work since the last rest began
 }
 
 // Write implements io.Writer.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// slowWriter takes a while for everything.
+// slowWriter takes a while for each write.
 type slowWriter time.Duration
 
 func (d slowWriter) Write(b []byte) (int, error) {
@@ -15,8 +15,9 @@ func (d slowWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Eight ninths of the time belong to others, two thirds when the log has grown,
-// unless there is a hurry; and nobody rests long because the disk was slow.
+// TestPace: other work gets eight ninths of the time, or two thirds when the log has
+// grown, unless the writer is in a hurry. The writer takes no long rest because the
+// disk was slow.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,19 +11,19 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// Several addresses of one server, as ZooKeeper's multiAddress has them: it
-// listens on all, and whoever dials one of them takes the first that answers.
-// Raft knows a server by the first of its line. ZooKeeper pings addresses
-// beforehand to see which can be reached; here the dialling itself tells, so
-// that multiAddress.reachabilityCheck has nothing to do.
+// Several addresses of one server, as with ZooKeeper's multiAddress: the server listens
+// on all of them, and a peer that dials one uses the first address that answers. Raft
+// knows a server by the first address of its line. ZooKeeper pings addresses beforehand
+// to see which ones are reachable. Here the dial itself tells, so
+// multiAddress.reachabilityCheck has no effect.
 
-// pathDelay is the head start that each address has over the next.
+// pathDelay is the head start of each address over the next.
 const pathDelay = 100 * time.Millisecond
 
-// paths is a network on which a server may have several addresses.
+// paths is a network in which a server may have several addresses.
 type paths struct {
 	quorum.Network
-	more       []string // where to listen besides
+	more       []string // further addresses to listen on
 	alternates func(addr string) []string
 }
 
@@ -35,7 +35,7 @@ func (e *ensemble) network() quorum.Network {
 	return p
 }
 
-// alternates are the other addresses of the server whose first address is addr.
+// alternates returns the other addresses of the server whose first address is addr.
 func (e *ensemble) alternates(addr string) []string {
 	lists := [][]Member{e.n.cfg.Members}
 	if m := e.replicated(); m != nil {
@@ -74,7 +74,7 @@ func (p paths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	}
 	var first net.Conn
 	var errs []error
-	for range all { // whoever comes too late is hung up on
+	for range all { // close the connections that come too late
 		switch o := <-outcomes; {
 		case o.err != nil:
 			errs = append(errs, o.err)
@@ -91,7 +91,7 @@ func (p paths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return first, nil
 }
 
-// Unwrap returns the network itself.
+// Unwrap returns the underlying network.
 func (p paths) Unwrap() quorum.Network { return p.Network }
 
 // Listen implements quorum.Network.
@@ -115,9 +115,9 @@ func (p paths) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// listeners is several listeners that look like one.
+// listeners combines several listeners into one.
 type listeners struct {
-	net.Listener // the first: its address is everybody's
+	net.Listener // the first one, whose address Addr returns
 	all          []net.Listener
 	conns        chan net.Conn
 	failed       chan error
@@ -131,7 +131,7 @@ func (l *listeners) serve(x net.Listener) {
 		conn, err := x.Accept()
 		if err != nil {
 			select {
-			case l.failed <- err: // Accept hands it on, and is called again unless closed
+			case l.failed <- err: // Accept returns it, and is called again unless closed
 			case <-l.done:
 			}
 			if errors.Is(err, net.ErrClosed) {

@@ -10,50 +10,51 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// timing is the patience that the operator has set: how long a server waits before it gives up
-// a leader, and a leader before it gives up the lead. All of it follows from
-// syncLimit × tickTime, here and nowhere else.
+// timing holds the timeouts that follow from the operator's syncLimit × tickTime: how
+// long a server waits before it gives up a leader, and a leader before it gives up its
+// leadership.
 //
-// Raft has one timer for this, of the follower. It cannot tell a leader that is
-// gone from one that gets no time on its processor, nor from a follower that was
-// asleep itself. So it is set to never, and the loop below judges instead:
+// Raft has a single timer for this, the follower's. It can't distinguish a dead leader
+// from one that gets no processor time, nor from a follower that was asleep itself. So
+// we set it to never, and the loop below decides instead:
 //
-//   - A leader whose port refuses connections is gone. That is noticed at once,
-//     and not here (quorum.Transport.Suspect).
-//   - A leader that is silent and whose machine does not accept a connection
-//     either is cut off, or its machine is down: it is given up after
-//     timing.dead. The kernel accepts connections however busy the machine is.
-//   - A leader that is silent on a machine that accepts connections may only be
-//     slow: it is given up after timing.slow, which has no upper bound.
+//   - A leader whose port refuses connections is dead. quorum.Transport.Suspect notices
+//     that immediately, not this loop.
+//   - A leader that is silent, and whose machine doesn't accept a connection either, is
+//     cut off or its machine is down. The server gives it up after timing.dead. The kernel
+//     accepts connections however busy the machine is.
+//   - A leader that is silent on a machine that accepts connections may only be slow. The
+//     server gives it up after timing.slow, which has no upper bound.
 //
-// Silence counts only while this server was awake: a tick of the loop that comes
-// late counts for two ticks at most.
+// Silence counts only while this server was awake: a late tick of the loop counts for
+// two ticks at most.
 //
-// A leader that was given up is hidden from everything in this package that asks
-// who leads, and the servers agree on the next one as they do after a crash: by a
-// canvass (peer/canvass.go), which needs a majority that has given it up.
+// A server hides a leader that it gave up from everything in this package that asks for
+// the leader. The servers agree on the next leader as they do after a crash, in a
+// pre-vote poll (internal/quorum/canvass.go), which needs a majority that has given up
+// the old one.
 type timing struct {
-	// lease is how long a leader leads without hearing from a quorum. Its
-	// heartbeats come every tenth to fifth of that, or with each report.
+	// lease is how long a leader leads without hearing from a quorum. It sends
+	// heartbeats every tenth to fifth of that, or with each report.
 	lease time.Duration
-	// ask is the silence after which a server tries whether the leader's machine
-	// accepts connections; dead and slow see above.
+	// ask is the silence after which a server checks whether the leader's machine
+	// accepts connections. For dead and slow, see above.
 	ask, dead, slow time.Duration
-	// tick is how often a server looks.
+	// tick is how often a server checks.
 	tick time.Duration
 }
 
 const (
 	// resumeWithin bounds the time without writes after a silent loss of the leader.
 	resumeWithin = 5 * time.Second
-	// leastPatience is the shortest syncLimit × tickTime that is respected: below
-	// it a garbage collection would pass for a dead server.
+	// leastPatience is the shortest syncLimit × tickTime that we respect. With less, a
+	// garbage collection would look like a dead server.
 	leastPatience = time.Second
-	// idle is a timeout of Raft that never ends.
+	// idle is a Raft timeout that never fires.
 	idle = 100_000 * time.Hour
 )
 
-// patience derives the times from the configuration.
+// timing derives the timeouts from the configuration.
 func (c Config) timing() timing {
 	limit := max(time.Duration(c.SyncLimit)*c.TickTime, leastPatience)
 	bound := min(limit, resumeWithin)
@@ -66,14 +67,14 @@ func (c Config) timing() timing {
 	}
 }
 
-// Patience returns how long a silent leader is waited for: dead is for one whose
-// machine accepts no connections, slow for one whose process alone is silent.
+// Patience returns how long servers wait for a silent leader: dead if its machine
+// accepts no connections, slow if only its process is silent.
 func Patience(tickTime time.Duration, syncLimit int) (dead, slow time.Duration) {
 	t := Config{TickTime: tickTime, SyncLimit: syncLimit}.timing()
 	return t.dead, t.slow
 }
 
-// leadOf is one server's lead in one term of Raft.
+// leadOf is one server's leadership in one term of Raft.
 type leadOf struct {
 	server raft.ServerID
 	term   uint64
@@ -82,13 +83,13 @@ type leadOf struct {
 // silence measures how long the leader has been silent.
 type silence struct {
 	lead    leadOf
-	contact time.Time // the newest word from it
+	contact time.Time // the newest sign of life from it
 	looked  time.Time
-	lasted  time.Duration // awake
+	lasted  time.Duration // only the time that this server was awake
 }
 
-// look is called once a tick with the server that Raft takes for the leader and the newest
-// word from it.
+// look is called once per tick with the server that Raft considers the leader and the
+// newest sign of life from it.
 func (s *silence) look(lead leadOf, contact, now time.Time, tick time.Duration) time.Duration {
 	if lead != s.lead || contact.After(s.contact) {
 		s.lasted = 0
@@ -99,23 +100,23 @@ func (s *silence) look(lead leadOf, contact, now time.Time, tick time.Duration) 
 	return s.lasted
 }
 
-// reachability is whether a silent leader's machine accepts connections.
+// reachability tells whether a silent leader's machine accepts connections.
 type reachability struct {
 	busy    atomic.Bool
 	calling atomic.Bool // a roll call is under way
-	last    time.Time   // when an attempt was begun
-	opened  atomic.Bool // one has succeeded since the leader fell silent
-	failed  atomic.Bool // one has failed since
+	last    time.Time   // when the last attempt began
+	opened  atomic.Bool // an attempt has succeeded since the leader fell silent
+	failed  atomic.Bool // an attempt has failed since
 }
 
-// vigil watches over the lead until this server is closed.
+// vigil watches the leader until this server is closed.
 func (e *ensemble) vigil() {
 	p := e.n.cfg.timing()
 	tick := time.NewTicker(p.tick)
 	defer tick.Stop()
 	var quiet silence
 	var reach reachability
-	var lost time.Time // since when no leader is known
+	var lost time.Time // since when there is no known leader
 	for {
 		select {
 		case <-tick.C:
@@ -143,7 +144,7 @@ func (e *ensemble) vigil() {
 	}
 }
 
-// judge gives the leader up or takes that back.
+// judge gives the leader up, or takes that back.
 func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Duration, p timing) {
 	if lasted < p.ask {
 		reach.opened.Store(false)
@@ -178,8 +179,8 @@ func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Durati
 	}
 }
 
-// electing is how recently a quorum must have answered for an election to be
-// expected soon.
+// electing is how recently a quorum must have answered for an election to be likely
+// soon.
 const electing = 2 * time.Second
 
 // electing implements others.
@@ -188,8 +189,8 @@ func (e *ensemble) electing() bool {
 	return trans != nil && e.leadNow() == nil && trans.QuorumRuns(electing)
 }
 
-// reach tries whether the machine of a server accepts a connection, several times
-// while the silence lasts. What is refused is known elsewhere to be gone.
+// reach tests whether a server's machine accepts a connection, several times while the
+// silence lasts. A refused connection makes the transport suspect the server.
 func (e *ensemble) reach(id raft.ServerID, reach *reachability, p timing) {
 	limit := (p.dead - p.ask) / 2
 	if reach.busy.Load() || time.Since(reach.last) < limit/2 {
@@ -213,13 +214,13 @@ func (e *ensemble) reach(id raft.ServerID, reach *reachability, p timing) {
 			reach.opened.Store(true)
 		case quorum.Refused(err):
 			e.transportNow().Suspect(id)
-		case time.Since(began) < limit+2*p.tick: // else this server was asleep
+		case time.Since(began) < limit+2*p.tick: // otherwise this server was asleep
 			reach.failed.Store(true)
 		}
 	})
 }
 
-// seekLeader is called every tick while no leader is known.
+// seekLeader is called on each tick while no leader is known.
 func (e *ensemble) seekLeader(r *raft.Raft, since time.Duration, p timing) {
 	switch {
 	case e.onlyVoter(r):
@@ -229,7 +230,7 @@ func (e *ensemble) seekLeader(r *raft.Raft, since time.Duration, p timing) {
 	}
 }
 
-// onlyVoter says whether this server has the only vote: it asks no other for one.
+// onlyVoter reports whether this server has the only vote, so it needs no other vote.
 func (e *ensemble) onlyVoter(r *raft.Raft) bool {
 	self := false
 	for _, s := range r.GetConfiguration().Configuration().Servers {
@@ -244,8 +245,8 @@ func (e *ensemble) onlyVoter(r *raft.Raft) bool {
 	return self && r.State() == raft.Follower
 }
 
-// leaderID is the server that this one takes for the leader: the one that Raft does, unless it was
-// given up.
+// leaderID returns the server that this one considers the leader: Raft's leader, unless
+// it was given up.
 func (e *ensemble) leaderID() raft.ServerID {
 	r := e.n.raftNow()
 	if r == nil {
@@ -258,8 +259,8 @@ func (e *ensemble) leaderID() raft.ServerID {
 	return id
 }
 
-// unfollowed says whether this server, which leads, had a quorum in this term and has
-// not had one for longer than its lease.
+// unfollowed reports whether this leader had a quorum in this term but has not had one
+// for longer than its lease.
 func (e *ensemble) unfollowed(r *raft.Raft) bool {
 	trans := e.transportNow()
 	if trans == nil {
@@ -269,8 +270,8 @@ func (e *ensemble) unfollowed(r *raft.Raft) bool {
 	return !contact.IsZero() && time.Since(contact) > e.n.cfg.timing().lease
 }
 
-// setPace makes Raft's timers those of a server that leads, which decide how often
-// it sends heartbeats, or those of another one, which never end. Control goroutine.
+// setPace sets Raft's timers to those of a leader, which decide how often it sends
+// heartbeats, or to those of other servers, which never fire. Control goroutine.
 func (e *ensemble) setPace(leads bool) {
 	r := e.n.raftNow()
 	if r == nil {
@@ -285,6 +286,6 @@ func (e *ensemble) setPace(leads bool) {
 		e.log.Warn("Raft's timers could not be set", "err", err)
 	}
 	if leads && r.State() != raft.Leader {
-		e.setPace(false) // lost already: the timers of one that leads would start an election
+		e.setPace(false) // it no longer leads: a leader's timers would start an election
 	}
 }

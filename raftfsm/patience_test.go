@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestTimesFollowTheConfiguration: what an operator sets as patience is respected,
-// and a leader that is cut off is still replaced within the bound.
+// TestTimesFollowTheConfiguration: the operator's patience is respected, and a leader
+// that is cut off is still replaced within the bound.
 func TestTimesFollowTheConfiguration(t *testing.T) {
 	for _, tc := range []struct {
 		tick              time.Duration
@@ -28,8 +28,8 @@ func TestTimesFollowTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestSilenceCountsOnlyWhileAwake: a server that was stopped itself does not blame
-// its leader for that.
+// TestSilenceCountsOnlyWhileAwake: a server that was stopped itself doesn't blame its
+// leader for that.
 func TestSilenceCountsOnlyWhileAwake(t *testing.T) {
 	const tick = 100 * time.Millisecond
 	lead := leadOf{raft.ServerID("3"), 7}
@@ -55,15 +55,15 @@ func TestSilenceCountsOnlyWhileAwake(t *testing.T) {
 	}
 }
 
-// TestLeaderIsGivenUpInTime cuts a leader off without a sign of it, or slows its
-// process down while its machine accepts connections, and looks when another one
-// leads: for the configurations that people have.
+// TestLeaderIsGivenUpInTime either cuts a leader off silently, or slows its process
+// down while its machine accepts connections, and measures when another server leads,
+// for typical configurations.
 func TestLeaderIsGivenUpInTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tick       time.Duration
 		sync       int
 		silent     bool          // the machine is cut off, too
-		more, less time.Duration // another server leads not sooner and not later
+		more, less time.Duration // bounds of the time until another server leads
 	}{
 		"cut off, defaults":       {2 * time.Second, 5, true, time.Second, 5 * time.Second},
 		"cut off, patient":        {4 * time.Second, 10, true, time.Second, 5 * time.Second},
@@ -92,7 +92,7 @@ func TestLeaderIsGivenUpInTime(t *testing.T) {
 				if tc.silent {
 					c.net.Partition([]string{hostOf(old)}, rest)
 				} else {
-					for _, r := range rest { // no byte passes, and connections are accepted
+					for _, r := range rest { // no byte passes, but connections are accepted
 						c.net.Lose(hostOf(old), r, 1)
 						c.net.Lose(r, hostOf(old), 1)
 					}

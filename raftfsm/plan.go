@@ -7,9 +7,9 @@ import (
 )
 
 // How a change of the membership becomes a sequence of single changes of Raft's
-// configuration. plan is a pure function: it computes all steps from what the
-// leader knows, and the leader carries out the first one, looks again, and plans
-// again. So a server that dies in the middle is part of the next plan.
+// configuration. plan is a pure function: it computes all steps from what the leader
+// knows. The leader carries out the first one, looks again, and plans again. So the
+// next plan accounts for a server that dies in the middle.
 //
 // Call a configuration live if more than half of its voters are live. Raft commits
 // a change under the configuration that the change makes, and every later entry
@@ -23,7 +23,7 @@ import (
 //  3. Take the votes of servers outside T that are not live.
 //  4. Give votes to live servers of T.
 //  5. Take the votes of live servers outside T, except the leader's.
-//  6. If the leader is outside T, hand the lead to a voter of T. The next leader
+//  6. If the leader is outside T, hand leadership to a voter of T. The next leader
 //     takes the vote.
 //
 // Claim: if O and T are live, every configuration on the way is live.
@@ -46,7 +46,7 @@ import (
 // vote when it is back, which is step 4 again. The claim covers that case: T counts
 // such a server as dead, and the plan leaves out a dead voter.
 
-// stepKind says what a step does.
+// stepKind is the type of a step.
 type stepKind uint8
 
 const (
@@ -54,13 +54,13 @@ const (
 	addServer                      // add one without a vote
 	takeVote
 	giveVote
-	handOver // the lead, to a voter of the target
+	handOver // leadership, to a voter of the target
 )
 
-// planStep is one change of Raft's configuration, or the transfer of the lead.
+// planStep is one change of Raft's configuration, or the transfer of leadership.
 type planStep struct {
 	kind stepKind
-	id   raft.ServerID // of the leader for handOver
+	id   raft.ServerID // the leader's for handOver
 }
 
 // planInput is everything that a plan depends on.
@@ -72,9 +72,9 @@ type planInput struct {
 	joiners []raft.Server // live members of the target that Raft's configuration does not have, by ServerID
 }
 
-// plan returns the steps to the target. It is not ok if no order of steps to the
-// target keeps a live majority of voters at all times; the steps are those that
-// are safe nevertheless.
+// plan returns the steps to the target. ok is false if no order of steps to the target
+// keeps a live majority of voters at all times. The steps are then those that are safe
+// nevertheless.
 func (p *planInput) plan() (steps []planStep, ok bool) {
 	if !majority(p.servers, p.live) {
 		return nil, false
@@ -111,7 +111,7 @@ func (p *planInput) plan() (steps []planStep, ok bool) {
 	return slices.Concat(steps, by[takeVote], by[handOver], lastVote), true
 }
 
-// displaced reports whether a server that joins has the number or the address of s.
+// displaced reports whether a joining server has the number or the address of s.
 func (p *planInput) displaced(s raft.Server) bool {
 	return slices.ContainsFunc(p.joiners, func(j raft.Server) bool {
 		return serverOf(j.ID) == serverOf(s.ID) || j.Address == s.Address && p.target.member(serverOf(s.ID)) == nil
@@ -150,7 +150,7 @@ func majority(servers []raft.Server, live map[raft.ServerID]bool) bool {
 	return up > voters/2
 }
 
-// after returns the configuration that a step makes of servers.
+// after returns the configuration that results from applying the step to servers.
 func (s planStep) after(servers []raft.Server) []raft.Server {
 	next := slices.Clone(servers)
 	i := slices.IndexFunc(next, func(x raft.Server) bool { return x.ID == s.id })
@@ -168,7 +168,7 @@ func (s planStep) after(servers []raft.Server) []raft.Server {
 	return next
 }
 
-// votes reports whether the list has a server as a participant.
+// votes reports whether a server is a participant on the list.
 func (m *membership) votes(id uint64) bool {
 	s := m.member(id)
 	return s != nil && !s.Observer

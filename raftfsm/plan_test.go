@@ -8,15 +8,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A server as the plan's test sees it: what it is now, what it shall be, and whether
-// it is live. Servers of the same kind are interchangeable for a plan, so all sets of
-// servers up to a size are the multisets of kinds.
+// planKind is a server in the plan tests: its current role, its target role, and
+// whether it is live. Servers of the same kind are interchangeable in a plan, so all
+// sets of servers up to a size are the multisets of kinds.
 type planKind struct {
 	now, then planRole
 	live      bool
 }
 
-// planRole is what a server is in a configuration or a membership.
+// planRole is a server's role in a configuration or a membership.
 type planRole uint8
 
 const (
@@ -54,7 +54,7 @@ func multisets(kinds []planKind, k int, f func([]planKind)) {
 	fill(0, 0)
 }
 
-// inputOf is what the plan is computed from; server i+1 is of kind set[i].
+// inputOf returns the input of the plan. Server i+1 has kind set[i].
 func inputOf(set []planKind, leader int) *planInput {
 	p := &planInput{target: &membership{}, live: make(map[raft.ServerID]bool), leader: founderID(uint64(leader) + 1)}
 	for i, k := range set {
@@ -77,7 +77,7 @@ func inputOf(set []planKind, leader int) *planInput {
 	return p
 }
 
-// possible searches all orders of all single changes of votes: can the voters become
+// possible searches all orders of all single vote changes: can the voters become
 // exactly those of the target while more than half of them are live at all times?
 func possible(set []planKind) bool {
 	var live, from, to uint
@@ -125,13 +125,13 @@ func possible(set []planKind) bool {
 	return false
 }
 
-// maxPlanned is the largest number of servers that is tried exhaustively.
+// maxPlanned is the largest number of servers tested exhaustively.
 const maxPlanned = 7
 
 // TestEveryPlan checks the plans for all sets of up to seven servers that are voters,
-// observers or no members, any of them down, any target, and any live voter as the
-// leader. A plan passes through live configurations only, ends at the target, and is
-// refused only if a search over all orders finds none either.
+// observers or no members, with any of them down, any target, and any live voter as the
+// leader. A plan passes only through live configurations and ends at the target. It is
+// refused only if a search over all orders finds no way either.
 func TestEveryPlan(t *testing.T) {
 	most := maxPlanned
 	if testing.Short() {
@@ -213,8 +213,8 @@ func checkPlan(set []planKind, leader int, want bool) error {
 	return nil
 }
 
-// TestPlanOfANewDisk: a server whose disk was lost is removed before the one on the
-// new disk joins, and so is a dead server whose address a new one has.
+// TestPlanOfANewDisk: a server whose disk was lost is removed before the server on the
+// new disk joins. So is a dead server whose address a new server has.
 func TestPlanOfANewDisk(t *testing.T) {
 	t.Parallel()
 	set := []planKind{{voting, voting, true}, {voting, voting, true}, {voting, voting, false}}

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// votersOf returns who votes in Raft's configuration, as a leader has it.
+// votersOf returns the voters in Raft's configuration, as r has it.
 func (c *cluster) votersOf(r *rig) (ids []uint64) {
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
 		if s.Suffrage == raft.Voter {
@@ -24,13 +24,13 @@ func (c *cluster) votersOf(r *rig) (ids []uint64) {
 	return ids
 }
 
-// observerLine is how a reconfig names an observer.
+// observerLine returns the line that adds an observer in a reconfig.
 func observerLine(id uint64) string {
 	return strings.Replace(serverLine(id), "participant", "observer", 1)
 }
 
-// bareMajority starts n servers, kills the given ones, and returns the leader and
-// the followers that are left, by id.
+// bareMajority starts n servers, kills the given ones, and returns the leader and the
+// remaining followers by id.
 func bareMajority(t *testing.T, n int, kill []uint64, wait time.Duration) (c *cluster, lead uint64, rest []uint64) {
 	c = newCluster(t, n)
 	c.startAll()
@@ -57,9 +57,9 @@ func bareMajority(t *testing.T, n int, kill []uint64, wait time.Duration) (c *cl
 	return c, lead, rest
 }
 
-// TestReconfigOfABareMajority takes votes from live servers while only just enough
-// voters are up: the servers that are down lose their votes first, whether the leader
-// has had the time to notice that they are down or not.
+// TestReconfigOfABareMajority takes votes from live servers while only a bare majority
+// of the voters is up. The servers that are down lose their votes first, whether or not
+// the leader has had time to notice that they are down.
 func TestReconfigOfABareMajority(t *testing.T) {
 	type lines func(lead uint64, rest []uint64) string
 	join := func(l ...string) string { return strings.Join(l, ",") }
@@ -99,8 +99,8 @@ func TestReconfigOfABareMajority(t *testing.T) {
 	}
 }
 
-// reconfiguredAtOnce asks a server for a whole membership and checks the answer, how
-// long it took, and that all who are left go on.
+// reconfiguredAtOnce asks a server for a whole membership. It checks the answer, how
+// long it took, and that all remaining servers continue.
 func reconfiguredAtOnce(t *testing.T, c *cluster, id uint64, members string, want proto.Code) {
 	t.Helper()
 	r := c.rigs[id]
@@ -134,8 +134,8 @@ func reconfiguredAtOnce(t *testing.T, c *cluster, id uint64, members string, wan
 }
 
 // TestServerDiesDuringAReconfig kills a server after each step of a reconfig. Either
-// the reconfig is carried out, or its answer is NewConfigNoQuorum and the membership
-// is the old one. As long as the last configuration has a majority, writes go on.
+// the reconfig is carried out, or its answer is NewConfigNoQuorum and the membership is
+// the old one. As long as the last configuration has a majority, writes continue.
 func TestServerDiesDuringAReconfig(t *testing.T) {
 	for after := 1; after <= 4; after++ {
 		if testing.Short() && after%2 != 0 {
@@ -149,7 +149,7 @@ func TestServerDiesDuringAReconfig(t *testing.T) {
 	}
 }
 
-// serverDies demotes 1 and 2 of five and adds 6 in their place.
+// serverDies demotes 1 and 2 of five servers and adds 6 in their place.
 func serverDies(t *testing.T, after int, victim uint64) {
 	log := &steps{after: after, reached: make(chan struct{})}
 	c := newCluster(t, 5)

@@ -16,74 +16,75 @@ import (
 )
 
 const (
-	// maxProbe bounds a question and its answer.
+	// maxProbe bounds the size of a question and of its answer.
 	maxProbe = 1 << 20
-	// probeTimeout is for a question that is answered at once. The answer to another
-	// one is preceded by empty messages, five in this time.
+	// probeTimeout is for questions that are answered immediately. Empty messages, five
+	// per probeTimeout, precede the answer to any other question.
 	probeTimeout = 2 * time.Second
 )
 
-// phase is how far a server is on its way into an ensemble.
+// phase is how far a server has got on its way into an ensemble.
 type phase string
 
 const (
 	phaseEmpty  phase = "empty"  // nothing on disk
-	phaseBound  phase = "bound"  // has accepted a founding
+	phaseBound  phase = "bound"  // has accepted a formation plan
 	phaseMember phase = "member" // has Raft state, which may not run yet
 )
 
-// probe is what a server tells another about itself, in question and answer.
-// Ensemble, list and ServerID are in the handshake already.
+// probe is what a server tells another about itself, in questions and answers. The
+// handshake already carries ensemble, list and ServerID.
 type probe struct {
 	ID       uint64 `json:"id"`
 	Disk     uint64 `json:"disk"`
-	Addr     string `json:"addr"` // of its quorum port, as its own configuration has it
+	Addr     string `json:"addr"` // of its quorum port, from its own configuration
 	Observer bool   `json:"observer,omitempty"`
-	List     string `json:"list"` // of its configuration file, as /zookeeper/config has it
-	// ClientPort is what its own line in the list lacks; 0: nothing.
+	List     string `json:"list"` // of its configuration file, in the form of /zookeeper/config
+	// ClientPort is what its own line in the list lacks; 0 if it lacks nothing.
 	ClientPort int    `json:"clientPort,omitempty"`
 	Level      uint32 `json:"level"` // newest behaviour level that it knows
 	Phase      phase  `json:"phase"`
-	// What it has accepted last, in which ballot, and which one it has promised
-	// itself to.
+	// The plan that it accepted last, the ballot of that plan, and the ballot that it
+	// has promised to follow.
 	Bound    *founding `json:"bound,omitempty"`
 	Ballot   ballot    `json:"ballot,omitzero"`
 	Promised ballot    `json:"promised,omitzero"`
 
-	// Join: I am not in Raft's configuration as I am, please let me in.
+	// Join asks for admission, because Raft's configuration lacks this server with its
+	// current ServerID.
 	Join bool          `json:"join,omitempty"`
 	As   raft.ServerID `json:"as"` // the ServerID that it has or would join with
 
 	// In answers: where the leader is, as far as this server knows.
 	Leading    bool   `json:"leading,omitempty"`
-	Leader     uint64 `json:"leader,omitempty"` // nothing without LeaderAddr
+	Leader     uint64 `json:"leader,omitempty"` // meaningless without LeaderAddr
 	LeaderAddr string `json:"leaderAddr,omitempty"`
-	// To a server that asked to join.
+	// Refusal answers a server that asked to join.
 	Refusal string `json:"refusal,omitempty"`
 
-	// Token is in questions only: a random number of the server that asks. Whoever
-	// admits it says it again, and so has been asked.
+	// Token is in questions only: a random number of the server that asks. An admission
+	// repeats it, which proves that its sender was asked.
 	Token uint64 `json:"token,omitempty"`
 }
 
-// admission lets a server start its Raft: the leader is about to reach it. The
-// leader calls the server at the address that the membership has for it, so the
-// id of the ensemble goes to no other.
+// admission lets a server start its Raft, because the leader is about to contact it.
+// The leader calls the server at its address in the membership, so no other server
+// learns the id of the ensemble.
 type admission struct {
 	Cluster  quorum.ClusterID `json:"cluster"`
 	ServerID raft.ServerID    `json:"serverID"`
 	Token    uint64           `json:"token"`
 }
 
-// question is what goes over a stream of kind Probe or Change; one of its fields is
-// set. A reconfig is a question of Change only, which takes two members.
+// question is the message on a stream of kind Probe or Change, with one field set. A
+// reconfig is a question on Change only, and both servers must be members.
 type question struct {
 	Probe    *probe        `json:"probe,omitempty"`
 	Admit    *admission    `json:"admit,omitempty"`
 	Reconfig *driveRequest `json:"reconfig,omitempty"`
 }
 
-// answer is what comes back.
+// answer is the reply to a question.
 type answer struct {
 	Probe    *probe       `json:"probe,omitempty"`
 	Admitted bool         `json:"admitted,omitempty"`
@@ -91,7 +92,7 @@ type answer struct {
 	Error    string       `json:"error,omitempty"`
 }
 
-// ask puts a question to the server at addr.
+// ask sends a question to the server at addr.
 func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *question) (*answer, quorum.Identity, error) {
 	kind := quorum.Probe
 	if q.Reconfig != nil {
@@ -139,7 +140,7 @@ func respond(conn net.Conn, from quorum.Identity, f func(*question, quorum.Ident
 	_ = writeMessage(conn, a)
 }
 
-// sayWorking sends empty messages until the function that it returns is called.
+// sayWorking sends empty messages until the caller calls stop.
 func sayWorking(conn net.Conn) (stop func()) {
 	ended, left := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -164,8 +165,8 @@ func sayWorking(conn net.Conn) (stop func()) {
 	}
 }
 
-// awaitAnswer reads the answer and the empty messages before it. The first of them
-// says that the other side sends more in time; servers of earlier releases send
+// awaitAnswer reads the answer and the empty messages before it. The first empty
+// message announces that the peer sends more in time; servers of earlier releases send
 // none.
 func awaitAnswer(conn net.Conn, a *answer) error {
 	for {
@@ -212,10 +213,9 @@ func readSized(r io.Reader, n uint32, v any) error {
 	return nil
 }
 
-// listHash is the fingerprint of a list of servers: who there is, in which
-// role and on which port. Host names are left out, since the same server may
-// go by different ones, a wildcard for itself among them; which server answers
-// is checked by its id.
+// listHash is the fingerprint of a list of servers: their ids, roles and quorum ports.
+// It omits host names, since a server may have several, e.g. a wildcard for itself. The
+// handshake checks by id which server answers.
 func listHash(members []Member) quorum.Hash {
 	var b []byte
 	for _, f := range founders(members) {
@@ -225,8 +225,7 @@ func listHash(members []Member) quorum.Hash {
 	return quorum.HashOf(b)
 }
 
-// refused returns the answer of a server that does not talk to us, nil when
-// the error is another one.
+// refused returns the refusal of a peer, or nil if err is another error.
 func refused(err error) *quorum.RefusedError {
 	var r *quorum.RefusedError
 	if errors.As(err, &r) {

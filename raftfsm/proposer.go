@@ -11,20 +11,19 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// maxInFlight is the number of entries that the proposer keeps in flight: while
-// one is being written, the next is full already, or is written as well (worth). More
-// gain nothing.
+// maxInFlight is the number of entries that the proposer keeps in flight: while one is
+// being written, the next one is already full or is being written as well (see worth).
+// More entries gain nothing.
 const maxInFlight = 2
 
-// applier is what the proposer needs of Raft.
+// applier is the part of Raft that the proposer needs.
 type applier interface {
 	Apply(data []byte, timeout time.Duration) raft.ApplyFuture
 }
 
-// proposer packs the runs that wait on the leader into batches and hands them
-// to Raft. It serves one incarnation: with the first batch that Raft refuses,
-// or loses, the incarnation is over, because the batches behind it must not
-// count either.
+// proposer packs the runs queued on the leader into batches and hands them to Raft. It
+// serves one incarnation. The incarnation is over when Raft refuses or loses a batch,
+// because the batches after it must not count either.
 type proposer struct {
 	raft        applier
 	incarnation uint64
@@ -32,9 +31,9 @@ type proposer struct {
 	full        func() bool // adds tree.Full to policy; nil: never
 	now         func() time.Time
 	claim       func() check         // the newest state to compare with
-	keeps       bool                 // the data of an entry may be looked at after it was applied
+	keeps       bool                 // readers may look at an entry's data after it was applied
 	together    bool                 // the log writes several entries at the same time
-	patience    func() time.Duration // how long those who were just answered are waited for; nil or 0: not at all
+	patience    func() time.Duration // how long to wait for clients that just got a reply; nil or 0: not at all
 	sizes       *proposalSizes
 
 	local   *intake
@@ -46,7 +45,7 @@ type proposer struct {
 	stop   chan struct{} // closed by halt
 	finish chan struct{} // closed by drain
 	flying chan flight
-	landed chan struct{} // an entry is in flight no longer
+	landed chan struct{} // an entry is no longer in flight
 
 	inFlight atomic.Int32 // entries
 
@@ -54,19 +53,19 @@ type proposer struct {
 	halted  bool
 	seq     uint64
 	ops     int    // commands of the newest entry
-	weights [2]int // about what it and the one before weighed, rather less than more
-	spares  spares // to build entries in
+	weights [2]int // approximate weights of the newest entry and the one before, rounded down
+	spares  spares // buffers to build entries in
 	turns   turns
-	waiting []turn // room for fill
+	waiting []turn // buffer for fill
 }
 
-// flight is an entry on its way.
+// flight is an entry in flight.
 type flight struct {
 	raft.ApplyFuture
 	data []byte
 }
 
-// start sets the proposer to work; its goroutines are counted in background.
+// start starts the proposer. background counts its goroutines.
 func (p *proposer) start(background *sync.WaitGroup) {
 	p.failed = make(chan error, 1)
 	p.done = make(chan struct{})
@@ -78,7 +77,7 @@ func (p *proposer) start(background *sync.WaitGroup) {
 	background.Go(p.await)
 }
 
-// halt ends the proposer: when it returns no further run will be taken.
+// halt ends the proposer. It takes no further run after halt returns.
 func (p *proposer) halt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,13 +87,13 @@ func (p *proposer) halt() {
 	}
 }
 
-// drain lets the proposer send what waits and end then: done says when. It must
-// be called once at most.
+// drain makes the proposer send the queued runs and then end; done reports that. It
+// must be called at most once.
 func (p *proposer) drain() { close(p.finish) }
 
 // run proposes until it is halted or has drained.
 func (p *proposer) run() {
-	defer p.backlog.poke() // for the next one, whose wake-up this one may have taken
+	defer p.backlog.poke() // for the next proposer, whose wake-up this one may have consumed
 	defer close(p.flying)
 	finish := p.finish
 	others := newReturners(p.patience, &p.sizes.returning)
@@ -114,7 +113,7 @@ func (p *proposer) run() {
 		}
 		wake := p.backlog.wake
 		if p.inFlight.Load() >= maxInFlight {
-			wake = nil // nobody needs to tell that more comes
+			wake = nil // no wake-up is needed for new runs
 		}
 		select {
 		case <-wake:
@@ -133,14 +132,15 @@ func (p *proposer) run() {
 	}
 }
 
-// worth says whether to propose what waits: when nothing is in flight anything
-// is worth it, beside another entry only one that is full, or the last ones.
+// worth reports whether to propose the queued runs now. If nothing is in flight, any
+// run is enough. While another entry is in flight, the batch must be full or the last
+// one.
 //
-// Where the log writes several at a time, as much as the larger of the two newest
-// entries held is worth it, too. So neither do a few that write wait for the rest of
-// somebody else's entry, nor do many fall apart into entries of one each, which would
-// cost more than it gains: those whom one entry answers come back together, and
-// share one again.
+// If the log writes several entries at a time, a batch as large as the larger of the
+// two newest entries is enough, too. So a few writers don't wait for an entry of other
+// clients, and many writers don't split into entries of one command each, which would
+// cost more than it gains. The clients of one entry get their replies together, come
+// back together, and share an entry again.
 func (p *proposer) worth(last bool) bool {
 	switch n := p.inFlight.Load(); {
 	case n >= maxInFlight:
@@ -155,8 +155,8 @@ func (p *proposer) worth(last bool) bool {
 	return p.backlog.reached(fullWeight)
 }
 
-// await reaps the entries in flight in their order. A future whose entry the
-// log refused says so; one whose entry was applied says that.
+// await waits for the entries in flight, in order. The result of a future tells whether
+// the log refused its entry or the entry was applied.
 func (p *proposer) await() {
 	defer close(p.done)
 	for f := range p.flying {
@@ -165,7 +165,7 @@ func (p *proposer) await() {
 			p.halt()
 			select {
 			case p.failed <- fmt.Errorf("proposing a batch: %w", err):
-			default: // only the first counts
+			default: // only the first error counts
 			}
 		case !p.keeps:
 			p.reuse(f.data)
@@ -178,7 +178,7 @@ func (p *proposer) await() {
 	}
 }
 
-// collect builds one batch of what waits, nil when nothing does.
+// collect builds one batch of the queued runs. It returns nil if there are none.
 func (p *proposer) collect() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +192,8 @@ func (p *proposer) collect() []byte {
 	}
 	p.seq++
 	p.ops = ops
-	// Half a command less: as many as these are as much, if some are a little shorter.
+	// Half a command less, so that the same number of slightly shorter commands counts
+	// as as much.
 	p.weights = [2]int{weight(ops, len(b)-batchHeaderSize) - commandWeight/2, p.weights[0]}
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	if p.full != nil && p.full() {
@@ -201,23 +202,22 @@ func (p *proposer) collect() []byte {
 	h.append(b[:0])
 	p.sizes.note(len(b), ops)
 	if !p.keeps {
-		return b // until it was applied
+		return b // in use until the entry is applied
 	}
-	// The log keeps the entry: it gets memory of its own, no larger than the entry
-	// is.
+	// The log keeps the entry, so it gets its own memory, no larger than the entry.
 	p.spares.put(b)
 	return append([]byte(nil), b...)
 }
 
-// reuse takes the memory of an entry that nobody needs any more.
+// reuse takes back the memory of an entry that is no longer needed.
 func (p *proposer) reuse(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spares.put(b)
 }
 
-// fill appends runs to b, as many as fit into a batch, and returns how many
-// commands they hold. Servers take turns.
+// fill appends runs to b, as many as fit into a batch, and returns how many commands
+// they hold. Servers take turns.
 func (p *proposer) fill(b []byte) (_ []byte, ops int) {
 	for {
 		p.waiting = p.remote.waiting(p.waiting[:0])
@@ -236,7 +236,7 @@ func (p *proposer) fill(b []byte) (_ []byte, ops int) {
 			b, n = p.remote.take(uint8(origin), b, ops)
 		}
 		if n == 0 && ops > 0 {
-			return b, ops // the next batch begins with it
+			return b, ops // the next batch begins with that run
 		}
 		p.turns.had(origin, len(b)-before)
 		ops += n

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// stubLog is a Raft that refuses the batches that the test chooses and applies
-// the others at once.
+// stubLog is a Raft that refuses the batches that the test chooses and applies the
+// others immediately.
 type stubLog struct {
 	r       *replica
 	refuse  func(batch int) bool
@@ -30,8 +30,8 @@ func (s *stubLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 	return stubFuture{s.r.feed(data)}
 }
 
-// TestRefusedBatch: when Raft refuses one batch and takes the next, the state
-// machine does not execute the next, and the proposer stops.
+// TestRefusedBatch: when Raft refuses one batch and accepts the next, the state machine
+// doesn't execute the next, and the proposer stops.
 func TestRefusedBatch(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -41,7 +41,7 @@ func TestRefusedBatch(t *testing.T) {
 	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
 	p := &proposer{raft: log, incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
 	propose := func() {
-		for range maxBatchOps { // a batch of its own
+		for range maxBatchOps { // fills one batch
 			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
 				t.Fatal(err)
 			}
@@ -68,8 +68,8 @@ func TestRefusedBatch(t *testing.T) {
 	}
 }
 
-// TestRemoteRuns: runs of other servers find their way into batches only for
-// the incarnation that they were sent to.
+// TestRemoteRuns: runs of other servers get into batches only for the incarnation that
+// they were sent to.
 func TestRemoteRuns(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -90,7 +90,7 @@ func TestRemoteRuns(t *testing.T) {
 	if err := n.remote.add(3, 2, run); err != nil {
 		t.Fatal(err)
 	}
-	clear(run) // it was copied
+	clear(run) // add has copied it
 	c := Command{Kind: KindSync, Waiter: true}
 	if err := n.intake.propose(&c, false); err != nil {
 		t.Fatal(err)
@@ -119,9 +119,9 @@ func TestRemoteRuns(t *testing.T) {
 	}
 }
 
-// TestEntriesAndTheirMemory: an entry is built in the memory of one that was
-// applied, if nobody looks at that any more, and never in that of one that is on
-// its way or was refused: Raft may still have it.
+// TestEntriesAndTheirMemory: the proposer builds an entry in the memory of an applied
+// entry that is no longer read, and never in that of an entry that is in flight or was
+// refused, because Raft may still use it.
 func TestEntriesAndTheirMemory(t *testing.T) {
 	t.Parallel()
 	for _, keeps := range []bool{true, false} {
@@ -163,7 +163,7 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 	}
 }
 
-// TestWorth: what is proposed beside an entry that is in flight.
+// TestWorth: what the proposer proposes while an entry is in flight.
 func TestWorth(t *testing.T) {
 	t.Parallel()
 	n := newReplica(t).node

@@ -8,10 +8,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestQuietEnsemble: a write through a follower of an ensemble that has nothing
-// else to do takes its four ways and no longer: to the leader, to the followers
-// and back, and the word that it is committed. Nothing of it waits for a timer of
-// Raft, whatever the pause before it, and whichever follower is the slower one.
+// TestQuietEnsemble: in an otherwise idle ensemble, a write through a follower takes
+// four message delays and no more: to the leader, to the followers and back, and the
+// notice that it is committed. No part of it waits for a timer of Raft, whatever the
+// pause before the write and whichever follower is slower.
 func TestQuietEnsemble(t *testing.T) {
 	t.Parallel()
 	for _, far := range []bool{false, true} {
@@ -40,7 +40,7 @@ func TestQuietEnsemble(t *testing.T) {
 						}
 					}
 				}
-				time.Sleep(time.Minute) // whatever was under way is over
+				time.Sleep(time.Minute) // until no message is in flight
 				var worst time.Duration
 				for i := range writes {
 					time.Sleep(time.Second + time.Duration(i)*3331*time.Microsecond) // up to 2 s
@@ -54,7 +54,7 @@ func TestQuietEnsemble(t *testing.T) {
 					t.Fatal("another leader: nothing is shown")
 				}
 				t.Logf("the slowest of %d writes took %v", writes, worst)
-				// Two ways more when it finds one of Raft's own messages on its way.
+				// Two more delays when one of Raft's own messages is in flight.
 				limit := 6 * oneWay
 				if far {
 					limit += 6 * more

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestReadersGetInBetween: a batch as large as they come does not keep readers
-// out to its end. The lock is given up after every so many transactions, and
-// never within one.
+// TestReadersGetInBetween: a batch of maximum size doesn't block readers until its end.
+// The machine releases the lock after a fixed number of transactions, and never within
+// one.
 func TestReadersGetInBetween(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)

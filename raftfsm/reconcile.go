@@ -14,41 +14,41 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Whoever leads drives Raft's configuration, one server at a time, to where the
-// membership is: the text of /zookeeper/config, or while a reconfig is under way
-// the one that it asks for. So a change that was interrupted anywhere is either
-// finished or undone, by whichever leader comes next, without a trace in the log
-// of how far it had come.
+// The leader drives Raft's configuration, one server at a time, towards the membership:
+// the text of /zookeeper/config, or the membership that a pending reconfig asks for. So
+// the next leader, whichever it is, finishes or undoes a change that was interrupted
+// anywhere, and the log needs no record of the progress.
 
 const (
-	// reconcileEvery is how often a leader compares without being told to.
+	// reconcileEvery is how often a leader compares the two unprompted.
 	reconcileEvery = 200 * time.Millisecond
 	// changeTimeout bounds one change of Raft's configuration.
 	changeTimeout = 10 * time.Second
-	// silentFor is how long nothing must have come from a server before another
-	// disk may take its place.
+	// silentFor is how long a server must be silent before another disk may take its
+	// place.
 	silentFor = 2 * time.Second
-	// farewell is how long a server that was removed may take to learn of it.
+	// farewell is how long a removed server may take to learn of its removal.
 	farewell = 2 * time.Second
-	// undoAfter is how long a new leader leaves a reconfig alone that another
-	// one may have been driving.
+	// undoAfter is how long a new leader leaves a reconfig alone that another leader
+	// may have been driving.
 	undoAfter = 5 * time.Second
-	// closeBehind is how many entries a server may lack to be given a vote.
+	// closeBehind is how many entries a server may lack when it gets a vote.
 	closeBehind = 128
 )
 
-// joins remembers who asked to be let in, and who was seen where.
+// joins records the servers that asked to join and the addresses at which servers were
+// seen.
 type joins struct {
 	mu      sync.Mutex
 	joiners map[uint64]joiner        // by server
-	calling map[uint64]bool          // servers that are being admitted
-	waiting chan *probe              // those to be admitted next
+	calling map[uint64]bool          // servers being admitted
+	waiting chan *probe              // servers to be admitted next
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
-	from    map[raft.ServerID]string // from where one came that has none to announce
+	from    map[raft.ServerID]string // remote address of a server that has no address to announce
 	files   map[uint64]announced     // by server: the list in its configuration file
 }
 
-// stranger tells a server that is no member how it becomes one.
+// stranger tells a server that is not a member how it becomes one.
 func (e *ensemble) stranger(p *probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
 	if list := e.listOf(p.ID); list != nil {
@@ -63,7 +63,7 @@ func (e *ensemble) stranger(p *probe) string {
 	return fmt.Sprintf("server %d is not a member of the ensemble: %s", p.ID, how)
 }
 
-// alive says whether a server has answered this leader just now.
+// alive reports whether a server has answered this leader recently.
 func (e *ensemble) alive(id raft.ServerID) bool {
 	if id == e.n.identity.RaftID {
 		return true
@@ -71,8 +71,8 @@ func (e *ensemble) alive(id raft.ServerID) bool {
 	return time.Since(e.transportNow().Contact(e.n.raftNow().CurrentTerm(), id)) < silentFor
 }
 
-// wanted is the membership to be had: that of a reconfig under way, or the
-// replicated one. It is nil before the first leaderStart.
+// wanted returns the membership to reach: that of a pending reconfig, or the replicated
+// one. It is nil before the first leaderStart.
 func (e *ensemble) wanted() *membership {
 	if t := e.reconfigs.current(); t != nil {
 		return t
@@ -80,7 +80,7 @@ func (e *ensemble) wanted() *membership {
 	return e.replicated()
 }
 
-// replicated is the membership as of the newest entry applied.
+// replicated returns the membership as of the newest entry applied.
 func (e *ensemble) replicated() *membership {
 	e.n.tree.RLock()
 	text := e.n.machine.config
@@ -96,10 +96,10 @@ func (e *ensemble) replicated() *membership {
 	return m
 }
 
-// reconcileLoop works while this server leads; while it follows it sees whether
-// there is still somebody to follow.
+// reconcileLoop works while this server leads. While it follows, the loop checks
+// whether there is still a leader to follow.
 func (e *ensemble) reconcileLoop() {
-	var known uint64 // version of the membership at the last look
+	var known uint64 // version of the membership in the last round
 	var since farewells
 	var failed setback
 	tick := time.NewTicker(reconcileEvery)
@@ -135,7 +135,7 @@ func (e *ensemble) reconcileLoop() {
 	}
 }
 
-// census tells the operator which servers come and go.
+// census logs for the operator which servers stop answering and which return.
 func (e *ensemble) census(l *leading) {
 	if time.Since(l.since) < silentFor {
 		return
@@ -143,7 +143,7 @@ func (e *ensemble) census(l *leading) {
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		alive, was := e.alive(s.ID), !l.silent[s.ID]
 		if j := e.joins.of(serverOf(s.ID)); j.id == s.ID && j.fresh() {
-			continue // it asked to join a moment ago, and is not contacted yet
+			continue // it asked to join a moment ago and has not been contacted yet
 		}
 		switch {
 		case was && !alive && e.neverCame(s.ID):
@@ -159,8 +159,8 @@ func (e *ensemble) census(l *leading) {
 	}
 }
 
-// lookoutLoop asks around while this server has no leader or is not in Raft's
-// configuration: a leader may have to learn where it is, or to let it in.
+// lookoutLoop asks the other servers while this server has no leader or is not in
+// Raft's configuration: a leader may have to learn its address, or to admit it.
 func (e *ensemble) lookoutLoop() {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -196,10 +196,10 @@ func (e *ensemble) lookoutLoop() {
 	}
 }
 
-// outside says whether Raft's configuration lacks this server.
+// outside reports whether Raft's configuration lacks this server.
 func (e *ensemble) outside() bool { return !e.inRaft(e.n.identity.RaftID) }
 
-// inRaft says whether Raft's configuration has a server, with a vote or without.
+// inRaft reports whether Raft's configuration has a server, with or without a vote.
 func (e *ensemble) inRaft(id raft.ServerID) bool {
 	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
 		func(s raft.Server) bool { return s.ID == id })
@@ -208,9 +208,9 @@ func (e *ensemble) inRaft(id raft.ServerID) bool {
 // configured implements others.
 func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 
-// leading implements others: the first leader brings the list of its
-// configuration file along, and so does every later one as long as it names the
-// same servers and no reconfig has changed them, as in ZooKeeper.
+// leading implements others. As in ZooKeeper, the first leader contributes the list of
+// its configuration file. Later leaders do so, too, as long as their list names the
+// same servers and no reconfig has changed them.
 func (e *ensemble) leading(s *leaderStart) {
 	e.setPace(true)
 	mine, now := newMembership(e.n.cfg.Members), e.replicated()
@@ -228,8 +228,8 @@ var errNobody = errors.New("no other server can take the lead")
 // transfer implements others.
 func (e *ensemble) transfer(ctx context.Context) error { return e.transferTo(ctx, nil) }
 
-// transferTo hands the lead to the best voter, one of the members when they
-// are given.
+// transferTo hands leadership to the best voter. If among is given, the voter must be a
+// participant in it.
 func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 	r, trans := e.n.raftNow(), e.transportNow()
 	if r == nil || r.State() != raft.Leader {
@@ -252,7 +252,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		}
 	}
 	if others == 0 && among == nil {
-		return nil // alone
+		return nil // standalone
 	}
 	slices.SortStableFunc(able, func(a, b raft.Server) int {
 		x, y := trans.Acked(term, a.ID), trans.Acked(term, b.ID)
@@ -269,7 +269,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		before := trans.Unheard()
 		r.LeadershipTransferToServer(s.ID, s.Address)
 		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
-		// Raft tells one server for as long as an election takes, and no other meanwhile.
+		// Raft notifies only one server during an election timeout.
 		unheard := func() bool { return trans.Unheard() != before || !slices.ContainsFunc(able, reachable) }
 		if err = follows(ctx, e.n.cfg.timing().lease, leads, unheard); err == nil {
 			return nil
@@ -279,16 +279,16 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 	return err
 }
 
-// The reasons of servers that do not follow this one as leaders.
+// The reasons why another server does not take leadership.
 var (
 	errUnheard = errors.New("cannot be told to take the lead")
 	errUnled   = errors.New("does not take the lead")
 )
 
-// follows waits until this server does not lead any more, or the other one cannot
-// be told. Raft's own answer is not waited for: there is none while its main
-// loop waits for the disk, and never one when it is shut down or deposed before it
-// has looked at the request.
+// follows waits until this server no longer leads, or the other server can't be told.
+// It doesn't wait for Raft's own answer: there is none while Raft's main loop waits for
+// the disk, and there never is one if Raft is shut down or deposed before it looks at
+// the request.
 func follows(ctx context.Context, timeout time.Duration, leads, unheard func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout+timeout/4) // Raft gives up after its election timeout
 	defer cancel()

@@ -14,50 +14,50 @@ import (
 
 // A client's reconfig.
 //
-//  1. The server that got it asks the leader to drive: check it, add whoever
-//     joins, give and take votes until the voters are those of the new
-//     membership. A leader that is not among them hands over the lead, and the
-//     next one is asked.
-//  2. Then the server proposes the reconfig like any other write. Applying it
-//     changes the membership and /zookeeper/config, fires the watches and
-//     answers the client, on servers that leave as well.
-//  3. Whoever leads removes those that left from Raft's configuration.
+//  1. The server that received it asks the leader to drive it: the leader checks it, adds
+//     joining servers, and gives and takes votes until the voters are those of the new
+//     membership. A leader that is not among them hands over leadership, and the server
+//     asks the next leader.
+//  2. Then the server proposes the reconfig like any other write. Applying it changes the
+//     membership and /zookeeper/config, fires the watches and answers the client, on
+//     servers that leave as well.
+//  3. The leader removes the servers that left from Raft's configuration.
 //
-// So a client that was told of success may switch the old servers off. It is
-// the apply that decides: a leader only refuses what the log cannot know, and
-// that too goes through the log, since a refused reconfig takes a zxid.
+// So a client that was told of success may switch the old servers off. The apply
+// decides: a leader refuses only for reasons that are not in the log. Its refusal goes
+// through the log, too, because a refused reconfig takes a zxid.
 //
-// While this goes on the client's connection takes no further request, as its
-// writes are executed in their order.
+// In the meantime the client's connection accepts no further request, because its
+// writes are executed in order.
 
 const (
 	// driveTimeout bounds step 1.
 	driveTimeout = 30 * time.Second
-	// holdTarget is how long a leader waits for step 2 before it goes back.
+	// holdTarget is how long a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
 	// drivePause is the pause before asking another leader.
 	drivePause = 50 * time.Millisecond
 )
 
-// driveRequest asks the leader to drive.
+// driveRequest asks the leader to drive a reconfig.
 type driveRequest struct {
 	IDs  []proto.ID `json:"ids"`
 	Body []byte     `json:"body"` // the client's request
 }
 
-// driveAnswer says what came of it.
+// driveAnswer is the result of a driveRequest.
 type driveAnswer struct {
 	Code  proto.Code `json:"code"`
-	Retry bool       `json:"retry,omitempty"` // ask again, another leader perhaps
+	Retry bool       `json:"retry,omitempty"` // ask again, perhaps another leader
 }
 
-// reconfigs is a leader's view of the reconfig under way.
+// reconfigs is a leader's view of the pending reconfig.
 type reconfigs struct {
 	mu      sync.Mutex
 	target  *membership
-	drivers int           // how many are asking for it
-	until   time.Time     // when it is given up, once nobody is
-	last    step          // what the loop did last
+	drivers int           // how many servers are asking for it
+	until   time.Time     // when it is given up, once no server asks for it
+	last    step          // the loop's last step
 	changed chan struct{} // closed and replaced when last is set
 	wake    chan struct{} // capacity 1
 }
@@ -78,7 +78,7 @@ func (r *reconfigs) poked() chan struct{} {
 	return r.wake
 }
 
-// current is the membership that a reconfig asks for, nil without one.
+// current returns the membership that a reconfig asks for, or nil without one.
 func (r *reconfigs) current() *membership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *reconfigs) current() *membership {
 	return r.target
 }
 
-// reached ends the reconfig when it has become the membership.
+// reached ends the reconfig when m has the servers that it asks for.
 func (r *reconfigs) reached(m *membership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *reconfigs) reached(m *membership) {
 	}
 }
 
-// begin makes target the wanted membership, unless another one is.
+// begin makes target the wanted membership, unless another one already is.
 func (r *reconfigs) begin(target *membership) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *reconfigs) begin(target *membership) bool {
 	return true
 }
 
-// end says that one asks no longer. The target is kept for a while if the
+// end records that one driver stopped asking. The target stays for a while if the
 // reconfig is about to be proposed.
 func (r *reconfigs) end(keep bool) {
 	r.mu.Lock()
@@ -122,7 +122,7 @@ func (r *reconfigs) end(keep bool) {
 	}
 }
 
-// report tells those who wait what the loop found.
+// report publishes the loop's last step to the waiting drivers.
 func (r *reconfigs) report(s step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *reconfigs) report(s step) {
 	}
 }
 
-// look returns what the loop found last and a channel for the next news.
+// look returns the loop's last step and a channel that is closed at the next report.
 func (r *reconfigs) look() (step, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,21 +143,20 @@ func (r *reconfigs) look() (step, <-chan struct{}) {
 	return r.last, r.changed
 }
 
-// abandon forgets the reconfig under way: whoever asked for it asks the next
-// leader.
+// abandon drops the pending reconfig. Its drivers ask the next leader.
 func (r *reconfigs) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.target = nil
 }
 
-// busy says whether a reconfig to another membership is under way.
+// busy reports whether a reconfig to another membership is pending.
 func (r *reconfigs) busy(target *membership) bool {
 	t := r.current()
 	return t != nil && string(t.text()) != string(target.text())
 }
 
-// drive brings Raft's configuration to where a reconfig wants it.
+// drive brings Raft's configuration to what a reconfig asks for.
 func (e *ensemble) drive(ctx context.Context, q *driveRequest) *driveAnswer {
 	l := e.leadNow()
 	if l == nil {
@@ -175,7 +174,7 @@ func (e *ensemble) drive(ctx context.Context, q *driveRequest) *driveAnswer {
 	return a
 }
 
-// pursue waits until Raft's configuration is where target wants it.
+// pursue waits until Raft's configuration is what target asks for.
 func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *driveAnswer {
 	e.reconfigs.poke()
 	timeout := time.NewTimer(driveTimeout)
@@ -205,8 +204,8 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *
 	}
 }
 
-// examine checks a reconfig in ZooKeeper's order, with what the leader knows and
-// which servers have answered it.
+// examine checks a reconfig in ZooKeeper's order, with what the leader knows and the
+// servers that have answered it.
 func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)
@@ -240,7 +239,7 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 // reconfig proposes a client's reconfig after the leader has driven it.
 func (e *ensemble) reconfig(c *Command) error {
 	e.mu.Lock()
-	e.reporting[c.Session]++ // its client is not to be taken for dead meanwhile
+	e.reporting[c.Session]++ // keep the client's session alive in the meantime
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
@@ -252,7 +251,7 @@ func (e *ensemble) reconfig(c *Command) error {
 	ctx, cancel := context.WithTimeout(e.ctx, 2*driveTimeout)
 	defer cancel()
 	q := &driveRequest{IDs: c.IDs, Body: c.Body}
-	driven := false // by a leader that is none any more
+	driven := false // by a leader that has been deposed
 	for {
 		a := e.askDrive(ctx, q)
 		switch {
@@ -264,16 +263,16 @@ func (e *ensemble) reconfig(c *Command) error {
 			driven = driven || a != nil
 			pauseFor(ctx, drivePause)
 		case driven && a.Code == proto.ErrNewConfigNoQuorum:
-			pauseFor(ctx, drivePause) // the new leader has yet to meet the others
+			pauseFor(ctx, drivePause) // the new leader has not contacted the other servers yet
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
 			return e.n.intake.propose(refusedReconfig(c, a.Code), false)
 		default:
-			return e.n.intake.propose(c, false) // what else is wrong with it shows there
+			return e.n.intake.propose(c, false) // applying it shows any other error
 		}
 	}
 }
 
-// askDrive asks whoever leads, nil when nobody could be asked.
+// askDrive asks the leader. It returns nil when it can't ask any.
 func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 	if e.leadNow() != nil {
 		return e.drive(ctx, q)
@@ -291,8 +290,8 @@ func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 	return a.Reconfig
 }
 
-// refusedReconfig is a reconfig that the leader refused, for reasons that are
-// not in the log.
+// refusedReconfig returns the command for a reconfig that the leader refused for
+// reasons that are not in the log.
 func refusedReconfig(c *Command, code proto.Code) *Command {
 	r := *c
 	r.Kind = KindReconfigRefused
@@ -300,14 +299,14 @@ func refusedReconfig(c *Command, code proto.Code) *Command {
 	return &r
 }
 
-// checkReconfig is what a reconfig makes of the membership, or why not, up to
-// the question whether it is allowed. The tree is locked.
+// checkReconfig returns the membership that a reconfig results in, or the error code.
+// It doesn't check permissions. The caller holds the tree's lock.
 func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*membership, proto.Code) {
 	switch {
 	case policy&tree.ReconfigEnabled == 0:
 		return nil, proto.ErrReconfigDisabled
 	case m.config == nil:
-		return nil, proto.ErrUnimplemented // a server that stands alone
+		return nil, proto.ErrUnimplemented // a standalone server
 	}
 	now, err := parseState(m.config)
 	if err != nil {
@@ -319,8 +318,8 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 	return now.next(q, policy)
 }
 
-// mayReconfig says whether somebody may write /zookeeper/config. The tree is
-// locked.
+// mayReconfig checks that ids may write /zookeeper/config. The caller holds the tree's
+// lock.
 func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []proto.ID) proto.Code {
 	_, over := target.tooLarge()
 	switch {

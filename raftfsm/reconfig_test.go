@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// reconfigure is a reconfig of a super user; empty strings are null.
+// reconfigure returns a reconfig of a super user. Empty strings are null.
 func reconfigure(s session.Session, joining, leaving, members string, from int64) Command {
 	null := func(s string) string {
 		if s == "" {
@@ -30,20 +30,20 @@ func reconfigure(s session.Session, joining, leaving, members string, from int64
 	return c
 }
 
-// configText is what /zookeeper/config holds on a server.
+// configText returns the text of /zookeeper/config on a server.
 func (r *rig) configText() string {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
 	return string(r.Tree().Get(tree.ConfigPath).Data())
 }
 
-// serverLine is how a reconfig names a server.
+// serverLine returns the line that adds a server in a reconfig.
 func serverLine(id uint64) string {
 	return fmt.Sprintf("server.%d=%s:2888:3888:participant;0.0.0.0:2181", id, hostOf(id))
 }
 
-// ids returns the servers in the replicated membership, in Raft's configuration
-// with a vote, and there without one.
+// ids returns the servers in the replicated membership, and those in Raft's
+// configuration with and without a vote.
 func (c *cluster) ids() string {
 	_, r := c.leader()
 	m := r.others.(*ensemble).replicated()
@@ -145,8 +145,8 @@ func testReconfigVerdicts(t *testing.T) {
 	}
 }
 
-// TestGrowAndShrink takes an ensemble from three to five to three, the last step
-// without the leader of the moment and without the server that is asked.
+// TestGrowAndShrink takes an ensemble from three servers to five and back to three. The
+// last step removes the current leader and the server that is asked.
 func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testGrowAndShrink)
@@ -204,8 +204,8 @@ func testGrowAndShrink(t *testing.T) {
 	}
 }
 
-// TestReplaceAll puts three other servers in the place of all three, in one
-// reconfig; the old ones may be switched off as soon as it is answered.
+// TestReplaceAll replaces all three servers in one reconfig. The old ones may be
+// switched off as soon as it is answered.
 func TestReplaceAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testReplaceAll)
@@ -242,7 +242,7 @@ func testReplaceAll(t *testing.T) {
 	c.settled()
 }
 
-// TestObserver adds an observer: it serves and forwards, and has no vote.
+// TestObserver adds an observer, which serves and forwards, and has no vote.
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testObserver)
@@ -279,8 +279,8 @@ func (c *cluster) neverServed(ids ...uint64) {
 }
 
 // TestLeaderDiesWhileItDrives kills the leader at some point of a reconfig that
-// replaces two servers of three: in the end the membership is the old or the
-// new one, Raft's voters are its servers, and the reconfig's answer fits.
+// replaces two of three servers. In the end the membership is the old or the new one,
+// Raft's voters are its servers, and the answer of the reconfig matches.
 func TestLeaderDiesWhileItDrives(t *testing.T) {
 	for i, after := range []time.Duration{0, 1, 5, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 400} {
 		if testing.Short() && i%3 != 0 {
@@ -295,8 +295,8 @@ func TestLeaderDiesWhileItDrives(t *testing.T) {
 	}
 }
 
-// leaderDies kills the leader when wait returns, which is given the answer to
-// come and returns it if it came before.
+// leaderDies kills the leader when wait returns. wait gets the channel of the answer,
+// and returns the answer if it has arrived.
 func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ...func(*Config)) {
 	c := newCluster(t, 3)
 	for id := uint64(1); id <= 3; id++ {
@@ -309,7 +309,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 	for id := uint64(4); id <= 5; id++ {
 		c.start(id, append(slices.Clone(tune), func(cfg *Config) { cfg.Members = append(slices.Clone(c.list), memberAt(id)) })...)
 	}
-	time.Sleep(time.Second) // until the leader knows of them
+	time.Sleep(time.Second) // until the leader knows about them
 	lead, _ := c.leader()
 	r := c.rigs[1]
 	if lead == 1 {
@@ -331,7 +331,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 		}
 	}
 	if o.zxid != 0 && o.code == proto.Ok {
-		for id := uint64(2); id <= 3; id++ { // whoever was told may switch them off at once
+		for id := uint64(2); id <= 3; id++ { // an operator who was told may switch them off immediately
 			if id != lead {
 				c.kill(id)
 			}
@@ -341,7 +341,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 		t.Logf("%+v", o)
 		c.eventually("an agreement", func() bool {
 			ids := c.ids()
-			// 3 is dead: without its vote it gets none.
+			// 3 is dead: if it has lost its vote, it does not get it back.
 			return ids == "1,4,5 voting 1,4,5 others " || ids == "1,2,3 voting 1,2,3 others " || ids == "1,2,3 voting 1,2 others 3"
 		})
 		if strings.HasPrefix(c.ids(), "1,2") {
@@ -359,9 +359,8 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 	c.settled()
 }
 
-// TestComesBackWithoutHavingLeft: a server that was removed while it could not
-// be told still takes itself for a member. When it is added again the leader
-// has to find it.
+// TestComesBackWithoutHavingLeft: a removed server that could not be told still
+// considers itself a member. When it is added again, the leader has to find it.
 func TestComesBackWithoutHavingLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -385,9 +384,9 @@ func TestComesBackWithoutHavingLeft(t *testing.T) {
 	})
 }
 
-// TestCutOffServerSaysSo: a server that is cut off without its connections ending
-// does not say that it serves for longer than syncLimit, whether it has been
-// removed meanwhile or not; one that is back says that it does.
+// TestCutOffServerSaysSo: a server that is cut off while its connections stay open
+// doesn't claim to serve for longer than syncLimit, whether or not it has been removed
+// in the meantime. After it is back, it reports that it serves.
 func TestCutOffServerSaysSo(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("removed=%t", removed), func(t *testing.T) {
@@ -418,7 +417,7 @@ func TestCutOffServerSaysSo(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				c.net.Rejoin([]string{hostOf(1)}, others)
-				c.farApart() // so that the acknowledgements of old reports come alone
+				c.farApart() // so that acknowledgements of old reports arrive alone
 				for range 200 {
 					if s, age := cut.Status(), time.Since(cut.Confirmed()); s.Serving && (removed || age >= limit) {
 						t.Fatalf("%v after the newest contact: %+v", age, s)
@@ -440,15 +439,15 @@ func TestCutOffServerSaysSo(t *testing.T) {
 	}
 }
 
-// stuckReconfig has somebody ask for a server to be added whose disk takes so long
-// for each write to its log that it does not catch up meanwhile.
+// stuckReconfig is a reconfig that adds a server whose disk takes so long for each log
+// write that the server doesn't catch up.
 type stuckReconfig struct {
 	*cluster
-	r        *rig // of the server that was asked
+	r        *rig // the server that was asked
 	s        session.Session
 	begin    time.Time
 	answer   chan outcome
-	returned chan error // of Propose
+	returned chan error // result of Propose
 }
 
 func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end func()) {
@@ -456,7 +455,7 @@ func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end 
 	c.startAll()
 	stuck := &stalling{FS: vfs.OS{}}
 	c.start(4, func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })
-	time.Sleep(time.Second) // until the leader knows of it
+	time.Sleep(time.Second) // until the leader knows about it
 	stuck.slow(pause)
 	r := c.rigs[1]
 	q = &stuckReconfig{cluster: c, r: r, s: r.attach(time.Hour), begin: time.Now(), answer: make(chan outcome, 1), returned: make(chan error, 1)}
@@ -466,16 +465,16 @@ func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end 
 		q.returned <- r.Propose(&cmd)
 	}()
 	time.Sleep(time.Second)
-	return q, func() { // nor does the server stop before
+	return q, func() { // the server doesn't stop before that either
 		stuck.slow(0)
 		time.Sleep(pause)
 	}
 }
 
-// TestReconfigHoldsUpNobodyElse: while a server that joins does not catch up a
-// reconfig waits, and whoever asked for it, for as long as the leader has
-// patience. Everybody else goes on, on the same server too; another reconfig is
-// told at once that one is under way, and the server can be stopped.
+// TestReconfigHoldsUpNobodyElse: while a joining server doesn't catch up, the reconfig
+// and its client wait until the leader gives up. All other clients continue, on the
+// same server, too. Another reconfig immediately gets the error that one is in
+// progress, and the server can be stopped.
 func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stopped=%t", stop), func(t *testing.T) {
@@ -517,9 +516,9 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// TestReconfigOfAClientThatMoved: a reconfig whose client has come back over
-// another connection while it waited is dropped like any write of an earlier
-// connection, and what it has brought about in Raft's configuration is undone.
+// TestReconfigOfAClientThatMoved: if the client reconnects while its reconfig waits,
+// the reconfig is dropped like any write of an earlier connection, and its changes to
+// Raft's configuration are undone.
 func TestReconfigOfAClientThatMoved(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moves=%t", moves), func(t *testing.T) {
@@ -549,9 +548,9 @@ func TestReconfigOfAClientThatMoved(t *testing.T) {
 	}
 }
 
-// steps is a log that counts the changes of Raft's configuration.
+// steps is a log output that counts the changes of Raft's configuration.
 type steps struct {
-	after   int // reached is closed at this one
+	after   int // close reached at this one
 	reached chan struct{}
 	mu      sync.Mutex
 	seen    int
@@ -568,12 +567,12 @@ func (s *steps) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// into makes a server log there.
+// into makes a server log to s.
 func (s *steps) into(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(s, nil)) }
 
-// TestLeaderDiesAfterEachStep kills the leader right after the first, the
-// second, … change of Raft's configuration that one reconfig takes. Either the
-// reconfig is carried out or nothing of it remains, and the answer fits.
+// TestLeaderDiesAfterEachStep kills the leader right after the first, the second, …
+// change of Raft's configuration in one reconfig. Either the reconfig is carried out or
+// nothing of it remains, and the answer matches.
 func TestLeaderDiesAfterEachStep(t *testing.T) {
 	for after := 1; after <= 8; after++ {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {

@@ -17,58 +17,57 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// When a majority of the voters is gone for good, what the survivors hold is
-// all there is. Recover makes one of them the beginning of a new ensemble:
+// When a majority of the voters is lost for good, the survivors hold all that is left.
+// Recover makes one of them the beginning of a new ensemble:
 //
-//   - Everything in its log counts, also what it does not know to be committed:
-//     a client may have been told of it.
-//   - The new ensemble has an id of its own, so that no server of the old one
-//     can take part in it, or it in the old one.
-//   - The epoch rises above everything that clients may have seen: a server
-//     refuses a client that has seen a later zxid than its own.
-//   - All sessions are expired. A client could otherwise go on with caches of
-//     znodes that the new ensemble has never had, and no event would tell it.
+//   - Everything in its log counts, even entries that it doesn't know to be committed: a
+//     client may have received a reply for them.
+//   - The new ensemble has a new id, so no server of one ensemble can take part in the
+//     other.
+//   - The epoch rises above everything that clients may have seen: a server refuses a
+//     client that has seen a later zxid than its own.
+//   - All sessions expire. Otherwise a client could continue with caches of znodes that the
+//     new ensemble has never had, and no event would tell it.
 
-// epochGap is how far the epoch rises. The lost servers may have held elections
-// that the survivor has not heard of.
+// epochGap is how much the epoch rises. The lost servers may have held elections that
+// the survivor does not know of.
 const epochGap = 256
 
 // maxEpoch keeps zxids positive.
 const maxEpoch = 1<<31 - 1
 
-// Position says how far the state in a server's directories goes.
+// Position describes how far the state in a server's directories reaches.
 type Position struct {
 	LogDir   string
 	Server   uint64
 	Cluster  string // id of the ensemble, hexadecimal
 	Term     uint64 // of the newest entry in the log
-	Index    uint64 // its index
+	Index    uint64 // of the newest entry in the log
 	Zxid     int64  // after all entries are applied
 	Znodes   int
 	Sessions int
-	Voters   []uint64 // who had a vote, by the newest entry that says so
+	Voters   []uint64 // the servers with a vote, by the newest entry that lists them
 }
 
-// Compare tells which of two servers of an ensemble is more advanced, as Raft
-// does: the one with the larger Compare holds everything of the other one that
-// was acknowledged.
+// Compare compares two servers of an ensemble as Raft does. The server with the larger
+// position holds everything acknowledged that the other one holds.
 func (p *Position) Compare(o *Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
 }
 
-// Recovery is what was done.
+// Recovery is the result of a recovery.
 type Recovery struct {
 	Before  Position
-	Cluster string   // id of the new ensemble
-	Zxid    int64    // its first one
-	Aside   []string // where the old state is now
+	Cluster string   // id of the new ensemble, hexadecimal
+	Zxid    int64    // the first zxid of the new ensemble
+	Aside   []string // directories that hold the old state now
 }
 
-// ErrNoState reports directories without a state of zkgo.
+// ErrNoState reports directories that hold no zkgo state.
 var ErrNoState = errors.New("there is no state of zkgo here")
 
-// Survey reads the directories of a server that does not run. cfg.ID may be 0:
-// whoever the directories belong to.
+// Survey reads the directories of a stopped server. With a cfg.ID of 0, it accepts the
+// directories of any server.
 func Survey(cfg Config) (Position, error) {
 	s, err := openSurvivor(cfg)
 	if err != nil {
@@ -77,8 +76,8 @@ func Survey(cfg Config) (Position, error) {
 	return s.position, s.node.closeStores()
 }
 
-// Load returns the state in the directories of a server that does not run, to be
-// taken elsewhere. It reads all of the log, as Survey does.
+// Load returns the state in the directories of a stopped server, e.g. for an export.
+// Like Survey, it reads the whole log.
 func Load(cfg Config) (*tree.Tree, *session.Table, Position, error) {
 	s, err := openSurvivor(cfg)
 	if err != nil {
@@ -87,11 +86,11 @@ func Load(cfg Config) (*tree.Tree, *session.Table, Position, error) {
 	return s.node.tree, s.node.sessions, s.position, s.node.closeStores()
 }
 
-// Recover makes the state in the directories of cfg, of a server that does not
-// run, the beginning of a new ensemble with the members of cfg. This server is
-// the only one that has a vote in it until others have joined. The epoch will
-// be at least minEpoch. A stop at any moment leaves the directories as they
-// were, or the recovery is finished by whoever opens them next.
+// Recover makes the state in the directories of cfg, which belong to a stopped server,
+// the beginning of a new ensemble with the members of cfg. This server has the only
+// vote in it until other servers join. The epoch will be at least minEpoch. A stop at
+// any moment leaves the directories unchanged, or the next process that opens them
+// finishes the recovery.
 func Recover(cfg Config, minEpoch uint32) (Recovery, error) { return recoverState(cfg, minEpoch, nil) }
 
 func recoverState(cfg Config, minEpoch uint32, reached func(string) error) (r Recovery, err error) {
@@ -127,9 +126,9 @@ func recoverState(cfg Config, minEpoch uint32, reached func(string) error) (r Re
 	return r, err
 }
 
-// Rejoin sets the state of a server that does not run aside, so that it joins
-// the ensemble with the given id as a new member. It refuses a server that
-// belongs to that ensemble already.
+// Rejoin moves the state of a stopped server aside, so that the server joins the
+// ensemble with the given id as a new member. It refuses a server that already belongs
+// to that ensemble.
 func Rejoin(cfg Config, cluster string) (aside []string, err error) {
 	if id, err := hex.DecodeString(cluster); err != nil || len(id) != clusterIDSize {
 		return nil, fmt.Errorf("%q is not the id of an ensemble: want %d hexadecimal digits", cluster, 2*clusterIDSize)
@@ -163,13 +162,13 @@ func Rejoin(cfg Config, cluster string) (aside []string, err error) {
 	return t.begin(cfg.Now())
 }
 
-// survivor is a state that nobody serves.
+// survivor is a state that no server serves.
 type survivor struct {
 	node     *Node
 	position Position
 }
 
-// hasState refuses directories that hold nothing: opening them would fill them.
+// hasState refuses empty directories, because opening them would create files in them.
 func hasState(cfg *Config) error {
 	found, err := raftlog.HasState(cfg.FS, cfg.LogDir, cfg.SnapDir)
 	if err != nil || found {
@@ -223,10 +222,10 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 	return s, nil
 }
 
-// replay applies what is in the log behind the newest snapshot.
+// replay applies the log entries after the newest snapshot.
 func (s *survivor) replay() error {
 	n, done := s.node, make(chan error, 1)
-	go func() { done <- s.replayLog() }() // an entry that cannot be read holds it up for ever
+	go func() { done <- s.replayLog() }() // an unreadable entry blocks it forever
 	select {
 	case err := <-done:
 		return err
@@ -275,7 +274,7 @@ func (s *survivor) replayLog() error {
 	return nil
 }
 
-// newestSnapshot starts the position with what openState has restored.
+// newestSnapshot starts the position at the snapshot that openState restored.
 func (s *survivor) newestSnapshot() (conf raft.Configuration, err error) {
 	list, err := s.node.stores.Snapshots().List()
 	if err != nil || len(list) == 0 {
@@ -285,7 +284,7 @@ func (s *survivor) newestSnapshot() (conf raft.Configuration, err error) {
 	return list[0].Configuration, nil
 }
 
-// renew makes the state one with which a history can begin.
+// renew turns the state into one in which a new history can begin.
 func (n *Node) renew(minEpoch uint32) error {
 	m := n.machine
 	m.tree.Lock()
@@ -301,8 +300,8 @@ func (n *Node) renew(minEpoch uint32) error {
 	}
 	m.incarnation, m.seq = 0, 0
 	m.drop(errRestoreLeader)
-	// Without a text the first leader brings the list of its configuration file
-	// along. One that a reconfig has set has a version, which must rise.
+	// Without a text, the first leader contributes the list of its configuration file.
+	// A text that a reconfig has set has a version, which must rise.
 	old := m.config
 	m.config = nil
 	if was, err := parseState(old); err == nil && was.version > 0 && !n.cfg.standalone() {
@@ -313,8 +312,8 @@ func (n *Node) renew(minEpoch uint32) error {
 	return m.tree.Check()
 }
 
-// newcomer is the first voter of a new ensemble as which this server begins, but
-// for its ServerID.
+// newcomer returns this server as the first voter of a new ensemble, without its
+// ServerID.
 func newcomer(cfg Config) (raft.Server, error) {
 	self := raft.Server{Suffrage: raft.Voter, Address: standaloneAddr}
 	if cfg.standalone() {
@@ -329,7 +328,7 @@ func newcomer(cfg Config) (raft.Server, error) {
 	return self, fmt.Errorf("server %d is not on the list of servers in its configuration", cfg.ID)
 }
 
-// prepare writes the renewed state where the transplant takes it from.
+// prepare writes the renewed state to the directories that the transplant installs.
 func (n *Node) prepare(t *transplant, self raft.Server) (err error) {
 	n.cfg.LogDir, n.cfg.SnapDir = filepath.Join(t.logDir, preparedDir), filepath.Join(t.snapDir, preparedDir)
 	if err := n.openStores(); err != nil {
@@ -339,7 +338,8 @@ func (n *Node) prepare(t *transplant, self raft.Server) (err error) {
 	if n.cfg.standalone() {
 		n.identity = newIdentity(standaloneServer)
 	} else {
-		// On a disk that no founding knows, so that nobody takes it for a founder.
+		// Use a disk number that no formation plan contains, so that no server takes
+		// this one for a founder.
 		seats := &seatStore{fs: n.cfg.FS, dir: n.cfg.LogDir}
 		if err := seats.save(seat{Disk: newDisk(), Taken: true}); err != nil {
 			return err
@@ -354,10 +354,10 @@ func (n *Node) prepare(t *transplant, self raft.Server) (err error) {
 	return n.writeFirst(raft.Configuration{Servers: []raft.Server{self}})
 }
 
-// standaloneServer is the number of a server that stands alone.
+// standaloneServer is the id of a standalone server.
 const standaloneServer = 1
 
-// takeLock takes the lock of the directory out of the stores.
+// takeLock takes over the directory's lock from the stores.
 func takeLock(s stores) io.Closer {
 	if l, ok := s.(interface{ TakeLock() io.Closer }); ok {
 		if lock := l.TakeLock(); lock != nil {

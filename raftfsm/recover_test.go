@@ -14,14 +14,14 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// config is the configuration of a server of c that does not run.
+// config returns the configuration of a server of c that is not running.
 func (c *cluster) config(id uint64) Config {
 	c.awaitClosed(id)
 	return Config{ID: id, Members: c.list, LogDir: c.dir(id) + "/log", SnapDir: c.dir(id) + "/snap"}
 }
 
-// survivors runs three servers, lets them agree on something and ends them all.
-// What it returns is a session of theirs.
+// survivors runs three servers, lets them agree on some writes and stops them all. It
+// returns a session of theirs.
 func survivors(t *testing.T) (*cluster, session.Session) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
@@ -39,9 +39,9 @@ func survivors(t *testing.T) (*cluster, session.Session) {
 	return c, s
 }
 
-// Two of three are destroyed. The third goes on alone with everything that was
-// acknowledged, but without sessions; others join; a server of the old ensemble
-// takes no part in the new one.
+// Two of three servers are destroyed. The third one continues alone with everything
+// that was acknowledged, but without sessions. Others join. A server of the old
+// ensemble takes no part in the new one.
 func TestRecoveryFromALostQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 
-		old := c.start(2) // it has everything, and still does not belong here
+		old := c.start(2) // it has all entries, but still doesn't belong here
 		time.Sleep(10 * time.Second)
 		if st := old.Status(); st.Serving || c.voters() != 1 {
 			t.Errorf("a server of the lost ensemble: %+v, %d votes", st, c.voters())
@@ -96,8 +96,8 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 	})
 }
 
-// A recovery that is stopped at any step leaves the old state or the new one,
-// never less than one of them whole.
+// A recovery that is stopped at any step leaves the old state or the new one, and at
+// least one of them is complete.
 func TestARecoveryThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 
 var errStopped = errors.New("stopped")
 
-// recoverUpTo recovers a copy of what server 3 left, up to the k-th step or, for
-// 0, to the end.
+// recoverUpTo recovers a copy of server 3's directories, up to the k-th step, or to the
+// end if k is 0.
 func recoverUpTo(t *testing.T, c *cluster, k int) (cfg Config, steps []string, err error) {
 	cfg = c.config(3)
 	dir := t.TempDir()
@@ -209,7 +209,7 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 	})
 }
 
-// The last server may also go on without an ensemble.
+// The last server can also continue without an ensemble.
 func TestRecoveryAsAStandaloneServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

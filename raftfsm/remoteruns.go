@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// maxLaneBytes is what may wait of one other server. Nothing more is read from
-// its stream then, so that it is the one that has to wait: every server has a
-// connection of its own, and what is not read on that holds up nobody else.
+// maxLaneBytes bounds the queue of one other server, in bytes. Above it, the leader
+// stops reading from that server's stream, which makes that server wait. Each server
+// has its own connection, so that delays no other server.
 const maxLaneBytes = 4 << 20
 
-// remoteRuns holds the runs that other servers sent to this one, which leads:
-// a lane for each server.
+// remoteRuns holds the runs that other servers sent to this leader, in one lane per
+// server.
 type remoteRuns struct {
 	backlog  *backlog
 	checkers entryCheckers
 
 	mu          sync.Mutex
-	room        sync.Cond // bytes of a lane went down or the incarnation ended; uses mu
-	incarnation uint64    // 0 while nothing is taken
+	room        sync.Cond // a lane shrank or the incarnation ended; uses mu
+	incarnation uint64    // 0 while no runs are accepted
 	lanes       map[uint8]*lane
 }
 
-// lane is what waits of one server, the oldest run first.
+// lane is the queue of one server, oldest run first.
 type lane struct {
 	runs   [][]byte
 	bytes  int // in runs
@@ -35,14 +35,14 @@ func newRemoteRuns(waits *backlog) *remoteRuns {
 	return q
 }
 
-// open lets runs in that were sent to the incarnation.
+// open starts accepting runs that were sent to the incarnation.
 func (q *remoteRuns) open(incarnation uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.incarnation = incarnation
 }
 
-// close drops everything and lets nothing more in.
+// close drops all runs and accepts no more.
 func (q *remoteRuns) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,9 +54,8 @@ func (q *remoteRuns) close() {
 	q.room.Broadcast()
 }
 
-// add takes one encoded run that server origin sent to an incarnation of this
-// leader. It blocks while too much of that server waits. It does not keep the
-// slice.
+// add queues one encoded run that server origin sent to an incarnation of this leader.
+// It blocks while that server has too many bytes queued. It does not retain the slice.
 func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
 	n, err := q.checkRun(origin, encoded)
 	if err != nil {
@@ -89,7 +88,7 @@ func (q *remoteRuns) lane(origin uint8) *lane {
 	return l
 }
 
-// waiting appends the servers of which something waits.
+// waiting appends the servers that have runs queued.
 func (q *remoteRuns) waiting(dst []turn) []turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +100,7 @@ func (q *remoteRuns) waiting(dst []turn) []turn {
 	return dst
 }
 
-// take is like intake.take, for one server.
+// take is like intake.take, but for one server.
 func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,21 +126,21 @@ func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	return dst, int(h.count)
 }
 
-// turn is one of those that take turns: a server by its id, or ownTurn.
+// turn identifies a participant in the fair queue: a server by its id, or ownTurn.
 type turn int
 
-// ownTurn stands for this server itself among those that take turns.
+// ownTurn is this server itself.
 const ownTurn turn = -1
 
-// turns shares the proposer among the servers by bytes: next is always the one
-// that has had least. A server that had nothing to send does not save it up: it
-// goes on where the others are.
+// turns shares the proposer fairly among the servers by bytes: the server that has had
+// the fewest bytes is next. A server that had nothing to send gains no credit for that:
+// it continues where the others are.
 type turns struct {
 	bytes map[turn]uint64
-	now   uint64 // what the one whose turn it was last had had by then
+	now   uint64 // bytes that the last server had had when it was chosen
 }
 
-// next returns whose turn it is among those that wait.
+// next returns the server whose turn it is among the waiting ones.
 func (t *turns) next(waiting []turn) turn {
 	if t.bytes == nil {
 		t.bytes = make(map[turn]uint64)
@@ -157,12 +156,11 @@ func (t *turns) next(waiting []turn) turn {
 	return best
 }
 
-// had notes what the server whose turn it was has got.
+// had records the bytes that a server got in its turn.
 func (t *turns) had(origin turn, bytes int) { t.bytes[origin] += uint64(bytes) }
 
-// checkRun says whether every server will be able to take the run apart. One
-// that got into the log and cannot be would stop them all. It returns how many
-// commands there are.
+// checkRun checks that every server can decode the run. A run in the log that can't be
+// decoded would stop all of them. checkRun returns the number of commands.
 func (q *remoteRuns) checkRun(origin uint8, encoded []byte) (int, error) {
 	var h runHeader
 	b, rest, err := h.decode(encoded)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// bulkRun is a run of one command with a body of some size.
+// bulkRun returns a run of one command with a body of the given size.
 func bulkRun(t *testing.T, server uint8, size int) []byte {
 	t.Helper()
 	c := Command{Kind: KindSync, Body: make([]byte, size)}
@@ -21,9 +21,9 @@ func bulkRun(t *testing.T, server uint8, size int) []byte {
 	return run
 }
 
-// TestFairTurns: a server that sends without end holds up no other one: all
-// get the same number of bytes, this server included, and one that sends now
-// and then has its turn at once.
+// TestFairTurns: a server that sends without pause delays no other server. All of them
+// get the same number of bytes, this server included, and a server that sends only
+// occasionally gets its turn immediately.
 func TestFairTurns(t *testing.T) {
 	t.Parallel()
 	n := newReplica(t).node
@@ -71,7 +71,7 @@ func TestFairTurns(t *testing.T) {
 	for range 20 {
 		count()
 	}
-	// Runs are not cut: one of 250 KiB is the least that can be had at once.
+	// Runs are not split, so one of 250 KiB is the smallest share.
 	if most, least := max(got[1], got[2], got[3]), min(got[1], got[2], got[3]); most-least > maxBatchBytes {
 		t.Errorf("of 20 batches the servers had %v bytes", got)
 	}
@@ -81,7 +81,7 @@ func TestFairTurns(t *testing.T) {
 	if first, second := count(), count(); first[4]+second[4] == 0 {
 		t.Errorf("a server that comes late waits behind the others: %v, %v", first, second)
 	}
-	// It has had far less than the others by now, and gets no more for that.
+	// It has had far less than the others by now, and gets no credit for that.
 	for range 10 {
 		if err := n.remote.add(3, 4, large4); err != nil {
 			t.Fatal(err)
@@ -95,8 +95,8 @@ func TestFairTurns(t *testing.T) {
 	}
 }
 
-// TestLanes: while too much of one server waits, that one is held up and no
-// other, until the proposer has had some of it.
+// TestLanes: while too much of one server is queued, only that server waits, until the
+// proposer has taken some of it.
 func TestLanes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		q := newRemoteRuns(newBacklog())

@@ -15,54 +15,55 @@ import (
 )
 
 const (
-	// pieceSize is how much of a new state one command carries: two fit into a batch.
+	// pieceSize is the number of state bytes in one command. Two pieces fit into a
+	// batch.
 	pieceSize = 120 << 10
-	// piecesAhead is how many pieces are on their way at a time. Clients' writes
-	// wait behind no more than that.
+	// piecesAhead is how many pieces are in flight at a time. Clients' writes queue
+	// after at most that many.
 	piecesAhead = 8
 	// beginLimit is how long a restore waits for a leader.
 	beginLimit = 15 * time.Second
-	// settleLimit is how long it is waited for to hear of the end, and settleRetry
-	// how long until asking again.
+	// settleLimit is how long a restore waits for its outcome, and settleRetry how long
+	// it waits before it asks again.
 	settleLimit = 30 * time.Second
 	settleRetry = time.Second
 )
 
 // Errors of Replace.
 var (
-	// ErrRestoreUnknown: the state may have been replaced, or be replaced yet.
+	// ErrRestoreUnknown: the state may have been replaced, or still be replaced later.
 	ErrRestoreUnknown = errors.New("whether the state was replaced is not known")
-	// ErrRestoreLevel: not every server knows how.
+	// ErrRestoreLevel: not every server supports restores.
 	ErrRestoreLevel = errors.New("not every server of the ensemble is known to know of restores")
-	// ErrRestoreBusy: another one has been sent to this server.
+	// ErrRestoreBusy: this server is already running another restore.
 	ErrRestoreBusy = errors.New("another restore is under way at this server")
-	// ErrRestoreNoLeader: nothing came of it, since nobody leads.
+	// ErrRestoreNoLeader: nothing was changed, because there is no leader.
 	ErrRestoreNoLeader = errors.New("there is no leader: nothing was changed")
 )
 
-// errRestoreLost is why a restore is given up that was on its way.
+// errRestoreLost is the reason for giving up a restore in flight.
 var errRestoreLost = errors.New("the way to the leader was lost: nothing was changed, try again")
 
 // replacing is the restore that this server has proposed.
 type replacing struct {
-	running sync.Mutex // held as long as there is one
+	running sync.Mutex // held while a restore runs
 
 	mu    sync.Mutex
 	id    uint64
-	ended chan restored // gets one value when it was begun and has ended
+	ended chan restored // gets one value when the restore was begun and has ended
 }
 
-// settled hears how a restore has ended. It does not block.
+// settled records how a restore has ended. It does not block.
 func (r *replacing) settled(id uint64, o restored) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended != nil && r.id == id {
-		r.ended <- o // has room for the only one
+		r.ended <- o // its buffer has room for the only value
 		r.ended = nil
 	}
 }
 
-// expect begins to wait for the end of the restore with that id.
+// expect prepares to receive the end of the restore with that id.
 func (r *replacing) expect(id uint64) <-chan restored {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +72,7 @@ func (r *replacing) expect(id uint64) <-chan restored {
 	return ch
 }
 
-// CanReplace says why Replace would be refused now, if that is known.
+// CanReplace returns the reason why Replace would be refused now, if it is known.
 func (n *Node) CanReplace() error {
 	if now, _ := n.Level(); now >= restoreLevel {
 		return nil
@@ -83,11 +84,10 @@ func (n *Node) CanReplace() error {
 	return fmt.Errorf("%w: %s", ErrRestoreLevel, strings.Join(who, ", "))
 }
 
-// Replace puts another state in the place of the one that the ensemble has, as
-// arrival.go says, and returns its zxid when this server has applied that. t and s
-// are used up; the sessions in s end. The error says whether nothing was changed
-// or whether that is not known. When ctx ends before the last piece is on its way,
-// nothing is changed.
+// Replace replaces the state of the ensemble, as described in arrival.go. It returns
+// the zxid after this server has applied the new state. It consumes t and s, and ends
+// the sessions in s. The error tells whether nothing was changed or whether that is
+// unknown. If ctx ends before the last piece is in flight, nothing is changed.
 func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxid int64, err error) {
 	if err := n.CanReplace(); err != nil {
 		return 0, err
@@ -102,8 +102,8 @@ func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxi
 	return r.run(t)
 }
 
-// endAll ends all sessions in a tree that is in nobody's use, and returns the
-// highest of the counters in their ids, or what ZooKeeper would begin with now.
+// endAll ends all sessions in a tree that is not in use. It returns the highest counter
+// in their ids, or the one that ZooKeeper would start with now if that is higher.
 func endAll(t *tree.Tree, s *session.Table, now time.Time) (counter uint64) {
 	counter = uint64(now.UnixMilli()) << 16
 	tx := tree.Txn{Time: now.UnixMilli()}
@@ -123,15 +123,16 @@ type replacement struct {
 
 	lost  <-chan struct{}
 	ended <-chan restored
-	room  chan struct{} // holds one for every piece on its way
+	room  chan struct{} // holds one value for each piece in flight
 
 	way    uint64
 	commit restoreCommit
-	buf    []byte // of the piece that is not full yet
-	failed error  // why Write failed
+	buf    []byte // the piece that is not full yet
+	failed error  // the error that ended Write
 }
 
-// errEnded is why writing stops when the machine has dropped what arrives.
+// errEnded is the error that ends the writing when the machine has dropped the new
+// state.
 var errEnded = errors.New("ended")
 
 func (r *replacement) run(t *tree.Tree) (int64, error) {
@@ -145,7 +146,7 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 	_, err := snap.WriteTo(r)
 	switch {
 	case r.failed != nil:
-		err = r.failed // without what the tree has to say of it
+		err = r.failed // without the tree's error text
 	case err == nil:
 		err = r.flush()
 	}
@@ -155,7 +156,7 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 	return r.end(err)
 }
 
-// begin returns when the restore has begun, after which its end will be told.
+// begin returns when the restore has begun. From then on, its end will be reported.
 func (r *replacement) begin() error {
 	begun := make(chan struct{})
 	if err := r.propose(KindRestoreBegin, nil, func() { close(begun) }); err != nil {
@@ -177,7 +178,7 @@ func (r *replacement) begin() error {
 	}
 }
 
-// Write implements io.Writer: it proposes pieces.
+// Write implements io.Writer. It proposes pieces.
 func (r *replacement) Write(p []byte) (int, error) {
 	total := len(p)
 	for len(p) > 0 {
@@ -192,7 +193,7 @@ func (r *replacement) Write(p []byte) (int, error) {
 	return total, nil
 }
 
-// flush proposes what there is of a piece, as soon as there is room for it.
+// flush proposes the current piece as soon as fewer than piecesAhead are in flight.
 func (r *replacement) flush() error {
 	if len(r.buf) == 0 {
 		return nil
@@ -218,14 +219,14 @@ func (r *replacement) flush() error {
 	return r.propose(KindRestoreChunk, body, func() { <-r.room })
 }
 
-// again returns a channel that says o.
+// again returns a channel that delivers o.
 func again(o restored) <-chan restored {
 	ch := make(chan restored, 1)
 	ch <- o
 	return ch
 }
 
-// propose proposes a command that must not be done without those before it.
+// propose proposes a command that must not take effect without the commands before it.
 func (r *replacement) propose(k Kind, body []byte, done restoreWaiter) error {
 	c := Command{Kind: k, Body: append(binary.BigEndian.AppendUint64(nil, r.id), body...), Way: r.way}
 	if done != nil {
@@ -239,9 +240,9 @@ func (r *replacement) propose(k Kind, body []byte, done restoreWaiter) error {
 	return err
 }
 
-// end waits until it is known what has become of the restore. Unless its commit is
-// on its way it is given up; so it is when that was lost, which comes too late if
-// the commit has come through.
+// end waits for the outcome of the restore. It aborts the restore unless the commit is
+// in flight. It also aborts when the path to the leader was lost; that has no effect if
+// the commit got through.
 func (r *replacement) end(why error) (int64, error) {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()
@@ -250,7 +251,7 @@ func (r *replacement) end(why error) (int64, error) {
 		var retry <-chan time.Time
 		if abort {
 			r.way = 0
-			_ = r.propose(KindRestoreAbort, nil, nil) // until one has come through
+			_ = r.propose(KindRestoreAbort, nil, nil) // repeat until one gets through
 			retry = time.After(settleRetry)
 		}
 		select {
@@ -268,8 +269,8 @@ func (r *replacement) end(why error) (int64, error) {
 	}
 }
 
-// verdict is what Replace returns. Without a commit, that is if there was a reason
-// not to propose it, nothing can have changed.
+// verdict returns the results of Replace. If the commit was not proposed, i.e. there is
+// a reason why, nothing can have changed.
 func (*replacement) verdict(o restored, why error) (int64, error) {
 	switch {
 	case why == nil || errors.Is(why, errEnded):

@@ -16,14 +16,14 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// readyToRestore waits until every server knows that all know how.
+// readyToRestore waits until every server knows that all servers support restores.
 func (c *cluster) readyToRestore() {
 	c.t.Helper()
 	c.awaitLevel(restoreLevel)
 }
 
-// killedInTheMiddle kills all three servers when some of a restore has come beside
-// the state with /before, and returns what tells how it ended.
+// killedInTheMiddle kills all three servers when part of a restore has arrived, while
+// the state has /before. It returns the channel that reports how the restore ended.
 func (c *cluster) killedInTheMiddle() <-chan restored {
 	c.t.Helper()
 	_, r := c.follower()
@@ -36,7 +36,8 @@ func (c *cluster) killedInTheMiddle() <-chan restored {
 	return done
 }
 
-// pieces is how many of a state on its way have come, −1 without one.
+// pieces returns how many pieces of an arriving state the server holds, or −1 if none
+// is arriving.
 func (r *rig) pieces() int {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
@@ -56,7 +57,7 @@ func (r *rig) replace(tr *tree.Tree) chan restored {
 	return done
 }
 
-// ofMany is a tree of many pieces.
+// ofMany returns a tree of many pieces.
 func ofMany(t testing.TB) *tree.Tree {
 	t.Helper()
 	tr := treeOf(t, 7, 0)
@@ -68,7 +69,7 @@ func ofMany(t testing.TB) *tree.Tree {
 	return tr
 }
 
-// TestRestoreInAnEnsemble: through any server, beside clients that write.
+// TestRestoreInAnEnsemble restores through each server while clients write.
 func TestRestoreInAnEnsemble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testRestoreInAnEnsemble)
@@ -90,7 +91,7 @@ func testRestoreInAnEnsemble(t *testing.T) {
 		before := r.zxid()
 		tr := ofMany(t)
 		tr.Apply(&tree.Txn{Zxid: 8<<32 | 1, Session: 99}, proto.OpCreate, &proto.CreateRequest{Path: "/r/e", Flags: flagEphemeral, ACL: proto.OpenACL()})
-		const high = 1<<56 - 1<<40 // later than any clock
+		const high = 1<<56 - 1<<40 // above any clock
 		sessions := session.NewTable()
 		sessions.Put(session.Session{ID: 5<<56 | high, Timeout: 4000, Gen: 1})
 		sessions.Put(session.Session{ID: 99, Timeout: 4000, Gen: 1})
@@ -99,7 +100,7 @@ func testRestoreInAnEnsemble(t *testing.T) {
 			z, err := r.Replace(t.Context(), tr, sessions)
 			done <- restored{z, err}
 		}()
-		// Somebody writes all the time; what is acknowledged behind the restore counts.
+		// A client writes all the time. Writes acknowledged after the restore count.
 		_, w := c.follower()
 		s, writes := w.attach(time.Hour), 0
 		var o restored
@@ -154,8 +155,8 @@ func testRestoreInAnEnsemble(t *testing.T) {
 	}
 }
 
-// TestRestoreIsCutShort: whoever dies, leads or goes on: nothing has changed, and
-// the next restore works.
+// TestRestoreIsCutShort: whatever interrupts the restore, nothing has changed, and the
+// next restore works.
 func TestRestoreIsCutShort(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(c *cluster, origin, lead uint64, stop func()){
@@ -171,7 +172,7 @@ func TestRestoreIsCutShort(t *testing.T) {
 				continue
 			}
 			if leading && name == "the way is cut" {
-				continue // to whom
+				continue // the origin leads, so there is no connection to cut
 			}
 			t.Run(fmt.Sprint(name, " ", leading), func(t *testing.T) {
 				t.Parallel()
@@ -221,7 +222,7 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 			t.Errorf("server %d: %.200q", id, r.dump())
 		}
 	}
-	// What nobody goes on with is forgotten, so that there are snapshots again.
+	// An abandoned restore is dropped, so that snapshots are possible again.
 	time.Sleep(arrivalLimit + time.Second)
 	l.do(create(s, "/later", 0))
 	c.settled()
@@ -239,8 +240,8 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 	}
 }
 
-// TestRestoreAndRestarts: what was not committed is gone after a restart of all
-// servers, what was is there; also where the log and where a snapshot brings it.
+// TestRestoreAndRestarts: after a restart of all servers, an uncommitted restore is
+// gone and a committed one is there, whether the log or a snapshot brings it.
 func TestRestoreAndRestarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testRestoreAndRestarts)
@@ -272,7 +273,7 @@ func testRestoreAndRestarts(t *testing.T) {
 		}
 	}
 
-	// One is down, and finds it in the log.
+	// One server is down, and finds the restore in the log.
 	out, _ := c.follower()
 	c.stop(out)
 	_, r := c.leader()
@@ -283,7 +284,7 @@ func testRestoreAndRestarts(t *testing.T) {
 	r.do(create(s, "/since", 0))
 	start(out)
 	c.settled()
-	// One is down, and the log no longer has it.
+	// One server is down, and the log no longer has the restore.
 	out, _ = c.follower()
 	c.stop(out)
 	_, r = c.leader()
@@ -317,8 +318,8 @@ func testRestoreAndRestarts(t *testing.T) {
 	}
 }
 
-// TestRestoreNeedsAllServers: it is refused, with the names of those who do not know
-// it, and of those who do not say.
+// TestRestoreNeedsAllServers: the restore is refused, and the error names the servers
+// that don't support it and those that don't answer.
 func TestRestoreNeedsAllServers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -344,8 +345,8 @@ func TestRestoreNeedsAllServers(t *testing.T) {
 	})
 }
 
-// TestRestoreWithoutALeader is refused when nobody has come for a while; a second
-// one at the same server is refused at once.
+// TestRestoreWithoutALeader: the restore is refused when no leader has appeared for a
+// while. A second one at the same server is refused immediately.
 func TestRestoreWithoutALeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -366,7 +367,8 @@ func TestRestoreWithoutALeader(t *testing.T) {
 	})
 }
 
-// TestRestoreThatDoesNotBegin: its first command is lost with the way to the leader.
+// TestRestoreThatDoesNotBegin: the first command of the restore is lost together with
+// the path to the leader.
 func TestRestoreThatDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -386,8 +388,8 @@ func TestRestoreThatDoesNotBegin(t *testing.T) {
 	})
 }
 
-// TestRecoveryInTheMiddleOfARestore: what had not been committed is no part of what
-// survivors begin anew with.
+// TestRecoveryInTheMiddleOfARestore: a recovery does not include an uncommitted
+// restore.
 func TestRecoveryInTheMiddleOfARestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -411,7 +413,7 @@ func TestRecoveryInTheMiddleOfARestore(t *testing.T) {
 	})
 }
 
-// TestRestoreOfAServerAlone, in memory and on disks, with a restart.
+// TestRestoreOfAServerAlone restores in memory and on disks, with a restart.
 func TestRestoreOfAServerAlone(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, cfg Config) {
@@ -433,14 +435,14 @@ func TestRestoreOfAServerAlone(t *testing.T) {
 		if again.dump() != before {
 			t.Errorf("after a restart: %.200q", again.dump())
 		}
-		if again.exists("/before") || again.Tree().Digest() == digest { // which lacks /since
+		if again.exists("/before") || again.Tree().Digest() == digest { // the digest without /since
 			t.Error("not what was restored")
 		}
 	})
 }
 
-// TestRestoresUnderFire kills a server at a random moment of a restore, and starts
-// it again: all have the old state or all have the new one, as the answer said.
+// TestRestoresUnderFire kills a server at a random moment of a restore and restarts it.
+// All servers have the old state or all have the new one, as the answer said.
 func TestRestoresUnderFire(t *testing.T) {
 	t.Parallel()
 	verdicts := make(map[string]int)

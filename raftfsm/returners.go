@@ -7,47 +7,47 @@ import (
 )
 
 const (
-	// returnWithin is how long a client that has just been answered may take until its
-	// next write is here and still be waited for, and perReturner as much more for
-	// each that was answered with it: they come one after the other. Three servers on
-	// one machine take about half of it.
+	// returnWithin is how long the proposer waits for the next write of a client that
+	// just got its reply. perReturner is added for each client of the same entry,
+	// because they arrive one after another. Three servers on one machine take about
+	// half of that.
 	returnWithin = 400 * time.Microsecond
 	perReturner  = 15 * time.Microsecond
 
-	// gatherWithin is the same for a server without an ensemble that has been asked to
-	// gather.
+	// gatherWithin is the same for a standalone server when Gather is on.
 	gatherWithin = 200 * time.Microsecond
 
-	// returnMost bounds both together.
+	// returnMost bounds the whole wait.
 	returnMost = time.Millisecond
 
-	// Of the last lastWaits waits maxInVain may have been in vain for the next entry to
-	// wait as well, of fewer in proportion. One more, and minRest entries do not, twice
-	// as many when that happens again, up to maxRest. Clients who come at random times
-	// are, a few at a time, often enough there in time to look like some who come back;
-	// they are not three times out of four. A wait in vain is dear: a runtime that has
-	// nothing else to do sleeps for whole milliseconds.
+	// The next entry waits only if at most maxInVain of the last lastWaits waits were
+	// in vain, or proportionally fewer of fewer waits. Above that, minRest entries do
+	// not wait; the number doubles each time this happens again, up to maxRest. A few
+	// clients that write at random times often arrive early enough to look like
+	// returning clients, but not three times out of four. A wait in vain is expensive:
+	// an idle runtime sleeps for whole milliseconds.
 	lastWaits = 16
 	maxInVain = 4
 	minRest   = 16
 	maxRest   = 4096
 )
 
-// returners decides whether the next entry waits, after one was applied, for those
-// whom that one has answered. Clients that do nothing but write come back at once,
-// and those that come just behind an entry would each wait for the whole of it: two
-// entries of three clients, of which each waits for both, are worth less than one
-// for all. Where they do not come back it soon stops to wait. A client that writes
-// alone never waits. It is for the goroutine of the proposer only.
+// returners decides whether the proposer, after an entry was applied, waits for the
+// next writes of the clients that got their replies. Clients that only write return
+// immediately. Without the wait, a client that returns just after the next entry has
+// started waits for that whole entry. One entry for all is better than two entries of
+// three clients each, where each client waits for both. Where clients do not return, it
+// soon stops waiting. It never waits for a client that writes alone. Only the
+// proposer's goroutine uses it.
 type returners struct {
 	limit  func() time.Duration // nil or 0: none
-	come   *atomic.Bool         // tells others whether they have come back lately
+	come   *atomic.Bool         // whether clients have returned lately, for concurrent readers
 	timer  *time.Timer
-	target int    // weight of what is waited for; 0: nobody
-	inVain uint16 // the last lastWaits waits, the newest first: 1 for one that was in vain
+	target int    // weight to wait for; 0: no wait
+	inVain uint16 // the last lastWaits waits, the newest in bit 0: 1 for a wait in vain
 	since  int    // waits since the last rest
-	pause  int    // the next rest
-	rest   int    // so many entries are not waited behind
+	pause  int    // length of the next rest
+	rest   int    // number of entries left without a wait
 }
 
 func newReturners(limit func() time.Duration, come *atomic.Bool) *returners {
@@ -56,9 +56,9 @@ func newReturners(limit func() time.Duration, come *atomic.Bool) *returners {
 	return w
 }
 
-// applied begins to wait, behind an entry that held ops commands; so much weight
-// waited before it was applied, which those it answered have not brought. Bytes of
-// those who come back are not counted on: they vary.
+// applied starts a wait after an entry of ops commands. waiting is the weight that was
+// queued before the entry was applied, so it isn't from the clients that just got their
+// replies. The target ignores the bytes of their next commands, because these vary.
 func (w *returners) applied(ops, waiting int) {
 	limit := time.Duration(0)
 	if w.limit != nil {
@@ -68,7 +68,7 @@ func (w *returners) applied(ops, waiting int) {
 	case limit == 0:
 		w.since = 0
 		w.come.Store(false)
-	case waiting+weight(ops, 0) <= weight(1, 0): // whoever comes first is all
+	case waiting+weight(ops, 0) <= weight(1, 0): // one client completes the target
 	case w.rest > 0:
 		w.rest--
 	default:
@@ -77,7 +77,7 @@ func (w *returners) applied(ops, waiting int) {
 	}
 }
 
-// waits says whether the next entry has to wait for more than is there.
+// waits reports whether the next entry has to wait for more commands.
 func (w *returners) waits(b *backlog) bool {
 	if w.target > 0 && b.reached(w.target) {
 		w.end()
@@ -92,7 +92,7 @@ func (w *returners) expired() {
 	w.note(1)
 }
 
-// note takes down how a wait ended, and draws the conclusion.
+// note records how a wait ended, and decides about the next ones.
 func (w *returners) note(inVain uint16) {
 	w.inVain = w.inVain<<1 | inVain
 	w.since++

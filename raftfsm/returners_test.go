@@ -13,11 +13,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// slowLog is a Raft that takes a while for each entry and notes what it got.
+// slowLog is a Raft that takes a while for each entry and records what it got.
 type slowLog struct {
 	took  time.Duration
 	ops   func() int // commands of the newest entry
-	apply func()     // before anybody is answered
+	apply func()     // called before any reply
 
 	mu    sync.Mutex
 	sizes []int // commands of each entry
@@ -44,16 +44,16 @@ func (s *slowLog) forget() {
 	s.sizes = nil
 }
 
-// TestReturners: behind an entry the proposer waits for as many commands as that one
-// held beside those that wait already, not longer than it should, and not at all
-// after it has waited in vain.
+// TestReturners: after an entry, the proposer waits for as many commands as that entry
+// held, in addition to those already queued. It doesn't wait longer than it should, and
+// not at all after a wait in vain.
 func TestReturners(t *testing.T) {
 	t.Parallel()
 	t.Run("of an ensemble", func(t *testing.T) { t.Parallel(); testReturners(t, returnWithin, false) })
 	t.Run("gathered", func(t *testing.T) { t.Parallel(); testReturners(t, gatherWithin, true) })
 }
 
-// always is a limit that stays.
+// always returns a constant limit.
 func always(limit time.Duration) func() time.Duration { return func() time.Duration { return limit } }
 
 func testReturners(t *testing.T, within time.Duration, gathers bool) {
@@ -63,7 +63,7 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		r.mustFeed(t, start.append(nil))
 		n := r.node
 		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
-		if gathers { // as a server without an ensemble that has been asked to
+		if gathers { // as a standalone server does after Gather(true)
 			p.patience = alone{n}.patience
 			n.Gather(true)
 		} else {
@@ -93,10 +93,10 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		defer p.drain()
 
 		write(1)
-		entries(1) // alone: at once
+		entries(1) // a lone command: immediately
 		write(2)
 		time.Sleep(log.took)
-		entries(1) // for the one that was answered
+		entries(1) // waits for the client that got its reply
 		time.Sleep(within / 2)
 		write(1)
 		entries(1, 3)
@@ -104,11 +104,11 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		write(2)
 		entries(1, 3)
 		time.Sleep(within + 2*perReturner)
-		entries(1, 3) // a little longer for each
+		entries(1, 3) // a little longer for each client
 		time.Sleep(perReturner)
-		entries(1, 3, 2) // the third stays away
+		entries(1, 3, 2) // the third client doesn't return
 		time.Sleep(log.took + within + 2*perReturner)
-		write(1) // and so do both: they are not waited for any longer, nor is anybody now
+		write(1) // the wait for the two clients is over, and none follows for now
 		entries(1, 3, 2, 1)
 		write(2)
 		time.Sleep(log.took)
@@ -120,11 +120,11 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		if !gathers {
 			return
 		}
-		for range minRest - 2 { // that was two entries
+		for range minRest - 2 { // two entries have gone since
 			write(2)
 			time.Sleep(log.took + returnMost)
 		}
-		for range lastWaits + 1 { // two writers that come back at once
+		for range lastWaits + 1 { // two writers that return immediately
 			write(2)
 			time.Sleep(log.took)
 			synctest.Wait()
@@ -141,14 +141,15 @@ func testReturners(t *testing.T, within time.Duration, gathers bool) {
 		write(1)
 		entries(1)
 		time.Sleep(log.took)
-		entries(1, 1) // nobody is waited for
+		entries(1, 1) // no wait
 		if n.Returning() {
 			t.Error("is still taken to know that they return")
 		}
 	})
 }
 
-// TestReturnersAreMany: however many were answered, nobody waits longer than returnMost.
+// TestReturnersAreMany: however many clients got replies, no entry waits longer than
+// returnMost.
 func TestReturnersAreMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestReturnersAreMany(t *testing.T) {
 	})
 }
 
-// TestReturnersStayAway: where nobody ever comes back, next to no entry waits; where
-// they come again, all do.
+// TestReturnersStayAway: if clients never return, hardly any entry waits. If they start
+// to return, all entries wait.
 func TestReturnersStayAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,8 +208,8 @@ func TestReturnersStayAway(t *testing.T) {
 	})
 }
 
-// TestReturnersAtRandom: clients of whom half are there in time by chance are hardly ever
-// waited for, those of whom one in eight is late nearly always.
+// TestReturnersAtRandom: if half of the clients arrive in time by chance, the proposer
+// hardly ever waits for them. If one in eight is late, it waits nearly always.
 func TestReturnersAtRandom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

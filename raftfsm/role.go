@@ -4,11 +4,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// What a server is follows from the membership of the moment, never from its own
-// configuration file or from what it was when the present leader was elected.
+// A server's role follows from the current membership, never from its own configuration
+// file or from its role when the current leader was elected.
 
-// Self returns this server's line in the membership, or what its configuration file
-// says of it while the membership does not have it.
+// Self returns this server's line in the membership, or in its configuration file while
+// the membership lacks it.
 func (n *Node) Self() Member {
 	if m := n.others.ownLine(); m != nil {
 		return *m
@@ -21,7 +21,7 @@ func (n *Node) Self() Member {
 	return Member{ID: n.cfg.ID}
 }
 
-// ByReconfig reports whether a client's reconfig has named this line of the membership.
+// ByReconfig reports whether a client's reconfig has set this line of the membership.
 func (m Member) ByReconfig() bool { return m.named }
 
 // ownLine implements others.
@@ -35,8 +35,8 @@ func (e *ensemble) ownLine() *Member {
 	return nil
 }
 
-// observes reports whether a server in Raft's configuration is an observer, by the
-// membership m if that has it. One that is not listed yet is what its vote says.
+// observes reports whether a server in Raft's configuration is an observer, according
+// to the membership m. If m lacks the server, its vote in Raft decides.
 func (m *membership) observes(s raft.Server) bool {
 	if m != nil {
 		if x := m.member(serverOf(s.ID)); x != nil {
@@ -46,7 +46,7 @@ func (m *membership) observes(s raft.Server) bool {
 	return s.Suffrage != raft.Voter
 }
 
-// followerRole is what this server is while another one leads.
+// followerRole returns this server's role while another server leads.
 func (e *ensemble) followerRole() Role {
 	observer := e.self.Observer
 	if m := e.ownLine(); m != nil {
@@ -58,7 +58,7 @@ func (e *ensemble) followerRole() Role {
 	return Follower
 }
 
-// refreshRole publishes another role when the membership gives this server one.
+// refreshRole publishes this server's role if the membership has changed it.
 func (e *ensemble) refreshRole() {
 	was := e.n.Status()
 	if was.Role != Follower && was.Role != Observer || was.Role == e.followerRole() {

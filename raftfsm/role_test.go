@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestRoleFollowsTheMembership changes the role of every server there and back: its
-// Status and what its leader says of it follow within two seconds, and it serves on.
+// TestRoleFollowsTheMembership changes the role of every server there and back. Its
+// Status and its leader's view of it follow within two seconds, and it keeps serving.
 func TestRoleFollowsTheMembership(t *testing.T) {
 	for id := uint64(1); id <= 4; id++ {
 		t.Run(fmt.Sprint("server ", id), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRoleFollowsTheMembership(t *testing.T) {
 	}
 }
 
-// hasRole checks what a server and its leader say of it.
+// hasRole checks a server's role in its own Status and in its leader's view.
 func (c *cluster) hasRole(id uint64, observer bool) {
 	c.t.Helper()
 	want := Follower

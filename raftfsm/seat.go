@@ -18,18 +18,18 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// seatFile is what the seat is called in the log directory.
+// seatFile is the name of the seat's file in the log directory.
 const seatFile = "ensemble.json"
 
-// seat is what a server needs to know, beside its identity, to find its place
-// in an ensemble. Both live and die with the Raft state: a server whose disk was
-// wiped has forgotten its votes and what it acknowledged, so it is another one,
-// with another ServerID, and must never be counted as the one it was.
+// seat is what a server needs to know, besides its identity, to find its place in an
+// ensemble. Both exist exactly as long as the Raft state. A server whose disk was wiped
+// has forgotten its votes and what it acknowledged. So it is a different server with a
+// different ServerID, and must never be counted as the old one.
 type seat struct {
-	Disk  uint64    `json:"disk"`            // random: this data directory
-	Bound *founding `json:"bound,omitempty"` // the founding that this server has accepted last
-	// Ballot is the one that Bound was accepted in, zero in a directory that is
-	// older than ballots; Promised is the one below which nothing is accepted.
+	Disk  uint64    `json:"disk"`            // random number of this data directory
+	Bound *founding `json:"bound,omitempty"` // the formation plan that this server accepted last
+	// Ballot is the one in which Bound was accepted, zero in a directory that is older
+	// than ballots. Promised is the lowest ballot that this server still accepts.
 	Ballot   ballot `json:"ballot,omitzero"`
 	Promised ballot `json:"promised,omitzero"`
 	Taken    bool   `json:"taken,omitempty"` // there is Raft state, and it must not be missing again
@@ -75,22 +75,22 @@ func readSeat(fsys vfs.FS, dir string) (seat, bool, error) {
 	return s, true, nil
 }
 
-// founding is the plan by which an ensemble begins.
+// founding is the plan by which an ensemble forms.
 type founding struct {
 	Cluster quorum.ClusterID  `json:"cluster"`
 	List    quorum.Hash       `json:"list"`
-	Servers []founder         `json:"servers"` // everybody on the list, by id
-	Disks   map[uint64]uint64 `json:"disks"`   // who takes part, by id, with the disk that was seen to be empty
+	Servers []founder         `json:"servers"` // all servers on the list, by id
+	Disks   map[uint64]uint64 `json:"disks"`   // the participating servers, by id, with the disks that were seen empty
 }
 
-// founder is one server of a founding.
+// founder is one server of a formation plan.
 type founder struct {
 	ID       uint64 `json:"id"`
 	Addr     string `json:"addr"`
 	Observer bool   `json:"observer,omitempty"`
 }
 
-// configuration is the first entry of everybody's log.
+// configuration returns the first entry of every server's log.
 func (f *founding) configuration() raft.Configuration {
 	var conf raft.Configuration
 	for _, s := range f.Servers {
@@ -110,18 +110,18 @@ func (e *ensemble) neverCame(id raft.ServerID) bool {
 	return b != nil && id == founderID(server) && b.Disks[server] == 0
 }
 
-// founderID is the ServerID of a server on the disk that formed the ensemble.
+// founderID returns the ServerID of a server on the disk that formed the ensemble.
 func founderID(server uint64) raft.ServerID {
 	return raft.ServerID(strconv.FormatUint(server, 10))
 }
 
-// joinerID is the ServerID of a server on any other disk.
+// joinerID returns the ServerID of a server on any other disk.
 func joinerID(server, disk uint64) raft.ServerID {
 	return raft.ServerID(strconv.FormatUint(server, 10) + "." + strconv.FormatUint(disk, 10))
 }
 
-// serverOf is the number of the server that a ServerID belongs to, noServer when
-// it is none.
+// serverOf returns the id of the server that a ServerID belongs to, or noServer if it
+// is not a ServerID.
 func serverOf(id raft.ServerID) uint64 {
 	n, _, _ := strings.Cut(string(id), ".")
 	server, err := strconv.ParseUint(n, 10, 64)
@@ -131,19 +131,19 @@ func serverOf(id raft.ServerID) uint64 {
 	return server
 }
 
-// newDisk returns the number of a new data directory, short enough for a
-// ServerID to be read.
+// newDisk returns the number of a new data directory. It is short, to keep ServerIDs
+// readable.
 func newDisk() uint64 { return randomUint64()>>16 | 1 }
 
-// seatStore keeps the seat; without a directory in memory only.
+// seatStore keeps the seat on disk, or only in memory if it has no directory.
 type seatStore struct {
 	fs   vfs.FS
 	dir  string
 	seat seat
 }
 
-// openSeat reads the seat of dir. A directory without one gets a new
-// disk number, which is written before anybody is told of it.
+// openSeat reads the seat of dir. A directory without a seat gets a new disk number,
+// which is written before any other server learns it.
 func openSeat(fsys vfs.FS, dir string) (*seatStore, error) {
 	s := &seatStore{fs: fsys, dir: dir}
 	if dir == "" {
@@ -161,7 +161,7 @@ func openSeat(fsys vfs.FS, dir string) (*seatStore, error) {
 	return s, nil
 }
 
-// save makes v durable before it counts.
+// save makes v durable before it takes effect.
 func (s *seatStore) save(v seat) error {
 	if s.dir != "" {
 		data, err := v.marshal()
@@ -176,7 +176,7 @@ func (s *seatStore) save(v seat) error {
 	return nil
 }
 
-// founders returns who is on the list of the configuration file, by id.
+// founders returns the servers on the list of the configuration file, by id.
 func founders(members []Member) []founder {
 	var list []founder
 	for _, m := range members {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// security is how the connections between the servers are made secure.
+// security returns how to secure the connections between servers.
 func (e *ensemble) security() quorum.Security {
 	s := quorum.Security{SASL: e.n.cfg.SASL}
 	if e.n.cfg.TLS != nil {
@@ -21,7 +21,7 @@ func (e *ensemble) security() quorum.Security {
 	return s
 }
 
-// warnIfOpen tells the operator of a quorum port that takes the word of every caller.
+// warnIfOpen warns the operator of a quorum port that trusts any caller.
 func (e *ensemble) warnIfOpen() {
 	addr, ok := e.hub.Addr().(*net.TCPAddr)
 	if !ok || addr.IP.IsLoopback() || e.security().Authenticates() {
@@ -35,8 +35,8 @@ func (e *ensemble) warnIfOpen() {
 	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/security.md")
 }
 
-// RefusedMessages is the number of Raft messages that this server has refused since
-// its start, because no correct server sends them.
+// RefusedMessages returns the number of Raft messages that this server has refused
+// since it started, because no correct server sends them.
 func (n *Node) RefusedMessages() int64 {
 	e, ok := n.others.(*ensemble)
 	if !ok || e.hub == nil {
@@ -45,9 +45,9 @@ func (n *Node) RefusedMessages() int64 {
 	return e.hub.Rejected()
 }
 
-// hosts returns the hosts at which a server is known and those of all others:
-// by the configuration file, the membership and Raft's configuration. What servers have said
-// of themselves does not count, since it is what is to be proved.
+// hosts returns the hosts of a server and those of all other servers, from the
+// configuration file, the membership and Raft's configuration. It ignores what servers
+// say about themselves, because that is what they have to prove.
 func (e *ensemble) hosts(server string) (its, others []string) {
 	note := func(id uint64, addr string) {
 		host, _, err := net.SplitHostPort(addr)

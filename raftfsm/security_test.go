@@ -23,7 +23,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// secured makes TLS settings for the servers of a test, all under one authority.
+// secured returns TLS settings for the servers of a test, all under one authority.
 func secured(t *testing.T) func(id uint64) *quorum.TLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,13 +60,14 @@ func secured(t *testing.T) func(id uint64) *quorum.TLS {
 	}
 }
 
-// sure makes SASL settings for the servers of a test, who require it of each other.
+// sure returns SASL settings for the servers of a test. Each server requires SASL of
+// the others.
 func sure(uint64) *quorum.SASL {
 	return &quorum.SASL{Users: sasl.Users{"zk": "secret"}, User: "zk", Password: "secret", Login: true, Require: true}
 }
 
-// eavesdropper is a network that counts the connections that speak TLS or SASL,
-// and those that do neither.
+// eavesdropper is a network that counts the connections with TLS or SASL, and those
+// with neither.
 type eavesdropper struct {
 	mu            sync.Mutex
 	plain, secure int
@@ -112,9 +113,9 @@ func (c *overheardConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestSecureEnsemble does over TLS all that servers do with one another:
-// formation, replication, commands and reports of followers, a snapshot, the
-// death of a leader. No connection goes without.
+// TestSecureEnsemble runs over TLS everything that servers do with each other:
+// formation, replication, commands and reports of followers, a snapshot, the death of a
+// leader. No connection is without TLS.
 func TestSecureEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		security := secured(t)
@@ -190,8 +191,8 @@ func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
 	}
 }
 
-// TestRollingChangeToTLS takes an ensemble from plaintext to TLS and back by
-// restarting one server after the other, while a client writes.
+// TestRollingChangeToTLS takes an ensemble from plaintext to TLS and back by restarting
+// one server after another, while a client writes.
 func TestRollingChangeToTLS(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		security := secured(t)
@@ -200,7 +201,7 @@ func TestRollingChangeToTLS(t *testing.T) {
 			cfg.TLS = security(id)
 			cfg.TLS.DialPlain, cfg.TLS.AcceptPlain = true, true
 		}
-		dialling := func(id uint64, cfg *Config) { // and sslQuorum
+		dialling := func(id uint64, cfg *Config) { // sslQuorum as well
 			cfg.TLS = security(id)
 			cfg.TLS.AcceptPlain = true
 		}
@@ -209,8 +210,7 @@ func TestRollingChangeToTLS(t *testing.T) {
 	})
 }
 
-// TestRollingChangeToSASL does the same with SASL, in the steps of ZooKeeper's
-// guide.
+// TestRollingChangeToSASL does the same with SASL, in the steps of ZooKeeper's guide.
 func TestRollingChangeToSASL(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		plain := func(uint64, *Config) {}
@@ -227,8 +227,8 @@ func TestRollingChangeToSASL(t *testing.T) {
 	})
 }
 
-// rollingChange goes through the steps, of which after the third all connections
-// are to be secure.
+// rollingChange goes through the steps. After the third step, all connections must be
+// secure.
 func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
 	t.Helper()
 	var ears eavesdropper
@@ -261,7 +261,7 @@ func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
 			if o, ok := other.tryReattach(s); ok {
 				s.Gen = o.attached.Gen
 			}
-			write(other) // with two of three
+			write(other) // with two of three servers
 			r := c.start(id, with(id))
 			r.awaitServed()
 			write(other)
@@ -287,8 +287,8 @@ func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
 	}
 }
 
-// TestHostsOfServers: what a certificate has to name comes from the
-// configuration and not from what servers say of themselves.
+// TestHostsOfServers: the names that a certificate must have come from the
+// configuration, not from what servers say about themselves.
 func TestHostsOfServers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)

@@ -12,31 +12,29 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// seedIndex and seedTerm are what the snapshot of a seed stands at: before
-// anything that a log can hold.
+// seedIndex and seedTerm are the position of a seed's snapshot, before anything that a
+// log can hold.
 const (
 	seedIndex = 1
 	seedTerm  = 1
 )
 
-// Seed writes tree and sessions into the empty directories of cfg, as the state
-// that a server starts with: an import from elsewhere. It is the beginning of a
-// new history, which no server of an older one takes for its own. Of an ensemble
-// one server is seeded: it is the only one with a vote until others, whose
-// directories are empty, have joined. The tree's zxid has to be above everything
-// that clients may have seen. A stop at any moment leaves the directories empty,
-// or whoever opens them next finishes.
+// Seed writes tree and sessions into the empty directories of cfg, as the state that a
+// server starts with, e.g. for an import. It begins a new history, which no server of
+// an older history accepts as its own. In an ensemble, only one server may be seeded.
+// It has the only vote until other servers with empty directories have joined. The
+// tree's zxid must be above everything that clients may have seen. A stop at any moment
+// leaves the directories empty, or the next process that opens them finishes the work.
 func Seed(cfg Config, t *tree.Tree, s *session.Table) error {
 	_, err := seed(cfg, t, s, nil, nil)
 	return err
 }
 
-// Restore is Seed for a state of the past, which clients have seen going on: the
-// epoch rises far above its own and to at least minEpoch, and all sessions end,
-// as they do when a lost quorum is recovered from. The ids of new ones begin where
-// ZooKeeper's would, at the time: not every kind of backup knows which ids were
-// given already, and a client whose session is gone must not meet another one's
-// under its id.
+// Restore is Seed for an older state whose later changes clients have seen. The epoch
+// rises far above that of the state, and to at least minEpoch. All sessions end, as in
+// a recovery from a lost quorum. The ids of new sessions start where ZooKeeper's would
+// start at that time. Some backups don't tell which ids were in use, and a client whose
+// session is gone must not find another client's session under its id.
 func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
 	return seed(cfg, t, s, func(n *Node) error {
 		s.Skip(uint64(n.cfg.Now().UnixMilli()) << 16)
@@ -85,15 +83,14 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 		return r, err
 	}
 	r.Cluster, r.Zxid = n.identity.Cluster, t.LastZxid()
-	_, err = tr.begin(n.cfg.Now()) // nothing was there to be moved aside
+	_, err = tr.begin(n.cfg.Now()) // there was nothing to move aside
 	return r, err
 }
 
-// ErrHasState reports directories that hold a state of zkgo, which nothing may
-// replace.
+// ErrHasState reports directories that hold zkgo state, which is never replaced.
 var ErrHasState = errors.New("a state of zkgo is there already, which is never replaced: move it away, or name another directory")
 
-// ErrInUse is the cause when another server has the directory of the log open.
+// ErrInUse is the cause when another server has the log directory open.
 var ErrInUse = vfs.ErrInUse
 
 // DirNames names two directories in a message, or one if they are the same.
@@ -119,8 +116,8 @@ func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) er
 	return renew(n)
 }
 
-// writeFirst writes the state of the machine as the snapshot with which a
-// history begins, into stores that hold nothing.
+// writeFirst writes the machine's state as the first snapshot of a history, into empty
+// stores.
 func (n *Node) writeFirst(conf raft.Configuration) error {
 	m := n.machine
 	m.cluster, m.index = n.identity.clusterID(), seedIndex
@@ -137,7 +134,7 @@ func (n *Node) writeFirst(conf raft.Configuration) error {
 	return image.Persist(sink)
 }
 
-// noHandler is the Handler of a Node that serves nobody.
+// noHandler is the Handler of a Node that has no clients.
 type noHandler struct{}
 
 func (noHandler) Applied(*Applied)                      {}

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// elsewhere is a state from elsewhere: two znodes, one of them ephemeral, and the
+// elsewhere returns an imported state: two znodes, one of them ephemeral, and the
 // session that owns it.
 func elsewhere() (*tree.Tree, *session.Table, session.Session) {
 	t, table := tree.New(), session.NewTable()
@@ -26,8 +26,8 @@ func elsewhere() (*tree.Tree, *session.Table, session.Session) {
 	return t, table, s
 }
 
-// One member of an ensemble gets the state, the others join it empty. Sessions go
-// on.
+// One member of an ensemble gets the state, and the others join empty. Sessions
+// continue.
 func TestSeedOfAnEnsemble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,14 +59,14 @@ func TestSeedOfAnEnsemble(t *testing.T) {
 	})
 }
 
-// A state of the past is a new beginning: the epoch is far above, and no session
-// goes on.
+// A restored state is a new beginning: the epoch is far above the old one, and no
+// session continues.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
 		tr, known, s := elsewhere()
-		table := session.NewTable() // as of a backup, which does not know the counter
+		table := session.NewTable() // as from a backup that doesn't know the counter
 		for row := range known.All {
 			table.Put(row)
 		}
@@ -81,15 +81,15 @@ func TestRestore(t *testing.T) {
 		if o, _ := r.tryReattach(s); o.code != proto.ErrSessionExpired {
 			t.Errorf("the old session: %+v", o)
 		}
-		const server = 8 // bits of an id that are the server's
+		const server = 8 // bits of the server in a session id
 		if next := r.attach(time.Hour); uint64(next.ID)<<server <= uint64(s.ID+1000)<<server {
 			t.Errorf("session %#x could be one of before", next.ID)
 		}
 	})
 }
 
-// A restoring that is stopped at any step leaves nothing that a server would take
-// for an empty state of its own, or all of it.
+// A seed that is stopped at any step leaves either nothing that a server would take for
+// its own state, or the complete state.
 func TestSeedThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

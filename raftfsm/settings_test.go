@@ -12,10 +12,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// TestOppositeSettings: what a server's own configuration says must not show in
-// the state. Three servers with opposite switches go through changes of leader;
-// in the end they hold the same, counters of quotas that a client has
-// overwritten included, one of them after a restart.
+// TestOppositeSettings: a server's own configuration must not show in the state. Three
+// servers with opposite switches go through changes of leader. In the end they hold the
+// same state, including quota counters that a client has overwritten, and one of them
+// does so after a restart.
 func TestOppositeSettings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testOppositeSettings)
@@ -58,7 +58,7 @@ func testOppositeSettings(t *testing.T) {
 	}
 }
 
-// settingsCommand is a command whose outcome depends on the leader's switches.
+// settingsCommand returns a command whose outcome depends on the leader's switches.
 func settingsCommand(s session.Session, rnd *rand.Rand, n int) Command {
 	closed := []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
 	switch n {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// slowLink is a network on which what goes to one host takes its time.
+// slowLink is a network with a slow link to one host.
 type slowLink struct {
 	quorum.Network
 	to   string
@@ -40,7 +40,8 @@ func (c slowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// fillUp creates n znodes of 256 KiB each, and says how long the slowest took.
+// fillUp creates n znodes of 256 KiB each, and returns the time that the slowest one
+// took.
 func (r *rig) fillUp(name string, n int) (slowest time.Duration) {
 	r.t.Helper()
 	s := r.attach(time.Hour)
@@ -56,9 +57,9 @@ func (r *rig) fillUp(name string, n int) (slowest time.Duration) {
 	return slowest
 }
 
-// TestSlowPeer cuts one follower off while 32 MiB are written, and brings it
-// back over a link of 1 MB/s: it catches up, in messages that get through in
-// time, and nobody else waits for it.
+// TestSlowPeer cuts off one follower while 32 MiB are written, and reconnects it over a
+// link of 1 MB/s. The follower catches up in messages that arrive in time, and no other
+// server waits for it.
 func TestSlowPeer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const slow, large = 1, 128
@@ -94,25 +95,25 @@ func TestSlowPeer(t *testing.T) {
 	})
 }
 
-// digest stands for the state where that is too large to be written out.
+// digest stands for a state that is too large for a dump.
 func (r *rig) digest() uint64 {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
 	return r.Tree().FullDigest()
 }
 
-// heap is what is in use, after everything that is not has gone.
+// heap returns the bytes in use after garbage collection.
 func heap() int {
 	runtime.GC()
-	runtime.GC() // what pools let go
+	runtime.GC() // collects what pools have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-// TestSnapshotIsStreamed installs a large snapshot over a slow link: neither
-// the leader nor the follower has it in memory on its way. It has the process to
-// itself, since it looks at the heap.
+// TestSnapshotIsStreamed installs a large snapshot over a slow link: neither the leader
+// nor the follower holds the whole snapshot in memory. The test doesn't run in parallel
+// with others, because it measures the heap.
 func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
 	synctest.Test(t, func(t *testing.T) {
 		const slow, large = 1, 128 // of 256 KiB: 32 MiB
@@ -153,8 +154,8 @@ func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
 	})
 }
 
-// TestRestoreFreesFirst: the old tree has gone before the new one is there. It
-// has the process to itself, since it looks at the heap.
+// TestRestoreFreesFirst: the old tree is freed before the new one is complete. The test
+// doesn't run in parallel with others, because it measures the heap.
 func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
 	r := newReplica(t)
 	l := newLeader(5, 0)
@@ -168,7 +169,7 @@ func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
 	b := r.snapshot(t)
 	r.index-- // so that the snapshot is newer
 	r.machine.index--
-	r.recorder.applied = nil // they hold what was written
+	r.recorder.applied = nil // these results hold the data that was written
 	before := heap()
 	end := &atTheEnd{Reader: bytes.NewReader(b), at: len(b) - 100, then: heap}
 	if err := r.machine.Restore(io.NopCloser(end)); err != nil {
@@ -179,7 +180,7 @@ func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// atTheEnd is a reader that looks around when most was read.
+// atTheEnd is a reader that calls then when most of the data was read.
 type atTheEnd struct {
 	*bytes.Reader
 	at, got int

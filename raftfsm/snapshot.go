@@ -22,33 +22,33 @@ import (
 //	           digest:8 config:buffer sessions:buffer
 //	           tree
 //
-// digest is the digest of tree and sessions as batches carry it.
+// digest is the digest of tree and sessions that batches carry, too.
 
 const (
 	snapshotMagic  = "zkgosnap"
 	snapshotFormat = 1
-	// maxSnapshotHeader bounds what is read before the tree: about 30 million
-	// sessions.
+	// maxSnapshotHeader bounds the header before the tree, which allows for about 30
+	// million sessions.
 	maxSnapshotHeader = 1 << 30
 )
 
-// image is the state at one index, to be written while the machine goes on.
-// Without a tree nothing is written: it only lets Raft shorten the log.
+// image is the state at one index, to be written while the machine continues. Without a
+// tree it writes nothing, and only lets Raft truncate the log.
 type image struct {
 	head []byte
 	tree *tree.Snapshot
 
-	numbers *Numbers // where the writing is counted
-	pace    pace     // of the writing
+	numbers *Numbers // counts the snapshots written
+	pace    pace     // of the write
 
 	zxid    int64
-	written func(zxid, bytes int64) // after it is durable
+	written func(zxid, bytes int64) // called after the snapshot is durable
 }
 
 var _ raft.FSMSnapshot = (*image)(nil)
 
-// Snapshot takes a picture of the state. Only this stalls the machine; the tree
-// is written while it changes.
+// Snapshot captures the state. Only the capture stalls the machine; the tree changes
+// while it is written.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.stopped {
 		return nil, errors.New("the state machine has stopped")
@@ -68,7 +68,8 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
-// busy returns what reports whether entries were applied since it was last asked.
+// busy returns a function that reports whether entries were applied since its last
+// call.
 func (m *machine) busy() func() bool {
 	seen := m.claim.Load()
 	return func() bool {
@@ -78,7 +79,7 @@ func (m *machine) busy() func() bool {
 	}
 }
 
-// appendHeader appends everything that stands before the tree.
+// appendHeader appends everything before the tree.
 func (m *machine) appendHeader(b []byte) []byte {
 	b = append(b, snapshotMagic...)
 	b = binary.BigEndian.AppendUint32(b, snapshotFormat)
@@ -109,7 +110,7 @@ func (i *image) Persist(sink raft.SnapshotSink) error {
 	return err
 }
 
-// countingWriter counts what goes through.
+// countingWriter counts the bytes written.
 type countingWriter struct {
 	w io.Writer
 	n int64
@@ -139,16 +140,16 @@ func (i *image) write(w io.Writer) error {
 	return c.Close()
 }
 
-// Release lets go of the picture.
+// Release releases the captured tree.
 func (i *image) Release() {
 	if i.tree != nil {
 		i.tree.Release()
 	}
 }
 
-// Restore replaces the state of a running server. Its clients' connections have
-// to go first: what the snapshot skips completes no request and fires no watch.
-// A failure stops the server, because half a state is left.
+// Restore replaces the state of a running server. It drops the clients' connections
+// first, because the entries that the snapshot skips complete no requests and fire no
+// watches. A failure stops the server, because the state is incomplete.
 func (m *machine) Restore(r io.ReadCloser) error {
 	defer r.Close()
 	if m.stopped {
@@ -173,7 +174,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	return err
 }
 
-// load replaces the state by the snapshot in r. The tree is locked.
+// load replaces the state with the snapshot in r. The caller holds the tree's lock.
 func (m *machine) load(r io.Reader) error {
 	c := newChunkReader(r)
 	h, err := readSnapshotHeader(c)
@@ -201,14 +202,14 @@ func (m *machine) load(r io.Reader) error {
 	m.claim.Store(nil)
 	m.snapCounter.reset()
 	if m.incarnation != 0 {
-		// Whose leadership it is the snapshot does not say, and the entry that
-		// does may be behind it for good.
+		// The snapshot doesn't say which server leads in this incarnation, and the
+		// entry that does may be one that the snapshot replaces.
 		m.post([]event{{kind: evStarted, server: noServer, incarnation: m.incarnation}})
 	}
 	return nil
 }
 
-// snapshotHeader is what stands before the tree.
+// snapshotHeader is the part of a snapshot before the tree.
 type snapshotHeader struct {
 	incarnation uint64
 	seq         uint64
@@ -218,10 +219,10 @@ type snapshotHeader struct {
 	digest      uint64
 	config      []byte
 	table       []byte // of the sessions, encoded
-	rest        int    // bytes after that, which should not be there
+	rest        int    // bytes after the table, which should be 0
 }
 
-// readSnapshotHeader reads what stands before the tree.
+// readSnapshotHeader reads the part before the tree.
 func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -265,7 +266,7 @@ func (h *snapshotHeader) decodeSessions(t *session.Table) error {
 	return err
 }
 
-// takeHeader makes what stands before the tree this machine's state.
+// takeHeader makes the header part of this machine's state.
 func (m *machine) takeHeader(h *snapshotHeader) error {
 	if h.level > m.newest {
 		return fmt.Errorf("snapshot: %w", m.tooNew(h.level))
@@ -274,9 +275,9 @@ func (m *machine) takeHeader(h *snapshotHeader) error {
 	return h.decodeSessions(m.sessions)
 }
 
-// snapCounter decides when the next snapshot is due: after limitOps
-// transactions or limitBytes bytes of log, of which a random part of up to a
-// half is cut off so that the servers do not all write at once.
+// snapCounter decides when the next snapshot is due: after limitOps transactions or
+// limitBytes bytes of log. Each limit is the maximum less a random part of up to half,
+// so that the servers don't all write at once.
 type snapCounter struct {
 	maxOps   int
 	maxBytes int64
@@ -287,15 +288,15 @@ type snapCounter struct {
 	limitOps   int
 	limitBytes int64
 
-	late atomic.Bool // lateAfter times maxOps or all of maxBytes was applied
+	late atomic.Bool // set after lateAfter times maxOps transactions, or maxBytes bytes
 }
 
-// lateAfter is how many times snapCount may wait to be replayed before a snapshot
-// hurries: half a second by default.
+// lateAfter times snapCount transactions may wait for replay before a snapshot hurries.
+// That is half a second of replay by default.
 const lateAfter = 4
 
-// reset starts counting anew, behind a snapshot. Whatever was applied between
-// the last trigger and this has asked again for the same snapshot.
+// reset restarts the count after a snapshot. It drains the trigger, because entries
+// applied since the last trigger have requested the same snapshot again.
 func (c *snapCounter) reset() {
 	select {
 	case <-c.trigger:
@@ -307,10 +308,10 @@ func (c *snapCounter) reset() {
 	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)
 }
 
-// soon makes the next snapshot due at once.
+// soon makes the next snapshot due immediately.
 func (c *snapCounter) soon() { c.limitOps = 0 }
 
-// poke triggers a snapshot when one is due.
+// poke triggers a snapshot if one is due.
 func (c *snapCounter) poke() {
 	if c.ops < c.limitOps && c.bytes < c.limitBytes {
 		return

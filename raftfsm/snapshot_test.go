@@ -6,7 +6,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// watchedSink notes how many snapshots are being written while it is written to.
+// watchedSink records how many snapshots are being written during a Write.
 type watchedSink struct {
 	numbers *Numbers
 	seen    []int64
@@ -20,8 +20,8 @@ func (w *watchedSink) Close() error  { return nil }
 func (w *watchedSink) Cancel() error { return nil }
 func (w *watchedSink) ID() string    { return "" }
 
-// A snapshot counts as being written while it is, and one that nobody will read
-// never does.
+// A snapshot counts as being written only during the write. A snapshot without data
+// never counts.
 func TestSnapshotsBeingWritten(t *testing.T) {
 	t.Parallel()
 	var n Numbers
@@ -43,8 +43,8 @@ func TestSnapshotsBeingWritten(t *testing.T) {
 	}
 }
 
-// What is applied while a snapshot that is due has not been begun asks for it
-// again: that does not call for another one right behind it.
+// Entries applied while a due snapshot has not started request it again. That must not
+// cause another snapshot right after it.
 func TestOneSnapshotWhenOneIsDue(t *testing.T) {
 	t.Parallel()
 	c := snapCounter{maxOps: 10, maxBytes: 1 << 20, trigger: make(chan struct{}, 1)}
@@ -67,8 +67,8 @@ func TestOneSnapshotWhenOneIsDue(t *testing.T) {
 	}
 }
 
-// A snapshot is late when several times as much was applied as one is due after,
-// until the next one begins.
+// A snapshot is late when several times the number of transactions that makes it due
+// was applied, until the next one starts.
 func TestLateSnapshot(t *testing.T) {
 	t.Parallel()
 	c := snapCounter{maxOps: 10, maxBytes: 1 << 20, trigger: make(chan struct{}, 1)}

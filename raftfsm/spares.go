@@ -1,14 +1,15 @@
 package raftfsm
 
 const (
-	// maxSpareBytes is the largest buffer kept for reuse, and maxSpares how many:
-	// while many clients write, as many runs or entries wait or are being built.
+	// maxSpareBytes is the largest buffer kept for reuse, and maxSpares how many are
+	// kept: while many clients write, that many runs or entries are queued or being
+	// built.
 	maxSpareBytes = 2 * maxBatchBytes
 	maxSpares     = 3
 )
 
-// spares are buffers that nobody needs any more, to build the next runs or
-// entries in. They are not for concurrent use.
+// spares are unused buffers in which to build the next runs or entries. They are not
+// safe for concurrent use.
 type spares [][]byte
 
 // take returns an empty buffer.
@@ -22,7 +23,7 @@ func (s *spares) take() []byte {
 	return b
 }
 
-// put keeps b, unless it is large or there are enough.
+// put keeps b, unless b is too large or there are enough spares.
 func (s *spares) put(b []byte) {
 	if cap(b) <= maxSpareBytes && len(*s) < maxSpares {
 		*s = append(*s, b[:0])

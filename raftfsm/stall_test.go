@@ -15,13 +15,13 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// stalling is a file system on which nothing gets durable for a while, or
-// nothing does at once.
+// stalling is a file system on which no write becomes durable for a while, or all take
+// some time.
 type stalling struct {
 	vfs.FS
 	mu    sync.Mutex
-	gate  chan struct{} // what is to be durable waits for it
-	pause time.Duration // and segments of the log this long
+	gate  chan struct{} // writes wait for it to become durable
+	pause time.Duration // how long writes to log segments take
 }
 
 func (s *stalling) stall() (release func()) {
@@ -89,7 +89,7 @@ func (f stallingFile) Datasync() error {
 	return f.File.Datasync()
 }
 
-// stallingCluster is an ensemble on stalling disks.
+// stallingCluster starts an ensemble on stalling disks.
 func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 	t.Helper()
 	c := newCluster(t, n).onDisk()
@@ -101,29 +101,31 @@ func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 	for _, r := range c.rigs {
 		r.awaitServed()
 	}
-	// A leader asks for the level soon after its election, in an entry of its own: a
-	// disk that stalls while only some have that holds others than the test means to.
+	// Soon after its election, a leader raises the level with a separate entry. If a
+	// disk stalled while only some servers had that entry, other servers would be
+	// affected than the test intends.
 	c.awaitLevel(level)
 	c.settled()
 	return c, disks
 }
 
-// TestStalledDisks holds the leader's disk, or all disks at once, while clients
-// write. A leader with a short stall keeps its lead. One with a long stall
-// loses it to a server whose disk works; where no disk does there is nothing to
-// win, and no server is elected over and over. The service is back soon after.
+// TestStalledDisks stalls the leader's disk, or all disks at once, while clients write.
+// A leader with a short stall keeps its leadership. A leader with a long stall loses it
+// to a server whose disk works. If no disk works, no server can win, and there are no
+// repeated elections. The service is back soon after the stall.
 //
-// A follower looks every one to two election timeouts whether it has heard of its
-// leader for one. So it takes up to three until both have noticed that it fell
-// silent, and the later of them is elected. Where their disks hang, too, so do
-// they, in the entry that a leader sends out while it writes it; whether one of
-// them or the leader speaks first when that is over is chance, and either is right.
+// Every one to two election timeouts, a follower checks whether it has heard from its
+// leader within the last one. So it takes up to three election timeouts until both
+// followers have noticed the silence, and the later one is elected. If their disks
+// hang, too, so do the followers, in the entry that a leader sends while it writes it.
+// Whether one of them or the leader speaks first after that is chance, and either is
+// right.
 func TestStalledDisks(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
 		for _, tt := range []struct {
 			stall       time.Duration
-			least, most uint64 // terms that are begun
+			least, most uint64 // terms that may begin
 		}{{time.Second, 0, 0}, {4 * time.Second, 0, 0}, {9 * time.Second, 1, 2}, {20 * time.Second, 1, 3}} {
 			t.Run(fmt.Sprintf("all=%t/%v", all, tt.stall), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
@@ -172,8 +174,8 @@ func TestStalledDisks(t *testing.T) {
 	}
 }
 
-// TestHandingOverHasALimit: a leader whose disk hangs in the middle of a write
-// cannot hand over the lead, and who asked it to hears that in time.
+// TestHandingOverHasALimit: a leader whose disk hangs in the middle of a write can't
+// hand over leadership, and the caller of Transfer gets the error in time.
 func TestHandingOverHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, disks := stallingCluster(t, 3)
@@ -198,10 +200,9 @@ func TestHandingOverHasALimit(t *testing.T) {
 	})
 }
 
-// TestClosedWhileTheDiskHangs closes a follower in the middle of a write that
-// takes longer than Close waits. When the disk goes on, so does Raft, on stores
-// that are closed, with entries that are committed by now: that must not take
-// the program down.
+// TestClosedWhileTheDiskHangs closes a follower in the middle of a write that takes
+// longer than Close waits. When the disk continues, so does Raft, on closed stores and
+// with entries that are committed by now. That must not crash the program.
 func TestClosedWhileTheDiskHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, disks := stallingCluster(t, 3)
@@ -230,8 +231,9 @@ func TestClosedWhileTheDiskHangs(t *testing.T) {
 	})
 }
 
-// TestSlowDisksSettle has every disk take six seconds to write to the log, more
-// than a leader may, though a vote takes no time: after a few elections a leader is left alone for longer.
+// TestSlowDisksSettle lets every disk take six seconds for a log write, more than a
+// leader may take, while votes take no time. After a few elections, the servers leave a
+// leader alone for longer.
 func TestSlowDisksSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, disks := stallingCluster(t, 3)

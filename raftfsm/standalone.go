@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// standaloneAddr is the Raft address of a server that nobody dials.
+// standaloneAddr is the Raft address of a server that no other server dials.
 const standaloneAddr raft.ServerAddress = "standalone"
 
 // start starts a server that is the only voter.
@@ -28,8 +28,8 @@ func (a alone) start() error {
 	return n.leadAlone()
 }
 
-// openState opens the stores, finds out whose they are and loads the newest
-// snapshot.
+// openState opens the stores, finds out which server they belong to, and loads the
+// newest snapshot.
 func (n *Node) openState() error {
 	begin := time.Now()
 	defer func() { n.opening = time.Since(begin) }()
@@ -66,8 +66,8 @@ func (n *Node) openState() error {
 	return nil
 }
 
-// startRaft starts Raft on the opened state, with bootstrap as its first
-// configuration when it has none; an empty one leaves that to a leader.
+// startRaft starts Raft on the opened state. If the state has no configuration yet,
+// bootstrap becomes the first one; an empty bootstrap leaves that to a leader.
 func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	conf := n.raftConfig(n.identity.RaftID)
 	logs, stable, snaps := n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots()
@@ -89,9 +89,8 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	}
 	started := make(chan outcome, 1)
 	go func() {
-		// An entry that cannot be read holds NewRaft up until the stores are closed,
-		// and ends this goroutine then. Who closes them has taken the failure that is
-		// waited for below.
+		// An unreadable entry blocks NewRaft until the stores are closed, which ends
+		// this goroutine. The caller that closes them has received the failure below.
 		o := outcome{err: errUnreadable}
 		defer func() { started <- o }()
 		counted := countedLogs{LogStore: logs, numbers: n.Numbers(), follows: n.follows}
@@ -108,16 +107,16 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 	}
 }
 
-// errUnreadable is why Raft did not start; what it is about was said before.
+// errUnreadable is why Raft did not start. The cause was reported before.
 var errUnreadable = errors.New("the log could not be read when Raft started")
 
-// bootstrapTerm is the term that Raft gives to the first configuration. The
-// first election raises it.
+// bootstrapTerm is the term that Raft gives to the first configuration. The first
+// election raises it.
 const bootstrapTerm = 1
 
-// finishBootstrap writes the first configuration of a server that lost its power
-// after Raft had saved that configuration's term and before it had saved the
-// configuration. There has been no election, so nothing else has been promised.
+// finishBootstrap writes the first configuration of a server that lost power after Raft
+// had saved that configuration's term but not the configuration. There was no election
+// yet, so the server has promised nothing else.
 func (n *Node) finishBootstrap(bootstrap raft.Configuration) error {
 	term, err := n.stores.Stable().GetUint64([]byte("CurrentTerm"))
 	if err != nil || term != bootstrapTerm {
@@ -136,10 +135,10 @@ func (n *Node) finishBootstrap(bootstrap raft.Configuration) error {
 	})
 }
 
-// leadAlone makes this server leader at once instead of after an election
-// timeout. That bypasses every safeguard of an election, so it must know that
-// there is nobody else: whoever configures one server on the directory of a
-// member would depose a healthy leader.
+// leadAlone makes this server the leader immediately instead of after an election
+// timeout. That bypasses all safeguards of an election, so it first checks that there
+// is no other voter. Otherwise an operator who configures a single server on a member's
+// directory would depose a healthy leader.
 func (n *Node) leadAlone() error {
 	servers := n.raftNow().GetConfiguration().Configuration().Servers
 	voters := slices.Clone(servers)
@@ -153,7 +152,7 @@ func (n *Node) leadAlone() error {
 	err := n.transport.TimeoutNow(voters[0].ID, n.transport.LocalAddr(), &raft.TimeoutNowRequest{
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(voters[0].ID), Addr: []byte(n.transport.LocalAddr())},
 	}, &resp)
-	if err != nil { // no harm: the election timeout does it as well
+	if err != nil { // no harm: the election timeout has the same effect
 		n.log.Warn("could not take the lead at once", "err", err)
 	}
 	return nil

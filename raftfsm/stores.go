@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 )
 
-// stores is what raftlog.Store is, for tests to put faults in between.
+// stores is the interface of raftlog.Store, so that tests can inject faults.
 type stores interface {
 	Logs() raft.LogStore
 	Stable() raft.StableStore
@@ -19,7 +19,7 @@ type stores interface {
 	Close() error
 }
 
-// openStores opens the stores that the configuration asks for.
+// openStores opens the stores according to the configuration.
 func (n *Node) openStores() error {
 	s, err := n.cfg.open(n.cfg)
 	if err != nil {
@@ -35,14 +35,14 @@ func (n *Node) openStores() error {
 	}); ok && l.Launches() {
 		n.machine.await = l.Await
 	}
-	// What prepares the directory of another server has no others.
+	// A Node that only prepares a directory has no others.
 	if o, ok := s.(interface{ SetStoring(f func([]*raft.Log)) }); ok && n.others != nil {
 		o.SetStoring(n.others.storing)
 	}
 	return nil
 }
 
-// openRaftLog is how stores are opened outside of tests.
+// openRaftLog opens the stores outside of tests.
 func openRaftLog(c Config) (stores, error) {
 	if c.Memory {
 		return raftlog.Memory(c.Logger), nil
@@ -52,20 +52,20 @@ func openRaftLog(c Config) (stores, error) {
 		NoCache: c.standalone(), Behind: c.standalone(),
 	})
 	if err != nil {
-		return nil, err // not s: a nil *raftlog.Store is no nil stores
+		return nil, err // not s: a nil *raftlog.Store is not a nil stores
 	}
 	return s, nil
 }
 
-// keepsEntries says whether somebody may still look at the data of an entry that
-// was applied here: the log, for those it sends entries to.
+// keepsEntries reports whether the log may still read an entry's data after the entry
+// was applied here, to send it to followers.
 func (n *Node) keepsEntries() bool {
 	s, ok := n.stores.(interface{ Keeps() bool })
 	return !ok || s.Keeps()
 }
 
-// restoreNewest loads the newest snapshot into the machine. Raft would do it as
-// well, but it falls back to an older one when that fails, and goes on.
+// restoreNewest loads the newest snapshot into the machine. Raft would do that, too,
+// but if that fails, Raft falls back to an older snapshot and continues.
 func (n *Node) restoreNewest() error {
 	list, err := n.stores.Snapshots().List()
 	if err != nil || len(list) == 0 {
@@ -91,11 +91,12 @@ func (n *Node) restoreNewest() error {
 	return nil
 }
 
-// align brings machine and log in line with the newest snapshot, before a Raft
-// instance starts that will take it for applied. Whatever stopped the one before
-// may have come between the snapshot of a leader and the machine, which would
-// miss for ever what lies between the two, or between the snapshot and the log,
-// whose end before the snapshot nothing can be appended to.
+// align brings machine and log in line with the newest snapshot, before a Raft instance
+// starts that assumes the snapshot is applied. The previous instance may have stopped
+// after it stored a leader's snapshot and before the machine restored it. The machine
+// would then miss the entries in between for good. Or it may have stopped before it
+// truncated the log, and nothing can be appended to a log that ends before the
+// snapshot.
 func (n *Node) align() error {
 	list, err := n.stores.Snapshots().List()
 	if err != nil || len(list) == 0 {
@@ -129,16 +130,16 @@ func (n *Node) align() error {
 }
 
 const (
-	// minTrailing entries at least stay in the log behind a snapshot: a
-	// follower that is a little late then needs no snapshot.
+	// minTrailing is the minimum number of entries that stay in the log before a
+	// snapshot, so that a follower that lags a little needs no snapshot.
 	minTrailing = 1024
-	// trailingBytes is about what may stay beyond that.
+	// trailingBytes is roughly how many bytes may stay beyond that.
 	trailingBytes = 64 << 20
-	// maxTrailing keeps very small entries from being kept for ever.
+	// maxTrailing limits the number of very small entries that stay.
 	maxTrailing = 100_000
 )
 
-// reloadTrailing tells Raft how many entries to keep behind the next snapshot.
+// reloadTrailing tells Raft how many entries to keep before the next snapshot.
 func (n *Node) reloadTrailing(r *raft.Raft) {
 	trailing := uint64(minTrailing)
 	if mean := n.stores.MeanEntryBytes(); mean > 0 {
@@ -148,14 +149,14 @@ func (n *Node) reloadTrailing(r *raft.Raft) {
 		trailing = uint64(n.cfg.SnapTrailing)
 	}
 	if n.cfg.Memory && n.cfg.standalone() {
-		trailing = 0 // nobody will ever read them
+		trailing = 0 // no server will ever read them
 	}
 	if err := n.reload(r, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
 		n.log.Warn("could not bound the log", "trailing", trailing, "err", err)
 	}
 }
 
-// reload changes the settings of a running Raft.
+// reload changes the settings of a running Raft instance.
 func (n *Node) reload(r *raft.Raft, change func(*raft.ReloadableConfig)) error {
 	n.reloading.Lock()
 	defer n.reloading.Unlock()
@@ -164,7 +165,7 @@ func (n *Node) reload(r *raft.Raft, change func(*raft.ReloadableConfig)) error {
 	return r.ReloadConfig(c)
 }
 
-// snapshotLoop writes a snapshot whenever the machine says that one is due.
+// snapshotLoop writes a snapshot whenever the machine reports that one is due.
 func (n *Node) snapshotLoop() {
 	for {
 		select {

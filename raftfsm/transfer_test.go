@@ -15,8 +15,8 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// pipeline is a client that keeps many creates in flight, /ID-0, /ID-1 and so on,
-// and comes back when its connection is closed.
+// pipeline is a client that keeps many creates in flight, /ID-0, /ID-1 and so on, and
+// reconnects when its connection is closed.
 type pipeline struct {
 	c    *cluster
 	r    *rig
@@ -24,16 +24,16 @@ type pipeline struct {
 	stop chan struct{}
 	done chan struct{}
 
-	conns []span // one for each connection
+	conns []span // one per connection
 }
 
-// span is what went over one connection: the creates from first up to end, of
-// which as many as acked were answered. What end is known of is the newest.
+// span is the traffic of one connection: the creates from first up to end. The first
+// acked of them were answered. end is the highest known.
 type span struct{ first, end, acked int }
 
 const (
 	pipelined = 50              // creates in flight
-	longest   = 5 * time.Second // for one of them to be answered or given up
+	longest   = 5 * time.Second // until one of them is answered or given up
 )
 
 func (p *pipeline) path(i int) string { return fmt.Sprintf("/p-%d-%d", p.id, i) }
@@ -96,9 +96,9 @@ func (p *pipeline) run() {
 	}
 }
 
-// check holds what was executed against what was sent and what was answered: on
-// each connection the first so many, in their order, those that were answered
-// among them. It returns how many connections lost something.
+// check compares the executed creates with those sent and answered: of each connection,
+// a prefix in order was executed, which includes the answered ones. It returns how many
+// connections lost some.
 func (p *pipeline) check() (lossy int) {
 	p.r.Tree().RLock()
 	defer p.r.Tree().RUnlock()
@@ -145,18 +145,17 @@ func (c *cluster) farApart() {
 	}
 }
 
-// TestFailingTransfers hands over the lead again and again while clients of all
-// servers keep many writes in flight, and it mostly comes to nothing: the other
-// server does not hear of it, or nobody hears of that server's candidacy. All
-// that time Raft refuses entries although this server leads on, also some of
-// which the next would be taken. Of what a connection sent a first part is
-// executed and nothing behind what is lost; whatever is not answered is given up
-// soon, and the writes go on.
+// TestFailingTransfers hands over leadership again and again while clients of all
+// servers keep many writes in flight. Most transfers fail: the other server doesn't
+// hear of it, or no server hears of that server's candidacy. Raft refuses entries
+// during that time although this server still leads, and may accept entries that follow
+// a refused one. Of each connection's writes, a prefix is executed and nothing after a
+// lost write. Unanswered writes are given up soon, and the writes continue.
 func TestFailingTransfers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		c.startAll()
-		c.farApart() // else no time would pass while the clients are busy
+		c.farApart() // otherwise no time would pass while the clients are busy
 		var pipelines []*pipeline
 		for id, r := range c.rigs {
 			p := &pipeline{c: c, r: r, id: id, stop: make(chan struct{}), done: make(chan struct{})}
@@ -171,7 +170,7 @@ func TestFailingTransfers(t *testing.T) {
 			switch round % 3 {
 			case 0: // the request does not arrive
 				c.net.Hold(hostOf(id), hostOf(to))
-			case 1: // the candidacy does not
+			case 1: // the candidacy does not arrive
 				c.net.Hold(hostOf(to), hostOf(third))
 				c.net.Hold(hostOf(to), hostOf(id))
 			case 2: // it works
@@ -194,7 +193,7 @@ func TestFailingTransfers(t *testing.T) {
 			<-p.done
 		}
 		c.leader()
-		for id, r := range c.rigs { // they go on for everybody
+		for id, r := range c.rigs { // all servers continue
 			s := r.attach(time.Minute)
 			c.sure(r, &s, func(s session.Session) Command { return create(s, fmt.Sprintf("/after-%d", id), 0) })
 		}
@@ -218,8 +217,8 @@ func TestFailingTransfers(t *testing.T) {
 	})
 }
 
-// TestClosingAmongTheDead closes all servers at once when none reaches another any
-// more: the leader does not wait for another one to take the lead.
+// TestClosingAmongTheDead closes all servers at once when no server reaches another any
+// more: the leader doesn't wait for another server to take over leadership.
 func TestClosingAmongTheDead(t *testing.T) {
 	t.Parallel()
 	for range 40 {
@@ -248,10 +247,10 @@ func TestClosingAmongTheDead(t *testing.T) {
 	}
 }
 
-// TestTransfersAreNoOffence hands the lead on as fast as it goes: no server takes a
-// message of another for one that no correct server sends, although some are those of
-// a leader that has just been replaced. It runs in real time, in which goroutines meet
-// in more orders.
+// TestTransfersAreNoOffence transfers leadership as fast as possible. No server
+// mistakes a message for one that no correct server sends, although some come from a
+// leader that has just been replaced. The test runs in real time, where goroutines
+// interleave in more ways.
 func TestTransfersAreNoOffence(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5)
@@ -263,7 +262,7 @@ func TestTransfersAreNoOffence(t *testing.T) {
 	}
 	for range times {
 		_, lead := c.leader()
-		_ = lead.Transfer(t.Context()) // it may lead no more
+		_ = lead.Transfer(t.Context()) // it may have lost leadership
 	}
 	for _, line := range log.lines() {
 		if strings.Contains(line, "refused a Raft message") {

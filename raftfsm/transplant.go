@@ -13,18 +13,17 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// How the state in a server's directories is exchanged for another one, such
-// that a stop at any moment leaves either. The new state is prepared in
-// directories of its own, where it may be lost. Then the journal is written:
-// from there on there is no way back, and whoever opens the directories next
-// finishes what it says.
+// A transplant exchanges the state in a server's directories for another one, so that a
+// stop at any moment leaves one of the two. The new state is prepared in separate
+// directories, where losing it does no harm. Then the journal is written. From then on there is no
+// way back, and the next process that opens the directories finishes the steps:
 //
-//  1. What is there is moved aside.
-//  2. The journal says so.
-//  3. What was prepared is moved into place, and the journal is removed.
+//  1. Move the old state aside.
+//  2. Record that in the journal.
+//  3. Move the prepared state into place, and remove the journal.
 //
-// In each of the phases the names alone tell what has been done already. The
-// lock file is never moved: it is held all the time.
+// In each phase the file names alone tell what was already done. The lock file is never
+// moved, because the lock is held all the time.
 const (
 	journalFile  = "recovery.json"
 	preparedDir  = "recovery.new"
@@ -37,22 +36,22 @@ const (
 	phaseInstall = "install"
 )
 
-// journal is what the file says.
+// journal is the content of the journal file.
 type journal struct {
 	Phase string `json:"phase"`
-	Aside string `json:"aside"` // name of the directories that take what was there
+	Aside string `json:"aside"` // name of the directories for the old state
 }
 
-// transplant is the exchange in one pair of directories.
+// transplant is the exchange of state in one pair of directories.
 type transplant struct {
 	fs              vfs.FS
 	logDir, snapDir string
-	// reached is called before every step with a name for it; an error ends the
-	// work there. For tests.
+	// reached is called before each step with the step's name. An error ends the work
+	// there. For tests.
 	reached func(step string) error
 }
 
-// part is one file or directory that belongs to a state.
+// part is one file or directory of a state.
 type part struct{ dir, name string }
 
 func (t *transplant) parts() []part {
@@ -81,8 +80,8 @@ func (t *transplant) step(name string) error {
 	return t.reached(name)
 }
 
-// discard removes what an earlier attempt may have prepared. No journal, so it
-// does not count.
+// discard removes what an earlier attempt may have prepared. Without a journal, it
+// doesn't count.
 func (t *transplant) discard() error {
 	var errs []error
 	for _, dir := range t.dirs() {
@@ -91,8 +90,8 @@ func (t *transplant) discard() error {
 	return errors.Join(errs...)
 }
 
-// begin writes the journal and carries it out. It returns where the old state
-// has gone.
+// begin writes the journal and carries it out. It returns the directories that hold the
+// old state.
 func (t *transplant) begin(now time.Time) ([]string, error) {
 	if err := t.step("journal"); err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func (t *transplant) begin(now time.Time) ([]string, error) {
 	return t.finish(j)
 }
 
-// freeName is a name for what is moved aside that nothing has yet.
+// freeName returns an unused name for the old state's directories.
 func (t *transplant) freeName(now time.Time) string {
 	name := now.UTC().Format(asidePattern)
 	for free := name; ; name = free {
@@ -120,7 +119,7 @@ func (t *transplant) freeName(now time.Time) string {
 	}
 }
 
-// finish carries out what is left of a journal.
+// finish carries out the rest of a journal.
 func (t *transplant) finish(j journal) ([]string, error) {
 	if j.Phase == phaseAside {
 		if err := t.moveAll("", j.Aside, "aside"); err != nil {
@@ -153,7 +152,7 @@ func (t *transplant) finish(j journal) ([]string, error) {
 	return aside, t.discard()
 }
 
-// moveAll moves every part from one folder of its directory to another one.
+// moveAll moves all parts from one folder of their directory to another.
 func (t *transplant) moveAll(from, to, what string) error {
 	for _, p := range t.parts() {
 		source, target := filepath.Join(p.dir, from), filepath.Join(p.dir, to)
@@ -204,8 +203,8 @@ func (t *transplant) read() (journal, bool, error) {
 	return j, true, nil
 }
 
-// resume finishes a transplant that was interrupted, if there is one. lock is
-// that of the log directory when the caller has it, else it is taken.
+// resume finishes an interrupted transplant, if there is one. lock is the log
+// directory's lock if the caller holds it; otherwise resume takes it.
 func (t *transplant) resume(lock io.Closer) (bool, error) {
 	if _, found, err := t.read(); !found || err != nil {
 		return false, err
@@ -217,7 +216,7 @@ func (t *transplant) resume(lock io.Closer) (bool, error) {
 		}
 		defer taken.Close()
 	}
-	j, found, err := t.read() // again: somebody else may have finished it
+	j, found, err := t.read() // again: another process may have finished it
 	if !found || err != nil {
 		return false, err
 	}

@@ -14,28 +14,28 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// When a server reports in its log that it waits for the ensemble.
+// When a server that waits for the ensemble reports that in its log.
 const (
-	// waitsBefore is how long a start or an election may take without a report.
+	// waitsBefore is how long a start or an election may take before a report.
 	waitsBefore = 3 * time.Second
 	// waitsEvery is the shortest time between two reports.
 	waitsEvery = 10 * time.Second
-	// waitsAtMost is the longest time between two reports that say the same.
+	// waitsAtMost is the longest time between two reports with the same text.
 	waitsAtMost = 10 * time.Minute
-	// waitsLook is how often a server that waits asks the others what they are doing.
+	// waitsLook is how often a waiting server asks the others what they are doing.
 	waitsLook = time.Second
 )
 
-// waiting decides when a server that does not serve says so, and what it waits for: at
-// once when there is something new to say, and ever more rarely when there is not.
+// waiting decides when a server that does not serve logs what it waits for: immediately
+// if there is news, and less and less often if not.
 type waiting struct {
 	since time.Time     // zero while the server serves
 	last  time.Time     // of the last report
-	said  string        // by it
-	pause time.Duration // until the same is said again
+	said  string        // in the last report
+	pause time.Duration // until the same text may be logged again
 }
 
-// due reports whether text is to be logged at now.
+// due reports whether to log text at now.
 func (w *waiting) due(now time.Time, text string) bool {
 	switch {
 	case w.last.IsZero():
@@ -52,7 +52,7 @@ func (w *waiting) due(now time.Time, text string) bool {
 }
 
 // waitingLoop logs what this server waits for while it serves no clients: for each
-// other server of the ensemble, why it cannot be reached or what it says of itself.
+// other server of the ensemble, why it can't be reached or what it says about itself.
 func (e *ensemble) waitingLoop() {
 	var w waiting
 	tick := time.NewTicker(waitsLook)
@@ -85,7 +85,7 @@ func (e *ensemble) waitingLoop() {
 	}
 }
 
-// otherServer is what is known of another server of the ensemble.
+// otherServer is what this server knows about another one in the ensemble.
 type otherServer struct {
 	id      uint64
 	voter   bool
@@ -93,8 +93,8 @@ type otherServer struct {
 	text    string
 }
 
-// askOthers asks all other servers what they are doing, and says how many voters,
-// this one included, answer.
+// askOthers asks all other servers what they are doing. voters says how many voters
+// answer, including this one.
 func (e *ensemble) askOthers() (others []otherServer, voters string) {
 	addrs := make(map[uint64]string)
 	all, up := 0, 0
@@ -124,8 +124,8 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 	return others, fmt.Sprintf("%d of %d answer, %d are needed", up, all, all/2+1)
 }
 
-// knownMembers returns the members of the ensemble in the order of their ids: those of
-// Raft's configuration, or of the configuration file before there is one.
+// knownMembers returns the members of the ensemble by id: those of Raft's
+// configuration, or those of the configuration file before there is one.
 func (e *ensemble) knownMembers() []Member {
 	var list []Member
 	if r := e.n.raftNow(); r != nil {
@@ -140,7 +140,7 @@ func (e *ensemble) knownMembers() []Member {
 	return list
 }
 
-// ask finds out what o says of itself.
+// ask finds out what o says about itself.
 func (o *otherServer) ask(e *ensemble, addr string) {
 	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func (o *otherServer) ask(e *ensemble, addr string) {
 	}
 }
 
-// dialFailure says in one line why addr could not be asked.
+// dialFailure returns in one line why addr could not be asked.
 func dialFailure(addr string, err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
@@ -175,7 +175,7 @@ func dialFailure(addr string, err error) string {
 	return addr + ": " + err.Error()
 }
 
-// says is what the server that sent p does, in words.
+// says describes in words what the server that sent p is doing.
 func (p *probe) says() string {
 	switch {
 	case p.Refusal != "":

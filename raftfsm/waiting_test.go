@@ -22,8 +22,8 @@ func (l *logText) count(s string) (n int) {
 	return n
 }
 
-// TestWaitingIsReported starts one server of three, then another: the log says for each
-// server what is waited for, again when that changes, and rarely when it does not.
+// TestWaitingIsReported starts one server of three, then another. The log says for each
+// server what it waits for, again when that changes, and rarely when it doesn't.
 func TestWaitingIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,8 @@ func TestWaitingIsReported(t *testing.T) {
 }
 
 // TestStaggeredStartIsQuiet starts the third of three servers after the others have
-// formed the ensemble. That is how people start servers by hand, and no warning is due.
+// formed the ensemble. That is how people start servers by hand, and it should cause no
+// warning.
 func TestStaggeredStartIsQuiet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,8 +85,8 @@ func TestStaggeredStartIsQuiet(t *testing.T) {
 	})
 }
 
-// TestElectionsAreQuiet takes the majority away: the server's own report is there, and
-// Raft's lines about elections are not.
+// TestElectionsAreQuiet takes the majority away. The server's own report is in the log,
+// and Raft's lines about elections are not.
 func TestElectionsAreQuiet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +108,8 @@ func TestElectionsAreQuiet(t *testing.T) {
 	})
 }
 
-// TestClosingIsQuiet starts and stops ensembles: an orderly end is no error of Raft's.
-// It runs in real time, in which goroutines meet in more orders.
+// TestClosingIsQuiet starts and stops ensembles: an orderly stop is not a Raft error.
+// The test runs in real time, where goroutines interleave in more ways.
 func TestClosingIsQuiet(t *testing.T) {
 	t.Parallel()
 	for range 10 {

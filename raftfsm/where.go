@@ -12,17 +12,17 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// Where the servers are. Raft's configuration has one address of each, by which the
-// others dial it. It comes from, in this order,
+// Where the servers are. Raft's configuration has one address for each server, which
+// the others dial. It comes from, in this order,
 //
-//   - the server's line in the membership, if a client's reconfig has named that,
-//   - what the server says of itself, as its own configuration file has it,
-//   - the lists of the other servers, when the server itself is configured with a
-//     wildcard, such as 0.0.0.0: that says where to listen and not where it is.
+//   - the server's line in the membership, if a client's reconfig has set it,
+//   - what the server says about itself, from its own configuration file,
+//   - the lists of the other servers, if the server itself is configured with a wildcard,
+//     e.g. 0.0.0.0: that says where to listen, not where the server is.
 //
-// A wildcard never gets into Raft's configuration. A server of which no other address
-// is known has the placeholder there, which leads nowhere; the others find it by
-// their own files (addresses).
+// A wildcard never gets into Raft's configuration. A server without any known address
+// has the placeholder there, which can't be dialled. The others find it by their own
+// files (see addresses).
 
 // dialable reports whether addr is a host and port that other servers can dial.
 func dialable(addr string) bool {
@@ -30,7 +30,7 @@ func dialable(addr string) bool {
 	return err == nil && !wildcard(host)
 }
 
-// placeholder stands in Raft's configuration for an address that is not known.
+// placeholder returns the stand-in for an unknown address in Raft's configuration.
 func placeholder(server uint64) string { return fmt.Sprint("server.", server) }
 
 // firstDialable returns the first address that can be dialled, or the placeholder.
@@ -41,13 +41,13 @@ func firstDialable(server uint64, addrs ...string) string {
 	return placeholder(server)
 }
 
-// located returns the line with the host of addr, where a wildcard stands in it.
+// located returns the line with the host of addr in place of a wildcard.
 func (m Member) located(addr string) Member {
 	if dialable(m.QuorumAddr) || !dialable(addr) || len(m.Alternates) > 0 {
 		return m
 	}
 	host, _, _ := net.SplitHostPort(addr)
-	m.ConfigNodeTxt = "" // of the old host
+	m.ConfigNodeTxt = "" // it has the old host
 	for _, a := range []*string{&m.QuorumAddr, &m.ElectionAddr} {
 		if _, port, err := net.SplitHostPort(*a); err == nil {
 			*a = net.JoinHostPort(host, port)
@@ -56,8 +56,8 @@ func (m Member) located(addr string) Member {
 	return m
 }
 
-// listedAt returns where the files of other servers have a server; "" if none of
-// them that was heard lately has an address for it.
+// listedAt returns the address of a server in the files of other servers, or "" if none
+// of the files heard recently has one.
 func (e *ensemble) listedAt(server uint64) string {
 	e.joins.mu.Lock()
 	defer e.joins.mu.Unlock()
@@ -70,11 +70,11 @@ func (e *ensemble) listedAt(server uint64) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return slices.Min(found) // all leaders choose alike
+	return slices.Min(found) // all leaders choose the same one
 }
 
-// knownAt returns an address of a server for a list that has only a wildcard for it;
-// "" if there is none.
+// knownAt returns an address of a server for a list that has only a wildcard for it, or
+// "" if none is known.
 func (e *ensemble) knownAt(server uint64, now *membership) string {
 	if now != nil {
 		if m := now.member(server); m != nil && dialable(m.QuorumAddr) {
@@ -89,7 +89,7 @@ func (e *ensemble) knownAt(server uint64, now *membership) string {
 	return e.listedAt(server)
 }
 
-// joinAddr is where a server that joins will be dialled.
+// joinAddr returns the address at which to dial a joining server.
 func (e *ensemble) joinAddr(m *Member, j joiner) string {
 	e.joins.mu.Lock()
 	from := e.joins.from[j.id]
@@ -97,8 +97,8 @@ func (e *ensemble) joinAddr(m *Member, j joiner) string {
 	return firstDialable(m.ID, m.QuorumAddr, j.addr, e.listedAt(m.ID), from)
 }
 
-// whereIs is the address that Raft's configuration should have for a server; "" to
-// leave what it has.
+// whereIs returns the address that Raft's configuration should have for a server, or ""
+// to keep the current one.
 func (e *ensemble) whereIs(s raft.Server) string {
 	id := serverOf(s.ID)
 	var line Member
@@ -127,12 +127,12 @@ func (e *ensemble) whereIs(s raft.Server) string {
 	return e.listedAt(id)
 }
 
-// stepAddress follows a server that moved, after it has proved that it is at the new
-// address.
+// stepAddress follows a server that moved, after the server has proved that it is at
+// the new address.
 func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
 	r, addr := e.n.raftNow(), e.whereIs(server)
 	if addr == "" && !dialable(string(server.Address)) {
-		e.askFiles(l) // one of them may know
+		e.askFiles(l) // another server may know
 		addr = e.whereIs(server)
 	}
 	if addr == "" || addr == string(server.Address) || !e.isAt(server, addr) {
@@ -147,8 +147,8 @@ func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
 	}
 }
 
-// isAt reports whether a server answers at an address. One that does not is asked
-// again after a while only.
+// isAt reports whether a server answers at an address. After a failure, it doesn't ask
+// the server again for a while.
 func (e *ensemble) isAt(server raft.Server, addr string) bool {
 	if server.ID == e.n.identity.RaftID {
 		return !e.moving(addr)
@@ -169,16 +169,16 @@ func (e *ensemble) isAt(server raft.Server, addr string) bool {
 }
 
 const (
-	// askAgain is the pause before a server that should have moved is looked for at
-	// its new address again.
+	// askAgain is the pause before the next check whether a moved server is at its new
+	// address.
 	askAgain = time.Second
 	// listenAgain is the pause before this server tries again to listen at the address
-	// that a reconfig has given it.
+	// that a reconfig has set for it.
 	listenAgain = 5 * time.Second
 )
 
-// noteAddress remembers where another server says that it is, and from where it
-// says so.
+// noteAddress remembers the address that another server announces, and the address it
+// calls from.
 func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) {
 	host, _, err := net.SplitHostPort(remote.String())
 	if err != nil {
@@ -186,7 +186,7 @@ func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) 
 	}
 	_, port, err := net.SplitHostPort(p.Addr)
 	if err == nil && !dialable(p.Addr) && serverOf(p.As) == p.ID {
-		e.joins.noteFrom(p.As, net.JoinHostPort(host, port)) // the handshake tells whether it is there
+		e.joins.noteFrom(p.As, net.JoinHostPort(host, port)) // the handshake tells whether the server is there
 	}
 	if string(p.As) != from.ServerID {
 		return
@@ -206,11 +206,11 @@ func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) 
 	e.joins.seen[p.As] = p.Addr
 }
 
-// maxFrom bounds the servers whose connections are remembered.
+// maxFrom bounds the number of servers whose calling addresses are remembered.
 const maxFrom = 1024
 
-// noteFrom remembers from where a server has called that is configured with a
-// wildcard.
+// noteFrom remembers the address from which a server with a wildcard address has
+// called.
 func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,9 +220,9 @@ func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	j.from[id] = addr
 }
 
-// addresses returns where a server may be, beside the address in Raft's
-// configuration: where the membership has it, where it says it is, and where this
-// server's configuration file has it.
+// addresses returns the addresses that a server may have besides the one in Raft's
+// configuration: from the membership, from its own announcement, from this server's
+// configuration file, and the address it has called from.
 func (e *ensemble) addresses(id raft.ServerID) []string {
 	var out []string
 	add := func(addr string) {
@@ -248,8 +248,8 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 	return out
 }
 
-// founders are the servers on the list, each where the lists of the others have it
-// if its own line is a wildcard. f.mu is held.
+// founders returns the servers on the list. A server with a wildcard gets its address
+// from the lists of the others. The caller holds f.mu.
 func (f *formation) founders() []founder {
 	all := founders(f.members)
 	for i := range all {
@@ -272,16 +272,16 @@ func (f *formation) founders() []founder {
 	return all
 }
 
-// moving reports whether this server has yet to listen at an address that a reconfig
-// has given it.
+// moving reports whether this server can't listen yet at an address that a reconfig has
+// set for it.
 func (e *ensemble) moving(addr string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.listenWant == addr && e.listenErr != nil
 }
 
-// followOwnAddress listens at the address that a reconfig has named for this server,
-// before it lets go of the one that it has. Reconcile loop.
+// followOwnAddress makes this server listen at the address that a reconfig has set for
+// it, before it closes the old one. Reconcile loop.
 func (e *ensemble) followOwnAddress(m *membership) {
 	line := m.member(e.self.ID)
 	if line == nil || !line.named || !dialable(line.QuorumAddr) || line.QuorumAddr == e.listenWant && e.listenErr == nil ||
@@ -299,7 +299,7 @@ func (e *ensemble) followOwnAddress(m *membership) {
 	}
 	_, is, _ := net.SplitHostPort(e.listening)
 	if _, port, _ := net.SplitHostPort(want); err != nil && port == is {
-		// Another name of the same address, or one that only the others can use.
+		// Another name for the same address, or one that only the others can use.
 		e.log.Debug("cannot listen at the address of the membership and goes on at the same port", "addr", want, "listening", e.listening, "err", err)
 		err = nil
 	}
@@ -313,7 +313,7 @@ func (e *ensemble) followOwnAddress(m *membership) {
 	e.mu.Unlock()
 }
 
-// ownAddr is where the others dial this server.
+// ownAddr returns the address at which the others dial this server.
 func (e *ensemble) ownAddr() string {
 	if r := e.n.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {

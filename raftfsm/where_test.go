@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// raftAddrs returns the addresses in Raft's configuration, by server.
+// raftAddrs returns the addresses in Raft's configuration by server.
 func raftAddrs(r *rig) map[uint64]string {
 	all := make(map[uint64]string)
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
@@ -24,10 +24,10 @@ func raftAddrs(r *rig) map[uint64]string {
 	return all
 }
 
-// TestNamedLineStays gives a server another quorum port by reconfig, once a follower
-// and once the leader. It listens there at once; the membership stays what the client
-// was told, although the server's own file has the old port, and also after the server
-// was started again with that file.
+// TestNamedLineStays gives a server another quorum port by reconfig, once for a
+// follower and once for the leader. The server listens there immediately. The
+// membership stays as the client was told although the server's own file has the old
+// port, even after the server was restarted with that file.
 func TestNamedLineStays(t *testing.T) {
 	for _, lead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leader=%t", lead), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestNamedLineStays(t *testing.T) {
 				c.staysAt(id, told)
 				for other := range c.rigs {
 					if other != id {
-						c.net.Reset(hostOf(id), hostOf(other)) // they have to dial again
+						c.net.Reset(hostOf(id), hostOf(other)) // so that they dial again
 					}
 				}
 				c.staysAt(id, told)
@@ -61,8 +61,8 @@ func TestNamedLineStays(t *testing.T) {
 	}
 }
 
-// staysAt checks for a while that the membership and Raft's configuration have a
-// server at port 2988, and that it takes part.
+// staysAt checks for a while that the membership and Raft's configuration have a server
+// at port 2988, and that the server takes part.
 func (c *cluster) staysAt(id uint64, told string) {
 	c.t.Helper()
 	want := fmt.Sprintf("%s:2988", hostOf(id))
@@ -83,8 +83,8 @@ func (c *cluster) staysAt(id uint64, told string) {
 	c.rigs[id].awaitServed()
 }
 
-// TestQuorumPortInUse gives a server a quorum port that is taken: it goes on at the old
-// one, says so once, and moves when the port is free.
+// TestQuorumPortInUse gives a server a quorum port that is in use. The server continues
+// at the old one, logs that once, and moves when the port is free.
 func TestQuorumPortInUse(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -116,7 +116,7 @@ func TestQuorumPortInUse(t *testing.T) {
 	})
 }
 
-// lines is a log whose lines are counted.
+// lines is a log output that counts its lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -131,7 +131,7 @@ func (l *lines) Write(line []byte) (int, error) {
 
 func (l *lines) into(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(l, nil)) }
 
-// count returns how many lines have a text.
+// count returns how many lines contain a text.
 func (l *lines) count(text string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,8 +144,8 @@ func (l *lines) count(text string) (n int) {
 }
 
 // TestWildcardInTheOwnLine: every server has a wildcard in its own line, as in many
-// containers. Raft's configuration and the membership have the addresses in the other
-// servers' files, whatever server leads, and with servers added and removed.
+// containers. Raft's configuration and the membership have the addresses from the other
+// servers' files, whichever server leads, and with servers added and removed.
 func TestWildcardInTheOwnLine(t *testing.T) {
 	for _, host := range []string{"0.0.0.0", "[::]"} {
 		t.Run(host, func(t *testing.T) { inBubble(t, func(t *testing.T) { wildcards(t, host) }) })
@@ -168,7 +168,7 @@ func wildcards(t *testing.T, host string) {
 		r.awaitServed()
 	}
 	text := ""
-	for range 3 { // every server leads once, or most
+	for range 3 { // all or most servers lead once
 		_, r := c.leader()
 		time.Sleep(3 * time.Second)
 		for id, addr := range raftAddrs(r) {
@@ -209,8 +209,8 @@ func wildcards(t *testing.T, host string) {
 	c.settled()
 }
 
-// TestFailedChangeRests: a change that Raft refuses is tried again after longer and
-// longer pauses, and logged once for each reason.
+// TestFailedChangeRests: a change that Raft refuses is retried after longer and longer
+// pauses, and logged once for each reason.
 func TestFailedChangeRests(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		log := &lines{}

@@ -16,8 +16,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// bomb is a compressed snapshot file of a thousandth of what it holds: one znode whose
-// data has n zeros.
+// bomb returns a compressed snapshot file a thousandth the size of its content: one
+// znode whose data has n zeros.
 func bomb(t testing.TB, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -43,13 +43,13 @@ func bomb(t testing.TB, n int) []byte {
 	return b.Bytes()
 }
 
-// A field that is longer than jute.maxbuffer allows is refused before it is read.
+// The server rejects a field longer than jute.maxbuffer before it reads the field.
 func TestRestoreBelievesNoLength(t *testing.T) {
 	s := startServer(t, withAdmin)
 	<-s.Ready()
 	size := 200 << 20
 	if testing.Short() {
-		size = 50 << 20 // still more than may be allocated
+		size = 50 << 20 // still more than it may allocate
 	}
 	content := bomb(t, size)
 	var before, after runtime.MemStats
@@ -64,7 +64,7 @@ func TestRestoreBelievesNoLength(t *testing.T) {
 	}
 }
 
-// A state for which there is no memory ends the restore, and not the server.
+// A state that doesn't fit into memory fails the restore, but not the server.
 func TestRestoreMindsTheCeiling(t *testing.T) {
 	s := startServer(t, withAdmin)
 	<-s.Ready()

@@ -16,13 +16,13 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// withAdmin gives a server commands over HTTP.
+// withAdmin enables commands over HTTP.
 func withAdmin(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} }
 
-// commands is where s takes them.
+// commands returns the URL of the commands of s.
 func commands(s *Server) string { return "http://" + s.AdminAddr() + "/commands/" }
 
-// snapshotWith is a snapshot file of ZooKeeper's with znodes below /r, a session and
+// snapshotWith returns a ZooKeeper snapshot file with znodes below /r, a session and
 // its ephemeral znode /r/e.
 func snapshotWith(t *testing.T, data string) []byte {
 	t.Helper()
@@ -51,7 +51,7 @@ func snapshotWith(t *testing.T, data string) []byte {
 	return b.Bytes()
 }
 
-// answerTo is what a restore is answered with.
+// answerTo is the answer to a restore.
 type answerTo struct {
 	LastZxid int64   `json:"last_zxid"`
 	Command  string  `json:"command"`
@@ -69,15 +69,15 @@ func sendState(t *testing.T, s *Server, command string, content []byte) (int, an
 	return code, a
 }
 
-// lastZxid is the newest zxid of s.
+// lastZxid returns the newest zxid of s.
 func lastZxid(s *Server) int64 {
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	return s.tree.LastZxid()
 }
 
-// A state that is sent to a server takes the place of what it has. Clients are told
-// by the end of their sessions, and nothing of them is left.
+// A restored state replaces the server's state. Clients lose their sessions, and
+// nothing of the old sessions is left.
 func TestAdminRestore(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withAdmin, func(c *Config) { c.EnforceQuota = true })
@@ -122,8 +122,8 @@ func TestAdminRestore(t *testing.T) {
 	}
 }
 
-// What zkgo backup makes is taken, too; a state that is damaged is refused, and
-// nobody notices.
+// The server accepts the output of zkgo backup. It rejects a damaged state, and clients
+// notice nothing.
 func TestAdminRestoreOfABackupAndOfDamage(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withAdmin)
@@ -150,7 +150,7 @@ func TestAdminRestoreOfABackupAndOfDamage(t *testing.T) {
 			t.Errorf("%s: %d %v", what, code, a)
 		}
 	}
-	w.must(proto.OpExists, &proto.ExistsRequest{Path: "/old"}) // by the same connection
+	w.must(proto.OpExists, &proto.ExistsRequest{Path: "/old"}) // on the same connection
 	if code, a := sendState(t, s, "rest", packed.Bytes()); code != 200 {
 		t.Fatalf("%d %v", code, a)
 	}
@@ -159,8 +159,8 @@ func TestAdminRestoreOfABackupAndOfDamage(t *testing.T) {
 	}
 }
 
-// Any server of an ensemble takes a state, and all of them have it, also one that is
-// started again.
+// Any server of an ensemble accepts a state, and then all of them have it, including a
+// server that restarts.
 func TestAdminRestoreInAnEnsemble(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestAdminRestoreInAnEnsemble(t *testing.T) {
 		}
 		return true
 	}
-	if err := e.servers[0].Node().CanReplace(); err != nil { // a new ensemble has yet to find out
+	if err := e.servers[0].Node().CanReplace(); err != nil { // a new ensemble can't restore yet
 		code, a := sendState(t, e.servers[0], "restore", nil)
 		if code != 503 && code != 500 || a.Error == nil {
 			t.Errorf("%d %+v", code, a)

@@ -13,18 +13,18 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// Admin says where commands are answered over HTTP. Everybody who reaches the
-// port, with a certificate if TLS asks for one, may ask everything and reset the
-// statistics.
+// Admin configures the commands over HTTP. Any client that reaches the port, with a
+// certificate if TLS asks for one, may run every command and reset the statistics.
 type Admin struct {
-	Addr        string        // host:port; port 0 takes a free one
+	Addr        string        // host:port; port 0 picks a free one
 	CommandURL  string        // default /commands
 	IdleTimeout time.Duration // default 30 s
 	TLS         *AdminTLS     // nil: plaintext
-	Profiles    bool          // pprof's at /debug/pprof/
-	// Snapshots says who gets the whole state, and how often.
+	Profiles    bool          // pprof at /debug/pprof/
+	// Snapshots says who may fetch the whole state, and how often.
 	Snapshots admin.SnapshotOptions
-	// Optional makes a port that is in use a warning: the server runs without.
+	// Optional turns a port that is in use into a warning: the server starts without
+	// it.
 	Optional bool
 }
 
@@ -35,13 +35,13 @@ const (
 	defaultAdminIdle = 30 * time.Second
 )
 
-// httpServer is one of the servers for operators.
+// httpServer is an HTTP server for operators.
 type httpServer struct {
 	l net.Listener
 	s *http.Server
 }
 
-// openHTTP answers requests at addr until close.
+// openHTTP serves requests at addr until close is called.
 func (s *Server) openHTTP(addr string, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
 	plain, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -57,11 +57,11 @@ func (s *Server) openHTTP(addr string, security *AdminTLS, h http.Handler, idle 
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}}
-	s.spawn(func() { _ = srv.s.Serve(l) }) // ends with close
+	s.spawn(func() { _ = srv.s.Serve(l) }) // returns after close
 	return srv, nil
 }
 
-// addr is where h listens; "" when there is none.
+// addr returns the address that h listens on, "" if there is none.
 func (h *httpServer) addr() string {
 	if h == nil {
 		return ""
@@ -76,7 +76,7 @@ func (h *httpServer) close() error {
 	return h.s.Close()
 }
 
-// openAdmin opens the port for commands over HTTP, if there is to be one.
+// openAdmin opens the port for commands over HTTP, if it is configured.
 func (s *Server) openAdmin() error {
 	a := s.cfg.Admin
 	if a == nil {
@@ -110,7 +110,7 @@ func (s *Server) openAdmin() error {
 	return &ListenError{Setting: "admin.serverPort", Addr: a.Addr, Err: err}
 }
 
-// wsaEAddrInUse is Windows' own number.
+// wsaEAddrInUse is WSAEADDRINUSE, the error number on Windows.
 const wsaEAddrInUse syscall.Errno = 10048
 
 func addressInUse(err error) bool {
@@ -118,7 +118,7 @@ func addressInUse(err error) bool {
 	return errors.As(err, &errno) && (errno == syscall.EADDRINUSE || errno == wsaEAddrInUse)
 }
 
-// AdminURL returns where the commands over HTTP are listed, "" without.
+// AdminURL returns the URL that lists the commands over HTTP, "" if there is none.
 func (s *Server) AdminURL() string {
 	if s.admin == nil {
 		return ""
@@ -131,7 +131,7 @@ func (s *Server) AdminURL() string {
 	return scheme + "://" + s.AdminAddr() + url
 }
 
-// AdminAddr returns the address for commands over HTTP, "" without.
+// AdminAddr returns the address for commands over HTTP, "" if there is none.
 func (s *Server) AdminAddr() string { return s.admin.addr() }
 
 // adminSource implements admin.Source.

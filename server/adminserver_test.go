@@ -23,7 +23,7 @@ func fetch(t *testing.T, url string) (code int, body string) {
 	return code, string(b)
 }
 
-// logBuffer collects a log.
+// logBuffer collects log output.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -81,7 +81,7 @@ func TestAdminServer(t *testing.T) {
 	}
 }
 
-// TestAdminPortInUse: a port that nobody asked for is no reason not to start.
+// TestAdminPortInUse: a busy default port doesn't keep the server from starting.
 func TestAdminPortInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,17 +21,17 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// The AdminServer's snapshots are files in ZooKeeper's format. Such a file is
-// written into the data directory first: its length stands before its content in
-// the answer, and a client that reads slowly must not hold on to a picture of the
-// tree.
+// The AdminServer's snapshots are files in ZooKeeper's format. The server writes such a
+// file into the data directory first: the response carries its length before its
+// content, and a client that reads slowly must not pin a snapshot of the tree.
 
-// exportPattern names the files, which a server that was killed leaves behind.
+// exportPattern matches these files, so that a restart can remove those of a killed
+// server.
 const exportPattern = "admin-snapshot-*.tmp"
 
 var _ admin.Snapshotter = adminSource{}
 
-// sweepExports removes what an earlier life has left.
+// sweepExports removes the files that an earlier run left behind.
 func (s *Server) sweepExports() {
 	if s.cfg.Memory {
 		return
@@ -44,8 +44,8 @@ func (s *Server) sweepExports() {
 	}
 }
 
-// Authorize implements admin.Snapshotter. The whole state gives away every secret
-// in it, so it takes every permission on the root; ZooKeeper is content with any.
+// Authorize implements admin.Snapshotter. The whole state reveals every secret in it,
+// so we require all permissions on the root; ZooKeeper requires any one of them.
 func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Access {
 	ids, ok := a.identify(r, scheme, auth)
 	if !ok {
@@ -93,8 +93,8 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 	return nil, false
 }
 
-// Export implements admin.Snapshotter. What was acknowledged anywhere before the
-// call is in it.
+// Export implements admin.Snapshotter. The snapshot contains every write that any
+// server acknowledged before the call.
 func (a adminSource) Export(ctx context.Context) (*admin.Export, error) {
 	e, err := a.export(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a adminSource) export(ctx context.Context) (*admin.Export, error) {
 	return e, nil
 }
 
-// exportFile is gone when it is closed.
+// exportFile removes its file when it is closed.
 type exportFile struct{ *os.File }
 
 // Close implements io.Closer.
@@ -158,11 +158,11 @@ func (a adminSource) Keep() (zxid, bytes int64, err error) {
 	return zxid, a.s.node.LastSnapshotBytes(), nil
 }
 
-// Restore implements admin.Snapshotter. ZooKeeper replaces the state of one
-// server behind the backs of the others and of the clients: the servers of an
-// ensemble then differ, and a client that has seen a later zxid is refused for
-// ever. Here all servers replace theirs at one place of the log, end all sessions
-// and go on with an epoch above everything that clients have seen.
+// Restore implements admin.Snapshotter. ZooKeeper replaces the state of one server
+// without telling the other servers or the clients: the servers of an ensemble then
+// differ, and they refuse a client that has seen a later zxid for ever. In zkgo all
+// servers replace their state at the same log index, end all sessions and continue with
+// an epoch above any that clients have seen.
 func (a adminSource) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	begin := time.Now()
 	zxid, err := a.restore(ctx, r)
@@ -178,7 +178,7 @@ func (a adminSource) Restore(ctx context.Context, r io.Reader) (int64, error) {
 
 func (a adminSource) restore(ctx context.Context, r io.Reader) (int64, error) {
 	n := a.s.node
-	if err := n.CanReplace(); err != nil { // before all of it is read
+	if err := n.CanReplace(); err != nil { // before reading the whole request
 		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
 	}
 	c, err := backup.Read("what was sent", r, a.s.cfg.policy(), zkfiles.Limits{MaxField: a.s.cfg.maxField(), Room: a.s.memory.roomToRestore})

@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// askState sends a request of the AdminServer with an Authorization.
+// askState sends a request to the AdminServer with an Authorization header.
 func askState(t *testing.T, method, url, auth string, body io.Reader) (int, http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
@@ -43,8 +43,8 @@ func askState(t *testing.T, method, url, auth string, body io.Reader) (int, http
 	return resp.StatusCode, resp.Header, b
 }
 
-// The AdminServer's snapshot is the state, as ZooKeeper writes it, and leaves
-// nothing behind. It takes every permission on the root.
+// The AdminServer's snapshot is the state in ZooKeeper's format. It requires all
+// permissions on the root and leaves no file behind.
 func TestAdminSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestAdminSnapshot(t *testing.T) {
 		t.Errorf("digest %x at %x of %d sessions, %v", tr.Digest(), tr.LastZxid(), table.Len(), head)
 	}
 	mine.RUnlock()
-	eventually(t, "nothing is left behind", func() bool { // the answer was whole before its end
+	eventually(t, "nothing is left behind", func() bool { // the client has the whole response before the handler ends
 		found, err := filepath.Glob(filepath.Join(dir, exportPattern))
 		return err == nil && len(found) == 0
 	})
@@ -93,7 +93,7 @@ func TestAdminSnapshot(t *testing.T) {
 		t.Errorf("%x %v %v", zxid, at, ok)
 	}
 
-	// Only admin:pw may do everything, the others may still read.
+	// Only admin:pw has all permissions; other clients may still read.
 	id, err := digestID("SHA1", "admin:pw")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAdminSnapshot(t *testing.T) {
 	}
 }
 
-// A server that does not know whether it is up to date hands out nothing.
+// A server that doesn't know whether it is up to date returns no snapshot.
 func TestAdminSnapshotOfAServerCutOff(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		_, others := e.leader()

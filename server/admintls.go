@@ -11,12 +11,12 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// AdminTLS says how the port for commands over HTTP speaks TLS.
+// AdminTLS configures TLS on the port for commands over HTTP.
 type AdminTLS struct {
 	keystore.Options
-	// Config is used instead of what Options name.
+	// Config, if set, replaces Options.
 	Config *tls.Config
-	// Only refuses plaintext; otherwise the port takes both.
+	// Only refuses plaintext; otherwise the port accepts both.
 	Only bool
 }
 
@@ -32,7 +32,7 @@ func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
 	return c, nil
 }
 
-// wrap returns l with TLS as t says; t may be nil.
+// wrap returns l with the TLS that t configures; t may be nil.
 func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) {
 	if t == nil {
 		return l, nil
@@ -47,8 +47,8 @@ func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) 
 	return newUnifiedListener(l, config, headerTimeout), nil
 }
 
-// adminTLSFromZooCfg translates the settings of TLS: the key store is, as with
-// ZooKeeper, the one of the ports between servers.
+// adminTLSFromZooCfg translates the TLS settings. As in ZooKeeper, the key store is
+// that of the ports between servers.
 func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
 	a, t := &z.Admin, &z.QuorumTLS
 	if !a.ForceHTTPS && !a.PortUnification {

@@ -39,7 +39,7 @@ func TestAdminTLS(t *testing.T) {
 	for _, test := range []struct {
 		auth                   string
 		only                   bool
-		plain, stranger, alice bool // are answered
+		plain, stranger, alice bool // which clients get an answer
 	}{
 		{"none", false, true, true, true},
 		{"none", true, false, true, true},
@@ -75,8 +75,8 @@ func TestAdminTLS(t *testing.T) {
 	}
 }
 
-// TestAdminTLSSilentClient: a connection that says nothing keeps nobody waiting,
-// and not the server from ending.
+// TestAdminTLSSilentClient: a silent connection delays neither other clients nor the
+// server's shutdown.
 func TestAdminTLSSilentClient(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -116,7 +116,7 @@ func TestAdminTLSFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := translate(z) // there are no such key stores
+		c, err := translate(z) // these key stores don't exist
 		got := "plain"
 		if err != nil {
 			got = "error " + err.Error()

@@ -10,18 +10,17 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// glance is what one reply shows of a parent whose children come and go all at
+// glance is what one reply shows of a parent whose children all appear and disappear at
 // once, and the zxid in its header.
 type glance struct {
 	zxid     int64
-	children int // by the parent's stat; −1: the reply is about one child
+	children int // from the parent's stat; −1: the reply is about one child
 	there    bool
 }
 
-// beside has some clients look at the parent, and at its first and its last child,
-// until stop is called. stop returns what they saw and the longest that one
-// reply took; look returns when one of them has seen something that is no older than
-// the call.
+// beside starts clients that read the parent, and its first and last child, until stop
+// is called. stop returns what they saw and the longest time that a reply took. look
+// returns when a client has seen something no older than the call.
 func beside(t *testing.T, s *Server, parent, first, last string) (look func(), stop func() ([]glance, time.Duration)) {
 	const readers = 3
 	var over atomic.Bool
@@ -50,7 +49,7 @@ func beside(t *testing.T, s *Server, parent, first, last string) (look func(), s
 	}
 	look = func() {
 		t.Helper()
-		before := replies.Load() + readers // that many may have been on their way
+		before := replies.Load() + readers // as many replies may have been in flight
 		eventually(t, "a reader sees something", func() bool { return replies.Load() > before })
 	}
 	return look, func() (all []glance, longest time.Duration) {
@@ -63,9 +62,9 @@ func beside(t *testing.T, s *Server, parent, first, last string) (look func(), s
 	}
 }
 
-// judge holds what was seen against the zxids of the transactions, by turns one
-// that brings all children and one that takes them away: a reply shows all
-// that happened up to its own zxid, and nothing behind it.
+// judge checks what was seen against the zxids of the transactions, which alternately
+// create and delete all children. A reply must show everything up to its own zxid, and
+// nothing after it.
 func judge(t *testing.T, seen []glance, txns []int64, children int) {
 	t.Helper()
 	full, empty := 0, 0
@@ -91,7 +90,7 @@ func judge(t *testing.T, seen []glance, txns []int64, children int) {
 	}
 }
 
-// multiOf is a multi that creates or deletes the children from, … to−1 of parent.
+// multiOf returns a multi that creates or deletes the children from, … to−1 of parent.
 func multiOf(op proto.Op, parent string, from, to int, flags proto.CreateMode) *proto.MultiRequest {
 	var m proto.MultiRequest
 	for i := from; i < to; i++ {
@@ -105,8 +104,8 @@ func multiOf(op proto.Op, parent string, from, to int, flags proto.CreateMode) *
 	return &m
 }
 
-// Nobody sees half of a multi of a thousand operations, nor one with the zxid of
-// the time before or after.
+// No client sees half of a multi of a thousand operations, or the whole multi with the
+// zxid before or after it.
 func TestReadersBesideALargeMulti(t *testing.T) {
 	t.Parallel()
 	const children, rounds = 1000, 40
@@ -125,8 +124,8 @@ func TestReadersBesideALargeMulti(t *testing.T) {
 	t.Logf("%d replies beside %d multis; the slowest took %v", len(seen), rounds, longest)
 }
 
-// Nobody sees half of the end of a session that has very many ephemeral znodes,
-// which is one transaction, too.
+// No client sees half of the end of a session with many ephemeral znodes, which is also
+// a single transaction.
 func TestReadersBesideTheEndOfALargeSession(t *testing.T) {
 	t.Parallel()
 	children := 100_000

@@ -14,16 +14,16 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Audit says where the changes that clients make are recorded.
+// Audit says where the server records the changes that clients make.
 type Audit struct {
-	// File is where lines go as ZooKeeper formats them; without a Path the records
-	// go to the server's own log.
+	// File is the file for lines in ZooKeeper's format; without a Path the records go
+	// to the server's own log.
 	File audit.FileOptions
-	// Sink is used instead of File. The server closes it.
+	// Sink, if set, replaces File. The server closes it.
 	Sink audit.Sink
 }
 
-// openAudit opens the audit log, if there is to be one.
+// openAudit opens the audit log, if it is configured.
 func (s *Server) openAudit() error {
 	a := s.cfg.Audit
 	if a == nil {
@@ -46,7 +46,7 @@ func (s *Server) openAudit() error {
 	return nil
 }
 
-// closeAudit writes what has been recorded so far.
+// closeAudit writes the records collected so far and closes the log.
 func (s *Server) closeAudit() error {
 	if s.audit == nil {
 		return nil
@@ -54,17 +54,17 @@ func (s *Server) closeAudit() error {
 	return s.audit.Close()
 }
 
-// osUser is the name of the user that the process runs as.
+// osUser returns the name of the user that the process runs as.
 func osUser() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}
-	return strconv.Itoa(os.Getuid()) // in a container without /etc/passwd
+	return strconv.Itoa(os.Getuid()) // e.g. in a container without /etc/passwd
 }
 
-// record notes a change: who was connected here and asked for it, and, on every
-// server, the ephemeral znodes that have ended with a session. The tree is
-// locked.
+// record records a change. Only the server that the client is connected to records its
+// request; every server records the ephemeral znodes that ended with a session. The
+// tree is locked.
 func (s *Server) record(a *raftfsm.Applied, p *pending) {
 	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
 		for i := range a.Events {
@@ -104,7 +104,7 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 	}
 }
 
-// recordMulti notes the operations of a transaction, or that it has failed.
+// recordMulti records the operations of a transaction, or its failure.
 func (s *Server) recordMulti(who *audit.Record, a *raftfsm.Applied, r *proto.Reader) {
 	var m proto.MultiRequest
 	m.Decode(r)
@@ -120,8 +120,8 @@ func (s *Server) recordMulti(who *audit.Record, a *raftfsm.Applied, r *proto.Rea
 	}
 }
 
-// requestOf returns a record to decode the body of op into; nil if op changes
-// nothing that is recorded.
+// requestOf returns a record to decode the body of op into, nil if op makes no change
+// that the audit log records.
 func requestOf(op proto.Op) interface {
 	proto.Record
 	Decode(r *proto.Reader)
@@ -141,7 +141,7 @@ func requestOf(op proto.Op) interface {
 	return nil
 }
 
-// recordOp notes one operation; r has who.
+// recordOp records one operation; r already names the client.
 func (s *Server) recordOp(r audit.Record, req proto.Record, result *tree.Result) {
 	r.Result = audit.Failure
 	if result != nil && result.Code == proto.Ok {
@@ -162,21 +162,21 @@ func (s *Server) recordOp(r audit.Record, req proto.Record, result *tree.Result)
 		return // a check
 	}
 	if r.Operation == audit.Create && r.Result == audit.Success {
-		r.Path = result.Path // with the number of a sequential one
+		r.Path = result.Path // with the number of a sequential znode
 	}
 	if r.Path == proto.NullString {
 		r.Path = ""
 	}
-	r.Path = strings.Clone(r.Path) // of the entry, which is going to be overwritten
+	r.Path = strings.Clone(r.Path) // the entry that it points into will be overwritten
 	s.audit.Add(r)
 }
 
-// maxUserNames is about how many bytes of names a record has. A client chooses the names
-// of its digest identities.
+// maxUserNames bounds the names in a record, in bytes, approximately. Clients choose
+// the names of their digest identities.
 const maxUserNames = 1 << 10
 
-// userNames joins the names of a client's identities: those it has proved, as many as
-// maxUserNames has room for, then its address.
+// userNames joins the names of a client's identities: the proved identities, as many as
+// fit into maxUserNames, then the client's address.
 func userNames(ids []proto.ID) string {
 	var names, addresses []string
 	room := maxUserNames
@@ -186,7 +186,7 @@ func userNames(ids []proto.ID) string {
 			addresses = append(addresses, id.ID)
 			continue
 		case "super":
-			continue // a right and not a name
+			continue // a permission, not a name
 		case "digest":
 			id.ID, _, _ = strings.Cut(id.ID, ":")
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// auditBook is a sink that remembers.
+// auditBook is a sink that stores the records.
 type auditBook struct {
 	mu      sync.Mutex
 	records []string
@@ -148,8 +148,9 @@ func TestAuditFile(t *testing.T) {
 	}
 }
 
-// TestAuditInEnsemble: who is connected writes the line, on a follower as on the
-// leader; every server writes what has ended with a session, also one that expires.
+// TestAuditInEnsemble: the server that the client is connected to records its requests,
+// on a follower as on the leader. Every server records what ended with a session,
+// including an expired one.
 func TestAuditInEnsemble(t *testing.T) {
 	books := make([]*auditBook, 3)
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
@@ -160,7 +161,7 @@ func TestAuditInEnsemble(t *testing.T) {
 				w.must(proto.OpCloseSession, nil)
 				continue
 			}
-			_ = w.nc.Close() // expires
+			_ = w.nc.Close() // the session expires
 		}
 		for _, s := range e.servers {
 			eventually(t, "the sessions are over", func() bool {

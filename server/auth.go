@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// mayNot reports whether the client has to authenticate before op.
+// mayNot reports whether the client must authenticate before op.
 func (c *conn) mayNot(op proto.Op) bool {
 	need := c.s.cfg.RequireAuth
 	if len(need) == 0 || op == proto.OpAuth || op == proto.OpSASL {
@@ -25,8 +25,8 @@ func (c *conn) mayNot(op proto.Op) bool {
 	return !slices.ContainsFunc(c.identities(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
 }
 
-// authenticate answers auth. It does not wait for the requests before it; those
-// behind it have the identity.
+// authenticate answers auth. It doesn't wait for the requests before it; those after it
+// have the identity.
 func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	var req proto.AuthPacket
 	r := proto.NewReader(body)
@@ -45,7 +45,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 		c.s.stats.authFailed.Add(1)
 		c.complain("authentication failed", "scheme", req.Scheme)
 		if req.Scheme == schemeEnsemble && c.s.cfg.ensembleScheme() {
-			return false // the client is to try another server
+			return false // the client should try another server
 		}
 		return c.turnAway(w, h, proto.ErrAuthFailed)
 	}
@@ -56,7 +56,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	return true
 }
 
-// schemeEnsemble is the scheme by which a client names the ensemble it wants.
+// schemeEnsemble is the scheme that a client uses to name the ensemble it wants.
 const schemeEnsemble = "ensemble"
 
 // identify returns the identities that an auth packet proves.
@@ -87,11 +87,11 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 	return nil, false
 }
 
-// ensembleScheme says whether a client may name the ensemble that it wants.
+// ensembleScheme reports whether a client may name the ensemble that it wants.
 func (c *Config) ensembleScheme() bool { return c.EnsembleScheme || len(c.EnsembleNames) > 0 }
 
-// knowsEnsemble says whether this is the ensemble that a client wants. One that
-// wants none in particular, or a server without a name, is as good as any.
+// knowsEnsemble reports whether this is the ensemble that a client wants. The check
+// passes if the client names no ensemble, or if the server has no name.
 func (s *Server) knowsEnsemble(name string) bool {
 	switch names := s.cfg.EnsembleNames; {
 	case name == "" || len(names) == 0:
@@ -105,15 +105,15 @@ func (s *Server) knowsEnsemble(name string) bool {
 	return true
 }
 
-// schemeKey is the scheme of ZooKeeper's KeyAuthenticationProvider, its example of
-// a provider that asks the tree.
+// schemeKey is the scheme of ZooKeeper's KeyAuthenticationProvider, an example of a
+// provider that reads the tree.
 const schemeKey = "key"
 
-// keyPath is the znode with the number of which a client has to name a multiple.
+// keyPath is the znode that holds the key: a client must present a multiple of it.
 const keyPath = "/key"
 
-// fitsKey says whether a client of the scheme key is let in: by a multiple of the
-// number in /key, or by anything as long as there is no such znode.
+// fitsKey reports whether auth satisfies the scheme key: it is a multiple of the number
+// in /key, or /key doesn't exist.
 func (s *Server) fitsKey(auth []byte) bool {
 	s.tree.RLock()
 	n := s.tree.Get(keyPath)
@@ -133,8 +133,8 @@ func (s *Server) fitsKey(auth []byte) bool {
 	return err == nil && (key == 0 || number%key == 0)
 }
 
-// digestID returns user:base64(hash(user:password)); what has no colon is all
-// user.
+// digestID returns user:base64(hash(user:password)); without a colon, all of auth is
+// the user.
 func digestID(alg, auth string) (string, error) {
 	h := newDigest(alg)
 	if h == nil {
@@ -145,11 +145,11 @@ func digestID(alg, auth string) (string, error) {
 	return user + ":" + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
 }
 
-// newDigest returns the hash that Java knows by the name alg, nil if none does.
+// newDigest returns the hash that Java calls alg, nil if there is none.
 func newDigest(alg string) hash.Hash {
 	switch strings.ToUpper(alg) {
 	case "MD5":
-		return md5.New() //nolint:gosec // somebody's ACLs may be made with it
+		return md5.New() //nolint:gosec // existing ACLs may use it
 	case "SHA", "SHA1", "SHA-1":
 		return sha1.New()
 	case "SHA-224":
@@ -176,7 +176,7 @@ func newDigest(alg string) hash.Hash {
 	return nil
 }
 
-// whoAmI lists the identities without what is secret of them.
+// whoAmI lists the identities without their secrets.
 func whoAmI(q *request, out []byte) []byte {
 	resp := proto.WhoAmIResponse{IDs: []proto.ID{}}
 	for _, id := range q.ids {
@@ -184,7 +184,7 @@ func whoAmI(q *request, out []byte) []byte {
 		case "digest":
 			id.ID, _, _ = strings.Cut(id.ID, ":")
 		case schemeSuper:
-			id.ID = "" // by a certificate it has a name, too, which ZooKeeper does not show
+			id.ID = "" // a super identity from a certificate has a name, which ZooKeeper doesn't show
 		}
 		resp.IDs = append(resp.IDs, id)
 	}

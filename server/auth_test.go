@@ -17,7 +17,7 @@ func TestAuthSchemes(t *testing.T) {
 	for _, c := range []struct {
 		scheme, auth string
 		null         bool
-		want         []proto.ID // besides ip; nil: refused
+		want         []proto.ID // in addition to ip; nil: refused
 	}{
 		{scheme: "digest", auth: "u:p", want: []proto.ID{{Scheme: "digest", ID: "u"}}},
 		{scheme: "digest", auth: "plain", want: []proto.ID{{Scheme: "digest", ID: "plain"}}},
@@ -43,7 +43,7 @@ func TestAuthSchemes(t *testing.T) {
 			w.wantClosed()
 			continue
 		}
-		w.must(proto.OpAuth, &proto.AuthPacket{Scheme: c.scheme, Auth: auth}) // again changes nothing
+		w.must(proto.OpAuth, &proto.AuthPacket{Scheme: c.scheme, Auth: auth}) // a repetition changes nothing
 		var who proto.WhoAmIResponse
 		w.decode(w.must(proto.OpWhoAmI, nil), &who)
 		want := append([]proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}, c.want...)
@@ -59,7 +59,7 @@ func TestAuthSchemes(t *testing.T) {
 	}
 }
 
-// ZooKeeper's own documentation has this hash.
+// ZooKeeper's own documentation contains this hash.
 func TestDigestIsZooKeepers(t *testing.T) {
 	t.Parallel()
 	got, err := digestID("SHA1", "super:superpw")
@@ -113,7 +113,7 @@ func TestSASLWithoutConfigurationIsANullToken(t *testing.T) {
 	w.wantClosed()
 }
 
-// A name that is no UTF-8 must not turn into a null one.
+// A name that isn't UTF-8 must not turn into a null name.
 func TestDigestOfBytes(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))
@@ -126,8 +126,8 @@ func TestDigestOfBytes(t *testing.T) {
 	}
 }
 
-// A client that names another ensemble is only disconnected, so that it tries
-// the next server.
+// A client that names another ensemble is only disconnected, so that it tries the next
+// server.
 func TestEnsembleNames(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.EnsembleNames = []string{"one", "two"} })
@@ -138,7 +138,7 @@ func TestEnsembleNames(t *testing.T) {
 	w.wantClosed()
 }
 
-// TestDigestAlgorithms compares with the beginning of what OpenSSL computes.
+// TestDigestAlgorithms compares with the first characters of OpenSSL's results.
 func TestDigestAlgorithms(t *testing.T) {
 	t.Parallel()
 	for alg, want := range map[string]string{

@@ -12,26 +12,26 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// AuthProvider proves who clients are by a scheme of its own, for addAuth and in
-// ACLs. It is called by many goroutines at once.
+// AuthProvider authenticates clients with a scheme of its own, for addAuth and in ACLs.
+// It must be safe for concurrent use.
 //
-// There is no method that matches an identity against an ACL: an entry matches
-// the identity that it names, on every server alike, since every server decides
-// about a write by itself. A client that belongs to groups gets an identity for
-// each of them.
+// There is no method that matches an identity against an ACL. Every server decides
+// about a write by itself, so an ACL entry matches exactly the identity that it names,
+// on all servers alike. A client that belongs to groups gets an identity for each
+// group.
 type AuthProvider interface {
-	// Scheme is the name that clients give to addAuth, and the scheme of the
-	// identities; none of ZooKeeper's own.
+	// Scheme is the name that clients pass to addAuth, and the scheme of the
+	// identities. It must not be one of ZooKeeper's schemes.
 	Scheme() string
-	// Authenticate returns the identities that the client has proved, at least
-	// one: of the provider's scheme or, for one who may do everything, of the
-	// scheme super. Its error is logged, and the client only hears that it has
-	// failed. Until it returns, and at most until ctx ends, the requests that the
-	// client has sent behind wait, and nobody else's.
+	// Authenticate returns the identities that the client has proved, at least one.
+	// Their scheme is the provider's or, for a client that may do everything, super.
+	// The server logs the error; the client only learns that authentication failed. The
+	// requests that the client sent after addAuth wait until Authenticate returns, at
+	// most until ctx ends. Other clients don't wait.
 	Authenticate(ctx context.Context, r AuthRequest) ([]proto.ID, error)
 }
 
-// AuthRequest is what a client has sent with addAuth.
+// AuthRequest is what a client sent with addAuth.
 type AuthRequest struct {
 	Auth    []byte // valid until Authenticate returns
 	Session int64
@@ -39,13 +39,13 @@ type AuthRequest struct {
 	TLS     *tls.ConnectionState // nil in plaintext
 }
 
-// authLimit is how long an AuthProvider may take.
+// authLimit bounds the time an AuthProvider may take.
 const authLimit = 10 * time.Second
 
-// ownSchemes have a meaning already.
+// ownSchemes are reserved: the server gives them a meaning.
 var ownSchemes = []string{"auth", "world", "digest", "ip", schemeX509, schemeSASL, "super", schemeEnsemble, schemeOptions}
 
-// checkProviders reports providers whose scheme cannot be used.
+// checkProviders reports providers with a scheme that can't be used.
 func (c *Config) checkProviders() error {
 	var seen []string
 	if c.KeyScheme {
@@ -71,7 +71,7 @@ func (c *conn) prove(w *work, req *proto.AuthPacket) ([]proto.ID, bool) {
 	return c.s.identify(req)
 }
 
-// ask has a provider decide. Nothing is locked while it does.
+// ask calls a provider. It holds no lock during the call.
 func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, bool) {
 	c.settle(w)
 	c.flush()
@@ -102,7 +102,7 @@ func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, 
 	return ids, true
 }
 
-// checkIDs refuses identities that a provider must not give.
+// checkIDs rejects identities that a provider must not return.
 func checkIDs(scheme string, ids []proto.ID) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("the provider of %q has returned no identity", scheme)

@@ -12,8 +12,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// tokens is a provider that knows who holds which token, and which groups they
-// are in.
+// tokens is a provider that maps each token to its user and the user's groups.
 type tokens map[string][]string
 
 func (tokens) Scheme() string { return "token" }
@@ -78,7 +77,7 @@ func TestAuthProvider(t *testing.T) {
 		if ids := w.identities(); ids != names {
 			t.Errorf("%s: %s", token, ids)
 		}
-		// The scheme auth stands for both; others cannot read.
+		// The scheme auth stands for both; other clients can't read.
 		w.must(proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}})
 		var resp proto.GetACLResponse
 		w.decode(w.must(proto.OpGetACL, &proto.GetACLRequest{Path: "/a"}), &resp)
@@ -99,7 +98,7 @@ func TestAuthProvider(t *testing.T) {
 	}
 }
 
-// named is a provider with another name.
+// named wraps a provider to change its name.
 type named struct {
 	tokens
 	scheme string

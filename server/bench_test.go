@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// benchmark sends b.N requests, window at a time, over an in-process
-// connection to a server in memory. Allocations are the whole server's.
+// benchmark sends b.N requests, window at a time, over an in-process connection to a
+// server in memory. Allocations are those of the whole server.
 func benchmark(b *testing.B, window int, op proto.Op, req proto.Record, replySize int) {
 	s := startServer(b)
 	w := connect(b, s)

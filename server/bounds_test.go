@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The names that a client has given itself do not fill the audit log, and its address
-// stands there all the same.
+// The names that a client gave itself don't fill the audit log, and a record still has
+// the client's address.
 func TestUserNamesOfTheAuditLogAreBounded(t *testing.T) {
 	t.Parallel()
 	ids := []proto.ID{{Scheme: "ip", ID: "10.0.0.1"}}
@@ -27,7 +27,7 @@ func TestUserNamesOfTheAuditLogAreBounded(t *testing.T) {
 	}
 }
 
-// A child of the root with a name of a megabyte is not among the numbers.
+// A child of the root with a name of a megabyte isn't counted.
 func TestLongNamespacesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	var s namespaces
@@ -36,8 +36,8 @@ func TestLongNamespacesAreNotCounted(t *testing.T) {
 	}
 }
 
-// Sessions of read-only mode that their clients do not close are forgotten, but not those
-// that are in use.
+// The server forgets read-only sessions that their clients don't close, but not those
+// in use.
 func TestLocalSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer(Config{Memory: true}.withDefaults())

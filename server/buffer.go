@@ -2,16 +2,16 @@ package server
 
 import "sync"
 
-// buffer is a pooled byte slice. Buffers move between connections' inputs,
-// replies and outputs; whoever holds one last puts it back. A shared one is the
-// output of many connections at once: nobody changes it, and it is not pooled.
+// buffer is a pooled byte slice. Buffers move between connections' inputs, replies and
+// outputs; the last holder puts it back. A shared buffer is the output of many
+// connections at once: it is immutable and not pooled.
 type buffer struct {
 	b      []byte
 	shared bool
 }
 
 // Capacities of pooled buffers. Most requests and replies of one round fit the
-// smallest; one above the largest is left to the garbage collector.
+// smallest; the garbage collector takes buffers above the largest.
 const (
 	smallBuffer = 4 << 10
 	midBuffer   = 16 << 10
@@ -19,10 +19,10 @@ const (
 	hugeBuffer  = 4 << 20
 )
 
-// buffers is a pool of buffers by capacity.
+// buffers holds pools of buffers by capacity.
 type buffers struct{ small, mid, big, huge sync.Pool }
 
-// get returns an empty buffer of at least n bytes' capacity.
+// get returns an empty buffer with a capacity of at least n bytes.
 func (p *buffers) get(n int) *buffer {
 	pool, size := p.class(n)
 	if pool != nil {
@@ -33,7 +33,7 @@ func (p *buffers) get(n int) *buffer {
 	return &buffer{b: make([]byte, 0, max(n, size))}
 }
 
-// class returns the pool that serves requests for n bytes.
+// class returns the pool for requests of n bytes.
 func (p *buffers) class(n int) (*sync.Pool, int) {
 	switch {
 	case n <= smallBuffer:
@@ -48,7 +48,7 @@ func (p *buffers) class(n int) (*sync.Pool, int) {
 	return nil, n
 }
 
-// put takes b back; nil is fine.
+// put returns b to its pool; b may be nil.
 func (p *buffers) put(b *buffer) {
 	if b == nil || b.shared {
 		return

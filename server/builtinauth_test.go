@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// providerConfig is a server's configuration with one of ZooKeeper's providers.
+// providerConfig returns a server configuration with one of ZooKeeper's providers.
 func providerConfig(t *testing.T, class string, lines string) Config {
 	t.Helper()
 	z, err := zoocfg.ParseText("zoo.cfg", fmt.Sprintf("dataDir=%s\nclientPort=2181\nauthProvider.1=org.apache.zookeeper.server.auth.%s\n%s",
@@ -27,9 +27,8 @@ func providerConfig(t *testing.T, class string, lines string) Config {
 	return c
 }
 
-// TestBuiltInProviders names every provider that ZooKeeper 3.9 ships by its class.
-// The scheme of each exists then, and only then where it is not one of the two that
-// always do.
+// TestBuiltInProviders configures each provider that ZooKeeper 3.9 ships by its class.
+// This enables the provider's scheme; without it only two of the schemes exist.
 func TestBuiltInProviders(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -56,9 +55,9 @@ func TestBuiltInProviders(t *testing.T) {
 	}
 }
 
-// TestKeyProvider does what ZooKeeper's own test of the provider does: clients are
-// let in by any number until /key holds one, and then by its multiples; all that
-// are let in have the same identity.
+// TestKeyProvider repeats ZooKeeper's own test of the provider: any number passes until
+// /key holds one, and then only its multiples. All clients that pass have the same
+// identity.
 func TestKeyProvider(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { *c = providerConfig(t, "KeyAuthenticationProvider", "") })

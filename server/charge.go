@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// charge is what a request takes of the server's limits until it is answered or
-// its connection ends. It goes with the request from the reader into the queue.
+// charge is a request's share of the server's limits until it is answered or its
+// connection ends. It moves with the request from the reader into the queue.
 type charge struct {
-	large int  // its bytes, if it is a large one
-	slot  bool // of the request throttle
+	large int  // the request's bytes, if it is large
+	slot  bool // holds a slot of the request throttle
 }
 
-// discharge gives it back.
+// discharge returns k to the limits.
 func (s *Server) discharge(k charge) {
 	if k.large != 0 {
 		s.largeBytes.Add(-int64(k.large))
@@ -22,10 +22,10 @@ func (s *Server) discharge(k charge) {
 	}
 }
 
-// errLarge reports a large request for which there is no room beside the others.
+// errLarge reports a large request that doesn't fit next to the others in flight.
 var errLarge = errors.New("server: too many bytes in large requests")
 
-// largeAbove is the length above which a request is a large one.
+// largeAbove returns the length above which a request counts as large.
 func (c *Config) largeAbove() int {
 	if c.LargeRequestAbove <= 0 {
 		return math.MaxInt
@@ -33,9 +33,9 @@ func (c *Config) largeAbove() int {
 	return c.LargeRequestAbove
 }
 
-// admitLarge decides about a request of n bytes, once when its length is known
-// and again when it has arrived, and then counts it. A client whose request does
-// not fit is closed: what it sends behind is not worth the memory either.
+// admitLarge decides about a request of n bytes: once when its length is known, and
+// again when it has arrived; only then it counts. The server closes a client whose
+// request doesn't fit, because the rest of its input isn't worth the memory either.
 func (c *conn) admitLarge(n int, whole bool) error {
 	s := c.s
 	if !whole {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// The client port in a server's own line of the membership. When a reconfig names
-// another one, the server listens there at once, as ZooKeeper's does: connections
-// that are open stay, and new ones come in at the new address only. A port that
-// cannot be opened leaves the old one open; the server says so and tries again.
+// The client port in a server's own line of the membership. When a reconfig changes the
+// port, the server listens on the new one at once, as ZooKeeper does: open connections
+// stay, and new ones arrive only at the new address. If the port can't be opened, the
+// old one stays open; the server logs an error and tries again.
 
-// portRetry is the pause before another try to open a port that a reconfig has named.
+// portRetry is the delay before another attempt to open a port that a reconfig has set.
 const portRetry = 5 * time.Second
 
 // keepClientPort follows the membership until the server is closed.
@@ -54,8 +54,8 @@ func (s *Server) keepClientPort() {
 	})
 }
 
-// moveClientPort opens the plaintext listener at another address and closes the one
-// before. If that fails, the one before is open.
+// moveClientPort opens the plaintext listener at another address and closes the old
+// one. If that fails, the old one stays open.
 func (s *Server) moveClientPort(from, to string) error {
 	s.mu.Lock()
 	old := s.listeners[0]
@@ -63,7 +63,7 @@ func (s *Server) moveClientPort(from, to string) error {
 	next, err := s.openListener(to)
 	_, oldPort, _ := net.SplitHostPort(from)
 	if _, port, _ := net.SplitHostPort(to); errors.Is(err, syscall.EADDRINUSE) && port == oldPort {
-		// The same port at addresses that overlap: one has to go before the other comes.
+		// The same port at overlapping addresses: the old listener must close first.
 		_ = old.Close()
 		if next, err = s.openListener(to); err != nil {
 			again, lost := s.openListener(old.Addr().String())
@@ -79,7 +79,7 @@ func (s *Server) moveClientPort(from, to string) error {
 	return s.swapListener(old, next)
 }
 
-// swapListener serves next in the place of old, which it closes.
+// swapListener replaces old with next and closes old.
 func (s *Server) swapListener(old, next net.Listener) error {
 	s.mu.Lock()
 	if s.closing {
@@ -95,7 +95,7 @@ func (s *Server) swapListener(old, next net.Listener) error {
 	return nil
 }
 
-// clientTLS is what the plaintext port takes besides plaintext; nil: nothing.
+// clientTLS returns the TLS that the plaintext port also accepts, nil if none.
 func (s *Server) clientTLS() *tlsPort {
 	if s.cfg.PortUnification {
 		return s.tlsPort.asOptional()

@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestClientPortFollowsReconfig changes a server's client port: it listens at the new
-// address without a restart, and an open connection stays. A port that is taken leaves
-// the old one open.
+// TestClientPortFollowsReconfig changes a server's client port. The server listens at
+// the new address without a restart, and an open connection stays. If the new port is
+// taken, the old one stays open.
 func TestClientPortFollowsReconfig(t *testing.T) {
 	e := startEnsemble(t, 3, func(c *Config) { c.ReconfigEnabled, c.SkipACL, c.ClientAddr = true, true, "127.0.0.1:0" })
 	_, others := e.leader()

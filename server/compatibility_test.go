@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/server/fourletter"
 )
 
-// table reads the rows of a table of docs/compatibility.md: the first column to
-// the second.
+// table reads the rows of a table of docs/compatibility.md as a map from the first
+// column to the second.
 func table(t *testing.T, section, head string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("../docs/compatibility.md")
@@ -39,8 +39,8 @@ func table(t *testing.T, section, head string) map[string]string {
 	return rows
 }
 
-// documented holds what servers export, and what else stands in mntr, against the
-// tables of metrics, and these against ZooKeeper's list.
+// documented compares what servers export, and the other lines of mntr, with the tables
+// of metrics, and these with ZooKeeper's list.
 func documented(t *testing.T, exported, notes map[string]bool) {
 	t.Helper()
 	theirs, ours := table(t, "Metrics", "ZooKeeper's metric"), table(t, "Metrics", "zkgo's own")
@@ -85,7 +85,7 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 	}
 }
 
-// TestEveryWordIsDocumented holds the words against their table.
+// TestEveryWordIsDocumented compares the words with their table.
 func TestEveryWordIsDocumented(t *testing.T) {
 	t.Parallel()
 	rows := table(t, "Four-letter words", "word")

@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// complaintEvery is how often a complaint of one kind is logged. A client decides how
-	// often it does what it is refused for.
+	// complaintEvery is how often a complaint of one kind is logged. Without a limit, a
+	// client could flood the log by repeating a refused request.
 	complaintEvery = 10 * time.Second
-	// maxLogged is how many bytes of what a client has sent stand in a line of the log.
+	// maxLogged bounds how many bytes of client input a log line contains.
 	maxLogged = 256
 )
 
-// complaints logs what the server refuses its clients: the first of a kind at once, the
-// others every complaintEvery as one line that counts them. The message is the kind.
+// complaints logs what the server refuses its clients: the first complaint of a kind at
+// once, then one line every complaintEvery that counts the others. The message is the
+// kind.
 type complaints struct {
 	log *slog.Logger
 
@@ -24,14 +25,14 @@ type complaints struct {
 	kinds map[string]*complaint
 }
 
-// complaint is what is known of one kind.
+// complaint is the state of one kind.
 type complaint struct {
-	until int64 // clock: from then on the next one is logged
-	more  int   // not logged since the last line
-	args  []any // of the latest of those
+	until int64 // clock: the next one is logged from then on
+	more  int   // number not logged since the last line
+	args  []any // of the latest of these
 }
 
-// warn logs a complaint, or counts it. now is the clock.
+// warn logs or counts a complaint. now is the clock.
 func (k *complaints) warn(now int64, msg string, args ...any) {
 	for i, v := range args {
 		switch v := v.(type) {
@@ -60,7 +61,7 @@ func (k *complaints) warn(now int64, msg string, args ...any) {
 	k.write(msg, this, args)
 }
 
-// write logs args and how many others there were; k.mu is held.
+// write logs args and the number of other complaints; k.mu is held.
 func (k *complaints) write(msg string, this *complaint, args []any) {
 	if this.more > 0 {
 		args = append(args, "others", this.more, "within", complaintEvery)
@@ -69,20 +70,20 @@ func (k *complaints) write(msg string, this *complaint, args []any) {
 	k.log.Warn(msg, args...)
 }
 
-// catchUp logs what has been counted and whose time has come.
+// catchUp logs the counted complaints that are due.
 func (k *complaints) catchUp(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for msg, this := range k.kinds {
 		if this.more > 0 && now >= this.until {
-			this.more-- // the one that stands in the line
+			this.more-- // the one that the line shows
 			this.until = now + int64(complaintEvery)
 			k.write(msg, this, this.args)
 		}
 	}
 }
 
-// complain logs that the client of c is refused something.
+// complain logs that the server refuses something to the client of c.
 func (c *conn) complain(msg string, args ...any) {
 	c.s.complaints.warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.sid)}, args...)...)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A client must not fill the log: neither by the number of what it is refused, nor by what
-// stands in one line.
+// A client must not fill the log, neither with many refused requests nor with a long
+// line.
 func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -7,32 +7,32 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// fsm is what the goroutine that applies the log keeps between its calls. It
-// belongs to that goroutine alone.
+// fsm is what the goroutine that applies the log keeps between calls. No other
+// goroutine uses it.
 type fsm struct {
-	scratch []byte                    // the reply being made
-	event   notification              // being delivered
+	scratch []byte                    // the reply being built
+	event   notification              // the event being delivered
 	acl     []proto.ACL               // of the event being fired, for allow
 	allow   func(*watch.Watcher) bool // made once
-	dirty   []*conn                   // with output to be written, at the latest when the entry is done
+	dirty   []*conn                   // connections with output to write, at the latest at the end of the entry
 	writer  *rawWriter
-	now     int64 // clock, read once for an entry; 0 when it has yet to be
-	sent    int64 // events since the counters were brought up to date
+	now     int64 // clock, read once per entry; 0 until then
+	sent    int64 // events since the last update of the counters
 	replied int64 // replies since then
-	content int   // connections among dirty that wait for nothing more
-	bytes   int   // of commands since answers were written last
+	content int   // connections among dirty that wait for nothing else
+	bytes   int   // of commands since answers were last written
 
 	eventBytes int64 // of those events
-	reads      tally // answered behind writes
+	reads      tally // reads answered after writes
 	writes     tally
 	sizes      replySizes
 	zxid       int64 // of the transaction being answered
 }
 
-// maxScratch is the capacity of the scratch reply that is kept.
+// maxScratch bounds the capacity of the scratch reply that is kept.
 const maxScratch = 64 << 10
 
-// touch remembers that c has output.
+// touch records that c has output.
 func (f *fsm) touch(c *conn) {
 	if !c.dirty {
 		c.dirty = true
@@ -40,8 +40,8 @@ func (f *fsm) touch(c *conn) {
 	}
 }
 
-// Applied implements raftfsm.Handler: events first, then the answer, then what
-// waited behind it.
+// Applied implements raftfsm.Handler: events first, then the answer, then the requests
+// queued after it.
 func (h handler) Applied(a *raftfsm.Applied) {
 	s := h.s
 	if a.Zxid != 0 {
@@ -55,7 +55,7 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	s.noteDigest(a.Zxid)
 	p, _ := a.Waiter.(*pending)
 	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
-		defer done(a) // of a command that was proposed beside the clients' ones
+		defer done(a) // for a command that no client proposed
 	}
 	if s.audit != nil {
 		s.record(a, p)
@@ -77,7 +77,7 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	}
 }
 
-// complete answers p, which was in flight, and runs the requests behind it.
+// complete answers p, which was in flight, and runs the requests queued after it.
 func (s *Server) complete(a *raftfsm.Applied, p *pending) {
 	c := p.c
 	if a.Code == proto.ErrSessionMoved {
@@ -107,8 +107,8 @@ func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []
 	return proto.EndFrame(out, mark)
 }
 
-// advance queues the scratch reply of the head p, and answers what comes behind
-// it until the next that is in flight.
+// advance queues the scratch reply of the head p, and answers the requests after it up
+// to the next one in flight.
 func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 	f := &s.fsm
 	f.touch(c)
@@ -153,7 +153,7 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 	}
 }
 
-// clock is the time of this log entry, nearly.
+// clock returns the approximate time of this log entry.
 func (f *fsm) clock(s *Server) int64 {
 	if f.now == 0 {
 		f.now = s.clock()
@@ -161,37 +161,37 @@ func (f *fsm) clock(s *Server) int64 {
 	return f.now
 }
 
-// fewDirty is how many connections the applying goroutine writes to alone: for a
-// few, another one would come later than the writes take.
+// fewDirty is the number of connections up to which the applying goroutine writes
+// alone: a second goroutine would start later than these writes end.
 const fewDirty = 8
 
-// helpAnswers is with how many answers to a connection, on average, the applying
-// goroutine leaves the writing to others: its clients have sent a lot more, which it
-// could execute meanwhile.
+// helpAnswers is the average number of answers per connection from which the applying
+// goroutine leaves writing to the flushers: the clients have sent many more requests,
+// and it can execute those meanwhile.
 const helpAnswers = 4
 
-// Answers are written before the whole entry is applied when so many clients wait for
-// nothing else, behind commands of so many bytes: what they do next takes them about as
-// long as the rest of the entry takes the server. The entry has been stored, so what an
-// answer says is so whatever becomes of the rest.
+// Answers are written before the whole entry is applied when at least earlyAnswers
+// clients wait for nothing else and the commands so far have at least earlyBytes: the
+// clients' next steps take about as long as the rest of the entry takes the server. The
+// entry is already stored, so the answers hold whatever happens to the rest.
 const (
 	earlyAnswers = 24
 	earlyBytes   = 32 << 10
 )
 
-// early says whether the answers so far are worth to be written before others.
+// early reports whether the answers so far should be written before the others.
 func (f *fsm) early() bool {
 	return f.content >= earlyAnswers && f.bytes >= earlyBytes && f.content > len(f.dirty)/2
 }
 
-// BatchDone implements raftfsm.Handler: what the entry queued is written.
+// BatchDone implements raftfsm.Handler: it writes what the entry queued.
 func (h handler) BatchDone() {
 	h.s.fsm.now = 0
 	h.s.writeAnswers(false)
 }
 
-// writeAnswers has what was queued counted, and written: by the caller alone when it is
-// early.
+// writeAnswers counts the queued output and writes it. If early is set, the caller
+// writes alone.
 func (s *Server) writeAnswers(early bool) {
 	f := &s.fsm
 	f.content, f.bytes = 0, 0
@@ -226,8 +226,8 @@ func (s *Server) writeAnswers(early bool) {
 	f.dirty = f.dirty[:0]
 }
 
-// Lost implements raftfsm.Handler: whether what was proposed will be done is
-// not known, so nobody is told anything.
+// Lost implements raftfsm.Handler. Whether the proposed commands will be applied is
+// unknown, so no client gets an answer for them.
 func (h handler) Lost(reason error) {
 	h.s.eachConn(func(c *conn) {
 		c.mu.Lock()
@@ -247,23 +247,23 @@ func (h handler) Lost(reason error) {
 func (h handler) Jumped() {
 	h.s.log.Info("closing all clients: the state was replaced by a snapshot")
 	h.s.mu.Lock()
-	h.s.lost = lostSessions{} // the state's sessions are others
+	h.s.lost = lostSessions{} // the new state has other sessions
 	h.s.mu.Unlock()
 	h.s.eachConn((*conn).kill)
 }
 
-// handler is the Server as the replicated state sees it; the methods are not
-// part of the Server's own interface.
+// handler is the Server as the replicated state sees it. It keeps these methods out of
+// the Server's own interface.
 type handler struct{ s *Server }
 
 var _ raftfsm.Handler = handler{}
 
-// newFSM prepares the applying goroutine's state.
+// newFSM returns the applying goroutine's state.
 func newFSM() fsm {
 	return fsm{writer: newRawWriter(), writes: tally{write: true}}
 }
 
-// mayRead reports whether w's client may hear of the event being fired.
+// mayRead reports whether w's client may receive the event being fired.
 func (f *fsm) mayRead(w *watch.Watcher) bool {
 	c, ok := w.Sink().(*conn)
 	return ok && tree.Allowed(f.acl, proto.PermRead, c.identities())

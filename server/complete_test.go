@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// taker is a client that takes what it is sent.
+// taker is a client that accepts all output.
 type taker struct{ got []byte }
 
 func (k *taker) TryWrite(b []byte) (int, error) {
@@ -15,15 +15,16 @@ func (k *taker) TryWrite(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Clients who wait for nothing else are answered before the entry is done, when they are
-// many and its commands long; whoever waits for more is answered with the rest.
+// Clients that wait for nothing else are answered before the entry is done, if there
+// are many and its commands are long. Clients that wait for more are answered with the
+// rest.
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		clients int // who wait
-		more    int // so many of them wait for more
+		clients int // waiting clients
+		more    int // clients that wait for more
 		bytes   int // of each command
-		want    int // who are answered before the entry is done
+		want    int // clients answered before the entry is done
 	}{
 		"many, long commands": {earlyAnswers + 3, 0, earlyBytes / 8, earlyAnswers},
 		"few":                 {earlyAnswers - 1, 0, earlyBytes, 0},

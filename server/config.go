@@ -12,49 +12,48 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Config says how a Server runs. The zero value of every field means its
-// default; only one of DataDir and Memory has to be set. Times and limits are
-// ZooKeeper's of the same name.
+// Config configures a Server. The zero value of every field means its default; only
+// DataDir or Memory must be set. Times and limits mean the same as the ZooKeeper
+// settings with their names.
 type Config struct {
 	// ID is the number of this server among Members, 0 to raftfsm.MaxServer. A
-	// standalone server has none: whatever stands here, it counts as 1.
+	// standalone server ignores it and uses 1.
 	ID      uint64
 	Members []raftfsm.Member // the servers of the ensemble; empty: standalone
-	// Ensemble makes Members an ensemble even if it is only one
+	// Ensemble makes Members an ensemble even if there is only one member
 	// (standaloneEnabled=false).
 	Ensemble bool
-	// LeaderNoClients keeps clients from the server while it leads
-	// (leaderServes=no).
+	// LeaderNoClients makes the server refuse clients while it leads (leaderServes=no).
 	LeaderNoClients bool
 	MultiAddress    bool // reconfig may give a server several addresses
 
-	// ClientAddr is where plaintext clients connect, host:port; port 0 takes a
-	// free one. Empty: only Dial reaches the server.
+	// ClientAddr is where plaintext clients connect, host:port; port 0 picks a free
+	// one. If it is empty, only Dial reaches the server.
 	ClientAddr string
-	// SecureAddr is where clients with TLS connect; none when empty.
+	// SecureAddr is where clients with TLS connect; empty: nowhere.
 	SecureAddr string
-	// PortUnification makes clients with TLS welcome at ClientAddr too.
+	// PortUnification lets clients with TLS connect to ClientAddr too.
 	PortUnification bool
-	TLS             *TLS // has to be set for either
+	TLS             *TLS // required for either
 
-	Memory  bool   // keep everything in memory
+	Memory  bool   // keep all state in memory
 	DataDir string // snapshots, and the log unless LogDir is set
 	LogDir  string // the log
-	// NoAutocreate refuses to start where one of the two is not there
-	// (datadir.autocreate=false).
+	// NoAutocreate makes the server refuse to start if one of the two directories is
+	// missing (datadir.autocreate=false).
 	NoAutocreate bool
-	FS           vfs.FS         // what they are on; default vfs.OS
+	FS           vfs.FS         // the directories' file system; default vfs.OS
 	Store        raftlog.Kind   // default raftlog.WAL
 	Network      quorum.Network // between the servers; default quorum.TCP
 	ListenAll    bool           // quorumListenOnAllIPs
 	QuorumTLS    *QuorumTLS     // between the servers; nil: plaintext
-	QuorumSASL   *QuorumSASL    // between the servers; nil: they prove nothing by it
-	// ListenHost is where the other servers are listened for when that is not the
-	// host that they dial: behind NAT, a forwarded port or a proxy. ListenAll wins.
+	QuorumSASL   *QuorumSASL    // between the servers; nil: no SASL
+	// ListenHost is where this server listens for its peers if that isn't the host they
+	// dial, e.g. behind NAT, a forwarded port or a proxy. ListenAll takes precedence.
 	ListenHost string
-	// QuorumBindTries is how often the quorum port is tried at the start, a second
-	// apart, while its name does not resolve or its address is not there; default 3,
-	// negative for ever. With a Network it is tried once.
+	// QuorumBindTries is how often the server tries to bind the quorum port at the
+	// start, a second apart, while its name doesn't resolve or its address isn't
+	// available; default 3, negative for ever. With a Network it tries once.
 	QuorumBindTries int
 
 	TickTime                             time.Duration // default 2 s
@@ -65,79 +64,81 @@ type Config struct {
 	MaxCnxns           int           // default no limit
 	SessionlessTimeout time.Duration // default 10 s
 	TCPKeepAlive       bool
-	ListenBacklog      int // shown to operators only; default −1
+	ListenBacklog      int // only shown to operators; default −1
 	JuteMaxBuffer      int // longest request, default 1,048,575
 	GlobalOutstanding  int // requests in flight at which reading pauses, default 1000
-	// LargeRequestAbove makes requests longer than this count as large, and
-	// LargeRequestMax is how many bytes all of them may have together; default
-	// none, and 100 MiB.
+	// LargeRequestAbove is the length above which a request counts as large, and
+	// LargeRequestMax bounds the bytes of all large requests together. Default none,
+	// and 100 MiB.
 	LargeRequestAbove, LargeRequestMax int
-	ConnThrottle                       *ConnThrottle // nil: sessions are begun as fast as they come
+	ConnThrottle                       *ConnThrottle // nil: new sessions are not throttled
 	RequestThrottle                    RequestThrottle
-	// EagerACL checks a write against this server's own copy before it goes to
-	// the ensemble (enableEagerACLCheck). It means nothing to a server alone.
+	// EagerACL checks a write against this server's own copy before it goes to the
+	// ensemble (enableEagerACLCheck). It has no effect on a standalone server.
 	EagerACL bool
-	// MemoryCeiling is how much memory the process may use, in bytes, before
-	// writes that need more are refused; default none.
+	// MemoryCeiling bounds the memory of the process, in bytes: the server refuses
+	// writes that would need more. Default none.
 	MemoryCeiling int64
-	// MaxOutput is how many bytes may be queued for one connection, MaxOutputTotal how many
-	// for all before the largest is closed. Default 64 MiB and 1 GiB, with a MemoryCeiling at
-	// most an eighth and a quarter of it.
+	// MaxOutput bounds the bytes queued for one connection. MaxOutputTotal bounds those
+	// of all connections; above it, the server closes connections of the address with
+	// the most. Default 64 MiB and 1 GiB, with a MemoryCeiling at most an eighth and a
+	// quarter of it.
 	MaxOutput, MaxOutputTotal int
-	// MaxWatchBytes is how many bytes the watches of one connection may take before more are
-	// refused, MaxWatchBytesTotal how many those of all before the largest is closed. Default
-	// 1 GiB and 2 GiB, with a MemoryCeiling an eighth and a quarter of it.
+	// MaxWatchBytes bounds the bytes that the watches of one connection take; the
+	// server refuses more. MaxWatchBytesTotal bounds those of all connections; above
+	// it, the server closes connections of the address with the most. Default 1 GiB and
+	// 2 GiB, with a MemoryCeiling an eighth and a quarter of it.
 	MaxWatchBytes, MaxWatchBytesTotal int64
 
 	SnapCount    int
 	SnapBytes    int64
 	SnapRetain   int
-	LogSegment   int // bytes in a file of the log; default 32 MiB
-	SnapTrailing int // entries of the log that stay behind a snapshot; default: by their size
+	LogSegment   int // bytes per log file; default 32 MiB
+	SnapTrailing int // log entries before a snapshot that are kept; default: by their size
 
 	SkipACL, ExtendedTypes, Emulate353TTL bool
 	EnforceQuota, ReconfigEnabled         bool
 	ReadOnlyMode                          bool
-	// LocalSessions lets a client begin a session while the server is in read-only
-	// mode (localSessionsEnabled). It changes nothing else: every other session is
-	// one of the whole ensemble.
+	// LocalSessions lets a client begin a session while the server is in read-only mode
+	// (localSessionsEnabled). It changes nothing else: every other session belongs to
+	// the whole ensemble.
 	LocalSessions         bool
 	ContainerInterval     time.Duration
 	ContainerMaxPerMin    int
 	ContainerMaxNeverUsed time.Duration
 
-	// LinearizableReads makes every client's reads linearizable. A client can ask
-	// for it by itself, see docs/reads.md.
+	// LinearizableReads makes every client's reads linearizable. A client can also ask
+	// for it itself; see docs/reads.md.
 	LinearizableReads bool
 
-	FourLetterWords []string // which are answered besides srvr; "*" is all
+	FourLetterWords []string // words answered in addition to srvr; "*" is all
 
 	DigestDisabled bool
 	DigestAlg      string   // Java's name, default SHA1
 	SuperDigest    string   // user:hash
-	EnsembleNames  []string // ensembleAuthName; the scheme ensemble exists with it
-	EnsembleScheme bool     // the scheme ensemble exists even without a name, and takes any
-	KeyScheme      bool     // the scheme key of ZooKeeper's KeyAuthenticationProvider exists
-	RequireAuth    []string // enforce.auth.schemes; empty: nobody has to authenticate
+	EnsembleNames  []string // ensembleAuthName; enables the scheme ensemble
+	EnsembleScheme bool     // enables the scheme ensemble without a name; any name then passes
+	KeyScheme      bool     // enables the scheme key of ZooKeeper's KeyAuthenticationProvider
+	RequireAuth    []string // enforce.auth.schemes; empty: authentication is optional
 	SASL           *SASL    // nil: no sasl
-	SASLScheme     bool     // the sasl scheme exists even without SASL
-	X509           bool     // the x509 scheme exists even without TLS
-	// AuthProviders are schemes besides ZooKeeper's. Every server of an ensemble
-	// has to have the same.
+	SASLScheme     bool     // enables the sasl scheme even without SASL
+	X509           bool     // enables the x509 scheme even without TLS
+	// AuthProviders are schemes in addition to ZooKeeper's. All servers of an ensemble
+	// must have the same ones.
 	AuthProviders []AuthProvider
 
 	Admin   *Admin   // commands over HTTP; nil: none
-	Metrics *Metrics // numbers for Prometheus; nil: none
-	Audit   *Audit   // who has changed what; nil: none
+	Metrics *Metrics // metrics for Prometheus; nil: none
+	Audit   *Audit   // audit log; nil: none
 
-	// ZooCfg is the file this configuration came from, for the commands that
-	// show it; nil without.
+	// ZooCfg is the file that this configuration came from, for the commands that show
+	// it; nil if there is none.
 	ZooCfg *zoocfg.Config
 
-	Interceptor Interceptor // between the clients and the server, for tests; nil: nobody
+	Interceptor Interceptor // between the clients and the server, for tests; nil: none
 
-	Now    func() time.Time // the clock that sessions live by, and what Wall is by default; default time.Now
-	Wall   func() time.Time // of transactions; it may jump
+	Now    func() time.Time // the clock for sessions, and the default of Wall; default time.Now
+	Wall   func() time.Time // the time of transactions; it may jump
 	Logger *slog.Logger     // default: discard
 }
 
@@ -153,15 +154,15 @@ const (
 	defaultMaxOutput       = 64 << 20
 	defaultMaxOutputTotal  = 1 << 30
 	defaultMaxWatchesTotal = 2 << 30
-	clientsPart            = 4 // one of so many parts of the memory ceiling is for all watches, another for all replies
+	clientsPart            = 4 // divides the memory ceiling: one such part is for all watches, another for all replies
 	defaultLargeRequests   = 100 << 20
 	minSessionTicks        = 2
 	maxSessionTicks        = 20
 	defaultSnapshotsToKeep = 3
-	standaloneID           = 1 // of a server without an ensemble, as in ZooKeeper
+	standaloneID           = 1 // for a server without an ensemble, as in ZooKeeper
 )
 
-// withDefaults returns c with every unset field set.
+// withDefaults returns c with every unset field set to its default.
 func (c Config) withDefaults() Config {
 	if !c.distributed() {
 		c.ID = standaloneID
@@ -197,7 +198,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// boundClients sets what clients may hold in memory.
+// boundClients sets the defaults of what clients may hold in memory.
 func (c *Config) boundClients() {
 	outputs, watches := int64(defaultMaxOutputTotal), int64(defaultMaxWatchesTotal)
 	if c.MemoryCeiling > 0 {
@@ -218,11 +219,11 @@ func or[T comparable](p *T, def T) {
 	}
 }
 
-// policy is what this server decides for everybody while it leads.
 // maxField is the longest field of a file that a state is loaded from: ZooKeeper's
 // jute.maxbuffer and, by default, as much again.
 func (c *Config) maxField() int { return 2 * c.JuteMaxBuffer }
 
+// policy returns what this server decides for all servers while it leads.
 func (c *Config) policy() tree.Policy {
 	var p tree.Policy
 	for _, s := range []struct {

@@ -35,8 +35,8 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 	}
 }
 
-// On a directory of ZooKeeper's the server would show an empty tree: it does
-// not start, and says what to do.
+// On a ZooKeeper directory the server would show an empty tree, so it doesn't start and
+// says what to do.
 func TestADirectoryOfZooKeepers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestADirectoryOfZooKeepers(t *testing.T) {
 	}
 }
 
-// With datadir.autocreate=false a directory that is not there is no empty one.
+// With datadir.autocreate=false, a missing directory isn't an empty one.
 func TestADirectoryThatIsNotToBeMade(t *testing.T) {
 	t.Parallel()
 	cfg := Config{DataDir: filepath.Join(t.TempDir(), "data"), NoAutocreate: true}
@@ -122,7 +122,7 @@ server.3=three:2888:3888
 	}
 }
 
-// State on disk survives the server, and ready comes at once.
+// State on disk survives the server, and a restarted server is ready at once.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	cfg := Config{DataDir: t.TempDir()}
@@ -189,7 +189,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 	if c.MemoryCeiling != 0 || *c.ConnThrottle != want {
 		t.Errorf("%d, %+v", c.MemoryCeiling, c.ConnThrottle)
 	}
-	// With weights the bucket is counted in global sessions, and nothing weighs
+	// With weights, the bucket is counted in global sessions, and no session weighs
 	// less than a local one.
 	c = read("connection_throttle_tokens=10\nconnection_throttle_weight_enabled=true\nconnection_throttle_local_session_weight=4\n")
 	if x := c.ConnThrottle; x.Tokens != 40 || x.FillCount != 4 || x.New != 4 || x.Renewed != 4 {

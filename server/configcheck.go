@@ -10,11 +10,11 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// ErrZooKeeperData reports a data directory that ZooKeeper filled and zkgo has
-// not: starting on it would show an empty tree.
+// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
+// zkgo: a server started on it would show an empty tree.
 var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
 
-// check reports everything that cannot work in a configuration with its defaults
+// check reports everything that can't work in a configuration. The defaults must be
 // set.
 func (c *Config) check() error {
 	errs := []error{c.checkProviders(), c.QuorumSASL.check()}
@@ -43,7 +43,7 @@ func (c *Config) listed() bool {
 	return false
 }
 
-// checkDataDir refuses a directory of ZooKeeper's that nobody has imported.
+// checkDataDir refuses a ZooKeeper directory that has not been imported.
 func checkDataDir(c *Config) error {
 	if c.Memory {
 		return nil

@@ -12,95 +12,94 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// conn is one client's connection. One goroutine at a time is its reader: one that makes
-// the rounds, or one of its own (rounds.go). What the others may touch is said at the
-// fields.
+// conn is a client's connection. One goroutine at a time is its reader: a poller, or a
+// goroutine of its own (rounds.go). The fields say what other goroutines may touch.
 type conn struct {
 	s      *Server
 	nc     net.Conn
-	raw    syscall.RawConn            // of a socket: reads that hold no buffer while they wait, writes that never wait
-	try    tryWriter                  // of an in-process connection, to the same end
-	wake   func(fd uintptr) (ok bool) // the method value of readReady, made once
-	listen func(fd uintptr)           // that of readNow
+	raw    syscall.RawConn            // of a socket, for reads that hold no buffer while they wait, and writes that never wait
+	try    tryWriter                  // of an in-process connection, for the same purpose
+	wake   func(fd uintptr) (ok bool) // method value of readReady, made once
+	listen func(fd uintptr)           // method value of readNow
 	host   string                     // the client's address without the port
 	born   int64                      // clock
-	secure bool                       // came in by the secure listener
-	local  bool                       // read-only mode: the session is this server's own
+	secure bool                       // accepted by the secure listener
+	local  bool                       // read-only mode: the session belongs to this server alone
 
-	// The reader's own.
-	in      *buffer // read, from in.b[parsed:]; nil while there is nothing
+	// Used only by the reader.
+	in      *buffer // unparsed input is in.b[parsed:]; nil if there is none
 	parsed  int
 	readErr error              // of the last readReady or readNow
 	silent  bool               // the last readNow found nothing
-	round   *round             // on which the reader is; nil: on a goroutine of c's own
-	id      int32              // among those that are visited
-	busy    int                // how often little is to come before c is visited again
-	work    *work              // what handling a batch of requests needs; nil between batches
-	ended   bool               // closeSession or a fatal error was read: what follows is not looked at
+	round   *round             // the poller that runs the reader; nil: a goroutine of c's own
+	id      int32              // among the polled connections
+	busy    int                // how many more small batches it takes until c is polled again
+	work    *work              // what a batch of requests needs; nil between batches
+	ended   bool               // closeSession or a fatal error was read: the rest of the input is ignored
 	sasl    *sasl.Server       // nil before the first token
 	started int64              // clock: when the bytes being handled arrived
 	linear  bool               // reads are linearizable
 	current bool               // the server is up to date as of started
-	way     uint64             // of the latest command, see raftfsm.Command
-	charge  charge             // of the request that is being looked at
-	short   []proto.ID         // the identities that go with each command as they are
-	prints  []tree.Fingerprint // of the others, sorted
+	way     uint64             // of the latest command; see raftfsm.Command
+	charge  charge             // of the current request
+	short   []proto.ID         // the identities that go with each command in full
+	prints  []tree.Fingerprint // fingerprints of the other identities, sorted
 	over    bool               // a request went into flight above globalOutstandingLimit
 
-	announced bool // the large request that is arriving has been let in
+	announced bool // the large request that is arriving has been admitted
 
-	// calls counts what has been heard of c since its reader last began to read. 0: it has
-	// none, and who counts the first is it.
+	// calls counts the wakeups since the reader last began to read. 0: c has no reader,
+	// and the goroutine that counts the first wakeup becomes it.
 	calls atomic.Int32
-	// hungUp says that nothing more will be heard of c.
+	// hungUp is set when c will get no more wakeups.
 	hungUp atomic.Bool
-	// ids are the client's identities: replaced, never changed, by the reader.
+	// ids are the client's identities. The slice is immutable; the reader replaces it.
 	ids atomic.Pointer[[]proto.ID]
-	// heard says that the client has sent something since Live last asked.
+	// heard is set when the client has sent something since the last call of Live.
 	heard atomic.Bool
-	// last is the clock at which the client last sent something.
+	// last is the clock when the client last sent something.
 	last atomic.Int64
-	// reported is the clock at which Live last named the session, known the newest
-	// such time that the ensemble is known to have heard of.
+	// reported is the clock when Live last named the session. known is the newest such
+	// clock that the ensemble is known to have received.
 	reported, known atomic.Int64
-	// barred says that the reader waits in barrier.
+	// barred is set while the reader waits in barrier or for the request throttle.
 	barred atomic.Bool
-	// waiting counts the queue below. Only the reader adds to it: once it has
-	// seen 0, 0 it stays.
+	// waiting counts the queue below. Only the reader adds to it: once the reader has
+	// seen 0, it stays 0.
 	waiting atomic.Int32
 
-	// The session: set while the tree is locked, before the reader is told.
+	// The session. It is set while the tree is locked, before the reader is told.
 	sid     int64
 	gen     uint64
 	timeout int32 // milliseconds
 
-	// watcher is made by the first watch, with the tree locked, by the one goroutine that
-	// serves the connection then.
+	// watcher is made by the first watch, with the tree locked, by the goroutine that
+	// serves the connection at that time.
 	watcher atomic.Pointer[watch.Watcher]
-	// inHeld is the capacity of in, of a long request.
+	// inHeld is the capacity of in while it holds a long request.
 	inHeld atomic.Int64
-	dirty  bool // is in fsm.dirty; the applying goroutine's own
+	dirty  bool // c is in fsm.dirty; only the applying goroutine uses it
 
-	kernel syscall.RawConn // the socket, of a connection with TLS too; nil: there is none
+	kernel syscall.RawConn // the socket, also of a connection with TLS; nil: none
 	slow   slowness
 
 	mu        sync.Mutex
 	out       *buffer // queued for the client
-	writing   bool    // somebody writes what was taken from out: the only one who may
+	writing   bool    // a goroutine is writing what it took from out; no other may write
 	head      *pending
 	tail      *pending
 	held      int           // bytes of requests in the queue
-	due       int           // about how long the replies to the reads in the queue will be
+	due       int           // approximate length of the replies to the queued reads
 	pushing   int           // bytes taken from out that are being written
 	sentBytes int64         // bytes that have been written
-	wait      chan struct{} // closed to wake the reader, which waits for the queue or the output to drain
-	closed    bool          // nothing may be queued any more
+	wait      chan struct{} // closed to wake the reader while it waits for the queue or the output to drain
+	closed    bool          // nothing more may be queued
 	hangUp    bool          // close once out has been written
 	counters  connCounters
 }
 
-// kill closes c without another word. It is safe from any goroutine, under any
-// lock but c.mu, and does not wait.
+// kill closes c without sending anything more. It may be called from any goroutine,
+// under any lock but c.mu, and doesn't block.
 func (c *conn) kill() {
 	c.mu.Lock()
 	done := c.closed
@@ -111,7 +110,7 @@ func (c *conn) kill() {
 	}
 }
 
-// shut makes c refuse everything; c.mu is held.
+// shut makes c refuse all further output; c.mu is held.
 func (c *conn) shut() {
 	c.closed = true
 	if c.out != nil {
@@ -128,7 +127,7 @@ func (c *conn) isClosed() bool {
 	return c.closed
 }
 
-// wakeReader ends a wait of the reader; c.mu is held.
+// wakeReader wakes the reader if it waits; c.mu is held.
 func (c *conn) wakeReader() {
 	if c.wait != nil {
 		close(c.wait)
@@ -136,8 +135,8 @@ func (c *conn) wakeReader() {
 	}
 }
 
-// await blocks the reader until ready says so or the connection is closed,
-// which it reports as false. ready is called with c.mu held.
+// await blocks the reader until ready returns true. It returns false if the connection
+// is closed first. ready is called with c.mu held.
 func (c *conn) await(ready func() bool) bool {
 	c.mu.Lock()
 	for !c.closed && !ready() {
@@ -155,7 +154,7 @@ func (c *conn) await(ready func() bool) bool {
 	return ok
 }
 
-// serve is the reader of a new connection.
+// serve starts the reader of a new connection.
 func (c *conn) serve() {
 	if !c.open() {
 		c.finish()
@@ -164,8 +163,8 @@ func (c *conn) serve() {
 	c.keep()
 }
 
-// finish ends c for good: it leaves every table it is in. The read lock keeps
-// it from happening between the steps of a transaction's completion.
+// finish closes c and removes it from every table. The read lock keeps this from
+// happening between the steps of a transaction's completion.
 func (c *conn) finish() {
 	defer c.s.wg.Done()
 	if c.id != noID {
@@ -182,7 +181,7 @@ func (c *conn) finish() {
 	}
 	t.RUnlock()
 	c.s.forget(c)
-	c.disconnect() // all that could be written has been
+	c.disconnect() // the output that could be written has been written
 	c.release()
 }
 
@@ -195,7 +194,7 @@ func (c *conn) release() {
 	c.charge = charge{}
 }
 
-// tryWriter writes what can be written without waiting.
+// tryWriter writes as much as it can without blocking.
 type tryWriter interface {
 	TryWrite(b []byte) (int, error)
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// holding is what a connection takes of the server's memory, in bytes.
+// holding is how much of the server's memory a connection uses, in bytes.
 type holding struct {
 	watches  int64
 	output   int64 // queued for the client, or being written
-	input    int64 // a long request that has not arrived whole
-	requests int64 // in its queue
+	input    int64 // a long request that has not arrived in full
+	requests int64 // queued requests
 	ids      int64
 }
 
@@ -20,7 +20,7 @@ func (h holding) ofWatches() int64 { return h.watches }
 
 func (h holding) ofOutput() int64 { return h.output }
 
-// holds returns what c holds; nothing once it is being closed.
+// holds returns what c holds, nothing once it is closed.
 func (c *conn) holds() holding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,17 +40,17 @@ func (c *conn) holds() holding {
 // maxShed is how many connections are closed at a time.
 const maxShed = 256
 
-// consumer is a connection and what it holds of what has become too much.
+// consumer is a connection and how much it holds of the resource that has run out.
 type consumer struct {
 	c *conn
 	n int64
 	h holding
 }
 
-// shed closes connections until the others hold no more than most of what part says, and
-// returns how many it closed. The address whose connections hold the most comes first, and
-// of those the one that holds the most: a client that takes many connections has no more
-// than one that takes one.
+// shed closes connections until the rest hold at most most bytes of what part selects,
+// and returns how many it closed. It starts with the address whose connections hold the
+// most, and there with the connection that holds the most: a client with many
+// connections gets no more memory than a client with one.
 func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 	total := int64(0)
 	hosts, sums := make(map[string][]consumer), make(map[string]int64)
@@ -88,7 +88,7 @@ func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 	return closed
 }
 
-// relieved closes whoever holds the most of what all connections together hold too much of.
+// relieved closes the largest consumers if all connections together exceed a bound.
 func (s *Server) relieved() {
 	if s.queuedOut.Load() > int64(s.cfg.MaxOutputTotal) {
 		s.shed(int64(s.cfg.MaxOutputTotal), holding.ofOutput, "closing the client with the most unread replies: all together have too many")
@@ -98,7 +98,7 @@ func (s *Server) relieved() {
 	}
 }
 
-// askRelief has a look taken at what all connections hold.
+// askRelief makes tend check the totals over all connections.
 func (s *Server) askRelief() {
 	select {
 	case s.relieve <- struct{}{}:
@@ -106,12 +106,12 @@ func (s *Server) askRelief() {
 	}
 }
 
-// clientPercent is the part of the memory ceiling that connections may hold together while
-// memory is short.
+// clientPercent is the part of the memory ceiling that all connections together may
+// hold while memory is short.
 const clientPercent = 10
 
-// shedForMemory closes connections because memory is short, as long as they hold so much
-// that it is theirs to give.
+// shedForMemory closes connections because memory is short, if connections hold more
+// than their part of the ceiling.
 func (s *Server) shedForMemory() bool {
 	return s.shed(s.memory.part(clientPercent), holding.total, "closing the client that holds the most memory: it is nearly used up") > 0
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// setters are the requests that set a watch.
+// setters returns the requests that set a watch.
 func setters(path string) map[string]func(w *wire) proto.Code {
 	return map[string]func(w *wire) proto.Code{
 		"exists": func(w *wire) proto.Code {
@@ -35,8 +35,8 @@ func setters(path string) map[string]func(w *wire) proto.Code {
 	}
 }
 
-// A client that watches without end gets no more watches, by whatever request, and keeps
-// its session; others are not concerned.
+// A client that sets watches without end gets no more of them, by any request, and
+// keeps its session. Other clients are not affected.
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.MaxWatchBytes = 1 << 20 })
@@ -53,7 +53,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	for w.call(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d", n), Watch: true}).Err != proto.ErrQuotaExceeded {
 		n++
 	}
-	s.memory = newMemoryGuard(1<<40, s.log) // for the numbers
+	s.memory = newMemoryGuard(1<<40, s.log) // for the metrics
 	if metric(s, "memory_watch_bytes") == "0" || metric(s, "memory_watches_refused") == "0" {
 		t.Error("the numbers do not say so")
 	}
@@ -73,7 +73,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	if got := w.call(proto.OpExists, &proto.ExistsRequest{Path: "/a", Watch: true}); got.Err != proto.Ok {
 		t.Errorf("there is room again: %v", got.Err)
 	}
-	// What a client asks for after it has reconnected it has to get whole, or not at all.
+	// After a client reconnects, it must get all watches it asks for, or none.
 	again := connect(t, s)
 	var paths []string
 	for i := range 1000 {
@@ -83,7 +83,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	again.wantClosed()
 }
 
-// tcp connects from an address of its own.
+// tcp connects from the given address.
 func tcp(t *testing.T, s *Server, from string) *wire {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -100,7 +100,7 @@ func tcp(t *testing.T, s *Server, from string) *wire {
 	return w
 }
 
-// watchMuch sets watches on n paths of 10 kB.
+// watchMuch sets watches on n paths of 10 kB each.
 func (w *wire) watchMuch(n int) {
 	for i := range n {
 		w.send(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d%s", i, strings.Repeat("p", 10<<10)), Watch: true})
@@ -110,9 +110,9 @@ func (w *wire) watchMuch(n int) {
 	}
 }
 
-// When all together watch too much, the address that watches the most loses connections,
-// however it spreads its watches over them, and another that watches more by one connection
-// than any of those does not.
+// If all clients together watch too much, the address that watches the most loses
+// connections, however it spreads its watches over them. Another address that watches
+// more on one connection than any of those doesn't.
 func TestTheLargestWatcherGoesFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
@@ -137,8 +137,8 @@ func TestTheLargestWatcherGoesFirst(t *testing.T) {
 	modest.wantEvent(proto.EventNodeDataChanged, "/a")
 }
 
-// While memory is short the clients that hold much of it are closed, and writes are refused
-// only if that does not help.
+// While memory is short, the server closes the clients that hold much of it. It refuses
+// writes only if that doesn't help.
 func TestClientsGoBeforeWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// CheckDirectories reports why this process could not keep a server's data where
-// the configuration says: a directory is a file, cannot be written or made, or must
-// exist (datadir.autocreate=false) and does not; or the audit log cannot be written.
-// It creates nothing, and does not look at what the directories hold.
+// CheckDirectories reports why this process could not keep a server's data where the
+// configuration says: a directory is a file, can't be written or created, or is missing
+// although it must exist (datadir.autocreate=false); or the audit log can't be written.
+// It creates nothing and doesn't read what the directories hold.
 func CheckDirectories(c Config) error {
 	c = c.withDefaults()
 	if c.Memory {
@@ -24,7 +24,7 @@ func CheckDirectories(c Config) error {
 	return errors.Join(append(errs, c.checkAuditFile())...)
 }
 
-// checkAuditFile reports why the audit log could not be opened.
+// checkAuditFile reports why the audit log couldn't be opened.
 func (c *Config) checkAuditFile() error {
 	if c.Audit == nil || c.Audit.Sink != nil || c.Audit.File.Path == "" {
 		return nil

@@ -2,18 +2,18 @@ package server
 
 import "github.com/zkgo/zkgo/proto"
 
-// class says how a server deals with an operation that a client sends.
+// class says how a server handles an operation that a client sends.
 type class uint8
 
 const (
-	unimplemented class = iota // answered with Unimplemented, then closed
+	unimplemented class = iota // answered with Unimplemented, then the connection is closed
 	answered                   // from the tree or the connection
 	proposed                   // through the log
 )
 
-// kindOf is the operation table. check stands only inside a multi, and
-// createSession and deleteContainer only a server may ask for: ZooKeeper's own
-// dispatcher takes them from clients, with effects nobody wants.
+// kindOf is the operation table. check is allowed only inside a multi, and
+// createSession and deleteContainer only between servers: ZooKeeper's own dispatcher
+// accepts them from clients, with harmful effects.
 func kindOf(op proto.Op) class {
 	switch op {
 	case proto.OpSync:
@@ -30,7 +30,7 @@ func kindOf(op proto.Op) class {
 	return unimplemented
 }
 
-// request is one that is being answered from the tree.
+// request is a request that is being answered from the tree.
 type request struct {
 	c      *conn
 	op     proto.Op
@@ -38,15 +38,15 @@ type request struct {
 	refuse proto.Code
 	body   []byte
 	ids    []proto.ID
-	reads  *tally // where what was read is added up; nil: nowhere
+	reads  *tally // where reads are counted; nil: nowhere
 
 	// Set by answer.
-	hangUp bool  // the connection ends with this reply
-	zxid   int64 // the one in the reply
+	hangUp bool  // the connection closes after this reply
+	zxid   int64 // the zxid in the reply
 }
 
-// answer appends the reply to q, and events that belong before it. The tree is
-// locked, for reading or writing.
+// answer appends the reply to q, and before it the events that must precede it. The
+// tree is locked, for reading or writing.
 func (s *Server) answer(q *request, out []byte) []byte {
 	if q.op == proto.OpSetWatches || q.op == proto.OpSetWatches2 {
 		return s.answerSetWatches(q, out)
@@ -101,7 +101,7 @@ func (s *Server) body(q *request, out []byte) (proto.Code, []byte) {
 	case proto.OpWhoAmI:
 		return proto.Ok, whoAmI(q, out)
 	case proto.OpCloseSession:
-		// Of a session that is this server's own: others are proposed.
+		// The session is local to this server; other sessions' requests are proposed.
 		q.hangUp = true
 		return proto.Ok, out
 	}

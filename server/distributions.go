@@ -11,16 +11,16 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// distribution is a measured quantity under one of ZooKeeper's names. One that
-// has two of them here is the same quantity in both.
+// distribution is a measured quantity under one of ZooKeeper's names. Two names may
+// show the same quantity.
 type distribution struct {
 	name  string
 	of    *histogram.Summary
-	unit  int64 // of what is shown, in what was observed
-	basic bool  // mntr shows no percentiles of it
+	unit  int64 // of the values shown, in units of the values observed
+	basic bool  // mntr shows no percentiles
 }
 
-// distributions lists those that can have seen something on this server.
+// distributions lists the distributions that this server can have observed.
 func (s *Server) distributions() []distribution {
 	st, n := &s.stats, s.node.Numbers()
 	list := []distribution{
@@ -100,7 +100,7 @@ func (v picture) Summaries() []status.Summary {
 	return completed(sums)
 }
 
-// namespaces pictures the accesses by child of the root.
+// namespaces returns the summaries of accesses by child of the root.
 func (v picture) namespaces(now time.Time) (sums []status.Summary) {
 	v.s.spaces.each(func(n *namespace) {
 		for _, d := range []distribution{{"read_per_namespace", &n.reads, 1, true}, {"write_per_namespace", &n.writes, 1, true}} {
@@ -114,8 +114,8 @@ func (v picture) namespaces(now time.Time) (sums []status.Summary) {
 	return sums
 }
 
-// perNamespace adds quotas and their use, those below one child of the root added
-// up, and the writes that were refused for them.
+// perNamespace adds quotas, their usage and the writes that they refused. Quotas below
+// the same child of the root are summed.
 func (v picture) perNamespace(m *monitor) {
 	type use struct{ countLimit, bytesLimit, count, bytes, refused int64 }
 	all := map[string]*use{}
@@ -158,7 +158,7 @@ func (v picture) perNamespace(m *monitor) {
 	}
 }
 
-// at pictures what was observed until now.
+// at returns the summary of what was observed up to now.
 func (d distribution) at(now time.Time) status.Summary {
 	p := d.of.Picture(now)
 	in := func(n int64) float64 { return float64(n) / float64(d.unit) }
@@ -169,7 +169,7 @@ func (d distribution) at(now time.Time) status.Summary {
 	}
 }
 
-// counters adds what only goes up, until srst.
+// counters adds the values that only increase, until srst resets them.
 func (v picture) counters(m *monitor) {
 	st, n := &v.s.stats, v.s.node.Numbers()
 	m.count("connection_rejected", st.rejected.Load())
@@ -214,7 +214,7 @@ func (v picture) counters(m *monitor) {
 	}
 }
 
-// raft adds what ZooKeeper has no names for: the state of the log.
+// raft adds the state of the log, for which ZooKeeper has no names.
 func (v picture) raft(m *monitor) {
 	s, ok := v.s.node.RaftState()
 	if !ok {

@@ -10,20 +10,20 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// The membership in the configuration file. Where reconfig is allowed, a server
-// of an ensemble keeps its file in step with /zookeeper/config, as ZooKeeper
-// does: the server lines stand in a file of their own, named after the version,
+// The membership in the configuration file. If reconfig is allowed, a server of an
+// ensemble keeps its file in step with /zookeeper/config, as ZooKeeper does: the server
+// lines move to a file of their own, named after the version,
 //
 //	zoo.cfg                      … dynamicConfigFile=/etc/zoo.cfg.dynamic.100000007
 //	zoo.cfg.dynamic.100000007    server.1=…
 //	zoo.cfg.bak                  the file before its server lines were moved out
 //
-// so that a restart begins with the list of the last change this server saw. A
-// file that cannot be written keeps the server from nothing: the membership is
-// in the log, and the operator is told.
+// so that a restart begins with the last membership that this server saw. If the file
+// can't be written, the server logs a warning and continues: the log has the
+// membership.
 
-// membersChanged makes keepDynamic and keepClientPort look. It may be called by the goroutine that
-// applies the log.
+// membersChanged wakes keepDynamic and keepClientPort. It doesn't block, so the
+// goroutine that applies the log may call it.
 func (s *Server) membersChanged() {
 	for _, ch := range []chan struct{}{s.members, s.lines} {
 		select {
@@ -33,7 +33,8 @@ func (s *Server) membersChanged() {
 	}
 }
 
-// keepDynamic starts to write the file at every change of the membership.
+// keepDynamic starts a goroutine that writes the file at every change of the
+// membership.
 func (s *Server) keepDynamic() {
 	z := s.cfg.ZooCfg
 	if z == nil || z.Path == "" || !s.cfg.ReconfigEnabled || !s.cfg.distributed() {
@@ -71,8 +72,8 @@ func (s *Server) keepDynamic() {
 	})
 }
 
-// writeMembership writes the dynamic file of a membership and makes the static
-// one name it, unless that is so already.
+// writeMembership writes the dynamic file of a membership and makes the static file
+// name it, unless both are up to date.
 func writeMembership(path string, text []byte, written string, self uint64) (string, error) {
 	lines, version, ok := bytes.Cut(text, []byte("\nversion="))
 	if !ok {
@@ -96,7 +97,7 @@ func writeMembership(path string, text []byte, written string, self uint64) (str
 		return written, err
 	}
 	own := fmt.Sprintf("server.%d=", self)
-	client := false // the client port stands in the dynamic file
+	client := false // the dynamic file contains the client port
 	for line := range strings.Lines(string(lines)) {
 		client = client || strings.HasPrefix(line, own) && strings.Contains(line, ";")
 	}

@@ -5,10 +5,11 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// eagerly checks a write against this server's own copy before anybody else is
-// asked (enableEagerACLCheck): a client without permission costs the ensemble
-// nothing. What is missing here or does not decode is for the log to judge, and
-// so is a write behind others of its session, which may be what permits it.
+// eagerly checks a write against this server's own copy before the write goes to the
+// ensemble (enableEagerACLCheck): a client without permission then costs the ensemble
+// nothing. The log decides about paths that are missing here and requests that don't
+// decode. It also decides about a write queued after others of its session, because
+// these may permit it.
 func (c *conn) eagerly(op proto.Op, body []byte) proto.Code {
 	if c.waiting.Load() != 0 {
 		return proto.Ok
@@ -38,8 +39,8 @@ func (c *conn) eagerly(op proto.Op, body []byte) proto.Code {
 	return proto.Ok
 }
 
-// eagerCheck is what a write needs: perm is 0 for one that is not checked. sets
-// says that it brings an ACL.
+// eagerCheck returns what a write requires; perm is 0 if the write isn't checked. sets
+// reports whether the write brings an ACL.
 func eagerCheck(op proto.Op, body []byte) (path string, perm proto.Perms, acl []proto.ACL, sets bool) {
 	r := proto.AliasReader(body)
 	switch op {

@@ -6,9 +6,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// With enableEagerACLCheck a write without permission is answered where it comes
-// in, with zxid 0, and is no transaction; one that may be permitted by what is in
-// flight is not.
+// With enableEagerACLCheck, the server that receives a write without permission answers
+// it with zxid 0, and it is no transaction. A write that a request in flight may permit
+// is not checked.
 func TestEagerACLCheck(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t, 1, func(c *Config) { c.EagerACL, c.Ensemble = true, true })
@@ -37,7 +37,7 @@ func TestEagerACLCheck(t *testing.T) {
 	if now := s.lastZxid(); now != before {
 		t.Errorf("%d transactions", now-before)
 	}
-	// What is not there, or not looked at, is for the log.
+	// The log decides about missing paths and requests that aren't checked.
 	for _, step := range []struct {
 		op   proto.Op
 		req  proto.Record

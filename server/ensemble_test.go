@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// ensemble is some servers in one process.
+// ensemble is a set of servers in one process.
 type ensemble struct {
 	t       testing.TB
 	net     *quorum.Memory
@@ -22,7 +22,7 @@ type ensemble struct {
 
 func host(id int) string { return "host" + strconv.Itoa(id) }
 
-// startEnsemble runs n servers and waits until all of them serve.
+// startEnsemble starts n servers and waits until all of them serve.
 func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	t.Helper()
 	e := &ensemble{t: t, net: quorum.NewMemory()}
@@ -45,9 +45,9 @@ func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	return e
 }
 
-// TestALateEnsembleIsServedAtOnce starts one server long before the others: it serves
-// its clients as soon as the ensemble is complete, and not at its next look at the
-// age of its state.
+// TestALateEnsembleIsServedAtOnce starts one server long before the others. It serves
+// its clients as soon as the ensemble is complete, and doesn't wait for the next check
+// of its state's age.
 func TestALateEnsembleIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestALateEnsembleIsServedAtOnce(t *testing.T) {
 	})
 }
 
-// leader returns the leader and the others.
+// leader returns the leader and the other servers.
 func (e *ensemble) leader() (leader *Server, others []*Server) {
 	e.t.Helper()
 	eventually(e.t, "there is a leader", func() bool {
@@ -91,16 +91,16 @@ func (e *ensemble) leader() (leader *Server, others []*Server) {
 	return leader, others
 }
 
-// inEnsemble runs a test with some servers in simulated time: no election is
-// held only because the machine is busy.
+// inEnsemble runs a test with n servers in simulated time: a busy machine doesn't cause
+// elections.
 func inEnsemble(t *testing.T, n int, test func(t *testing.T, e *ensemble), change ...func(*Config)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, startEnsemble(t, n, change...)) })
 }
 
-// TestReadsStandBetweenWritesOnEveryServer: a read sees what its session wrote
-// before it and nothing of what it writes behind it, though all of that may be
-// one entry of the log; on the leader, on a follower and on an observer.
+// TestReadsStandBetweenWritesOnEveryServer: a read sees its session's writes before it
+// and none after it, even if all of these are one log entry; on the leader, on a
+// follower and on an observer.
 func TestReadsStandBetweenWritesOnEveryServer(t *testing.T) {
 	observed := func(c *Config) {
 		c.Members = slices.Clone(c.Members)
@@ -145,7 +145,7 @@ func TestASessionMovesBetweenServers(t *testing.T) {
 		_, others := e.leader()
 		w := connect(t, others[0])
 		w.create("/moves", nil, proto.ModeEphemeral)
-		next := w.again(others[1], w.resp.Passwd) // at once, wherever that server is in the log
+		next := w.again(others[1], w.resp.Passwd) // at once, however far that server is in the log
 		if next.resp.SessionID != w.resp.SessionID {
 			t.Fatalf("moved to %+v", next.resp)
 		}
@@ -184,8 +184,8 @@ func TestCommandsTellTheRoles(t *testing.T) {
 	})
 }
 
-// A client without requests in flight stays connected to its server when the
-// leader dies, and its session lives on.
+// When the leader dies, a client without requests in flight stays connected to its
+// server and keeps its session.
 func TestClientsSurviveTheLeader(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -215,8 +215,8 @@ func TestClientsSurviveTheLeader(t *testing.T) {
 	})
 }
 
-// Cut off from the others, a server falls silent before its clients' sessions
-// can expire, and with read-only mode answers those who asked for that.
+// A server that is cut off stops answering before its clients' sessions can expire. In
+// read-only mode it answers clients that asked for it.
 func TestReadOnlyMode(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		_, others := e.leader()
@@ -265,7 +265,7 @@ func TestReadOnlyMode(t *testing.T) {
 		again := dial(t, s)
 		closed := proto.ConnectRequest{TimeOut: 30000, ReadOnly: true, HasReadOnly: true, SessionID: over.resp.SessionID, Passwd: over.resp.Passwd}
 		again.write(proto.AppendFrame(nil, closed.Append(nil)))
-		again.wantClosed() // for its session has ended
+		again.wantClosed() // because its session has ended
 		e.net.Rejoin([]string{cut}, rest)
 		ro.wantClosed()
 		eventually(t, "the server is back", func() bool { m, _ := s.modes.get(); return m == serving })
@@ -277,8 +277,8 @@ func TestReadOnlyMode(t *testing.T) {
 	}, func(c *Config) { c.ReadOnlyMode, c.LocalSessions, c.TickTime = true, true, 200*time.Millisecond })
 }
 
-// Without local sessions no session begins in read-only mode: the client gets
-// ZooKeeper's answer, the header of a reply with NotReadOnly.
+// Without local sessions, no session begins in read-only mode: the client gets
+// ZooKeeper's answer, a reply header with NotReadOnly.
 func TestReadOnlyModeWithoutLocalSessions(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		_, others := e.leader()
@@ -310,7 +310,7 @@ func TestReadOnlyModeWithoutLocalSessions(t *testing.T) {
 	}, func(c *Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond })
 }
 
-// Many clients on all servers at once: nobody is left without an answer.
+// Many clients use all servers at once, and every client gets its answers.
 func TestEnsembleUnderLoad(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		const clients, each = 12, 100

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// Environment implements status.Source: ZooKeeper's keys, with what a Go
-// program has to say to each.
+// Environment implements status.Source: ZooKeeper's keys, each with the closest value
+// of a Go program.
 func (picture) Environment() []status.Pair {
 	host, _ := os.Hostname()
 	dir, _ := os.Getwd()
@@ -49,7 +49,7 @@ func (picture) Environment() []status.Pair {
 
 func megabytes(n uint64) string { return strconv.FormatUint(n>>20, 10) + "MB" }
 
-// osName is the system's name as Java spells it.
+// osName returns the system's name as Java spells it.
 func osName() string {
 	switch runtime.GOOS {
 	case "darwin":
@@ -68,8 +68,8 @@ func kernelVersion() string {
 	return strings.TrimSpace(string(b))
 }
 
-// fileDescriptors returns how many are open and how many may be; −1 where the
-// system does not say.
+// fileDescriptors returns the number of open file descriptors and their limit; −1 if
+// the system doesn't tell.
 func fileDescriptors() (open, limit int64) {
 	open = -1
 	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
@@ -87,7 +87,7 @@ func (v picture) Dirs() (data, log int64) {
 	return dirSize(c.DataDir), dirSize(c.LogDir)
 }
 
-// dirSize is the size of all files below dir, as far as they can be seen.
+// dirSize returns the total size of the files below dir that can be read.
 func dirSize(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// eventually waits for something that nobody announces.
+// eventually polls for a condition that isn't signaled.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {

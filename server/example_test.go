@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// A server that keeps everything in memory and opens no port, as a program or a test
-// can start one for itself.
+// A server that keeps everything in memory and opens no port, e.g. for use inside a
+// program or a test.
 func ExampleStart() {
 	ctx := context.Background()
 	srv, err := server.Start(ctx, server.Config{Memory: true})

@@ -8,9 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// FuzzConnection sends any bytes, as the start of a connection and behind a
-// handshake. Whatever they are, the server goes on serving others, and what it
-// sends back is whole frames.
+// FuzzConnection sends arbitrary bytes at the start of a connection and after a
+// handshake. The server must go on serving other clients, and send only whole frames.
 func FuzzConnection(f *testing.F) {
 	hello := (&proto.ConnectRequest{TimeOut: 10000, HasReadOnly: true}).Append(nil)
 	f.Add(false, proto.AppendFrame(nil, hello))
@@ -47,9 +46,9 @@ func FuzzConnection(f *testing.F) {
 		if open {
 			w.handshake(proto.ConnectRequest{TimeOut: 4000})
 		}
-		w.nc.Write(b) // may be refused
-		// A ping tells when everything before it has been dealt with; the answer
-		// may be that the connection is closed, or silence if b ends in a frame.
+		w.nc.Write(b) // the server may refuse it
+		// A ping shows that everything before it has been handled. The server may also
+		// close the connection, or stay silent if b ends within a frame.
 		w.nc.Write(appendRequest(nil, 0, proto.OpPing, nil))
 		if open {
 			drain(t, w, len(b))
@@ -60,8 +59,8 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// drain reads frames until the ping's, the end, or until the server waits for
-// the rest of a frame.
+// drain reads frames until the ping's reply, the end, or until the server waits for the
+// rest of a frame.
 func drain(t *testing.T, w *wire, sent int) {
 	t.Helper()
 	for range sent/proto.RequestHeaderSize + 2 {

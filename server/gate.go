@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// errOutOfTouch closes the clients of a server that cannot know any more
-// whether their sessions live, or whose state is too old to be read.
+// errOutOfTouch closes the clients of a server that can no longer know whether their
+// sessions are alive, or whose state is too old to be read.
 var errOutOfTouch = errors.New("server: out of touch with the ensemble")
 
-// never is a clock before every other, with room for differences.
+// never is a clock before any other, with room for differences.
 const never = math.MinInt64 / 2
 
-// gate reports whether a reply may leave: not once the leader may have expired
-// the session, for then the holder of a lock could go on here while the lock is
-// given to another elsewhere. docs/architecture.md has the rule.
+// gate reports whether a reply may leave. It may not once the leader may have expired
+// the session: the client could then rely on a lock that another client already holds.
+// docs/architecture.md has the rule.
 func (c *conn) gate() error {
 	if !c.s.gated || c.local || c.sid == 0 || c.alive() {
 		return nil
@@ -23,15 +23,15 @@ func (c *conn) gate() error {
 	return errOutOfTouch
 }
 
-// alive reports whether the session of c cannot have been expired yet.
+// alive reports whether the session of c can't have expired yet.
 func (c *conn) alive() bool {
 	timeout := time.Duration(c.timeout) * time.Millisecond
 	return c.s.knows(timeout) && c.s.clock()-c.heardOf(c.s.inTouch.Load()) < int64(timeout-timeout/10)
 }
 
-// heardOf is a clock at which the session was heard of and which the ensemble
-// knows: no leader ends the session within its timeout from then. touch is the
-// newest contact with the ensemble.
+// heardOf returns a clock when the session was active that the ensemble knows: no
+// leader ends the session within its timeout from then. touch is the newest contact
+// with the ensemble.
 func (c *conn) heardOf(touch int64) int64 {
 	if reported := c.reported.Load(); reported <= touch {
 		return reported
@@ -39,28 +39,27 @@ func (c *conn) heardOf(touch int64) int64 {
 	return c.known.Load()
 }
 
-// report notes that the ensemble will be told that the session is alive, as of
-// now.
+// report records that the ensemble will be told that the session is alive as of now.
 func (c *conn) report(now, touch int64) {
 	c.known.Store(c.heardOf(touch))
 	c.reported.Store(now)
 }
 
 // knows reports whether this server may answer the client of a session with that
-// timeout: the ensemble has heard of its sessions so lately, and the state has all
-// that was acknowledged so lately, that the last third of the timeout is left for
-// the client to move, and no read is older than the rest.
+// timeout. Two thirds of the timeout bound the time since the ensemble last heard of
+// this server's sessions, and the age of the state. So the client has the last third to
+// move to another server, and no read is older than two thirds.
 func (s *Server) knows(timeout time.Duration) bool {
 	return s.freshWithin(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime))
 }
 
-// welcomes reports whether a client with that timeout may begin here: a server
-// that would have to close it again soon sends it elsewhere at once.
+// welcomes reports whether a client with that timeout may begin a session here. A
+// server that would soon have to close the client again rejects it at once.
 func (s *Server) welcomes(timeout time.Duration) bool {
 	return !s.gated || s.freshWithin(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime)*3/4)
 }
 
-// freshWithin reports whether the state is not older than limit.
+// freshWithin reports whether the state is no older than limit.
 func (s *Server) freshWithin(limit time.Duration) bool {
 	now := s.clock()
 	if now-s.freshAt.Load() < int64(limit) {
@@ -70,8 +69,9 @@ func (s *Server) freshWithin(limit time.Duration) bool {
 	return now-s.freshAt.Load() < int64(limit)
 }
 
-// lookAt asks for the newest proofs that the ensemble knows this server, which it
-// returns, and that this server has what the ensemble knows.
+// lookAt updates inTouch, the newest proof that the ensemble knows this server, and
+// freshAt, the newest proof that this server has what the ensemble knows. It returns
+// the former.
 func (s *Server) lookAt() int64 {
 	fresh := max(int64(s.fresh().Sub(s.epoch)), never)
 	at := max(int64(s.confirmed().Sub(s.epoch)), never)
@@ -80,8 +80,8 @@ func (s *Server) lookAt() int64 {
 	return at
 }
 
-// lookForEnsemble notices when the state of this server is syncLimit ticks old,
-// for it lags behind or is out of touch: then it serves nobody new.
+// lookForEnsemble stops the server from serving when its state is syncLimit ticks old,
+// because it lags behind or has lost contact.
 func (s *Server) lookForEnsemble(now int64) {
 	if !s.gated {
 		return

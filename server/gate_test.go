@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// pinging sends pings at a steady pace and returns the last time at which one was
-// answered, once the connection is closed.
+// pinging sends pings at a steady pace until the connection is closed, and returns the
+// time of the last reply.
 func (w *wire) pinging(every time.Duration) time.Time {
 	w.t.Helper()
 	ended := make(chan struct{})
@@ -32,7 +32,7 @@ func (w *wire) pinging(every time.Duration) time.Time {
 	}
 }
 
-// short opens a session that ends soon.
+// short opens a session with a short timeout.
 func short(t *testing.T, s *Server, timeout time.Duration) *wire {
 	t.Helper()
 	w := dial(t, s)
@@ -40,8 +40,8 @@ func short(t *testing.T, s *Server, timeout time.Duration) *wire {
 	return w
 }
 
-// awaitNode waits until a server sees a znode, or no more, and returns when that
-// was.
+// awaitNode waits until a znode exists on a server, or no longer exists, and returns
+// when that was.
 func awaitNode(t *testing.T, s *Server, path string, there bool) time.Time {
 	t.Helper()
 	eventually(t, path, func() bool {
@@ -52,14 +52,14 @@ func awaitNode(t *testing.T, s *Server, path string, there bool) time.Time {
 	return time.Now()
 }
 
-// The holder of a lock is never told that he lives, by a server that has been
-// cut off, when another has been told that he does not.
+// A server that is cut off never tells a client that it holds a lock after another
+// client has got the lock.
 func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
 	const timeout = 6 * time.Second
 	for _, tc := range []struct {
 		name   string
-		leader bool          // the lock is held at the leader that is cut off
-		silent time.Duration // the client says nothing for so long, around the cut
+		leader bool          // the client that holds the lock is connected to a leader that is cut off
+		silent time.Duration // how long the client is silent around the cut
 	}{
 		{"a follower is cut off", false, 0},
 		{"the leader is cut off", true, 0},
@@ -101,7 +101,7 @@ func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
 	}
 }
 
-// A client that is slow to say something, but says it in time, is heard.
+// A client that is slow to send something, but sends it in time, keeps its session.
 func TestASlowClientKeepsItsSession(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		const timeout = 6 * time.Second
@@ -115,8 +115,8 @@ func TestASlowClientKeepsItsSession(t *testing.T) {
 	}, func(c *Config) { c.TickTime = 500 * time.Millisecond })
 }
 
-// How out of date a read may be: the time that syncLimit ticks take, and two
-// thirds of the session's timeout, whichever is less.
+// The maximum age of a read is syncLimit ticks or two thirds of the session's timeout,
+// whichever is less.
 func TestStalenessIsBounded(t *testing.T) {
 	for name, limit := range map[string]struct{ timeout, bound time.Duration }{
 		"by the session": {3 * time.Second, 2 * time.Second},

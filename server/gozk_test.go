@@ -8,12 +8,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// quiet is a logger that says nothing.
+// quiet is a logger that discards everything.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// A client that others wrote works over an in-process connection.
+// A third-party client works over an in-process connection.
 func TestGoZookeeperOverDial(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -59,7 +59,7 @@ func TestGoZookeeperOverDial(t *testing.T) {
 	}
 }
 
-// The same by TCP, on the port that ClientAddr names.
+// The same over TCP, on the port of ClientAddr.
 func TestGoZookeeperOverTCP(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.ClientAddr = "127.0.0.1:0" })

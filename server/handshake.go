@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// open brings a new connection to the point where requests are read. It reports
-// false when the connection ends: it was a four-letter word, or is refused.
+// open takes a new connection up to its first request. It returns false when the
+// connection ends, because it was a four-letter word or was refused.
 func (c *conn) open() bool {
 	if !c.secured() {
 		return false
@@ -27,8 +27,8 @@ func (c *conn) open() bool {
 	return c.handshake()
 }
 
-// handshake reads the connect request and answers it. What the client sent
-// behind it is handled before more is read.
+// handshake reads the connect request and answers it. It handles the requests that the
+// client sent with it before reading more.
 func (c *conn) handshake() bool {
 	frame, whole, err := c.next()
 	for !whole {
@@ -56,8 +56,8 @@ func (c *conn) handshake() bool {
 	return c.handle()
 }
 
-// connect answers a connect request. It reports false when there is no answer
-// but closing.
+// connect answers a connect request. It returns false if the connection must be closed
+// without an answer.
 func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
 	if s.tokens != nil && !s.tokens.take(s.clock(), req.SessionID != 0) {
@@ -89,7 +89,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		if r := s.node.Status().Role; r == raftfsm.Follower || r == raftfsm.Observer {
 			s.stats.asked.Add(1)
 		}
-		s.displace(req.SessionID, nil) // even if the password turns out to be wrong
+		s.displace(req.SessionID, nil) // even if the password is wrong
 	}
 	if m == readOnly {
 		if req.SessionID == 0 && !s.cfg.LocalSessions {
@@ -100,7 +100,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	return c.attach(req, timeout)
 }
 
-// negotiate puts a client's wish within the bounds.
+// negotiate clamps the timeout that a client requests.
 func (s *Server) negotiate(ms int32) time.Duration {
 	t := time.Duration(ms) * time.Millisecond
 	return max(s.cfg.MinSessionTimeout, min(t, s.cfg.MaxSessionTimeout))

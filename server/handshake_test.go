@@ -21,7 +21,7 @@ func TestHandshakeNegotiatesTheTimeout(t *testing.T) {
 	}
 }
 
-// Clients that do not send the readOnly byte cannot read an answer that has it.
+// Clients that don't send the readOnly byte can't parse a reply that has it.
 func TestHandshakeMirrorsTheReadOnlyByte(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -82,7 +82,7 @@ func TestAClientThatHasSeenMoreIsTurnedAway(t *testing.T) {
 		w.write(proto.AppendFrame(nil, req.Append(nil)))
 		w.wantClosed()
 	}
-	holder.must(proto.OpPing, nil) // nobody took its session
+	holder.must(proto.OpPing, nil) // no client took its session over
 }
 
 // again opens another connection for w's session.
@@ -134,7 +134,7 @@ func TestExpiredHandshake(t *testing.T) {
 		}
 		got.wantClosed()
 	}
-	open.wantClosed() // ZooKeeper closes the old connection before it looks at the password
+	open.wantClosed() // ZooKeeper closes the old connection before it checks the password
 	if got := open.again(s, open.resp.Passwd); got.resp.SessionID != open.resp.SessionID {
 		t.Error("a wrong password ended the session")
 	}
@@ -146,7 +146,7 @@ func TestManyAttachesOfOneSession(t *testing.T) {
 	w := connect(t, s)
 	for range 100 {
 		w = w.again(s, w.resp.Passwd)
-		w.send(proto.OpSetData, &proto.SetDataRequest{Path: "/", Version: -1}) // the answer may never come
+		w.send(proto.OpSetData, &proto.SetDataRequest{Path: "/", Version: -1}) // the reply may never come
 	}
 	last := w.again(s, w.resp.Passwd)
 	last.must(proto.OpPing, nil)
@@ -179,7 +179,7 @@ func TestBadFrames(t *testing.T) {
 		w.write(b)
 		w.wantClosed()
 		if name[0] == 'a' || name[0] == 's' {
-			continue // these look like requests: torn handshakes below
+			continue // these look like requests; the test below covers torn handshakes
 		}
 		w = dial(t, s)
 		w.write(b)
@@ -203,7 +203,7 @@ func TestLargestRequest(t *testing.T) {
 	}
 	req.Data = append(req.Data, 'x')
 	w.xid++
-	go w.nc.Write(appendRequest(nil, w.xid, proto.OpCreate, req)) // closed while it is written
+	go w.nc.Write(appendRequest(nil, w.xid, proto.OpCreate, req)) // the server closes it during the write
 	w.wantClosed()
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A client that watches everything and reads nothing must neither stop the
-// others nor pile up memory: over its bound it is closed.
+// A client that watches everything and reads nothing must neither block other clients
+// nor use unbounded memory: above its bound the server closes it.
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.MaxOutput = 1 << 20 })
@@ -27,7 +27,7 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	eventually(t, "nothing counts as queued", func() bool { return s.queuedOut.Load() == 0 })
 }
 
-// One that asks for much and reads nothing only stops itself.
+// A client that asks for much and reads nothing blocks only itself.
 func TestAClientThatAsksAndNeverReadsWaits(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -52,9 +52,9 @@ func TestAClientThatAsksAndNeverReadsWaits(t *testing.T) {
 	}
 }
 
-// Reads behind a write are answered as the write left things. Where that would
-// be much to hold for one client, it is not read from until it has taken what
-// it asked for.
+// Reads queued after a write see the state that the write left. If their replies would
+// need much memory, the server stops reading from the client until it has taken what it
+// asked for.
 func TestLongRepliesBehindAWriteWaitForTheClient(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.MaxOutput = 8 << 20 })
@@ -104,7 +104,7 @@ func TestAMultiReadHasABound(t *testing.T) {
 	}
 }
 
-// All together have a bound as well: the one with the most goes.
+// All outputs together have a bound too: above it, the largest is closed.
 func TestTheLargestOutputGoesFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.MaxOutputTotal = 1 << 20 })
@@ -121,7 +121,8 @@ func TestTheLargestOutputGoesFirst(t *testing.T) {
 	}
 }
 
-// A flood of requests behind a write is held back, and answered in the end.
+// The server holds back a flood of requests after a write, and answers all of them in
+// the end.
 func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
 	t.Parallel()
 	const flood = 3 * maxHeldRequests
@@ -152,7 +153,7 @@ func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
 	}
 }
 
-// With everybody at the limit of requests in flight, all get through.
+// When all clients reach the limit of requests in flight, all requests still complete.
 func TestOutstandingLimit(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.GlobalOutstanding = 2 })
@@ -182,7 +183,7 @@ func TestOutstandingLimit(t *testing.T) {
 	}
 }
 
-// Clients that come and go with requests in flight leave nothing behind.
+// Clients that disconnect with requests in flight leave nothing behind.
 func TestAbandonedRequestsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

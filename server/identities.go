@@ -8,27 +8,27 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Bounds of the identities of one connection. A client that proves more of them fails to
-// authenticate. Real clients have a handful; an AuthProvider may give one for each group
-// that a user belongs to.
+// Bounds of the identities of one connection. A client that proves more fails to
+// authenticate. Real clients have a handful; an AuthProvider may return one for each
+// group of a user.
 const (
 	maxIdentities    = 256
 	maxIdentityBytes = 64 << 10
 )
 
-// maxCarriedBytes is how many bytes of identities go with each command. Of a client with
-// more, only fingerprints do (tree.Fingerprint): the log is no place for what a client says
-// about itself again and again.
+// maxCarriedBytes bounds the bytes of identities that go with each command. If a client
+// has more, its commands carry only fingerprints (tree.Fingerprint), because the log
+// should not repeat the same identities in every entry.
 const maxCarriedBytes = 512
 
-// schemeSuper is the scheme of the identity that may do everything.
+// schemeSuper is the scheme of the identity that has every permission.
 const schemeSuper = "super"
 
 // identities returns the client's identities.
 func (c *conn) identities() []proto.ID { return *c.ids.Load() }
 
-// addIdentities gives the client more of them, each once. It reports false if they are
-// too many. The reader calls it.
+// addIdentities adds identities, each once. It returns false if there are too many. The
+// reader calls it.
 func (c *conn) addIdentities(more ...proto.ID) bool {
 	ids := slices.Clone(c.identities())
 	for _, id := range more {
@@ -46,7 +46,7 @@ func (c *conn) addIdentities(more ...proto.ID) bool {
 	return true
 }
 
-// identityBytes is the length of ids in a command.
+// identityBytes returns the length of ids in a command.
 func identityBytes(ids []proto.ID) int {
 	n := 0
 	for i := range ids {
@@ -55,8 +55,8 @@ func identityBytes(ids []proto.ID) int {
 	return n
 }
 
-// setIdentities replaces the client's identities. The reader calls it, or whoever makes the
-// connection.
+// setIdentities replaces the client's identities. Only the reader calls it, or the
+// goroutine that creates the connection.
 func (c *conn) setIdentities(ids []proto.ID) {
 	c.ids.Store(&ids)
 	if c.short, c.prints = ids, nil; identityBytes(ids) <= maxCarriedBytes {
@@ -65,7 +65,7 @@ func (c *conn) setIdentities(ids []proto.ID) {
 	c.short = nil
 	for _, id := range ids {
 		switch id.Scheme {
-		case "ip": // is compared by its prefix
+		case "ip": // compared by its prefix
 			c.short = append(c.short, id)
 		case schemeSuper:
 			c.short = append(c.short, proto.ID{Scheme: schemeSuper})
@@ -76,8 +76,8 @@ func (c *conn) setIdentities(ids []proto.ID) {
 	slices.SortFunc(c.prints, tree.Fingerprint.Compare)
 }
 
-// identify puts into cmd what its request can need of the client's identities. Those that
-// an ACL is to name, and those of a reconfig, are needed as they are.
+// identify sets in cmd the identities that its request can need. A request that adds
+// them to an ACL, and a reconfig, need them in full.
 func (c *conn) identify(cmd *raftfsm.Command, found lists) {
 	if found&authList != 0 || cmd.Op == proto.OpReconfig {
 		cmd.IDs = c.identities()

@@ -14,8 +14,8 @@ func digestAuth(user string) *proto.AuthPacket {
 	return &proto.AuthPacket{Scheme: "digest", Auth: []byte(user + ":p")}
 }
 
-// A client that proves identities without end fails to authenticate, in number as in bytes.
-// The same one again and again does no harm.
+// A client that proves too many identities fails to authenticate; the bound is on
+// number and bytes. Repeating the same identity does no harm.
 func TestIdentitiesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -39,8 +39,8 @@ func TestIdentitiesAreBounded(t *testing.T) {
 	}
 }
 
-// Many identities do what each of them may, whether a command carries them or their
-// fingerprints, and become an ACL one for one.
+// Each of many identities keeps its permissions, whether a command carries the
+// identities or their fingerprints, and all of them go into an ACL.
 func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -80,7 +80,8 @@ func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
 	owner.set("/m", "x")
 }
 
-// What goes into the log with a command is bounded, whatever a client has proved.
+// The identities that go into the log with a command are bounded, whatever a client has
+// proved.
 func TestIdentitiesWithACommandAreBounded(t *testing.T) {
 	t.Parallel()
 	var ids []proto.ID

@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// errFrame reports a length that no request may have.
+// errFrame reports an invalid length of a request.
 var errFrame = errors.New("server: frame length out of range")
 
-// unread returns what has arrived and not been looked at.
+// unread returns the input that has arrived and is not parsed yet.
 func (c *conn) unread() []byte {
 	if c.in == nil {
 		return nil
@@ -20,8 +20,8 @@ func (c *conn) unread() []byte {
 	return c.in.b[c.parsed:]
 }
 
-// fill reads what has arrived, at least one byte. On a socket no buffer is held
-// while it waits for the first.
+// fill reads at least one byte of input. While it waits for a socket, it holds no
+// buffer.
 func (c *conn) fill() error {
 	if c.raw == nil {
 		return c.fillPlain()
@@ -33,7 +33,7 @@ func (c *conn) fill() error {
 	return c.readErr
 }
 
-// fillPlain reads from a connection of which nothing is known.
+// fillPlain reads from a connection of unknown type.
 func (c *conn) fillPlain() error {
 	if w, ok := c.nc.(readWaiter); ok && len(c.unread()) == 0 {
 		c.idle()
@@ -54,10 +54,10 @@ func (c *conn) fillPlain() error {
 	return err
 }
 
-// readWaiter waits until something can be read.
+// readWaiter waits until there is input.
 type readWaiter interface{ WaitRead() error }
 
-// idle gives everything back that a connection needs only while it is busy.
+// idle gives back everything that only a busy connection needs.
 func (c *conn) idle() {
 	c.s.putWork(c)
 	if len(c.unread()) == 0 {
@@ -69,8 +69,8 @@ func (c *conn) idle() {
 	}
 }
 
-// makeRoom sees to it that something can be read. The buffer of a long request
-// grows with what has arrived of it: a length alone is no reason to spend memory.
+// makeRoom makes room for input. The buffer of a long request grows with the bytes that
+// have arrived: a length alone must not cost memory.
 func (c *conn) makeRoom() {
 	rest := c.unread()
 	if len(rest) == 0 && c.in != nil {
@@ -105,11 +105,11 @@ func (c *conn) makeRoom() {
 	c.parsed = 0
 }
 
-// minRoom is the least a read asks for.
+// minRoom is the least room for a read.
 const minRoom = 2 << 10
 
-// next returns the next whole request, a view into the buffer that ends with
-// the next fill. ok is false when it has not arrived whole.
+// next returns the next complete request, a view into the buffer that is valid until
+// the next fill. ok is false if the request is not complete.
 func (c *conn) next() (frame []byte, ok bool, err error) {
 	b := c.unread()
 	if len(b) < proto.LengthSize {

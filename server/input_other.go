@@ -2,21 +2,21 @@
 
 package server
 
-// rawSockets says that sockets can be read and written without waiting.
+// rawSockets reports whether sockets can be read and written without blocking.
 const rawSockets = false
 
-// readReady is never called where sockets cannot be read without waiting.
+// readReady is never called on systems without rawSockets.
 func (c *conn) readReady(uintptr) bool { return true }
 
-// readNow is never called where sockets cannot be read without waiting.
+// readNow is never called on systems without rawSockets.
 func (c *conn) readNow(uintptr) {}
 
-// rawWriter writes to in-process connections without waiting.
+// rawWriter writes to in-process connections without blocking.
 type rawWriter struct{}
 
 func newRawWriter() *rawWriter { return &rawWriter{} }
 
-// tryWrite writes what it can of b to c and returns how much that was.
+// tryWrite writes as much of b to c as it can and returns how much.
 func (w *rawWriter) tryWrite(c *conn, b []byte) (int, error) {
 	if c.try == nil {
 		return 0, nil
@@ -24,5 +24,5 @@ func (w *rawWriter) tryWrite(c *conn, b []byte) (int, error) {
 	return c.try.TryWrite(b)
 }
 
-// maxFDs is not known.
+// maxFDs is unknown here.
 func maxFDs() int64 { return -1 }

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// rawSockets says that sockets can be read and written without waiting.
+// rawSockets reports whether sockets can be read and written without blocking.
 const rawSockets = true
 
-// readReady reads from a socket that may have nothing to read: then it lets go
-// of the buffers and returns false, to be called again when there is something.
+// readReady reads from a socket. If there is no input, it releases the buffers and
+// returns false; the caller calls it again when there is some.
 func (c *conn) readReady(fd uintptr) bool {
 	c.makeRoom()
 	b := c.in.b
@@ -35,7 +35,7 @@ func (c *conn) readReady(fd uintptr) bool {
 	}
 }
 
-// readNow reads what a socket has. The buffers stay.
+// readNow reads the input that a socket has. It keeps the buffers.
 func (c *conn) readNow(fd uintptr) {
 	c.makeRoom()
 	b := c.in.b
@@ -57,7 +57,7 @@ func (c *conn) readNow(fd uintptr) {
 	}
 }
 
-// rawWriter writes to sockets without waiting. It is used by one goroutine.
+// rawWriter writes to sockets without blocking. Only one goroutine may use it.
 type rawWriter struct {
 	b     []byte
 	n     int
@@ -71,7 +71,7 @@ func newRawWriter() *rawWriter {
 	return w
 }
 
-// write writes what the kernel takes at once.
+// write writes what the kernel accepts at once.
 func (w *rawWriter) write(fd uintptr) {
 	for w.n < len(w.b) {
 		n, err := send(int(fd), w.b[w.n:])
@@ -88,7 +88,7 @@ func (w *rawWriter) write(fd uintptr) {
 	}
 }
 
-// tryWrite writes what it can of b to c and returns how much that was.
+// tryWrite writes as much of b to c as it can and returns how much.
 func (w *rawWriter) tryWrite(c *conn, b []byte) (int, error) {
 	if c.raw == nil {
 		if c.try == nil {
@@ -97,7 +97,7 @@ func (w *rawWriter) tryWrite(c *conn, b []byte) (int, error) {
 		return c.try.TryWrite(b)
 	}
 	w.b, w.n, w.err = b, 0, nil
-	err := c.raw.Control(w.ready) // not Write, which prepares for waiting
+	err := c.raw.Control(w.ready) // Write would prepare for waiting
 	w.b = nil
 	if err == nil {
 		err = w.err
@@ -105,7 +105,7 @@ func (w *rawWriter) tryWrite(c *conn, b []byte) (int, error) {
 	return w.n, err
 }
 
-// maxFDs is the process's limit of open files.
+// maxFDs returns the process's limit of open files.
 func maxFDs() int64 {
 	var lim syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) != nil {

@@ -7,43 +7,42 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// Interceptor gets in between the clients and a Server, for tests of what
-// happens to a client when things go wrong. Its methods are called by many
-// goroutines.
+// Interceptor sits between the clients and a Server, for tests of what clients do when
+// things go wrong. Its methods must be safe for concurrent use.
 type Interceptor interface {
-	// Accept is given every new connection and returns the one by which the
-	// server is to talk to that client; nil turns the client away.
+	// Accept gets every new connection and returns the connection that the server
+	// should use for that client; nil rejects the client.
 	Accept(nc net.Conn) net.Conn
-	// Request is called for every request of a client, in its order and before
-	// anything is done about it. While it has not returned, nothing more of that
-	// client is read. The handshake comes as proto.OpCreateSession with the
-	// session that the client wants to go on with, 0 for none. It knows of one
-	// code only, ErrSessionExpired; with any other one the connection is closed.
+	// Request is called for every request of a client, in order and before the server
+	// acts on it. Until it returns, the server reads nothing more from that client. The
+	// handshake arrives as proto.OpCreateSession with the session that the client wants
+	// to resume, 0 for none. Its only valid code is ErrSessionExpired; any other code
+	// closes the connection.
 	Request(r Request) Verdict
-	// Live is given the sessions that the server is about to report as alive,
-	// and returns those that it shall report.
+	// Live gets the sessions that the server is about to report as alive, and returns
+	// those that it should report.
 	Live(sessions []int64) []int64
 }
 
-// Request is what an Interceptor gets to see.
+// Request describes a request to an Interceptor.
 type Request struct {
 	Session int64
 	Addr    net.Addr // the client's
 	Op      proto.Op
 	Xid     int32
-	Body    []byte // what came behind the header, which may not decode; valid during the call
+	Body    []byte // the request after its header, which may not decode; valid during the call
 }
 
-// Verdict says what is to be done about a request. The zero value lets it pass.
+// Verdict says what the server does with a request. The zero value lets it pass.
 type Verdict struct {
-	Code proto.Code // not Ok: the answer; nothing is executed
-	Drop bool       // the connection is closed; nothing is executed
-	Lose bool       // it is executed, and the connection closed instead of an answer
+	Code proto.Code // not Ok: the server answers with it and executes nothing
+	Drop bool       // the server closes the connection and executes nothing
+	Lose bool       // the server executes the request and closes the connection instead of answering
 }
 
-// intercept asks the Interceptor about a request and does as it says.
+// intercept asks the Interceptor about a request and obeys the verdict.
 func (c *conn) intercept(w *work, h proto.RequestHeader, body []byte) bool {
-	c.settle(w) // what was answered so far leaves first, and nothing stays locked
+	c.settle(w) // so that the answers so far leave first, and no lock is held
 	c.flush()
 	v := c.s.cfg.Interceptor.Request(Request{Session: c.sid, Addr: c.nc.RemoteAddr(), Op: h.Op, Xid: h.Xid, Body: body})
 	switch {
@@ -54,14 +53,14 @@ func (c *conn) intercept(w *work, h proto.RequestHeader, body []byte) bool {
 		return false
 	case v.Code != proto.Ok:
 		if h.Op == proto.OpCloseSession {
-			return c.read(w, h, nil, v.Code) // the session goes on
+			return c.read(w, h, nil, v.Code) // the session continues
 		}
 		return c.read(w, h, body, v.Code)
 	}
 	return c.execute(w, h, body)
 }
 
-// interceptConnect asks the Interceptor about a handshake and does as it says.
+// interceptConnect asks the Interceptor about a handshake and obeys the verdict.
 func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
 	ic := c.s.cfg.Interceptor
 	if ic == nil {
@@ -73,7 +72,7 @@ func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
 		return false
 	case v.Lose:
 		c.mu.Lock()
-		c.writing = true // by nobody: the answer stays here
+		c.writing = true // no goroutine writes: the answer is never sent
 		c.mu.Unlock()
 		c.connect(req)
 		return false
@@ -85,14 +84,14 @@ func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
 	return c.connect(req)
 }
 
-// executeUnanswered executes a request and waits until that has been done, with
-// everything before it answered and nothing of it.
+// executeUnanswered executes a request and waits until that is done. It answers all
+// requests before it, but not the request itself.
 func (c *conn) executeUnanswered(w *work, h proto.RequestHeader, body []byte) {
 	if !c.await(func() bool { return c.head == nil && c.out == nil && !c.writing }) {
 		return
 	}
 	c.mu.Lock()
-	c.writing = true // by nobody: whatever is queued stays here
+	c.writing = true // no goroutine writes: queued output is never sent
 	c.mu.Unlock()
 	if c.execute(w, h, body) {
 		c.settle(w)
@@ -100,18 +99,18 @@ func (c *conn) executeUnanswered(w *work, h proto.RequestHeader, body []byte) {
 	}
 }
 
-// ServeConn serves a client on a connection that the caller has accepted. It
-// returns at once; the connection is the server's from then on.
+// ServeConn serves a client on a connection that the caller has accepted. It returns at
+// once; the server then owns the connection.
 func (s *Server) ServeConn(nc net.Conn) { s.begin(nc, nil) }
 
-// Watch is one watch of a client of a Server.
+// Watch is a watch of a Server's client.
 type Watch struct {
 	Session int64
 	Path    string
 	Kind    watch.Kind
 }
 
-// Watches returns all watches of the clients that are connected here, in no
+// Watches returns all watches of the clients connected to this server, in no particular
 // order.
 func (s *Server) Watches() []Watch {
 	var list []Watch

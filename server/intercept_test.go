@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// meddler is an Interceptor that does what its functions say.
+// meddler is an Interceptor made of functions.
 type meddler struct {
 	accept  func(net.Conn) net.Conn
 	verdict func(Request) Verdict
@@ -50,7 +50,8 @@ func TestInterceptorRefusesRequests(t *testing.T) {
 		return Verdict{}
 	}}))
 	w := connect(t, s)
-	// In one go: the answers keep the order, and the refused write is not done.
+	// Pipelined requests: the replies keep the order, and the refused write isn't
+	// executed.
 	var b []byte
 	b = appendRequest(b, 1, proto.OpCreate, &proto.CreateRequest{Path: "/a", Data: []byte("1"), ACL: proto.OpenACL()})
 	b = appendRequest(b, 2, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Data: []byte("2"), Version: -1})
@@ -85,7 +86,7 @@ func TestInterceptorLosesAnswers(t *testing.T) {
 		b = appendRequest(b, 2, proto.OpCreate, &proto.CreateRequest{Path: "/b", ACL: proto.OpenACL()})
 		b = appendRequest(b, 3, proto.OpCreate, &proto.CreateRequest{Path: "/c", ACL: proto.OpenACL()})
 		w.write(b)
-		if lose { // what came before is answered
+		if lose { // the requests before it are answered
 			if got := w.recv(); got.Xid != 1 || got.Err != proto.Ok {
 				t.Fatalf("%+v", got.ReplyHeader)
 			}
@@ -119,7 +120,7 @@ func TestInterceptorTurnsClientsAway(t *testing.T) {
 	w.wantClosed()
 }
 
-// A live client expires when the Interceptor hides it.
+// A live client's session expires when the Interceptor hides it.
 func TestInterceptorDecidesWhoLives(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -140,7 +141,7 @@ func TestInterceptorDecidesWhoLives(t *testing.T) {
 		}
 	}
 	barrier()
-	s.Node().Kick() // the deadlines of both begin before the clock jumps
+	s.Node().Kick() // both sessions' deadlines begin before the clock jumps
 	ahead.Store(int64(40 * time.Second))
 	s.Node().Kick()
 	barrier()

@@ -10,9 +10,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// What a session's old connection has left behind on some wire does nothing once
-// the client has gone on elsewhere, also under another leader: the client has
-// looked, and what it did not find there is never done.
+// Requests that a session's old connection left on the wire do nothing after the client
+// has moved to another server, even under another leader: what the client didn't find
+// there must never be executed.
 func TestWhatAnOldConnectionLeftIsNeverDone(t *testing.T) {
 	for _, elected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("elected=%t", elected), func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWhatAnOldConnectionLeftIsNeverDone(t *testing.T) {
 						t.Fatal(err)
 					}
 					eventually(t, "another leader", func() bool { return next.Node().Status().Leader == next.cfg.ID })
-					moved = moved.again(next, moved.resp.Passwd) // it may have been in touch with the leader
+					moved = moved.again(next, moved.resp.Passwd) // it may still have been in touch with the leader
 				}
 				moved.create("/mine", nil, proto.ModePersistent)
 				e.net.Heal(hosts(old)[0], hosts(leader)[0])
@@ -55,9 +55,9 @@ func TestWhatAnOldConnectionLeftIsNeverDone(t *testing.T) {
 	}
 }
 
-// A server that is sent a snapshot closes its clients first: their watches and
-// their requests knew nothing of what it skips. Clients that come back and say
-// what they watch are told what they have missed.
+// A server that receives a snapshot first closes its clients, because their watches and
+// requests missed the transactions it skips. A client that comes back and sets its
+// watches again gets the events that it missed.
 func TestASnapshotFromTheLeaderClosesClients(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -83,7 +83,7 @@ func TestASnapshotFromTheLeaderClosesClients(t *testing.T) {
 		idle.must(proto.OpPing, nil)
 		healed := time.Now()
 		e.net.Rejoin(hosts(late), hosts(leader, others[1]))
-		for { // what happened before the snapshot fires its watches
+		for { // transactions before the snapshot fire its watches
 			frame, err := w.frame()
 			if err != nil {
 				break
@@ -107,7 +107,7 @@ func TestASnapshotFromTheLeaderClosesClients(t *testing.T) {
 			back.write(proto.AppendFrame(nil, req.Append(nil)))
 			frame, err := back.frame()
 			if err != nil {
-				return false // it is still about it
+				return false // the transfer is still running
 			}
 			r := proto.NewReader(frame)
 			back.resp.Decode(&r)

@@ -2,7 +2,7 @@ package server
 
 import "time"
 
-// admit counts a new connection, unless there are too many.
+// admit registers a new connection, unless there are too many.
 func (s *Server) admit(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,15 +24,15 @@ func (s *Server) admit(c *conn) bool {
 	return true
 }
 
-// stopping reports whether the server is being closed.
+// stopping reports whether the server is closing.
 func (s *Server) stopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closing
 }
 
-// forget undoes admit, and gives the session up unless another connection has
-// taken it.
+// forget undoes admit, and releases the session unless another connection has taken it
+// over.
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,8 @@ func (s *Server) forget(c *conn) {
 	}
 }
 
-// eachConn calls f for every connection, without the Server's mutex.
+// eachConn calls f for every connection. It doesn't hold the Server's mutex while f
+// runs.
 func (s *Server) eachConn(f func(*conn)) {
 	s.mu.Lock()
 	all := make([]*conn, 0, len(s.conns))
@@ -61,8 +62,8 @@ func (s *Server) eachConn(f func(*conn)) {
 	}
 }
 
-// tend closes, now and then, the connections that have been silent for too long
-// or must fall silent, and sees to the bounds that no single connection knows.
+// tend periodically closes connections that have been silent for too long or that the
+// server may no longer answer, and enforces the bounds over all connections.
 func (s *Server) tend() {
 	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/6)
 	ticker := time.NewTicker(every)
@@ -91,14 +92,14 @@ func (s *Server) tend() {
 	}
 }
 
-// credit forgives everybody's silence. It is called when the whole process stood
-// still: what the clients sent in the meantime waits in the sockets, unread.
+// credit resets the silence of all clients. It is called after the whole process stood
+// still: what the clients sent in the meantime is still unread in the sockets.
 func (s *Server) credit(now int64) {
 	s.eachConn(func(c *conn) { c.last.Store(now) })
 }
 
-// check closes c if it has been silent for its session's timeout, if it has
-// waited too long for a session, or if the server has to fall silent to it.
+// check closes c if it has been silent for its session's timeout, if it has waited too
+// long for a session, or if the server may no longer answer it.
 func (s *Server) check(c *conn, now int64) {
 	c.mu.Lock()
 	timeout, sid := time.Duration(c.timeout)*time.Millisecond, c.sid
@@ -107,14 +108,14 @@ func (s *Server) check(c *conn, now int64) {
 	limit := timeout
 	switch {
 	case sid == 0 && waits:
-		limit /= 3 // the rest is for another server
+		limit /= 3 // leaves the client time for another server
 		if c.s.gated && c.s.inTouch.Load() <= c.last.Load() && !c.s.node.Electing() {
-			limit = min(limit, confirmHold) // there may be no leader to give it a session
+			limit = min(limit, confirmHold) // there may be no leader that can create the session
 		}
 	case sid == 0:
 		limit = s.cfg.SessionlessTimeout
 	case waits:
-		limit = 0 // it waits for us
+		limit = 0 // the client waits for us
 	}
 	if sid != 0 && !c.lookAtSlow(now, int64(timeout)) {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A client that sends without waiting has no more in flight than
-// globalOutstandingLimit, so that one that comes later, with one request, does not
-// wait behind all of it.
+// A client that sends without waiting has no more requests in flight than
+// globalOutstandingLimit, so another client's single request doesn't wait for all of
+// them.
 func TestAGreedyClientStarvesNobody(t *testing.T) {
 	t.Parallel()
 	const limit, many = 3 * spared, 2000
@@ -47,8 +47,9 @@ func TestAGreedyClientStarvesNobody(t *testing.T) {
 	<-sent
 }
 
-// Large requests may have so many bytes together. One too many is closed, whether
-// it has arrived or only said how long it will be, and what ends makes room.
+// Large requests together have a bound in bytes. The server closes a client whose
+// request exceeds it, whether the request has arrived or only its length. A completed
+// request makes room.
 func TestLargeRequests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2500 })
@@ -63,7 +64,7 @@ func TestLargeRequests(t *testing.T) {
 	if got, want := s.largeBytes.Load(), int64(2*(8+4+2+4+1200+4)); got != want {
 		t.Errorf("%d bytes are held for large requests, want %d", got, want)
 	}
-	third.write(binary.BigEndian.AppendUint32(nil, 1200)) // a length, and no more
+	third.write(binary.BigEndian.AppendUint32(nil, 1200)) // only a length
 	eventually(t, "its length is refused", func() bool { return s.stats.largeRejected.Load() == 1 })
 	release()
 	for _, w := range []*wire{first, second, small} {
@@ -73,14 +74,15 @@ func TestLargeRequests(t *testing.T) {
 	}
 	eventually(t, "nothing is held", func() bool { return s.largeBytes.Load() == 0 })
 
-	// What does not fit at all is closed as soon as it says so.
+	// A request that can never fit closes its connection as soon as its length is
+	// known.
 	fifth := connect(t, s)
 	fifth.write(binary.BigEndian.AppendUint32(nil, 2501))
 	fifth.wantClosed()
 	if n := metric(s, "large_requests_rejected"); n != "2" {
 		t.Error("it was closed for another reason")
 	}
-	// Answered at once, a large one is given back at once too.
+	// A large request that is answered at once also frees its bytes at once.
 	first.call(proto.OpExists, &proto.ExistsRequest{Path: "/" + string(bytes.Repeat([]byte("x"), 1200))})
 	eventually(t, "nothing is held again", func() bool { return s.largeBytes.Load() == 0 })
 	first.send(proto.OpSetData, large)
@@ -89,8 +91,8 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// A request that arrives while others have filled the room is closed when it is
-// whole.
+// A request that arrives while others take all the room closes its connection once it
+// is complete.
 func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2000 })
@@ -114,7 +116,7 @@ func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 	}
 }
 
-// metric is a line of mntr, "" if there is none.
+// metric returns a value of mntr, "" if there is none.
 func metric(s *Server, name string) string {
 	for _, m := range s.Status().Metrics() {
 		if m.Name == name {
@@ -124,8 +126,8 @@ func metric(s *Server, name string) string {
 	return ""
 }
 
-// hold keeps everything from being applied until the function it returns is
-// called, or the test ends.
+// hold keeps the server from applying anything until release is called or the test
+// ends.
 func hold(t testing.TB, s *Server) (release func()) {
 	s.tree.RLock()
 	release = sync.OnceFunc(s.tree.RUnlock)

@@ -6,7 +6,7 @@ import (
 	"github.com/zkgo/zkgo/server/fourletter"
 )
 
-// limits adds what tells whether a limit holds somebody up, of those that are set.
+// limits adds the metrics that show whether a configured limit affects clients.
 func (m *monitor) limits(s *Server) {
 	st := &s.stats
 	if s.largeAt != math.MaxInt {
@@ -31,7 +31,7 @@ func (m *monitor) limits(s *Server) {
 	}
 }
 
-// dropProbability is how likely a new client is turned away now.
+// dropProbability is the probability that a new client is rejected now.
 func (s *Server) dropProbability() string {
 	chance, _ := s.tokens.state()
 	return fourletter.Float(chance)

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// size prints a number of bytes as the documentation does.
+// size formats a number of bytes as the documentation does.
 func size(n int) string {
 	switch {
 	case n >= 1<<30 && n%(1<<30) == 0:
@@ -23,8 +23,8 @@ func size(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// ofCeiling prints a bound that depends on the memory ceiling: what part of it, and what it
-// is without one.
+// ofCeiling formats a bound that depends on the memory ceiling: its part of the
+// ceiling, and its value without one.
 func ofCeiling(t *testing.T, with, without int64) string {
 	t.Helper()
 	part := int64(1<<40) / with
@@ -34,7 +34,8 @@ func ofCeiling(t *testing.T, with, without int64) string {
 	return fmt.Sprintf("1/%d of `memoryCeiling`; without one %s", part, size(int(without)))
 }
 
-// limitsTable is the table of docs/operations.md about what a client may hold.
+// limitsTable returns the table of docs/operations.md with the bounds of what a client
+// may hold.
 func limitsTable(t *testing.T) string {
 	def, big := Config{}.withDefaults(), Config{MemoryCeiling: 1 << 40}.withDefaults()
 	small := Config{MemoryCeiling: 800}.withDefaults()
@@ -67,7 +68,7 @@ func limitsTable(t *testing.T) string {
 	return b.String()
 }
 
-// The documentation states the bounds that the code has.
+// The documentation states the bounds that are in the code.
 func TestTheTableOfLimitsIsTheCodes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/operations.md")

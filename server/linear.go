@@ -5,28 +5,28 @@ import (
 	"sync"
 )
 
-// Linearizable reads. A server answers reads from its own copy, which may lag
-// behind what another client was told. A client that must not see that asks for
-// linearizable reads: by the configuration of the server, for its session by an
-// auth packet, or for one read by a sync right before it.
+// Linearizable reads. A server answers reads from its own copy, which may lag behind
+// what another client has seen. A client that needs more asks for linearizable reads:
+// in the server's configuration, for its session with an auth packet, or for one read
+// with a sync right before it.
 //
-// A reader that meets such a read waits until this server has applied everything
-// that had been acknowledged anywhere when the read arrived. What arrived together
-// waits once. Being its connection's only goroutine that proposes, it keeps the
-// order among the client's requests by standing still.
+// Before such a read, the reader waits until this server has applied everything that
+// any server had acknowledged when the read arrived. Reads that arrived together wait
+// once. The reader is the only goroutine that proposes for its connection, so while it
+// waits, the client's requests stay in order.
 
 const (
-	// schemeOptions is the scheme of an auth packet that proves nothing but asks
-	// for something: every client library sends its auth packets again on a new
-	// connection.
+	// schemeOptions is the scheme of an auth packet that sets an option and proves no
+	// identity. We use auth packets because every client library sends them again on a
+	// new connection.
 	schemeOptions = "zkgo"
 
 	optionLinearizable = "reads=linearizable"
 	optionSequential   = "reads=sequential"
 )
 
-// setOption does what an auth packet of schemeOptions asks for, and reports false
-// for what nobody knows: a client must not believe it has what it has not.
+// setOption sets the option that an auth packet of schemeOptions names. It returns
+// false for an unknown option, so that a client never assumes one that isn't set.
 func (c *conn) setOption(option string) bool {
 	switch option {
 	case optionLinearizable:
@@ -39,15 +39,15 @@ func (c *conn) setOption(option string) bool {
 	return true
 }
 
-// barriers are the connections whose readers wait.
+// barriers holds the connections whose readers wait.
 type barriers struct {
 	mu      sync.Mutex
 	waiting []*conn
 	poke    chan struct{} // capacity 1
 }
 
-// barrier waits until what has arrived can be answered as of its arrival. It
-// reports false when the connection was closed meanwhile.
+// barrier waits until the input can be answered as of its arrival. It returns false if
+// the connection is closed first.
 func (c *conn) barrier(w *work) bool {
 	c.current = true
 	if c.local || !c.s.gated {
@@ -67,8 +67,8 @@ func (c *conn) barrier(w *work) bool {
 	return c.await(func() bool { return !c.barred.Load() })
 }
 
-// passBarriers asks the ensemble on behalf of all who wait. Whoever comes while
-// it is being asked waits for the next answer.
+// passBarriers runs a barrier on behalf of all waiting readers. A reader that arrives
+// during a barrier waits for the next one.
 func (s *Server) passBarriers() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -88,7 +88,7 @@ func (s *Server) passBarriers() {
 		b.waiting = nil
 		b.mu.Unlock()
 		if s.node.Barrier(ctx) != nil {
-			return // closing, and the connections with it
+			return // the server is closing, and its connections with it
 		}
 		for _, c := range all {
 			c.mu.Lock()
@@ -99,6 +99,5 @@ func (s *Server) passBarriers() {
 	}
 }
 
-// waits reports whether c's client waits for us, which is why it may not be
-// heard.
+// waits reports whether c's client waits for us, which may be why it sends nothing.
 func (c *conn) waits() bool { return c.waiting.Load() != 0 || c.barred.Load() }

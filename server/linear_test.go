@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// option sends an auth packet that asks for something.
+// option sends an auth packet that sets an option.
 func (w *wire) option(what string) proto.Code {
 	w.t.Helper()
 	w.write(appendRequest(nil, proto.XidAuth, proto.OpAuth, &proto.AuthPacket{Scheme: "zkgo", Auth: []byte(what)}))
@@ -36,8 +36,8 @@ func hosts(ss ...*Server) (names []string) {
 	return names
 }
 
-// A leader that was replaced without knowing answers from what it has, for a
-// while. Linearizable reads it does not answer.
+// A replaced leader that doesn't know it answers reads from its own state for a while,
+// but no linearizable reads.
 func TestADeposedLeaderAnswersNoLinearizableRead(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -66,7 +66,7 @@ func TestADeposedLeaderAnswersNoLinearizableRead(t *testing.T) {
 	})
 }
 
-// A follower that learns late of what was committed asks first.
+// A follower that learns of commits late asks the leader first.
 func TestLinearizableReadsOnALateFollower(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -91,7 +91,7 @@ func TestLinearizableReadsOnALateFollower(t *testing.T) {
 	})
 }
 
-// A client's own order holds, whatever waits for whom.
+// A client's requests keep their order, even if some have to wait.
 func TestLinearizableReadsKeepTheirPlace(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		for i, s := range e.servers {
@@ -105,7 +105,7 @@ func TestLinearizableReadsKeepTheirPlace(t *testing.T) {
 				b = appendRequest(b, 2*i+2, proto.OpGetData, &proto.GetDataRequest{Path: path})
 			}
 			go func() {
-				for len(b) > 0 { // in pieces, so that there is something to wait for often
+				for len(b) > 0 { // in pieces, so that the reader often has to wait
 					n := min(len(b), 64)
 					w.nc.Write(b[:n])
 					b = b[n:]
@@ -123,8 +123,8 @@ func TestLinearizableReadsKeepTheirPlace(t *testing.T) {
 	}, func(c *Config) { c.LinearizableReads = true })
 }
 
-// A read that waits changes nothing, so it may wait for the next leader: its
-// client keeps its connection.
+// A waiting read changes nothing, so it may wait for the next leader: its client keeps
+// its connection.
 func TestALinearizableReadOutlivesTheLeader(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -135,8 +135,8 @@ func TestALinearizableReadOutlivesTheLeader(t *testing.T) {
 		if got := w.recv(); got.Xid != xid || got.Err != proto.Ok {
 			t.Errorf("%+v", got.ReplyHeader)
 		}
-		// The answer and the news of who leads take different ways. Nobody can be
-		// elected while they arrive: no time passes here.
+		// The reply and the news of the leader take different paths. No election can
+		// happen while they arrive, because no time passes here.
 		synctest.Wait()
 		if st := others[0].Node().Status(); st.Leader == leader.cfg.ID {
 			t.Errorf("answered under the leader that was cut off: %+v", st)
@@ -144,7 +144,7 @@ func TestALinearizableReadOutlivesTheLeader(t *testing.T) {
 	})
 }
 
-// What a client asks for is no identity, and what nobody knows is refused.
+// An option is not an identity, and the server refuses an unknown option.
 func TestAskingForReadsIsNoIdentity(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

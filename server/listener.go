@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// listen opens a listener for clients; port is nil for plaintext, and setting the
-// key that names the address.
+// listen opens a listener for clients. port is nil for plaintext; setting is the key
+// that names the address.
 func (s *Server) listen(setting, addr string, port *tlsPort) error {
 	l, err := s.openListener(addr)
 	if err != nil {
@@ -23,11 +23,11 @@ func (s *Server) listen(setting, addr string, port *tlsPort) error {
 	return nil
 }
 
-// acceptPause is how long accepting rests when the system has run out of
-// something, usually file descriptors.
+// acceptPause is how long accept waits after the system has run out of a resource,
+// usually file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// accept takes connections until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (s *Server) accept(l net.Listener, port *tlsPort) {
 	for {
 		nc, err := l.Accept()
@@ -47,7 +47,8 @@ func (s *Server) accept(l net.Listener, port *tlsPort) {
 	}
 }
 
-// begin starts the reader of a new connection. One too many is closed at once.
+// begin starts the reader of a new connection. It closes a connection above the limits
+// at once.
 func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	if ic := s.cfg.Interceptor; ic != nil {
 		accepted := ic.Accept(nc)
@@ -79,7 +80,7 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	go c.serve()
 }
 
-// orLocal is the address that an in-process client has for ACLs.
+// orLocal returns the address that ACLs see; an in-process client has none of its own.
 func orLocal(host string) string {
 	if host == "" {
 		return "127.0.0.1"

@@ -7,19 +7,19 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Where there are many znodes a request spends most of its time waiting for memory.
-// Those that a client has sent together, and those that are answered behind the same
-// entry of the log, wait together (tree.Prefetch).
+// If there are many znodes, a request spends most of its time waiting for memory.
+// Requests that a client sent together, and requests answered after the same log entry,
+// wait for memory together (tree.Prefetch).
 
-// noteSize notes whether there are many znodes. It is called by the goroutine that
-// applies the log.
+// noteSize records whether there are many znodes. The goroutine that applies the log
+// calls it.
 func (s *Server) noteSize() {
 	if many := s.tree.NodeCount() >= tree.ManyNodes; many != s.manyNodes.Load() {
 		s.manyNodes.Store(many)
 	}
 }
 
-// pathRead is the path of a read of one znode.
+// pathRead returns the path of a read of one znode, "" for other requests.
 func pathRead(op proto.Op, body []byte) string {
 	switch op {
 	case proto.OpGetData, proto.OpExists, proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
@@ -28,15 +28,15 @@ func pathRead(op proto.Op, body []byte) string {
 	return ""
 }
 
-// lookAhead has the tree fetch the znodes of the reads that have arrived and are
-// answered at once: those before the first request of another kind, if nothing waits
-// for the log. Others are fetched when their turn comes (Behind). It returns how many
-// requests need not be looked at again for that, one at least.
+// lookAhead prefetches the znodes of the reads that have arrived and can be answered at
+// once: those before the first request of another kind, if nothing waits for the log.
+// Other znodes are prefetched when their turn comes (Behind). It returns how many
+// requests it has covered, at least one.
 func (c *conn) lookAhead(w *work) int {
 	if c.waiting.Load() != 0 {
 		return 1
 	}
-	const header = proto.LengthSize + 4 + 4 // of a frame: its length, xid and op
+	const header = proto.LengthSize + 4 + 4 // of a frame: length, xid and op
 	var room [tree.PrefetchMax]string
 	paths, ahead := room[:0], 0
 	for b := c.unread(); len(b) >= header && len(paths) < tree.PrefetchMax; ahead++ {

@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// TestLookAhead: what is looked ahead at are whole requests, as many as can be fetched
-// together, and never none.
+// TestLookAhead: lookAhead counts whole requests, as many as can be prefetched
+// together, and at least one.
 func TestLookAhead(t *testing.T) {
 	t.Parallel()
 	s := &Server{tree: tree.New()}
@@ -49,14 +49,14 @@ func TestLookAhead(t *testing.T) {
 			if locked {
 				s.tree.RUnlock()
 			}
-			s.tree.Lock() // nobody else has it
+			s.tree.Lock() // no other goroutine holds it
 			s.tree.Advance(1)
 			s.tree.Unlock()
 		}
 	}
 }
 
-// TestLookAheadBehindTheLog: what is answered later is not fetched now.
+// TestLookAheadBehindTheLog: requests that are answered later aren't prefetched now.
 func TestLookAheadBehindTheLog(t *testing.T) {
 	t.Parallel()
 	get := frame(proto.OpGetData, &proto.GetDataRequest{Path: "/zookeeper"})
@@ -71,13 +71,13 @@ func TestLookAheadBehindTheLog(t *testing.T) {
 	}
 }
 
-// frame returns a request with its length before it.
+// frame returns a request with its length prefix.
 func frame(op proto.Op, req proto.Record) []byte {
 	h := proto.RequestHeader{Xid: 1, Op: op}
 	return proto.AppendFrame(nil, req.Append(h.Append(nil)))
 }
 
-// TestBehind: the reads behind a write are named, up to the next write.
+// TestBehind: Behind names the reads after a write, up to the next write.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	h := handler{new(Server)}

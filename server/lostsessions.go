@@ -1,18 +1,18 @@
 package server
 
-// lostSessionsPerCnxn times maxClientCnxns is how many sessions without a connection one
-// address may have left at a server. A session that its client does not close lasts until
-// its timeout, on every server, and to make one costs a client nothing.
+// lostSessionsPerCnxn times maxClientCnxns is how many sessions without a connection
+// one address may leave at a server. A session that its client doesn't close lasts
+// until its timeout, on every server, and costs the client nothing.
 const lostSessionsPerCnxn = 100
 
-// lostSessions counts, by address, the sessions that have lost their connection here and
-// have neither ended nor come back. The Server's mutex guards it.
+// lostSessions counts, by address, the sessions that have lost their connection to this
+// server and have neither ended nor come back. The Server's mutex guards it.
 type lostSessions struct {
 	hosts  map[int64]string
 	counts map[string]int
 }
 
-// add notes that a session has lost its connection.
+// add records that a session has lost its connection.
 func (l *lostSessions) add(sid int64, host string) {
 	if _, known := l.hosts[sid]; known || sid == 0 {
 		return
@@ -24,7 +24,7 @@ func (l *lostSessions) add(sid int64, host string) {
 	l.counts[host]++
 }
 
-// remove notes that it has ended, or has a connection again.
+// remove records that a session has ended, or has a connection again.
 func (l *lostSessions) remove(sid int64) {
 	host, known := l.hosts[sid]
 	if !known {
@@ -36,7 +36,7 @@ func (l *lostSessions) remove(sid int64) {
 	}
 }
 
-// mayBegin reports whether the address of c may have another new session.
+// mayBegin reports whether the address of c may begin another session.
 func (s *Server) mayBegin(c *conn) bool {
 	most := s.cfg.MaxClientCnxns * lostSessionsPerCnxn
 	if most <= 0 || c.host == "" {

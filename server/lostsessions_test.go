@@ -7,9 +7,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A client that connects again and again, and never closes a session, cannot fill the table
-// of sessions. Other addresses begin sessions as before, and so does this one with those that
-// it has.
+// A client that connects again and again without closing a session can't fill the
+// session table. Other addresses can still begin sessions, and this address can still
+// resume its own.
 func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", 2 })
@@ -40,7 +40,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	if w := tcp(t, s, "127.0.0.3"); w.resp.TimeOut == 0 {
 		t.Error("another address is refused")
 	}
-	// A session that comes back, or ends, makes room.
+	// A session that is resumed, or ends, makes room.
 	again, err := d.Dial("tcp", s.ClientAddr())
 	if err != nil {
 		t.Fatal(err)

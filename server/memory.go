@@ -11,45 +11,46 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The memory ceiling. A tree that grows for ever ends with the system killing the
-// server, and after it the next one, which holds the same tree. So from a part of
-// the ceiling on whatever would make the tree grow is refused, with QuotaExceeded,
-// until there is room again; reads, deletes, sessions and what replaces data by
-// no more of it go on.
+// The memory ceiling. If a tree grows without bound, the system kills the server and
+// then the next one, which holds the same tree. So above fullPercent of the ceiling the
+// server refuses every write that would make the tree grow, with QuotaExceeded, until
+// there is room again. Reads, deletes, sessions, and writes that don't make a znode's
+// data longer continue.
 //
-// A server refuses the writes of its own clients by its own memory. A leader
-// refuses everybody's by its: whether it does is in the log with each batch, so
-// that all servers do the same.
+// A server refuses writes of its own clients by its own memory. A leader refuses the
+// writes of all clients by its memory: the log records its decision with each batch, so
+// all servers act alike.
 //
-// What counts is what is alive, not what the collector has yet to find: otherwise
-// a heap of half the ceiling would refuse writes between two collections. What is
-// alive is known after a collection, so near the ceiling one is asked for.
+// Only live memory counts, not garbage; otherwise a heap of half the ceiling would
+// refuse writes between two collections. The live size is known after a collection, so
+// near the ceiling the guard asks for one.
 //
-// It is looked at now and then, and whenever so much was written that there may be no
-// room for more: from one look to the next a disk takes more than a small ceiling.
+// The guard checks periodically, and whenever so much was written that there may be no
+// room for more: between two periodic checks, clients can write more than a small
+// ceiling holds.
 const (
-	fullPercent  = 90 // of the ceiling: refused from here
-	againPercent = 85 // and taken again below
-	freshPercent = 5  // of the ceiling: garbage or growth that a collection is worth
-	leastPercent = 1  // of the ceiling: written before it is looked again
-	copies       = 4  // of what is written, that are in the heap until a collection
+	fullPercent  = 90 // of the ceiling: writes are refused from here
+	againPercent = 85 // and accepted again below this
+	freshPercent = 5  // of the ceiling: garbage or growth that is worth a collection
+	leastPercent = 1  // of the ceiling: written before the next check, at least
+	copies       = 4  // of a write in the heap until a collection
 
 	memoryEvery = 200 * time.Millisecond
-	fullEvery   = 5 * time.Second // between collections that look for room
-	// shedPatience is how long the memory of clients that have been closed may take to be
-	// found free.
+	fullEvery   = 5 * time.Second // between collections while memory is full
+	// shedPatience is how long it may take until the memory of closed clients is found
+	// to be free.
 	shedPatience = time.Second
-	gcShare      = 20 // a collection is asked for after at least this many times its own length
+	gcShare      = 20 // the next collection comes after at least this many times the length of the last
 )
 
-// memoryUse is what a process has, in bytes.
+// memoryUse is the memory of a process, in bytes.
 type memoryUse struct {
-	live int64 // alive at the end of the latest collection
-	heap int64 // alive, dead, or allocated since
-	rest int64 // stacks and the runtime's own
+	live int64 // live at the end of the latest collection
+	heap int64 // live, garbage, or allocated since
+	rest int64 // stacks and runtime overhead
 }
 
-// memoryGuard watches the ceiling.
+// memoryGuard enforces the ceiling.
 type memoryGuard struct {
 	ceiling int64
 	log     *slog.Logger
@@ -62,12 +63,12 @@ type memoryGuard struct {
 	used    atomic.Int64
 	refused atomic.Int64
 
-	written atomic.Int64  // bytes since the latest look
-	room    atomic.Int64  // how many may be written before the next
-	poke    chan struct{} // it is time for that
+	written atomic.Int64  // bytes since the latest check
+	room    atomic.Int64  // bytes that may be written before the next check
+	poke    chan struct{} // signals that a check is due
 
-	nextFresh, nextRoom time.Time // of its goroutine
-	shedUntil           time.Time // as long as what closed clients held may not have been collected
+	nextFresh, nextRoom time.Time // earliest next collections; only the guard's goroutine uses them
+	shedUntil           time.Time // until then, the memory of closed clients may still be uncollected
 }
 
 func newMemoryGuard(ceiling int64, log *slog.Logger) *memoryGuard {
@@ -76,7 +77,7 @@ func newMemoryGuard(ceiling int64, log *slog.Logger) *memoryGuard {
 	return g
 }
 
-// wrote counts what a transaction brings.
+// wrote counts the bytes that a transaction adds.
 func (g *memoryGuard) wrote(bytes int) {
 	if g.written.Add(int64(bytes)) < g.room.Load() {
 		return
@@ -87,7 +88,7 @@ func (g *memoryGuard) wrote(bytes int) {
 	}
 }
 
-// readMemory asks the runtime.
+// readMemory reads the runtime's metrics.
 func readMemory() memoryUse {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
@@ -99,7 +100,7 @@ func readMemory() memoryUse {
 	return memoryUse{live: v(0), heap: v(1), rest: v(2) - v(1) - v(3) - v(4) - v(5)}
 }
 
-// watchMemory looks now and then, until the server ends.
+// watchMemory checks the memory until the server closes.
 func (s *Server) watchMemory() {
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()
@@ -115,7 +116,7 @@ func (s *Server) watchMemory() {
 	}
 }
 
-// look decides whether writes are refused.
+// look decides whether the server refuses writes.
 func (g *memoryGuard) look() {
 	g.written.Store(0)
 	u := g.read()
@@ -144,8 +145,8 @@ func (g *memoryGuard) look() {
 	}
 }
 
-// sheds has the clients that hold the most memory closed before everybody's writes are
-// refused. It reports whether there is room to be expected from that.
+// sheds closes the clients that hold the most memory before the server refuses the
+// writes of all clients. It reports whether that may make room.
 func (g *memoryGuard) sheds() bool {
 	now := g.clock()
 	if g.shed() {
@@ -155,8 +156,8 @@ func (g *memoryGuard) sheds() bool {
 	return now.Before(g.shedUntil)
 }
 
-// worthCollecting reports whether more has to be known of what is alive: because
-// the heap comes near the ceiling, or to find out whether deletes made room.
+// worthCollecting reports whether the guard needs the live size: because the heap is
+// near the ceiling, or to find out whether deletes have made room.
 func (g *memoryGuard) worthCollecting(u memoryUse) bool {
 	now := g.clock()
 	if g.full.Load() && !now.Before(g.nextRoom) {
@@ -165,12 +166,11 @@ func (g *memoryGuard) worthCollecting(u memoryUse) bool {
 	return u.heap+u.rest >= g.part(fullPercent) && u.heap-u.live >= g.part(freshPercent) && !now.Before(g.nextFresh)
 }
 
-// errNoRoom ends a restore.
+// errNoRoom aborts a restore.
 var errNoRoom = errors.New("the state that is to be restored and the present one do not fit below memoryCeiling: raise it, or restore into a new server with zkgo restore")
 
-// roomToRestore returns an error when the process has no room for more of a state that
-// is being read. What was read of it so far may be garbage of the decoder, so a
-// collection decides.
+// roomToRestore returns an error if the process has no room for more of a state that is
+// being read. Much of the heap may be garbage of the decoder, so a collection decides.
 func (g *memoryGuard) roomToRestore() error {
 	if g == nil || g.ceiling <= 0 {
 		return nil
@@ -187,8 +187,8 @@ func (g *memoryGuard) roomToRestore() error {
 
 func (g *memoryGuard) part(percent int64) int64 { return g.ceiling / 100 * percent }
 
-// refuses reports whether a write is refused for want of memory. It is called
-// only while memory is full.
+// refuses reports whether a write is refused for lack of memory. It is called only
+// while memory is full.
 func (g *memoryGuard) refuses(s *Server, op proto.Op, body []byte) bool {
 	if !s.needsMemory(op, body) {
 		return false
@@ -218,7 +218,7 @@ func (s *Server) needsMemory(op proto.Op, body []byte) bool {
 	return false
 }
 
-// grows reports whether n bytes are more than the znode has.
+// grows reports whether n bytes are more than the znode at path has.
 func (s *Server) grows(path string, n int) bool {
 	s.tree.RLock()
 	defer s.tree.RUnlock()

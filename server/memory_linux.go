@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// systemMemory is what the control group of this process may use, or what the
-// machine has if that is less, in bytes; 0 when neither can be found out.
+// systemMemory returns the memory limit of this process's control group, or the
+// machine's memory if that is less, in bytes; 0 if neither is known.
 func systemMemory() int64 { return memoryOf(os.ReadFile) }
 
-// memoryOf is systemMemory on a file system of the test's.
+// memoryOf is systemMemory with a file system that tests can replace.
 func memoryOf(read func(name string) ([]byte, error)) int64 {
 	least := int64(0)
 	note := func(n int64) {
@@ -35,7 +35,7 @@ func memoryOf(read func(name string) ([]byte, error)) int64 {
 		case controllers != "":
 			continue
 		}
-		// A limit of any group above holds too. In a container the path may be the
+		// The limits of all parent groups apply too. In a container the path may be the
 		// host's and not exist here; the root always does.
 		for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 			if text, err := read(path.Join(root, dir, file)); err == nil {
@@ -50,7 +50,7 @@ func memoryOf(read func(name string) ([]byte, error)) int64 {
 	return least
 }
 
-// physical is what the machine has.
+// physical returns the machine's memory.
 func physical(read func(name string) ([]byte, error)) int64 {
 	text, err := read("/proc/meminfo")
 	if err != nil {

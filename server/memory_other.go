@@ -2,5 +2,5 @@
 
 package server
 
-// systemMemory is not known here: a ceiling has to be given in bytes.
+// systemMemory is unknown here: the ceiling must be given in bytes.
 func systemMemory() int64 { return 0 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// What is alive decides, with room between refusing and taking again; garbage
-// does not, but is looked at again when it would fill the memory.
+// Live memory decides, with a margin between refusing and accepting again. Garbage
+// doesn't, but the guard collects before garbage would fill the memory.
 func TestMemoryGuard(t *testing.T) {
 	t.Parallel()
 	var u memoryUse
@@ -22,21 +22,21 @@ func TestMemoryGuard(t *testing.T) {
 	g.collect = func() { collected++; u.live, u.heap = after, after; now = now.Add(100 * time.Millisecond) }
 	for i, step := range []struct {
 		use       memoryUse
-		after     int64 // alive, should somebody look
+		after     int64 // live memory, if a collection runs
 		wait      time.Duration
 		full      bool
 		collected int
 	}{
 		{memoryUse{live: 500, heap: 800, rest: 50}, 0, 0, false, 0},
 		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 0, false, 1},                // garbage, as a collection shows
-		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 0, false, 1},                // not again so soon
+		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 0, false, 1},                // no second collection so soon
 		{memoryUse{live: 500, heap: 950, rest: 50}, 600, 0, true, 1},                 // but no further
 		{memoryUse{live: 500, heap: 900, rest: 50}, 600, 10 * time.Second, false, 2}, // it was garbage
-		{memoryUse{live: 600, heap: 900, rest: 50}, 860, 10 * time.Second, true, 3},  // now it is not
+		{memoryUse{live: 600, heap: 900, rest: 50}, 860, 10 * time.Second, true, 3},  // now it is live
 		{memoryUse{live: 840, heap: 840, rest: 50}, 840, 0, true, 3},                 // not enough room
-		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 4 * time.Second, true, 3},   // deletes have made some, which nobody knows
-		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 2 * time.Second, false, 4},  // until somebody looks
-		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 0, false, 4},                // below the mark at which it is refused
+		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 4 * time.Second, true, 3},   // deletes have made room, which the guard doesn't know
+		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 2 * time.Second, false, 4},  // until the next collection
+		{memoryUse{live: 840, heap: 840, rest: 50}, 780, 0, false, 4},                // below the mark where it refuses
 		{memoryUse{live: 870, heap: 870, rest: 50}, 870, 0, true, 4},
 	} {
 		u, after = step.use, step.after
@@ -48,8 +48,8 @@ func TestMemoryGuard(t *testing.T) {
 	}
 }
 
-// Nobody waits for the next look when what was written since the latest may have filled
-// the memory, and the nearer that is the sooner it is looked.
+// The guard doesn't wait for its next periodic check if the writes since the last one
+// may have filled the memory. The nearer that is, the sooner it checks.
 func TestMemoryIsLookedAtAfterMuchWasWritten(t *testing.T) {
 	t.Parallel()
 	var u memoryUse
@@ -85,8 +85,8 @@ func TestReadMemory(t *testing.T) {
 	}
 }
 
-// While memory is full what needs more is refused, in its turn, and all else is
-// done.
+// While memory is full, writes that need more are refused in order, and all other
+// requests are executed.
 func TestWritesThatNeedMemoryAreRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -151,8 +151,8 @@ func TestARefusedWriteKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// What the leader has no memory for, no server's clients can do: whether it is so
-// is in the log.
+// A write that the leader refuses for lack of memory is refused for the clients of all
+// servers: the decision is in the log.
 func TestAFullLeaderRefusesForAll(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t, 3, func(c *Config) {

@@ -10,13 +10,13 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// Metrics says where Prometheus finds the server's numbers, at /metrics.
+// Metrics configures the port where Prometheus reads metrics, at /metrics.
 type Metrics struct {
-	Addr    string // host:port; port 0 takes a free one
-	Process bool   // those of the Go runtime and the process too
+	Addr    string // host:port; port 0 picks a free one
+	Process bool   // add the metrics of the Go runtime and the process
 }
 
-// openMetrics opens the port for Prometheus, if there is to be one.
+// openMetrics opens the port for Prometheus, if it is configured.
 func (s *Server) openMetrics() error {
 	m := s.cfg.Metrics
 	if m == nil {
@@ -30,11 +30,11 @@ func (s *Server) openMetrics() error {
 	return nil
 }
 
-// MetricsAddr returns the address for Prometheus, "" without.
+// MetricsAddr returns the address for Prometheus, "" if there is none.
 func (s *Server) MetricsAddr() string { return s.metrics.addr() }
 
-// roleChanged keeps the times of what the server is in its ensemble; m.mu is
-// held, and m has the role until now.
+// roleChanged records how long the server had its role; m.mu is held, and m still has
+// the old role.
 func (s *Server) roleChanged(m *modes, to raftfsm.Role) {
 	now := time.Now()
 	if m.role.IsZero() {
@@ -53,8 +53,8 @@ func (s *Server) roleChanged(m *modes, to raftfsm.Role) {
 	m.role = now
 }
 
-// countOutage counts how long nobody was served; m.mu is held, and from now on
-// somebody is.
+// countOutage records how long the server has not been serving; m.mu is held, and the
+// server serves from now on.
 func (s *Server) countOutage(m *modes) {
 	if m.down.IsZero() {
 		return
@@ -72,7 +72,7 @@ func (s *Server) countOutage(m *modes) {
 	m.down = time.Time{}
 }
 
-// inRole is how long the server has been what it is.
+// inRole returns how long the server has had its role.
 func (s *Server) inRole() time.Duration {
 	s.modes.mu.Lock()
 	defer s.modes.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// numbers scrapes a server: values by name, with the quantile behind it.
+// numbers scrapes a server. It returns values by name, with the quantile appended.
 func numbers(t *testing.T, s *Server) map[string]string {
 	t.Helper()
 	code, body := fetch(t, "http://"+s.MetricsAddr()+"/metrics")
@@ -50,7 +50,7 @@ func TestElections(t *testing.T) {
 	}
 }
 
-// TestNamesAreZooKeepers holds the names against mntr of ZooKeeper 3.9.5.
+// TestNamesAreZooKeepers compares the names with mntr of ZooKeeper 3.9.5.
 func TestNamesAreZooKeepers(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("admin/testdata/leader.txt")
@@ -62,9 +62,9 @@ func TestNamesAreZooKeepers(t *testing.T) {
 	for _, m := range leader.Status().Metrics() {
 		switch {
 		case m.Name == "config_file_differs", strings.HasPrefix(m.Name, "behaviour_level"), strings.HasPrefix(m.Name, "raft_"), strings.HasPrefix(m.Name, "clients_refused_"):
-			continue // ours: ZooKeeper has nothing that they could be called after
+			continue // ours: ZooKeeper has no name for it
 		case strings.HasSuffix(m.Name, "_ack_latency"):
-			continue // a line for each follower that has acknowledged something
+			continue // one line for each follower that has acknowledged something
 		}
 		if m.Name != "followers" && !strings.Contains(string(text), "monitor "+m.Name+" ") {
 			t.Errorf("mntr of ZooKeeper has no %s", m.Name)
@@ -102,7 +102,8 @@ func TestMetricsFromZooCfg(t *testing.T) {
 	}
 }
 
-// TestMetricsPortInUse: whoever asked for it wants to know.
+// TestMetricsPortInUse: a busy metrics port is an error, because the operator asked for
+// it.
 func TestMetricsPortInUse(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })

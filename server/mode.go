@@ -9,27 +9,27 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// mode says whom a server answers.
+// mode says which clients a server answers.
 type mode uint8
 
 const (
-	notServing mode = iota // nobody
-	readOnly               // clients that asked for it, without an ensemble
-	serving                // everybody
+	notServing mode = iota // none
+	readOnly               // clients that asked for it, while there is no ensemble
+	serving                // all clients
 )
 
-// modes is the current mode, and the news of changes.
+// modes holds the current mode and signals changes.
 type modes struct {
 	mu      sync.Mutex
 	now     mode
 	status  raftfsm.Status
-	touch   bool          // the state is not too old to be read
-	forced  bool          // read-only mode, whatever the ensemble says
-	changed chan struct{} // closed by the next change
+	touch   bool          // the state is fresh enough to be read
+	forced  bool          // read-only mode, regardless of the ensemble
+	changed chan struct{} // closed at the next change
 	since   time.Time     // of notServing
-	role    time.Time     // since when status.Role
-	down    time.Time     // since when nobody is served, by the machine's clock; zero while somebody is
-	ready   chan struct{} // closed by the first serving
+	role    time.Time     // when status.Role began
+	down    time.Time     // when the server stopped serving, by the machine's clock; zero while it serves
+	ready   chan struct{} // closed when the server first serves
 	isReady bool
 }
 
@@ -37,14 +37,14 @@ type modes struct {
 func (h handler) StateChanged(st raftfsm.Status) {
 	h.s.changeMode(func(m *modes) {
 		h.s.roleChanged(m, st.Role)
-		// A Node that begins to serve has just found its state fresh. What was found
+		// A Node that begins to serve has just found its state fresh. Anything found
 		// while there was no ensemble is out of date.
 		m.touch = m.touch || st.Serving && !m.status.Serving
 		m.status = st
 	})
 }
 
-// changeMode draws the conclusions from what change changes.
+// changeMode applies change and updates the mode accordingly.
 func (s *Server) changeMode(change func(*modes)) {
 	m := &s.modes
 	m.mu.Lock()
@@ -68,10 +68,10 @@ func (s *Server) changeMode(change func(*modes)) {
 	}
 	m.mu.Unlock()
 	if mute && was == serving {
-		s.eachConn((*conn).kill) // they find a server that does not lead
+		s.eachConn((*conn).kill) // they will find a server that doesn't lead
 	}
 	if now == serving {
-		s.membersChanged() // perhaps while this server was down
+		s.membersChanged() // perhaps it changed while this server was down
 	}
 	if was == now && (now != serving || before.Role == st.Role && before.Leader == st.Leader && before.Epoch == st.Epoch) {
 		return
@@ -88,12 +88,13 @@ func (s *Server) changeMode(change func(*modes)) {
 			}
 		})
 		s.mu.Lock()
-		clear(s.locals) // they end with the mode that gave them out
+		clear(s.locals) // they end with this mode
 		s.mu.Unlock()
 	}
 }
 
-// leaderWord is the leader's id for the log: every number is that of a server.
+// leaderWord returns the leader's id for the log, "none" without one: any number would
+// be a server's id.
 func leaderWord(st *raftfsm.Status) any {
 	if st.Role == raftfsm.Looking {
 		return "none"
@@ -101,7 +102,7 @@ func leaderWord(st *raftfsm.Status) any {
 	return st.Leader
 }
 
-// isLocal reports whether c's session is this server's own.
+// isLocal reports whether c's session belongs to this server alone.
 func (c *conn) isLocal() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +126,7 @@ func (m *modes) get() (mode, <-chan struct{}) {
 	return m.now, m.changed
 }
 
-// whyNot says in words why the server does not answer everybody in mode now.
+// whyNot says why the server doesn't answer all clients in mode now.
 func (s *Server) whyNot(now mode) string {
 	m := &s.modes
 	m.mu.Lock()
@@ -147,19 +148,19 @@ func (s *Server) whyNot(now mode) string {
 
 const (
 	// electionHold is how long a server that has just stopped serving, or has just
-	// been started, keeps a client that connects: as long as an election takes in
-	// which no server has to be waited for.
+	// started, holds a connecting client: as long as an election takes if no server has
+	// to be waited for.
 	electionHold = 500 * time.Millisecond
-	// confirmHold is how long a client that connects waits for its session where
-	// nothing from a leader with a quorum has come since it connected.
+	// confirmHold is how long a connecting client waits for its session while nothing
+	// has arrived from a leader with a quorum since it connected.
 	confirmHold = time.Second
 )
 
-// holds is how long a client with that timeout, which connects to a server that
-// does not serve, waits for it: the rest of the first moments after the service
-// was lost, for then the election may be over soon. Later it is sent away at once:
-// it needs its time for finding another server. Where there is no other server, or
-// for read-only mode, it waits for a third of its timeout.
+// holds returns how long a connecting client with that timeout may wait for a server
+// that doesn't serve. Just after the loss of service the election may be over soon, so
+// the client waits for the rest of electionHold. Later the server rejects it at once,
+// because the client needs its time to find another server. If there is no other
+// server, or for read-only mode, it waits for a third of its timeout.
 func (s *Server) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
 	if !s.gated || readOnlyOK && s.cfg.ReadOnlyMode || s.node.Electing() {
 		return timeout / 3
@@ -169,7 +170,7 @@ func (s *Server) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
 	return min(timeout/3, electionHold-time.Since(s.modes.down))
 }
 
-// awaitMode waits until the client can be served, and no longer than holds says.
+// awaitMode waits until the client can be served, at most as long as holds says.
 func (s *Server) awaitMode(timeout time.Duration, readOnlyOK bool) mode {
 	m, changed := s.modes.get()
 	if m == serving || m == readOnly {

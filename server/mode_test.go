@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// The log says what a server becomes, also when its clients do not notice.
+// The server logs every change of its role, even if its clients don't notice.
 func TestEveryChangeOfRoleIsLogged(t *testing.T) {
 	var log logBuffer
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {

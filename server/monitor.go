@@ -15,7 +15,7 @@ func (m *monitor) add(kind status.MetricKind, name, value string) {
 	*m = append(*m, status.Metric{Name: name, Value: value, Kind: kind})
 }
 
-// keyed adds one of several with a name, unless it is negative.
+// keyed adds the metric of one of several named objects, unless n is negative.
 func (m *monitor) keyed(kind status.MetricKind, key, name string, n int64) {
 	if n >= 0 {
 		*m = append(*m, status.Metric{Name: name, Key: key, Value: strconv.FormatInt(n, 10), Kind: kind})
@@ -27,8 +27,8 @@ func (m *monitor) never(name string)          { m.add(status.Note, name, "0") }
 func (m *monitor) int(name string, n int64)   { m.add(status.Gauge, name, strconv.FormatInt(n, 10)) }
 func (m *monitor) count(name string, n int64) { m.add(status.Counter, name, strconv.FormatInt(n, 10)) }
 
-// Metrics implements status.Source: ZooKeeper's names, in its order, as far as
-// they mean something here.
+// Metrics implements status.Source: ZooKeeper's names in its order, as far as they
+// apply to zkgo.
 func (v picture) Metrics() []status.Metric {
 	p := v.Server()
 	var m monitor
@@ -53,7 +53,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("packets_sent", p.Sent)
 	m.int("packets_received", p.Received)
 	m.int("max_client_response_size", p.MaxReply)
-	throttles := status.Note // without a throttle it is always 0
+	throttles := status.Note // always 0 without a throttle
 	if v.s.tokens != nil {
 		throttles = status.Gauge
 	}
@@ -91,8 +91,8 @@ func (v picture) Metrics() []status.Metric {
 	return m
 }
 
-// leading adds what only a leader knows. zk_followers is gone from ZooKeeper,
-// but its guide still lists it and tools ask for it.
+// leading adds what only a leader knows. ZooKeeper no longer has zk_followers, but its
+// guide still lists it and tools ask for it.
 func (v picture) leading(m *monitor, p status.Server) {
 	note := func(name string, n int64) { m.text(name, strconv.FormatInt(n, 10)) }
 	note("followers", int64(p.Learners))
@@ -107,8 +107,8 @@ func (v picture) leading(m *monitor, p status.Server) {
 	note("max_proposal_size", p.MaxProposal)
 }
 
-// summary adds the lines of a distribution: whole milliseconds, but the average.
-// One of several with a name has its key before that.
+// summary adds the lines of a distribution, in whole milliseconds except for the
+// average. If there are several of one name, the key comes before the name.
 func (m *monitor) summary(s *status.Summary) {
 	name := s.Name
 	if s.Key != "" {

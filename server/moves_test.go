@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// elsewhere are the exported numbers that other tests move.
+// elsewhere lists the exported metrics that other tests change.
 var elsewhere = map[string]string{
 	"config_file_differs":             "tests/ensemble",
 	"behaviour_level":                 "TestMixedVersions of raftfsm",
@@ -46,16 +46,16 @@ var elsewhere = map[string]string{
 	"ensemble_auth_success":           "TestBuiltInProviders",
 }
 
-// moves notes which numbers were exported, and which of them somebody has seen
-// to move after having done what they are about.
+// moves records which metrics were exported, and which of them the test has seen change
+// after the event that they count.
 type moves struct {
 	mu          sync.Mutex
 	seen, moved map[string]bool
-	notes       map[string]bool // further lines of mntr
+	notes       map[string]bool // other lines of mntr
 }
 
-// exported is what a server exports: numbers by name, and of each distribution
-// the sum.
+// exported returns what a server exports: values by name, and the sum of each
+// distribution.
 func (m *moves) exported(s *Server) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *moves) exported(s *Server) map[string]string {
 	return all
 }
 
-// by does something and waits until every one of the numbers has changed.
+// by runs do and waits until all the named metrics have changed.
 func (m *moves) by(t *testing.T, s *Server, names string, do func()) {
 	t.Helper()
 	before := m.exported(s)
@@ -84,7 +84,7 @@ func (m *moves) by(t *testing.T, s *Server, names string, do func()) {
 	m.changed(t, before, s, names)
 }
 
-// since says that the numbers have moved since the server was new.
+// since records that the metrics have changed since the server started.
 func (m *moves) since(t *testing.T, s *Server, names string) {
 	t.Helper()
 	before := map[string]string{}
@@ -97,7 +97,7 @@ func (m *moves) since(t *testing.T, s *Server, names string) {
 	m.changed(t, before, s, names)
 }
 
-// changed waits until the numbers of s are others than before.
+// changed waits until the metrics of s differ from before.
 func (m *moves) changed(t *testing.T, before map[string]string, s *Server, names string) {
 	t.Helper()
 	for _, name := range strings.Fields(names) {
@@ -111,8 +111,8 @@ func (m *moves) changed(t *testing.T, before map[string]string, s *Server, names
 	}
 }
 
-// TestEveryNumberMoves: a number that nothing changes would be a lie. Each of
-// them is seen to move when what it counts is done, and none is left out.
+// TestEveryNumberMoves: a metric that nothing changes would be a lie. The test sees
+// each metric change when the event that it counts happens, and leaves none out.
 func TestEveryNumberMoves(t *testing.T) {
 	t.Parallel()
 	m := &moves{seen: map[string]bool{}, moved: map[string]bool{}, notes: map[string]bool{}}
@@ -141,7 +141,7 @@ func TestEveryNumberMoves(t *testing.T) {
 	}
 }
 
-// requests moves what clients do with znodes, and what that does to the log.
+// requests changes the metrics of clients' reads and writes, and of the log.
 func (m *moves) requests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -173,7 +173,7 @@ func (m *moves) requests(t *testing.T) {
 		w.wantEvent(proto.EventNodeDeleted, "/a/b")
 	})
 	m.by(t, s, "read_commitproc_time_ms requests_in_session_queue reads_after_write_in_session_queue reads_issued_from_session_queue", func() {
-		// A read that arrives with a write finds it in flight nearly always.
+		// A read that arrives with a write nearly always finds the write in flight.
 		both := appendRequest(nil, 100, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
 		both = appendRequest(both, 101, proto.OpGetData, &proto.GetDataRequest{Path: "/a"})
 		eventually(t, "a read waits behind a write", func() bool {
@@ -193,7 +193,7 @@ func (m *moves) requests(t *testing.T) {
 			return s.stats.staleReplies.Load() > 0
 		})
 	})
-	// No request takes whole milliseconds here, or is to be seen under way.
+	// No request here takes a whole millisecond, or can be observed in flight.
 	m.by(t, s, "avg_latency min_latency max_latency outstanding_requests", func() {
 		s.stats.reset()
 		s.stats.latency(1, 3600*1000*millisecond)
@@ -202,7 +202,7 @@ func (m *moves) requests(t *testing.T) {
 	s.outstanding.Add(-1)
 }
 
-// connections moves what is about connections.
+// connections changes the metrics of connections.
 func (m *moves) connections(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -214,7 +214,7 @@ func (m *moves) connections(t *testing.T) {
 	m.by(t, s, "unsuccessful_handshake", func() {
 		plain := dialTCP(t, secure, nil)
 		plain.write([]byte("ruok"))
-		plain.wantClosed() // it has to speak TLS there
+		plain.wantClosed() // it must speak TLS there
 	})
 	eventually(t, "it is forgotten", func() bool { return s.Status().Server().Connections == 0 })
 	m.by(t, s, "auth_failed_count", func() { connect(t, s).call(proto.OpAuth, &proto.AuthPacket{Scheme: "nonsense"}) })
@@ -231,14 +231,14 @@ func (m *moves) connections(t *testing.T) {
 	}
 	w := connect(t, s)
 	m.by(t, s, "connection_revalidate_count", func() { w.again(s, w.resp.Passwd) })
-	m.by(t, s, "local_sessions", func() { // read-only mode has tests of its own
+	m.by(t, s, "local_sessions", func() { // read-only mode has its own tests
 		s.mu.Lock()
 		s.locals[1] = [proto.PasswordSize]byte{}
 		s.mu.Unlock()
 	})
 }
 
-// sessions moves what happens to those who fall silent.
+// sessions changes the metrics of silent clients.
 func (m *moves) sessions(t *testing.T) {
 	t.Parallel()
 	impatient := startServer(t, func(c *Config) { c.SessionlessTimeout = 10 * time.Millisecond })
@@ -248,8 +248,8 @@ func (m *moves) sessions(t *testing.T) {
 		ask := proto.ConnectRequest{TimeOut: 1, Passwd: make([]byte, proto.PasswordSize)}
 		b, mark := proto.BeginFrame(nil)
 		b = proto.EndFrame(ask.Append(b), mark)
-		// Neither the answer need come before the session is over, nor the request
-		// before the server has had enough of who says nothing.
+		// The reply need not arrive before the session ends, and the request need not
+		// arrive before the server closes a silent client.
 		eventually(t, "a session is over", func() bool {
 			w := dial(t, s)
 			w.write(b)
@@ -260,7 +260,7 @@ func (m *moves) sessions(t *testing.T) {
 	})
 }
 
-// disk moves what a server with a directory does, and does again at its start.
+// disk changes the metrics of a server with a directory, including those of its start.
 func (m *moves) disk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -282,7 +282,7 @@ func (m *moves) disk(t *testing.T) {
 	m.since(t, s, "dbinittime startup_snap_load_time startup_txns_load_time startup_txns_loaded unavailable_time")
 }
 
-// ensemble moves what leaders, followers and observers do.
+// ensemble changes the metrics of leaders, followers and observers.
 func (m *moves) ensemble(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t, 4, withObserver)
@@ -298,7 +298,7 @@ func (m *moves) ensemble(t *testing.T) {
 	m.since(t, follower, "follower_sync_time election_time raft_contact_ms")
 	m.since(t, observer, "observer_sync_time")
 	m.by(t, follower, "revalidate_count", func() { w.again(follower, w.resp.Passwd) })
-	m.by(t, leader, "pending_syncs", func() { leader.stats.syncs.Add(1) }) // one takes no time
+	m.by(t, leader, "pending_syncs", func() { leader.stats.syncs.Add(1) }) // a sync takes too little time to observe
 	leader.stats.syncs.Add(-1)
 
 	two := startEnsemble(t, 2)
@@ -328,8 +328,8 @@ func (m *moves) ensemble(t *testing.T) {
 	})
 }
 
-// snapshots moves what the leader does for a server that comes back with nothing
-// when the log does not reach back far enough.
+// snapshots changes the metrics of a leader that sends its state to a server without
+// one, because the log doesn't reach back far enough.
 func (m *moves) snapshots(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t, 3, func(c *Config) { c.SnapTrailing = 1 })
@@ -348,7 +348,7 @@ func (m *moves) snapshots(t *testing.T) {
 	m.by(t, leader, "snap_count inflight_snap_count", func() { startServer(t, func(c *Config) { *c = lost.cfg }) })
 }
 
-// namespaces moves what is counted by child of the root.
+// namespaces changes the metrics by child of the root.
 func (m *moves) namespaces(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.EnforceQuota = true })
@@ -367,7 +367,7 @@ func (m *moves) namespaces(t *testing.T) {
 	})
 }
 
-// http moves what the AdminServer counts of the whole state.
+// http changes the AdminServer's metrics of snapshots and restores.
 func (m *moves) http(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
@@ -405,7 +405,7 @@ func (m *moves) http(t *testing.T) {
 	})
 }
 
-// alone makes a server one of two, of which the other is never there.
+// alone makes a server one of two; the other never starts.
 func alone(c *Config) {
 	c.TickTime = 10 * time.Millisecond
 	c.ID, c.Network, c.Members = 1, quorum.NewMemory().Host("lonely"), []raftfsm.Member{
@@ -413,7 +413,7 @@ func alone(c *Config) {
 	}
 }
 
-// limits moves what is counted where a limit is set.
+// limits changes the metrics of limits.
 func (m *moves) limits(t *testing.T) {
 	t.Parallel()
 	throttled := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{OpWait: 1} })

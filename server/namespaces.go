@@ -11,30 +11,31 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// namespace is what is counted of everything below one child of the root.
+// namespace holds the counters of everything below one child of the root.
 type namespace struct {
 	name          string
 	reads, writes histogram.Summary // their sizes in bytes
 	overQuota     atomic.Int64      // writes that a quota refused
 }
 
-// namespaces keeps them by name. Looking one up takes no lock: the map is replaced,
-// never changed.
+// namespaces holds the namespaces by name. A lookup takes no lock: the map is
+// immutable, and an addition replaces it.
 type namespaces struct {
-	mu sync.Mutex // of who adds one
+	mu sync.Mutex // held while adding a namespace
 	of atomic.Pointer[map[string]*namespace]
 }
 
-// maxNamespaces is how many are told apart. Each takes some kilobytes, here and in
-// whatever gathers the numbers; of a root with more children the first count.
+// maxNamespaces bounds how many namespaces are counted. Each takes some kilobytes, here
+// and in the system that collects the metrics; of a root with more children, the first
+// ones are counted.
 const maxNamespaces = 256
 
-// maxNamespaceName is the length of a name above which a namespace is not counted: names
-// stand in what Prometheus reads, and a client may make one of a megabyte.
+// maxNamespaceName is the longest name of a namespace that is counted: Prometheus reads
+// the names, and a client may create a name of a megabyte.
 const maxNamespaceName = 256
 
-// namespaceOf is the name of the child of the root that path is below or at; "" of
-// the root.
+// namespaceOf returns the name of the root's child that path is at or below, "" for the
+// root.
 func namespaceOf(path string) string {
 	if len(path) < 2 {
 		return ""
@@ -43,12 +44,11 @@ func namespaceOf(path string) string {
 	return name
 }
 
-// find returns a namespace, nil if there are too many already. It keeps no part of
-// name.
+// find returns a namespace, nil if it isn't counted. It retains no part of name.
 func (s *namespaces) find(name string) *namespace {
 	all := s.all()
 	if n := all[name]; n != nil || len(all) >= maxNamespaces || len(name) > maxNamespaceName {
-		return n // none is ever taken out
+		return n // namespaces are never removed
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *namespaces) find(name string) *namespace {
 	return n
 }
 
-// all returns the map, which nobody changes.
+// all returns the map, which is immutable.
 func (s *namespaces) all() map[string]*namespace {
 	if m := s.of.Load(); m != nil {
 		return *m
@@ -79,28 +79,28 @@ func (s *namespaces) each(f func(n *namespace)) {
 	}
 }
 
-// tallied is how many namespaces a tally adds up for at a time.
+// tallied is how many namespaces a tally counts at a time.
 const tallied = 4
 
-// tally adds up what is done in a few namespaces, until flush or until it is
-// another's turn: who works in some mostly goes on there, and then counting is a
-// comparison and a few additions. It belongs to one goroutine.
+// tally counts accesses in a few namespaces until flush, or until another namespace
+// takes the slot. A client mostly stays in the same namespaces, and then counting costs
+// a comparison and a few additions. Only one goroutine uses a tally.
 type tally struct {
 	write bool
 	turn  uint8
 	slots [tallied]slot
 }
 
-// slot is what has been added up for one namespace.
+// slot counts for one namespace.
 type slot struct {
-	of                  *namespace // stays when it is empty
+	of                  *namespace // kept while the slot is empty
 	n, sum, least, most int64
 }
 
 // add counts one access to path.
 func (t *tally) add(s *namespaces, path string, bytes int) {
 	if len(path) < 2 {
-		return // the root is below no child of it
+		return // the root is in no namespace
 	}
 	for i := range t.slots {
 		if v := &t.slots[i]; v.of != nil && v.of.has(path) {
@@ -128,7 +128,7 @@ func (v *slot) add(size int64) {
 	v.most = max(v.most, size)
 }
 
-// flush hands on what has been added up.
+// flush adds the counts to the namespaces.
 func (t *tally) flush() {
 	for i := range t.slots {
 		t.slots[i].flush(t.write)
@@ -147,23 +147,23 @@ func (v *slot) flush(write bool) {
 	*v = slot{of: v.of}
 }
 
-// has reports whether path is below n, or its root.
+// has reports whether path is in n.
 func (n *namespace) has(path string) bool {
 	end := 1 + len(n.name)
 	return len(path) >= end && path[1:end] == n.name && (len(path) == end || path[end] == '/')
 }
 
-// countRead counts a read of path and so many bytes.
+// countRead counts a read of path that returned so many bytes.
 func (s *Server) countRead(q *request, path string, bytes int) {
 	if q.reads != nil {
 		q.reads.add(&s.spaces, path, len(path)+bytes)
 	}
 }
 
-// countWrite counts what a transaction has changed, with the bytes of its request.
+// countWrite counts the changes of a transaction, with the bytes of its request.
 func (s *Server) countWrite(a *raftfsm.Applied) {
 	if a.Kind == raftfsm.KindReconfigDone {
-		return // nobody's request: ZooKeeper does not count what its leader writes there
+		return // not a client's request: ZooKeeper doesn't count what its leader writes there
 	}
 	if a.Code == proto.ErrQuotaExceeded {
 		r := proto.AliasReader(a.Body)

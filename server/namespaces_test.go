@@ -15,8 +15,8 @@ func TestNamespaceOf(t *testing.T) {
 	}
 }
 
-// TestTally: what is added up for one namespace goes nowhere else, and none of it
-// is lost when another's turn comes.
+// TestTally: counts of one namespace never go to another, and none are lost when
+// another namespace takes the slot.
 func TestTally(t *testing.T) {
 	t.Parallel()
 	var all namespaces
@@ -47,22 +47,21 @@ func TestNamespacesAreBounded(t *testing.T) {
 	if n := len(all.all()); n != maxNamespaces {
 		t.Errorf("%d namespaces", n)
 	}
-	all.mu.Lock() // nobody who is turned away waits for it
+	all.mu.Lock() // rejected names must not wait for it
 	defer all.mu.Unlock()
 	if n := all.find("another"); n != nil {
 		t.Errorf("%q is told apart", n.name)
 	}
 }
 
-// TestCountingAllocatesNothing: neither where the namespace stays nor where it
-// changes.
+// TestCountingAllocatesNothing: whether the namespace stays the same or changes.
 func TestCountingAllocatesNothing(t *testing.T) {
 	var all namespaces
 	var reads tally
 	if n := testing.AllocsPerRun(100, func() {
 		reads.add(&all, "/a/b", 10)
 		reads.add(&all, "/a/c", 10)
-		for _, path := range []string{"/b", "/c", "/d", "/e", "/f"} { // more than it has room for
+		for _, path := range []string{"/b", "/c", "/d", "/e", "/f"} { // more than there are slots
 			reads.add(&all, path, 10)
 		}
 		reads.flush()
@@ -71,7 +70,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkCountRead is what a read pays for being counted by its namespace.
+// BenchmarkCountRead measures the cost of counting a read by its namespace.
 func BenchmarkCountRead(b *testing.B) {
 	var all namespaces
 	var reads tally
@@ -80,7 +79,7 @@ func BenchmarkCountRead(b *testing.B) {
 	}
 }
 
-// BenchmarkCountReadElsewhere is the same where no two in a row are alike.
+// BenchmarkCountReadElsewhere is the same if consecutive namespaces always differ.
 func BenchmarkCountReadElsewhere(b *testing.B) {
 	var all namespaces
 	var reads tally

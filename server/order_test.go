@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A session's reads see its own writes before them and none behind them, even
-// when all of it arrives at once.
+// A session's reads see its own writes before them and none after them, even if all of
+// it arrives at once.
 func TestReadsStandBetweenWrites(t *testing.T) {
 	t.Parallel()
 	const rounds = 1000
@@ -36,8 +36,8 @@ func TestReadsStandBetweenWrites(t *testing.T) {
 	}
 }
 
-// Every kind of request keeps its place behind a write, also those that need
-// no log and those that are refused.
+// Every kind of request keeps its place after a write, including those that need no log
+// and those that are refused.
 func TestEverythingKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))
@@ -63,7 +63,7 @@ func TestEverythingKeepsItsPlace(t *testing.T) {
 		}
 	}
 	b = appendRequest(b, 7777, proto.Op(999), nil)
-	b = appendRequest(b, 7778, proto.OpPing, nil) // nobody looks at it
+	b = appendRequest(b, 7778, proto.OpPing, nil) // the server ignores it
 	go w.write(b)
 	codes := []proto.Code{0, 0, proto.ErrMarshalling, 0, 0, 0, 0, proto.ErrNoNode}
 	for i := range int32(rounds) {
@@ -92,7 +92,7 @@ func TestOperationsThatAClientMayNotSend(t *testing.T) {
 	}
 }
 
-// auth is answered at once, but not before what has been answered already.
+// auth is answered at once, but not before the replies already made.
 func TestAuthOvertakes(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// queue appends b to what c has to send; c.mu is held. Over its bound the
-// connection is closed: its client does not read. What is being written does not
-// count here, so one reply may be of any size.
+// queue appends b to c's output; c.mu is held. If the output would exceed its bound, it
+// closes the connection, because the client doesn't read. What is being written doesn't
+// count here, so a single reply may have any size.
 func (c *conn) queue(b []byte) {
 	if c.closed || len(b) == 0 {
 		return
@@ -27,8 +27,8 @@ func (c *conn) queue(b []byte) {
 	c.s.countQueued(len(b))
 }
 
-// queueBuffer is queue for a whole buffer, which becomes c's if it can.
-// Otherwise it returns it.
+// queueBuffer queues a whole buffer. It keeps b as c's output if there is none yet;
+// otherwise it copies b and returns it.
 func (c *conn) queueBuffer(b *buffer) *buffer {
 	if c.out == nil && !c.closed {
 		c.out = b
@@ -40,8 +40,8 @@ func (c *conn) queueBuffer(b *buffer) *buffer {
 	return b
 }
 
-// queueShared is queue for a shared buffer: a client that has nothing else to be
-// sent takes no memory for it.
+// queueShared queues a shared buffer. It takes no memory for a client that has no other
+// output.
 func (c *conn) queueShared(b *buffer) {
 	if c.out != nil || c.closed {
 		c.queue(b.b)
@@ -51,7 +51,7 @@ func (c *conn) queueShared(b *buffer) {
 	c.s.countQueued(len(b.b))
 }
 
-// overflow gives up a client that does not read; c.mu is held.
+// overflow closes a client that doesn't read; c.mu is held.
 func (c *conn) overflow() {
 	c.complain("closing a client that does not read its replies")
 	c.s.stats.dropped.Add(1)
@@ -59,8 +59,8 @@ func (c *conn) overflow() {
 	c.s.flushers.add(c)
 }
 
-// take returns what there is to write and makes the caller the one who writes
-// it. It returns nil if there is nothing, or somebody else is at it.
+// take returns the output and makes the caller the writer. It returns nil if there is
+// no output, or another goroutine is writing.
 func (c *conn) take() *buffer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,16 +71,15 @@ func (c *conn) take() *buffer {
 	return c.takeMore()
 }
 
-// takeMore hands over the output, which still counts until it has been written;
-// c.mu is held.
+// takeMore returns the output, which counts until it has been written; c.mu is held.
 func (c *conn) takeMore() *buffer {
 	b := c.out
 	c.out, c.pushing = nil, len(b.b)
 	return b
 }
 
-// written ends the writing of b and returns what has been queued since, or nil
-// when the caller is no longer the one who writes.
+// written ends the write of b. It returns the output queued since, or nil if the caller
+// is no longer the writer.
 func (c *conn) written(b *buffer, err error) *buffer {
 	c.s.bufs.put(b)
 	c.mu.Lock()
@@ -103,8 +102,8 @@ func (c *conn) written(b *buffer, err error) *buffer {
 	return nil
 }
 
-// flush writes the output and may wait for the client. The reader calls it, so
-// a client that does not read is not read from.
+// flush writes the output and may wait for the client. The reader calls it, so the
+// server stops reading from a client that doesn't read.
 func (c *conn) flush() {
 	for b := c.take(); b != nil; {
 		err := c.gate()
@@ -115,7 +114,7 @@ func (c *conn) flush() {
 	}
 }
 
-// writeOut writes b to the client: at once, as far as a socket takes it.
+// writeOut writes b to the client. A socket first takes as much as it can at once.
 func (c *conn) writeOut(b []byte) error {
 	if c.raw != nil {
 		n, err := c.s.getWork(c).writer.tryWrite(c, b)
@@ -129,8 +128,8 @@ func (c *conn) writeOut(b []byte) error {
 	return c.writeAll(b)
 }
 
-// flushNow writes what the client takes at once, and leaves the rest to a
-// goroutine that waits for it.
+// flushNow writes what the client takes at once. A new goroutine waits and writes the
+// rest.
 func (c *conn) flushNow(w *rawWriter) {
 	for b := c.take(); b != nil; {
 		n, err := 0, c.gate()
@@ -145,7 +144,7 @@ func (c *conn) flushNow(w *rawWriter) {
 	}
 }
 
-// drain writes b from n on, and what is queued in the meantime.
+// drain writes b from n on, and then the output queued in the meantime.
 func (c *conn) drain(b *buffer, n int) {
 	c.gone(n)
 	err := c.writeAll(b.b[n:])
@@ -160,8 +159,8 @@ func (c *conn) drain(b *buffer, n int) {
 	}
 }
 
-// flushers are the goroutines that write what the applying goroutine queued,
-// and that close what it gave up: closing may wait for the reader.
+// flushers are the goroutines that write what the applying goroutine queued, and that
+// close the connections it gave up: closing may wait for the reader.
 type flushers struct {
 	mu     sync.Mutex
 	ready  sync.Cond
@@ -169,10 +168,10 @@ type flushers struct {
 	closed bool
 }
 
-// maxFlushers: one core writes some 100,000 times a second.
+// maxFlushers bounds the flushers: one core writes some 100,000 times a second.
 const maxFlushers = 4
 
-// start starts the goroutines.
+// start starts the flushers.
 func (f *flushers) start(s *Server) {
 	f.ready.L = &f.mu
 	for range min(maxFlushers, runtime.GOMAXPROCS(0)) {
@@ -180,7 +179,7 @@ func (f *flushers) start(s *Server) {
 	}
 }
 
-// stop lets them end when the work is done.
+// stop ends the flushers when their work is done.
 func (f *flushers) stop() {
 	f.mu.Lock()
 	f.closed = true
@@ -188,7 +187,7 @@ func (f *flushers) stop() {
 	f.ready.Broadcast()
 }
 
-// add asks for some connections to be written to, or closed.
+// add queues connections to be written to, or closed.
 func (f *flushers) add(cs ...*conn) {
 	f.mu.Lock()
 	f.todo = append(f.todo, cs...)
@@ -199,10 +198,10 @@ func (f *flushers) add(cs ...*conn) {
 	}
 }
 
-// flushChunk is how many connections one goroutine takes at a time.
+// flushChunk is how many connections a flusher takes at a time.
 const flushChunk = 16
 
-// next waits for work; nil is the end.
+// next waits for work; an empty result ends the flusher.
 func (f *flushers) next(dst []*conn) []*conn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +211,7 @@ func (f *flushers) next(dst []*conn) []*conn {
 	return f.take(dst, flushChunk)
 }
 
-// take moves some of what there is to do to dst; f.mu is held.
+// take moves up to most connections from todo to dst; f.mu is held.
 func (f *flushers) take(dst []*conn, most int) []*conn {
 	n := min(len(f.todo), most)
 	dst = append(dst[:0], f.todo[len(f.todo)-n:]...)
@@ -221,15 +220,15 @@ func (f *flushers) take(dst []*conn, most int) []*conn {
 	return dst
 }
 
-// The applying goroutine writes to helpMost connections at most, helpChunk at a time.
+// The applying goroutine writes to at most helpMost connections, helpChunk at a time.
 const (
 	helpMost  = 64
 	helpChunk = 4
 )
 
-// help does what the flushers have not begun yet, for the applying goroutine: one that
-// is asleep is there when some of it is done, and the next entry has more commands when
-// those of this one are answered. Closing is left to the flushers.
+// help does work that the flushers have not begun yet, on the applying goroutine: a
+// sleeping flusher arrives when some of it is done, and the next entry has more
+// commands once those of this entry are answered. The flushers do the closing.
 func (f *flushers) help(w *rawWriter) {
 	var room [helpChunk]*conn
 	var closing []*conn
@@ -251,7 +250,7 @@ func (f *flushers) help(w *rawWriter) {
 	}
 }
 
-// run is one of the goroutines.
+// run is one flusher.
 func (f *flushers) run() {
 	w := newRawWriter()
 	for cs := f.next(nil); len(cs) > 0; cs = f.next(cs) {
@@ -263,8 +262,8 @@ func (f *flushers) run() {
 	}
 }
 
-// hang closes the socket of a closed connection. Others than sockets may wait
-// for their peer to hear of it.
+// hang closes the socket of a closed connection. A connection without a socket may
+// block until its peer hears of it.
 func (c *conn) hang() {
 	if c.raw != nil || c.try != nil {
 		c.disconnect() // the reader sees it
@@ -274,9 +273,9 @@ func (c *conn) hang() {
 	c.s.spawn(func() { _ = c.nc.Close() })
 }
 
-// disconnect closes the connection. The client of a socket is first told that
-// nothing follows: closing resets a socket on which something has arrived that
-// nobody read, and that can take the last reply with it.
+// disconnect closes the connection. It first tells the client of a socket that nothing
+// follows: closing a socket with unread input resets it, and a reset can destroy the
+// last reply.
 func (c *conn) disconnect() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -284,7 +283,8 @@ func (c *conn) disconnect() {
 	_ = c.nc.Close()
 }
 
-// countQueued keeps the sum over all connections, and has some closed when it is too much.
+// countQueued updates the sum over all connections, and asks for relief above the
+// bound.
 func (s *Server) countQueued(n int) {
 	if s.queuedOut.Add(int64(n)) > int64(s.cfg.MaxOutputTotal) {
 		s.askRelief()

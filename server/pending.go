@@ -2,27 +2,27 @@ package server
 
 import "github.com/zkgo/zkgo/proto"
 
-// pending is a request that waits: in flight, or behind one that is. A
-// connection's queue is a list of them in the order of the requests.
+// pending is a queued request: in flight, or queued after one in flight. A connection's
+// queue lists them in the order of the requests.
 type pending struct {
 	c        *conn
 	next     *pending
-	inFlight bool // proposed; otherwise it is answered when it comes to the head
+	inFlight bool // proposed; otherwise it is answered at the head of the queue
 	op       proto.Op
 	xid      int32
-	refuse   proto.Code // not Ok: the answer, whatever the tree holds
+	refuse   proto.Code // not Ok: the answer, regardless of the tree
 	arrived  int64      // clock
 	ids      []proto.ID
-	body     []byte // a copy; of writes none is needed
-	weight   int    // of a read: about how long its reply will be
+	body     []byte // a copy; a write needs none
+	weight   int    // of a read: approximate length of its reply
 	connect  *connecting
 	charge   charge
 }
 
-// maxKeptBody is the capacity of a body that a pending keeps for its next life.
+// maxKeptBody is the largest capacity of a body that a pooled pending keeps.
 const maxKeptBody = 512
 
-// newPending returns an empty one for c.
+// newPending returns an empty pending for c.
 func (s *Server) newPending(c *conn, op proto.Op, xid int32) *pending {
 	p, ok := s.pendings.Get().(*pending)
 	if !ok {
@@ -32,7 +32,7 @@ func (s *Server) newPending(c *conn, op proto.Op, xid int32) *pending {
 	return p
 }
 
-// freePending takes p back. Nobody may hold it any more.
+// freePending returns p to the pool. The caller must hold the last reference.
 func (s *Server) freePending(p *pending) {
 	body := p.body[:0]
 	if cap(body) > maxKeptBody {
@@ -42,9 +42,9 @@ func (s *Server) freePending(p *pending) {
 	s.pendings.Put(p)
 }
 
-// push appends p to the queue, behind the replies given so far. In flight or
-// not, from now on the reader answers nothing itself until the queue is empty.
-// It reports false when p is not in flight and nothing is left to wait for.
+// push appends p to the queue, after the replies made so far. From then on, until the
+// queue is empty, the reader itself answers nothing. It returns false if the connection
+// is closed, or if p is not in flight and the queue is empty.
 func (c *conn) push(p *pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *conn) push(p *pending) bool {
 	return true
 }
 
-// pop removes the head and returns the one behind it; c.mu is held.
+// pop removes the head and returns the next one; c.mu is held.
 func (c *conn) pop() *pending {
 	p := c.head
 	c.head = p.next
@@ -95,21 +95,21 @@ func (c *conn) pop() *pending {
 	return c.head
 }
 
-// abandon empties the queue of a connection that is over. What is in flight may
-// yet come back, and finds the connection closed; c.mu is held.
+// abandon empties the queue of a connection that has ended. A request in flight may
+// still complete, and then finds the connection closed; c.mu is held.
 func (c *conn) abandon() {
 	for c.head != nil {
 		c.pop()
 	}
 }
 
-// Bounds of what a client may have waiting before it is not read any more.
+// Bounds of what a client may have queued before the server stops reading from it.
 const (
 	maxHeldRequests = 16384
 	maxHeldBytes    = 1 << 20
 )
 
-// crowded reports whether so much waits that reading has to pause; c.mu is held.
+// crowded reports whether the queue is so long that reading must pause; c.mu is held.
 func (c *conn) crowded() bool {
 	return c.held > maxHeldBytes || int(c.waiting.Load()) > maxHeldRequests
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// defaultTraceMask is what gtmk answers until stmk changes it; nothing else
-// depends on it.
+// defaultTraceMask is what gtmk returns until stmk changes it. Nothing else depends on
+// it.
 const defaultTraceMask = 306
 
-// Status returns the view of the server that operators get.
+// Status returns the operators' view of the server.
 func (s *Server) Status() status.Source { return picture{s} }
 
 // picture implements status.Source.
@@ -61,7 +61,7 @@ func (v picture) Server() status.Server {
 	return p
 }
 
-// role fills in what depends on the server's place in its ensemble.
+// role sets what depends on the server's role in its ensemble.
 func (v picture) role(p *status.Server) {
 	m, _ := v.s.modes.get()
 	st := v.s.node.Status()
@@ -81,7 +81,7 @@ func (v picture) role(p *status.Server) {
 	}
 }
 
-// following fills in what a leader knows of the servers that follow it.
+// following sets what a leader knows of its followers and observers.
 func (v picture) following(p *status.Server) {
 	sizes := v.s.node.ProposalSizes()
 	p.LastProposal, p.MinProposal, p.MaxProposal = sizes.Last, sizes.Min, sizes.Max
@@ -96,7 +96,7 @@ func (v picture) following(p *status.Server) {
 	}
 }
 
-// modeName is the mode as srvr prints it.
+// modeName returns the mode as srvr prints it.
 func modeName(m mode, r raftfsm.Role) string {
 	if m == readOnly {
 		return "read-only"
@@ -122,7 +122,7 @@ func (v picture) Conns() []status.Conn {
 	return list
 }
 
-// conn is the picture of one connection.
+// conn returns the status of one connection.
 func (v picture) conn(c *conn) status.Conn {
 	s := v.s
 	c.mu.Lock()
@@ -170,7 +170,7 @@ func (v picture) Watches() status.WatchSummary {
 	return status.WatchSummary{Conns: n.Conns, Paths: n.Paths, Total: n.Data}
 }
 
-// watcherSession is the session of the connection that w belongs to.
+// watcherSession returns the session of the connection that w belongs to.
 func watcherSession(w *watch.Watcher) int64 {
 	c, ok := w.Sink().(*conn)
 	if !ok {
@@ -276,7 +276,7 @@ func (v picture) Configuration() status.Configuration {
 	return p
 }
 
-// portOf returns the port of an address, −1 without.
+// portOf returns the port of an address, −1 if it has none.
 func portOf(addr string) int {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -289,19 +289,19 @@ func portOf(addr string) int {
 	return n
 }
 
-// digestEvery is how many transactions lie between two digests in the log of
-// them, and digestsKept how many it holds.
+// digestEvery is how many transactions lie between two entries of the digest log, and
+// digestsKept how many entries it holds.
 const (
 	digestEvery = 128
 	digestsKept = 1024
 )
 
-// digestLog is the latest digests, oldest first; the Server's mutex guards it.
+// digestLog holds the latest digests, oldest first; the Server's mutex guards it.
 type digestLog []status.Digest
 
-// noteDigest logs the digest after a transaction; the tree is locked.
+// noteDigest records the digest after a transaction; the tree is locked.
 func (s *Server) noteDigest(zxid int64) {
-	if uint32(zxid)%digestEvery != 0 || uint32(zxid) == 0 { // 0 begins an epoch, and is no client's
+	if uint32(zxid)%digestEvery != 0 || uint32(zxid) == 0 { // 0 begins an epoch and is not a client's transaction
 		return
 	}
 	d := status.Digest{Zxid: zxid, Digest: s.tree.Digest()}

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// pipeRoom is how many bytes an in-process connection holds in each direction
-// before its writer waits.
+// pipeRoom is how many bytes an in-process connection buffers in each direction before
+// its writer blocks.
 const pipeRoom = 256 << 10
 
 // pipe is one direction of an in-process connection.
 type pipe struct {
 	mu     sync.Mutex
 	change sync.Cond
-	b      []byte // written and not yet read, from b[off:]
+	b      []byte // written and not yet read: b[off:]
 	off    int
-	closed bool // by either side: what is there can still be read
+	closed bool // by either side; buffered bytes can still be read
 }
 
-// pipeConn is one end of an in-process connection. Unlike net.Pipe it buffers,
-// so that a write need not wait for its reader, and unlike a socket it waits
-// only on locks, as programs with a simulated clock need.
+// pipeConn is one end of an in-process connection. Unlike net.Pipe it buffers, so that
+// a write need not wait for its reader. Unlike a socket it blocks only on locks, which
+// programs with a simulated clock need.
 type pipeConn struct {
 	r, w                *pipe
 	name, peer          pipeAddr
@@ -48,7 +48,7 @@ func newPipe(client, server string) (*pipeConn, *pipeConn) {
 	return a, b
 }
 
-// wait blocks until ready; p.mu is held.
+// wait blocks until ready returns true; p.mu is held.
 func (p *pipe) wait(stop *deadline, ready func() bool) error {
 	for !ready() {
 		if stop.passed() {
@@ -98,7 +98,7 @@ func (c *pipeConn) TryWrite(b []byte) (int, error) {
 	return c.w.put(b)
 }
 
-// put appends what there is room for; p.mu is held.
+// put appends as much of b as there is room for; p.mu is held.
 func (p *pipe) put(b []byte) (int, error) {
 	if p.closed {
 		return 0, io.ErrClosedPipe
@@ -133,7 +133,7 @@ func (c *pipeConn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// Close implements net.Conn. The peer reads what was written before.
+// Close implements net.Conn. The peer can still read what was written before.
 func (c *pipeConn) Close() error {
 	for _, p := range []*pipe{c.r, c.w} {
 		p.mu.Lock()
@@ -171,13 +171,13 @@ func (c *pipeConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// deadline ends the waits on one pipe; the pipe's mutex guards it.
+// deadline ends waits on one pipe; the pipe's mutex guards it.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
 }
 
-// set changes the deadline and lets those who wait look at it.
+// set changes the deadline and wakes the waiting goroutines.
 func (d *deadline) set(p *pipe, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,5 +196,5 @@ func (d *deadline) set(p *pipe, at time.Time) {
 	p.change.Broadcast()
 }
 
-// passed reports whether the deadline is over; the pipe's mutex is held.
+// passed reports whether the deadline has passed; the pipe's mutex is held.
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }

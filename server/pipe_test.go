@@ -13,7 +13,7 @@ import (
 func TestPipeCarriesEverythingInOrder(t *testing.T) {
 	t.Parallel()
 	a, b := newPipe("a", "b")
-	want := bytes.Repeat([]byte("0123456789"), pipeRoom/5) // twice what fits
+	want := bytes.Repeat([]byte("0123456789"), pipeRoom/5) // twice the pipe's capacity
 	go func() {
 		a.Write(want)
 		a.Close()

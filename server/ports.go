@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// ErrDataInUse is the cause when another server has the data directory open.
+// ErrDataInUse reports that another server has the data directory open.
 var ErrDataInUse = raftfsm.ErrInUse
 
-// ListenError says that the server cannot listen on an address.
+// ListenError reports that the server can't listen on an address.
 type ListenError struct {
 	// Setting is the key of zoo.cfg that names the port.
 	Setting string
@@ -36,10 +36,10 @@ func (e *ListenError) Error() string {
 // Unwrap returns the system's error.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// checkPorts opens and closes every port that the server is going to listen on for
-// clients and operators. A port that cannot be had is found before a data directory
-// is created, and before the server calls itself started. The ports stay closed
-// while the state is read: a client then tries another server, and does not wait.
+// checkPorts opens and closes every port that the server will listen on for clients and
+// operators. So an unavailable port is found before a data directory is created, and
+// before the server reports that it has started. The ports stay closed while the server
+// reads its state: a client then tries another server instead of waiting.
 func checkPorts(c *Config) error {
 	for _, p := range c.ports() {
 		l, err := net.Listen("tcp", p.addr)

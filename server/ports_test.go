@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPortsAreTriedFirst: a port that cannot be had is named with its setting, and
-// no data directory is left behind.
+// TestPortsAreTriedFirst: the error for an unavailable port names the setting, and no
+// data directory is left behind.
 func TestPortsAreTriedFirst(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

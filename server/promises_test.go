@@ -17,7 +17,7 @@ func withObserver(c *Config) {
 	c.Members = list
 }
 
-// On every server an event comes before any reply that shows what caused it.
+// On every server an event precedes any reply that shows its cause.
 func TestEventsComeBeforeNewerReadsOnEveryServer(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		const rounds = 100
@@ -58,8 +58,8 @@ func TestEventsComeBeforeNewerReadsOnEveryServer(t *testing.T) {
 	}, withObserver)
 }
 
-// When the way to the leader is lost, those clients are closed that wait for
-// something sent over it, and no others; what was lost is not sent again.
+// When the connection to the leader is lost, the server closes the clients that wait
+// for something sent over it, and no others. What was lost isn't sent again.
 func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -69,7 +69,7 @@ func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 			time.Sleep(time.Second)
 			e.net.Hold(hosts(s)[0], hosts(leader)[0])
 			waiting.send(proto.OpCreate, &proto.CreateRequest{Path: path, ACL: proto.OpenACL()})
-			waiting.send(proto.OpExists, &proto.ExistsRequest{Path: "/"}) // which waits for its turn
+			waiting.send(proto.OpExists, &proto.ExistsRequest{Path: "/"}) // it waits for its turn
 			synctest.Wait()
 			e.net.Reset(hosts(s)[0], hosts(leader)[0])
 			waiting.wantClosed()
@@ -88,7 +88,7 @@ func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 	}, withObserver)
 }
 
-// A server that is behind what a client has seen elsewhere does not take it.
+// A server that lags behind what a client has seen elsewhere refuses the client.
 func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
@@ -107,7 +107,7 @@ func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
 					t.Errorf("refused after %v", waited)
 				}
 			}
-			w.must(proto.OpPing, nil) // nobody took its session
+			w.must(proto.OpPing, nil) // no client took its session over
 			e.net.Heal(hosts(leader)[0], hosts(late)[0])
 			eventually(t, "the server has caught up", func() bool {
 				late.tree.RLock()
@@ -134,13 +134,13 @@ func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
 	}, withObserver)
 }
 
-// survivor is a client that pings, and comes back to its session on another
-// server when its connection ends.
+// survivor is a client that pings, and resumes its session on another server when its
+// connection ends.
 type survivor struct {
 	*wire
-	at          int // its server
+	at          int // index of its server
 	moved, lost int
-	needless    int // moves away from a server that was not cut off
+	needless    int // moves away from a server that wasn't cut off
 }
 
 func (v *survivor) live(t *testing.T, e *ensemble, timeout time.Duration, cut *atomic.Int64, over *atomic.Bool) {
@@ -181,13 +181,13 @@ func (v *survivor) live(t *testing.T, e *ensemble, timeout time.Duration, cut *a
 	}
 }
 
-// No session whose client pings expires, whatever the load, while leader after
-// leader is cut off; and only the clients of the one that is cut off have to move.
+// No session whose client pings expires, whatever the load, while one leader after the
+// other is cut off. Only the clients of the server that is cut off have to move.
 func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		const timeout, cuts = 8 * time.Second, 6
 		var over atomic.Bool
-		var cut atomic.Int64 // the server that is cut off, or was
+		var cut atomic.Int64 // the server that is or was cut off
 		var clients []*survivor
 		done := make(chan struct{})
 		for i := range 3 * len(e.servers) {
@@ -203,7 +203,7 @@ func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 			for j := range int32(500) {
 				b = appendRequest(b, j, proto.OpCreate, &proto.CreateRequest{Path: "/l" + strconv.Itoa(i) + "-" + strconv.Itoa(int(j)), ACL: proto.OpenACL()})
 			}
-			go load.nc.Write(b) //nolint:errcheck // it may be closed
+			go load.nc.Write(b) //nolint:errcheck // the server may close it
 			go func() {
 				for {
 					if _, err := load.frame(); err != nil {

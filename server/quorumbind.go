@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// defaultBindTries is how often the quorum port is tried (electionPortBindRetry).
+	// defaultBindTries is how often the server tries to bind the quorum port
+	// (electionPortBindRetry).
 	defaultBindTries = 3
-	// bindPause is the pause between two attempts, ZooKeeper's.
+	// bindPause is the pause between two attempts, as in ZooKeeper.
 	bindPause = time.Second
-	// bindNews is how many attempts pass between two lines of the log.
+	// bindNews is how many attempts pass between two log lines.
 	bindNews = 60
 )
 
-// patientNetwork listens again when that fails. At the start of a machine or a pod
-// the own name may not resolve yet, the address not be assigned, and the port still
-// belong to the process before.
+// patientNetwork tries again when Listen fails. While a machine or a pod starts, its
+// own name may not resolve yet, the address may not be assigned, and the previous
+// process may still hold the port.
 type patientNetwork struct {
 	quorum.Network
-	ctx   context.Context // ends the waiting
-	tries int             // below 0: for ever
+	ctx   context.Context // ends the wait
+	tries int             // below 0: unlimited
 	pause time.Duration
 	log   *slog.Logger
 }
@@ -39,7 +40,7 @@ func (n patientNetwork) Listen(addr string) (net.Listener, error) {
 		}
 		if try%bindNews == 1 {
 			n.log.Warn("waiting for the quorum port", "address", addr, "error", err, "attempt", try, "next", n.pause,
-				"attempts", max(n.tries, 0)) // 0: for ever, as electionPortBindRetry has it
+				"attempts", max(n.tries, 0)) // 0: unlimited, as in electionPortBindRetry
 		}
 		timer := time.NewTimer(n.pause)
 		select {
@@ -51,5 +52,5 @@ func (n patientNetwork) Listen(addr string) (net.Listener, error) {
 	}
 }
 
-// Unwrap returns the network itself.
+// Unwrap returns the wrapped network.
 func (n patientNetwork) Unwrap() quorum.Network { return n.Network }

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// lateNetwork has an address to listen on only from the given attempt on.
+// lateNetwork can listen only from the given attempt on.
 type lateNetwork struct {
 	quorum.Network
 	from, tried int
@@ -29,7 +29,7 @@ func (n *lateNetwork) Listen(string) (net.Listener, error) {
 	return &net.TCPListener{}, nil
 }
 
-// TestQuorumPortIsWaitedFor has the own name appear late.
+// TestQuorumPortIsWaitedFor simulates a server whose own name resolves late.
 func TestQuorumPortIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -60,7 +60,7 @@ func TestQuorumPortIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWaitingForTheQuorumPortEnds stops a server that waits for ever.
+// TestWaitingForTheQuorumPortEnds stops a server that would wait for ever.
 func TestWaitingForTheQuorumPortEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,21 +11,22 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// QuorumSASL lets the servers of an ensemble prove to one another, by SASL
-// DIGEST-MD5, that they know a password. It protects nothing of what they say
-// afterwards: that takes QuorumTLS, within which it works too.
+// QuorumSASL lets the servers of an ensemble prove to one another, with SASL
+// DIGEST-MD5, that they know a password. It doesn't protect the traffic that follows:
+// that needs QuorumTLS, and the two work together.
 type QuorumSASL struct {
-	// Users may call this server, User is as whom it calls others.
+	// Users may connect to this server. User is the name it uses to connect to others.
 	Users          sasl.Users
 	User, Password string
-	// LearnerRequire makes this server authenticate with whom it calls
-	// (quorum.auth.learnerRequireSasl), and ServerRequire lets nobody in who does
-	// not (quorum.auth.serverRequireSasl); it takes LearnerRequire. Without either
-	// it lets in both: for changing over while the ensemble runs.
+	// LearnerRequire makes this server authenticate to the servers it dials
+	// (quorum.auth.learnerRequireSasl). ServerRequire rejects servers that don't
+	// authenticate (quorum.auth.serverRequireSasl), and requires LearnerRequire.
+	// Without ServerRequire the server accepts both kinds, so that a running ensemble
+	// can change over.
 	LearnerRequire, ServerRequire bool
 }
 
-// check reports what would keep servers apart.
+// check reports settings that would keep servers apart.
 func (q *QuorumSASL) check() error {
 	switch {
 	case q == nil:
@@ -39,7 +40,7 @@ func (q *QuorumSASL) check() error {
 	return nil
 }
 
-// of is what the connections between the servers take.
+// of returns the SASL settings of the connections between the servers.
 func (q *QuorumSASL) of() *quorum.SASL {
 	if q == nil {
 		return nil
@@ -48,8 +49,8 @@ func (q *QuorumSASL) of() *quorum.SASL {
 }
 
 // quorumSASLFromZooCfg translates quorum.auth.* and reads the JAAS file. As in
-// ZooKeeper both sections have to be there, whatever is required, and a server
-// that stands alone reads neither.
+// ZooKeeper both sections must exist, whatever is required, and a standalone server
+// reads neither.
 func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 	q, file := &z.QuorumAuth, z.Auth.JAASFile
 	if !q.EnableSASL || !z.Distributed() {

@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// quorumJAAS is a JAAS file as ZooKeeper's guide has it.
+// quorumJAAS is a JAAS file as in ZooKeeper's guide.
 const quorumJAAS = `QuorumServer {
        org.apache.zookeeper.server.auth.DigestLoginModule required
        user_zk="secret" user_old="before";
@@ -32,7 +32,7 @@ Kerberos { com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true;
 Nobody { org.apache.zookeeper.server.auth.DigestLoginModule required; };
 `
 
-// threeServers is the beginning of a zoo.cfg of server 1, with a JAAS file.
+// threeServers returns the start of a zoo.cfg of server 1, with a JAAS file.
 func threeServers(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func threeServers(t *testing.T) string {
 	return fmt.Sprintf("dataDir=%s\nclientPort=0\ninitLimit=5\nsyncLimit=5\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n", dir)
 }
 
-// jaasOf is the line that names the JAAS file beside such a zoo.cfg.
+// jaasOf returns the line that names the JAAS file next to such a zoo.cfg.
 func jaasOf(cfg string) string {
 	_, dir, _ := strings.Cut(cfg, "dataDir=")
 	dir, _, _ = strings.Cut(dir, "\n")
@@ -68,7 +68,7 @@ func TestQuorumSASLFromZooCfg(t *testing.T) {
 		{text: three + enable + "quorum.auth.learnerRequireSasl=true\n", want: &QuorumSASL{LearnerRequire: true}},
 		{text: three + enable + "quorum.auth.learnerRequireSasl=true\nquorum.auth.serverRequireSasl=true\n",
 			want: &QuorumSASL{LearnerRequire: true, ServerRequire: true}},
-		{text: "dataDir=/tmp/x\nclientPort=0\n" + enable}, // alone, as in ZooKeeper
+		{text: "dataDir=/tmp/x\nclientPort=0\n" + enable}, // standalone, as in ZooKeeper
 		{text: threeServers(t) + enable, says: "quorum.auth.enableSasl: java.security.auth.login.config is not set: expected the JAAS file with the sections QuorumServer and QuorumLearner"},
 		{text: threeServers(t) + enable + "java.security.auth.login.config=/no/such/file\n", says: "/no/such/file"},
 		{text: three + enable + "quorum.auth.server.saslLoginContext=Other\n", says: `quorum.auth.server.saslLoginContext: `},
@@ -103,7 +103,7 @@ func TestQuorumSASLFromZooCfg(t *testing.T) {
 	}
 }
 
-// TestQuorumSASLOfAProgram: what an embedding program may not ask for.
+// TestQuorumSASLOfAProgram: settings that an embedding program must not combine.
 func TestQuorumSASLOfAProgram(t *testing.T) {
 	t.Parallel()
 	users := sasl.Users{"zk": "secret"}
@@ -120,9 +120,8 @@ func TestQuorumSASLOfAProgram(t *testing.T) {
 	}
 }
 
-// TestQuorumSASL runs an ensemble in which nobody is let in without, and calls it
-// as a stranger: by no kind of stream is anything to be had, whatever it says that
-// it is, unless it knows the password.
+// TestQuorumSASL runs an ensemble that requires SASL, and connects to it as a stranger.
+// Without the password it gets nothing on any kind of stream, whatever it claims to be.
 func TestQuorumSASL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,22 +12,22 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// QuorumTLS says how the servers of an ensemble speak TLS with one another.
+// QuorumTLS configures TLS between the servers of an ensemble.
 type QuorumTLS struct {
-	// Options name the key and whom to trust. VerifyClientHost lets only those
-	// servers in whose certificate names a host that they are known at, or the
-	// one that they call from.
+	// Options name the key and the trusted certificates. With VerifyClientHost a server
+	// accepts only a peer whose certificate names a host that the configuration has for
+	// the peer, or the host it connects from.
 	keystore.Options
-	// Config is used instead of what Options name, except for VerifyClientHost
-	// and ReverseDNS. Its ClientCAs are trusted in either direction.
+	// Config, if set, replaces Options except for VerifyClientHost and ReverseDNS. Its
+	// ClientCAs are trusted in both directions.
 	Config *tls.Config
-	// VerifyHost: the certificate of a server that is called has to name the
-	// host that the configuration gives for it.
+	// VerifyHost requires that the certificate of a dialed server names the host that
+	// the configuration has for it.
 	VerifyHost bool
-	// DialPlain calls the others in plaintext, and AcceptPlain takes plaintext
-	// as well: for changing an ensemble to TLS, or back, while it runs.
+	// DialPlain dials the other servers in plaintext, and AcceptPlain also accepts
+	// plaintext: for changing a running ensemble to TLS, or back.
 	DialPlain, AcceptPlain bool
-	// DetectionTimeout is how long a connection may say nothing; default 5 s.
+	// DetectionTimeout is how long a new connection may stay silent; default 5 s.
 	DetectionTimeout time.Duration
 }
 

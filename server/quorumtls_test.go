@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// sslQuorum is what a zoo.cfg says for server id to speak TLS with the others.
+// sslQuorum returns the lines of a zoo.cfg for TLS between server id and its peers.
 func (a *authority) sslQuorum(id uint64, more string) string {
 	a.t.Helper()
 	name := "peer" + strconv.FormatUint(id, 10)
@@ -38,8 +38,8 @@ func quorumTLS(t *testing.T, text string) *QuorumTLS {
 	return c.QuorumTLS
 }
 
-// listening is a network that notes the subjects of what passes in the clear,
-// which is all of a TLS handshake before version 1.3.
+// listening is a network that records the certificate subjects that pass in the clear:
+// before TLS 1.3 the whole handshake does.
 type listening struct {
 	quorum.Network
 	mu   *sync.Mutex
@@ -67,8 +67,8 @@ func (c listeningConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSSLQuorum runs an ensemble by the keys of zoo.cfg and gives it new
-// certificates, of a new authority in the end, without a restart.
+// TestSSLQuorum runs an ensemble configured by the keys of zoo.cfg and gives it new
+// certificates, in the end from a new authority, without a restart.
 func TestSSLQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestSSLQuorum(t *testing.T) {
 			func() { a.write("ca.pem", []byte("damaged")) },
 		} {
 			change()
-			for x := 1; x <= 3; x++ { // new connections for all
+			for x := 1; x <= 3; x++ { // makes all servers reconnect
 				e.net.Reset(host(x), host(x%3+1))
 			}
 			time.Sleep(10 * time.Second)

@@ -7,23 +7,24 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A reader that answers many pipelined requests keeps the tree's read lock for
-// this many of them at most, or until this many bytes of replies are there:
-// then a writer gets in, and the client its answers.
+// A reader that answers many pipelined requests holds the tree's read lock for at most
+// maxLocked requests, or until it has flushAbove bytes of replies. Then a writer can
+// get the lock, and the client gets its answers.
 const (
 	maxLocked  = 128
 	flushAbove = 64 << 10
 )
 
 // spared is how many requests a client may have in flight although
-// globalOutstandingLimit is met. One that has more waits for all its own before
-// it sends the next, so that a greedy one is not ahead of the others by what it
-// has sent. Many with a few each are stopped where their input ends, as always:
-// to stop them at each request would cost them a third of their throughput.
+// globalOutstandingLimit is reached. If a client has more, the server reads its next
+// request only after all of them are answered, so a greedy client gains nothing over
+// the others by sending more. Clients with a few requests each are stopped where their
+// input ends, as always: stopping them at each request would cost a third of their
+// throughput.
 const spared = 128
 
-// handle looks at everything that has arrived. It reports false when the
-// connection ends.
+// handle handles all requests that have arrived. It returns false when the connection
+// ends.
 func (c *conn) handle() bool {
 	c.started, c.current = c.s.clock(), false
 	c.last.Store(c.started)
@@ -77,8 +78,8 @@ func (c *conn) handle() bool {
 	return ok && c.pace()
 }
 
-// request deals with one request. It reports false when the connection has to
-// be closed without an answer.
+// request handles one request. It returns false if the connection must be closed
+// without an answer.
 func (c *conn) request(w *work, frame []byte) bool {
 	r := proto.AliasReader(frame)
 	var h proto.RequestHeader
@@ -92,7 +93,7 @@ func (c *conn) request(w *work, frame []byte) bool {
 	return c.execute(w, h, r.Rest())
 }
 
-// execute does what the request asks for. It reports false as request does.
+// execute executes a request. It returns false as request does.
 func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	if c.mayNot(h.Op) {
 		c.s.stats.unauthenticated.Add(1)
@@ -101,7 +102,7 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	}
 	switch h.Op {
 	case proto.OpAuth, proto.OpSASL:
-		c.leaveRound() // who proves identities may ask elsewhere
+		c.leaveRound() // authentication may ask an external provider
 	}
 	switch h.Op {
 	case proto.OpAuth:
@@ -128,9 +129,8 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	return c.read(w, h, nil, proto.Ok)
 }
 
-// read answers a request from the tree, now if nothing of the session is in
-// flight, else when its turn comes.
-// refuse is the answer if it is not Ok.
+// read answers a request from the tree: now if nothing of the session is in flight,
+// otherwise when its turn comes. refuse is the answer if it is not Ok.
 func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
 	if c.linear && !c.current && h.Op.Kind() == proto.Read && !c.barrier(w) {
 		return false
@@ -167,22 +167,22 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 	return true
 }
 
-// garbled counts a client that does not speak the protocol. It reports false: the
-// connection has to be closed.
+// garbled counts a client that doesn't speak the protocol. It returns false: the
+// connection must be closed.
 func (c *conn) garbled(err error) bool {
 	c.s.stats.malformed.Add(1)
 	c.complain("closing a client: what it sends is not the protocol of ZooKeeper, or longer than jute.maxbuffer", "error", err)
 	return false
 }
 
-// turnAway answers h with a code and no zxid, and closes.
+// turnAway answers h with a code and no zxid, and closes the connection.
 func (c *conn) turnAway(w *work, h proto.RequestHeader, code proto.Code) bool {
 	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
 	c.endWith()
 	return true
 }
 
-// reply appends a reply that overtakes what waits.
+// reply appends a reply that overtakes the queued requests.
 func (c *conn) reply(w *work, h proto.ReplyHeader, body proto.Record) {
 	if w.replies == nil {
 		w.replies = c.s.bufs.get(smallBuffer)
@@ -196,7 +196,7 @@ func (c *conn) reply(w *work, h proto.ReplyHeader, body proto.Record) {
 	w.done++
 }
 
-// endWith closes the connection as soon as its output has been written.
+// endWith closes the connection after its output has been written.
 func (c *conn) endWith() {
 	c.ended = true
 	c.mu.Lock()
@@ -209,8 +209,8 @@ func (c *conn) endWith() {
 	c.mu.Unlock()
 }
 
-// settle moves the replies into the output, before the tree's lock is given up:
-// afterwards an event may be queued.
+// settle moves the replies into the output before it releases the tree's lock: after
+// that, an event may be queued.
 func (c *conn) settle(w *work) {
 	if w.got != 0 || w.done != 0 || w.replies != nil && len(w.replies.b) > 0 {
 		c.mu.Lock()
@@ -223,7 +223,7 @@ func (c *conn) settle(w *work) {
 	}
 }
 
-// settleReplies is settle without the tree's lock; c.mu is held.
+// settleReplies is settle without releasing the tree's lock; c.mu is held.
 func (c *conn) settleReplies() {
 	w := c.work
 	if w == nil {
@@ -235,11 +235,12 @@ func (c *conn) settleReplies() {
 	}
 }
 
-// pace makes the reader wait where reading on would only pile things up. It
-// reports false when the connection has been closed.
+// pace makes the reader wait if reading on would only lengthen the queues. It returns
+// false when the connection has been closed.
 func (c *conn) pace() bool {
 	if c.ended {
-		// The last answer may still be on its way; then nobody is left to talk to.
+		// The last answer may still be in flight or unwritten. Wait until the
+		// connection closes.
 		return c.await(func() bool { return false })
 	}
 	s := c.s
@@ -255,8 +256,8 @@ func (c *conn) pace() bool {
 	return c.await(func() bool { return !c.crowded() })
 }
 
-// awaitOutput waits while somebody else is writing to the client and much is
-// queued behind that. It reports false when the connection has been closed.
+// awaitOutput waits while another goroutine is writing to the client and much more
+// output is queued. It returns false when the connection has been closed.
 func (c *conn) awaitOutput() bool {
 	return c.await(func() bool { return !c.writing || c.out == nil || len(c.out.b) < flushAbove })
 }

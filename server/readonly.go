@@ -7,15 +7,16 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Read-only mode: a server that has lost its ensemble answers the reads of
-// clients that asked for it. Their sessions are this server's own, live only as
-// long as it stays in that mode, and appear in no log.
+// Read-only mode: a server that has lost its ensemble answers the reads of clients that
+// asked for it. Their sessions belong to this server alone, live only as long as it
+// stays in that mode, and appear in no log.
 
-// readOnlyAfter is how long a server is without an ensemble before it says so.
+// readOnlyAfter is how long a server must be without an ensemble before it enters
+// read-only mode.
 const readOnlyAfter = 2 * time.Second
 
-// enterReadOnly changes to read-only mode when it is time, and sends everybody
-// else away.
+// enterReadOnly enters read-only mode when it is due, and closes the clients that have
+// a session of the ensemble.
 func (s *Server) enterReadOnly() {
 	if !s.cfg.ReadOnlyMode || !s.cfg.distributed() {
 		return
@@ -32,13 +33,13 @@ func (s *Server) enterReadOnly() {
 	}
 }
 
-// ForceReadOnly puts the server into read-only mode as if it had lost its
-// ensemble, also one that stands alone, or ends that. It is for tests.
+// ForceReadOnly puts the server into read-only mode as if it had lost its ensemble, or
+// ends that. It works on a standalone server too. It is for tests.
 func (s *Server) ForceReadOnly(on bool) {
 	s.changeMode(func(m *modes) {
 		if m.forced && !on {
 			m.since = s.cfg.Now()
-			m.set(notServing) // until what the ensemble says is looked at
+			m.set(notServing) // until the ensemble's state is evaluated
 		}
 		m.forced = on
 	})
@@ -47,7 +48,7 @@ func (s *Server) ForceReadOnly(on bool) {
 	}
 }
 
-// leaveToOthers sends the clients with a session of the ensemble away.
+// leaveToOthers closes the clients that have a session of the ensemble.
 func (s *Server) leaveToOthers() {
 	s.eachConn(func(c *conn) {
 		c.mu.Lock()
@@ -59,12 +60,12 @@ func (s *Server) leaveToOthers() {
 	})
 }
 
-// localSessions begins the ids of local sessions. No session of the ensemble has
-// one like it, whatever the number of its server (session.Table).
+// localSessions is the prefix of local session ids. No session of the ensemble has such
+// an id, whatever its server's number (session.Table).
 const localSessions = -1 << 56
 
-// attachLocal gives a read-only client a session. One of the ensemble cannot be
-// taken up: its client is to look for a server that knows.
+// attachLocal gives a session to a read-only client. It can't resume a session of the
+// ensemble: such a client should look for a server in touch with the ensemble.
 func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) bool {
 	s := c.s
 	ms := int32(timeout / time.Millisecond)
@@ -87,7 +88,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	c.local, c.sid, c.timeout = true, req.SessionID, ms
 	c.mu.Unlock()
 	if m, _ := s.modes.get(); m != readOnly {
-		return false // whoever changed that may have missed this connection
+		return false // the change of mode may have missed this connection
 	}
 	w := s.getWork(c)
 	w.replies = s.bufs.get(smallBuffer)
@@ -97,8 +98,8 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	return true
 }
 
-// maxLocals is how many sessions a server in read-only mode remembers. Those that their
-// clients do not close are forgotten when there are more.
+// maxLocals is how many sessions a server in read-only mode remembers. Above that, it
+// forgets sessions that their clients didn't close.
 const maxLocals = 10_000
 
 // forgetLocal makes room for another local session; s.mu is held.
@@ -114,9 +115,9 @@ func (s *Server) forgetLocal() {
 	}
 }
 
-// refuseReadOnly answers a client that wants to begin a session of read-only mode,
-// which takes local sessions. It gets the header that ZooKeeper sends then, which
-// its client takes for the end of the session.
+// refuseReadOnly answers a client that wants to begin a session in read-only mode
+// without local sessions. It sends the header that ZooKeeper sends in this case, which
+// ZooKeeper's client takes for the end of the session.
 func (c *conn) refuseReadOnly() bool {
 	s := c.s
 	s.stats.readOnlyRefused.Add(1)
@@ -128,7 +129,7 @@ func (c *conn) refuseReadOnly() bool {
 	return true
 }
 
-// endLocal ends a session of read-only mode, as its client asks for.
+// endLocal ends a session of read-only mode at its client's request.
 func (s *Server) endLocal(sid int64) {
 	s.mu.Lock()
 	delete(s.locals, sid)

@@ -13,7 +13,7 @@ func (s *Server) allowed(q *request, acl []proto.ACL, perms proto.Perms) bool {
 	return s.cfg.SkipACL || tree.Allowed(acl, perms, q.ids)
 }
 
-// find returns the node at path if q may read it.
+// find returns the node at path if q's client may read it.
 func (s *Server) find(q *request, path string) (*tree.Node, proto.Code) {
 	n := s.tree.Get(path)
 	if n == nil {
@@ -25,8 +25,8 @@ func (s *Server) find(q *request, path string) (*tree.Node, proto.Code) {
 	return n, proto.Ok
 }
 
-// bad reports whether a request that was read from r cannot be answered: it did
-// not decode, or its path is null.
+// bad reports whether a request that was read from r can't be answered: it didn't
+// decode, or its path is null.
 func bad(r *proto.Reader, path string) bool { return r.Err() != nil || path == proto.NullString }
 
 func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
@@ -55,7 +55,7 @@ func appendStat(out []byte, n *tree.Node) []byte {
 	return st.Append(out)
 }
 
-// exists leaves its watch also where there is no node: the client waits for it.
+// exists sets its watch even if there is no node: the client waits for its creation.
 func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.ExistsRequest
 	r := proto.AliasReader(q.body)
@@ -81,7 +81,7 @@ func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
 	return proto.Ok, appendStat(out, n)
 }
 
-// getChildren answers getChildren2 as well, which adds the stat.
+// getChildren also answers getChildren2, which adds the stat.
 func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.GetChildrenRequest
 	r := proto.AliasReader(q.body)
@@ -106,7 +106,7 @@ func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
 	return proto.Ok, out
 }
 
-// getACL hides the hashes of digests from those who may not administrate.
+// getACL hides the hashes of digests from clients without the admin permission.
 func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.GetACLRequest
 	r := proto.AliasReader(q.body)
@@ -127,15 +127,15 @@ func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 	return proto.Ok, appendStat(proto.AppendACLs(out, acl), n)
 }
 
-// getEphemerals lists the session's own; the prefix is one of text, not of a
-// path.
+// getEphemerals lists the session's ephemeral znodes. The prefix is one of text, not of
+// path elements.
 func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.GetEphemeralsRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); r.Err() != nil {
 		return proto.ErrMarshalling, out
 	}
-	trimmed := strings.TrimFunc(req.Prefix, func(r rune) bool { return r <= ' ' }) // as Java does
+	trimmed := strings.TrimFunc(req.Prefix, func(r rune) bool { return r <= ' ' }) // as in Java
 	all := req.Prefix == proto.NullString || trimmed == "/" || trimmed == ""
 	found := []string{}
 	for _, path := range s.tree.Ephemerals(q.c.sid) {
@@ -158,14 +158,14 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 	}
 	total := int32(s.tree.CountDescendants(n))
 	if req.Path == "" {
-		total++ // ZooKeeper counts the root, by its other name, among its descendants
+		total++ // ZooKeeper counts the root, under its other name, among its descendants
 	}
 	return proto.Ok, proto.AppendInt(out, total)
 }
 
-// multiRead answers each of its reads as such, with a code of its own. Watches
-// are not left. A short request can ask for any amount of data: what is more
-// than may be queued for a client is refused.
+// multiRead answers each of its reads with a code of its own. It sets no watches. A
+// short request can ask for any amount of data, so a reply above the bound of a
+// client's output is refused.
 func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.MultiRequest
 	r := proto.AliasReader(q.body)
@@ -185,7 +185,7 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 	return proto.Ok, proto.AppendMultiEnd(out)
 }
 
-// readPath is the path of a read in a multiRead.
+// readPath returns the path of a read in a multiRead.
 func readPath(op proto.MultiOp) string {
 	switch req := op.Req.(type) {
 	case *proto.GetDataRequest:

@@ -110,7 +110,7 @@ func TestMultiRead(t *testing.T) {
 	if mixed.Err != proto.ErrMarshalling || len(mixed.body) != 0 {
 		t.Errorf("a write in a multiRead: %v and %d bytes", mixed.Err, len(mixed.body))
 	}
-	w.set("/a", "no watch was left") // must reads the reply next: an event would be in the way
+	w.set("/a", "no watch was left") // must reads the reply next; an event would come first
 }
 
 func TestRefusedReads(t *testing.T) {
@@ -174,7 +174,7 @@ func TestRepliesCarryZxids(t *testing.T) {
 	}
 }
 
-// The hot reads: what a busy server does most, and does without garbage.
+// The hot reads, which a busy server executes most, don't allocate.
 func TestReadsDoNotAllocate(t *testing.T) {
 	s := startServer(t)
 	w := connect(t, s)
@@ -207,7 +207,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// The root has two names, and by one of them it counts itself.
+// The root has two names; under one of them it counts itself.
 func TestGetAllChildrenNumberOfTheRoot(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))

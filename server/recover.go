@@ -10,15 +10,15 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Survey reads the state in the directories of a server that does not run: how
-// far it goes, for the choice among the survivors of a lost quorum.
+// Survey reads the state in the directories of a stopped server and returns how far it
+// goes, to choose among the survivors of a lost quorum.
 func Survey(cfg Config) (raftfsm.Position, error) {
 	cfg = cfg.withDefaults()
 	return raftfsm.Survey(cfg.onDisk())
 }
 
-// Recover makes what is in the directories of a server that does not run the
-// beginning of a new ensemble with the members of cfg; see raftfsm.Recover.
+// Recover turns the state in the directories of a stopped server into the start of a
+// new ensemble with the members of cfg; see raftfsm.Recover.
 func Recover(cfg Config, minEpoch uint32) (raftfsm.Recovery, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -27,15 +27,15 @@ func Recover(cfg Config, minEpoch uint32) (raftfsm.Recovery, error) {
 	return raftfsm.Recover(cfg.onDisk(), minEpoch)
 }
 
-// Rejoin sets the state of a server that does not run aside, so that it joins
-// the ensemble with the given id anew. It returns where the state is then.
+// Rejoin moves the state of a stopped server aside, so that the server joins the
+// ensemble with the given id anew. It returns where the state is now.
 func Rejoin(cfg Config, ensemble string) (aside []string, err error) {
 	cfg = cfg.withDefaults()
 	return raftfsm.Rejoin(cfg.onDisk(), ensemble)
 }
 
-// onDisk is what has to be known of a server whose state is looked at while
-// nobody serves it.
+// onDisk returns the configuration needed to read a server's state while the server is
+// stopped.
 func (c *Config) onDisk() raftfsm.Config {
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members, Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
@@ -43,9 +43,9 @@ func (c *Config) onDisk() raftfsm.Config {
 	}
 }
 
-// Restore makes a state of the past the one with which the server of cfg begins a
-// new ensemble, or goes on alone; see raftfsm.Restore. Its directories must not
-// hold a state, of zkgo or of ZooKeeper. t and s are used up.
+// Restore makes an earlier state the one that the server of cfg begins a new ensemble
+// with, or continues with as a standalone server; see raftfsm.Restore. Its directories
+// must hold no state of zkgo or ZooKeeper. The caller must not use t and s afterwards.
 func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (raftfsm.Recovery, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -57,8 +57,8 @@ func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (raftf
 	return raftfsm.Restore(cfg.onDisk(), t, s, minEpoch)
 }
 
-// CheckEmpty refuses a configuration whose directories hold a state, of zkgo or
-// of ZooKeeper. Nothing is made or changed.
+// CheckEmpty returns an error if the directories of a configuration hold a state of
+// zkgo or ZooKeeper. It changes nothing.
 func CheckEmpty(cfg Config) error {
 	cfg = cfg.withDefaults()
 	fsys := cfg.FS

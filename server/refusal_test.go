@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A client that is refused hears so, and then that nothing follows, although it
-// has gone on sending and what it sent is not read any more: closing a socket
-// with something unread in it resets the connection.
+// A refused client gets the reason and then the end of the stream, although it keeps
+// sending and the server doesn't read that any more: closing a socket with unread input
+// would reset the connection.
 func TestARefusalArrivesThoughTheClientGoesOnSending(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
@@ -34,7 +34,7 @@ func TestARefusalArrivesThoughTheClientGoesOnSending(t *testing.T) {
 	}
 }
 
-// refuseWhileSending sends ask and goes on with pings until the connection ends.
+// refuseWhileSending sends ask and then pings until the connection ends.
 func refuseWhileSending(t *testing.T, s *Server, ask []byte, round, kind int) {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.ClientAddr())

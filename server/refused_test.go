@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestRefusalsAreLogged has a server refuse clients for every reason that an
-// operator has to see: each stands in the log at WARN at once, is counted, and
-// fills no log.
+// TestRefusalsAreLogged makes a server refuse clients for every reason that an operator
+// should see. Each refusal is logged at WARN at once, is counted, and can't flood the
+// log.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	later := proto.ConnectRequest{TimeOut: 30000, LastZxidSeen: 1 << 60}
@@ -58,7 +58,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 			for range times {
 				w := dial(t, s)
 				tt.act(w)
-				for err := error(nil); err == nil; { // until it is hung up on
+				for err := error(nil); err == nil; { // until the server closes it
 					_, err = w.frame()
 				}
 			}
@@ -70,7 +70,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 				}
 				return false
 			})
-			// A refusal is counted before it is logged.
+			// The server counts a refusal before it logs it.
 			eventually(t, "the first is logged", func() bool { return strings.Contains(out.String(), tt.says) })
 			if text := out.String(); strings.Count(text, tt.says) != 1 || !strings.Contains(text, "level=WARN") {
 				t.Errorf("the log after %d refusals:\n%s", times, text)

@@ -7,28 +7,28 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// RequestThrottle limits the requests that are being processed at one time. The
-// zero value has no limit.
+// RequestThrottle limits the requests that are processed at the same time. The zero
+// value has no limit.
 type RequestThrottle struct {
-	MaxRequests int           // in process; 0: no limit
-	StallTime   time.Duration // how often stale ones are looked for; default 100 ms
-	// DropStale closes the connection of a waiting request that is stale: with
-	// StaleLatency when it has waited for longer than its session's timeout. One
-	// whose connection is closed is dropped in any case.
+	MaxRequests int           // being processed; 0: no limit
+	StallTime   time.Duration // how often to look for stale requests; default 100 ms
+	// DropStale closes the connection of a waiting request that is stale. With
+	// StaleLatency, a request is stale after it has waited longer than its session's
+	// timeout. A request whose connection is closed is dropped in any case.
 	DropStale, StaleLatency bool
-	// OpWait is how long a request may wait before it is answered with
-	// ThrottledOp instead of being done; 0: for ever.
+	// OpWait is how long a request may wait. After that it is answered with ThrottledOp
+	// and not executed; 0: for ever.
 	OpWait time.Duration
 }
 
 func (r *RequestThrottle) on() bool { return r.MaxRequests > 0 || r.OpWait > 0 }
 
-// throttle is a RequestThrottle at work. Readers wait in it, each with one
-// request, and are let in in the order they came: however much a client sends, it
-// has one place in the line. What else it sent waits in its socket.
+// throttle is an active RequestThrottle. Readers wait in its queue, each with one
+// request, and get slots in order of arrival: however much a client sends, it has one
+// place in the queue. The rest of its input stays in its socket.
 type throttle struct {
 	cfg  RequestThrottle
-	poke chan struct{} // capacity 1: a slot is free and somebody waits
+	poke chan struct{} // capacity 1: a slot is free and a reader waits
 
 	mu      sync.Mutex
 	taken   int
@@ -43,7 +43,7 @@ func newThrottle(cfg RequestThrottle) *throttle {
 	return &throttle{cfg: cfg, poke: make(chan struct{}, 1)}
 }
 
-// enter takes a slot for c's request, or a place in the line.
+// enter takes a slot for c's request, or a place in the queue.
 func (t *throttle) enter(c *conn) (now bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *throttle) enter(c *conn) (now bool) {
 	return false
 }
 
-// release gives a slot back. c.mu may be held.
+// release returns a slot. c.mu may be held.
 func (t *throttle) release() {
 	t.mu.Lock()
 	t.taken--
@@ -70,8 +70,8 @@ func (t *throttle) release() {
 	}
 }
 
-// next gives a free slot to the first in the line, nil if there is none of
-// either.
+// next gives a free slot to the first reader in the queue; nil if there is no slot or
+// no reader.
 func (t *throttle) next() *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +84,8 @@ func (t *throttle) next() *conn {
 	return c
 }
 
-// leave takes c out of the line. It reports false if c is not in it any more: it
-// has been given a slot.
+// leave removes c from the queue. It returns false if c isn't queued any more, because
+// it got a slot.
 func (t *throttle) leave(c *conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *throttle) leave(c *conn) bool {
 	return false
 }
 
-// passThrottle lets those in who wait, one for each slot that becomes free.
+// passThrottle admits waiting readers, one for each slot that becomes free.
 func (s *Server) passThrottle() {
 	t := s.throttle
 	ticker := time.NewTicker(t.cfg.StallTime)
@@ -121,8 +121,8 @@ func (s *Server) passThrottle() {
 	}
 }
 
-// dropStale closes those who have waited for so long that their clients have
-// given up.
+// dropStale closes the connections whose requests have waited longer than their
+// sessions' timeouts.
 func (s *Server) dropStale() {
 	t := s.throttle
 	if !t.cfg.DropStale || !t.cfg.StaleLatency {
@@ -134,7 +134,7 @@ func (s *Server) dropStale() {
 	now := s.clock()
 	for _, c := range all {
 		c.mu.Lock()
-		// A reader in the line does not change what it waits with.
+		// A waiting reader doesn't change these fields.
 		stale := c.barred.Load() && now-c.started > int64(c.timeout)*millisecond
 		c.mu.Unlock()
 		if stale {
@@ -144,13 +144,12 @@ func (s *Server) dropStale() {
 	}
 }
 
-// admit waits until the request may be processed. ok is false when the connection
-// has been closed meanwhile; refuse is the answer if the request is not to be
-// done.
+// admit waits until the request may be processed. ok is false if the connection was
+// closed meanwhile; refuse is the answer if the request must not be executed.
 func (c *conn) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
 	t := c.s.throttle
 	if op == proto.OpPing {
-		return proto.Ok, true // who waits is not to lose its session for it
+		return proto.Ok, true // a waiting client must not lose its session
 	}
 	if t.cfg.MaxRequests > 0 {
 		if !t.enter(c) {

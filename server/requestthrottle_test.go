@@ -11,7 +11,7 @@ func setA(data string) *proto.SetDataRequest {
 	return &proto.SetDataRequest{Path: "/a", Data: []byte(data), Version: -1}
 }
 
-// What is more than may be in process waits, in the order it came, and is done.
+// Requests above the limit wait in order of arrival and are then executed.
 func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{MaxRequests: 3} })
@@ -48,7 +48,7 @@ func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 	})
 }
 
-// The line is one of clients, and first come is first served.
+// The queue is one of clients, first come, first served.
 func TestTheLine(t *testing.T) {
 	t.Parallel()
 	l := newThrottle(RequestThrottle{MaxRequests: 2})
@@ -83,8 +83,8 @@ func TestTheLine(t *testing.T) {
 	}
 }
 
-// A client that waits is not heard, and keeps its session all the same; one that
-// leaves gives its place up.
+// A waiting client isn't read from, but keeps its session; a client that disconnects
+// gives up its place.
 func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{MaxRequests: 1} })
@@ -116,8 +116,8 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	busy.set("/a", "there is a slot")
 }
 
-// A request that has waited for too long is answered with ThrottledOp, and not
-// done; ping and closeSession are, whatever they waited.
+// A request that has waited too long is answered with ThrottledOp and not executed;
+// ping and closeSession always are.
 func TestThrottledOp(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{OpWait: 1} })
@@ -139,13 +139,13 @@ func TestThrottledOp(t *testing.T) {
 	if n := metric(s, "throttled_ops"); n != "3" {
 		t.Errorf("%s counted", n)
 	}
-	if n := metric(s, "cnt_request_throttle_queue_time_ms"); n != "4" { // ping waits in no line
+	if n := metric(s, "cnt_request_throttle_queue_time_ms"); n != "4" { // ping doesn't queue
 		t.Errorf("%s waits counted", n)
 	}
 }
 
-// With request_stale_latency_check who has waited for longer than his session's
-// timeout is closed.
+// With request_stale_latency_check the server closes a client whose request has waited
+// longer than its session's timeout.
 func TestStaleRequestsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
@@ -157,7 +157,7 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	hold(t, s)
 	busy.send(proto.OpSetData, setA("x"))
 	eventually(t, "it is in process", func() bool { return s.outstanding.Load() == 1 })
-	// A connection whose session has a timeout of 2 ms, as far as the line knows.
+	// A connection whose session has a timeout of 2 ms, as far as the throttle knows.
 	w := dial(t, s)
 	var c *conn
 	s.eachConn(func(other *conn) {

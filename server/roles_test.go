@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/server/metrics"
 )
 
-// TestEveryViewFollowsARoleChange makes a follower and the leader an observer and a
-// participant again. Two seconds later every command and metric says so.
+// TestEveryViewFollowsARoleChange makes a follower and the leader an observer, and then
+// a participant again. Two seconds later every command and metric shows the new role.
 func TestEveryViewFollowsARoleChange(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()

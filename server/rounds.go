@@ -6,42 +6,43 @@ import (
 	"sync"
 )
 
-// rounds are the goroutines that go from socket to socket and read what has come in: one
-// that has a request in every other is not woken for each of them, and a client that
-// sends nothing takes no goroutine. A connection whose client sends many requests at a
-// time, or long ones, has a goroutine of its own for as long as it does (conn.keep), and
-// so has, while it waits, one that has to wait for something (round.leave).
+// rounds are the pollers: goroutines that poll all sockets and read the input of those
+// that have some. A poller is not woken for each request of each socket, and an idle
+// client takes no goroutine. A connection has a goroutine of its own while its client
+// sends many requests at a time, or long ones (conn.keep), and while it has to wait
+// (round.leave).
 type rounds struct {
 	s       *Server
-	many    int // goroutines
+	many    int // number of pollers
 	begin   sync.Once
-	sockets *sockets // nil: there are no rounds
+	sockets *sockets // nil: there are no pollers
 
 	mu      sync.Mutex
-	more    sync.Cond // there is something in todo, or nobody listens
-	todo    []*conn   // heard of, and not yet visited
-	next    int       // todo[:next] is done with
-	listens bool      // one of the goroutines waits for the sockets
+	more    sync.Cond // signals that todo is not empty, or that no poller listens
+	todo    []*conn   // connections with input, not yet visited
+	next    int       // todo[:next] has been taken
+	listens bool      // a poller is waiting for the sockets
 	closed  bool
-	conns   []*conn // by their ids
-	free    []int32 // ids
-	heard   []call  // room for who listens
+	conns   []*conn // by id
+	free    []int32 // unused ids
+	heard   []call  // buffer of the poller that listens
 }
 
-// call is what is heard of a socket.
+// call is an event of a socket.
 type call struct {
 	id   int32
-	last bool // the client has hung up: nothing is heard of it again
+	last bool // the client has hung up: the socket has no more events
 }
 
-// roundChunk is how many connections a goroutine takes at a time.
+// roundChunk is how many connections a poller takes at a time.
 const roundChunk = 4
 
-// prepare makes r the rounds of s.
+// prepare initializes r as the pollers of s.
 func (r *rounds) prepare(s *Server) { r.s, r.many, r.more.L = s, runtime.GOMAXPROCS(0), &r.mu }
 
-// start starts the goroutines when the first socket comes, where there can be some. A
-// server that makes its readers wait for other reasons than their own clients' has none.
+// start starts the pollers when the first socket arrives, if the system supports them.
+// A server with an Interceptor, a request throttle or an audit log has none: these
+// block a reader for reasons other than its own client.
 func (r *rounds) start() {
 	s := r.s
 	if s.cfg.Interceptor != nil || s.throttle != nil || s.audit != nil {
@@ -64,7 +65,7 @@ func (r *rounds) start() {
 	}
 }
 
-// stop ends the goroutines.
+// stop ends the pollers.
 func (r *rounds) stop() {
 	r.mu.Lock()
 	r.closed = true
@@ -75,7 +76,7 @@ func (r *rounds) stop() {
 	r.more.Broadcast()
 }
 
-// add has c visited when something comes in. It reports false if that cannot be.
+// add has the pollers visit c when input arrives. It returns false if they can't.
 func (r *rounds) add(c *conn) bool {
 	r.begin.Do(r.start)
 	r.mu.Lock()
@@ -100,29 +101,29 @@ func (r *rounds) add(c *conn) bool {
 
 // remove undoes add.
 func (r *rounds) remove(c *conn) {
-	_ = r.sockets.remove(c.raw) // it is closed, or has been added
+	_ = r.sockets.remove(c.raw) // the socket is closed, or was added
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.release(c)
 }
 
-// release gives c's id back; r.mu is held. Who still hears of it visits whoever has it
-// next, and finds nothing there.
+// release frees c's id; r.mu is held. A poller that still has an event for the id
+// visits the connection that gets the id next, and finds no input.
 func (r *rounds) release(c *conn) {
 	r.conns[c.id] = nil
 	r.free = append(r.free, c.id)
 	c.id = noID
 }
 
-// noID is the id of a connection that is not visited.
+// noID is the id of a connection without a poller.
 const noID = -1
 
-// round is one of the goroutines.
+// round is one poller.
 type round struct {
 	*rounds
 	room [roundChunk]*conn
-	rest []*conn // taken and yet to be visited
-	over bool    // another goroutine goes on with the round
+	rest []*conn // taken and not yet visited
+	over bool    // another goroutine continues as this poller
 }
 
 func (r *rounds) run() {
@@ -138,7 +139,7 @@ func (r *rounds) run() {
 	}
 }
 
-// take waits for connections to visit. It reports false when there will be no more.
+// take waits for connections to visit. It returns false after stop.
 func (d *round) take() bool {
 	r := d.rounds
 	r.mu.Lock()
@@ -159,8 +160,8 @@ func (d *round) take() bool {
 	return true
 }
 
-// listen waits for the sockets and puts the connections down to be visited; r.mu is held
-// and given up meanwhile.
+// listen waits for the sockets and queues the connections with input; r.mu is held, but
+// released while it waits.
 func (r *rounds) listen() {
 	r.listens = true
 	r.mu.Unlock()
@@ -191,7 +192,7 @@ func (r *rounds) listen() {
 	}
 }
 
-// leave has another goroutine go on with the round, since c has to wait for something.
+// leave starts another goroutine to continue as this poller, because c has to wait.
 func (d *round) leave() {
 	d.over = true
 	r := d.rounds
@@ -202,8 +203,8 @@ func (d *round) leave() {
 	r.s.spawn(r.run)
 }
 
-// leaveRound lets the others be visited while c waits. The reader calls it before
-// anything that takes long, on whatever goroutine it runs.
+// leaveRound keeps other connections from waiting with c. The reader calls it before
+// anything that takes long; on a goroutine of c's own it does nothing.
 func (c *conn) leaveRound() {
 	if d := c.round; d != nil {
 		c.round = nil
@@ -211,22 +212,22 @@ func (c *conn) leaveRound() {
 	}
 }
 
-// visited is what happens when something was heard of c. Its reader is whoever counts the
-// first call, until nobody has called meanwhile.
+// visited handles an event of c. The goroutine that counts the first call becomes the
+// reader, until no call has arrived while it read.
 func (c *conn) visited(d *round) {
 	if c.calls.Add(1) == 1 {
 		c.visit(d)
 	}
 }
 
-// call has c visited by a goroutine of its own, if it has none.
+// call makes a new goroutine visit c, if c has no reader.
 func (c *conn) call() {
 	if c.calls.Add(1) == 1 {
 		c.s.spawn(func() { c.visit(nil) })
 	}
 }
 
-// visit reads and handles what has come in, on a round or a goroutine of c's own.
+// visit reads and handles the input of c, on a poller or on a goroutine of c's own.
 func (c *conn) visit(d *round) {
 	for {
 		n := c.calls.Load()
@@ -254,8 +255,8 @@ func (c *conn) visit(d *round) {
 	}
 }
 
-// hear reads what is there, once unless the client has hung up, and handles it. It
-// reports false when the connection ends.
+// hear reads the input that has arrived, once unless the client has hung up, and
+// handles it. It returns false when the connection ends.
 func (c *conn) hear() bool {
 	for {
 		if c.readErr = nil; c.raw.Control(c.listen) != nil || c.readErr != nil {
@@ -282,17 +283,17 @@ func (c *conn) hear() bool {
 	}
 }
 
-// A client that sends many requests at a time, or long ones, has a goroutine of its own
-// until it has sent little so many times.
+// A client that sends many requests at a time, or long ones, gets a goroutine of its
+// own until it has sent busyFor small batches.
 const (
 	manyRequests = 8
 	busyFor      = 16
 )
 
-// needsReader reports whether c is better off with a goroutine of its own.
+// needsReader reports whether c should have a goroutine of its own.
 func (c *conn) needsReader() bool { return c.busy > 0 || c.linear || c.raw == nil }
 
-// keep reads from c on a goroutine of its own, until it is one for the rounds.
+// keep reads from c on a goroutine of its own, until a poller can take over.
 func (c *conn) keep() {
 	for c.needsReader() || !c.join() {
 		if c.fill() != nil || !c.handle() {
@@ -302,7 +303,7 @@ func (c *conn) keep() {
 	}
 }
 
-// join has c visited from now on. It reports false if that cannot be.
+// join hands c over to the pollers. It returns false if they can't take it.
 func (c *conn) join() bool {
 	c.idle()
 	n := c.calls.Load()

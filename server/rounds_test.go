@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// onRounds starts a server whose sockets are visited.
+// onRounds starts a server whose sockets are polled.
 func onRounds(t *testing.T, change ...func(*Config)) *Server {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -20,7 +20,7 @@ func onRounds(t *testing.T, change ...func(*Config)) *Server {
 	return startServer(t, append(change, onTCP)...)
 }
 
-// visits is how many connections are visited.
+// visits returns the number of polled connections.
 func (s *Server) visits() int {
 	s.rounds.mu.Lock()
 	defer s.rounds.mu.Unlock()
@@ -49,7 +49,7 @@ func TestIdleClientsTakeNoGoroutine(t *testing.T) {
 	eventually(t, "nobody is visited", func() bool { return s.visits() == 0 && s.Status().Server().Connections == 0 })
 }
 
-// burst sends n requests at once and looks at the order of the replies.
+// burst sends n requests at once and checks the order of the replies.
 func (w *wire) burst(n int, path string) {
 	w.t.Helper()
 	var b []byte
@@ -88,7 +88,7 @@ func TestAClientThatSendsMuchHasItsOwnReader(t *testing.T) {
 	}
 }
 
-// A request of many segments is read by a goroutine of the connection's own.
+// A goroutine of the connection's own reads a request of many segments.
 func TestALongRequestOnARound(t *testing.T) {
 	t.Parallel()
 	s := onRounds(t)
@@ -103,7 +103,7 @@ func TestALongRequestOnARound(t *testing.T) {
 	}
 }
 
-// More clients than there are goroutines make the server wait for them.
+// More clients than pollers make the server wait for them.
 func TestNobodyWaitsForThoseWhoDoNotRead(t *testing.T) {
 	t.Parallel()
 	s := onRounds(t)
@@ -139,7 +139,8 @@ func TestNobodyWaitsForThoseWhoDoNotRead(t *testing.T) {
 	eventually(t, "all are visited again", func() bool { return s.visits() == len(deaf)+1 })
 }
 
-// What a client sent right before it hung up is done, and its connection is given up.
+// Requests that a client sent right before it hung up are executed, and the server
+// closes the connection.
 func TestRequestsRightBeforeHangingUp(t *testing.T) {
 	t.Parallel()
 	s := onRounds(t)
@@ -159,13 +160,13 @@ func TestRequestsRightBeforeHangingUp(t *testing.T) {
 		}
 		eventually(t, "its connection is gone", func() bool { return s.Status().Server().Connections == 1 })
 	}
-	w.must(proto.OpSync, &proto.SyncRequest{Path: "/a"}) // the last may be under way
+	w.must(proto.OpSync, &proto.SyncRequest{Path: "/a"}) // the last write may be in flight
 	if _, stat := w.get("/a", false); stat.Version != clients {
 		t.Errorf("%d of %d requests were done", stat.Version, clients)
 	}
 }
 
-// The server closes connections that are visited, too.
+// The server can also close a polled connection.
 func TestAVisitedConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	s := onRounds(t)
@@ -176,7 +177,7 @@ func TestAVisitedConnectionIsClosed(t *testing.T) {
 	eventually(t, "it is visited no more", func() bool { return s.visits() == 0 })
 }
 
-// Clients with all kinds of habits at the same time.
+// Clients with different behaviour at the same time.
 func TestRoundsUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := onRounds(t)

@@ -14,21 +14,21 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// SASL says who may authenticate by SASL DIGEST-MD5.
+// SASL configures authentication with SASL DIGEST-MD5.
 type SASL struct {
 	Users sasl.Users
-	// SuperUser is the name of the one who may do everything.
+	// SuperUser is the name of the user that has every permission.
 	SuperUser string
-	// AllowFailed lets a client that fails stay, as nobody in particular. It
-	// means nothing where RequireAuth asks for sasl.
+	// AllowFailed lets a client that fails to authenticate stay, without an identity.
+	// It has no effect if RequireAuth includes sasl.
 	AllowFailed bool
 }
 
 // schemeSASL is the scheme of the identity that SASL proves.
 const schemeSASL = "sasl"
 
-// negotiate answers sasl, which does not wait for the requests before it.
-// Without SASL the answer is a null token, on which clients go on without.
+// negotiate answers sasl. It doesn't wait for the requests before it. Without SASL it
+// answers a null token, after which clients continue without SASL.
 func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 	var req proto.SASLRequest
 	r := proto.NewReader(body)
@@ -64,7 +64,7 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 	return true
 }
 
-// saslFailed answers a client that could not prove who it is.
+// saslFailed answers a client that failed to authenticate.
 func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
 	s := c.s
 	s.stats.authFailed.Add(1)
@@ -83,12 +83,12 @@ func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
 	return true
 }
 
-// superByPassword is the user whose password may stand in the configuration
-// instead of the JAAS file.
+// superByPassword is the user whose password may be in the configuration instead of the
+// JAAS file.
 const superByPassword = "super"
 
-// saslFromZooCfg translates the settings of authentication: who has to, and how
-// SASL does it.
+// saslFromZooCfg translates the authentication settings: which clients must
+// authenticate, and how SASL does it.
 func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	a := &z.Auth
 	switch {
@@ -113,7 +113,7 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	section := cmp.Or(a.SASLServerContext, defaultSection)
 	users, err := jaas.Users(string(text), section)
 	if errors.Is(err, jaas.ErrNoSection) && section == defaultSection && len(c.RequireAuth) == 0 {
-		// The file is for other purposes, such as the quorum's.
+		// The file has another purpose, e.g. the quorum's SASL.
 		return nil
 	}
 	if err != nil {
@@ -126,5 +126,5 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	return nil
 }
 
-// defaultSection is the section of a JAAS file that belongs to the server.
+// defaultSection is the server's section of a JAAS file.
 const defaultSection = "Server"

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// token sends one sasl token and returns the answer.
+// token sends one sasl token and returns the reply.
 func (w *wire) token(token string) (proto.Code, []byte) {
 	w.t.Helper()
 	got := w.call(proto.OpSASL, &proto.SASLRequest{Token: []byte(token)})
@@ -26,7 +26,7 @@ func (w *wire) token(token string) (proto.Code, []byte) {
 	return got.Err, resp.Token
 }
 
-// login authenticates by DIGEST-MD5 and returns the last answer.
+// login authenticates with DIGEST-MD5 and returns the last reply.
 func (w *wire) login(user, password string) (proto.Code, []byte) {
 	w.t.Helper()
 	code, challenge := w.token("")
@@ -51,7 +51,7 @@ func (w *wire) login(user, password string) (proto.Code, []byte) {
 		user, sasl.Realm, nonce, nc, cnonce, uri, response))
 }
 
-// startSASL starts a server with the users bob and root, who is the super user.
+// startSASL starts a server with the users bob and root; root is the super user.
 func startSASL(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
 	return startServer(t, func(c *Config) {
@@ -86,7 +86,7 @@ func TestSASLGivesAnIdentity(t *testing.T) {
 		t.Errorf("identities %q", got)
 	}
 	root.set("/bob", "the super user may")
-	// One authentication a connection, as with ZooKeeper.
+	// One authentication per connection, as in ZooKeeper.
 	if code, token := bob.token(""); code != proto.ErrAuthFailed || token != nil {
 		t.Errorf("a second authentication: %v %q", code, token)
 	}
@@ -161,7 +161,7 @@ func TestSASLFromZooCfg(t *testing.T) {
 	kerberos := file("kerberos", "Server { com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true; };")
 	for _, tc := range []struct {
 		text   string
-		users  string // "" is no SASL
+		users  string // "": no SASL
 		fails  string
 		scheme bool
 		need   string

@@ -18,19 +18,19 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// ErrClosed is what Dial returns on a closed server.
+// ErrClosed is the error of Dial on a closed server.
 var ErrClosed = errors.New("server: closed")
 
-// Server is one ZooKeeper server.
+// Server is a ZooKeeper server.
 type Server struct {
 	cfg       Config
 	log       *slog.Logger
 	node      *raftfsm.Node
 	tree      *tree.Tree
 	watches   *watch.Table
-	confirmed func() time.Time // of the newest proof that the ensemble knows this server
-	fresh     func() time.Time // by which everything acknowledged is applied here
-	gated     bool             // replies depend on it
+	confirmed func() time.Time // time of the newest proof that the ensemble knows this server
+	fresh     func() time.Time // everything acknowledged by that time is applied here
+	gated     bool             // whether replies depend on them
 
 	fsm        fsm
 	flushers   flushers
@@ -43,10 +43,10 @@ type Server struct {
 	bufs       buffers
 	works      sync.Pool // of *work
 	pendings   sync.Pool // of *pending
-	epoch      time.Time // where clock began
+	epoch      time.Time // when clock began
 	relieve    chan struct{}
-	members    chan struct{} // the membership has changed, for keepDynamic
-	lines      chan struct{} // and for keepClientPort
+	members    chan struct{} // signals keepDynamic that the membership changed
+	lines      chan struct{} // signals keepClientPort the same
 	tlsPort    *tlsPort      // nil without TLS
 	tokens     *connThrottle // nil: no limit
 	throttle   *throttle     // nil: no limit
@@ -55,19 +55,19 @@ type Server struct {
 	listeners  []net.Listener
 	admin      *httpServer
 	metrics    *httpServer
-	audit      *audit.Log // nil: nobody asks
-	user       string     // of the process, for audit
+	audit      *audit.Log // nil: no audit log
+	user       string     // the user that the process runs as, for audit
 
 	outstanding atomic.Int64 // requests in flight
-	manyNodes   atomic.Bool  // as many as tree.ManyNodes (noteSize)
+	manyNodes   atomic.Bool  // at least tree.ManyNodes (noteSize)
 	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
-	inTouch     atomic.Int64 // clock: a time that confirmed has returned
-	freshAt     atomic.Int64 // clock: a time that fresh has returned
+	inTouch     atomic.Int64 // clock: a time that confirmed returned
+	freshAt     atomic.Int64 // clock: a time that fresh returned
 
 	done      chan struct{}
 	closeOnce func() error
-	wg        sync.WaitGroup // every goroutine but the Node's
+	wg        sync.WaitGroup // every goroutine except the Node's
 
 	mu        sync.Mutex
 	closing   bool
@@ -82,8 +82,8 @@ type Server struct {
 	digests   digestLog
 }
 
-// Start starts a server. It returns when the listeners are open; Ready tells
-// when clients are answered. ctx bounds the start only.
+// Start starts a server. It returns when the listeners are open; Ready tells when the
+// server answers clients. ctx bounds only the start.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -149,7 +149,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// newServer returns a Server that has yet to be given its Node.
+// newServer returns a Server without a Node; the caller sets it.
 func newServer(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), fsm: newFSM(), epoch: time.Now(),
@@ -175,7 +175,7 @@ func newServer(cfg Config) *Server {
 	return s
 }
 
-// nodeConfig is what the replicated state has to know.
+// nodeConfig returns the configuration of the replicated state.
 func (s *Server) nodeConfig() raftfsm.Config {
 	c := &s.cfg
 	var full func() bool
@@ -217,18 +217,18 @@ func (s *Server) spawn(f func()) {
 	}()
 }
 
-// clock is the time since the server was started: it does not jump.
+// clock returns the time since the server started. It doesn't jump.
 func (s *Server) clock() int64 { return int64(time.Since(s.epoch)) }
 
-// lastZxid is the zxid of the newest transaction applied here.
+// lastZxid returns the zxid of the newest transaction applied here.
 func (s *Server) lastZxid() int64 {
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	return s.tree.LastZxid()
 }
 
-// ClientAddr returns the address of the plaintext listener, or of the only
-// one; "" without.
+// ClientAddr returns the address of the plaintext listener, or of the only listener; ""
+// if there is none.
 func (s *Server) ClientAddr() string {
 	if addrs := s.ClientAddrs(); len(addrs) > 0 {
 		return addrs[0]
@@ -247,18 +247,18 @@ func (s *Server) ClientAddrs() []string {
 	return addrs
 }
 
-// Ready is closed when clients are answered for the first time.
+// Ready returns a channel that is closed when the server first answers clients.
 func (s *Server) Ready() <-chan struct{} { return s.modes.ready }
 
-// Err gets one error when the server has stopped for good by itself, for
-// instance because its disk failed. It still has to be closed.
+// Err returns a channel that gets one error if the server stops for good by itself,
+// e.g. because its disk failed. The caller must still close the server.
 func (s *Server) Err() <-chan error { return s.node.Err() }
 
 // Node returns the server's replica.
 func (s *Server) Node() *raftfsm.Node { return s.node }
 
-// Dial connects a client to the server without a socket. The connection speaks
-// the protocol as one by TCP would.
+// Dial connects a client to the server without a socket. The connection speaks the same
+// protocol as one over TCP.
 func (s *Server) Dial() (net.Conn, error) {
 	s.mu.Lock()
 	s.dialed++
@@ -273,8 +273,8 @@ func (s *Server) Dial() (net.Conn, error) {
 	return client, nil
 }
 
-// Close stops the server: what has been proposed is still done, clients are
-// disconnected, and every goroutine has ended when it returns.
+// Close stops the server. It still applies what has been proposed, disconnects the
+// clients, and returns after every goroutine has ended.
 func (s *Server) Close() error { return s.closeOnce() }
 
 func (s *Server) close() error {

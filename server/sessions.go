@@ -10,20 +10,20 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// connecting is what the answer to a handshake needs.
+// connecting is what answering a handshake needs.
 type connecting struct {
 	timeout     int32 // negotiated, milliseconds
-	hasReadOnly bool  // the client sent the byte, so it gets one
+	hasReadOnly bool  // the client sent the byte, so it gets one back
 	refused     atomic.Bool
 }
 
-// sessionID prints as ZooKeeper's logs and commands do.
+// sessionID prints like ZooKeeper's logs and commands.
 type sessionID int64
 
 func (id sessionID) String() string { return fmt.Sprintf("0x%x", uint64(id)) }
 
-// attach proposes a session for c, new or known, and waits until that has been
-// applied here: only then is the client told.
+// attach proposes a session for c, new or existing, and waits until this server has
+// applied it: only then does the client get its answer.
 func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	w := c.s.getWork(c)
 	p := c.s.newPending(c, proto.OpCreateSession, 0)
@@ -50,17 +50,18 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	if !answered {
 		return false
 	}
-	c.ended = c.sid == 0 // refused: nothing it sent is looked at
+	c.ended = c.sid == 0 // refused: the rest of its input is ignored
 	return true
 }
 
-// unproved counts a client that did not get the session which it named.
+// unproved counts a client that asked for a session and didn't get it.
 func (c *conn) unproved(sid int64) {
 	c.s.stats.unproved.Add(1)
 	c.complain("closing a client: its session has ended, or its password is wrong", "of", sessionID(sid))
 }
 
-// sessionExpired tells the client that its session is gone, and closes.
+// sessionExpired tells the client that its session has ended, and closes the
+// connection.
 func (c *conn) sessionExpired(w *work, hasReadOnly bool) bool {
 	w.replies = c.s.bufs.get(smallBuffer)
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
@@ -76,8 +77,8 @@ func appendConnect(out []byte, resp proto.ConnectResponse) []byte {
 	return proto.EndFrame(resp.Append(out), mark)
 }
 
-// applyAttach gives a session to the connection that asked for it, and ends the
-// one that had it: here, or on whichever server this runs.
+// applyAttach gives a session to the connection that asked for it, and closes the
+// connection that had it. It runs on every server.
 func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 	if a.Code == proto.Ok && a.Attached != nil {
 		s.displace(a.Attached.ID, p)
@@ -92,7 +93,7 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
 		c.mu.Lock()
 		c.sid, c.gen, c.timeout = at.ID, at.Gen, p.connect.timeout
-		c.known.Store(p.arrived) // by every leader that gets this far in the log
+		c.known.Store(p.arrived) // known to every leader that has applied this entry
 		c.reported.Store(p.arrived)
 		c.counters.last.op = proto.OpCreateSession
 		closed := c.closed
@@ -108,8 +109,8 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 	s.advance(c, p, resp.SessionID == 0)
 }
 
-// own makes c the connection of its session. The tree is locked, so c is not
-// leaving at the same time.
+// own makes c the connection of its session. The tree is locked, so c can't leave at
+// the same time.
 func (s *Server) own(c *conn) {
 	s.mu.Lock()
 	s.sessions[c.sid] = c
@@ -117,8 +118,7 @@ func (s *Server) own(c *conn) {
 	s.mu.Unlock()
 }
 
-// displace closes this server's connection of a session, unless it is the one
-// that p belongs to.
+// displace closes this server's connection of a session, unless it is p's.
 func (s *Server) displace(sid int64, p *pending) {
 	s.mu.Lock()
 	c := s.sessions[sid]
@@ -128,8 +128,8 @@ func (s *Server) displace(sid int64, p *pending) {
 	}
 }
 
-// sessionClosed ends the connection of a session that is no more. The one that
-// asked for it has been told and closes by itself.
+// sessionClosed closes the connection of a session that has ended. The connection that
+// asked for it gets its answer and closes by itself.
 func (s *Server) sessionClosed(sid int64, p *pending) {
 	s.mu.Lock()
 	c := s.sessions[sid]
@@ -141,8 +141,8 @@ func (s *Server) sessionClosed(sid int64, p *pending) {
 	}
 }
 
-// Live implements raftfsm.Handler. A client that we do not read from, or that
-// waits for an answer, is alive as far as we can tell.
+// Live implements raftfsm.Handler. A client that we don't read from, or that waits for
+// an answer, counts as alive.
 func (h handler) Live(dst []int64) []int64 {
 	touch := h.s.lookAt()
 	now := h.s.clock()

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A client that falls silent loses its session and what hangs on it; one that
-// pings keeps it. In simulated time.
+// A silent client loses its session and the session's znodes; a client that pings keeps
+// it. In simulated time.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t)
@@ -46,14 +46,14 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// pingNext pings and returns the events before the reply.
+// pingNext pings and returns the reply and the events before it.
 func pingNext(w *wire) (reply, []proto.WatcherEvent) {
 	w.send(proto.OpPing, nil)
 	return w.next()
 }
 
-// A connection that is silent for its session's timeout is closed, even if the
-// session itself lives on elsewhere.
+// The server closes a connection that is silent for its session's timeout, even if the
+// session continues on another server.
 func TestASilentConnectionIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t)
@@ -69,7 +69,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// What a closed session had queued behind its end is not looked at.
+// The server ignores requests queued after closeSession.
 func TestNothingAfterCloseSession(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -91,8 +91,8 @@ func TestNothingAfterCloseSession(t *testing.T) {
 	}
 }
 
-// A server that its ensemble has not heard of for two thirds of the timeout
-// answers nothing any more, not even a ping.
+// A server that its ensemble hasn't heard from for two thirds of the timeout answers
+// nothing, not even a ping.
 func TestTheGateCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t)
@@ -107,7 +107,7 @@ func TestTheGateCloses(t *testing.T) {
 		short.write(appendRequest(nil, 1, proto.OpPing, nil))
 		short.wantClosed()
 		long.must(proto.OpPing, nil)
-		time.Sleep(6 * time.Second) // syncLimit × tickTime are over
+		time.Sleep(6 * time.Second) // syncLimit × tickTime have passed
 		long.wantClosed()
 	})
 }

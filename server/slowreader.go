@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// A client that reads slowly is alive although nothing is heard of it: what it sends waits
-// in its socket while its reader waits for the client to take a reply. Its signs of life are
-// that it takes something, and that more of what it sends has come in.
+// A client that reads slowly is alive although the server hears nothing from it: its
+// requests stay in its socket while its reader waits for the client to take a reply. It
+// shows life by taking output, and when more of its input arrives.
 
-// A client that takes less than stallBytes of more than that within stallLimit is closed,
-// whatever it sends: it would keep memory for as long as it likes.
+// A client is closed if it takes less than stallBytes within stallLimit although more
+// than that is queued, whatever it sends: otherwise it could hold memory for as long as
+// it likes.
 const (
 	stallBytes = 64 << 10
 	stallLimit = 2 * time.Minute
 )
 
-// writeChunk is how much is written between two looks at what has become of it.
+// writeChunk is how much is written between two updates of the counters.
 const writeChunk = 64 << 10
 
-// writeAll writes b, however long the client takes, and counts what has gone.
+// writeAll writes b, however long the client takes, and counts the bytes written.
 func (c *conn) writeAll(b []byte) error {
 	for len(b) > 0 {
 		n, err := c.nc.Write(b[:min(len(b), writeChunk)])
@@ -34,7 +35,7 @@ func (c *conn) writeAll(b []byte) error {
 	return nil
 }
 
-// gone counts n bytes of what is being written as written.
+// gone counts n bytes of the current write as written.
 func (c *conn) gone(n int) {
 	c.mu.Lock()
 	c.pushing -= n
@@ -43,18 +44,18 @@ func (c *conn) gone(n int) {
 	c.s.queuedOut.Add(-int64(n))
 }
 
-// slowness is what the server knows of a client that is silent or slow. It belongs to the
-// goroutine that looks after the connections.
+// slowness is what the server knows of a silent or slow client. Only the goroutine that
+// tends the connections uses it.
 type slowness struct {
 	looked bool
-	taken  int64 // bytes that the client has taken, at the latest look
-	inbox  int   // bytes that it has sent and that nobody has read, then
-	mark   int64 // taken, when it was last seen to have taken stallBytes more
-	since  int64 // clock of that
+	taken  int64 // bytes that the client had taken at the latest check
+	inbox  int   // bytes in its socket that the server had not read then
+	mark   int64 // taken, when the client last had taken stallBytes more
+	since  int64 // clock of mark
 }
 
-// look reports whether the client has given a sign of life since the latest look, and
-// whether it has stalled: waiting is how many bytes it has yet to take.
+// look reports whether the client has shown life since the latest check, and whether it
+// has stalled. waiting is how many bytes it has yet to take.
 func (p *slowness) look(now, taken int64, inbox, waiting int) (alive, stalled bool) {
 	if !p.looked {
 		*p = slowness{looked: true, taken: taken, inbox: inbox, mark: taken, since: now}
@@ -68,8 +69,8 @@ func (p *slowness) look(now, taken int64, inbox, waiting int) (alive, stalled bo
 	return alive, now-p.since > int64(stallLimit)
 }
 
-// lookAtSlow looks for signs of life of a client that is written to, or has been silent for
-// half of limit. It reports false if it was closed.
+// lookAtSlow checks a client that is being written to, or that has been silent for half
+// of limit, for signs of life. It returns false if it closed the client.
 func (c *conn) lookAtSlow(now, limit int64) bool {
 	c.mu.Lock()
 	writing, written, waiting := c.writing, c.sentBytes, c.pushing
@@ -96,7 +97,7 @@ func (c *conn) lookAtSlow(now, limit int64) bool {
 	return true
 }
 
-// kernelOf returns the socket that a connection is made on, nil if it is none.
+// kernelOf returns the socket under a connection, nil if there is none.
 func kernelOf(nc any) syscall.RawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

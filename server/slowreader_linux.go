@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// kernelQueues returns how many bytes the client has yet to acknowledge, and how many it has
-// sent that have not been read; nothing of what is no socket.
+// kernelQueues returns how many bytes the client has yet to acknowledge, and how many
+// bytes it has sent that the server has not read; 0 without a socket.
 func kernelQueues(raw syscall.RawConn) (unsent, unread int) {
 	if raw == nil {
 		return 0, 0
@@ -17,7 +17,7 @@ func kernelQueues(raw syscall.RawConn) (unsent, unread int) {
 	return unsent, unread
 }
 
-// queue asks for the length of a queue of a socket; 0 if it is over.
+// queue returns the length of a queue of a socket, 0 on error.
 func queue(fd uintptr, which uintptr) int {
 	var n int32
 	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, fd, which, uintptr(unsafe.Pointer(&n))); e != 0 {

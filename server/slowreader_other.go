@@ -4,5 +4,6 @@ package server
 
 import "syscall"
 
-// kernelQueues knows nothing here: what a client takes is seen when the kernel takes more.
+// kernelQueues knows nothing here: the server notices that a client takes output when
+// the kernel accepts more.
 func kernelQueues(syscall.RawConn) (unsent, unread int) { return 0, 0 }

@@ -36,8 +36,8 @@ func TestSignsOfLifeOfASlowReader(t *testing.T) {
 	}
 }
 
-// slowReader is a client whose session lasts a second and that has asked for so many
-// megabytes, over a socket that takes little ahead.
+// slowReader returns a client with a session timeout of a second that has asked for so
+// many megabytes over a socket with small buffers.
 func slowReader(t *testing.T, s *Server, megabytes int) *wire {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.ClientAddr())
@@ -58,8 +58,9 @@ func slowReader(t *testing.T, s *Server, megabytes int) *wire {
 	return w
 }
 
-// A client that takes its replies slowly, and sends nothing meanwhile, keeps connection and
-// session as long as it takes something; one that takes nothing loses them in its time.
+// A client that takes its replies slowly, and sends nothing meanwhile, keeps its
+// connection and session while it takes something. A client that takes nothing loses
+// both in time.
 func TestASlowReaderThatMakesProgressStays(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {

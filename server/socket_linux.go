@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// recv and send are read(2) and write(2) for sockets that never wait. Go's own
-// tell its scheduler of each call, lest a call that takes long keeps a processor, and
-// the kernel locks the file's position in read and write; neither has a point for
-// what ends after some microseconds, which is why more than quick goes the usual way.
+// recv and send are read(2) and write(2) for nonblocking sockets. Go's own calls inform
+// the scheduler, because a long call would keep a processor, and in read and write the
+// kernel locks the file position. Neither makes sense for a call of a few microseconds.
+// Longer transfers than quick use Go's calls.
 
-// quick is how many bytes are copied in few microseconds.
+// quick is how many bytes are copied in a few microseconds.
 const quick = 16 << 10
 
-// recv reads what has arrived, up to len(b) bytes.
+// recv reads up to len(b) bytes of input.
 func recv(fd int, b []byte) (int, error) {
 	if len(b) == 0 || len(b) > quick {
 		return syscall.Read(fd, b)
@@ -27,7 +27,7 @@ func recv(fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// send writes what the socket has room for.
+// send writes as much as the socket has room for.
 func send(fd int, b []byte) (int, error) {
 	if len(b) == 0 || len(b) > quick {
 		return syscall.Write(fd, b)

@@ -8,17 +8,18 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// transports are the ways to a server.
+// transports are the ways to connect to a server.
 var transports = map[string]func(t testing.TB, s *Server) *wire{
 	"in process": connect,
 	"TCP":        func(t testing.TB, s *Server) *wire { return connectTCP(t, s.ClientAddr(), nil) },
 }
 
-// onTCP makes a server listen to clients.
+// onTCP makes a server listen for clients.
 func onTCP(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", -1 }
 
-// All who watch get the same frames. What one of them is sent besides, the events
-// of the same transaction and the author's reply, changes nothing for the others.
+// All watchers of an event get the same frame. Other output of one client, such as
+// events of the same transaction or the reply to the author, doesn't change what the
+// others get.
 func TestEventsOfManyWatchers(t *testing.T) {
 	t.Parallel()
 	for name, connect := range transports {
@@ -36,7 +37,7 @@ func TestEventsOfManyWatchers(t *testing.T) {
 			}
 			for range 50 {
 				for i, w := range watchers {
-					for _, path := range paths[i%2:] { // half of them do not watch the first
+					for _, path := range paths[i%2:] { // half of them don't watch the first
 						w.get(path, true)
 					}
 				}
@@ -57,7 +58,7 @@ func TestEventsOfManyWatchers(t *testing.T) {
 	}
 }
 
-// A socket that is full takes a part of what is written to it, and the rest later.
+// A full socket takes part of a write, and the rest later.
 func TestRepliesToAClientThatReadsLate(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, onTCP)

@@ -4,8 +4,8 @@ package server
 
 import "syscall"
 
-// recv reads what has arrived, up to len(b) bytes.
+// recv reads up to len(b) bytes of input.
 func recv(fd int, b []byte) (int, error) { return syscall.Read(fd, b) }
 
-// send writes what the socket has room for.
+// send writes as much as the socket has room for.
 func send(fd int, b []byte) (int, error) { return syscall.Write(fd, b) }

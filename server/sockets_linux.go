@@ -6,21 +6,21 @@ import (
 	"unsafe"
 )
 
-// sockets tells which of many sockets have something to be read. It is the kernel's
-// epoll, which the runtime's own waits for in turn, so that waiting takes no thread.
+// sockets tells which of many sockets have input. It is an epoll instance of its own;
+// the runtime's poller waits for it, so waiting blocks no thread.
 type sockets struct {
 	f      *os.File
 	raw    syscall.RawConn
-	ready  func(fd uintptr) bool // the method value, made once
+	ready  func(fd uintptr) bool // method value of look, made once
 	events []syscall.EpollEvent
 	n      int
 	err    error
 }
 
-// mostReady is how many sockets are heard of at a time.
+// mostReady is how many events wait gets at a time.
 const mostReady = 128
 
-// newSockets returns a set without sockets.
+// newSockets returns an empty set of sockets.
 func newSockets() (*sockets, error) {
 	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
@@ -42,13 +42,13 @@ func newSockets() (*sockets, error) {
 // close ends wait.
 func (s *sockets) close() { _ = s.f.Close() }
 
-// add has wait say id whenever something comes in on the socket, or is there already.
+// add makes wait report id whenever input arrives on the socket, or is already there.
 func (s *sockets) add(socket syscall.RawConn, id int32) error {
-	const edges = syscall.EPOLLET & 0xffffffff // heard of once, not until it has been read
+	const edges = syscall.EPOLLET & 0xffffffff // edge-triggered: one event for new input, not until it has been read
 	return s.control(socket, syscall.EPOLL_CTL_ADD, &syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | edges, Fd: id})
 }
 
-// remove undoes add. A socket that is closed is removed by that.
+// remove undoes add. Closing a socket also removes it.
 func (s *sockets) remove(socket syscall.RawConn) error {
 	return s.control(socket, syscall.EPOLL_CTL_DEL, nil)
 }
@@ -67,8 +67,8 @@ func (s *sockets) control(socket syscall.RawConn, op int, e *syscall.EpollEvent)
 	return os.NewSyscallError("epoll_ctl", failed)
 }
 
-// wait waits until something can be read and appends what it hears to dst. It is called
-// by one goroutine at a time.
+// wait waits until a socket has input and appends the events to dst. Only one goroutine
+// at a time may call it.
 func (s *sockets) wait(dst []call) ([]call, error) {
 	if err := s.raw.Read(s.ready); err != nil {
 		return dst, err
@@ -80,8 +80,8 @@ func (s *sockets) wait(dst []call) ([]call, error) {
 	return dst, s.err
 }
 
-// look asks without waiting. The scheduler is not told of the call, as for recv: on an
-// idle server that would wake its monitor for each request.
+// look polls without waiting. As in recv, it bypasses the scheduler: on an idle server,
+// informing it would wake its monitor thread for each request.
 func (s *sockets) look(fd uintptr) bool {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), 0, 0, 0)
 	s.n, s.err = int(n), nil

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// sockets are known on Linux only: elsewhere each connection has its goroutine.
+// sockets works only on Linux: elsewhere each connection has a goroutine.
 type sockets struct{}
 
 func newSockets() (*sockets, error) { return nil, errors.ErrUnsupported }

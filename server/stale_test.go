@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// narrow is a network on which large writes to one host take their time, once on
-// is set; small ones get through.
+// narrow is a network that, once on is set, delays large writes to one host; small
+// writes pass.
 type narrow struct {
 	quorum.Network
 	host string
@@ -43,9 +43,9 @@ func (c narrowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A follower to which entries come more slowly than they are written closes its
-// clients while what they read is no older than the bound, takes no new ones, and
-// takes them again when it has caught up.
+// A follower that receives entries more slowly than they are written closes its clients
+// while their reads are still within the age bound. It accepts no new clients until it
+// has caught up.
 func TestALaggingFollowerReleasesItsClients(t *testing.T) {
 	var on atomic.Bool
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
@@ -54,7 +54,7 @@ func TestALaggingFollowerReleasesItsClients(t *testing.T) {
 		if s == leader {
 			t.Fatal("the server on the slow link leads")
 		}
-		const timeout = 30 * time.Second // syncLimit × tickTime decides
+		const timeout = 30 * time.Second // syncLimit × tickTime is the shorter bound
 		reader, writer := short(t, s, timeout), short(t, leader, timeout)
 		writer.create("/n", make([]byte, 1100), proto.ModePersistent)
 		awaitNode(t, s, "/n", true)
@@ -125,15 +125,15 @@ func TestALaggingFollowerReleasesItsClients(t *testing.T) {
 	})
 }
 
-// connectFrame is a connect request for a new session.
+// connectFrame returns a connect request for a new session.
 func connectFrame(timeout time.Duration) []byte {
 	out, mark := proto.BeginFrame(nil)
 	req := proto.ConnectRequest{TimeOut: int32(timeout / time.Millisecond), Passwd: make([]byte, proto.PasswordSize)}
 	return proto.EndFrame(req.Append(out), mark)
 }
 
-// A server that cannot give a client a session closes the connection at once, so
-// that the client has its time for another server: whatever the reason is.
+// A server that can't give a client a session closes the connection at once, for
+// whatever reason, so that the client has time for another server.
 func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fail   func(e *ensemble) *Server // returns the server to connect to
@@ -168,7 +168,7 @@ func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
 			inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 				s := tc.fail(e)
 				const timeout = 30 * time.Second
-				// Soon after, while the server may still take itself for one that serves.
+				// Soon after, while the server may still believe that it serves.
 				if took := turnedAway(t, s, timeout); took > 2*time.Second {
 					t.Errorf("a client waits for %v right after the loss", took)
 				}
@@ -195,7 +195,8 @@ func (e *ensemble) cutOff(s *Server) {
 	e.t.Cleanup(func() { e.net.Rejoin(hosts(s), rest) })
 }
 
-// turnedAway connects and says how long it takes until the server closes.
+// turnedAway connects and returns how long it takes until the server closes the
+// connection.
 func turnedAway(t *testing.T, s *Server, timeout time.Duration) time.Duration {
 	t.Helper()
 	w := dial(t, s)

@@ -11,65 +11,66 @@ import (
 type stats struct {
 	received, sent         atomic.Int64
 	latencyN, latencySum   atomic.Int64
-	latencyMin, latencyMax atomic.Int64 // min is one too large, so that 0 is none
+	latencyMin, latencyMax atomic.Int64 // min holds the value plus 1, so that 0 is none
 	rejected               atomic.Int64 // connections over a limit
-	dropped                atomic.Int64 // connections closed for not reading
+	dropped                atomic.Int64 // connections closed because the client didn't read
 	watchesRefused         atomic.Int64
-	expired                atomic.Int64 // connections closed for their silence
+	expired                atomic.Int64 // connections closed because they were silent
 	authFailed             atomic.Int64
-	handshaking            atomic.Int64 // connections amid a TLS handshake
+	handshaking            atomic.Int64 // connections in a TLS handshake
 	handshakesFailed       atomic.Int64
 	lastReply, minReply    atomic.Int64 // bytes; 0 before the first
 	maxReply               atomic.Int64
-	connects               atomic.Int64 // requests for a session
-	revalidated            atomic.Int64 // of which for one that exists
+	connects               atomic.Int64 // handshakes
+	revalidated            atomic.Int64 // of these, for an existing session
 	commits                atomic.Int64 // transactions applied
-	bytesIn, bytesOut      atomic.Int64 // of requests and of their replies, without lengths
+	bytesIn, bytesOut      atomic.Int64 // of requests and their replies, without length fields
 	bytesEvents            atomic.Int64 // of notifications
-	staleReplies           atomic.Int64 // made for connections that had gone
-	turnedAway             atomic.Int64 // clients that came while nobody could be served
-	seenLater              atomic.Int64 // clients that had seen a later state
-	unproved               atomic.Int64 // sessions that are gone, or of which the password was wrong
-	unauthenticated        atomic.Int64 // requests of clients that had to authenticate before
-	malformed              atomic.Int64 // clients that did not speak the protocol
-	readOnlyRefused        atomic.Int64 // sessions that could not begin in read-only mode
-	ensembleSkip           atomic.Int64 // of the scheme ensemble
+	staleReplies           atomic.Int64 // for connections that were already closed
+	turnedAway             atomic.Int64 // clients that connected while the server couldn't serve them
+	seenLater              atomic.Int64 // clients that have seen a later state
+	unproved               atomic.Int64 // sessions that have ended, or got a wrong password
+	unauthenticated        atomic.Int64 // requests of clients that had to authenticate first
+	malformed              atomic.Int64 // clients that didn't speak the protocol
+	readOnlyRefused        atomic.Int64 // sessions that couldn't begin in read-only mode
+	ensembleSkip           atomic.Int64 // counts of the scheme ensemble
 	ensembleSuccess        atomic.Int64
 	ensembleFail           atomic.Int64
-	asked                  atomic.Int64 // of revalidated: by a server that does not lead
-	snapshotErrors         atomic.Int64 // of the AdminServer's, as the following
+	asked                  atomic.Int64 // of revalidated: on a server that doesn't lead
+	snapshotErrors         atomic.Int64 // of the AdminServer, like the following
 	snapshotsTooEarly      atomic.Int64
 	restoreErrors          atomic.Int64
 	restoresTooEarly       atomic.Int64
-	restores               histogram.Summary // how long those took that were done
+	restores               histogram.Summary // durations of successful restores
 	syncs                  atomic.Int64      // in flight
 	largeRejected          atomic.Int64      // large requests refused
-	throttleWaits          atomic.Int64      // requests that had to wait for others to be done
-	staleDropped           atomic.Int64      // of which dropped with their connections
+	throttleWaits          atomic.Int64      // requests that waited for a slot
+	staleDropped           atomic.Int64      // of these, dropped with their connections
 	throttledOps           atomic.Int64      // answered with ThrottledOp
-	throttleQueue          histogram.Summary // how long requests waited for others to be done
-	tokenDeficit           histogram.Summary // tokens that were out when a session was begun
+	throttleQueue          histogram.Summary // how long requests waited for a slot
+	tokenDeficit           histogram.Summary // tokens in use when a session began
 	reads, updates         histogram.Summary
-	waited                 histogram.Summary    // reads that waited behind a write of their session
-	queued                 histogram.Summary    // requests of a session in its queue, when one of them was done
-	behind                 histogram.Summary    // reads answered as soon as the write before them was
-	unavailable            histogram.Summary    // from not being able to serve until serving
-	leaderless             histogram.Summary    // the same, of a server that leads then
-	syncTimes, obsSyncs    histogram.Summary    // from finding a leader until serving, as follower and observer
-	elections              histogram.Summary    // how long a leader was looked for
-	looking                atomic.Int64         // times that began
-	watchers               [4]histogram.Summary // how many an event went to, by its type − 1
+	waited                 histogram.Summary    // reads queued after a write of their session
+	queued                 histogram.Summary    // length of a session's queue when one of its requests completed
+	behind                 histogram.Summary    // reads answered together with the write before them
+	unavailable            histogram.Summary    // from the end of service until the server serves again
+	leaderless             histogram.Summary    // the same, if the server then leads
+	syncTimes, obsSyncs    histogram.Summary    // from finding a leader until serving, as follower and as observer
+	elections              histogram.Summary    // how long the search for a leader took
+	looking                atomic.Int64         // searches for a leader begun
+	watchers               [4]histogram.Summary // watchers per event, by event type − 1
 }
 
-// fired counts the watchers that one event went to.
+// fired counts the watchers of one event.
 func (st *stats) fired(typ proto.EventType, n int) {
 	if i := int(typ) - 1; n > 0 && i >= 0 && i < len(st.watchers) {
 		st.watchers[i].Observe(1, int64(n))
 	}
 }
 
-// latency counts n requests that took d each. The sum is of whole milliseconds,
-// as the least and the most are printed: ZooKeeper's average lies between them.
+// latency counts n requests that took d each. The sum is of whole milliseconds, like
+// the printed minimum and maximum, so that the average lies between them as in
+// ZooKeeper.
 func (st *stats) latency(n, d int64) {
 	st.latencyN.Add(n)
 	st.latencySum.Add(n * (d / millisecond))
@@ -81,7 +82,7 @@ func (st *stats) latency(n, d int64) {
 	}
 }
 
-// reset forgets what srst forgets.
+// reset resets what srst resets.
 func (st *stats) reset() {
 	for _, v := range []*atomic.Int64{&st.received, &st.sent, &st.latencyN, &st.latencySum, &st.latencyMin, &st.latencyMax,
 		&st.snapshotErrors, &st.snapshotsTooEarly, &st.restoreErrors, &st.restoresTooEarly, &st.bytesIn, &st.bytesOut, &st.bytesEvents, &st.staleReplies, &st.turnedAway, &st.asked,
@@ -94,14 +95,14 @@ func (st *stats) reset() {
 	}
 }
 
-// lastRequest is what cons shows of the latest request. A negative xid, as pings
-// have, does not replace the one before; it is −1 when there was none.
+// lastRequest is the latest request, as cons shows it. A negative xid, e.g. a ping's,
+// doesn't replace the previous one; −1 means there was none.
 type lastRequest struct {
 	op  proto.Op
 	xid int32
 }
 
-// note makes h the latest request.
+// note records h as the latest request.
 func (r *lastRequest) note(h proto.RequestHeader) {
 	if r.op == 0 {
 		r.xid = -1
@@ -136,11 +137,10 @@ func (k *connCounters) latency(n, d int64) {
 	k.latencyLast = d
 }
 
-// reset forgets what crst forgets.
+// reset resets what crst resets.
 func (k *connCounters) reset() { *k = connCounters{last: lastRequest{xid: -1}, lastZxid: -1} }
 
-// count brings the counters up to date with what the reader has done; c.mu is
-// held.
+// count adds the reader's work to the counters; c.mu is held.
 func (c *conn) count(w *work) {
 	if w.got == 0 && w.done == 0 {
 		return
@@ -173,7 +173,7 @@ func (c *conn) count(w *work) {
 	w.got, w.done, w.bytes = 0, 0, 0
 }
 
-// countReceived counts what is no request of a session: a handshake, or a
+// countReceived counts input that isn't a request of a session: a handshake, or a
 // four-letter word.
 func (c *conn) countReceived(bytes int) {
 	c.s.stats.received.Add(1)
@@ -183,7 +183,7 @@ func (c *conn) countReceived(bytes int) {
 	c.mu.Unlock()
 }
 
-// countLate counts the answer to a request that has waited; c.mu is held.
+// countLate counts the answer to a queued request; c.mu is held.
 func (c *conn) countLate(p *pending, now, zxid int64) {
 	d := max(now-p.arrived, 0)
 	c.counters.sent++
@@ -198,10 +198,10 @@ func (c *conn) countLate(p *pending, now, zxid int64) {
 	}
 }
 
-// replySizes are the payload sizes of some replies; 0 replies leave it zero.
+// replySizes holds the payload sizes of some replies; it is zero if there are none.
 type replySizes struct{ last, least, most, sum int64 }
 
-// note adds one.
+// note adds the size of one reply.
 func (z *replySizes) note(n int) {
 	z.last = int64(n)
 	if z.least == 0 || z.last < z.least {
@@ -211,8 +211,8 @@ func (z *replySizes) note(n int) {
 	z.sum += z.last
 }
 
-// replySizes brings the sizes up to date. The counters hold one more than the
-// size, so that 0 is none.
+// replySizes adds z to the counters. Last, minimum and maximum hold the size plus 1, so
+// that 0 is none.
 func (st *stats) replySizes(z *replySizes) {
 	if z.last == 0 {
 		return

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// ConnThrottle limits how fast sessions are begun, so that a crowd of clients
-// that comes back at once does not keep the server from those it has. It is a
-// bucket of tokens and, beside it, BLUE: while the bucket stays empty a growing
-// part of the clients is turned away at random, so that those let in are not
-// always the same. Who is turned away finds his connection closed.
+// ConnThrottle limits how fast sessions begin, so that a crowd of reconnecting clients
+// doesn't keep the server from those it has. It is a token bucket with BLUE: while the
+// bucket stays empty, the server rejects a growing part of the clients at random, so
+// that it doesn't always admit the same ones. The server closes the connection of a
+// rejected client.
 type ConnThrottle struct {
-	Tokens    int           // what the bucket holds
-	FillTime  time.Duration // how often FillCount tokens come in; at least 1 ms
+	Tokens    int           // capacity of the bucket
+	FillTime  time.Duration // how often FillCount tokens are added; at least 1 ms
 	FillCount int
-	// FreezeTime is how long the probability stays as it is; negative: no BLUE.
+	// FreezeTime is how long the probability stays constant; negative: no BLUE.
 	FreezeTime                 time.Duration
-	DropIncrease, DropDecrease float64 // what it changes by
-	DecreaseRatio              float64 // it goes down while at most this part of the bucket is out
-	New, Renewed               int     // tokens for a new session, and for one that comes back
+	DropIncrease, DropDecrease float64 // changes of the probability
+	DecreaseRatio              float64 // the probability decreases while at most this part of the bucket is in use
+	New, Renewed               int     // tokens for a new session, and for a renewed one
 }
 
-// connThrottle is a ConnThrottle at work.
+// connThrottle is an active ConnThrottle.
 type connThrottle struct {
 	ConnThrottle
 	random func() float64
@@ -42,7 +42,7 @@ func newConnThrottle(c *ConnThrottle, now int64) *connThrottle {
 	return &connThrottle{ConnThrottle: *c, random: rand.Float64, tokens: c.Tokens, filled: now, frozen: now}
 }
 
-// take reports whether a client may have its session, and takes the tokens. now
+// take reports whether a client may have its session, and if so takes the tokens. now
 // is the clock.
 func (t *connThrottle) take(now int64, renewed bool) bool {
 	need := t.New
@@ -59,8 +59,8 @@ func (t *connThrottle) take(now int64, renewed bool) bool {
 	return true
 }
 
-// fill puts in what has come since the last time. What has come in a part of
-// FillTime is lost with it, as in ZooKeeper, once there was a whole one.
+// fill adds the tokens due since the last fill. After a whole FillTime has passed, a
+// fraction that gives no whole token is lost, as in ZooKeeper.
 func (t *connThrottle) fill(now int64) {
 	passed := time.Duration(now - t.filled)
 	if passed <= t.FillTime {
@@ -71,7 +71,7 @@ func (t *connThrottle) fill(now int64) {
 	t.tokens = int(math.Min(float64(t.tokens)+math.Floor(more), float64(t.Tokens)))
 }
 
-// unlucky draws a lot.
+// unlucky decides at random whether to reject a client, after updating the probability.
 func (t *connThrottle) unlucky(now int64) bool {
 	out := t.Tokens - t.tokens
 	if time.Duration(now-t.frozen) > t.FreezeTime {
@@ -86,8 +86,8 @@ func (t *connThrottle) unlucky(now int64) bool {
 	return t.random() < t.dropChance
 }
 
-// state is the probability to be turned away, and how many tokens are out. A nil
-// throttle has none of either.
+// state returns the probability of a rejection, and how many tokens are in use. Both
+// are 0 for a nil throttle.
 func (t *connThrottle) state() (chance float64, deficit int) {
 	if t == nil {
 		return 0, 0

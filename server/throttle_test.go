@@ -21,10 +21,10 @@ func TestTokens(t *testing.T) {
 		{0, false, true, 1},
 		{0, true, true, 3},
 		{0, false, false, 3},
-		{10 * ms, false, false, 3}, // only what is more than a fill time ago counts
-		{15 * ms, true, true, 2},   // 3 tokens, one and a half times two
+		{10 * ms, false, false, 3}, // nothing is added before a fill time has passed
+		{15 * ms, true, true, 2},   // 3 tokens: one and a half times two
 		{16 * ms, true, false, 2},
-		{900 * ms, true, true, 2}, // never more than the bucket holds
+		{900 * ms, true, true, 2}, // never more than the capacity of the bucket
 	} {
 		if got := b.take(step.at, step.renewed); got != step.want {
 			t.Errorf("step %d: taken %v", i, got)
@@ -38,8 +38,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// While the bucket is empty ever more clients are turned away at random, and
-// ever fewer once it is full again.
+// While the bucket is empty, the server rejects more and more clients at random, and
+// fewer and fewer once it is full again.
 func TestBlue(t *testing.T) {
 	t.Parallel()
 	b := newConnThrottle(&ConnThrottle{Tokens: 1, FillTime: time.Second, FillCount: 1, FreezeTime: 10 * time.Millisecond,

@@ -15,31 +15,30 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// TLS says how the server speaks TLS with clients.
+// TLS configures TLS for clients.
 type TLS struct {
 	keystore.Options
-	// Config is used instead of what Options name, except for their
-	// VerifyClientHost.
+	// Config, if set, replaces Options except for VerifyClientHost.
 	Config *tls.Config
-	// SuperUser is the subject, spelled as [keystore.Subject] does, of the
-	// certificate whose owner may do everything.
+	// SuperUser is the subject, in the form of [keystore.Subject], of the certificate
+	// whose owner has every permission.
 	SuperUser string
 }
 
-// schemeX509 is the scheme of the identity that a verified certificate gives.
+// schemeX509 is the scheme of the identity that a verified certificate proves.
 const schemeX509 = "x509"
 
-// recordHandshake is the first byte of a TLS connection: the type of the record
-// that holds the client's hello. No request and no four-letter word begins with
-// it; as a frame it would be of 352 megabytes at least.
+// recordHandshake is the first byte of a TLS connection: the type of the record with
+// the client hello. No request and no four-letter word begins with it; as a frame
+// length it would be at least 352 megabytes.
 const recordHandshake = 0x16
 
-// tlsPort is what the connections of a listener that speaks TLS have in common.
+// tlsPort is what the connections of a TLS listener share.
 type tlsPort struct {
 	config    *tls.Config
 	options   keystore.Options
 	superUser string
-	optional  bool // a client may go on in plaintext
+	optional  bool // a client may continue in plaintext
 }
 
 // newTLSPort reads the key stores.
@@ -56,34 +55,33 @@ func newTLSPort(t *TLS, log *slog.Logger) (*tlsPort, error) {
 	return p, nil
 }
 
-// asOptional returns the same for a port that plaintext clients use as well.
+// asOptional returns a copy for a port that also accepts plaintext clients.
 func (p *tlsPort) asOptional() *tlsPort {
 	q := *p
 	q.optional = true
 	return &q
 }
 
-// tlsConn is a client's connection by TLS or, by an optional port, perhaps
-// without.
+// tlsConn is a client's connection with TLS or, on an optional port, perhaps without.
 type tlsConn struct {
 	net.Conn
 	port *tlsPort
-	// stream is nil until the handshake, and for good in plaintext.
+	// stream is nil until the handshake, and stays nil in plaintext.
 	stream atomic.Pointer[tls.Conn]
 
-	// The reader's own: a byte that WaitRead has read ahead.
+	// Used only by the reader: a byte that WaitRead has read ahead.
 	first [1]byte
 	ahead bool
 }
 
-// identify finds out what the client speaks, shakes hands if it is TLS, and
-// returns the identities that its certificate gives. It waits for the client:
-// as a connection without a session, it is closed when that takes too long.
+// identify detects the client's protocol, does the handshake if it is TLS, and returns
+// the identities that the certificate proves. It waits for the client; like any
+// connection without a session, this one is closed if that takes too long.
 func (c *tlsConn) identify() ([]proto.ID, error) {
 	err := c.WaitRead()
 	switch {
 	case c.port.optional && (err != nil || c.first[0] != recordHandshake):
-		return nil, nil // the reader gets an error again
+		return nil, nil // the reader gets the error again
 	case err != nil:
 		return nil, err
 	case c.first[0] != recordHandshake:
@@ -113,8 +111,8 @@ func (c *tlsConn) identify() ([]proto.ID, error) {
 	return ids, nil
 }
 
-// WaitRead waits for the first byte of a request, so that the buffer for the
-// rest is needed only then.
+// WaitRead waits for the first byte of a request, so that the buffer for the rest is
+// needed only then.
 func (c *tlsConn) WaitRead() error {
 	if c.ahead {
 		return nil
@@ -127,8 +125,8 @@ func (c *tlsConn) WaitRead() error {
 	return err
 }
 
-// Read implements net.Conn. Behind the byte that WaitRead got it may wait: a
-// request is longer than that.
+// Read implements net.Conn. After the byte that WaitRead got it may block: a request is
+// longer than that.
 func (c *tlsConn) Read(b []byte) (int, error) {
 	if !c.ahead || len(b) == 0 {
 		return c.read(b)
@@ -140,7 +138,7 @@ func (c *tlsConn) Read(b []byte) (int, error) {
 	}
 	n, err := c.read(b[1:])
 	if n == 0 && err != nil {
-		return 1, nil // the next call gets the error again
+		return 1, nil // the next call returns the error again
 	}
 	return n + 1, nil
 }
@@ -160,7 +158,7 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close implements net.Conn. It may wait for the client to take the notice.
+// Close implements net.Conn. It may wait for the client to take the close notification.
 func (c *tlsConn) Close() error {
 	if s := c.stream.Load(); s != nil {
 		return s.Close()
@@ -168,8 +166,8 @@ func (c *tlsConn) Close() error {
 	return c.Conn.Close()
 }
 
-// unreadConn is a connection of which a byte has been read already. Only the
-// one that shakes hands reads from it at first.
+// unreadConn is a connection with one byte already read. Until the handshake is over,
+// only the goroutine that does it reads.
 type unreadConn struct {
 	net.Conn
 	first []byte
@@ -184,7 +182,7 @@ func (c *unreadConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// secured shakes hands with a client that came in by a port with TLS.
+// secured does the handshake with a client that connected to a TLS port.
 func (c *conn) secured() bool {
 	t, ok := c.nc.(*tlsConn)
 	if !ok {
@@ -215,10 +213,10 @@ func (c *conn) secured() bool {
 	return true
 }
 
-// errNotTLS reports a client in plaintext where it has to speak TLS.
+// errNotTLS reports a plaintext client on a port that requires TLS.
 var errNotTLS = errors.New("the client does not speak TLS, as it has to on this port")
 
-// handshakeError says why a connection was closed.
+// handshakeError explains why a connection was closed.
 func handshakeError(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("it has taken too long: %w", err)
@@ -226,7 +224,7 @@ func handshakeError(err error) error {
 	return keystore.Explain(err)
 }
 
-// tlsFromZooCfg translates the ssl.* settings of clients, if a port uses them.
+// tlsFromZooCfg translates the ssl.* settings for clients, if a port uses them.
 func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	secure, unified := z.SecureClientPort != zoocfg.Unset, z.PortUnification && c.ClientAddr != ""
 	if !secure && !unified {
@@ -259,8 +257,8 @@ func storeOf(s zoocfg.Store) keystore.Store {
 	return keystore.Store{Location: s.Location, Password: s.Password, PasswordPath: s.PasswordPath, Type: s.Type}
 }
 
-// protocolsOf returns the versions to offer. ssl.protocol limits them only when
-// it names one.
+// protocolsOf returns the TLS versions to offer. ssl.protocol limits them only if it
+// names a version.
 func protocolsOf(t *zoocfg.TLS) []string {
 	if len(t.EnabledProtocols) == 0 && strings.HasPrefix(t.Protocol, "TLSv") {
 		return []string{t.Protocol}

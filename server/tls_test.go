@@ -90,7 +90,7 @@ func (a *authority) write(file string, data []byte) string {
 	return path
 }
 
-// options are those of a server that trusts a.
+// options returns the options of a server that trusts a.
 func (a *authority) options() keystore.Options {
 	return keystore.Options{
 		Key:   keystore.Store{Location: filepath.Join(a.dir, "server.pem")},
@@ -98,7 +98,7 @@ func (a *authority) options() keystore.Options {
 	}
 }
 
-// client is the configuration of a client that trusts a; with a name it has a
+// client returns the configuration of a client that trusts a; with a name it has a
 // certificate.
 func (a *authority) client(name *pkix.Name) *tls.Config {
 	a.t.Helper()
@@ -111,7 +111,7 @@ func (a *authority) client(name *pkix.Name) *tls.Config {
 	return c
 }
 
-// alice is a client's name, and how Java spells it.
+// alice is a client's name, and its spelling in Java.
 var alice = &pkix.Name{CommonName: "alice, the first", Organization: []string{"Example"}, Country: []string{"DE"}}
 
 const aliceDN = `CN=alice\, the first,O=Example,C=DE`
@@ -146,7 +146,7 @@ func connectTCP(t testing.TB, addr string, config *tls.Config) *wire {
 	return w
 }
 
-// identities asks the server who the client is, without its address.
+// identities asks the server for the client's identities, without its address.
 func (w *wire) identities() string {
 	w.t.Helper()
 	var resp proto.WhoAmIResponse
@@ -160,7 +160,7 @@ func (w *wire) identities() string {
 	return strings.Join(ids, " ")
 }
 
-// word asks a four-letter word and returns the answer until the end.
+// word sends a four-letter word and returns the whole answer.
 func (w *wire) word(word string) string {
 	w.t.Helper()
 	w.write([]byte(word))
@@ -171,7 +171,7 @@ func (w *wire) word(word string) string {
 	return string(b)
 }
 
-// startTLS starts a server with a TLS port of its own.
+// startTLS starts a server with a separate TLS port.
 func startTLS(t *testing.T, a *authority, change func(*Config)) *Server {
 	t.Helper()
 	return startServer(t, func(c *Config) {
@@ -243,7 +243,7 @@ func TestTLSClientAuth(t *testing.T) {
 		auth   string
 		name   string
 		config *tls.Config
-		want   string // identities; "-" is refused
+		want   string // identities; "-": refused
 	}{
 		{"none", "without", a.client(nil), ""},
 		{"none", "with", a.client(alice), ""},
@@ -264,7 +264,7 @@ func TestTLSClientAuth(t *testing.T) {
 				return
 			}
 			w := dialTCP(t, s.ClientAddr(), tc.config)
-			_, _ = w.nc.Write([]byte("ruok")) // TLS 1.3 tells of the refusal only afterwards
+			_, _ = w.nc.Write([]byte("ruok")) // TLS 1.3 reports the refusal only later
 			if b, err := io.ReadAll(w.nc); err == nil || len(b) > 0 {
 				t.Errorf("answered %q, %v", b, err)
 			}
@@ -273,8 +273,7 @@ func TestTLSClientAuth(t *testing.T) {
 	}
 }
 
-// TestTLSOnly: neither a client without TLS nor one that says nothing keeps
-// others out.
+// TestTLSOnly: neither a plaintext client nor a silent one blocks other clients.
 func TestTLSOnly(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -292,7 +291,7 @@ func TestTLSOnly(t *testing.T) {
 	eventually(t, "nobody shakes hands", func() bool { return s.stats.handshaking.Load() == 0 })
 }
 
-// TestTLSHandshakeLimit: who does not finish the handshake is closed.
+// TestTLSHandshakeLimit: the server closes a client that doesn't finish the handshake.
 func TestTLSHandshakeLimit(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

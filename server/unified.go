@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// unifiedListener hands out the connections of a port at which clients may
-// speak TLS or not: one that begins with a handshake comes out as *tls.Conn. To
-// find that out takes the first byte, which no connection makes another wait for.
+// unifiedListener accepts connections on a port where clients may speak TLS or
+// plaintext. A connection that begins with a TLS handshake is returned as *tls.Conn. To
+// find out, the listener waits for the first byte; a slow connection doesn't delay
+// others.
 type unifiedListener struct {
 	net.Listener
 	config *tls.Config
@@ -21,11 +22,11 @@ type unifiedListener struct {
 	wg   sync.WaitGroup // every goroutine
 
 	mu      sync.Mutex
-	waiting map[net.Conn]struct{} // for their first byte; nil once closed
-	err     error                 // of the listener, once ready ends
+	waiting map[net.Conn]struct{} // for the first byte; nil once closed
+	err     error                 // error of the listener; set before done is closed
 }
 
-// newUnifiedListener takes over l.
+// newUnifiedListener takes ownership of l.
 func newUnifiedListener(l net.Listener, config *tls.Config, detect time.Duration) *unifiedListener {
 	u := &unifiedListener{
 		Listener: l, config: config, detect: detect, ready: make(chan net.Conn),
@@ -35,7 +36,7 @@ func newUnifiedListener(l net.Listener, config *tls.Config, detect time.Duration
 	return u
 }
 
-// accept takes connections until the listener fails for good.
+// accept accepts connections until the listener fails for good.
 func (u *unifiedListener) accept() {
 	for {
 		c, err := u.Listener.Accept()
@@ -45,7 +46,7 @@ func (u *unifiedListener) accept() {
 			}
 			continue
 		}
-		if te, ok := err.(interface{ Temporary() bool }); ok && te.Temporary() { //nolint:errorlint // as package http asks
+		if te, ok := err.(interface{ Temporary() bool }); ok && te.Temporary() { //nolint:errorlint // as in package http
 			select {
 			case <-time.After(acceptPause):
 				continue
@@ -60,8 +61,8 @@ func (u *unifiedListener) accept() {
 	}
 }
 
-// hold remembers a connection that has yet to say something, so that Close ends
-// the wait. It reports false, and closes it, after Close.
+// hold registers a connection that has sent nothing yet, so that Close ends its wait.
+// After Close it closes the connection and returns false.
 func (u *unifiedListener) hold(c net.Conn) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,7 +74,7 @@ func (u *unifiedListener) hold(c net.Conn) bool {
 	return true
 }
 
-// tell finds out what the connection speaks and hands it out.
+// tell detects the connection's protocol and hands it to Accept.
 func (u *unifiedListener) tell(c net.Conn) {
 	first := make([]byte, 1)
 	_ = c.SetReadDeadline(time.Now().Add(u.detect))
@@ -112,8 +113,8 @@ func (u *unifiedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. Connections that were not handed out yet are
-// closed.
+// Close implements net.Listener. It also closes connections that Accept has not
+// returned yet.
 func (u *unifiedListener) Close() error {
 	err := u.Listener.Close()
 	u.stop()

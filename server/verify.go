@@ -11,10 +11,10 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// verify reports everything for which Start would refuse a configuration and which
-// can be seen without opening the data or a port: what it points at is read, too.
-// Every command that reads a configuration file calls it, by FromZooCfg, so that
-// what one accepts is accepted by all.
+// verify reports everything that would make Start refuse a configuration and that can
+// be checked without opening the data or a port. It also reads the files that the
+// configuration names. Every command that reads a configuration file calls it, through
+// FromZooCfg, so all commands accept the same files.
 func (c Config) verify() error {
 	c = c.withDefaults()
 	errs := []error{c.check(), sameAddress(c.Members), c.samePort()}
@@ -33,8 +33,8 @@ func (c Config) verify() error {
 	return errors.Join(append(errs, c.badHosts()...)...)
 }
 
-// badHosts reports hosts with characters that no name and no address has: quotes,
-// and whatever is left of letters outside of ASCII.
+// badHosts reports hosts with characters that no name and no address has: quotes, and
+// the remains of letters outside ASCII.
 func (c *Config) badHosts() (errs []error) {
 	all := []port{{"clientPortAddress", c.ClientAddr}, {"secureClientPortAddress", c.SecureAddr}}
 	if c.Admin != nil {
@@ -59,11 +59,10 @@ func (c *Config) badHosts() (errs []error) {
 	return errs
 }
 
-// port is an address to listen on, and the setting that names it.
+// port is an address to listen on and the setting that names it.
 type port struct{ setting, addr string }
 
-// ports are the addresses that the server has to listen on for clients and
-// operators.
+// ports returns the addresses that the server must listen on for clients and operators.
 func (c *Config) ports() []port {
 	all := []port{{"clientPort", c.ClientAddr}, {"secureClientPort", c.SecureAddr}}
 	if c.Admin != nil && !c.Admin.Optional {
@@ -75,7 +74,7 @@ func (c *Config) ports() []port {
 	return slices.DeleteFunc(all, func(p port) bool { return p.addr == "" })
 }
 
-// samePort reports settings that give the same port of this host to two uses.
+// samePort reports settings that use the same port of this host twice.
 func (c *Config) samePort() error {
 	all := c.ports()
 	for _, m := range c.Members {
@@ -94,7 +93,7 @@ func (c *Config) samePort() error {
 	return errors.Join(errs...)
 }
 
-// quorumListens is where a server with this quorum address listens for the others.
+// quorumListens returns where a server with this quorum address listens for its peers.
 func (c *Config) quorumListens(addr string) string {
 	_, number, err := net.SplitHostPort(addr)
 	switch {
@@ -108,8 +107,8 @@ func (c *Config) quorumListens(addr string) string {
 	return addr
 }
 
-// overlap reports whether one host cannot listen on both addresses. It resolves no
-// names: two that differ may be the same host, and are taken for two.
+// overlap reports whether one host can't listen on both addresses. It resolves no
+// names: two different names count as two hosts, even if they are the same.
 func overlap(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
@@ -124,15 +123,15 @@ func everyHost(host string) bool {
 	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
-// sameAddress reports servers that would have to listen on the same port of the
-// same host for the others.
+// sameAddress reports servers that would have to listen for their peers on the same
+// port of the same host.
 func sameAddress(members []raftfsm.Member) error {
 	of := make(map[string]uint64)
 	var errs []error
 	for _, m := range members {
 		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
 			if host, _, err := net.SplitHostPort(addr); err == nil && everyHost(host) {
-				continue // its own line, as some files have it
+				continue // the server's own line, as some files have it
 			}
 			key := strings.ToLower(addr)
 			if other, taken := of[key]; taken && other != m.ID {

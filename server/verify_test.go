@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// TestVerify translates files that a server cannot be started with although each
-// line is well formed: every command refuses them, and says why.
+// TestVerify translates files with valid lines that a server can't start with: every
+// command refuses them and says why.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	const list = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"

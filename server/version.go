@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Compatible is the version of ZooKeeper whose behaviour zkgo has.
+// Compatible is the version of ZooKeeper that zkgo is compatible with.
 const Compatible = "3.9.5"
 
 // Version returns zkgo's own version: the module's, or devel.
@@ -15,28 +15,28 @@ func Version() string {
 	return version
 }
 
-// versionText is what tools read: they expect ZooKeeper's version first, then
-// the words that follow.
+// versionText returns the version for tools: they expect ZooKeeper's version first, and
+// then the rest in this format.
 func versionText() string {
 	version, revision, built := build()
 	return Compatible + "-zkgo" + version + "-" + revision + ", built on " + built.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// revisionLength is how much of a commit's name is shown.
+// revisionLength is how many characters of a commit hash are shown.
 const revisionLength = 12
 
-// stamp is what "go build -ldflags -X" sets in a release: version, revision and the time
-// of the commit (RFC 3339), parted by spaces. Nothing else sets it.
+// stamp is set only by "go build -ldflags -X" in a release: version, revision and the
+// time of the commit (RFC 3339), separated by spaces.
 var stamp string
 
-// BuildTime is when the commit was made that this program was built from, as far as
-// it is known.
+// BuildTime returns the time of the commit that this program was built from, or a fixed
+// time if it is unknown.
 func BuildTime() time.Time {
 	_, _, at := build()
 	return at
 }
 
-// build returns what the binary says of itself.
+// build returns the version data of the binary.
 func build() (version, revision string, at time.Time) {
 	if version, revision, at, ok := readStamp(stamp); ok {
 		return version, revision, at
@@ -63,7 +63,7 @@ func build() (version, revision string, at time.Time) {
 	return version, revision, at
 }
 
-// readStamp reads a stamp; ok is false if it is none.
+// readStamp parses a stamp; ok is false if it is invalid.
 func readStamp(s string) (version, revision string, at time.Time, ok bool) {
 	words := strings.Fields(s)
 	if len(words) != 3 {

@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// watch sets a watch of c; the tree is locked. The code is ErrQuotaExceeded if the
+// watch sets a watch of c; the tree is locked. It returns ErrQuotaExceeded if the
 // client's watches would take too much memory.
 func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
 	w := c.watcher.Load()
@@ -30,8 +30,8 @@ func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
 	return proto.Ok
 }
 
-// Notify queues an event for the client. The watch table calls it, on the
-// goroutine that applies the log.
+// Notify queues an event for the client. The watch table calls it on the goroutine that
+// applies the log.
 func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	f := &c.s.fsm
 	frame := f.event.make(typ, path, zxid)
@@ -44,7 +44,7 @@ func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	f.touch(c)
 }
 
-// notification is the frame of the newest event, which all who watch get alike.
+// notification is the frame of the newest event; all watchers get the same frame.
 type notification struct {
 	typ   proto.EventType
 	path  string
@@ -61,8 +61,8 @@ func (n *notification) make(typ proto.EventType, path string, zxid int64) *buffe
 	return n.frame
 }
 
-// eventSize is how many bytes a notification has besides its path: lengths of
-// itself and of the path, type and state.
+// eventSize is the size of a notification without its path: its length, the path's
+// length, type and state.
 const eventSize = proto.LengthSize + proto.ReplyHeaderSize + 4 + 4 + 4
 
 // appendEvent appends a notification.
@@ -73,8 +73,8 @@ func appendEvent(out []byte, typ proto.EventType, path string, zxid int64) []byt
 	return proto.EndFrame(e.Append(h.Append(out)), mark)
 }
 
-// fire delivers the events of a transaction to those who may read what they
-// tell of.
+// fire delivers the events of a transaction to the watchers that may read the znodes
+// concerned.
 func (s *Server) fire(events []tree.Event) {
 	f := &s.fsm
 	for i := range events {
@@ -88,7 +88,7 @@ func (s *Server) fire(events []tree.Event) {
 	}
 }
 
-// openToRead reports whether everybody may read under acl, the usual case.
+// openToRead reports whether all clients may read under acl, the usual case.
 func openToRead(acl []proto.ACL) bool {
 	return len(acl) == 0 || acl[0].Perms&proto.PermRead != 0 && acl[0].ID == proto.ID{Scheme: "world", ID: "anyone"}
 }
@@ -138,10 +138,10 @@ func (s *Server) removeWatches(q *request) proto.Code {
 	return code
 }
 
-// answerSetWatches sets what a client watched before it reconnected, or tells
-// it, before the reply, what happened since it last heard. A client whose watches would
-// take too much memory is closed: it does not look at the code of the reply, and would wait
-// for events in vain.
+// answerSetWatches sets the watches that a client had before it reconnected. For each
+// event that the client missed, it sends the event before the reply instead. If the
+// client's watches would take too much memory, the server closes it: a client ignores
+// the code of this reply and would wait for events that never come.
 func (s *Server) answerSetWatches(q *request, out []byte) []byte {
 	var req proto.SetWatches2
 	code := decodeSetWatches(q, &req)
@@ -158,7 +158,7 @@ func (s *Server) answerSetWatches(q *request, out []byte) []byte {
 	return proto.EndFrame(h.Append(out), mark)
 }
 
-// decodeSetWatches reads either form into req.
+// decodeSetWatches decodes either request into req.
 func decodeSetWatches(q *request, req *proto.SetWatches2) proto.Code {
 	if q.refuse != proto.Ok {
 		return q.refuse
@@ -186,16 +186,16 @@ func decodeSetWatches(q *request, req *proto.SetWatches2) proto.Code {
 	return proto.Ok
 }
 
-// rewatching is a setWatches that is being answered.
+// rewatching is a setWatches request that is being answered.
 type rewatching struct {
 	s       *Server
 	q       *request
 	out     []byte
-	zxid    int64 // the last that the client has seen
-	refused bool  // a watch takes too much memory
+	zxid    int64 // the last zxid that the client has seen
+	refused bool  // a watch took too much memory
 }
 
-// event appends an event of the past.
+// event appends an event that the client missed.
 func (r *rewatching) event(typ proto.EventType, path string) {
 	before := len(r.out)
 	r.out = appendEvent(r.out, typ, path, -1)
@@ -208,9 +208,9 @@ func (r *rewatching) watch(path string, k watch.Kind) {
 	r.refused = r.refused || r.s.watch(r.q.c, path, k) != proto.Ok
 }
 
-// catchUp appends the events that one-shot watches would have had since r.zxid, and sets
-// the others. Of a znode that the client must not read it says nothing: as with a watch that
-// has been there all the time, its events are for others.
+// catchUp appends the events that one-shot watches would have delivered since r.zxid,
+// and sets the other watches. It reveals nothing about a znode that the client must not
+// read: a watch that had stayed set would not have delivered such events either.
 func (r *rewatching) catchUp(req *proto.SetWatches2) {
 	var st proto.Stat
 	for _, path := range req.Data {
@@ -248,14 +248,15 @@ func (r *rewatching) catchUp(req *proto.SetWatches2) {
 	}
 }
 
-// find returns the znode at path, nil if there is none, and whether the client must not
-// read it.
+// find returns the znode at path, nil if there is none, and reports whether the client
+// must not read it.
 func (r *rewatching) find(path string) (n *tree.Node, hidden bool) {
 	n = r.s.tree.Get(path)
 	return n, n != nil && !r.s.allowed(r.q, n.ACL(), proto.PermRead)
 }
 
-// newer fills st with n's stat and reports whether *field of it is above zxid.
+// newer fills st with n's stat and reports whether *field, a field of st, is above
+// zxid.
 func newer(n *tree.Node, st *proto.Stat, zxid int64, field *int64) bool {
 	n.Stat(st)
 	return *field > zxid

@@ -6,8 +6,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// next returns the reply that follows, however many events come before it, and
-// those events.
+// next returns the next reply and the events before it.
 func (w *wire) next() (reply, []proto.WatcherEvent) {
 	w.t.Helper()
 	var events []proto.WatcherEvent
@@ -36,8 +35,8 @@ func TestTheAuthorSeesItsEventBeforeItsReply(t *testing.T) {
 	w.set("/a", "once only")
 }
 
-// An event is never behind a reply that shows what caused it: readers that
-// watch and read again must see the event first.
+// An event never follows a reply that shows its cause: readers that watch and read
+// again must see the event first.
 func TestEventsComeBeforeNewerReads(t *testing.T) {
 	t.Parallel()
 	const rounds = 500
@@ -69,8 +68,8 @@ func TestEventsComeBeforeNewerReads(t *testing.T) {
 	<-done
 }
 
-// A watch set by a pipelined read is armed at the read's place: the write behind
-// it fires it, the one before does not.
+// A watch set by a pipelined read is armed at the read's place: the write after it
+// fires the watch, the write before it doesn't.
 func TestPipelinedWatch(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))
@@ -161,8 +160,8 @@ func TestSetWatchesCatchesUp(t *testing.T) {
 	w.wantEvent(proto.EventNodeDataChanged, "/old")
 }
 
-// An event tells of a node, so only those who may read the node get it; the
-// watch is used up all the same.
+// An event reveals a node, so only clients that may read the node get it. The watch is
+// used up in either case.
 func TestEventsAreFilteredByACL(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -182,7 +181,7 @@ func TestEventsAreFilteredByACL(t *testing.T) {
 	stranger.must(proto.OpPing, nil)
 }
 
-// A connection that is gone watches nothing.
+// A closed connection has no watches.
 func TestWatchesEndWithTheirConnection(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -196,7 +195,7 @@ func TestWatchesEndWithTheirConnection(t *testing.T) {
 	other.create("/a", nil, proto.ModePersistent)
 }
 
-// A null path can be watched, although nothing ever happens there.
+// A client can watch a null path, although nothing ever happens there.
 func TestWatchesOfNoPath(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))

@@ -2,14 +2,14 @@ package server
 
 import "github.com/zkgo/zkgo/proto"
 
-// Reads behind a write are answered by the goroutine that applies it, which
-// cannot wait for a client to take what it asked for. So only as many may queue
-// as have replies of about this length together. The reader waits with the rest
-// and answers it itself, at the client's pace.
+// The goroutine that applies a write answers the reads queued after it, and can't wait
+// for a client to take the replies. So only reads whose replies have about this length
+// together may queue. The reader holds back the next read, and answers it itself at the
+// client's pace.
 const maxDue = 1 << 20
 
-// queueRead puts a read into the queue if there is one and its reply is not too
-// much for it. ok is false when the connection has been closed.
+// queueRead queues a read if there is a queue and the reply fits. ok is false if the
+// connection has been closed.
 func (c *conn) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code) (queued, ok bool) {
 	weight := smallReply
 	if refuse == proto.Ok {
@@ -32,23 +32,24 @@ func (c *conn) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code) 
 	return false, true
 }
 
-// What replies weigh.
+// Approximate lengths of replies.
 const (
 	smallReply  = 128
-	shortData   = 1 << 10 // and less are not looked at
-	childWeight = 48      // a name, roughly
-	aclWeight   = 64      // an entry, roughly
+	shortData   = 1 << 10 // data up to this length need no lookup
+	childWeight = 48      // a name, approximately
+	aclWeight   = 64      // an entry, approximately
 )
 
-// slow reports whether op may take long whatever the length of its reply.
+// slow reports whether op may take long, regardless of the length of its reply.
 func slow(op proto.Op) bool {
 	return op == proto.OpMultiRead || op == proto.OpGetAllChildrenNumber || op == proto.OpGetEphemerals
 }
 
-// longList is about how long a list of children is that takes long to make.
+// longList is the approximate length above which a list of children takes long to
+// build.
 const longList = 64 << 10
 
-// takesLong reports whether others should not wait while op is answered.
+// takesLong reports whether other connections should not wait while op is answered.
 func (c *conn) takesLong(w *work, op proto.Op, body []byte) bool {
 	if op != proto.OpGetChildren && op != proto.OpGetChildren2 {
 		return slow(op)
@@ -57,9 +58,9 @@ func (c *conn) takesLong(w *work, op proto.Op, body []byte) bool {
 	return c.s.weight(op, body) > longList
 }
 
-// weight is about how long the reply to a read would be now, or more, and more than
-// fits for one that takes long to make. Where no znode has much data none is looked
-// for: that would take as long as the answer.
+// weight returns an upper estimate of the length of the reply to a read. For a read
+// that takes long it returns more than fits into the queue. If no znode has much data
+// it doesn't look the znode up, because that would take as long as answering.
 func (s *Server) weight(op proto.Op, body []byte) int {
 	switch op {
 	case proto.OpGetData:
@@ -68,7 +69,7 @@ func (s *Server) weight(op proto.Op, body []byte) int {
 		}
 	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
 	case proto.OpSetWatches, proto.OpSetWatches2:
-		return smallReply + 8*len(body) // an event for every path
+		return smallReply + 8*len(body) // one event per path
 	default:
 		if slow(op) {
 			return maxDue + 1

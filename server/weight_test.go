@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// TestWeight: no reply is longer than it is said to weigh, and one that may be long is
-// said to weigh what it does.
+// TestWeight: no reply is longer than its weight, and a reply that may be long has its
+// actual weight.
 func TestWeight(t *testing.T) {
 	t.Parallel()
 	s := &Server{tree: tree.New()}

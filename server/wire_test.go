@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for an expected event.
 const patience = 60 * time.Second
 
 // startServer runs a server in memory for the length of the test.
@@ -141,7 +141,7 @@ func (w *wire) send(op proto.Op, req proto.Record) int32 {
 	return w.xid
 }
 
-// call sends a request and returns the next frame, which has to be its reply.
+// call sends a request and returns the next frame, which must be its reply.
 func (w *wire) call(op proto.Op, req proto.Record) reply {
 	w.t.Helper()
 	xid := w.send(op, req)
@@ -155,7 +155,7 @@ func (w *wire) call(op proto.Op, req proto.Record) reply {
 	return got
 }
 
-// must is call for what has to succeed.
+// must is call for a request that must succeed.
 func (w *wire) must(op proto.Op, req proto.Record) reply {
 	w.t.Helper()
 	got := w.call(op, req)
@@ -165,7 +165,7 @@ func (w *wire) must(op proto.Op, req proto.Record) reply {
 	return got
 }
 
-// create creates a node everybody may do everything with.
+// create creates a node on which all clients have all permissions.
 func (w *wire) create(path string, data []byte, mode proto.CreateMode) string {
 	w.t.Helper()
 	got := w.must(proto.OpCreate, &proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL(), Flags: int32(mode)})

@@ -5,11 +5,11 @@ import (
 	"github.com/zkgo/zkgo/server/fourletter"
 )
 
-// isWord reports whether the first four bytes of a connection are a command:
-// as a length they would be more than a gigabyte.
+// isWord reports whether the first four bytes of a connection are a command. As a
+// length they would be more than a gigabyte.
 func isWord(first string) bool { return fourletter.Known(first) }
 
-// answerWord answers a four-letter word; then the connection is over.
+// answerWord answers a four-letter word, which ends the connection.
 func (c *conn) answerWord(word string) {
 	s := c.s
 	c.countReceived(proto.LengthSize)

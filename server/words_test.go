@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/server/fourletter"
 )
 
-// word asks a server a four-letter word.
+// word sends a four-letter word to a server.
 func word(t *testing.T, s *Server, ask string) string {
 	t.Helper()
 	w := dial(t, s)
@@ -63,13 +63,13 @@ func TestFourLetterWords(t *testing.T) {
 	if got := word(t, s, "srst"); got != "Server stats reset.\n" {
 		t.Errorf("srst: %q", got)
 	}
-	if got := word(t, s, "srvr"); !strings.Contains(got, "Received: 1\n") { // this one
+	if got := word(t, s, "srvr"); !strings.Contains(got, "Received: 1\n") { // this word itself
 		t.Errorf("after srst: %q", got)
 	}
 }
 
-// What cons shows of a connection: the handshake counts, a ping leaves the last
-// xid, crst forgets.
+// What cons shows of a connection: the handshake counts, a ping keeps the last xid,
+// crst resets the counters.
 func TestConsFollowsAConnection(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -111,7 +111,7 @@ func TestWordsThatAreNotAllowed(t *testing.T) {
 	w.wantClosed()
 }
 
-// A word may come in pieces, and what follows it does not matter.
+// A word may arrive in pieces, and what follows it doesn't matter.
 func TestWordInPieces(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -125,8 +125,8 @@ func TestWordInPieces(t *testing.T) {
 	}
 }
 
-// Whatever a client sends besides, it reads the answer and then the end, not a
-// reset.
+// Whatever else a client sends, it reads the answer and then the end of the stream, not
+// a reset.
 func TestWordWithMuchBehindIt(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.ClientAddr = "127.0.0.1:0" })
@@ -141,11 +141,11 @@ func TestWordWithMuchBehindIt(t *testing.T) {
 	}
 }
 
-// A server that follows does not know when sessions end.
+// A follower doesn't know when sessions expire.
 func TestDumpOfAFollower(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
-		connect(t, others[0]) // which has applied it then, as the leader has
+		connect(t, others[0]) // this server has then applied the session, as the leader has
 		for s, want := range map[*Server]string{
 			leader:    `^SessionTracker dump:\nSession Sets \(\d+\)/\(1\):\n`,
 			others[0]: `^SessionTracker dump:\nGlobal Sessions\(1\):\n0x[0-9a-f]+\t30000ms\nephemeral nodes dump:\n`,

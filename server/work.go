@@ -4,14 +4,14 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// work is what a reader needs while it handles the requests that have arrived.
-// It is lent to busy connections, so that an idle one does without.
+// work is what a reader needs while it handles the requests that have arrived. Only
+// busy connections have one, from a pool.
 type work struct {
-	replies *buffer // of the requests answered here, not yet in the output
+	replies *buffer // to requests answered here, not yet in the output
 	locked  bool    // the reader holds the tree's read lock
 	n       int     // requests answered since the lock was taken
-	got     int     // requests read since the counters were brought up to date
-	bytes   int     // of requests, since then
+	got     int     // requests read since the last update of the counters
+	bytes   int     // of these requests
 	done    int     // requests answered here since then
 	last    lastRequest
 	sizes   replySizes
@@ -21,7 +21,7 @@ type work struct {
 	writer  *rawWriter
 }
 
-// getWork gives c a work unless it has one.
+// getWork returns c's work and gives c one if it has none.
 func (s *Server) getWork(c *conn) *work {
 	if c.work == nil {
 		w, ok := s.works.Get().(*work)
@@ -33,7 +33,7 @@ func (s *Server) getWork(c *conn) *work {
 	return c.work
 }
 
-// putWork takes c's back.
+// putWork returns c's work to the pool.
 func (s *Server) putWork(c *conn) {
 	w := c.work
 	if w == nil {
@@ -41,6 +41,6 @@ func (s *Server) putWork(c *conn) {
 	}
 	c.work = nil
 	s.bufs.put(w.replies)
-	*w = work{reads: w.reads, writer: w.writer} // empty, but where it was added up last
+	*w = work{reads: w.reads, writer: w.writer} // empty, except for the namespaces of the tally
 	s.works.Put(w)
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// write proposes a request, if it decodes: what does not is answered here, and
-// is no transaction. It reports false when nobody takes proposals.
+// write proposes a request if it decodes. Otherwise the reader answers it, and it is
+// not a transaction. write returns false if the request can't be proposed.
 func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	switch {
 	case c.local && h.Op == proto.OpCloseSession:
@@ -51,8 +51,8 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	return c.propose(w, p)
 }
 
-// appendSyncPath appends what the reply to a sync says again: its path, which may
-// be null, and nothing that came behind.
+// appendSyncPath appends the reply to a sync: its path, which may be null, without any
+// bytes that followed.
 func appendSyncPath(b, body []byte) []byte {
 	var req proto.SyncRequest
 	r := proto.AliasReader(body)
@@ -60,15 +60,15 @@ func appendSyncPath(b, body []byte) []byte {
 	return req.Append(b)
 }
 
-// propose queues p and proposes w.cmd. The tree's lock is given up before, since
-// a proposer may make its callers wait for the goroutine that applies; the round is left
-// where Propose waits, for room or for a server that is to catch up.
+// propose queues p and proposes w.cmd. It releases the tree's lock first, because
+// Propose may wait for the goroutine that applies the log. It leaves the round before
+// Propose waits for room, or for a server that has to catch up.
 func (c *conn) propose(w *work, p *pending) bool {
 	if w.locked {
 		c.settle(w)
 	}
-	// What is lost on its way takes along what comes behind it: until Lost has closed
-	// the connection, a request that builds on a lost one must not get through.
+	// If a command is lost, the commands after it must be lost too: until Lost has
+	// closed the connection, a request that builds on a lost one must not get through.
 	w.cmd.Way = 0
 	if c.waiting.Load() != 0 {
 		w.cmd.Way = c.way
@@ -88,16 +88,16 @@ func (c *conn) propose(w *work, p *pending) bool {
 	return true
 }
 
-// intake says what becomes of a write.
+// intake says what happens to a write.
 type intake uint8
 
 const (
 	proposable   intake = iota
-	refusedHere         // does not decode: no transaction
-	refusedInLog        // does not decode, and that is a transaction
+	refusedHere         // doesn't decode: not a transaction
+	refusedInLog        // doesn't decode, but is a transaction
 )
 
-// lists says what was found in the ACLs of a request.
+// lists describes the ACLs in a request.
 type lists uint8
 
 const (
@@ -105,9 +105,8 @@ const (
 	authList                   // an entry has the scheme auth
 )
 
-// examine decodes body as a request of op, all the way through: what is in the
-// log has to decode on every server. Whether it makes sense is for the tree to
-// say.
+// examine decodes body as a request of op, completely: every server must be able to
+// decode what is in the log. The tree decides whether the request makes sense.
 func examine(op proto.Op, body []byte) (what intake, found lists) {
 	r := proto.AliasReader(body)
 	switch op {
@@ -134,8 +133,8 @@ func examine(op proto.Op, body []byte) (what intake, found lists) {
 	return proposable, found
 }
 
-// decodeOp reads one of the operations that may stand in a multi, and fails r
-// for others. Of a create it reports the mode and what was found in its list.
+// decodeOp decodes an operation that is allowed in a multi, and fails r for other
+// operations. For a create it returns the mode and describes the ACL.
 func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, found lists) {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
@@ -162,10 +161,10 @@ func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, found lists)
 	return mode, found
 }
 
-// aclMin is the least number of bytes that an entry of an ACL takes.
+// aclMin is the minimum size of an ACL entry, in bytes.
 const aclMin = 12
 
-// skipACLs reads a list of ACLs and reports what was found.
+// skipACLs skips an ACL and describes it.
 func skipACLs(r *proto.Reader) (found lists) {
 	n := r.Count(aclMin)
 	if n < 0 && r.Err() == nil {
@@ -181,13 +180,13 @@ func skipACLs(r *proto.Reader) (found lists) {
 	return found
 }
 
-// schemeAuth is the scheme of the entry of an ACL that stands for all identities that the
-// client has proved.
+// schemeAuth is the scheme of the ACL entry that stands for all identities the client
+// has proved.
 const schemeAuth = "auth"
 
 // examineMulti is examine for the operations of a multi, in the order in which
-// ZooKeeper meets them: what it refuses there has a zxid, but for a create whose
-// list is null, over which it stumbles before.
+// ZooKeeper checks them. A multi that ZooKeeper refuses there has a zxid, except for a
+// create with a null list, which fails earlier.
 func examineMulti(r *proto.Reader) (what intake, found lists) {
 	var h proto.MultiHeader
 	reads, writes := false, false
@@ -212,8 +211,8 @@ func examineMulti(r *proto.Reader) (what intake, found lists) {
 	return proposable, found
 }
 
-// refusedMulti is the body of a multi that decodes, and that every tree refuses
-// with MarshallingError: it stands in the log for one that does not decode.
+// refusedMulti returns the body of a multi that decodes and that every tree refuses
+// with MarshallingError. In the log it replaces a multi that doesn't decode.
 func refusedMulti() []byte {
 	m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: proto.NullString}}}}
 	return m.Append(nil)

@@ -6,13 +6,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// ops makes a multi.
+// ops returns a multi.
 func ops(parts ...proto.MultiOp) *proto.MultiRequest { return &proto.MultiRequest{Ops: parts} }
 
 func part(op proto.Op, req proto.Record) proto.MultiOp { return proto.MultiOp{Op: op, Req: req} }
 
-// What a write that makes no sense is answered, and whether it is a transaction:
-// the answers are those of the real server.
+// The answers to invalid writes, and whether they are transactions, are those of the
+// real server.
 func TestSenselessWrites(t *testing.T) {
 	t.Parallel()
 	open := proto.OpenACL()
@@ -27,7 +27,7 @@ func TestSenselessWrites(t *testing.T) {
 		op   proto.Op
 		req  proto.Record
 		want proto.Code
-		zxid int64 // how many are given
+		zxid int64 // how many zxids are assigned
 	}{
 		"create too short":              {proto.OpCreate, &proto.SyncRequest{Path: "/x"}, proto.ErrMarshalling, 0},
 		"setACL too short":              {proto.OpSetACL, &proto.SyncRequest{Path: "/x"}, proto.ErrMarshalling, 0},
@@ -92,8 +92,8 @@ func TestSyncAnswersThePathItRead(t *testing.T) {
 	}
 }
 
-// recordFor returns a record that a server decodes the body of op into when it
-// applies the log.
+// recordFor returns a record that a server decodes the body of op into when it applies
+// the log.
 func recordFor(op proto.Op) proto.Record {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
@@ -114,8 +114,8 @@ func recordFor(op proto.Op) proto.Record {
 	return nil
 }
 
-// FuzzExamine makes sure that nothing gets into the log that no server could
-// take out again, and that nothing is kept out that decodes.
+// FuzzExamine checks that nothing enters the log that a server can't decode, and that
+// nothing is rejected that decodes.
 func FuzzExamine(f *testing.F) {
 	open := proto.OpenACL()
 	for _, req := range []proto.Record{
@@ -145,7 +145,7 @@ func FuzzExamine(f *testing.F) {
 				t.Errorf("%v: %x gets into the log and does not decode: %v", op, body, r.Err())
 			}
 			if op == proto.OpMulti {
-				continue // some that decode are refused
+				continue // some requests that decode are refused
 			}
 			if got == refusedInLog || got == refusedHere && r.Err() == nil {
 				t.Errorf("%v: %x is refused (%d) and decodes", op, body, got)

@@ -12,10 +12,10 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// FromZooCfg translates a configuration file, and reports everything for which
-// Start would refuse it, apart from the data and ports that are in use: its error
-// joins all that it finds. It reads the JAAS file and the key stores that the file
-// names. [CheckDirectories] is about the directories.
+// FromZooCfg translates a configuration file. It reports everything that would make
+// Start refuse it, except for data and ports that are in use; its error joins all that
+// it finds. It reads the JAAS file and the key stores that the file names. Use
+// [CheckDirectories] for the directories.
 func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	c, err := translate(z)
 	if err = errors.Join(err, c.verify()); err != nil {
@@ -24,7 +24,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	return c, nil
 }
 
-// translate is FromZooCfg without the checks that a Config from elsewhere needs too.
+// translate is FromZooCfg without the checks that apply to any Config.
 func translate(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		ID:      z.MyID,
@@ -72,8 +72,8 @@ func translate(z *zoocfg.Config) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// refuse tells of what an ensemble is asked to do and cannot. A server that
-// stands alone has no use for any of it, and ZooKeeper ignores it there.
+// refuse reports settings that an ensemble doesn't support. A standalone server doesn't
+// use them, and ZooKeeper ignores them there.
 func refuse(z *zoocfg.Config) error {
 	if z.HierarchicalQuorums != "" {
 		return fmt.Errorf("%s: %s", z.Path, z.HierarchicalQuorums)

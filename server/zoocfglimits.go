@@ -2,12 +2,12 @@ package server
 
 import "github.com/zkgo/zkgo/server/zoocfg"
 
-// limitsFromZooCfg translates what bounds the load.
+// limitsFromZooCfg translates the settings that limit the load.
 func (c *Config) limitsFromZooCfg(z *zoocfg.Config) {
 	c.EagerACL = z.EnableEagerACLCheck
 	c.LargeRequestMax = z.LargeRequestMax
 	if z.LargeRequestAt != zoocfg.Unset {
-		c.LargeRequestAbove = max(z.LargeRequestAt, 1) // no request is that short
+		c.LargeRequestAbove = max(z.LargeRequestAt, 1) // every request is longer than 1
 	}
 	c.MemoryCeiling = z.MemoryCeiling.Bytes
 	if p := z.MemoryCeiling.Percent; p > 0 {
@@ -28,9 +28,9 @@ func (c *Config) limitsFromZooCfg(z *zoocfg.Config) {
 	if !t.WeightEnabled {
 		return
 	}
-	// As in ZooKeeper: no session weighs less than a local one, and the bucket is
-	// counted in new global sessions. A session weighs as a local one where
-	// sessions would be local.
+	// As in ZooKeeper, no session weighs less than a local one, and the bucket is
+	// counted in new global sessions. A session weighs as much as a local one if
+	// sessions are local.
 	global, renewed := max(t.GlobalSession, t.LocalSession), max(t.RenewedSession, t.LocalSession)
 	c.ConnThrottle.Tokens *= global
 	c.ConnThrottle.FillCount *= global

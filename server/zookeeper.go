@@ -16,21 +16,21 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Imported says what came from ZooKeeper.
+// Imported describes what was imported from ZooKeeper.
 type Imported struct {
 	*zkfiles.Report
 	Znodes, Ephemerals, Sessions int
-	Zxid                         int64 // that the server begins with: above all that ZooKeeper gave
+	Zxid                         int64 // where the server begins: above every zxid that ZooKeeper assigned
 }
 
 // maxEpoch keeps zxids positive.
 const maxEpoch = 1<<31 - 1
 
-// Import makes the directories of a server that has none yet the continuation of
-// a ZooKeeper whose files are src. Zxids, stats, lists, quotas, sessions and their
-// ephemeral znodes stay; the epoch rises above everything that the files know
-// of. In an ensemble, cfg is that of one server: it is the only one with a vote
-// until the others, whose directories are empty, have joined.
+// Import turns the directories of a server without a state into the continuation of a
+// ZooKeeper whose files are src. It keeps zxids, stats, lists, quotas, sessions and
+// their ephemeral znodes; the epoch rises above any in the files. In an ensemble, cfg
+// is the configuration of one server. That server has the only vote until the others,
+// with empty directories, have joined.
 func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -39,7 +39,7 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 	if cfg.Memory {
 		return nil, errors.New("a server that forgets cannot be imported into")
 	}
-	// Seed finds out as well, but reading may take a while.
+	// Seed checks this too, but reading may take a while.
 	if has, err := raftlog.HasState(cfg.FS, cfg.LogDir, cfg.DataDir); err != nil {
 		return nil, err
 	} else if has {
@@ -73,8 +73,8 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 	return r, raftfsm.Seed(cfg.onDisk(), t, sessions)
 }
 
-// forgetServers empties the list of ZooKeeper's servers where no leader will
-// replace it: clients that follow it would go there.
+// forgetServers empties the list of ZooKeeper's servers if no leader will replace it:
+// clients that follow the list would connect to those servers.
 func forgetServers(cfg *Config, t *tree.Tree) {
 	if cfg.distributed() || len(t.Get(tree.ConfigPath).Data()) == 0 {
 		return
@@ -82,17 +82,17 @@ func forgetServers(cfg *Config, t *tree.Tree) {
 	t.SetConfig(&tree.Txn{Zxid: t.LastZxid(), Time: cfg.Now().UnixMilli()}, nil, 0)
 }
 
-// Exported says what ZooKeeper can begin with.
+// Exported describes what a ZooKeeper can start from.
 type Exported struct {
 	Snapshot         string // path
 	Zxid             int64
 	Znodes, Sessions int
-	HasTTL           bool // ZooKeeper must run with extendedTypesEnabled=true, or it deletes some
+	HasTTL           bool // ZooKeeper must run with extendedTypesEnabled=true, or it deletes some znodes
 }
 
-// ExportToZooKeeper writes the state in the directories of a server that does
-// not run into the empty data directory dir of a ZooKeeper. A stop at any moment
-// leaves no snapshot there, or a whole one.
+// ExportToZooKeeper writes the state of a stopped server into the empty data directory
+// dir of a ZooKeeper. An interruption at any moment leaves either no snapshot there, or
+// a complete one.
 func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported, error) {
 	cfg = cfg.withDefaults()
 	files := filepath.Join(dir, "version-2")
@@ -115,8 +115,8 @@ func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported
 	if err := writeForZooKeeper(r.Snapshot, t, sessions, c); err != nil {
 		return nil, err
 	}
-	// A server of an ensemble compares them with the zxid, and makes them where
-	// they are missing; one that stands alone does not look.
+	// A server of an ensemble compares these files with the zxid, and creates them if
+	// they are missing; a standalone server ignores them.
 	epoch := strconv.FormatInt(r.Zxid>>32, 10)
 	for _, name := range []string{"currentEpoch", "acceptedEpoch"} {
 		if err := vfs.ReplaceFile(vfs.OS{}, filepath.Join(files, name), []byte(epoch), 0o640); err != nil {
@@ -126,7 +126,7 @@ func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported
 	return r, nil
 }
 
-// writeForZooKeeper writes a snapshot file, whole or not at all.
+// writeForZooKeeper writes a snapshot file, complete or not at all.
 func writeForZooKeeper(path string, t *tree.Tree, sessions *session.Table, c zkfiles.Compression) (err error) {
 	t.Lock()
 	snap := t.Snapshot()

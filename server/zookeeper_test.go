@@ -12,14 +12,14 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// recorded is a directory that a real 3.9.5 has written.
+// recorded returns a directory written by a real ZooKeeper 3.9.5.
 func recorded() zkfiles.Source {
 	dir := "zkfiles/testdata/3.9.5"
 	return zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(dir), Name: dir}}
 }
 
-// TestImportIsAState: what was imported is what a server finds, and what is
-// exported again is the same but for the zxid, which has gone up.
+// TestImportIsAState: a server finds what was imported, and an export of it is the same
+// except for the zxid, which is higher.
 func TestImportIsAState(t *testing.T) {
 	t.Parallel()
 	cfg := Config{DataDir: t.TempDir(), ExtendedTypes: true}
@@ -56,8 +56,8 @@ func TestImportIsAState(t *testing.T) {
 	}
 }
 
-// TestImportRisesAboveEveryEpoch: a server of the old ensemble may have heard of
-// an epoch in which nothing was written.
+// TestImportRisesAboveEveryEpoch: a server of the old ensemble may know an epoch
+// without writes.
 func TestImportRisesAboveEveryEpoch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -95,8 +95,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestImportForgetsServers: a server that stands alone has no list of servers,
-// and those of the old ensemble are not where clients should go.
+// TestImportForgetsServers: a standalone server has no list of servers, and clients
+// must not connect to those of the old ensemble.
 func TestImportForgetsServers(t *testing.T) {
 	t.Parallel()
 	for _, distributed := range []bool{false, true} {

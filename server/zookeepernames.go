@@ -6,10 +6,10 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// Every server of ZooKeeper 3.9 shows these numbers, whatever it is and does, and
-// checks and dashboards read them. What this server does not count is 0.
+// Every ZooKeeper 3.9 server shows these metrics, whatever its role and load, and
+// checks and dashboards read them. What this server doesn't count is 0.
 const (
-	// Those that other servers, or the same with other settings, do count.
+	// Counters that zkgo counts on other servers, or with other settings.
 	zooKeeperCounters = `bytes_received_count cnxn_closed_without_zk_server_running commit_count connection_drop_count connection_rejected
 		connection_request_count connection_revalidate_count diff_count ensemble_auth_fail ensemble_auth_skip
 		ensemble_auth_success large_requests_rejected learner_commit_received_count learner_proposal_received_count
@@ -17,7 +17,7 @@ const (
 		restore_error_count restore_rate_limited_count revalidate_count sessionless_connections_expired snap_count
 		snapshot_error_count snapshot_rate_limited_count stale_replies stale_requests_dropped stale_sessions_expired
 		throttled_ops unsuccessful_handshake watch_bytes`
-	// Distributions without percentiles in mntr, and those with.
+	// Distributions without percentiles in mntr, and with percentiles.
 	zooKeeperBasic = `commit_process_time connection_token_deficit dbinittime election_time follower_sync_time fsynctime inflight_snap_count
 		leader_unavailable_time node_changed_watch_count node_children_watch_count node_created_watch_count
 		node_deleted_watch_count observer_sync_time prep_processor_queue_size reads_after_write_in_session_queue
@@ -28,7 +28,7 @@ const (
 		proposal_latency quorum_ack_latency read_commitproc_time_ms readlatency request_throttle_queue_time_ms
 		sync_processor_queue_flush_time_ms updatelatency`
 
-	// Those that have no meaning here: 0 in mntr and monitor, and not a series.
+	// Metrics without a meaning in zkgo: 0 in mntr and monitor, and not a series.
 	alwaysZero = `add_dead_watcher_stall_time dead_watchers_cleared dead_watchers_queued digest_mismatches_count insecure_admin_count
 		outstanding_changes_queued outstanding_changes_removed quit_leading_due_to_disloyal_voter request_commit_queued
 		requests_not_forwarded_to_commit_processor response_packet_cache_hits response_packet_cache_misses
@@ -44,7 +44,7 @@ const (
 		sync_processor_queue_and_flush_time_ms sync_processor_queue_time_ms write_commitproc_time_ms write_final_proc_time_ms`
 )
 
-// complete adds what ZooKeeper has and this server does not count.
+// complete adds the metrics that ZooKeeper has and this server doesn't count.
 func (m *monitor) complete(sums []status.Summary) {
 	have := make(map[string]bool, len(*m))
 	for _, v := range *m {
@@ -63,8 +63,8 @@ func (m *monitor) complete(sums []status.Summary) {
 	}
 }
 
-// completed returns sums and the distributions that ZooKeeper has and this server
-// does not observe.
+// completed returns sums, and empty summaries of the distributions that ZooKeeper has
+// and this server doesn't observe.
 func completed(sums []status.Summary) []status.Summary {
 	have := make(map[string]bool, len(sums))
 	for i := range sums {
@@ -73,8 +73,7 @@ func completed(sums []status.Summary) []status.Summary {
 	return append(sums, unobserved(have, zooKeeperBasic, zooKeeperPercentiles)...)
 }
 
-// unobserved returns distributions that have seen nothing, of the names that are
-// not there yet.
+// unobserved returns empty summaries for the names that are not in have.
 func unobserved(have map[string]bool, basic, percentiles string) (sums []status.Summary) {
 	for i, names := range []string{basic, percentiles} {
 		for name := range strings.FieldsSeq(names) {

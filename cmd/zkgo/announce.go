@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// announce logs where the server keeps its data and which addresses it listens on, so
-// that a first look into the log shows what is open and where things are.
+// announce logs the data directories and the addresses that the server listens on, so
+// that the start of the log shows what is open and where the data is.
 func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
 	args := []any{"version", server.Version(), "addresses", strings.Join(s.ClientAddrs(), " "), "data", absolute(z.DataDir)}
 	if z.DataLogDir != z.DataDir {

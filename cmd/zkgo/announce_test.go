@@ -11,8 +11,9 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// TestFirstLinesSayWhereThingsAre: the log names the data directory as an absolute path,
-// what listens, and a zoo.cfg that lies there unused.
+// TestFirstLinesSayWhereThingsAre checks that the log names the data directory as an
+// absolute path, the listening addresses, and an unused zoo.cfg in the data
+// directory.
 func TestFirstLinesSayWhereThingsAre(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

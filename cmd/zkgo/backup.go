@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// backupFlags are the flags of zkgo backup.
+// backupFlags holds the flags of zkgo backup.
 type backupFlags struct {
 	from          []string
 	auth          string
@@ -32,7 +32,7 @@ type backupFlags struct {
 	retry         int
 }
 
-// authVariable holds credentials, which the list of processes must not show.
+// authVariable holds credentials that shouldn't appear in the process list.
 const authVariable = "ZKGO_ADMIN_AUTH"
 
 func backupCommand() *cobra.Command {
@@ -81,7 +81,7 @@ digest:user:password. ` + authVariable + ` holds the same, unseen by others.`,
 	return cmd
 }
 
-// backupResult is what is printed.
+// backupResult is the result to print.
 type backupResult struct{ backup.Result }
 
 // Text implements texter.
@@ -119,7 +119,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	for _, url := range f.from {
 		src := backup.Source{URL: url, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}
 		if path == "-" {
-			// What has been written cannot be taken back: only the first is asked.
+			// Output to stdout can't be undone, so use only the first server.
 			h, end, err := backup.Stream(ctx, src, stdout, created)
 			if err == nil {
 				fmt.Fprintf(stderr, "zxid %s of %s, %d bytes; not read back\n", h.Zxid, h.Source, end.Bytes)
@@ -138,8 +138,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	return errors.Join(errs...)
 }
 
-// take takes a backup. With --force it gets its name in the place of an older file
-// when it is whole.
+// take takes a backup. With --force, a complete backup replaces an older file.
 func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created string) (backup.Result, error) {
 	if !f.force {
 		r, err := backup.Take(ctx, src, path, created, !f.noVerify)
@@ -160,9 +159,9 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 	return r, nil
 }
 
-// adminAuth turns scheme:credentials, as every other --auth has them, into the form
-// that the AdminServer takes, which has a space. That form is understood as well, and
-// a scheme alone; @FILE holds either.
+// adminAuth converts scheme:credentials, the format of every other --auth, to the
+// AdminServer's format, which has a space. It also accepts that format, and a scheme
+// alone. @FILE reads any of them from a file.
 func adminAuth(text string) (string, error) {
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		data, err := smallfile.Read(name)
@@ -178,9 +177,9 @@ func adminAuth(text string) (string, error) {
 	return scheme + " " + credentials, nil
 }
 
-// client speaks HTTP, perhaps with TLS.
+// client returns an HTTP client, with TLS if configured.
 func (f *backupFlags) client() (*http.Client, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // only if asked for
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // only if requested by the flag
 	if f.ca != "" {
 		pem, err := smallfile.Read(f.ca)
 		if err != nil {
@@ -201,7 +200,7 @@ func (f *backupFlags) client() (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, Proxy: http.ProxyFromEnvironment}}, nil
 }
 
-// contentInfo is what there is to say of a backup or a snapshot.
+// contentInfo describes a backup or a snapshot.
 type contentInfo struct {
 	Path     string         `json:"path"`
 	Kind     backup.Kind    `json:"kind"`
@@ -285,7 +284,7 @@ ZooKeeper has it in version-2 of an empty dataDir.`,
 	}
 }
 
-// restoreFlags are the flags of zkgo restore.
+// restoreFlags holds the flags of zkgo restore.
 type restoreFlags struct {
 	serverFlags
 	epoch  uint32

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// live starts a server with an AdminServer on dir, makes a znode and returns where
-// the AdminServer is.
+// live starts a server with an AdminServer on dir, creates a znode and returns the
+// AdminServer's address.
 func live(t *testing.T, dir string) (admin string) {
 	t.Helper()
 	s, err := server.Start(t.Context(), server.Config{
@@ -37,8 +37,8 @@ func live(t *testing.T, dir string) (admin string) {
 	return s.AdminAddr()
 }
 
-// A backup is taken of a live server, verified, restored and looked into, and
-// each command fails where it should.
+// TestBackupAndRestore takes a backup of a live server, verifies, restores and
+// inspects it, and checks the errors of each command.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	source, target := filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "target")
@@ -104,12 +104,13 @@ func TestBackupAndRestore(t *testing.T) {
 	fails("damaged", "inspect", "verify", bad)
 	fails(bad, "backup", "verify", bad)
 
-	if b = []byte(live(t, target)); len(b) == 0 { // it starts
+	if b = []byte(live(t, target)); len(b) == 0 { // the server starts
 		t.Error("no address")
 	}
 }
 
-// Credentials come from the flag, and certificates are checked.
+// TestBackupFlags checks that credentials come from the flag and that certificates
+// are verified.
 func TestBackupFlags(t *testing.T) {
 	t.Parallel()
 	var got string

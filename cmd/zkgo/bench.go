@@ -22,7 +22,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// benchFlags are the flags of zkgo bench.
+// benchFlags holds the flags of zkgo bench.
 type benchFlags struct {
 	bench.Config
 	runs   int
@@ -91,7 +91,7 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	return cmd
 }
 
-// unknownWork names the work that a word is likely to mean.
+// unknownWork returns an error that suggests the most similar workload.
 func unknownWork(word string) error {
 	if near := cli.Similar(word, bench.Names()); near != "" {
 		return usagef("no such work: %q. Did you mean %s?", word, near)
@@ -103,9 +103,9 @@ func describeWorks() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, w := range bench.Works() {
-		fmt.Fprintf(table, "  %s\t%s\n", w.Name, w.About) //nolint:errcheck // into memory
+		fmt.Fprintf(table, "  %s\t%s\n", w.Name, w.About) //nolint:errcheck // writes to memory
 	}
-	table.Flush() //nolint:errcheck // into memory
+	table.Flush() //nolint:errcheck // writes to memory
 	return b.String()
 }
 
@@ -147,7 +147,7 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 	return nil
 }
 
-// announce says what is about to happen to the servers.
+// announce tells the user what the benchmark will do to the servers.
 func (f *benchFlags) announce(stderr io.Writer) {
 	after := "removes at the end what it has created"
 	if f.Keep {
@@ -160,7 +160,7 @@ func (f *benchFlags) announce(stderr io.Writer) {
 	}
 }
 
-// benchError says in words why a server cannot be used, if that is the error.
+// benchError adds an explanation if err means that a server can't be reached.
 func benchError(err error) error {
 	var network *net.OpError
 	if cause := cli.Cause(err); cause != err.Error() {
@@ -172,7 +172,7 @@ func benchError(err error) error {
 	return err
 }
 
-// show prints what is printed after each run.
+// show prints the result of a run.
 func (f *benchFlags) show(w io.Writer, result *bench.Result, first bool) error {
 	switch f.format {
 	case "json":
@@ -188,7 +188,7 @@ func (f *benchFlags) show(w io.Writer, result *bench.Result, first bool) error {
 	return nil
 }
 
-// complete checks the flags that are not the Config's, and adds what follows from them.
+// complete checks the flags that aren't part of Config, and fills in derived values.
 func (f *benchFlags) complete() error {
 	switch f.format {
 	case "text", "json", "csv":
@@ -199,7 +199,7 @@ func (f *benchFlags) complete() error {
 		return usagef("--runs %d: there must be at least one", f.runs)
 	}
 	if f.Size == 0 {
-		f.Size = -1 // the Config's zero is its default
+		f.Size = -1 // zero would select Config's default
 	}
 	if f.Writes == 0 {
 		return usagef("--writes 0: that is the work get")
@@ -218,7 +218,7 @@ func (f *benchFlags) complete() error {
 }
 
 func (f *benchFlags) completeTLS() error {
-	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // asked for by name
+	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // requested by the flag
 	if f.caFile != "" {
 		pem, err := smallfile.Read(f.caFile)
 		if err != nil {

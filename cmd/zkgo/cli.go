@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// cliFlags are the flags of zkgo cli.
+// cliFlags holds the flags of zkgo cli.
 type cliFlags struct {
 	connectFlags
 	wait, quiet, stop bool
@@ -52,7 +52,7 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
   zkgo cli set /app/logo @logo.png
   zkgo cli --tls-ca ca.pem --tls-cert me.pem -server zk1:2281 ls /
   zkgo cli --auth @secret.txt < script.txt`,
-		DisableFlagParsing: true, // zkCli.sh's flags have one hyphen, and what follows the command is not ours
+		DisableFlagParsing: true, // zkCli.sh's flags have one hyphen, and arguments after the command belong to the command
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cmd.Flags().Parse(twoHyphens(cmd, args)); err != nil {
 				return flagError(cmd, err)
@@ -79,19 +79,18 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the data only, nothing about the connection")
 	flags.BoolVarP(&f.stop, "stop-on-error", "e", false, "end a script at the first command that fails")
 	flags.StringVar(&f.history, "history", defaultHistory(), `file of old lines; "" keeps none`)
-	flags.Lookup("history").DefValue = "~/" + historyName // the same page for everybody
+	flags.Lookup("history").DefValue = "~/" + historyName // the man page must not depend on the user
 	flags.StringVar(&f.colour, "color", "auto", "colours: auto, always or never")
 	return cmd
 }
 
-// twoHyphens gives the flags of zkCli.sh, as -server, the second hyphen that ours
-// have.
+// twoHyphens adds a second hyphen to the flags of zkCli.sh, such as -server.
 func twoHyphens(cmd *cobra.Command, args []string) []string {
 	out := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" || !strings.HasPrefix(arg, "-") || arg == "-" {
-			return append(out, args[i:]...) // the command and what is its own
+			return append(out, args[i:]...) // the command and its arguments
 		}
 		name, _, assigned := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		flag := cmd.Flags().Lookup(name)
@@ -110,10 +109,10 @@ func twoHyphens(cmd *cobra.Command, args []string) []string {
 	return out
 }
 
-// historyName is the name of the file in the home directory.
+// historyName is the name of the history file in the home directory.
 const historyName = ".zkgo_history"
 
-// defaultHistory is where old lines are kept.
+// defaultHistory returns the default path of the history file.
 func defaultHistory() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -139,7 +138,7 @@ func (f *cliFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// config reads the flags.
+// config builds the configuration from the flags.
 func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	if f.output != "text" && f.output != "json" {
 		return c, usagef("--output %q: want text or json", f.output)
@@ -161,7 +160,7 @@ func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	return c, err
 }
 
-// session connects and runs.
+// session connects and runs the commands.
 func (f *cliFlags) session(cmd *cobra.Command, shell *cli.Shell, config cli.Config) (code int, err error) {
 	ctx, args := cmd.Context(), cmd.Flags().Args()
 	if cli.WantsHelp(args) {
@@ -187,8 +186,8 @@ func (f *cliFlags) session(cmd *cobra.Command, shell *cli.Shell, config cli.Conf
 	return shell.Script(ctx, config.In, f.stop), nil
 }
 
-// interactive reads from the terminal. The interrupt key ends a command, not the
-// shell, and SIGTERM leaves a terminal that can be used.
+// interactive reads commands from the terminal. The interrupt key ends a command
+// instead of the shell, and SIGTERM restores the terminal.
 func (f *cliFlags) interactive(ctx context.Context, shell *cli.Shell) (int, error) {
 	fd := int(os.Stdin.Fd())
 	before, err := term.GetState(fd)
@@ -210,7 +209,7 @@ func (f *cliFlags) interactive(ctx context.Context, shell *cli.Shell) (int, erro
 			return func() { _ = term.Restore(fd, state) }, err
 		},
 		Size: func() (width, height int) {
-			width, height, _ = term.GetSize(int(os.Stdout.Fd())) // 0: as before
+			width, height, _ = term.GetSize(int(os.Stdout.Fd())) // 0: unchanged
 			return width, height
 		},
 		Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -219,7 +218,7 @@ func (f *cliFlags) interactive(ctx context.Context, shell *cli.Shell) (int, erro
 	})
 }
 
-// terminal describes what is written to.
+// terminal describes the output terminal.
 func terminal(out io.Writer, colour string) (t cli.Term, err error) {
 	file, ok := out.(*os.File)
 	if ok && term.IsTerminal(int(file.Fd())) {
@@ -244,14 +243,14 @@ func isTerminal(in io.Reader) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// exitCode is an error that was told already.
+// exitCode is an error that has already been reported.
 type exitCode int
 
 // Error implements error.
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// codeOf returns what the process ends with for an error, and whether the error has
-// to be told.
+// codeOf returns the exit code for an error, and whether the error must still be
+// reported.
 func codeOf(err error) (code int, tell bool) {
 	if code := exitCode(0); errors.As(err, &code) {
 		return int(code), false

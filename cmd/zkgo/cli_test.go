@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestCLI: flags in zkCli.sh's form and in ours, what is said about the connection,
-// and the exit code.
+// TestCLI checks flags in zkCli.sh's form and in ours, the messages about the
+// connection, and the exit code.
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	addr := zktest.Run(t).Addrs()[0]
@@ -77,7 +77,7 @@ func TestCLIRefuses(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotShown: an error about credentials does not repeat them.
+// TestSecretsAreNotShown checks that errors about credentials don't contain them.
 func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	_, _, err := credentials("--auth", "mypassword")
@@ -105,7 +105,7 @@ func TestTwoHyphens(t *testing.T) {
 	}
 }
 
-// TestCLIWithTLS: the flags, and a file of the Java client's.
+// TestCLIWithTLS checks the TLS flags and a properties file of the Java client.
 func TestCLIWithTLS(t *testing.T) {
 	t.Parallel()
 	file, _ := certificate(t)
@@ -190,7 +190,7 @@ func TestSessionTimeoutFlag(t *testing.T) {
 	}
 }
 
-// TestNoTLSUnlessAsked: without a flag the connection is plain.
+// TestNoTLSUnlessAsked checks that without a flag the connection is plaintext.
 func TestNoTLSUnlessAsked(t *testing.T) {
 	t.Parallel()
 	var f connectFlags
@@ -203,7 +203,7 @@ func TestNoTLSUnlessAsked(t *testing.T) {
 	}
 }
 
-// TestCompletionOfCommands: the shell's completion knows the commands.
+// TestCompletionOfCommands checks that the shell completion knows the commands.
 func TestCompletionOfCommands(t *testing.T) {
 	t.Parallel()
 	names, _ := cliCommand().ValidArgsFunction(&cobra.Command{}, nil, "")
@@ -212,7 +212,7 @@ func TestCompletionOfCommands(t *testing.T) {
 	}
 }
 
-// TestCLIWithSASL: the flag, and a password that is wrong.
+// TestCLIWithSASL checks the SASL flag and a wrong password.
 func TestCLIWithSASL(t *testing.T) {
 	t.Parallel()
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")

@@ -48,7 +48,7 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 	return root
 }
 
-// helpCommand makes cobra's own command fail where there is nothing to help with.
+// helpCommand makes cobra's help command fail for an unknown topic.
 func helpCommand(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() != "help" {

@@ -22,26 +22,26 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// configFlags are the flags of zkgo config.
+// configFlags holds the flags of zkgo config.
 type configFlags struct {
 	serverFlags
 	output          string
 	strict, onlySet bool
 }
 
-// command adds what both commands have.
+// command adds the flags that both subcommands share.
 func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data, as of zkgo server")
 	portVar(flags, &f.clientPort, "client-port", unset, "`port` for clients, as of zkgo server")
-	flags.Lookup("client-port").DefValue = "0" // which --help does not print
+	flags.Lookup("client-port").DefValue = "0" // --help doesn't print a default of 0
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
 	return cmd
 }
 
-// read reads the configuration that the arguments name.
+// read reads the configuration in the arguments.
 func (f *configFlags) read(args []string) (*zoocfg.Config, error) {
 	if f.output != "text" && f.output != "json" {
 		return nil, usagef("--output %q: want text or json", f.output)

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/keystore"
 )
 
-// connectFlags are the flags of every command that is a client.
+// connectFlags holds the flags of every command that connects as a client.
 type connectFlags struct {
 	server     string
 	timeout    string
@@ -48,7 +48,7 @@ func (f *connectFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.insecure, "tls-insecure", false, "believe any server: for tests only")
 }
 
-// sessionTimeout reads --timeout.
+// sessionTimeout parses --timeout.
 func (f *connectFlags) sessionTimeout() (time.Duration, error) {
 	d, err := time.ParseDuration(f.timeout)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *connectFlags) sessionTimeout() (time.Duration, error) {
 	return d, nil
 }
 
-// options are what the flags mean to the client.
+// options converts the flags to client options.
 func (f *connectFlags) options() ([]client.Option, error) {
 	if f.properties != "" {
 		if err := f.readProperties(); err != nil {
@@ -98,8 +98,8 @@ func (f *connectFlags) options() ([]client.Option, error) {
 	return options, nil
 }
 
-// credentials splits "name:secret", which may stand in a file so that it does not
-// stand in the list of processes. The secret is in no error.
+// credentials splits "name:secret". The text may be in a file, to keep it out of the
+// process list. Errors never contain the secret.
 func credentials(flag, text string) (name, secret string, err error) {
 	if file, ok := strings.CutPrefix(text, "@"); ok {
 		data, err := smallfile.Read(file)
@@ -115,7 +115,7 @@ func credentials(flag, text string) (name, secret string, err error) {
 	return name, secret, nil
 }
 
-// tlsConfig returns nil if nothing asks for TLS.
+// tlsConfig returns nil if no flag requests TLS.
 func (f *connectFlags) tlsConfig() (*tls.Config, error) {
 	if f.ca != "" {
 		f.trust = keystore.Store{Location: f.ca, PasswordPath: f.passwordOf}
@@ -156,7 +156,7 @@ func (f *connectFlags) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// verifyChainOnly checks who signed a certificate, and not what host it names.
+// verifyChainOnly verifies a certificate's chain, but not its host name.
 func verifyChainOnly(config *tls.Config) {
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/container"
 )
 
-// containerFlags are the flags of zkgo container.
+// containerFlags holds the flags of zkgo container.
 type containerFlags struct {
 	idFromHostname, print bool
 }

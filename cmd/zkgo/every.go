@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// every calls look once an interval, on one goroutine. It returns the function that
-// ends it, after which look is not running and will not be called.
+// every calls look once per interval on one goroutine. The returned function stops
+// it; after it returns, look isn't running and won't be called again.
 func every(interval time.Duration, look func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// exportFlags are the flags of zkgo export.
+// exportFlags holds the flags of zkgo export.
 type exportFlags struct {
 	serverFlags
 	to, compression string

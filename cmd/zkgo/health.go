@@ -15,14 +15,14 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// healthFlags are the flags of zkgo health.
+// healthFlags holds the flags of zkgo health.
 type healthFlags struct {
 	server, word   string
 	secure, live   bool
 	timeout, await time.Duration
 }
 
-// healthEvery is how often a server is asked that is waited for.
+// healthEvery is the pause between two attempts while the command waits for a server.
 const healthEvery = 250 * time.Millisecond
 
 func healthCommand() *cobra.Command {
@@ -69,7 +69,7 @@ another needs.`,
 	return cmd
 }
 
-// target is the port to ask.
+// target returns the port to query.
 func (f *healthFlags) target(args []string) (health.Target, error) {
 	if len(args) == 1 {
 		c, err := zoocfg.Parse(args[0])
@@ -80,12 +80,12 @@ func (f *healthFlags) target(args []string) (health.Target, error) {
 	}
 	t := health.Target{Addr: f.server}
 	if f.secure {
-		t.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as the flag says
+		t.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // requested by the flag
 	}
 	return t, nil
 }
 
-// explain adds to an error what helps with it.
+// explain adds advice to an error.
 func (f *healthFlags) explain(err error) error {
 	var record tls.RecordHeaderError
 	switch {
@@ -99,7 +99,7 @@ func (f *healthFlags) explain(err error) error {
 	return err
 }
 
-// ask asks once, or until the server serves.
+// ask queries the server once, or until the server serves.
 func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(f.timeout, f.await))
 	defer cancel()
@@ -114,5 +114,5 @@ func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) 
 	return modeLine(health.Serving(ctx, t))
 }
 
-// modeLine is how zkServer.sh status shows a mode.
+// modeLine formats a mode as zkServer.sh status does.
 func modeLine(mode string, err error) (string, error) { return "Mode: " + mode, err }

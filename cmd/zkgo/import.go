@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// importFlags are the flags of zkgo import.
+// importFlags holds the flags of zkgo import.
 type importFlags struct {
 	serverFlags
 	from, logs                       string
@@ -96,7 +96,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// showImport says what was imported and what is to be done next.
+// showImport prints what was imported and the next steps.
 func showImport(stdout, stderr io.Writer, cfg *server.Config, r *server.Imported) {
 	for _, w := range r.Warnings {
 		fmt.Fprintln(stderr, "warning:", w)

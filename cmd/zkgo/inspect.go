@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 )
 
-// inspectFlags are the flags of zkgo inspect and its commands.
+// inspectFlags holds the flags of zkgo inspect and its subcommands.
 type inspectFlags struct {
 	output string
 	logs   string
 }
 
-// json says which of the two outputs is wanted.
+// json reports whether the output format is JSON.
 func (f *inspectFlags) json() (bool, error) {
 	switch f.output {
 	case "text":
@@ -28,10 +28,10 @@ func (f *inspectFlags) json() (bool, error) {
 	return false, usagef("-o %q: want text or json", f.output)
 }
 
-// texter is a result that can be written for people.
+// texter is a result with a human-readable form.
 type texter interface{ Text(w io.Writer) error }
 
-// print writes a result in the wanted form.
+// print writes a result in the selected format.
 func (f *inspectFlags) print(w io.Writer, v texter) error {
 	asJSON, err := f.json()
 	switch {
@@ -65,7 +65,7 @@ Nothing is written or locked: all of it may be done beside a running server.`,
 	return cmd
 }
 
-// fileList is a listing as it is printed.
+// fileList is a list of files to print.
 type fileList struct {
 	Files []inspect.File `json:"files"`
 }
@@ -94,7 +94,7 @@ func (l fileList) Text(w io.Writer) error {
 	return nil
 }
 
-// damaged fails when a file is.
+// damaged returns an error if a file in the list is damaged.
 func (l fileList) damaged() error {
 	n := 0
 	for i := range l.Files {

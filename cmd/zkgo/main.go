@@ -1,6 +1,7 @@
 // Command zkgo is a ZooKeeper-compatible coordination server.
 //
-// This package is flags and the terminal only; what they mean is elsewhere.
+// This package contains only the flags and the terminal output. The logic is
+// elsewhere.
 package main
 
 import (
@@ -27,7 +28,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run executes one command line until it is done or ctx ends.
+// run executes one command line. It returns when the command is done or ctx ends.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	cmd := newCommand()
 	cmd.SetArgs(args)

@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// manCommand writes the man pages that packages contain.
+// manCommand writes the man pages for packages.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man directory",
@@ -16,7 +16,7 @@ func manCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Hidden:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at := server.BuildTime() // never today: the same version has the same pages
+			at := server.BuildTime() // instead of today, so that a version always has the same pages
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			return doc.GenManTree(root, &doc.GenManHeader{

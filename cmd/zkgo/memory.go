@@ -9,41 +9,41 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// collectBelow makes the runtime collect its garbage before that alone reaches
-// the ceiling of bytes, unless GOMEMLIMIT says when.
+// collectBelow makes the runtime collect garbage before garbage alone reaches the
+// ceiling in bytes, unless GOMEMLIMIT is set.
 func collectBelow(ceiling int64) {
 	if ceiling > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(ceiling)
 	}
 }
 
-// garbage is how much of it the heap may hold before it is collected, in percent
-// of what lives. To collect takes a tenth of a second and half of two processors
-// with two million znodes. The runtime's own 100 % would have a server that fills
-// up do that every three seconds, and requests wait for it; what it costs is
-// memory while there is load, and trimMemory gives that back.
+// garbage is the GC percentage: the heap may hold this much garbage relative to live
+// data before a collection. A collection of two million znodes takes a tenth of a
+// second and half of two processors. With the runtime's default of 100 %, a server
+// that fills up would collect every three seconds and delay requests. The higher
+// value costs memory under load, which trimMemory returns afterwards.
 const garbage = 150
 
-// collectLater sets how much garbage there may be, unless GOGC says so.
+// collectLater sets the GC percentage unless GOGC is set.
 func collectLater() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
 }
 
-// lookEvery is how often it is looked whether the server has become quiet.
+// lookEvery is the interval between checks whether the server has become quiet.
 const lookEvery = time.Second
 
-// quietRequests is how many requests a quiet server may have had since the last
-// look: the pings of ten thousand clients.
+// quietRequests is the maximum number of requests between two checks of a quiet
+// server: the pings of ten thousand clients.
 const quietRequests = 2000
 
-// trimMemory gives memory back whenever the server has become quiet. The
-// runtime does so by itself only while it collects, and an idle program does
-// not. It returns the function that ends it.
+// trimMemory returns memory to the system whenever the server becomes quiet. The
+// runtime returns memory only during a collection, and an idle program doesn't
+// collect. The returned function stops trimMemory.
 func trimMemory(s *server.Server) func() {
 	var seen int64
-	busy := true // starting was work
+	busy := true // the start counts as load
 	return every(lookEvery, func() {
 		handled := s.Load().Requests
 		now := handled-seen > quietRequests
@@ -54,17 +54,17 @@ func trimMemory(s *server.Server) func() {
 	})
 }
 
-// leastTrimmed is less memory than it is worth collecting for.
+// leastTrimmed is the minimum amount of memory that justifies a collection.
 const leastTrimmed = 4 << 20
 
-// worthTrimming reports whether an eighth of what lives could be given back.
-// Since what looks like garbage may live, it is asked at the end of work only;
-// since much has to be allocated before it says yes again, a server whose load
-// comes in bursts does not collect after each of them.
+// worthTrimming reports whether at least an eighth of the live heap could be
+// returned. Memory that looks like garbage may be live, so trimMemory calls it only
+// when load ends. It returns true again only after many allocations, so a server with
+// bursts of load doesn't collect after each burst.
 func worthTrimming() bool {
 	sample := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},                // after the last collection
-		{Name: "/memory/classes/heap/objects:bytes"}, // that and what was allocated since
+		{Name: "/memory/classes/heap/objects:bytes"}, // live objects plus allocations since
 		{Name: "/memory/classes/heap/free:bytes"},    // could be returned to the system
 	}
 	metrics.Read(sample)

@@ -11,37 +11,37 @@ import (
 	"syscall"
 )
 
-// The two calls of prctl(2) for the time by which the kernel may wake the calling
-// thread late, in nanoseconds.
+// The prctl(2) operations for the timer slack of the calling thread, i.e. how late
+// the kernel may wake it, in nanoseconds.
 const (
 	setTimerSlack = 29 // PR_SET_TIMERSLACK
 	getTimerSlack = 30 // PR_GET_TIMERSLACK
 )
 
-// monitorSlack is how late the runtime's monitor may wake, in nanoseconds.
+// monitorSlack is the timer slack of the runtime's monitor thread in nanoseconds.
 const monitorSlack = 500_000
 
-// spareThreads are made beyond those there are: the monitor's children would have
-// its slack, and makes one when all others wait for the kernel.
+// spareThreads is the number of additional threads to create. Threads that the
+// monitor creates inherit its slack, and it creates one when all other threads block
+// in the kernel.
 const spareThreads = 6
 
-// slowMonitor lets the thread with which the Go runtime watches over its goroutines
-// (sysmon) sleep longer. It wants to look every 20 µs for as long as anything runs,
-// and a server that waits for its disk or a client every few hundred never gets out
-// of that: a fifth of the processor time of a lone write was the monitor's. What it
-// watches for, system calls that block and goroutines that never pause, is in no
-// such hurry.
+// slowMonitor makes the Go runtime's monitor thread (sysmon) sleep longer. While any
+// goroutine runs, sysmon wakes every 20 µs. In a server that waits for its disk or a
+// client every few hundred microseconds this never stops: sysmon used a fifth of the
+// processor time of a lone write. The events it watches for, blocking system calls
+// and goroutines that never yield, aren't that urgent.
 //
-// No call reaches that thread alone, which never runs a goroutine: all get the
-// slack, and those that do run goroutines give it back. So it is called first,
-// while there are few. A binary with cgo needs CAP_SYS_NICE to change its other
-// threads. After an error the program is as good, and busier.
+// No call can address sysmon alone, because it never runs a goroutine. So slowMonitor
+// gives the slack to all threads, and those that run goroutines reset it. Call it
+// first, while there are few threads. A binary with cgo needs CAP_SYS_NICE to change
+// its other threads. An error is harmless: the program only uses more processor time.
 func slowMonitor() error {
 	usual, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, getTimerSlack, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("timer slack of a thread: %w", errno)
 	}
-	if usual >= monitorSlack { // somebody wants it so
+	if usual >= monitorSlack { // set deliberately
 		return nil
 	}
 	threads, err := os.ReadDir("/proc/self/task")
@@ -51,7 +51,7 @@ func slowMonitor() error {
 	_, _, errno = syscall.AllThreadsSyscall(syscall.SYS_PRCTL, setTimerSlack, monitorSlack, 0)
 	switch errno {
 	case 0:
-	case syscall.ENOTSUP: // as it is with cgo
+	case syscall.ENOTSUP: // the result with cgo
 		err = slackByFile(threads)
 	default: // nothing was changed
 		return fmt.Errorf("timer slack of all threads: %w", errno)
@@ -63,21 +63,20 @@ func slowMonitor() error {
 	return nil
 }
 
-// slackByFile gives threads of this process the monitor's slack.
+// slackByFile sets the monitor's slack on threads of this process.
 func slackByFile(threads []os.DirEntry) error {
 	for _, t := range threads {
 		err := os.WriteFile("/proc/"+t.Name()+"/timerslack_ns", strconv.AppendInt(nil, monitorSlack, 10), 0)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // it may have ended
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // the thread may have ended
 			return err
 		}
 	}
 	return nil
 }
 
-// restoreSlack gives n threads that run goroutines their usual slack back, which
-// are all if there are fewer; those that they make later inherit it. n goroutines
-// that none of the runtime's processors may leave before all of them run are on n
-// threads.
+// restoreSlack resets the slack of n threads that run goroutines, or of all of them
+// if there are fewer; threads that they create later inherit it. To run on n threads,
+// it starts n goroutines that hold their processor until all of them run.
 func restoreSlack(n int, usual uintptr) {
 	defer restoreProcs(runtime.GOMAXPROCS(n))
 	var running atomic.Int64

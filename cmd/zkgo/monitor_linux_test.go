@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// timerSlacks returns the slack of each thread of a process, by the thread's id.
+// timerSlacks returns the timer slack of each thread of a process, by thread id.
 func timerSlacks(t *testing.T, pid int) map[int]int {
 	t.Helper()
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -25,7 +25,7 @@ func timerSlacks(t *testing.T, pid int) map[int]int {
 			t.Skip("to see how late another thread may wake takes CAP_SYS_NICE:", err)
 		}
 		if os.IsNotExist(err) {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		id, _ := strconv.Atoi(task.Name())
 		if slacks[id], err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
@@ -35,8 +35,8 @@ func timerSlacks(t *testing.T, pid int) map[int]int {
 	return slacks
 }
 
-// The runtime's monitor may wake late, and the thread on which the program began
-// may not.
+// TestSlowMonitor checks that the runtime's monitor has the slack and that the main
+// thread doesn't.
 func TestSlowMonitor(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -70,5 +70,5 @@ func TestSlowMonitor(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // the error is that it was killed
 }

@@ -2,5 +2,5 @@
 
 package main
 
-// slowMonitor does nothing: only Linux lets a thread say how late it may wake.
+// slowMonitor does nothing, because only Linux supports timer slack.
 func slowMonitor() error { return nil }

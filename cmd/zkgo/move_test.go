@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// zookeeper is a directory that a real 3.9.5 has written.
+// zookeeper returns a directory written by a real ZooKeeper 3.9.5.
 func zookeeper(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -21,7 +21,7 @@ func zookeeper(t *testing.T) string {
 	return dir
 }
 
-// content returns all files below dir.
+// content returns all files below dir with their contents.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -77,7 +77,7 @@ func TestImportAndExport(t *testing.T) {
 	if _, _, err := zkgo(t, "export", "--to-zookeeper", back, "--data-dir", data); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a second time: %v", err)
 	}
-	// It is a directory of ZooKeeper's like any other, but has no logs.
+	// It's a normal ZooKeeper directory, but has no logs.
 	again := filepath.Join(t.TempDir(), "again")
 	if _, _, err := zkgo(t, "import", "--from", back, "--data-dir", again); err == nil || !strings.Contains(err.Error(), "no transaction logs") {
 		t.Errorf("without logs: %v", err)
@@ -87,7 +87,7 @@ func TestImportAndExport(t *testing.T) {
 	}
 }
 
-// TestImportInPlace: the zoo.cfg that ZooKeeper had is all there is to name.
+// TestImportInPlace imports with ZooKeeper's zoo.cfg as the only argument.
 func TestImportInPlace(t *testing.T) {
 	t.Parallel()
 	dir := zookeeper(t)

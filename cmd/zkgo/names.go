@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// byName turns the names of ZooKeeper's scripts into commands: in an image without
-// a shell zkCli.sh and zkServer.sh are links to this program, and who overrides the
-// command of ZooKeeper's image hands the script's name to it.
+// byName maps the names of ZooKeeper's scripts to commands. In an image without a
+// shell, zkCli.sh and zkServer.sh are links to this program, and a user who overrides
+// the command of ZooKeeper's image passes the script's name to it.
 func byName(program string, args []string, getenv func(string) string) []string {
 	name := filepath.Base(program)
 	if len(args) > 0 && (args[0] == "zkServer.sh" || args[0] == "zkCli.sh") {
@@ -30,7 +30,7 @@ func byName(program string, args []string, getenv func(string) string) []string 
 	return args
 }
 
-// confDir is where zoo.cfg is in a container.
+// confDir returns the directory of zoo.cfg in a container.
 func confDir(getenv func(string) string) string {
 	if dir := getenv("ZOO_CONF_DIR"); dir != "" {
 		return dir
@@ -38,5 +38,5 @@ func confDir(getenv func(string) string) string {
 	return "/conf"
 }
 
-// commandLine is what this process was asked to do.
+// commandLine returns the arguments of this process.
 func commandLine() []string { return byName(os.Args[0], os.Args[1:], os.Getenv) }

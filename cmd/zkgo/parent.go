@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lineLog writes whole lines, for many goroutines.
+// lineLog writes whole lines. It is safe for concurrent use.
 type lineLog struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -19,22 +19,22 @@ type lineLog struct {
 func (l *lineLog) line(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = fmt.Fprintln(l.w, text) // a log that nobody takes is lost
+	_, _ = fmt.Fprintln(l.w, text) // a lost log line is no failure
 }
 
-// How a test server learns that it is not needed any more.
+// The reasons why a test server ends by itself.
 var (
 	errStdinEnded = errors.New("stdin has ended: whoever started it holds the other end open for as long as it shall run")
 	errParentGone = errors.New("the process that it belongs to is gone")
 )
 
-// parentInterval is the time between two looks for the parent.
+// parentInterval is the interval between two checks of the parent.
 const parentInterval = 250 * time.Millisecond
 
-// watchParent calls end when the process with this pid, the parent for 0, is
-// gone, and when stdin has ended, if that is a pipe: another file says nothing
-// about who started this process. It watches until ctx ends; a read of stdin
-// may outlast that.
+// watchParent calls end when the process with this pid has ended; 0 means the parent.
+// It also calls end at the end of stdin if stdin is a pipe; other files don't tell
+// whether the process that started this one is alive. It watches until ctx ends, but
+// a read of stdin may take longer.
 func watchParent(ctx context.Context, end context.CancelCauseFunc, pid int, stdin io.Reader) error {
 	gone, err := goneFunc(pid)
 	if err != nil {
@@ -54,14 +54,15 @@ func watchParent(ctx context.Context, end context.CancelCauseFunc, pid int, stdi
 	}()
 	if isPipe(stdin) {
 		go func() {
-			_, _ = io.Copy(io.Discard, stdin) // an error is an end, too
+			_, _ = io.Copy(io.Discard, stdin) // an error counts as the end, too
 			end(errStdinEnded)
 		}()
 	}
 	return nil
 }
 
-// isPipe reports whether the end of r tells of somebody's end.
+// isPipe reports whether the end of r means that the process at the other end has
+// ended.
 func isPipe(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {

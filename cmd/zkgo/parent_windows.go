@@ -2,9 +2,9 @@ package main
 
 import "os"
 
-// goneFunc returns what tells whether a process has ended, the parent for 0. A
-// process keeps its parent's number, which may be another's by then, so the
-// parent itself is held.
+// goneFunc returns a function that reports whether a process has ended; 0 means the
+// parent. It keeps a handle of the parent, because another process may reuse the
+// parent's id.
 func goneFunc(pid int) (func() bool, error) {
 	if pid == 0 {
 		pid = os.Getppid()
@@ -15,7 +15,7 @@ func goneFunc(pid int) (func() bool, error) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_, _ = p.Wait() // it ends with this process, if not before
+		_, _ = p.Wait() // ends with this process at the latest
 		close(ended)
 	}()
 	return func() bool {

@@ -10,85 +10,88 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// paceEvery is how often it is looked how writes come.
+// paceEvery is the interval between two checks of the write load.
 const paceEvery = 100 * time.Millisecond
 
-// loneWrites is how many entries of the log an interval of paceEvery must have for the
-// writes in them to say something, and fitIntervals how many of those it takes: of a
-// lone writer in a row, of crowded ones together, for ticks of the kernel's clock are
-// too coarse for one.
+// loneWrites is the minimum number of log entries per paceEvery that makes an
+// interval meaningful. fitIntervals is the number of such intervals required for a
+// decision: in a row for a lone writer, in total for crowded ones, because the ticks
+// of the kernel's clock are too coarse for a single interval.
 const (
 	loneWrites   = 20
 	fitIntervals = 3
 )
 
-// How much of a processor there must be for more than one to be worth it: what the
-// others on the machine leave, and what this process takes of that. A process that has
-// one processor keeps it until there is clearly more.
+// Thresholds, in processors, above which more than one processor is worthwhile: the
+// time that other processes leave, and the part of it that this process uses. A
+// process with one processor keeps it until the clearly… thresholds are exceeded.
 const (
 	enoughLeft, clearlyLeft = 1.3, 1.5
 	enoughUsed, clearlyUsed = 0.6, 0.8
 )
 
-// The same for a server whose clients write and wait: it takes more than others leave it
-// on two processors, and with one of them it needs less.
+// The same thresholds for a server whose clients write and wait. On two processors it
+// uses more time than others leave it, and on one it needs less.
 const (
 	waitersLeft, clearlyWaitersLeft = 1.9, 1.97
 	waitersUsed, clearlyWaitersUsed = 0.95, 0.9
 )
 
-// longCommand is the processor time of commands that take long, and crowd how many of
-// them there must be in an entry for that to be theirs, and not the entry's.
+// longCommand is the processor time from which a command counts as long. crowd is the
+// minimum number of commands per entry for the time to be that of the commands
+// instead of the entry's.
 const (
 	longCommand = 15 * time.Microsecond
 	crowd       = 64
 )
 
-// quickWrites is how many entries an interval of paceEvery must have for a processor that
-// stays with a goroutine that writes to be missed by nobody.
+// quickWrites is the minimum number of entries per paceEvery for which a processor
+// that stays with a writing goroutine has no disadvantage.
 const quickWrites = 100
 
-// processors is how many of the Go runtime's processors there are.
+// processors is the number of processors that the Go runtime uses.
 type processors uint8
 
 const (
 	all  processors = iota // as many as the machine has
-	one                    // which stays with a goroutine that writes to the disk
-	kept                   // one, which goes on to other goroutines meanwhile
+	one                    // one that stays with a goroutine that writes to the disk
+	kept                   // one that runs other goroutines during the write
 )
 
-// givenUpFrom is from how many bytes on a durable write gives up its processor.
+// givenUpFrom returns the size in bytes from which a durable write gives up its
+// processor.
 func (p processors) givenUpFrom() int {
 	switch p {
 	case one:
-		return math.MaxInt // a thread elsewhere that goes on with it would share that processor with the load
+		return math.MaxInt // otherwise another thread would continue the write and compete with the load
 	case kept:
 		return 0
 	}
 	return vfs.LongWrite
 }
 
-// look is what is seen of a server every paceEvery.
+// look is a sample of a server's load, taken every paceEvery.
 type look struct {
 	server.Load
 	at   time.Time
 	used time.Duration // processor time of this process
-	idle time.Duration // of all processors, together
-	ok   bool          // the two before are known
+	idle time.Duration // total over all processors
+	ok   bool          // used and idle are known
 }
 
-// fitProcessors has all goroutines run on one processor while that is better, and on
-// all of them otherwise. It returns the function that ends it.
+// fitProcessors runs all goroutines on one processor while that is faster, and on all
+// processors otherwise. The returned function stops it.
 //
-// A write is handed from goroutine to goroutine, of which only few have something to
-// do at a time. With a second processor at hand the runtime wakes a thread for it at
-// every step, to look for work, which sometimes takes the next step away, and stands
-// in the way of others that share the machine. Where one client writes at a time a
-// write takes a fifth less time with one processor, and a quarter less of it. The same
-// holds for up to some hundred clients of a server without an ensemble that write and
-// wait, on a machine that they leave half of: those who come back as soon as they are
-// answered then share an entry of the log, for which they are waited for. Where several
-// servers share a machine with their clients, one processor is what each gets anyway.
+// Goroutines pass a write from one to the next, and only a few of them have work at a
+// time. With a second processor, the runtime wakes a thread at every step to look for
+// work. That thread sometimes steals the next step, and it competes with other
+// processes on the machine. With one writing client at a time, one processor makes a
+// write a fifth faster and saves a quarter of its processor time. The same holds for
+// up to some hundred clients of a standalone server that write and wait, on a machine
+// of which they leave half: clients that get their reply send the next request
+// immediately and then share a log entry, for which the server waits. If several
+// servers share a machine with their clients, each of them gets about one processor
+// anyway.
 func fitProcessors(see func() look, use func(processors)) func() {
 	f := fitter{use: use, seen: []look{see()}}
 	stop := every(paceEvery, func() { f.fit(see()) })
@@ -98,12 +101,12 @@ func fitProcessors(see func() look, use func(processors)) func() {
 	}
 }
 
-// fitter decides about the processors.
+// fitter decides how many processors to use.
 type fitter struct {
 	use  func(processors)
 	now  processors
-	seen []look // the last ones, the newest at the end
-	lone int    // intervals with a lone writer, in a row
+	seen []look // the latest samples, newest last
+	lone int    // intervals in a row with a lone writer
 }
 
 func (f *fitter) fit(now look) {
@@ -132,18 +135,18 @@ func (f *fitter) set(p processors) {
 	}
 }
 
-// lone reports whether between two looks writes came one after the other: so many
-// entries of the log for so many writes, and hardly ever two at a time. Many reads,
-// and the writing of a snapshot, are work for another processor.
+// lone reports whether writes came one at a time between two samples: about as many
+// log entries as writes, and hardly ever two concurrently. It returns false if there
+// were many reads or a snapshot was written, because those can use another processor.
 func lone(before, now server.Load) bool {
 	entries, writes, _ := between(before, now)
 	return entries >= loneWrites && writes*10 <= entries*11 && (now.Beside-before.Beside)*10 <= entries && writing(before, now)
 }
 
-// waiting reports whether between two looks, fitIntervals apart, next to nothing was to be
-// done but write one entry of the log and then the next, for clients that wait for them
-// and leave the rest of the machine free. A snapshot does not count: its writer works for
-// a ninth of the time, a quarter of a millisecond in a row.
+// waiting reports whether, between two samples that are fitIntervals apart, the
+// server did almost nothing but write one log entry after another for clients that
+// wait for it and leave the rest of the machine idle. A snapshot doesn't matter: its
+// writer runs for a ninth of the time, a quarter of a millisecond at a time.
 func waiting(before, now look, already bool) bool {
 	entries, writes, requests := between(before.Load, now.Load)
 	if !now.Alone || !before.ok || !now.ok || entries < fitIntervals*quickWrites || requests > 3*writes {
@@ -156,10 +159,10 @@ func waiting(before, now look, already bool) bool {
 	return used < waitersUsed && left < waitersLeft
 }
 
-// whileWritten is how one processor is best used by clients that wait: it stays with who
-// writes an entry when all of them wait for that one, and goes on to the others when those
-// come at times of their own. Where the commands of an entry take much longer than its
-// write, as those of long multis do, both processors are better used.
+// whileWritten returns the best use of processors for clients that wait. One
+// processor stays with the writer of an entry if all clients wait for that entry, and
+// runs other goroutines if the clients arrive at random. If the commands of an entry
+// take much longer than its write, e.g. long multis, all processors are better.
 func whileWritten(before, now look) processors {
 	entries, writes, _ := between(before.Load, now.Load)
 	switch {
@@ -171,26 +174,26 @@ func whileWritten(before, now look) processors {
 	return kept
 }
 
-// share is how much of a processor this process took between two looks, and how much the
-// others left it.
+// share returns the fraction of a processor that this process used between two
+// samples, and the fraction that other processes left.
 func share(before, now look) (used, left float64) {
 	took := now.at.Sub(before.at).Seconds()
 	used = (now.used - before.used).Seconds() / took
 	return used, used + (now.idle-before.idle).Seconds()/took
 }
 
-// between is what a server did between two looks.
+// between returns the work that a server did between two samples.
 func between(before, now server.Load) (entries, writes, requests int64) {
 	return now.Entries - before.Entries, now.Writes - before.Writes, now.Requests - before.Requests
 }
 
-// writing reports whether writes were most of what was to be done.
+// writing reports whether most of the work was writes.
 func writing(before, now server.Load) bool {
 	return now.Requests-before.Requests <= 2*(now.Writes-before.Writes) && !now.Snapshot
 }
 
-// crowded reports whether between two looks, fitIntervals apart, the others on the
-// machine left this process about one processor, of which it took a part to write.
+// crowded reports whether, between two samples that are fitIntervals apart, other
+// processes left about one processor to this process, which used part of it to write.
 func crowded(before, now look, already bool) bool {
 	if !before.ok || !now.ok || now.Entries-before.Entries < fitIntervals*loneWrites || !writing(before.Load, now.Load) {
 		return false
@@ -202,9 +205,8 @@ func crowded(before, now look, already bool) bool {
 	return used < enoughUsed && left < enoughLeft
 }
 
-// looks returns the function that sees what a server has been doing. It asks for the
-// processors' times only where they matter: the kernel counts all its interrupts for
-// an answer.
+// looks returns a function that samples a server's load. It reads the processor times
+// only when they matter, because the kernel sums up all interrupts for each read.
 func looks(load func() server.Load, times func() (used, idle time.Duration, ok bool)) func() look {
 	seen := load()
 	return func() look {
@@ -217,8 +219,8 @@ func looks(load func() server.Load, times func() (used, idle time.Duration, ok b
 	}
 }
 
-// setProcessors returns the function by which the runtime uses so many processors.
-// That stops all goroutines for some ten microseconds. gather is the server's.
+// setProcessors returns a function that sets the number of processors. A change stops
+// all goroutines for about ten microseconds. gather is the server's.
 func setProcessors(gather func(bool)) func(processors) {
 	most := runtime.GOMAXPROCS(0)
 	return func(p processors) {
@@ -232,8 +234,8 @@ func setProcessors(gather func(bool)) func(processors) {
 	}
 }
 
-// restoreProcs sets the number of the runtime's processors to what it was. Unless
-// somebody has set it, it follows the limits of the container.
+// restoreProcs restores the runtime's number of processors. Unless GOMAXPROCS is set,
+// the number follows the container's limits.
 func restoreProcs(n int) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.SetDefaultGOMAXPROCS()

@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// processorTimes is not known here.
+// processorTimes isn't supported on this platform.
 func processorTimes() (used, idle time.Duration, ok bool) { return 0, 0, false }

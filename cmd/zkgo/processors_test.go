@@ -38,8 +38,9 @@ func TestLone(t *testing.T) {
 	}
 }
 
-// One processor after three intervals of a lone writer, all after the first that is
-// none, and in the end. With a crowded machine the first is no reason for all.
+// TestFitProcessors expects one processor after three intervals with a lone writer,
+// and all processors after the first interval without one and at the end. On a
+// crowded machine, a single such interval isn't enough.
 func TestFitProcessors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestFitProcessors(t *testing.T) {
 	})
 }
 
-// later is what is seen after a while in which all that was done.
+// later returns the sample after some time in which the server did the given work.
 func (l look) later(after time.Duration, done server.Load, used, idle time.Duration) look {
 	done.Requests, done.Entries, done.Writes = done.Requests+l.Requests, done.Entries+l.Entries, done.Writes+l.Writes
 	return look{at: l.at.Add(after), used: l.used + used, idle: l.idle + idle, ok: true, Load: done}
@@ -102,9 +103,9 @@ func TestCrowded(t *testing.T) {
 	writers := server.Load{Requests: 3000, Entries: 300, Writes: 9000}
 	for name, c := range map[string]struct {
 		then       server.Load
-		used, idle time.Duration // in a second
-		want       bool          // on all processors
-		stays      bool          // on one
+		used, idle time.Duration // per second
+		want       bool          // the result on all processors
+		stays      bool          // the result on one processor
 	}{
 		"three servers and their clients": {writers, second / 3, second / 2, true, true},
 		"nobody else":                     {writers, second / 3, 5 * second / 3, false, false},
@@ -128,7 +129,7 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// A server without an ensemble whose clients write and wait.
+// TestWaiting covers a standalone server whose clients write and wait.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	before := look{at: time.Now(), used: time.Minute, idle: time.Hour, ok: true, Load: server.Load{Requests: 1000, Entries: 500, Writes: 900, Alone: true}}
@@ -137,9 +138,9 @@ func TestWaiting(t *testing.T) {
 	locks := server.Load{Requests: 6300, Entries: 2200, Writes: 2500}
 	for name, c := range map[string]struct {
 		then       server.Load
-		used, idle time.Duration // in a second
-		want       bool          // on all processors
-		stays      bool          // on one
+		used, idle time.Duration // per second
+		want       bool          // the result on all processors
+		stays      bool          // the result on one processor
 	}{
 		"64 writers":             {many, 8 * second / 10, 55 * second / 100, true, true},
 		"one lock for all":       {locks, 7 * second / 10, 8 * second / 10, true, true},
@@ -185,7 +186,8 @@ func TestWhileWritten(t *testing.T) {
 	}
 }
 
-// What clients that wait for a server without an ensemble do decides anew every time.
+// TestFitToThoseWhoWait checks that the decision for a standalone server follows the
+// behaviour of its waiting clients.
 func TestFitToThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	var now look
@@ -193,7 +195,7 @@ func TestFitToThoseWhoWait(t *testing.T) {
 	f := fitter{use: func(p processors) { got = append(got, p) }, seen: []look{now}}
 	for _, l := range []server.Load{
 		{Requests: 2400, Entries: 480, Writes: 2400},                  // 8 writers at random times
-		{Requests: 8000, Entries: 250, Writes: 8000, Returning: true}, // 64 that wait
+		{Requests: 8000, Entries: 250, Writes: 8000, Returning: true}, // 64 writers that wait
 		{Requests: 9000, Entries: 450, Writes: 1800},                  // many more reads
 		{Requests: 2700, Entries: 450, Writes: 1800, Returning: true}, // locks of their own
 	} {
@@ -214,7 +216,7 @@ func TestFitToThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestLooks: who does not write is not asked for.
+// TestLooks checks that the processor times aren't read while there are few writes.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	var l server.Load
@@ -235,7 +237,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// Not parallel: it is about the whole process.
+// Not parallel, because it changes the whole process.
 func TestSetProcessors(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "as it is")
 	before := runtime.GOMAXPROCS(0)

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/term"
 )
 
-// progressEvery is how often a progress bar is drawn.
+// progressEvery is the interval between updates of a progress bar.
 const progressEvery = 100 * time.Millisecond
 
-// byteProgress shows on a terminal how many bytes of how many are done; anywhere
-// else it shows nothing. done ends it.
+// byteProgress shows a progress bar on a terminal; on other outputs it shows nothing.
+// done ends it.
 func byteProgress(w io.Writer, what string) (show func(done, total int64), done func()) {
 	if !isTerminalOut(w) {
 		return nil, func() {}
@@ -29,7 +29,7 @@ func byteProgress(w io.Writer, what string) (show func(done, total int64), done 
 		if bar.GetMax64() != total {
 			bar.ChangeMax64(total)
 		}
-		_ = bar.Set64(done) // a terminal that went away is nobody's loss
+		_ = bar.Set64(done) // errors of a closed terminal don't matter
 	}
 	return show, func() {
 		if bar != nil {
@@ -39,13 +39,13 @@ func byteProgress(w io.Writer, what string) (show func(done, total int64), done 
 	}
 }
 
-// isTerminalOut reports whether what is written is seen on a terminal.
+// isTerminalOut reports whether w is a terminal.
 func isTerminalOut(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// count is a number with its noun.
+// count formats a number with its noun.
 func count[N int | int32 | int64 | uint32 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun

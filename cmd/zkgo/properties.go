@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/server/keystore"
 )
 
-// readProperties takes from a properties file of ZooKeeper's Java client what means
-// something here.
+// readProperties reads the supported settings from a properties file of ZooKeeper's
+// Java client.
 func (f *connectFlags) readProperties() error {
 	text, err := smallfile.Read(f.properties)
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *connectFlags) readProperties() error {
 	return nil
 }
 
-// parseInt reads a positive number, also in hexadecimal, as Java does.
+// parseInt parses a positive number, decimal or hexadecimal, as Java does.
 func parseInt(text string) (int, error) {
 	n, err := strconv.ParseInt(text, 0, 32)
 	if err == nil && n <= 0 {
@@ -46,8 +46,7 @@ func parseInt(text string) (int, error) {
 	return int(n), err
 }
 
-// properties reads a file of Java properties. Keys may be given with and without
-// "zookeeper." in front.
+// properties parses a Java properties file. Keys may have the prefix "zookeeper.".
 func properties(text string) map[string]string {
 	values := map[string]string{}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\\\n", "")

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// recoverFlags are the flags of zkgo recover.
+// recoverFlags holds the flags of zkgo recover.
 type recoverFlags struct {
 	serverFlags
 	compare     []string
@@ -68,7 +68,8 @@ What the directories held is moved into before-recovery-... beside it.`,
 	return cmd
 }
 
-// errNotAsked is the answer to a command that only has looked.
+// errNotAsked is the error of a command that ran without --yes and so changed
+// nothing.
 var errNotAsked = errors.New("nothing was changed: give --yes to do it")
 
 func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
@@ -106,7 +107,8 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// unasked is how a command ends that was not told to do it.
+// unasked returns the error of a command that wasn't confirmed; with --dry-run it's
+// nil.
 func (f *recoverFlags) unasked() error {
 	if f.dryRun {
 		return nil
@@ -114,8 +116,8 @@ func (f *recoverFlags) unasked() error {
 	return errNotAsked
 }
 
-// survey prints what this server and the compared ones hold. It fails when
-// another one should be recovered.
+// survey prints the state of this server and of the compared ones. It returns an
+// error if another server should be recovered instead.
 func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.Position, err error) {
 	if mine, err = server.Survey(cfg); err != nil {
 		return mine, err
@@ -144,7 +146,7 @@ func show(w io.Writer, p *raftfsm.Position) {
 		p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, count(p.Znodes, "znode"), count(p.Sessions, "session"))
 }
 
-// membersOf says who may belong to the new ensemble.
+// membersOf describes the possible members of the new ensemble.
 func membersOf(cfg *server.Config) string {
 	if len(cfg.Members) == 0 {
 		return "one server that stands alone"
@@ -156,7 +158,7 @@ func membersOf(cfg *server.Config) string {
 	return "servers " + strings.Join(ids, ", ") + " by the configuration"
 }
 
-// runRejoin sets this server's state aside.
+// runRejoin moves this server's state aside.
 func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", cfg.ID, cfg.DataDir, f.rejoin)
 	if !f.yes {

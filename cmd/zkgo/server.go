@@ -23,16 +23,16 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// unset is the value of a port that no flag sets: 0 asks for a free one.
+// unset is the value of a port without a flag, because 0 requests any free port.
 const unset = -1
 
-// serverFlags are the flags of zkgo server.
+// serverFlags holds the flags of zkgo server.
 type serverFlags struct {
 	config, dataDir     string
 	clientPort          int
 	set                 []string
 	logFormat, logLevel string
-	options             []zoocfg.Option // besides, for reading the file
+	options             []zoocfg.Option // additional options for reading the file
 }
 
 func serverCommand() *cobra.Command {
@@ -61,12 +61,12 @@ over the file.`,
 	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data (zoo.cfg: dataDir; default ./zkgo-data)")
 	portVar(flags, &f.clientPort, "client-port", unset, "`port` for clients (zoo.cfg: clientPort; default 2181)")
-	flags.Lookup("client-port").DefValue = "0" // which --help does not print
+	flags.Lookup("client-port").DefValue = "0" // --help doesn't print a default of 0
 	f.common(flags)
 	return cmd
 }
 
-// name takes the configuration file that an argument names.
+// name sets the configuration file from the argument.
 func (f *serverFlags) name(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (f *serverFlags) name(args []string) error {
 	return nil
 }
 
-// common adds the flags of every command that runs a server on a file.
+// common adds the flags of every command that runs a server from a file.
 func (f *serverFlags) common(flags *pflag.FlagSet) {
 	f.clientPort = unset
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
@@ -122,20 +122,20 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	return errors.Join(err, s.Close())
 }
 
-// runnable translates a configuration that a server is to run on, on this machine
-// and as this user. Every command that checks one, or prepares the data for one,
-// calls it, so that what one accepts is accepted by all.
+// runnable converts a configuration and checks that a server can run with it on this
+// machine and as this user. Every command that checks a configuration, or prepares
+// data for one, calls it, so that all of them accept the same configurations.
 func runnable(z *zoocfg.Config) (server.Config, error) {
 	cfg, err := server.FromZooCfg(z)
 	if err != nil {
-		// The directories are known, whatever else is wrong.
+		// Check the directories, too: they are known despite the error.
 		directories := server.Config{DataDir: z.DataDir, LogDir: z.DataLogDir, NoAutocreate: !z.DataDirAutocreate}
 		return server.Config{}, errors.Join(err, server.CheckDirectories(directories))
 	}
 	return cfg, server.CheckDirectories(cfg)
 }
 
-// startError says which flag or setting helps with an error of a start.
+// startError adds the flag or setting that fixes a start error.
 func startError(err error, dataDir string) error {
 	var port *server.ListenError
 	var file *fs.PathError
@@ -153,7 +153,7 @@ func startError(err error, dataDir string) error {
 	return err
 }
 
-// stateError names the flag that helps where a state of zkgo is in the way.
+// stateError adds the flag that helps if existing zkgo state is in the way.
 func stateError(err error) error {
 	if errors.Is(err, raftfsm.ErrHasState) {
 		return fmt.Errorf("%w with --data-dir or dataDir", err)
@@ -161,7 +161,7 @@ func stateError(err error) error {
 	return err
 }
 
-// absolute is a path as it means the same everywhere.
+// absolute returns the absolute path if possible.
 func absolute(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole
@@ -169,10 +169,11 @@ func absolute(path string) string {
 	return path
 }
 
-// serve waits for the end of a server.
+// serve waits until the server ends.
 func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.Time) error {
-	// Started is who has read his data and listens. In an ensemble it is not for one
-	// server alone to serve, and whoever starts it must be able to go on to the next.
+	// A server counts as started once it has read its data and listens. It can't
+	// serve before its ensemble has a quorum, and an operator must be able to start
+	// the next server.
 	tellSystemd(log, daemon.SdNotifyReady, "STATUS=waits for a quorum")
 	defer tellSystemd(log, daemon.SdNotifyStopping, "STATUS=stops")
 	ready := s.Ready()
@@ -191,15 +192,15 @@ func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.T
 	}
 }
 
-// tellSystemd tells the service manager, if one has started this process and waits
-// to be told.
+// tellSystemd notifies the service manager, if it started this process and expects
+// notifications.
 func tellSystemd(log *slog.Logger, states ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
 		log.Warn("systemd was not told", "error", err)
 	}
 }
 
-// zooCfg reads the file, if there is one, and lets the flags win.
+// zooCfg reads the file, if there is one. Flags override it.
 func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 	sets, err := f.settings()
 	if err != nil {
@@ -221,7 +222,7 @@ func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 	return z, z.Validate()
 }
 
-// settings are the keys and values that the flags set.
+// settings returns the keys and values set by flags.
 func (f *serverFlags) settings() ([][2]string, error) {
 	var sets [][2]string
 	for _, kv := range f.set {
@@ -244,8 +245,8 @@ func (f *serverFlags) settings() ([][2]string, error) {
 	return sets, nil
 }
 
-// dataDirectory is what --data-dir names, as an absolute path: what is printed about
-// it means the same everywhere. It need not exist yet.
+// dataDirectory returns the absolute path for --data-dir, so that messages about it
+// are unambiguous. The directory need not exist yet.
 func dataDirectory(name string) (string, error) {
 	dir, err := filepath.Abs(name)
 	if err != nil {
@@ -257,7 +258,7 @@ func dataDirectory(name string) (string, error) {
 	return dir, nil
 }
 
-// newLogger returns the log in one of its two formats.
+// newLogger returns a logger with one of the two formats.
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var opts slog.HandlerOptions
 	var l slog.Level

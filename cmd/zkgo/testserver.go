@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// testFlags are the flags of zkgo testserver.
+// testFlags holds the flags of zkgo testserver.
 type testFlags struct {
 	config            string
 	servers           int
@@ -77,7 +77,7 @@ and connections are not limited.`,
 	return cmd
 }
 
-// runTestserver runs a test server until it is told to end, or its parent is gone.
+// runTestserver runs a test server until it's told to stop or its parent has ended.
 func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, stderr io.Writer) error {
 	opts, err := f.options()
 	if err != nil {
@@ -117,7 +117,7 @@ func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, s
 	return errors.Join(err, t.Close())
 }
 
-// testserverError names the flag that helps with a port that cannot be had.
+// testserverError adds the flag that helps if a port is unavailable.
 func testserverError(err error) error {
 	for _, cause := range []error{syscall.EADDRINUSE, syscall.EACCES} {
 		if strings.Contains(err.Error(), "listen tcp") && strings.Contains(err.Error(), cause.Error()) {
@@ -127,7 +127,7 @@ func testserverError(err error) error {
 	return err
 }
 
-// options are the flags as the test server takes them.
+// options converts the flags to options of the test server.
 func (f *testFlags) options() ([]zktest.Option, error) {
 	cfg, port, err := f.serverConfig()
 	if err != nil {
@@ -150,17 +150,18 @@ func (f *testFlags) options() ([]zktest.Option, error) {
 	return opts, nil
 }
 
-// forTests is what differs from a server's defaults when there is no zoo.cfg.
+// forTests returns the settings that differ from a server's defaults if there is no
+// zoo.cfg.
 func forTests() []string {
 	return []string{"maxClientCnxns=0", "4lw.commands.whitelist=*", "extendedTypesEnabled=true", "admin.enableServer=false"}
 }
 
-// serverConfig is the configuration by zoo.cfg and --set, and the port for
-// clients: the servers listen there themselves.
+// serverConfig returns the configuration from zoo.cfg and --set, and the client port,
+// which the test server opens itself.
 func (f *testFlags) serverConfig() (cfg server.Config, port int, err error) {
 	sf := serverFlags{config: f.config, clientPort: unset, set: f.set,
-		dataDir: os.TempDir(),                        // there has to be one; nobody writes there
-		options: []zoocfg.Option{zoocfg.WithMyID(1)}} // nor is a myid read from there
+		dataDir: os.TempDir(),                        // required, but nothing is written there
+		options: []zoocfg.Option{zoocfg.WithMyID(1)}} // so that no myid file is read from there
 	if f.config == "" {
 		sf.set = append(forTests(), f.set...)
 	}
@@ -178,14 +179,14 @@ func (f *testFlags) serverConfig() (cfg server.Config, port int, err error) {
 	if port == 0 && f.config != "" {
 		port = max(z.ClientPort, 0)
 	}
-	if !asksFor(f.set, "admin.") { // every zoo.cfg that does not say otherwise has it, on one port
+	if !asksFor(f.set, "admin.") { // enabled by default, and all servers would use the same port
 		cfg.Admin = nil
 	}
 	cfg.ClientAddr = ""
 	return cfg, port, nil
 }
 
-// asksFor reports whether --set was given for a key that begins so.
+// asksFor reports whether --set was given for a key with this prefix.
 func asksFor(sets []string, prefix string) bool {
 	for _, kv := range sets {
 		if strings.HasPrefix(kv, prefix) {

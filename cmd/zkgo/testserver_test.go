@@ -19,8 +19,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest/control"
 )
 
-// roleVar makes the test binary another program: zkgo itself, or a parent that
-// starts one as its arguments say and stays.
+// roleVar makes the test binary act as another program: zkgo itself, or a parent that
+// starts zkgo with the given arguments and stays alive.
 const roleVar = "ZKGO_TEST_ROLE"
 
 func play(role string) {
@@ -36,7 +36,7 @@ func play(role string) {
 	cmd.Env = append(os.Environ(), roleVar+"=zkgo")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if role == "parent with a pipe" {
-		if _, err := cmd.StdinPipe(); err != nil { // held open by the parent
+		if _, err := cmd.StdinPipe(); err != nil { // the parent keeps it open
 			panic(err)
 		}
 	}
@@ -46,7 +46,7 @@ func play(role string) {
 	select {}
 }
 
-// readiness reads the line that says that a test server serves.
+// readiness reads the line that reports that a test server is ready.
 func readiness(t *testing.T, out *bufio.Reader) (ready control.Ready) {
 	t.Helper()
 	line, err := out.ReadString('\n')
@@ -59,7 +59,7 @@ func readiness(t *testing.T, out *bufio.Reader) (ready control.Ready) {
 	return ready
 }
 
-// post asks an endpoint for something.
+// post sends a request to an endpoint.
 func post(t *testing.T, url, body string) string {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
@@ -79,7 +79,7 @@ func post(t *testing.T, url, body string) string {
 	return string(text)
 }
 
-// testserver runs zkgo testserver in this process, with a pipe for stdin.
+// testserver is a zkgo testserver in this process, with a pipe as stdin.
 type testserver struct {
 	ready control.Ready
 	stdin io.Closer
@@ -107,7 +107,7 @@ func runsTestserver(t *testing.T, args ...string) *testserver {
 	return ts
 }
 
-// await waits for the end and the reason that the log gives.
+// await waits for the end of the server and checks the reason in the log.
 func (ts *testserver) await(t *testing.T, why string) {
 	t.Helper()
 	rest, _ := io.ReadAll(ts.out)
@@ -168,7 +168,8 @@ func TestTestserverStays(t *testing.T) {
 	}
 }
 
-// Whatever ends the process that started it, kill -9 too, ends a test server.
+// A test server ends when the process that started it ends in any way, including kill
+// -9.
 func TestTestserverEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -177,7 +178,7 @@ func TestTestserverEndsWithItsParent(t *testing.T) {
 	}
 	for role, more := range map[string][]string{
 		"parent without a pipe": nil,
-		"parent with a pipe":    {"--parent", strconv.Itoa(os.Getpid())}, // which stays
+		"parent with a pipe":    {"--parent", strconv.Itoa(os.Getpid())}, // which stays alive
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -201,7 +202,7 @@ func TestTestserverEndsWithItsParent(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := make(chan struct{})
-			go func() { // the pipe ends when both of them have ended
+			go func() { // the pipe ends after both processes have ended
 				_, _ = io.Copy(io.Discard, out)
 				close(ended)
 			}()
@@ -213,7 +214,7 @@ func TestTestserverEndsWithItsParent(t *testing.T) {
 				}
 				t.Error("the test server still runs, without its parent")
 			}
-			_ = parent.Wait() // killed
+			_ = parent.Wait() // the error is that it was killed
 		})
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// certificate writes a key with a certificate of its own for this host.
+// certificate writes a key with a self-signed certificate for this host.
 func certificate(t *testing.T) (file string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -48,7 +48,7 @@ func certificate(t *testing.T) (file string, roots *x509.CertPool) {
 	return file, roots
 }
 
-// What belongs to zoo.cfg reaches a test server: here TLS, on a port of its own.
+// Settings in zoo.cfg reach a test server: here TLS on a separate port.
 func TestTestserverWithTLS(t *testing.T) {
 	t.Parallel()
 	file, roots := certificate(t)

@@ -20,13 +20,13 @@ const (
 	codeUsage  = 2 // the command line is wrong
 )
 
-// usageError is a command line that is wrong.
+// usageError is an error in the command line.
 type usageError struct {
 	err  error
-	hint string // where to look, "" if the error says it
+	hint string // where to find help, or "" if the error says it
 }
 
-// Error names what is wrong and where to look.
+// Error returns the error and the hint.
 func (e *usageError) Error() string {
 	if e.hint == "" {
 		return e.err.Error()
@@ -37,10 +37,10 @@ func (e *usageError) Error() string {
 // Unwrap returns the error without the hint.
 func (e *usageError) Unwrap() error { return e.err }
 
-// usagef returns a usageError with a text.
+// usagef returns a usageError with a formatted message.
 func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
 
-// misused makes an error that says where the help is.
+// misused wraps an error in a usageError that refers to the command's help.
 func misused(cmd *cobra.Command, err error) error {
 	if u := (*usageError)(nil); errors.As(err, &u) {
 		return err
@@ -48,8 +48,8 @@ func misused(cmd *cobra.Command, err error) error {
 	return &usageError{err: err, hint: "See: " + cmd.CommandPath() + " --help"}
 }
 
-// strict makes every command of the tree refuse what it does not know, with
-// codeUsage: flags, arguments, and commands below a group.
+// strict makes all commands of the tree reject unknown flags, arguments and
+// subcommands with codeUsage.
 func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
@@ -66,8 +66,8 @@ func strict(cmd *cobra.Command) {
 		if err := check(cmd, args); err != nil {
 			return misused(cmd, err)
 		}
-		// cobra checks these itself after the arguments, without a way to recognise
-		// its errors.
+		// cobra checks these after the arguments, but its errors can't be recognized,
+		// so we check them here first.
 		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 			return misused(cmd, err)
 		}
@@ -75,9 +75,9 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// group makes a command that only has others below it refuse unknown ones.
+// group makes a command with subcommands reject unknown ones.
 func group(cmd *cobra.Command) {
-	cmd.Args = cobra.ArbitraryArgs // cobra's own check knows the root only
+	cmd.Args = cobra.ArbitraryArgs // cobra's own check only covers the root
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -86,7 +86,7 @@ func group(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand names the command that a word is likely to mean.
+// unknownCommand returns an error that suggests the most similar command.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -107,10 +107,10 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return errors.New(text)
 }
 
-// numberError is how pflag repeats an error of strconv.
+// numberError matches an strconv error as quoted by pflag.
 var numberError = regexp.MustCompile(`strconv\.Parse\w+: parsing "[^"]*": (.*)$`)
 
-// flagError makes an error of a flag say what to do about it.
+// flagError adds advice to the error of a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	text := numberError.ReplaceAllStringFunc(err.Error(), func(s string) string {
 		if strings.HasSuffix(s, strconv.ErrRange.Error()) {
@@ -136,7 +136,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return misused(cmd, errors.New(text))
 }
 
-// portFlag is a flag that takes a port.
+// portFlag is a flag whose value is a port.
 type portFlag int
 
 // String implements pflag.Value.
@@ -155,7 +155,7 @@ func (p *portFlag) Set(text string) error {
 	return nil
 }
 
-// portVar declares a flag for a port.
+// portVar registers a flag for a port.
 func portVar(flags *pflag.FlagSet, p *int, name string, value int, usage string) {
 	*p = value
 	flags.Var((*portFlag)(p), name, usage)

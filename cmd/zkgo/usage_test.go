@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestUsageErrors: a command line that is wrong ends with exit code 2, prints no
-// data, and says what helps.
+// TestUsageErrors checks that an invalid command line fails with exit code 2, prints
+// no data, and says what helps.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -81,13 +81,13 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestEveryCommandRefusesSurplus: no command ignores arguments, or is a group that
-// takes any word for a request for help.
+// TestEveryCommandRefusesSurplus checks that no command ignores arguments, and that
+// no group treats an unknown word as a request for help.
 func TestEveryCommandRefusesSurplus(t *testing.T) {
 	t.Parallel()
 	visit(newCommand(), func(cmd *cobra.Command) {
 		if cmd.Name() == "cli" || cmd.Name() == "bench" || cmd.Name() == "help" {
-			return // they have rules of their own, see TestUsageErrors
+			return // they have special rules, see TestUsageErrors
 		}
 		args := append(strings.Fields(cmd.CommandPath())[1:], "surplus", "surplus", "surplus", "surplus")
 		_, _, err := zkgo(t, args...)
@@ -104,7 +104,8 @@ func visit(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// TestFailuresAreNotUsageErrors: the exit code of what was understood is 1.
+// TestFailuresAreNotUsageErrors checks that a valid command that fails has exit code
+// 1.
 func TestFailuresAreNotUsageErrors(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"config check /no/such/zoo.cfg", "inspect verify /no/such/dir", "health --server localhost:1 --timeout 2s", "bench get --server localhost:1"} {
@@ -115,7 +116,8 @@ func TestFailuresAreNotUsageErrors(t *testing.T) {
 	}
 }
 
-// TestBenchLeavesNothing behind, and says before that it writes.
+// TestBenchLeavesNothing checks that bench removes its znodes and announces its
+// writes.
 func TestBenchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -138,7 +140,7 @@ func TestBenchLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestStartSaysWhatHelps: a port, a directory or a lock that cannot be had.
+// TestStartSaysWhatHelps covers a port, a directory and a lock that are unavailable.
 func TestStartSaysWhatHelps(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

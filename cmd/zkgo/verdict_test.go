@@ -13,15 +13,15 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// configuration is a zoo.cfg, and what every command has to say about it.
+// configuration is a zoo.cfg with the result that every command must report.
 type configuration struct {
 	name, myid, text string
-	refused          []string // parts of the error; none: the file is accepted
+	refused          []string // parts of the error; none: the file is valid
 }
 
-// configurations name these files of a directory DIR: the empty directory data, the
-// file plain, the key store key.p12 with the password right, the trust store ca.pem,
-// and jaas.conf.
+// configurations returns configurations that use these files in a directory DIR: the
+// empty directory data, the file plain, the key store key.p12 with the correct
+// password, the trust store ca.pem, and jaas.conf.
 func configurations() []configuration {
 	const (
 		base   = "dataDir=DIR/data\nclientPort=0\nadmin.enableServer=false\n"
@@ -36,7 +36,7 @@ func configurations() []configuration {
 		{"an ensemble", "1", base + three, nil},
 		{"id 0", "0", base + three + "server.0=d:2888:3888\n", nil},
 		{"0.0.0.0 in the own line", "1", base + strings.Replace(three, "=a:", "=0.0.0.0:", 1), nil},
-		// As in ZooKeeper, which starts and listens nowhere: config check warns.
+		// ZooKeeper, too, starts and doesn't listen: config check warns.
 		{"no client port", "", "dataDir=DIR/data\nclientport=2181\n", nil},
 		{"directories that are to be made", "", "dataDir=DIR/data/x/y\ndataLogDir=DIR/data/z\nclientPort=0\n", nil},
 		{"TLS for clients", "", base + secure + "right\n", nil},
@@ -80,13 +80,14 @@ func configurations() []configuration {
 	}
 }
 
-// TestOneVerdict: every command that takes a zoo.cfg accepts a file, or refuses it
-// with the same reasons. It sets the environment for zkgo container.
+// TestOneVerdict checks that all commands that read a zoo.cfg accept the same files,
+// and reject the others for the same reasons. It sets the environment for zkgo
+// container.
 func TestOneVerdict(t *testing.T) {
 	key, ca := keyStores(t)
 	commands := []struct {
 		args []string
-		own  string // the error of a command that accepts the file and has nothing to do
+		own  string // the error of a command that accepts the file but has nothing to do
 	}{
 		{[]string{"config", "check", "CFG"}, ""},
 		{[]string{"server", "CFG"}, "context canceled"},
@@ -133,7 +134,7 @@ func TestOneVerdict(t *testing.T) {
 	}
 }
 
-// write makes the directory that a configuration names.
+// write creates the directory that a configuration uses.
 func (c *configuration) write(t *testing.T, key, ca []byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,8 +159,8 @@ func (c *configuration) write(t *testing.T, key, ca []byte) string {
 	return dir
 }
 
-// keyStores returns a PKCS #12 key store with the password right, and the
-// certificate in it as PEM.
+// keyStores returns a PKCS #12 key store with the correct password, and its
+// certificate as PEM.
 func keyStores(t *testing.T) (key, ca []byte) {
 	t.Helper()
 	file, _ := certificate(t)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 const patience = 60 * time.Second
 
-// zkgo runs a command line that ends by itself.
+// zkgo runs a command line and waits for its end.
 func zkgo(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -45,7 +45,7 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 }
 
-// Port 0 is one that happens to be free, not the default.
+// Port 0 means any free port instead of the default.
 func TestClientPortFlag(t *testing.T) {
 	t.Parallel()
 	for port, want := range map[int]int{unset: zoocfg.Default().ClientPort, 0: 0, 2345: 2345} {
@@ -92,7 +92,7 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that is read while it is written.
+// lockedBuffer is a log that can be read while it's being written.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -110,7 +110,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// eventually waits for something that nobody announces, unless the command ends.
+// eventually polls for a condition, unless the command ends.
 func eventually(t *testing.T, what string, ok func() bool, ended <-chan error) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
@@ -125,7 +125,7 @@ func eventually(t *testing.T, what string, ok func() bool, ended <-chan error) {
 	}
 }
 
-// A server runs until it is told to stop, and says on stderr where it listens.
+// A server runs until it's told to stop, and prints its addresses to stderr.
 func TestServerRunsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// aclCommands are about who may do what.
+// aclCommands returns the commands for ACLs and authentication.
 func aclCommands() []Command {
 	return []Command{
 		{
@@ -28,12 +28,12 @@ func aclCommands() []Command {
 	}
 }
 
-// authHelp says where credentials may come from.
+// authHelp describes where credentials can come from.
 const authHelp = `AUTH may be - for what comes in on the standard input or @FILE for what a file holds,
 so that it stands neither in a history nor in the list of processes; @@x is @x.`
 
-// parseACL reads scheme:id:perms,…; what it does not understand it tells and
-// leaves out.
+// parseACL parses scheme:id:perms,…. It reports invalid entries to errors and skips
+// them.
 func parseACL(errors io.Writer, text string) []client.ACL {
 	var acl []client.ACL
 	for entry := range strings.SplitSeq(text, ",") {
@@ -55,14 +55,14 @@ func parseACL(errors io.Writer, text string) []client.ACL {
 	return acl
 }
 
-// ACL is an entry of an ACL in JSON.
+// ACL is the JSON form of an ACL entry.
 type ACL struct {
 	Scheme string `json:"scheme"`
 	ID     string `json:"id"`
 	Perms  string `json:"perms"`
 }
 
-// NewACL turns an ACL into its form in JSON.
+// NewACL returns the JSON form of an ACL.
 func NewACL(acl []client.ACL) []ACL {
 	list := make([]ACL, len(acl))
 	for i, a := range acl {
@@ -130,7 +130,7 @@ func setACL(ctx context.Context, c *Call) error {
 		return context.Cause(ctx)
 	})
 	if err == nil && failed != nil {
-		return &Exit{Code: 1, Err: failed} // was told
+		return &Exit{Code: 1, Err: failed} // already reported
 	}
 	return err
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Call is one use of a command.
+// Call is one invocation of a command.
 type Call struct {
-	// Args are the arguments without the command's name and its options.
+	// Args are the arguments without the command's name and options.
 	Args []string
-	// In is where what is asked for is read from.
+	// In is the input for data that the command asks for.
 	In io.Reader
-	// Out takes the data, Err everything else.
+	// Out takes the data, Err all other output.
 	Out, Err io.Writer
-	// Term is what Out is.
+	// Term describes the terminal behind Out.
 	Term Term
 
 	command *Command
 	options map[string][]string
-	literal int // arguments from here on stand after "--"
+	literal int // index of the first argument after "--"
 	shell   *Shell
-	giveUp  context.CancelCauseFunc // ends a tool's context
+	giveUp  context.CancelCauseFunc // cancels a tool's context
 }
 
 // Has reports whether an option was given.
 func (c *Call) Has(option string) bool { return len(c.options[option]) > 0 }
 
-// Value returns the argument of an option, the first one if it was given several
-// times; "" if it was not given.
+// Value returns the argument of an option, the first one if the option was given
+// several times, or "" if it wasn't given.
 func (c *Call) Value(option string) string {
 	if v := c.options[option]; len(v) > 0 {
 		return v[0]
@@ -40,17 +40,17 @@ func (c *Call) Value(option string) string {
 	return ""
 }
 
-// Values returns the arguments of an option that may be given several times.
+// Values returns the arguments of an option that may be repeated.
 func (c *Call) Values(option string) []string { return c.options[option] }
 
-// Client returns the connection; an error if there is none.
+// Client returns the connection, or an error if there is none.
 func (c *Call) Client() (*client.Client, error) { return c.shell.client() }
 
-// JSON reports whether data are wanted as JSON.
+// JSON reports whether data should be written as JSON.
 func (c *Call) JSON() bool { return c.shell.cfg.JSON }
 
-// Emit writes data: v as one line of JSON if that is wanted, otherwise what text
-// writes. Its error is that of the writer.
+// Emit writes data: in JSON mode v as one line of JSON, otherwise the output of text.
+// It returns the writer's error.
 func (c *Call) Emit(v any, text func(w io.Writer)) error {
 	if !c.JSON() {
 		text(c.Out)
@@ -61,16 +61,16 @@ func (c *Call) Emit(v any, text func(w io.Writer)) error {
 	return encoder.Encode(v)
 }
 
-// UsageError refuses the arguments: the usage is the message.
+// UsageError returns an error for wrong arguments, with the usage as its message.
 func (c *Call) UsageError() error { return misuse("%s", c.command.usage()) }
 
-// tooMany refuses an argument that the command has no use for.
+// tooMany returns an error for a superfluous argument.
 func (c *Call) tooMany(arg string) error {
 	return misuse("%s: unexpected argument %q; a name or a value with spaces needs quotes\n%s", c.command.Name, arg, strings.TrimSpace(c.command.Name+" "+c.command.Usage))
 }
 
-// each does something for every argument, also after one that failed, and fails if
-// any of them did. With no argument it is done once, for the given one.
+// each calls do for every argument, and for without if there are no arguments. It
+// continues after an error, and fails if any call failed.
 func (c *Call) each(ctx context.Context, without string, do func(ctx context.Context, arg string) error) error {
 	args := c.Args
 	if len(args) == 0 {
@@ -91,7 +91,7 @@ func (c *Call) each(ctx context.Context, without string, do func(ctx context.Con
 		}
 	}
 	if failed != nil {
-		return &Exit{Code: codeFailed, Err: failed} // was told
+		return &Exit{Code: codeFailed, Err: failed} // already reported
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Cause says in a line why a server could not be used, and which flag or setting
-// helps if one does. What it has no words for it returns as it is.
+// Cause describes in one line why a server couldn't be used, and which flag or
+// setting helps, if any. It returns the text of an error that it doesn't know
+// unchanged.
 func Cause(err error) string {
 	for _, known := range causes() {
 		if known.is(err) {
@@ -31,15 +32,15 @@ type cause struct {
 	say func(error) string
 }
 
-// fixed says the same about every failure of a kind.
+// fixed returns the same text for all failures of a kind.
 func fixed(text string) func(error) string { return func(error) string { return text } }
 
-// with puts a hint after the error's own words.
+// with adds a hint to the error's own text.
 func with(hint string) func(error) string {
 	return func(err error) string { return lastWords(err) + ": " + hint }
 }
 
-// causes are the kinds, the special ones first.
+// causes returns the known kinds, most specific first.
 func causes() []cause {
 	alert := func(words ...string) func(error) bool {
 		return func(err error) bool {
@@ -81,12 +82,12 @@ func isUnknownHost(err error) bool {
 	return errors.As(err, &e) && e.IsNotFound
 }
 
-// isClosed reports whether the other side has closed the connection.
+// isClosed reports whether the peer has closed the connection.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// lastWords are an error's own words, without the addresses around them.
+// lastWords returns an error's own text without the addresses around it.
 func lastWords(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
@@ -101,14 +102,14 @@ func lastWords(err error) string {
 	}
 }
 
-// probed is a failure whose cause a look at the server has shown.
+// probed is a failure whose cause was found by probing the server.
 type probed struct{ text string }
 
 // Error returns the cause.
 func (p probed) Error() string { return p.text }
 
-// causeList says for each server why it could not be used. Addresses of one server
-// that fail in the same way are named once.
+// causeList describes, for each server, why it couldn't be used. It merges addresses
+// of a server that fail in the same way.
 func causeList(failures []client.ConnectFailure) []string {
 	var list []string
 	seen := map[string]bool{}
@@ -122,13 +123,13 @@ func causeList(failures []client.ConnectFailure) []string {
 	return list
 }
 
-// noConnection is why a command ends that has waited too long.
+// noConnection is the error of a command that waited too long for a connection.
 type noConnection struct {
 	waited string
 	causes []string
 }
 
-// Error names the causes.
+// Error returns the message with the causes.
 func (e *noConnection) Error() string {
 	if len(e.causes) == 0 {
 		return fmt.Sprintf("gave up waiting after %s: no server has answered yet", e.waited)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// listen accepts connections and hands them to serve, until the test ends.
+// listen accepts connections and passes them to serve until the test ends.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func refused(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// answering returns a server that reads, answers and closes.
+// answering starts a server that reads, answers and closes the connection.
 func answering(t *testing.T, answer string) string {
 	return listen(t, func(conn net.Conn) {
 		defer conn.Close()
@@ -60,7 +60,7 @@ func answering(t *testing.T, answer string) string {
 	})
 }
 
-// notServing returns a server as it is without a quorum: it answers words only.
+// notServing starts a server without a quorum: it only answers four-letter words.
 func notServing(t *testing.T) string {
 	return listen(t, func(conn net.Conn) {
 		defer conn.Close()
@@ -71,7 +71,7 @@ func notServing(t *testing.T) string {
 	})
 }
 
-// secure returns a server that speaks TLS.
+// secure starts a server that speaks TLS.
 func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.CertPool) {
 	t.Helper()
 	web := httptest.NewTLSServer(nil)
@@ -88,7 +88,8 @@ func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.Cer
 	return addr, roots
 }
 
-// TestSaysWhyItCannotConnect: at once and when the command gives up, for each server.
+// TestSaysWhyItCannotConnect checks the causes for each server, both immediately and
+// when the command gives up.
 func TestSaysWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	tlsAddr, _ := secure(t, tls.NoClientCert)
@@ -119,7 +120,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 		"TLS to plaintext":        {answering(t, ""), strange, []string{"TLS", "secureClientPort"}},
 		"TLS to plaintext answer": {http, strange, []string{"does not speak TLS"}},
 	} {
-		all.Go(func() { // all at once, since each waits for as long as a command does
+		all.Go(func() { // concurrently, because each command waits for its timeout
 			var out, errs shared
 			config := Config{Server: c.server, Out: &out, Err: &errs, Quiet: true, Patience: 4 * time.Second, TLS: c.tls}
 			if c.tls != nil {
@@ -150,12 +151,12 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 	}
 }
 
-// TestSaysNothingOfAServerThatIsNotNeeded: with one of two servers down a command
-// that succeeds has nothing to tell.
+// TestSaysNothingOfAServerThatIsNotNeeded checks that a command that succeeds prints
+// nothing about another server that is down.
 func TestSaysNothingOfAServerThatIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	server := refused(t) + "," + zktest.Run(t).Addrs()[0]
-	for range 8 { // in random order
+	for range 8 { // servers are tried in random order
 		var out, errs shared
 		s := New(Config{Server: server, Out: &out, Err: &errs, Quiet: true})
 		if err := s.Connect(server); err != nil {
@@ -171,14 +172,14 @@ func TestSaysNothingOfAServerThatIsNotNeeded(t *testing.T) {
 	}
 }
 
-// TestPlaceSaysWhyItCannotConnect: another ensemble, as the target of cp.
+// TestPlaceSaysWhyItCannotConnect covers another ensemble as the target of cp.
 func TestPlaceSaysWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	addr := zktest.Run(t).Addrs()[0]
 	down := refused(t)
 	var out, errs shared
 	s := New(Config{Server: addr, Out: &out, Err: &errs, Quiet: true})
-	defer s.Close() //nolint:errcheck // what is tested has happened
+	defer s.Close() //nolint:errcheck // the test is done
 	if err := s.Connect(addr); err != nil {
 		t.Fatal(err)
 	}

@@ -6,54 +6,51 @@ import (
 	"strings"
 )
 
-// Command is one command of the shell. It is a value and never changes.
+// Command is one command of the shell. It is an immutable value.
 type Command struct {
-	// Name is what is typed.
+	// Name is the name that users type.
 	Name string
-	// Usage is what follows the name in the help, as "[-s] [-w] path".
+	// Usage is the text after the name in the help, e.g. "[-s] [-w] path".
 	Usage string
-	// Short says in a few words what it does, for lists and completion.
+	// Short is a short description for lists and completion.
 	Short string
-	// More is what else its help says, in lines of the width that it is printed with;
-	// "" is nothing.
+	// More is the rest of the help, in lines of the printed width; "" means nothing.
 	More string
-	// Options are what it takes with a hyphen.
+	// Options are the command's options, i.e. arguments with a hyphen.
 	Options []Option
 	// ListOptions prints the options below the usage, as zkCli.sh does for some.
 	ListOptions bool
-	// Least is how many arguments have to be there. With fewer the usage is the
-	// error.
+	// Least is the minimum number of arguments. With fewer, the error is the usage.
 	Least int
-	// Most is how many arguments there may be, [Any] for any number. With more the
-	// first of those that are too many is named in the error.
+	// Most is the maximum number of arguments, or [Any]. With more, the error names
+	// the first superfluous one.
 	Most int
-	// Required names a group of options of which one has to be given.
+	// Required names a group of options of which exactly one must be given.
 	Required string
-	// Offline says that it needs no session.
+	// Offline means that the command needs no session.
 	Offline bool
-	// Run does it. Its error is told by the shell; see [Exit] for another exit code
-	// than 1.
+	// Run runs the command. The shell reports its error; see [Exit] for an exit code
+	// other than 1.
 	Run func(ctx context.Context, c *Call) error
 }
 
-// Any is how many arguments a command has that takes any number.
+// Any is the value of Most for any number of arguments.
 const Any = -1
 
 // Option is an option of a command.
 type Option struct {
-	// Name without the hyphen; of several letters, as in reconfig -members, if need
-	// be.
+	// Name is the name without the hyphen. It may have several letters, as in
+	// reconfig -members.
 	Name string
-	// Arg names its argument; "" if it takes none.
+	// Arg names the option's argument; "" if it takes none.
 	Arg string
-	// Help says what it does.
+	// Help describes the option.
 	Help string
-	// Group names a group of which one option at most may be given.
+	// Group names a group of mutually exclusive options.
 	Group string
 }
 
-// usage is the whole usage: what a command is refused with that has too few
-// arguments.
+// usage returns the complete usage, which is also the error for too few arguments.
 func (c *Command) usage() string {
 	text := c.Name + " " + c.Usage
 	if !c.ListOptions {
@@ -80,7 +77,7 @@ func (c *Command) usage() string {
 	return b.String()
 }
 
-// help is the whole help: usage, options and what it does.
+// help returns the complete help: usage, description and options.
 func (c Command) help() string {
 	c.ListOptions = len(c.Options) > 0
 	text := c.usage() + "\n" + c.Short + "\n"
@@ -98,7 +95,7 @@ func Commands() []Command {
 	return all
 }
 
-// Find returns the command with a name.
+// Find returns the command with the given name.
 func Find(name string) (Command, bool) {
 	all := Commands()
 	i, ok := slices.BinarySearchFunc(all, name, func(c Command, name string) int { return strings.Compare(c.Name, name) })

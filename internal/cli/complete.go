@@ -12,19 +12,18 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// completionTime is how long a server may take to list what a path can be completed
-// with.
+// completionTime limits the time for a server to list completions of a path.
 const completionTime = 2 * time.Second
 
-// candidate is one way to go on with a line.
+// candidate is a possible completion.
 type candidate struct {
-	Value string // the whole word
-	Show  string // what is shown
+	Value string // the complete word
+	Show  string // the displayed text
 	Help  string
 }
 
-// candidates returns how the last word of a line can go on: commands, options of
-// the command, or paths of the live tree.
+// candidates returns the possible completions of a line's last word: commands,
+// options of the command, or paths in the live tree.
 func (s *Shell) candidates(ctx context.Context, line string) []candidate {
 	at, quote := lastWord(line)
 	begun, before := line[at:], strings.Fields(line[:at])
@@ -63,8 +62,8 @@ func completeOption(command, begun string) (list []candidate) {
 	return list
 }
 
-// completePath lists the children of the znode that the path has got to. Nothing is
-// said if it cannot: the line will say it.
+// completePath lists the children of the znode that the path has reached. It ignores
+// errors, because running the line will report them.
 func (s *Shell) completePath(ctx context.Context, begun string) (list []candidate) {
 	zk, err := s.client()
 	if err != nil || !zk.State().Connected() {
@@ -90,8 +89,8 @@ func (s *Shell) completePath(ctx context.Context, begun string) (list []candidat
 	return list
 }
 
-// complete goes on with the word before the cursor as far as all candidates agree,
-// and lists them on w if there is nothing to add.
+// complete extends the word before the cursor by the common prefix of all candidates,
+// and lists the candidates on w if that adds nothing.
 func (s *Shell) complete(ctx context.Context, w io.Writer, line string, at int) (string, int, bool) {
 	list := s.candidates(ctx, line[:at])
 	if len(list) == 0 {
@@ -116,8 +115,8 @@ func (s *Shell) complete(ctx context.Context, w io.Writer, line string, at int) 
 	return before + line[at:], len(before), true
 }
 
-// listCandidates shows what there is to choose from: with their help if they have
-// one, else in columns.
+// listCandidates lists the candidates with their help if they have one, otherwise in
+// columns.
 func (s *Shell) listCandidates(w io.Writer, list []candidate) {
 	names := make([]string, len(list))
 	wide := 0
@@ -139,7 +138,7 @@ func (s *Shell) listCandidates(w io.Writer, list []candidate) {
 	_, _ = io.WriteString(w, b.String())
 }
 
-// commonPrefix returns what two texts begin with, in whole characters.
+// commonPrefix returns the common prefix of two texts, in whole characters.
 func commonPrefix(a, b string) string {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

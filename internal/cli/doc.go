@@ -1,16 +1,17 @@
-// Package cli is the command line of a ZooKeeper ensemble: ZooKeeper's own shell,
-// zkCli.sh, command by command, and what people install other tools for.
+// Package cli implements a command-line client for ZooKeeper ensembles: all commands
+// of ZooKeeper's own shell, zkCli.sh, and tools that users would otherwise install
+// separately.
 //
-// It is an engine without a terminal of its own: [Shell] runs a command, a line or
-// a script, and reads them from somebody at a prompt. The flags are cmd/zkgo's.
-// It works against any ZooKeeper: it imports package client, proto for its
-// vocabulary, cli/subtree, and nothing of the server.
+// It has no terminal of its own: a [Shell] runs a command, a line or a script, or
+// reads commands at a prompt. cmd/zkgo defines the flags. It works with any
+// ZooKeeper: it imports package client, proto for its vocabulary, cli/subtree, and
+// nothing of the server.
 //
 // # A command
 //
-// A command is a [Command]: a value, not a type. It is declared in one of the
-// functions that [Commands] lists, and found from there by help, by completion and
-// by the shell. There is no other place to register it.
+// A command is a [Command]: a value, not a type. One of the functions that [Commands]
+// calls declares it. Help, completion and the shell look it up there; it needs no
+// other registration.
 //
 //	Command{
 //		Name:    "count",
@@ -33,17 +34,16 @@
 //		},
 //	}
 //
-// Options are read as zkCli.sh reads them: they may stand anywhere, "-sw" is
-// "-s -w", and "--" ends them. What is data goes to Call.Out through [Call.Emit],
-// which writes JSON instead if that is wanted; everything else (progress, notices)
-// goes to Call.Err. An error is returned, never printed: the shell says it in
-// ZooKeeper's words on the error stream and remembers the exit code.
+// Options follow the rules of zkCli.sh: they may appear anywhere, "-sw" is "-s -w",
+// and "--" ends them. Data goes to Call.Out through [Call.Emit], which writes JSON
+// instead in JSON mode; everything else (progress, notices) goes to Call.Err.
+// Commands return errors and never print them: the shell prints them in ZooKeeper's
+// words to the error stream and keeps the exit code.
 //
 // # Invariants
 //
-//   - What a command of zkCli.sh prints is what zkCli.sh prints, byte for byte and
-//     on the same stream; tests/operator/cli asks both and holds the table of what
-//     differs on purpose.
-//   - Colours, columns and progress appear on a terminal only.
+//   - A command of zkCli.sh prints the same bytes as zkCli.sh to the same stream;
+//     tests/operator/cli runs both and contains the table of deliberate differences.
+//   - Colours, columns and progress appear only on a terminal.
 //   - ctx ends every command: an interrupt ends the command, not the shell.
 package cli

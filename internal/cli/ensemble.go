@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// ensembleCommands are about the servers.
+// ensembleCommands returns the commands for the servers.
 func ensembleCommands() []Command {
 	return []Command{
 		{
@@ -36,7 +36,7 @@ func ensembleCommands() []Command {
 	}
 }
 
-// configAnswer is the list of servers in JSON.
+// configAnswer is the JSON form of the server list.
 type configAnswer struct {
 	Version string   `json:"version"`
 	Servers []string `json:"servers"`
@@ -86,8 +86,7 @@ func showConfig(ctx context.Context, c *Call) error {
 	})
 }
 
-// clientLine is the version and the addresses for clients as the configuration
-// has them.
+// clientLine returns the version and the client addresses in a configuration.
 func clientLine(config string) string {
 	version := ""
 	var addresses []string
@@ -146,7 +145,7 @@ func reconfig(ctx context.Context, c *Call) error {
 	})
 }
 
-// servers splits lists at their commas.
+// servers splits lists at commas.
 func servers(lists []string) (all []string) {
 	for _, list := range lists {
 		all = append(all, strings.Split(strings.ToLower(list), ",")...)
@@ -154,7 +153,7 @@ func servers(lists []string) (all []string) {
 	return all
 }
 
-// membersOf reads the servers of a configuration file.
+// membersOf reads the server lines of a configuration file.
 func membersOf(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {

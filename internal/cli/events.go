@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// event is what happened: to a watched znode, or to the connection.
+// event is a change of a watched znode or of the connection.
 type event struct {
 	State string `json:"state"`
 	Type  string `json:"type"`
 	Path  string `json:"path,omitempty"`
 	Zxid  int64  `json:"zxid"`
 
-	note string // a text for the error stream, and no event
+	note string // a text for the error stream instead of an event
 }
 
-// String is how ZooKeeper's Java client prints it.
+// String formats the event as ZooKeeper's Java client does.
 func (e event) String() string {
 	path := e.Path
 	if path == "" {
@@ -26,8 +26,8 @@ func (e event) String() string {
 	return fmt.Sprintf("WatchedEvent state:%s type:%s path:%s zxid: %d", e.State, e.Type, path, e.Zxid)
 }
 
-// events prints events in their order, from a goroutine of its own: whoever tells
-// of one must not wait for a terminal. It is safe for concurrent use.
+// events prints events in order from its own goroutine, so that a goroutine that adds
+// one doesn't wait for a terminal. It is safe for concurrent use.
 type events struct {
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -35,7 +35,7 @@ type events struct {
 	busy  bool // the goroutine is printing
 	on    bool // events are printed
 	ended bool
-	muted func(path string) bool // a command shows these itself; may be nil
+	muted func(path string) bool // selects events that a command shows itself; may be nil
 	print func(event)
 	wg    sync.WaitGroup
 }
@@ -47,7 +47,7 @@ func newEvents(print func(event)) *events {
 	return e
 }
 
-// tell appends an event.
+// tell queues an event.
 func (e *events) tell(v event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,7 +57,7 @@ func (e *events) tell(v event) {
 	}
 }
 
-// note appends a text for the error stream, also when events are not printed.
+// note queues a text for the error stream, even while events aren't printed.
 func (e *events) note(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +67,7 @@ func (e *events) note(text string) {
 	}
 }
 
-// flush returns when everything that was told has been printed.
+// flush returns after everything queued has been printed.
 func (e *events) flush() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +76,7 @@ func (e *events) flush() {
 	}
 }
 
-// close prints the rest and ends the goroutine.
+// close prints the remaining events and ends the goroutine.
 func (e *events) close() {
 	e.mu.Lock()
 	e.ended = true
@@ -97,7 +97,7 @@ func (e *events) setPrinting(on bool) {
 	e.on = on
 }
 
-// mute leaves out events with these paths; nil is none.
+// mute suppresses events with these paths; nil suppresses none.
 func (e *events) mute(muted func(path string) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,8 +126,8 @@ func (e *events) run() {
 	}
 }
 
-// printEvent prints an event as zkCli.sh does, or as JSON, which tells of znodes
-// only.
+// printEvent prints an event as zkCli.sh does, or as JSON, which includes only znode
+// events.
 func (s *Shell) printEvent(e event) {
 	var text string
 	to := s.cfg.Out
@@ -137,7 +137,7 @@ func (s *Shell) printEvent(e event) {
 	case e.Type == "None" && (s.cfg.JSON || s.cfg.Quiet):
 		return
 	case s.cfg.JSON:
-		b, _ := json.Marshal(map[string]event{"event": e}) // strings and numbers can always be encoded
+		b, _ := json.Marshal(map[string]event{"event": e}) // strings and numbers always encode
 		text = string(b) + "\n"
 	default:
 		text = "\nWATCHER::\n\n" + s.cfg.Term.Paint(Good, e.String()) + "\n"

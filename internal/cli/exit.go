@@ -4,11 +4,11 @@ import "fmt"
 
 // Exit is an error with its own message and exit code.
 type Exit struct {
-	// Code is what the process ends with if this was its last command.
+	// Code is the exit code of the process if this was its last command.
 	Code int
-	// Message is printed as it is; nothing is printed if it is "".
+	// Message is printed unchanged; "" prints nothing.
 	Message string
-	// Err is the cause, if there is one.
+	// Err is the cause, or nil.
 	Err error
 }
 
@@ -18,17 +18,17 @@ func (e *Exit) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Exit) Unwrap() error { return e.Err }
 
-// Exit codes of commands: a command that was understood and failed, and a command
-// line that is wrong.
+// Exit codes of commands: codeFailed if the command failed, codeUsage if the command
+// line is invalid.
 const (
 	codeFailed = 1
 	codeUsage  = 2
 )
 
-// refuse is the error of a command that failed.
+// refuse returns the error of a command that failed.
 func refuse(message string) error { return &Exit{Code: codeFailed, Message: message} }
 
-// misuse is the error of a command line that is wrong.
+// misuse returns the error for an invalid command line.
 func misuse(format string, args ...any) error {
 	return &Exit{Code: codeUsage, Message: fmt.Sprintf(format, args...)}
 }

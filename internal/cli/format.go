@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// javaDate is how java.util.Date prints itself.
+// javaDate is the layout of java.util.Date.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
-// line is one line of what is printed about a znode.
+// line is one line of a znode's output.
 type line struct{ key, value string }
 
-// statLines are the lines of a Stat.
+// statLines returns the lines of a Stat.
 func statLines(s client.Stat) []line {
 	date := func(v int64) string { return time.UnixMilli(v).Format(javaDate) }
 	number := func(v int32) string { return fmt.Sprint(v) }
@@ -36,7 +36,7 @@ func statLines(s client.Stat) []line {
 	}
 }
 
-// printStat prints a Stat; on a terminal in columns.
+// printStat prints a Stat, in columns on a terminal.
 func printStat(w io.Writer, t Term, s client.Stat) {
 	for _, l := range statLines(s) {
 		key := l.key
@@ -47,8 +47,8 @@ func printStat(w io.Writer, t Term, s client.Stat) {
 	}
 }
 
-// Stat is a znode's metadata in JSON. Zxids and sessions are hexadecimal text,
-// since readers of JSON lose digits of such numbers; times are in UTC.
+// Stat is the JSON form of a znode's metadata. Zxids and sessions are hexadecimal
+// strings, because JSON parsers lose digits of such large numbers; times are in UTC.
 type Stat struct {
 	Czxid          string `json:"cZxid"`
 	Ctime          string `json:"ctime"`
@@ -63,7 +63,7 @@ type Stat struct {
 	NumChildren    int32  `json:"numChildren"`
 }
 
-// NewStat turns metadata into their form in JSON.
+// NewStat returns the JSON form of metadata.
 func NewStat(s client.Stat) *Stat {
 	return &Stat{
 		Czxid: hexID(s.Czxid), Ctime: isoTime(s.Ctime), Mzxid: hexID(s.Mzxid), Mtime: isoTime(s.Mtime), Pzxid: hexID(s.Pzxid),
@@ -72,14 +72,14 @@ func NewStat(s client.Stat) *Stat {
 	}
 }
 
-// Data are a znode's data in JSON: text if they are text, Base64 if not, neither if
-// they are null.
+// Data is the JSON form of a znode's data: Data if it's text, Base64 otherwise, and
+// neither if it's null.
 type Data struct {
 	Data   *string `json:"data"`
 	Base64 string  `json:"base64,omitempty"`
 }
 
-// NewData turns data into their form in JSON.
+// NewData returns the JSON form of data.
 func NewData(data []byte) Data {
 	switch {
 	case data == nil:
@@ -91,7 +91,7 @@ func NewData(data []byte) Data {
 	return Data{Base64: base64.StdEncoding.EncodeToString(data)}
 }
 
-// hexDump prints data sixteen bytes a line, between the lines of a table.
+// hexDump formats data as a table with sixteen bytes per line.
 func hexDump(data []byte) string {
 	if len(data) == 0 {
 		return ""

@@ -11,14 +11,14 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// told is a shell on a server in memory, and what it prints.
+// told is a shell connected to an in-memory server, with its output.
 type told struct {
 	t        *testing.T
 	shell    *Shell
 	out, err shared
 }
 
-// shared is text that events are written into at any time.
+// shared is a text to which events may be written at any time.
 type shared struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -30,7 +30,7 @@ func (s *shared) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// take returns what there is, and empties it.
+// take returns and clears the text.
 func (s *shared) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *shared) take() string {
 	return s.text.String()
 }
 
-// newTold returns a shell that is connected.
+// newTold returns a connected shell.
 func newTold(t *testing.T, zs *zktest.Server, change ...func(*Config)) *told {
 	t.Helper()
 	b := &told{t: t}
@@ -64,19 +64,19 @@ func newTold(t *testing.T, zs *zktest.Server, change ...func(*Config)) *told {
 	return b
 }
 
-// do runs a line and returns what it printed on both streams and its exit code.
+// do runs a line and returns the output on both streams and the exit code.
 func (b *told) do(line string) (out, err string, code int) {
 	b.t.Helper()
 	before := b.out.take()
 	b.err.take()
 	code, _ = b.shell.Line(b.t.Context(), line)
-	if strings.Contains(before, "WATCHER") { // of what happened since the last line
+	if strings.Contains(before, "WATCHER") { // events since the last line
 		return before + b.out.take(), b.err.take(), code
 	}
 	return b.out.take(), b.err.take(), code
 }
 
-// want runs a line and compares.
+// want runs a line and compares the result.
 func (b *told) want(line, out, err string, code int) {
 	b.t.Helper()
 	if gotOut, gotErr, gotCode := b.do(line); gotOut != out || gotErr != err || gotCode != code {

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// historyLines is how many old lines are kept.
+// historyLines is the maximum number of lines kept.
 const historyLines = 1000
 
-// lineHistory are the lines that were typed, oldest first, in memory and in a file.
+// lineHistory holds the typed lines, oldest first, in memory and in a file.
 type lineHistory struct {
 	lines []string
 	file  string
 }
 
-// openHistory reads the file of old lines, and creates it so that nobody else can
-// read it. With an error the history is in memory only.
+// openHistory reads the history file, or creates it so that only its owner can read
+// it. If it returns an error, the history is in memory only.
 func openHistory(path string) (*lineHistory, error) {
 	h := &lineHistory{}
 	if path == "" {
@@ -41,8 +41,8 @@ func openHistory(path string) (*lineHistory, error) {
 	return h, h.append("")
 }
 
-// Add keeps a line, unless it is the last one again or proves an identity: there
-// are passwords in those. It implements term.History.
+// Add adds a line, unless it repeats the last line or is an addauth, which may
+// contain a password. It implements term.History.
 func (h *lineHistory) Add(line string) {
 	words := split(line)
 	if strings.TrimSpace(line) == "" || words[0] == "addauth" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
@@ -50,7 +50,7 @@ func (h *lineHistory) Add(line string) {
 	}
 	h.lines = append(h.lines, line)
 	if h.file != "" && h.append(line+"\n") != nil {
-		h.file = "" // it is a convenience: what was typed is more important
+		h.file = "" // ignore the error: the history is only a convenience
 	}
 }
 
@@ -69,5 +69,5 @@ func (h *lineHistory) append(text string) error {
 // Len implements term.History.
 func (h *lineHistory) Len() int { return len(h.lines) }
 
-// At returns a line, 0 for the newest one. It implements term.History.
+// At returns a line; 0 is the newest. It implements term.History.
 func (h *lineHistory) At(i int) string { return h.lines[len(h.lines)-1-i] }

@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyWait is how long one wait for a key takes: so late the end of ctx is noticed.
+// keyWait is the duration of one wait for a key, and so the delay until the end of
+// ctx is noticed.
 const keyWait = 100 * time.Millisecond
 
-// canAwaitKeys says that awaitKey reads keys.
+// canAwaitKeys reports that awaitKey reads keys on this platform.
 const canAwaitKeys = true
 
-// awaitKey returns when one of the keys is pressed on a terminal in raw mode, or ctx
-// ends. Nothing is read when it has returned, so that what is typed then is the
-// prompt's.
+// awaitKey returns when one of the keys is pressed on a terminal in raw mode, or when
+// ctx ends. After it returns it reads nothing more, so later input goes to the
+// prompt.
 func awaitKey(ctx context.Context, f *os.File, keys string) (pressed bool) {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // a file's number is small
 	var typed [16]byte

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// parser reads arguments by the rules of zkCli.sh's library: options stand
-// anywhere, letters can be joined, the argument of an option may be joined to its
-// letter or come behind "=", and "--" ends them.
+// parser parses arguments by the rules of zkCli.sh's library: options may appear
+// anywhere, letters can be joined, the argument of an option may follow its letter
+// directly or after "=", and "--" ends the options.
 type parser struct {
 	command string
 	known   []Option
 	args    []string
 	found   map[string][]string
-	wants   string // an option that waits for its argument
+	wants   string // an option that awaits its argument
 	groups  map[string]string
-	// literal is the index in args of the first one after "--".
+	// literal is the index in args of the first argument after "--".
 	literal int
 }
 
-// errHelp is how -h and --help end the reading of options.
+// errHelp is the error for -h and --help.
 var errHelp = errors.New("help is wanted")
 
-// parseOptions splits arguments into those of options and the rest. Its error is
-// errHelp if -h or --help is among them.
+// parseOptions splits args into options and the other arguments. It returns errHelp
+// if args contain -h or --help.
 func parseOptions(command *Command, args []string) (*parser, error) {
 	p := &parser{command: command.Name, known: command.Options, found: map[string][]string{}, groups: map[string]string{}, literal: -1}
 	for i, arg := range args {
@@ -63,7 +63,7 @@ func (p *parser) token(arg string) error {
 		return errHelp
 	}
 	if strings.HasPrefix(arg, "--") {
-		// Two hyphens are taken for a name of several letters, as is usual elsewhere.
+		// Two hyphens introduce a name of several letters, as is usual elsewhere.
 		name, _, _ := strings.Cut(arg[2:], "=")
 		if len(name) < 2 || p.option(name) == nil {
 			return p.unknown(arg)
@@ -86,8 +86,8 @@ func (p *parser) token(arg string) error {
 	return p.letters(arg)
 }
 
-// letters reads options of one letter that were joined, the last one perhaps with
-// its argument.
+// letters parses joined options of one letter. The last one may be followed by its
+// argument.
 func (p *parser) letters(arg string) error {
 	for i, letter := range arg[1:] {
 		o := p.option(string(letter))
@@ -106,7 +106,7 @@ func (p *parser) letters(arg string) error {
 	return nil
 }
 
-// begin takes an option; its argument, if it has one, is the next.
+// begin adds an option. If it takes an argument, the next token is its argument.
 func (p *parser) begin(o *Option) error {
 	if p.wants != "" {
 		return p.missing()
@@ -133,8 +133,8 @@ func (p *parser) value(v string) {
 	p.wants = ""
 }
 
-// isArgument reports whether an option can have this as its argument: everything
-// that is no option itself, and negative numbers.
+// isArgument reports whether arg can be the argument of an option: anything that
+// isn't an option itself, and negative numbers.
 func (p *parser) isArgument(arg string) bool {
 	if len(arg) < 2 || arg[0] != '-' {
 		return true
@@ -166,7 +166,7 @@ func (p *parser) missingGroup(group string) error {
 	return misuse("Missing required option: [%s]", strings.Join(list, ", "))
 }
 
-// unknown refuses an option, in zkCli.sh's words, and names one that is like it.
+// unknown returns zkCli.sh's error for an unknown option, and suggests a similar one.
 func (p *parser) unknown(arg string) error {
 	var names []string
 	for _, o := range p.known {

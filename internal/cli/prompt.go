@@ -10,30 +10,29 @@ import (
 	"golang.org/x/term"
 )
 
-// Prompt says how lines are read from somebody at a terminal.
+// Prompt provides access to the terminal for reading lines.
 type Prompt struct {
-	// Raw turns off what the terminal itself does with keys, while a line is read,
-	// and returns what turns it on again.
+	// Raw disables the terminal's own key handling while a line is read, and returns
+	// a function that restores it.
 	Raw func() (restore func(), err error)
-	// Size returns columns and lines.
+	// Size returns the number of columns and lines.
 	Size func() (width, height int)
-	// History is the file that lines are kept in, readable by its owner only; ""
-	// keeps them nowhere.
+	// History is the history file, which only its owner can read. "" means no file.
 	History string
-	// Interruptible returns a context that also ends when the interrupt key is
-	// pressed while a command runs.
+	// Interruptible returns a context that also ends when the user presses the
+	// interrupt key while a command runs.
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
 }
 
-// The keys that package term hands on.
+// The keys that package term passes to us.
 const (
 	keyTab    = '\t'
 	keySearch = 18 // Ctrl-R
 )
 
-// Interactive reads lines from the terminal that In and Out of the configuration
-// are, until quit or the end of input. Events are printed above the line that is
-// being edited. The exit code is that of the last command.
+// Interactive reads lines from the terminal (the configuration's In and Out) until
+// quit or the end of input. Events are printed above the line being edited. It
+// returns the exit code of the last command.
 func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error) {
 	s.reading = true
 	lines, err := openHistory(p.History)
@@ -71,7 +70,7 @@ func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error)
 		var quit bool
 		code, quit = s.Line(running, line)
 		if running.Err() != nil && code == 0 {
-			fmt.Fprintln(s.cfg.Out) // behind the ^C that the terminal shows
+			fmt.Fprintln(s.cfg.Out) // after the ^C that the terminal shows
 		}
 		stop()
 		if quit {
@@ -80,7 +79,7 @@ func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error)
 	}
 }
 
-// readLine reads one line, with events above it.
+// readLine reads one line and prints events above it.
 func (s *Shell) readLine(editor *term.Terminal, p Prompt) (string, error) {
 	restore, err := p.Raw()
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Shell) readLine(editor *term.Terminal, p Prompt) (string, error) {
 	}
 	editor.SetPrompt(s.prompt())
 	above := func(text string) {
-		editor.SetPrompt(s.prompt()) // the state may be another one now
+		editor.SetPrompt(s.prompt()) // the state may have changed
 		_, _ = io.WriteString(editor, text)
 	}
 	s.above.Store(&above)
@@ -102,13 +101,13 @@ func (s *Shell) readLine(editor *term.Terminal, p Prompt) (string, error) {
 	return editor.ReadLine()
 }
 
-// prompt is zkCli.sh's prompt: servers, state, and the number of the command.
+// prompt returns zkCli.sh's prompt: servers, state, and the command's number.
 func (s *Shell) prompt() string {
 	return s.cfg.Term.Paint(Bold, fmt.Sprintf("[zk: %s(%s) %d]", s.cfg.Server, s.javaState(), len(s.history))) + " "
 }
 
-// keys hands on what is typed, except that the interrupt key empties the line:
-// package term would take it for the end of input.
+// keys passes on typed keys, but turns the interrupt key into keys that clear the
+// line, because package term would treat it as the end of input.
 type keys struct {
 	r    io.Reader
 	rest []byte
@@ -141,15 +140,15 @@ func (k *keys) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// search looks for old lines that contain what was typed when it began.
+// search finds old lines that contain the text typed before the search began.
 type search struct {
 	lines  *lineHistory
 	wanted string
-	shown  string // what the last call answered
+	shown  string // the result of the last call
 	at     int
 }
 
-// next returns the next older line.
+// next returns the next older matching line.
 func (s *search) next(line string) (string, int, bool) {
 	if line != s.shown || s.at == 0 {
 		s.wanted, s.at = line, 0

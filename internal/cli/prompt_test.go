@@ -59,7 +59,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// typed is a terminal's output that can be waited for.
+// typed collects a terminal's output and lets tests wait for it.
 type typed struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -73,7 +73,7 @@ func (s *typed) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// await waits until a text has been printed n times.
+// await waits until text has been printed n times.
 func (s *typed) await(t *testing.T, text string, n int) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() {
@@ -93,8 +93,8 @@ func (s *typed) await(t *testing.T, text string, n int) {
 	}
 }
 
-// TestInteractive types at a prompt: keys, completion, an event while a line is
-// being edited, and the history of the next session.
+// TestInteractive types at a prompt. It covers keys, completion, an event while a
+// line is being edited, and the history of the next session.
 func TestInteractive(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -130,7 +130,7 @@ func TestInteractive(t *testing.T) {
 		t.Fatal(err)
 	}
 	term.await(t, "type:NodeDataChanged path:/watched", 1)
-	keys("\x03get /wat\t\r") // the interrupt key empties the line
+	keys("\x03get /wat\t\r") // the interrupt key clears the line
 	term.await(t, "x\n", 1)
 	keys("addauth digest a:secret\r")
 	keys("quit\r")

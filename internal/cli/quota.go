@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// quotaRoot is where limits and counters of subtrees are kept.
+// The znodes that hold limits and counters of subtrees.
 const (
 	quotaRoot   = "/zookeeper/quota"
 	quotaLimits = "zookeeper_limits"
 	quotaStats  = "zookeeper_stats"
 )
 
-// track is the text of a quota: limits, or what is counted. −1 is no limit.
+// track is the content of a quota znode: limits or counters. −1 means no limit.
 type track map[string]int64
 
-// The keys of a track: limits of the number of znodes and of bytes, as a warning
-// and as a refusal.
+// The keys of a track: limits of the number of znodes and of bytes, soft (a warning)
+// and hard (an error).
 const (
 	softCount = "count"
 	softBytes = "bytes"
@@ -26,7 +26,7 @@ const (
 	hardBytes = "byteHardLimit"
 )
 
-// parseTrack reads what [track.String] writes, and what older versions did.
+// parseTrack parses the output of [track.String] and the format of older versions.
 func parseTrack(text string) (track, error) {
 	t := track{}
 	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -45,7 +45,7 @@ func parseTrack(text string) (track, error) {
 	return t, nil
 }
 
-// get returns a value, −1 if there is none.
+// get returns a value, or −1 if there is none.
 func (t track) get(key string) int64 {
 	if v, ok := t[key]; ok {
 		return v
@@ -53,8 +53,8 @@ func (t track) get(key string) int64 {
 	return -1
 }
 
-// String is how ZooKeeper writes it: count first, bytes second, and a seemingly
-// superfluous "=" before the rest, for readers that know only these two.
+// String returns ZooKeeper's format: count first, bytes second, and a seemingly
+// superfluous "=" before the rest, for old parsers that only know these two.
 func (t track) String() string {
 	var rest []string
 	for key := range t {
@@ -74,7 +74,7 @@ func (t track) String() string {
 	return b.String()
 }
 
-// below reports whether this is a limit that what is counted exceeds.
+// below reports whether counted exceeds one of the limits with these keys.
 func (t track) below(counted track, keys ...string) bool {
 	for _, key := range keys {
 		base := softCount

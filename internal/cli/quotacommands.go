@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// quotaCommands are about limits of subtrees.
+// quotaCommands returns the commands for limits of subtrees.
 func quotaCommands() []Command {
 	options := func(arg string) []Option {
 		return []Option{
@@ -29,7 +29,7 @@ func quotaCommands() []Command {
 	}
 }
 
-// limitOption returns the option that was given and the key that it stands for; "" without one.
+// limitOption returns the given option and its key, or "" if there is none.
 func (c *Call) limitOption() (option, key string) {
 	for _, o := range c.command.Options {
 		if c.Has(o.Name) {
@@ -39,7 +39,7 @@ func (c *Call) limitOption() (option, key string) {
 	return "", ""
 }
 
-// noQuota is the answer where there is none.
+// noQuota returns the error for a path without a quota.
 func noQuota(path string) error { return refuse("quota for " + path + " does not exist.") }
 
 func listQuota(ctx context.Context, c *Call) error {
@@ -67,8 +67,8 @@ func listQuota(ctx context.Context, c *Call) error {
 	return err
 }
 
-// atRoot returns the connection without the chroot, since quotas are kept outside
-// of any, and a path as it is seen from there.
+// atRoot returns the connection without the chroot, because quotas are outside of any
+// chroot, and the full path for that connection.
 func (c *Call) atRoot(path string) (zk *client.Client, full string, err error) {
 	if zk, err = c.shell.root(); err != nil {
 		return nil, "", err
@@ -117,7 +117,7 @@ func deleteQuota(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	// Only the quota's own: the znodes of quotas further below have to stay.
+	// Delete only the quota's own znodes: quotas further below must stay.
 	for _, name := range []string{quotaLimits, quotaStats} {
 		if !slices.Contains(names, name) {
 			continue
@@ -129,7 +129,7 @@ func deleteQuota(ctx context.Context, c *Call) error {
 	return trimQuota(ctx, zk, home)
 }
 
-// trimQuota deletes what is empty on the way up.
+// trimQuota deletes empty znodes from path upwards.
 func trimQuota(ctx context.Context, zk *client.Client, path string) error {
 	for path != quotaRoot {
 		err := zk.Delete(ctx, path, client.AnyVersion)
@@ -176,7 +176,7 @@ func setQuota(ctx context.Context, c *Call) error {
 	return c.storeQuota(ctx, zk, quotaRoot+full, key, value)
 }
 
-// limit reads the limit that is to be set.
+// limit parses the limit to set.
 func (c *Call) limit() (key string, value int64, err error) {
 	option, key := c.limitOption()
 	bits := 64
@@ -195,8 +195,8 @@ func (c *Call) limit() (key string, value int64, err error) {
 	return key, value, nil
 }
 
-// noOtherQuota refuses a quota above or below another one: only the innermost
-// would count.
+// noOtherQuota returns an error if there is a quota above or below full: only the
+// innermost one would have an effect.
 func (c *Call) noOtherQuota(ctx context.Context, zk *client.Client, full string) error {
 	inner := errors.New("found")
 	var at string
@@ -229,8 +229,7 @@ func (c *Call) noOtherQuota(ctx context.Context, zk *client.Client, full string)
 	return nil
 }
 
-// storeQuota writes a limit beside those that are there, and says if it is
-// exceeded already.
+// storeQuota adds a limit to the existing ones, and warns if it's already exceeded.
 func (c *Call) storeQuota(ctx context.Context, zk *client.Client, home, key string, value int64) error {
 	limits, err := readTrack(ctx, zk, home+"/"+quotaLimits)
 	created := errors.Is(err, client.ErrNoNode)
@@ -267,7 +266,8 @@ func (c *Call) storeQuota(ctx context.Context, zk *client.Client, home, key stri
 	return err
 }
 
-// warnings is where zkCli.sh warns: among the data, unless those are JSON.
+// warnings returns the stream for warnings: that of the data, as in zkCli.sh, unless
+// the data is JSON.
 func (c *Call) warnings() io.Writer {
 	if c.JSON() {
 		return c.Err

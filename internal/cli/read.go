@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// readCommands are those that only read znodes.
+// readCommands returns the commands that only read znodes.
 func readCommands() []Command {
 	stat := Option{Name: "s", Help: "Print znode stats additionally"}
 	watch := Option{Name: "w", Help: "Watch for changes on the znode"}
@@ -38,9 +38,9 @@ func readCommands() []Command {
 	}
 }
 
-// oldWatch takes the old form "get path watch", which still sets a watch. zkCli.sh
-// takes any word for the last one; what is not one of those that scripts have there
-// is more likely a second path, or a piece of one.
+// oldWatch supports the old form "get path watch", which still sets a watch. zkCli.sh
+// accepts any word at the end. We accept only the words that scripts use there,
+// because any other word is more likely a second path, or a part of one.
 func oldWatch(c *Call, now string) error {
 	if len(c.Args) < 2 {
 		return nil
@@ -91,8 +91,8 @@ func list(ctx context.Context, c *Call) error {
 	})
 }
 
-// printNames prints a list of names: in brackets, and on a terminal in columns if
-// they do not fit into a line.
+// printNames prints a list of names in brackets, or on a terminal in columns if they
+// don't fit on one line.
 func printNames(w io.Writer, t Term, names []string) {
 	text := "[" + strings.Join(names, ", ") + "]"
 	if t.Width == 0 || len(text) <= t.Width {
@@ -106,7 +106,7 @@ func printNames(w io.Writer, t Term, names []string) {
 	printColumns(w, t, names)
 }
 
-// printColumns prints names in columns, sorted downwards.
+// printColumns prints names in columns, sorted from top to bottom.
 func printColumns(w io.Writer, t Term, names []string) {
 	wide := 0
 	for _, name := range names {
@@ -158,7 +158,7 @@ func get(ctx context.Context, c *Call) error {
 			fmt.Fprintln(w, base64.StdEncoding.EncodeToString(shown))
 		case c.Term.Width > 0:
 			fmt.Fprintln(w, strings.ToValidUTF8(string(shown), "\uFFFD"))
-		default: // into a file as they are
+		default: // write the bytes unchanged to a file
 			_, _ = w.Write(append(shown[:len(shown):len(shown)], '\n'))
 		}
 		if c.Has("s") {
@@ -227,8 +227,7 @@ func syncPath(ctx context.Context, c *Call) error {
 	return c.Emit(map[string]any{"path": c.Args[0], "synced": true}, func(w io.Writer) { fmt.Fprintln(w, "Sync is OK") })
 }
 
-// walk calls visit for a znode and everything below it, and sets watches if they
-// are wanted.
+// walk calls visit for a znode and its descendants, and sets watches if requested.
 func (s *Shell) walk(ctx context.Context, path string, watch bool, visit func(path string) error) error {
 	if _, _, err := s.data(ctx, path, watch); err != nil {
 		return err
@@ -242,8 +241,8 @@ func (s *Shell) walk(ctx context.Context, path string, watch bool, visit func(pa
 	})
 }
 
-// walkBelow calls visit for everything below a znode: the children of one together,
-// before what is below each of them. What goes meanwhile is left out.
+// walkBelow calls visit for all descendants of a znode. It visits all children of a
+// znode before their descendants, and skips znodes that are deleted meanwhile.
 func walkBelow(path string, visit func(path string) error, children func(path string) ([]string, error)) error {
 	names, err := children(path)
 	if err != nil {

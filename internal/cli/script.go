@@ -8,17 +8,16 @@ import (
 	"io"
 )
 
-// Command runs one command, as Run does, tells its error on the error stream, and
-// returns its exit code.
+// Command runs one command as Run does, prints its error to the error stream, and
+// returns the exit code.
 func (s *Shell) Command(ctx context.Context, args []string) int {
 	code, _ := s.told(s.Run(ctx, args))
 	s.events.flush()
 	return code
 }
 
-// Line runs a line of text as zkCli.sh's prompt takes it, tells its error on the
-// error stream, and returns the exit code. quit reports whether it was the last
-// line.
+// Line runs one line as zkCli.sh's prompt would, prints its error to the error
+// stream, and returns the exit code. quit reports whether the line ends the shell.
 func (s *Shell) Line(ctx context.Context, text string) (code int, quit bool) {
 	words := split(text)
 	if len(words) == 0 {
@@ -30,7 +29,7 @@ func (s *Shell) Line(ctx context.Context, text string) (code int, quit bool) {
 	return code, quit
 }
 
-// told says an error, and returns its exit code and whether it ends the shell.
+// told prints an error, and returns its exit code and whether it ends the shell.
 func (s *Shell) told(err error) (code int, quit bool) {
 	if err == nil {
 		return 0, false
@@ -47,9 +46,10 @@ func (s *Shell) told(err error) (code int, quit bool) {
 	return 1, false
 }
 
-// Script runs the lines of a text until its end, quit, or the end of ctx. It goes on
-// behind a line that fails, unless stop says otherwise. The exit code is that of
-// the last line that failed. A read that is under way when ctx ends is left behind.
+// Script runs the lines of a text until its end, quit, or the end of ctx. It
+// continues after a failed line unless stop is true. It returns the exit code of the
+// last line that failed. If ctx ends during a read, Script returns without waiting
+// for the read.
 func (s *Shell) Script(ctx context.Context, text io.Reader, stop bool) (code int) {
 	s.reading = true
 	lines, failed := scan(ctx, text)
@@ -76,11 +76,11 @@ func (s *Shell) Script(ctx context.Context, text io.Reader, stop bool) (code int
 	}
 }
 
-// longestLine is how long a line of a script can be.
+// longestLine is the maximum length of a script's line.
 const longestLine = 16 << 20
 
-// scan reads lines in a goroutine of its own, since a read cannot be interrupted.
-// The error is valid when the channel is closed.
+// scan reads lines in its own goroutine, because a read can't be interrupted. The
+// error is valid after the channel is closed.
 func scan(ctx context.Context, text io.Reader) (lines <-chan string, failed *error) {
 	ch, failed := make(chan string), new(error)
 	go func() {

@@ -15,54 +15,55 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Config says what a [Shell] works with.
+// Config is the configuration of a [Shell].
 type Config struct {
 	// Server is the connect string, host:port,…/chroot.
 	Server string
-	// Timeout is the session timeout that is asked for; 0 for 30 seconds.
+	// Timeout is the requested session timeout; 0 means 30 seconds.
 	Timeout time.Duration
-	// Patience is how long a command waits for a connection; 0 for 10 seconds, or
-	// the session timeout if that is less.
+	// Patience is how long a command waits for a connection; 0 means 10 seconds, or
+	// the session timeout if that is shorter.
 	Patience time.Duration
-	// Options are more options of the client: TLS, credentials, read-only.
+	// Options are additional client options: TLS, credentials, read-only.
 	Options []client.Option
-	// TLS is what Options say of TLS, for what is asked without a session; nil is
-	// without TLS.
+	// TLS is the TLS configuration in Options, for queries without a session; nil
+	// means no TLS.
 	TLS *tls.Config
-	// In, Out and Err are the streams. Out and Err are each written to by one
-	// goroutine at a time.
+	// In, Out and Err are the streams. At most one goroutine at a time writes to each
+	// of Out and Err.
 	In       io.Reader
 	Out, Err io.Writer
-	// Term is what Out is.
+	// Term describes the terminal behind Out.
 	Term Term
-	// JSON writes data as JSON, a document a line.
+	// JSON writes data as JSON, one document per line.
 	JSON bool
-	// Quiet leaves out what zkCli.sh says about connections.
+	// Quiet suppresses zkCli.sh's messages about connections.
 	Quiet bool
-	// Version is what the command version prints.
+	// Version is the output of the command version.
 	Version string
 }
 
 // Shell runs commands in one session. Its methods are not safe for concurrent use.
-// It has to be closed.
+// The caller must call Close.
 type Shell struct {
 	cfg     Config
-	zk      *client.Client // as the connect string says; nil without a session
+	zk      *client.Client // with the connect string's chroot; nil without a session
 	rootZK  *client.Client // without the chroot
 	chroot  string
 	watches []watch
 	events  *events
-	states  sync.WaitGroup // of the goroutine that tells of the session's states
-	trouble *trouble       // why the session has no connection; nil without a session
+	states  sync.WaitGroup // waits for the goroutine that reports session states
+	trouble *trouble       // finds out why there is no connection; nil without a session
 	history []string
-	reading bool                              // commands come from In
-	greeted chan struct{}                     // closed when the first state of the connection was told
-	above   atomic.Pointer[func(text string)] // prints above the line that is being edited
+	reading bool                              // commands are read from In
+	greeted chan struct{}                     // closed after the first connection state was reported
+	above   atomic.Pointer[func(text string)] // prints above the line being edited
 }
 
 var (
 	errNotConnected = &Exit{Code: 1, Message: "Not connected"}
-	// errNoConnection is why a command ends that has waited too long.
+	// errNoConnection is the error of a command that waited too long for a
+	// connection.
 	errNoConnection = errors.New("no connection for too long")
 )
 
@@ -80,7 +81,7 @@ func New(cfg Config) *Shell {
 	return s
 }
 
-// lockedWriter is a writer for several goroutines.
+// lockedWriter is a writer that is safe for concurrent use.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -93,7 +94,7 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// under returns the writer inside a lockedWriter: a file, perhaps.
+// under returns the writer inside a lockedWriter, which may be a file.
 func under(w io.Writer) io.Writer {
 	if l, ok := w.(*lockedWriter); ok {
 		return l.w
@@ -101,8 +102,8 @@ func under(w io.Writer) io.Writer {
 	return w
 }
 
-// Connect begins a session with the servers of a connect string, and ends the one
-// that there was. It does not wait for the connection: commands do.
+// Connect starts a session with the servers of a connect string, and closes the
+// previous session. It doesn't wait for the connection; commands do.
 func (s *Shell) Connect(server string) error {
 	closed := s.disconnect()
 	hosts, chroot, _ := strings.Cut(server, "/")
@@ -147,12 +148,12 @@ func (s *Shell) Connect(server string) error {
 	return closed
 }
 
-// sayTrouble prints why there is no connection, in its order among the events.
+// sayTrouble prints why there is no connection, in order with the events.
 func (s *Shell) sayTrouble(causes []string) {
 	s.events.note("No connection yet, trying again:\n  " + strings.Join(causes, "\n  ") + "\n")
 }
 
-// happened takes an event of a znode, on the client's goroutine.
+// happened handles a znode event on the client's goroutine.
 func (s *Shell) happened(e client.Event) {
 	path := strings.TrimPrefix(e.Path, s.chroot)
 	if path == "" {
@@ -161,8 +162,8 @@ func (s *Shell) happened(e client.Event) {
 	s.events.tell(event{State: "SyncConnected", Type: e.Type.String(), Path: path, Zxid: e.Zxid})
 }
 
-// stateName is what ZooKeeper's Java client calls a new state; "" for what it does
-// not tell of.
+// stateName returns the name that ZooKeeper's Java client gives to a new state, or ""
+// for states that it doesn't report.
 func stateName(state client.State) string {
 	switch state {
 	case client.StateConnected, client.StateReconnected:
@@ -181,7 +182,7 @@ func stateName(state client.State) string {
 	return ""
 }
 
-// javaState is what ZooKeeper's Java client calls the state of the connection.
+// javaState returns the name of the connection's state in ZooKeeper's Java client.
 func (s *Shell) javaState() string {
 	if s.zk == nil {
 		return "CLOSED"
@@ -199,8 +200,8 @@ func (s *Shell) javaState() string {
 	return "CONNECTING"
 }
 
-// Await returns when the connection is there, or says why it is not after the
-// session timeout.
+// Await waits for the connection. After the session timeout it returns an error that
+// says why there is none.
 func (s *Shell) Await(ctx context.Context) error {
 	zk, err := s.client()
 	if err != nil {
@@ -253,21 +254,21 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 		return call.tooMany(call.Args[command.Most])
 	}
 	if !command.Offline {
-		// What is told of the connection stands in front of what the command prints.
+		// Print messages about the connection before the command's output.
 		select {
 		case <-s.greeted:
 			s.events.flush()
-		case <-ctx.Done(): // the command finds out why
+		case <-ctx.Done(): // the command reports the reason
 		}
 	}
 	err = command.Run(ctx, call)
 	if errors.Is(err, client.ErrAuthFailed) {
-		_ = s.disconnect() // whoever lacks an identity must not go on as somebody else
+		_ = s.disconnect() // a session without its identity must not be used
 	}
 	return err
 }
 
-// notFound is the answer to an unknown command.
+// notFound returns the error for an unknown command.
 func notFound(name string) error {
 	var names []string
 	for _, c := range Commands() {
@@ -280,22 +281,22 @@ func notFound(name string) error {
 	return misuse("Command not found: %s. %s", name, hint)
 }
 
-// WantsHelp reports whether a command's arguments only ask for help, for which no
-// connection is needed.
+// WantsHelp reports whether a command's arguments only ask for help, which needs no
+// connection.
 func WantsHelp(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
 	command, ok := Find(args[0])
 	if !ok {
-		return true // it is refused
+		return true // Run rejects it
 	}
 	_, err := parseOptions(&command, args[1:])
 	return errors.Is(err, errHelp) || command.Name == "help" || command.Name == "version"
 }
 
-// guard ends the context of a command that has been without a connection for too
-// long.
+// guard returns a context that ends when the command has been without a connection
+// for too long.
 func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := s.oversee(ctx, s.rootZK, s.trouble, cancel)
@@ -305,8 +306,8 @@ func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// oversee gives up when zk has been without a connection for too long, until it is
-// stopped or ctx ends.
+// oversee calls giveUp when zk has been without a connection for too long, until stop
+// is called or ctx ends.
 func (s *Shell) oversee(ctx context.Context, zk *client.Client, trouble *trouble, giveUp context.CancelCauseFunc) (stop func()) {
 	states := zk.Subscribe()
 	var wg sync.WaitGroup
@@ -347,13 +348,14 @@ func (s *Shell) client() (*client.Client, error) {
 	return s.zk, nil
 }
 
-// notBelieved says why the servers refuse who this is.
+// notBelieved returns an error that says why the servers reject the client's
+// identity.
 func (s *Shell) notBelieved() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // there is nothing to wait for
 	err := s.zk.Await(ctx)
 	if err == nil {
-		return errNotConnected // it is at another server by now
+		return errNotConnected // it has connected to another server meanwhile
 	}
 	return &Exit{Code: 1, Message: keeperCode("AuthFailed", "") + ": " + s.cfg.Server + ": " + err.Error(), Err: client.ErrAuthFailed}
 }
@@ -364,7 +366,7 @@ func (s *Shell) root() (*client.Client, error) {
 	return s.rootZK, err
 }
 
-// disconnect ends the session.
+// disconnect closes the session.
 func (s *Shell) disconnect() error {
 	if s.zk == nil {
 		return nil
@@ -379,7 +381,7 @@ func (s *Shell) disconnect() error {
 	return nil
 }
 
-// Close ends the session and the shell, without a word unless that fails.
+// Close closes the session and the shell. It prints nothing unless that fails.
 func (s *Shell) Close() error {
 	s.events.flush()
 	s.events.setPrinting(false)
@@ -388,7 +390,7 @@ func (s *Shell) Close() error {
 	return err
 }
 
-// ignoreNoNode takes a znode that is not there for no error.
+// ignoreNoNode returns nil for the error of a missing znode.
 func ignoreNoNode(err error) error {
 	if errors.Is(err, client.ErrNoNode) {
 		return nil

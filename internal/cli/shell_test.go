@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestCommands is one session; tests/operator/cli holds it against zkCli.sh's own.
+// TestCommands is one session; tests/operator/cli compares it with zkCli.sh.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))
@@ -60,7 +60,8 @@ func TestCommands(t *testing.T) {
 	b.want("ls /", "[zookeeper]\n", "", 0)
 }
 
-// TestHelp: every command has help of its own, in three forms, and a line in the list.
+// TestHelp checks that every command has help, in three forms, and a line in the
+// list.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	var out, errs shared
@@ -96,7 +97,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestUnexpectedArguments: no command ignores an argument.
+// TestUnexpectedArguments checks that no command ignores an argument.
 func TestUnexpectedArguments(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))
@@ -122,8 +123,8 @@ func TestUnexpectedArguments(t *testing.T) {
 	}
 }
 
-// TestSeveralPaths: what takes one path takes several, and one that fails does not
-// stop the others.
+// TestSeveralPaths checks that commands for one path accept several, and that an
+// error for one path doesn't stop the others.
 func TestSeveralPaths(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -139,7 +140,8 @@ func TestSeveralPaths(t *testing.T) {
 	b.want("ls /", "[b, zookeeper]\n", "", 0)
 }
 
-// TestValues: data from the input and from files, byte for byte, and as they stand.
+// TestValues checks that data comes unchanged from the input, from files and from
+// arguments.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -192,7 +194,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestExportReplacesNoFile unless it is told to.
+// TestExportReplacesNoFile checks that export replaces a file only if told to.
 func TestExportReplacesNoFile(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))
@@ -244,7 +246,7 @@ func TestQuota(t *testing.T) {
 	b.want("ls /zookeeper/quota", "[]\n", "", 0)
 }
 
-// TestQuotaInChroot: quotas are kept where the servers look for them.
+// TestQuotaInChroot checks that quotas are stored where the servers look for them.
 func TestQuotaInChroot(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -256,8 +258,8 @@ func TestQuotaInChroot(t *testing.T) {
 	b.want("ls /", "[q]\n", "", 0)
 }
 
-// TestEvents: each event is printed once, however many watches are for it, with the
-// path as the chroot shows it.
+// TestEvents checks that each event is printed once, regardless of the number of
+// watches for it, with the path relative to the chroot.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -279,7 +281,7 @@ func TestEvents(t *testing.T) {
 	b.want("printwatches", "printwatches is off\n", "", 0)
 }
 
-// TestJSON: what prints data prints one document, and nothing else.
+// TestJSON checks that commands that print data print exactly one document.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -314,8 +316,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestScript: the exit code is that of the last failure, and the lines behind it are
-// run unless that is not wanted.
+// TestScript checks that the exit code is that of the last failure, and that the
+// lines after it run unless stop is set.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -342,7 +344,8 @@ func TestHistoryCommands(t *testing.T) {
 	b.want("history", "0 - redo 0\n1 - create /a\n2 - create /a\n3 - redo 0\n4 - redo x\n5 - history\n", "", 0)
 }
 
-// TestRefusedIdentity: who was not believed does not go on as nobody in particular.
+// TestRefusedIdentity checks that a session doesn't continue without its identity
+// after a failed authentication.
 func TestRefusedIdentity(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))
@@ -350,7 +353,7 @@ func TestRefusedIdentity(t *testing.T) {
 	b.want("ls /", "", "Not connected\n", 1)
 }
 
-// TestSessionEnds: nothing goes on in another session without a word.
+// TestSessionEnds checks that the shell never continues silently in another session.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -372,7 +375,7 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupt: a script and a command end, and say so.
+// TestInterrupt checks that a script and a command end and report the interrupt.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -392,7 +395,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestNoServer: a command gives up, and says why.
+// TestNoServer checks that a command gives up and reports the reason.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	var out, text shared

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// shellCommands are about the shell itself.
+// shellCommands returns the commands for the shell itself.
 func shellCommands() []Command {
 	return []Command{
 		{Name: "connect", Usage: "host:port", Short: "connect anew, perhaps to other servers", Most: 1, Offline: true, Run: connect},
@@ -28,7 +28,7 @@ func quit(_ context.Context, c *Call) error {
 	return errors.Join(errQuit, c.shell.disconnect())
 }
 
-// errQuit is how quit ends the shell.
+// errQuit is returned by quit and ends the shell.
 var errQuit = errors.New("quit")
 
 func connect(_ context.Context, c *Call) error {
@@ -106,14 +106,14 @@ func help(_ context.Context, c *Call) error {
 	return err
 }
 
-// usage lists the commands.
+// usage prints the list of commands.
 func usage(w io.Writer) error {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, command := range Commands() {
 		fmt.Fprintf(table, "  %s\t%s\n", command.Name, command.Short)
 	}
-	table.Flush() //nolint:errcheck // into memory
+	table.Flush() //nolint:errcheck // writes to memory
 	b.WriteString("\nhelp COMMAND, or COMMAND -h, explains one with its options.\n")
 	_, err := io.WriteString(w, b.String())
 	return err

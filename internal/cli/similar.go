@@ -2,8 +2,8 @@ package cli
 
 import "strings"
 
-// Similar returns the name that a mistyped word is likely to mean, "" if none is
-// near: one that differs in a few letters, or has the word as a part.
+// Similar returns the name that a mistyped word probably means, or "" if none is
+// similar. A similar name differs in a few letters or contains the word.
 func Similar(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
@@ -22,8 +22,8 @@ func Similar(word string, names []string) string {
 	return best
 }
 
-// distance is how many letters have to be inserted, deleted, replaced or swapped
-// with their neighbour to turn one text into the other.
+// distance returns the number of insertions, deletions, replacements and swaps of
+// neighboring letters that turn one text into the other.
 func distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)

@@ -1,17 +1,16 @@
 package cli
 
-// Term describes the terminal that something is written to. The zero Term is a
-// file or a pipe.
+// Term describes an output terminal. The zero Term is a file or a pipe.
 type Term struct {
-	// Width in columns; 0 if it is no terminal.
+	// Width is the number of columns; 0 means that the output isn't a terminal.
 	Width int
-	// Height in lines.
+	// Height is the number of lines.
 	Height int
-	// Colour allows colours.
+	// Colour enables colours.
 	Colour bool
 }
 
-// Style is how a piece of text looks on a terminal.
+// Style is the style of a text on a terminal.
 type Style string
 
 // The styles.
@@ -23,7 +22,8 @@ const (
 	Bad   Style = "31"
 )
 
-// Paint returns text in a style if the terminal has colours, and as it is if not.
+// Paint returns text with a style if the terminal has colours, and unchanged
+// otherwise.
 func (t Term) Paint(s Style, text string) string {
 	if !t.Colour {
 		return text

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// word is how zkCli.sh cuts a line: words, or anything between a pair of quotation
-// marks. A quotation mark inside a word is part of it, and one without a partner is
+// word matches the tokens of zkCli.sh: words, or anything between a pair of quotation
+// marks. A quotation mark inside a word is part of it, and an unpaired one is
 // skipped.
 var word = regexp.MustCompile(`[ \t\n\v\f\r]*([^"'][^ \t\n\v\f\r]*|"[^"]*"|'[^']*')[ \t\n\v\f\r]*`)
 
-// blanks are what stands between words.
+// blanks are the characters between words.
 const blanks = " \t\n\v\f\r"
 
-// lastWord returns where the last word of a line begins, which may have just begun,
-// and its quotation mark if it has one that is not closed; 0 if not.
+// lastWord returns where the last, possibly empty, word of a line begins, and its
+// opening quotation mark if that isn't closed; 0 otherwise.
 func lastWord(line string) (begin int, quote byte) {
 	for i := 0; ; {
 		for i < len(line) && strings.IndexByte(blanks, line[i]) >= 0 {
@@ -43,9 +43,9 @@ func lastWord(line string) (begin int, quote byte) {
 	}
 }
 
-// quoted writes a word so that it is one, with the mark that it has begun with, if
-// any. closed says that the word is whole. A word with blanks and both marks in it
-// cannot be written in one line.
+// quoted quotes a word if necessary, with its opening mark if it has one. closed
+// means that the word is complete. A word with blanks and both marks can't be written
+// in one line.
 func quoted(word string, mark byte, closed bool) string {
 	if mark == 0 && !strings.ContainsAny(word, blanks) {
 		return word
@@ -63,7 +63,7 @@ func quoted(word string, mark byte, closed bool) string {
 	return text
 }
 
-// split cuts a line into a command and its arguments.
+// split splits a line into a command and its arguments.
 func split(line string) []string {
 	var words []string
 	for _, m := range word.FindAllStringSubmatch(line, -1) {

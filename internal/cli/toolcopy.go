@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// applyOptions are those of every command that writes a subtree.
+// applyOptions returns the options of all commands that write a subtree.
 func applyOptions(more ...Option) []Option {
 	return append(more,
 		Option{Name: "merge", Help: "create what is missing, leave the rest as it is", Group: "mode"},
@@ -21,7 +21,7 @@ func applyOptions(more ...Option) []Option {
 	)
 }
 
-// copyOnlyOptions are those that would lose something in a move.
+// copyOnlyOptions returns the options that would lose information in a move.
 func copyOnlyOptions() []Option {
 	return []Option{
 		{Name: "noacl", Help: "leave ACLs alone; what is created is open to everybody"},
@@ -42,7 +42,7 @@ func copyCommand() Command {
 	}
 }
 
-// applyConfig reads the options of applyOptions.
+// applyConfig converts the options of applyOptions.
 func (c *Call) applyConfig(progress *progress) subtree.ApplyOptions {
 	o := subtree.ApplyOptions{
 		Prune: c.Has("prune"), DryRun: c.Has("dry-run"), Parents: c.Has("parents"),
@@ -63,9 +63,9 @@ func (c *Call) applyConfig(progress *progress) subtree.ApplyOptions {
 	return o
 }
 
-// showAction prints what is done, or would be.
+// showAction prints an action that was done, or would be done in a dry run.
 func (c *Call) showAction(a subtree.Action) {
-	c.Emit(a, func(w io.Writer) { //nolint:errcheck // a terminal that is gone ends the command elsewhere
+	c.Emit(a, func(w io.Writer) { //nolint:errcheck // a closed terminal ends the command elsewhere
 		fmt.Fprintf(w, "%-7s %s", a.Kind, a.Path)
 		if a.Why != "" {
 			fmt.Fprintf(w, "  (%s)", a.Why)
@@ -89,7 +89,7 @@ func runCopy(ctx context.Context, c *Call) error {
 	return c.report(report, to.Root, err)
 }
 
-// report says what was done, also if it failed.
+// report prints what was done, even if the command failed.
 func (c *Call) report(r subtree.Report, target string, failed error) error {
 	if failed != nil && !r.Changed() {
 		return failed
@@ -128,7 +128,7 @@ func moveCommand() Command {
 	}
 }
 
-// moveOptions are those of cp that leave a whole copy.
+// moveOptions returns those options of cp that make a complete copy.
 func moveOptions() []Option {
 	var list []Option
 	for _, o := range applyOptions() {
@@ -195,7 +195,7 @@ func removeCommand() Command {
 
 func runRemove(ctx context.Context, c *Call) error { return c.each(ctx, "", c.remove) }
 
-// remove deletes what is at one place.
+// remove deletes the subtree at one place.
 func (c *Call) remove(ctx context.Context, arg string) error {
 	p, done, err := c.place(ctx, arg)
 	if err != nil {

@@ -29,7 +29,7 @@ func diffCommand() Command {
 	}
 }
 
-// difference is one as it is printed.
+// difference is the printed form of a subtree.Difference.
 type difference struct {
 	Path   string     `json:"path"`
 	Only   string     `json:"only,omitempty"` // first or second
@@ -38,7 +38,7 @@ type difference struct {
 	Second *znodeInfo `json:"second,omitempty"`
 }
 
-// errDiffer ends a comparison at the first difference.
+// errDiffer stops a comparison at the first difference.
 var errDiffer = errors.New("they differ")
 
 func runDiff(ctx context.Context, c *Call) error {
@@ -76,7 +76,7 @@ func runDiff(ctx context.Context, c *Call) error {
 	return &Exit{Code: 1}
 }
 
-// source reads an argument of diff.
+// source returns the source for an argument of diff.
 func (c *Call) source(ctx context.Context, arg string, o subtree.DiffOptions) (subtree.Source, func(), error) {
 	if name, file := strings.CutPrefix(arg, "file:"); file {
 		doc, done, err := c.document(name)
@@ -89,7 +89,7 @@ func (c *Call) source(ctx context.Context, arg string, o subtree.DiffOptions) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	// A server may lag behind what was written a moment ago.
+	// A server may lag behind recent writes.
 	if err := p.Client.Sync(ctx, p.Root); err != nil && !errors.Is(err, client.ErrNotReadOnly) {
 		done()
 		return nil, nil, err
@@ -129,7 +129,7 @@ func (c *Call) showDifference(d *subtree.Difference) error {
 	})
 }
 
-// sides shows what differs.
+// sides formats the two sides of a difference.
 func sides(field string, d *subtree.Difference) (first, second string) {
 	const width = 100
 	show := func(n *subtree.Node) string {
@@ -145,7 +145,7 @@ func sides(field string, d *subtree.Difference) (first, second string) {
 		return "not ephemeral"
 	}
 	first, second = show(d.A), show(d.B)
-	if first == second { // the beginnings are the same
+	if first == second { // their beginnings are equal
 		first = fmt.Sprintf("%d bytes %s", len(d.A.Data), first)
 		second = fmt.Sprintf("%d bytes %s", len(d.B.Data), second)
 	}

@@ -21,7 +21,7 @@ func duCommand() Command {
 	}
 }
 
-// subtreeUse is what a subtree holds.
+// subtreeUse is the size of a subtree.
 type subtreeUse struct {
 	Path       string `json:"path"`
 	Znodes     int    `json:"znodes"`
@@ -31,7 +31,7 @@ type subtreeUse struct {
 
 func runDu(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.du) }
 
-// du shows what is at one place.
+// du prints the sizes at one place.
 func (c *Call) du(ctx context.Context, arg string) error {
 	depth, err := c.whole("depth", 0)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Call) du(ctx context.Context, arg string) error {
 	}
 	defer done()
 	var list []*subtreeUse
-	var open []*subtreeUse // from the root to where the walk is, as far as they are shown
+	var open []*subtreeUse // from the root to the current znode, down to the printed depth
 	for n, err := range subtree.Walk(p.Client, p.Root, subtree.WalkOptions{NoData: true, NoACL: true})(ctx) {
 		if err != nil {
 			return err

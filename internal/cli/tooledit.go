@@ -34,14 +34,14 @@ func editCommand() Command {
 	}
 }
 
-// edit is one znode in an editor.
+// edit is one znode being edited.
 type edit struct {
 	zk    *client.Client
 	path  string
 	file  string
 	data  []byte
 	stat  client.Stat
-	fresh bool // the znode is to be created
+	fresh bool // the znode must be created
 }
 
 func runEdit(ctx context.Context, c *Call) error {
@@ -77,8 +77,8 @@ func runEdit(ctx context.Context, c *Call) error {
 	})
 }
 
-// fileName is what the znode's name is as that of a file. Its end tells an editor
-// what language it is.
+// fileName converts a znode's name to a file name. Its extension tells the editor the
+// language.
 func fileName(path string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("-_.", r) {
@@ -97,7 +97,8 @@ func (e *edit) read(ctx context.Context, create bool) (err error) {
 	return err
 }
 
-// edit has the data edited and writes them. An error leaves the file where it is.
+// edit runs the editor on the data and writes the result. After an error the file is
+// kept.
 func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err := os.WriteFile(e.file, e.data, 0o600); err != nil {
 		return false, err
@@ -109,7 +110,7 @@ func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Editors end a file with a line's end that was not there.
+	// Editors add a newline at the end of a file.
 	if !bytes.HasSuffix(e.data, []byte("\n")) && bytes.HasSuffix(now, []byte("\n")) {
 		now = bytes.TrimSuffix(bytes.TrimSuffix(now, []byte("\n")), []byte("\r"))
 	}
@@ -127,7 +128,7 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 		st, err = e.zk.Set(ctx, e.path, now, e.stat.Version)
 	}
 	if errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
-		// The connection broke: the znode tells.
+		// The connection broke, so check the znode itself.
 		if data, is, rerr := e.zk.Get(ctx, e.path, client.Linearizable); rerr == nil && bytes.Equal(data, now) {
 			st, err = is, nil
 		}
@@ -146,7 +147,7 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 	return err
 }
 
-// runEditor waits until the editor ends.
+// runEditor runs the editor until it exits.
 func runEditor(c *Call, file string) error {
 	command := c.Value("editor")
 	for _, name := range []string{"VISUAL", "EDITOR"} {
@@ -167,11 +168,11 @@ func runEditor(c *Call, file string) error {
 	if len(words) == 0 {
 		return errors.New("the editor's name is empty")
 	}
-	// Nothing but its user ends an editor, whatever becomes of the connection.
+	// Don't kill the editor when ctx ends: only the user should close it.
 	cmd := exec.Command(words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
 	cmd.Stdout, cmd.Stderr = under(c.Out), under(c.Err)       // the terminal itself
 	if f, ok := c.In.(*os.File); ok {
-		cmd.Stdin = f // anything else would be read on beyond what the editor reads
+		cmd.Stdin = f // with any other reader, exec would consume input beyond what the editor reads
 	}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("editor %s: %w", words[0], err)

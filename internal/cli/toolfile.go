@@ -80,7 +80,7 @@ func runExport(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// format is what was asked for, or what the file's name says.
+// format returns the requested format, or the one that the file name implies.
 func (c *Call) format() (subtree.Format, error) {
 	name := c.Value("format")
 	if name == "" && c.Has("f") {
@@ -98,7 +98,7 @@ func (c *Call) format() (subtree.Format, error) {
 	return "", misuse("format %q of %q: name json or yaml with -format, or give the file a name that ends in .json, .yaml or .yml", name, c.Value("f"))
 }
 
-// mayWrite refuses a file that exists, unless -force was given.
+// mayWrite returns an error if the file exists, unless -force was given.
 func (c *Call) mayWrite(name string) error {
 	if name == "" || c.Has("force") {
 		return nil
@@ -113,7 +113,8 @@ func existsError(name string) error {
 	return refuse(name + " exists already: name another file, or replace it with -force")
 }
 
-// writeFile makes a file whole or not at all. Without force it replaces none.
+// writeFile writes a file completely or not at all. Without force it replaces no
+// file.
 func writeFile(name string, force bool, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
@@ -135,8 +136,8 @@ func writeFile(name string, force bool, write func(io.Writer) error) error {
 	return nil
 }
 
-// giveName gives a temporary file its name. A link fails where the name is taken,
-// also by a file that was made a moment ago.
+// giveName renames a temporary file. Without force it uses a link, which fails if the
+// name exists, even if the file was created just now.
 func giveName(temp, name string, force bool) error {
 	if force {
 		return os.Rename(temp, name)
@@ -191,8 +192,8 @@ func runImport(ctx context.Context, c *Call) error {
 	return c.report(report, p.Root, err)
 }
 
-// document reads a file; "-" is what comes in. It is read from its beginning to its
-// end before anything of it is used, so what comes in is kept in a file.
+// document reads a file; "-" means the standard input. A document is validated
+// completely before use, so the standard input is copied to a temporary file.
 func (c *Call) document(name string) (*subtree.Document, func(), error) {
 	var f *os.File
 	var err error

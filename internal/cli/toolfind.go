@@ -45,15 +45,15 @@ func findCommand() Command {
 	}
 }
 
-// mostUnreadable is how many znodes are named that could not be read.
+// mostUnreadable limits the number of unreadable znodes that are listed.
 const mostUnreadable = 20
 
-// condition reports whether a znode is wanted.
+// condition reports whether a znode matches.
 type condition func(path string, n *subtree.Node) bool
 
 func runFind(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.find) }
 
-// find looks at one place.
+// find searches one place.
 func (c *Call) find(ctx context.Context, arg string) error {
 	conditions, err := c.conditions(time.Now())
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Call) find(ctx context.Context, arg string) error {
 	return nil
 }
 
-// foundRemarks are what stands behind a path that was found.
+// foundRemarks returns the details after the path of a match.
 func (c *Call) foundRemarks(n *subtree.Node) string {
 	if !c.Has("l") {
 		return ""
@@ -119,7 +119,7 @@ func allHold(conditions []condition, full string, n *subtree.Node) bool {
 	return true
 }
 
-// conditions reads the options.
+// conditions parses the options.
 func (c *Call) conditions(now time.Time) ([]condition, error) {
 	var list []condition
 	add := func(is condition) { list = append(list, is) }
@@ -189,7 +189,7 @@ func (c *Call) numberConditions() (list []condition, err error) {
 		if err != nil {
 			return nil, misuse("-owner %s: a session's id is a hexadecimal number", s)
 		}
-		list = append(list, func(_ string, n *subtree.Node) bool { return uint64(n.Stat.EphemeralOwner) == owner }) //nolint:gosec // all 64 bits are meant
+		list = append(list, func(_ string, n *subtree.Node) bool { return uint64(n.Stat.EphemeralOwner) == owner }) //nolint:gosec // all 64 bits are used
 	}
 	return list, nil
 }
@@ -210,7 +210,7 @@ func (c *Call) timeConditions(now time.Time) (list []condition, err error) {
 	return list, nil
 }
 
-// pointInTime reads a time or an age, as milliseconds since 1970.
+// pointInTime parses a time or an age, and returns milliseconds since 1970.
 func pointInTime(s string, now time.Time) (int64, error) {
 	if d, err := time.ParseDuration(s); err == nil {
 		return now.Add(-d).UnixMilli(), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// znodeInfo is a znode as the tools print it.
+// znodeInfo is the printed form of a znode.
 type znodeInfo struct {
 	Path     string   `json:"path"`
 	Bytes    int32    `json:"bytes"`
@@ -28,7 +28,7 @@ type znodeInfo struct {
 	Error    string   `json:"error,omitempty"`
 }
 
-// newInfo describes a znode; data says whether to show its data.
+// newInfo describes a znode, with its data if data is true.
 func newInfo(path string, n *subtree.Node, data bool) znodeInfo {
 	if n.Err != nil {
 		return znodeInfo{Path: path, Error: n.Err.Error()}
@@ -51,11 +51,11 @@ func newInfo(path string, n *subtree.Node, data bool) znodeInfo {
 	return info
 }
 
-func hexID(n int64) string { return "0x" + strconv.FormatUint(uint64(n), 16) } //nolint:gosec // all 64 bits are meant
+func hexID(n int64) string { return "0x" + strconv.FormatUint(uint64(n), 16) } //nolint:gosec // all 64 bits are used
 
 func isoTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// shortData shows data in one line of at most so many characters.
+// shortData formats data in one line of at most width characters.
 func shortData(data []byte, width int) string {
 	if data == nil {
 		return "null"
@@ -79,7 +79,7 @@ func shortData(data []byte, width int) string {
 	return s
 }
 
-// byteCount writes a number of bytes to be read.
+// byteCount formats a number of bytes in human-readable form.
 func byteCount(n int64) string {
 	const units = "KMGTPE"
 	if n < 1024 {
@@ -92,12 +92,12 @@ func byteCount(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, units[i])
 }
 
-// plural writes a number with its noun.
+// plural formats a number with its noun.
 func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + numbered(n, noun)
 }
 
-// numbered is a noun as it stands after a number.
+// numbered returns a noun in the form that follows the number.
 func numbered(n int, noun string) string {
 	if n == 1 {
 		return noun
@@ -105,7 +105,7 @@ func numbered(n int, noun string) string {
 	return noun + "s"
 }
 
-// whole reads an option that is a number.
+// whole parses an option whose value is a whole number.
 func (c *Call) whole(option string, least int64) (int64, error) {
 	v := c.Value(option)
 	if v == "" {

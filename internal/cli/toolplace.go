@@ -12,14 +12,14 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// connectPatience is how long a second ensemble may take to answer.
+// connectPatience limits the wait for a connection to a second ensemble.
 const connectPatience = 30 * time.Second
 
-// place reads an argument that says where a subtree is: a path of the session's
-// ensemble, or servers of another one with the path behind them, as
-// "zk1:2181,zk2:2181/app". The session on another ensemble is opened with the same
-// options and has to be closed by the function; the command ends when one of its
-// ensembles is out of reach for too long.
+// place parses an argument that names a subtree: a path in the session's ensemble, or
+// servers of another ensemble followed by a path, e.g. "zk1:2181,zk2:2181/app". It
+// opens the session with another ensemble with the same options; the caller must call
+// the returned function to close it. The command ends if one of its ensembles is
+// unreachable for too long.
 func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), error) {
 	hosts, path, other := strings.Cut(arg, "/")
 	if !other {
@@ -61,7 +61,7 @@ func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), er
 	}, nil
 }
 
-// places reads the two arguments of a command that goes from one place to another.
+// places parses the two arguments of a command with a source and a target.
 func (c *Call) places(ctx context.Context) (from, to subtree.Place, done func(), err error) {
 	from, doneFrom, err := c.place(ctx, c.Args[0])
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// progress is a bar on a terminal, and nothing anywhere else. nil does nothing.
+// progress is a progress bar on a terminal. A nil progress does nothing.
 type progress struct{ bar *progressbar.ProgressBar }
 
-// progress begins a bar on the error stream if that is a terminal: what goes to Out
-// may be data. total is −1 if it is not known.
+// progress starts a bar on the error stream if that is a terminal, because Out may
+// receive data. total is −1 if it's unknown.
 func (c *Call) progress(what string, total int) *progress {
 	if c.Has("q") || c.Has("v") || c.Has("dry-run") || !isTerminal(c.Err) {
 		return nil
@@ -40,7 +40,7 @@ func (p *progress) step(n int) {
 	}
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (p *progress) end() {
 	if p != nil {
 		p.bar.Clear() //nolint:errcheck // progress only
@@ -52,8 +52,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file's number is small
 }
 
-// total is the number of znodes of a place, for the bar; −1 if the server cannot
-// tell, as before ZooKeeper 3.6.
+// total returns the number of znodes at a place, for the bar, or −1 if the server
+// doesn't support the request (before ZooKeeper 3.6).
 func total(ctx context.Context, p subtree.Place) int {
 	n, err := p.Client.ChildrenCount(ctx, p.Root)
 	if err != nil {

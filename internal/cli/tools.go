@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// toolCommands are the commands that zkCli.sh does not have. Most of their work is
-// package cli/subtree's.
+// toolCommands returns the commands that zkCli.sh doesn't have. Package cli/subtree
+// does most of their work.
 func toolCommands() []Command {
 	list := []Command{
 		treeCommand(), findCommand(), duCommand(), copyCommand(), moveCommand(), removeCommand(),
@@ -28,8 +28,8 @@ func toolCommands() []Command {
 	return list
 }
 
-// toolError keeps the words of an error. What a tool says of where it stopped, and
-// what is done by then, is more than zkCli.sh has a sentence for.
+// toolError keeps an error's text. A tool's message says where it stopped and what
+// was done until then, which zkCli.sh's messages can't express.
 func toolError(ctx context.Context, err error) error {
 	exit := (*Exit)(nil)
 	switch cause := context.Cause(ctx); {
@@ -38,7 +38,7 @@ func toolError(ctx context.Context, err error) error {
 	case errors.Is(cause, errNoConnection):
 		text := err.Error()
 		if inner := (*client.Error)(nil); errors.As(err, &inner) && errors.Is(inner, errNoConnection) {
-			text, _, _ = strings.Cut(text, ": no connection (") // what follows is the cause, in other words
+			text, _, _ = strings.Cut(text, ": no connection (") // the rest repeats the cause in other words
 			text = strings.TrimSuffix(text, ": "+cause.Error())
 		}
 		return &Exit{Code: codeFailed, Message: text + ": the connection is lost: " + cause.Error(), Err: err}
@@ -46,7 +46,7 @@ func toolError(ctx context.Context, err error) error {
 	return &Exit{Code: codeFailed, Message: err.Error() + way(err), Err: err}
 }
 
-// way names the option that leads out of a refusal, if there is one.
+// way returns advice that names the option that avoids an error, if there is one.
 func way(err error) string {
 	for _, w := range []struct {
 		cause error

@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// bench is a shell at a server, and what it prints.
+// bench is a shell connected to a server, with its output.
 type bench struct {
 	t        *testing.T
 	zs       *zktest.Server
@@ -49,7 +49,7 @@ func newBenchJSON(t *testing.T, asJSON bool) *bench {
 	return b
 }
 
-// try runs a command and returns what it prints.
+// try runs a command and returns its output.
 func (b *bench) try(args ...string) (string, error) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 60*time.Second)
@@ -191,7 +191,7 @@ func TestExportImportDiffCommands(t *testing.T) {
 			t.Errorf("files are left: %v", list)
 		}
 	}
-	// Through the streams, and cut off on the way.
+	// Through the streams, and truncated.
 	text := b.run("export", "/app")
 	b.shell.cfg.In = strings.NewReader(text)
 	b.run("import", "-", "/piped")
@@ -236,13 +236,13 @@ func TestWatchCommand(t *testing.T) {
 	b.run("watch", "-for", "1ms", "/app")
 }
 
-// TestOtherEnsembleLost: a copy ends when its target is out of reach, and says what
-// is done by then.
+// TestOtherEnsembleLost checks that a copy ends when its target is unreachable, and
+// reports what was done until then.
 func TestOtherEnsembleLost(t *testing.T) {
 	t.Parallel()
 	b, other := newBench(t), zktest.Run(t)
 	addr := other.Addrs()[0]
-	b.run("ls", "/") // it is connected
+	b.run("ls", "/") // the shell is connected
 	b.shell.cfg.Patience = time.Second
 	fault := other.DelayNext(zktest.Match{Op: proto.OpMulti}, time.Hour)
 	done := make(chan error, 1)
@@ -250,7 +250,7 @@ func TestOtherEnsembleLost(t *testing.T) {
 		_, err := b.try("cp", "/app", addr+"/copy")
 		done <- err
 	}()
-	// On a machine that stands still for a second it gives up before it begins.
+	// On a machine that stalls for a second, the copy gives up before it starts.
 	other.Wait("the copy", func() bool { return fault.Happened() || len(done) > 0 })
 	other.RefuseConnections()
 	other.DropConnections()
@@ -259,7 +259,7 @@ func TestOtherEnsembleLost(t *testing.T) {
 	}
 }
 
-// editor writes a script that stands for an editor.
+// editor writes a script that acts as an editor.
 func editor(t *testing.T, script string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -290,7 +290,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestEditConflict: who is second overwrites nobody, and loses nothing.
+// TestEditConflict checks that the second of two edits overwrites nothing and loses
+// nothing.
 func TestEditConflict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -328,7 +329,7 @@ func TestTop(t *testing.T) {
 	if out := b.run("top", "-n", "2", "-i", "10ms"); strings.Count(strings.Join(strings.Fields(out), " "), " standalone 0x") != 2 || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}
-	// A server that does not answer is shown, and the exit code says so.
+	// A server that doesn't answer is shown, and the exit code reports it.
 	down := "127.0.0.1:1"
 	out, err := b.try("top", "-once", b.zs.Addrs()[0]+","+down)
 	if err == nil || !strings.Contains(err.Error(), down) || !strings.Contains(out, "1 of 2 servers serving") {
@@ -339,7 +340,7 @@ func TestTop(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.run("top", "-once")), &sample); err != nil || len(sample.Servers) != 1 || sample.Servers[0].Mode != "standalone" || !strings.HasPrefix(sample.Servers[0].Zxid, "0x") {
 		t.Errorf("%+v, %v", sample, err)
 	}
-	// On a terminal it has a screen of its own, and gives it back.
+	// On a terminal, top uses the alternate screen and restores the terminal.
 	b = newBench(t)
 	b.shell.cfg.Term = Term{Width: 30, Height: 4}
 	out = b.run("top", "-n", "2", "-i", "10ms")
@@ -353,8 +354,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestTopWithOneAddress: the rest of the ensemble is counted, and a follower's leader
-// exists, though it is not shown.
+// TestTopWithOneAddress checks that the other members are counted, and that a
+// follower's leader counts as existing although it isn't shown.
 func TestTopWithOneAddress(t *testing.T) {
 	t.Parallel()
 	cluster := zktest.RunCluster(t, 3)
@@ -381,7 +382,7 @@ func TestTopWithOneAddress(t *testing.T) {
 	all := strings.Join(cluster.Addrs(), ",")
 	var out, errs shared
 	shell := New(Config{Server: all, Out: &out, Err: &errs, Quiet: true})
-	defer shell.Close() //nolint:errcheck // what is tested has happened
+	defer shell.Close() //nolint:errcheck // the test is done
 	if err := shell.Connect(all); err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +394,8 @@ func TestTopWithOneAddress(t *testing.T) {
 	}
 }
 
-// TestTopFits: a narrow terminal has whole columns, and says which are missing.
+// TestTopFits checks that a narrow terminal shows complete columns and lists the
+// missing ones.
 func TestTopFits(t *testing.T) {
 	t.Parallel()
 	n, f, z := int64(12), 1.5, overview.Zxid(0x1000a3f17)
@@ -427,8 +429,8 @@ func TestMemberHosts(t *testing.T) {
 	}
 }
 
-// TestAwaitKey: q ends it, the end of the context ends it, and what is typed later is
-// left alone.
+// TestAwaitKey checks that q or the end of the context ends the wait, and that later
+// input isn't consumed.
 func TestAwaitKey(t *testing.T) {
 	t.Parallel()
 	if !canAwaitKeys {

@@ -31,7 +31,7 @@ func topCommand() Command {
 			{Name: "i", Arg: "interval", Help: "time between looks, 2s without it"},
 			{Name: "admin", Arg: "port", Help: "ask the AdminServers instead of using four-letter words: a port, as 8080, or a URL"},
 		},
-		Offline: true, // servers that serve nobody are what one wants to see
+		Offline: true, // top should also show servers that don't serve clients
 		Most:    Any,
 		Run:     runTop,
 	}
@@ -61,7 +61,7 @@ func runTop(ctx context.Context, c *Call) error {
 	for n := int64(1); ; n++ {
 		sample := w.Look(ctx)
 		if ctx.Err() != nil {
-			return nil // an interrupt is how it ends
+			return nil // an interrupt ends top normally
 		}
 		if err := c.showSample(screen, &sample); err != nil {
 			return err
@@ -77,7 +77,7 @@ func runTop(ctx context.Context, c *Call) error {
 	}
 }
 
-// answered is the verdict for a script: an error if a server does not serve.
+// answered returns an error, for scripts, if a server doesn't serve.
 func answered(s *overview.Sample) error {
 	for i := range s.Servers {
 		if server := &s.Servers[i]; server.Mode == "" {
@@ -87,8 +87,8 @@ func answered(s *overview.Sample) error {
 	return nil
 }
 
-// watcher finds the servers: those of the connect string, or of the arguments, and
-// those that the ensemble says it has.
+// watcher collects the servers: those of the connect string or of the arguments, and
+// the ensemble's members.
 func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 	hosts := strings.Join(c.Args, ",")
 	var config client.Config
@@ -97,7 +97,7 @@ func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 		if zk, err := c.Client(); err == nil {
 			short, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
-			config, _ = zk.Config(short) // without it the servers that are named are shown
+			config, _ = zk.Config(short) // without it, only the named servers are shown
 		}
 	}
 	w := &overview.Watcher{Admin: c.Value("admin")}
@@ -121,9 +121,9 @@ func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 	return w
 }
 
-// addMembers adds the members whose server line has no address for clients, if they
-// answer on their host at the port of the server that was named, and counts those
-// that do not.
+// addMembers adds members without a client address in their server line, if they
+// answer on their host at the port of the first named server. It counts the others as
+// unknown.
 func (c *Call) addMembers(ctx context.Context, w *overview.Watcher, config client.Config, seen map[string]bool, add func(string)) {
 	members := memberHosts(config.Text)
 	if len(w.Addresses) == 0 || len(members) == 0 {
@@ -141,8 +141,8 @@ func (c *Call) addMembers(ctx context.Context, w *overview.Watcher, config clien
 	w.Unknown = max(0, len(members)-len(w.Addresses))
 }
 
-// memberHosts are the hosts by which the members of a configuration know one
-// another, "" for one that cannot be read.
+// memberHosts returns the hosts in the members' server lines, "" for a line that
+// can't be parsed.
 func memberHosts(config string) (hosts []string) {
 	for line := range strings.Lines(config) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -169,7 +169,7 @@ func withPort(address string) string {
 	return net.JoinHostPort(strings.Trim(address, "[]"), "2181")
 }
 
-// identity is by what the same server is known under another name.
+// identity returns a key that is equal for different names of the same server.
 func identity(ctx context.Context, address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -187,13 +187,13 @@ func identity(ctx context.Context, address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// screen is a terminal that shows one thing at a time; nil is any other writer.
+// screen is a terminal that shows one page at a time. nil means any other writer.
 type screen struct {
 	out  io.Writer
 	size func() (width, height int)
 }
 
-// screen takes the terminal, if it is one and there is more than one look.
+// screen takes over the terminal, if Out is one and there is more than one sample.
 func (c *Call) screen(limit int64) *screen {
 	l, ok := c.Out.(*lockedWriter)
 	if !ok || c.Term.Width == 0 || limit == 1 || c.JSON() {
@@ -213,10 +213,10 @@ func (c *Call) screen(limit int64) *screen {
 	return s
 }
 
-// quitKeys are those that end top: in raw mode the interrupt key is one of them.
+// quitKeys are the keys that end top. In raw mode they include the interrupt key.
 const quitKeys = "qQ\x03"
 
-// untilQuit returns a context that also ends when q is pressed at the screen.
+// untilQuit returns a context that also ends when the user presses q.
 func (c *Call) untilQuit(ctx context.Context, s *screen) (context.Context, func()) {
 	f, ok := c.In.(*os.File)
 	if s == nil || !ok || !canAwaitKeys || !isTerminal(f) {
@@ -242,14 +242,14 @@ func (c *Call) untilQuit(ctx context.Context, s *screen) (context.Context, func(
 	}
 }
 
-// end gives the terminal back as it was.
+// end restores the terminal.
 func (s *screen) end() {
 	if s != nil {
 		io.WriteString(s.out, "\x1b[?25h\x1b[?1049l") //nolint:errcheck // nothing more to be done
 	}
 }
 
-// draw replaces what is shown.
+// draw replaces the page.
 func (s *screen) draw(text string) error {
 	width, height := s.size()
 	var b strings.Builder
@@ -274,16 +274,16 @@ func (c *Call) showSample(s *screen, sample *overview.Sample) error {
 		return s.draw(sampleText(sample, width) + "\nq or Ctrl-C quits\n")
 	}
 	text := sampleText(sample, c.Term.Width)
-	return c.Emit(sample, func(w io.Writer) { io.WriteString(w, text) }) //nolint:errcheck // told by the next write
+	return c.Emit(sample, func(w io.Writer) { io.WriteString(w, text) }) //nolint:errcheck // the next write reports it
 }
 
-// column is a column of the table of servers.
+// column is a column of the server table.
 type column struct {
 	head string
 	cell func(sample *overview.Sample, i int) string
 }
 
-// columns are those of the table, with what matters most in front: a narrow
+// columns returns the columns of the table, most important first, because a narrow
 // terminal has no room for the last ones.
 func columns() []column {
 	of := func(cell func(s *overview.Server) string) func(*overview.Sample, int) string {
@@ -312,8 +312,8 @@ func columns() []column {
 	}
 }
 
-// sampleText is a table of the servers, with the columns that fit into the width; 0
-// is room for all.
+// sampleText formats a table of the servers with the columns that fit into width; 0
+// means all.
 func sampleText(sample *overview.Sample, width int) string {
 	var b strings.Builder
 	b.WriteString(headline(sample) + "\n\n")
@@ -354,7 +354,7 @@ func sampleText(sample *overview.Sample, width int) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// headline says in a line or two how the ensemble is.
+// headline summarizes the state of the ensemble in a line or two.
 func headline(sample *overview.Sample) string {
 	serving, alone := 0, false
 	for i := range sample.Servers {

@@ -29,7 +29,7 @@ func treeCommand() Command {
 
 func runTree(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.tree) }
 
-// tree shows what is at one place.
+// tree prints the tree at one place.
 func (c *Call) tree(ctx context.Context, arg string) error {
 	p, done, err := c.place(ctx, arg)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Call) tree(ctx context.Context, arg string) error {
 	})
 }
 
-// text writes what has no place among JSON.
+// text writes output that is omitted in JSON mode.
 func (c *Call) text(write func(io.Writer)) error {
 	if !c.JSON() {
 		write(c.Out)
@@ -63,11 +63,11 @@ func (c *Call) text(write func(io.Writer)) error {
 	return nil
 }
 
-// treePrinter draws the lines beside the names.
+// treePrinter draws the lines next to the names.
 type treePrinter struct {
 	call   *Call
-	hidden bool    // the root has a child that is not shown
-	left   []int32 // children still to come, of the znode of each level
+	hidden bool    // the root has a child that isn't shown
+	left   []int32 // remaining children, per level
 	znodes int
 	bytes  int64
 }
@@ -109,7 +109,7 @@ func (t *treePrinter) print(root string, n *subtree.Node) error {
 	})
 }
 
-// remarks are what stands behind a name.
+// remarks returns the details after a name.
 func (c *Call) remarks(n *subtree.Node) string {
 	if n.Err != nil {
 		return "  [not readable]"

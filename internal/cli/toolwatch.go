@@ -28,14 +28,14 @@ func watchTreeCommand() Command {
 	}
 }
 
-// seen is an event as it is printed.
+// seen is the printed form of an event.
 type seen struct {
 	Time  string  `json:"time"`
 	Event string  `json:"event"`
 	Path  string  `json:"path"`
 	Zxid  string  `json:"zxid,omitempty"`
 	Data  *string `json:"data,omitempty"`
-	// Version of the data, which may be newer than the event.
+	// Version is the version of the data, which may be newer than the event.
 	Version *int32 `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
@@ -70,7 +70,7 @@ func runWatch(ctx context.Context, c *Call) error {
 		return err
 	}
 	defer func() {
-		// ctx may be why this ends.
+		// ctx may have ended.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		w.Remove(last) //nolint:errcheck // it ends with the session otherwise
@@ -82,7 +82,7 @@ func runWatch(ctx context.Context, c *Call) error {
 			if cause := context.Cause(ctx); errors.Is(cause, errNoConnection) {
 				return fmt.Errorf("the watch on %s: %w", p.Root, cause)
 			}
-			return nil // an interrupt is how it ends
+			return nil // an interrupt ends watch normally
 		case <-timer:
 			return nil
 		case e, ok := <-w.Events():

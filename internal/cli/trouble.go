@@ -14,45 +14,45 @@ import (
 )
 
 const (
-	// slowConnect is how long a connect takes before the reason is looked for.
+	// slowConnect is how long a connect may take before we look for the reason.
 	slowConnect = 2 * time.Second
-	// probeTime limits each question to a server that closes connections. A server
-	// that speaks TLS does not answer the first one.
+	// probeTime limits each probe of a server that closes connections. A server that
+	// expects TLS doesn't answer the first probe.
 	probeTime = time.Second
 )
 
-// trouble finds out why there is no connection to an ensemble, and says it at once.
-// It is safe for concurrent use.
+// trouble finds out why there is no connection to an ensemble and reports the reason
+// immediately. It is safe for concurrent use.
 type trouble struct {
-	tls  *tls.Config // as the connection has it; nil without
+	tls  *tls.Config // the connection's TLS configuration; nil without TLS
 	tell func(causes []string)
-	seen chan []client.ConnectFailure // capacity 1: the newest
+	seen chan []client.ConnectFailure // holds only the newest list
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex
 	told   string
-	probes map[string]error // by address: what a look at a server has shown
+	probes map[string]error // results of probes, by address
 }
 
-// newTrouble returns one whose option belongs into the options of the client. It
-// has to be ended.
+// newTrouble returns a trouble. Its option must be passed to the client, and the
+// caller must call end.
 func newTrouble(config *tls.Config, tell func(causes []string)) *trouble {
 	return &trouble{tls: config, tell: tell, seen: make(chan []client.ConnectFailure, 1), probes: map[string]error{}, stop: func() {}}
 }
 
-// option is how the client reports its failures.
+// option returns the client option that reports connect failures.
 func (t *trouble) option() client.Option {
 	return client.WithConnectFailures(func(list []client.ConnectFailure) {
 		select {
 		case <-t.seen:
 		default:
 		}
-		t.seen <- list // only this function sends
+		t.seen <- list // never blocks, because only this function sends
 	})
 }
 
-// begin watches a client until end.
+// begin watches a client until end is called.
 func (t *trouble) begin(zk *client.Client) {
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
@@ -92,7 +92,7 @@ func (t *trouble) end() {
 	}
 }
 
-// forget begins anew: there is a connection.
+// forget resets the state after a successful connection.
 func (t *trouble) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *trouble) forget() {
 	clear(t.probes)
 }
 
-// say tells the causes, unless it has just told the same.
+// say reports the causes unless they are the same as last time.
 func (t *trouble) say(ctx context.Context, failures []client.ConnectFailure) {
 	t.look(ctx, failures)
 	causes := t.causes(failures)
@@ -114,7 +114,7 @@ func (t *trouble) say(ctx context.Context, failures []client.ConnectFailure) {
 	}
 }
 
-// causes are the failures in words, with what a look has shown.
+// causes describes the failures, with the results of probes.
 func (t *trouble) causes(failures []client.ConnectFailure) []string {
 	t.mu.Lock()
 	probes := maps.Clone(t.probes)
@@ -129,12 +129,12 @@ func (t *trouble) causes(failures []client.ConnectFailure) []string {
 	return causeList(list)
 }
 
-// giveUp is the error of a command that has waited for so long.
+// giveUp returns the error of a command that waited too long.
 func (t *trouble) giveUp(zk *client.Client, waited time.Duration) error {
 	return &noConnection{waited: waited.String(), causes: t.causes(zk.ConnectFailures())}
 }
 
-// look asks servers that close connections for the reason, once each.
+// look probes each server that closed a connection once for the reason.
 func (t *trouble) look(ctx context.Context, failures []client.ConnectFailure) {
 	for _, f := range failures {
 		t.mu.Lock()
@@ -150,8 +150,8 @@ func (t *trouble) look(ctx context.Context, failures []client.ConnectFailure) {
 	}
 }
 
-// probe looks at a server that has closed a connection: does it say that it does
-// not serve, or does it speak TLS? nil is neither.
+// probe checks whether a server that closed a connection doesn't serve or expects
+// TLS. It returns nil if neither is the case.
 func (t *trouble) probe(ctx context.Context, addr string) error {
 	answer := t.word(ctx, addr)
 	switch {
@@ -168,7 +168,7 @@ func (t *trouble) probe(ctx context.Context, addr string) error {
 	return nil
 }
 
-// word returns the answer to srvr, "" without one.
+// word returns the answer to srvr, or "" if there is none.
 func (t *trouble) word(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -180,19 +180,19 @@ func (t *trouble) word(ctx context.Context, addr string) string {
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return ""
 	}
-	answer, _ := io.ReadAll(io.LimitReader(conn, 4096)) // what has come says enough
+	answer, _ := io.ReadAll(io.LimitReader(conn, 4096)) // a partial answer is enough
 	return string(answer)
 }
 
-// dialFor connects, with TLS if there is a configuration; ctx limits the connection
-// as well. The certificate is not checked: nothing secret is sent.
+// dialFor connects, with TLS if config isn't nil; ctx also limits the use of the
+// connection. It doesn't verify the certificate, because it sends no secrets.
 func dialFor(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	if end, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(end) //nolint:errcheck // a read would fail as well
+		conn.SetDeadline(end) //nolint:errcheck // a read would fail, too
 	}
 	if config == nil {
 		return conn, nil
@@ -202,7 +202,7 @@ func dialFor(ctx context.Context, addr string, config *tls.Config) (net.Conn, er
 	return tls.Client(conn, config), nil
 }
 
-// speaksTLS reports whether a server answers a TLS handshake with one, or with an
+// speaksTLS reports whether a server answers a TLS handshake with a handshake or an
 // alert.
 func speaksTLS(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// maxValue is how much is read for one value. Servers take less, see jute.maxbuffer.
+// maxValue is the maximum size of one value. Servers accept less, see jute.maxbuffer.
 const maxValue = 64 << 20
 
-// valueHelp says in a command's help where its data may come from.
+// valueHelp is the help text about the sources of data.
 const valueHelp = `DATA is the text itself, - for what comes in on the standard input, or @FILE for the
 bytes of a file. @@x is the text @x, and after -- everything is text: set /x -- -
 Input and files are taken byte for byte, with a line's end that they have.`
 
-// errInput refuses "-" where commands themselves are read.
+// errInput is the error for "-" if commands are read from the standard input.
 var errInput = errors.New("- reads the standard input, from which the commands themselves come here: use @FILE, or give the command as arguments of zkgo cli")
 
-// value returns the bytes that argument i stands for.
+// value returns the bytes that argument i refers to.
 func (c *Call) value(i int) ([]byte, error) {
 	text := c.Args[i]
 	switch {
@@ -44,7 +44,8 @@ func (c *Call) value(i int) ([]byte, error) {
 	return append([]byte{}, text...), nil
 }
 
-// secret is a value that stands in a line of its own, whose end is not a part of it.
+// secret returns a value without its line ending if it came from a file or from the
+// input.
 func (c *Call) secret(i int) ([]byte, error) {
 	data, err := c.value(i)
 	if err == nil && i < c.literal && (c.Args[i] == "-" || strings.HasPrefix(c.Args[i], "@")) {
@@ -53,7 +54,7 @@ func (c *Call) secret(i int) ([]byte, error) {
 	return data, err
 }
 
-// input is what comes in, if the commands do not.
+// input returns the standard input, unless commands are read from it.
 func (c *Call) input() (io.Reader, error) {
 	if c.shell.reading || c.In == nil {
 		return nil, errInput
@@ -61,7 +62,7 @@ func (c *Call) input() (io.Reader, error) {
 	return c.In, nil
 }
 
-// readValue reads to the end, or to a length that no server takes.
+// readValue reads to the end. It fails for a value that no server accepts.
 func readValue(name string, r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxValue+1))
 	if err != nil {

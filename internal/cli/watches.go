@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// watchCommands set and remove watches.
+// watchCommands returns the commands that set and remove watches.
 func watchCommands() []Command {
 	return []Command{
 		{
@@ -27,10 +27,10 @@ func watchCommands() []Command {
 	}
 }
 
-// watchType is what a watch is for.
+// watchType is the type of a watch.
 type watchType string
 
-// The types, by the option that removes them.
+// The types, named by the option that removes them.
 const (
 	dataWatch       watchType = "d"
 	childWatch      watchType = "c"
@@ -38,7 +38,7 @@ const (
 	recursiveWatch  watchType = "r"
 )
 
-// removed is the event that tells of the removal of a watch.
+// removed returns the event for the removal of a watch.
 func (t watchType) removed() string {
 	switch t {
 	case dataWatch:
@@ -49,20 +49,20 @@ func (t watchType) removed() string {
 	return "PersistentWatchRemoved"
 }
 
-// watch is a watch that somebody of this shell has set.
+// watch is a watch set by this shell.
 type watch struct {
 	kind watchType
 	path string
 	on   *client.Watch
 }
 
-// remember keeps a watch for removewatches.
+// remember stores a watch for removewatches.
 func (s *Shell) remember(kind watchType, path string, w *client.Watch) {
 	s.watches = append(slices.DeleteFunc(s.watches, watch.ended), watch{kind, path, w})
 }
 
-// ended reports whether a watch is over. What happened is told as it comes from the
-// server, so that nobody else reads the channel.
+// ended reports whether a watch has ended. It may drain the watch's channel, because
+// the shell reports events when the client receives them.
 func (w watch) ended() bool {
 	for {
 		select {
@@ -76,7 +76,7 @@ func (w watch) ended() bool {
 	}
 }
 
-// data, children and exists read, and keep the watch if one is wanted.
+// data, children and exists read a znode, and store the watch if wanted is true.
 func (s *Shell) data(ctx context.Context, path string, wanted bool) ([]byte, client.Stat, error) {
 	zk, err := s.client()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// sentence says an error in the words of zkCli.sh.
+// sentence returns zkCli.sh's message for an error.
 func sentence(err error) string {
 	if exit := (*Exit)(nil); errors.As(err, &exit) {
 		return exit.Message
@@ -51,7 +51,7 @@ func sentence(err error) string {
 	return refusal(e) + unknown
 }
 
-// noConnectionWords are those of the noConnection in an error.
+// noConnectionWords returns the message of the noConnection in an error.
 func noConnectionWords(err error) string {
 	if e := (*noConnection)(nil); errors.As(err, &e) {
 		return e.Error()
@@ -59,14 +59,14 @@ func noConnectionWords(err error) string {
 	return errNoConnection.Error()
 }
 
-// opReconfig is the name of that operation in an error.
+// opReconfig is the operation's name in an error.
 const opReconfig = "reconfig"
 
-// refusal is the sentence for a server's refusal.
+// refusal returns the message for a server's error.
 func refusal(e *client.Error) string {
 	path := e.Path
 	if path == "" && e.Op != opReconfig {
-		path = "null" // Java's word for none; reconfig has an empty one
+		path = "null" // Java's word for no path; reconfig has an empty one
 	}
 	switch e.Code {
 	case client.ErrNoNode:
@@ -98,8 +98,8 @@ func refusal(e *client.Error) string {
 	return keeperCode(codeName(e.Code), e.Path)
 }
 
-// keeperCode is how ZooKeeper's Java client words a code that zkCli.sh has no
-// sentence for.
+// keeperCode returns the message of ZooKeeper's Java client for a code without a
+// message in zkCli.sh.
 func keeperCode(name, path string) string {
 	if path != "" {
 		path = " for " + path
@@ -107,7 +107,7 @@ func keeperCode(name, path string) string {
 	return "KeeperErrorCode = " + name + path
 }
 
-// codeName is the name that KeeperException gives a code.
+// codeName returns KeeperException's name of a code.
 func codeName(code client.Code) string {
 	names := map[client.Code]string{
 		client.ErrSystemError: "SystemError", client.ErrRuntimeInconsistency: "RuntimeInconsistency",
@@ -124,7 +124,7 @@ func codeName(code client.Code) string {
 	return code.Error()
 }
 
-// checkPath says what is wrong with a path, in ZooKeeper's words; nil if nothing is.
+// checkPath returns ZooKeeper's error for an invalid path, or nil.
 func checkPath(path string) error {
 	switch {
 	case path == "":
@@ -136,7 +136,7 @@ func checkPath(path string) error {
 	case strings.HasSuffix(path, "/"):
 		return refuse("Path must not end with / character")
 	}
-	// Places are counted in UTF-16, as Java does.
+	// Positions are in UTF-16 units, as in Java.
 	chars := utf16.Encode([]rune(path))
 	for i := 1; i < len(chars); i++ {
 		reason := ""

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSplit: the words of a line as zkCli.sh takes them, also where that is odd.
+// TestSplit checks that lines are split as in zkCli.sh, including the odd cases.
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{
@@ -141,7 +141,7 @@ func TestHexDump(t *testing.T) {
 	}
 }
 
-// TestDeclarations: what every command has to have for help and completion.
+// TestDeclarations checks the fields of every command that help and completion need.
 func TestDeclarations(t *testing.T) {
 	t.Parallel()
 	all := Commands()

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// writeCommands are those that create, change and delete znodes.
+// writeCommands returns the commands that create, change and delete znodes.
 func writeCommands() []Command {
 	return []Command{
 		{
@@ -45,7 +45,7 @@ func writeCommands() []Command {
 	}
 }
 
-// version reads the version of an option or an argument; any version if there is none.
+// version parses a version; "" means any version.
 func version(text string) (int32, error) {
 	if text == "" {
 		return client.AnyVersion, nil
@@ -107,13 +107,13 @@ func create(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// noParent is the error of a create whose parent is missing, with the way out.
+// noParent returns the error of a create whose parent is missing, with a hint.
 func noParent(path, hint string) error {
 	parent := proto.Parent(path)
 	return &Exit{Code: codeFailed, Message: fmt.Sprintf("Node does not exist: %s, the parent of %s: %s", parent, path, hint), Err: client.ErrNoNode}
 }
 
-// createOptions reads what kind of znode is to be created.
+// createOptions converts the options that select the kind of znode.
 func createOptions(c *Call) (opts []client.CreateOption, err error) {
 	if c.Has("c") && (c.Has("e") || c.Has("s")) {
 		return nil, misuse("-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential.")
@@ -171,7 +171,7 @@ func set(ctx context.Context, c *Call) error {
 	return c.emitStat(path, stat)
 }
 
-// decodeBase64 takes Base64 with and without padding.
+// decodeBase64 decodes Base64 with or without padding.
 func decodeBase64(text string) ([]byte, error) {
 	coding := base64.StdEncoding
 	if len(text)%4 != 0 {
@@ -184,7 +184,7 @@ func decodeBase64(text string) ([]byte, error) {
 	return append([]byte{}, data...), nil
 }
 
-// emitStat writes the new metadata of a znode if -s asks for them.
+// emitStat prints a znode's new metadata if -s was given.
 func (c *Call) emitStat(path string, stat client.Stat) error {
 	if !c.Has("s") {
 		return nil
@@ -214,8 +214,8 @@ func remove(ctx context.Context, c *Call) error {
 // Defaults of deleteall.
 const (
 	deleteBatch = 1000
-	// deleteBytes is how many bytes of paths go into one transaction: less than the
-	// smallest limit that servers have for a request.
+	// deleteBytes limits the bytes of paths in one transaction. It's less than the
+	// smallest request limit of servers.
 	deleteBytes = 256 << 10
 )
 
@@ -254,7 +254,7 @@ func deleteAll(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// below lists a znode and everything below it, a level after the other.
+// below returns a znode and its descendants, level by level.
 func below(ctx context.Context, zk *client.Client, path string) ([]string, error) {
 	paths := []string{path}
 	for i := 0; i < len(paths); i++ {
@@ -269,7 +269,7 @@ func below(ctx context.Context, zk *client.Client, path string) ([]string, error
 	return paths, nil
 }
 
-// deleteInBatches deletes znodes in this order, in transactions.
+// deleteInBatches deletes znodes in the given order, in transactions.
 func deleteInBatches(ctx context.Context, zk *client.Client, paths []string, size int) error {
 	var ops []client.Op
 	bytes := 0

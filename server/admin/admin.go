@@ -12,22 +12,22 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// Source is the server to tell about.
+// Source provides the state of the server that the commands report.
 type Source interface {
 	status.Source
-	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is
-	// false when there is none.
+	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is false
+	// if there is none.
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
 }
 
-// DefaultURL is where the commands are unless the configuration says otherwise.
+// DefaultURL is the path of the commands unless the configuration sets another.
 const DefaultURL = "/commands"
 
-// errNotServing is what ZooKeeper says without an ensemble.
+// errNotServing is ZooKeeper's error of a server without a quorum.
 const errNotServing = "This ZooKeeper instance is not currently serving requests"
 
-// Handler answers the commands below the path url, and /livez and /readyz. A src
-// that is a Snapshotter answers snapshot and restore, too.
+// Handler serves the commands below the path url, and /livez and /readyz. If src is a
+// Snapshotter, it also serves the commands snapshot and restore.
 func Handler(src Source, url string, opts SnapshotOptions) http.Handler {
 	url = strings.TrimSuffix(url, "/")
 	h := &handler{src: src, commands: byName()}
@@ -56,10 +56,10 @@ func Handler(src Source, url string, opts SnapshotOptions) http.Handler {
 type handler struct {
 	src       Source
 	commands  map[string]command
-	snapshots *snapshots // nil where there are none
+	snapshots *snapshots // nil if src is no Snapshotter
 }
 
-// get lets only reading requests through.
+// get rejects all methods except GET and HEAD.
 func get(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -71,7 +71,7 @@ func get(f http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// index is the page of the root: it links to what there is.
+// index serves the root page, which links to the other pages.
 func index(url string) http.HandlerFunc {
 	page := fmt.Sprintf(`<!DOCTYPE html><title>zkgo</title><h1>zkgo</h1><ul>
 <li><a href="%s">%[1]s</a>: commands that show or change the state of this server
@@ -85,13 +85,13 @@ func index(url string) http.HandlerFunc {
 	}
 }
 
-// live says that the process is there and answers.
+// live reports that the process runs and answers.
 func (h *handler) live(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// ready says whether clients of every kind are answered, and if not, why.
+// ready reports whether the server serves all clients, and if not, why.
 func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	s := h.src.Server()
 	if s.Serving && !s.ReadOnly {
@@ -108,7 +108,7 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, state, http.StatusServiceUnavailable)
 }
 
-// list answers with links to all commands.
+// list serves links to all commands.
 func (h *handler) list(url string) http.HandlerFunc {
 	var names []string
 	for _, c := range h.commands {
@@ -127,7 +127,7 @@ func (h *handler) list(url string) http.HandlerFunc {
 	}
 }
 
-// command answers one command.
+// command runs one command.
 func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 	c, known := h.commands[name]
 	switch {
@@ -151,7 +151,7 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// state answers the commands that are about the whole state.
+// state runs a command that reads or replaces the whole state.
 func (h *handler) state(w http.ResponseWriter, r *http.Request, c *command) {
 	switch {
 	case h.snapshots == nil:
@@ -163,7 +163,7 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request, c *command) {
 	}
 }
 
-// reply sends the fields with those that every answer has.
+// reply sends the given fields together with the fields that every reply has.
 func reply(w http.ResponseWriter, code int, name string, o object, problem string) {
 	o = o.with("command", name)
 	if problem == "" {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ask sends one request and returns the answer.
+// ask sends one request and returns the response.
 func ask(t *testing.T, h http.Handler, method, target string) (code int, body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -19,7 +19,7 @@ func ask(t *testing.T, h http.Handler, method, target string) (code int, body st
 	return w.Code, w.Body.String()
 }
 
-// fields asks a command, which has to answer 200.
+// fields runs a command, which must return status 200, and returns the fields.
 func fields(t *testing.T, h http.Handler, command string) map[string]any {
 	t.Helper()
 	code, body := ask(t, h, http.MethodGet, "/commands/"+command)
@@ -33,7 +33,7 @@ func fields(t *testing.T, h http.Handler, command string) map[string]any {
 	return m
 }
 
-// byKey are the objects whose keys are data.
+// byKey lists the objects whose keys are data.
 var byKey = []string{"session_id_to_ephemeral_paths", "expiry_time_to_session_ids", "session_id_to_watched_paths", "path_to_session_ids", "current_config"}
 
 // shape lists the paths of a JSON value with their types.
@@ -65,7 +65,7 @@ func shape(v any, path string, out map[string]bool) {
 	}
 }
 
-// golden returns the shapes of a real server's answers, by command.
+// golden returns the shapes of a real server's responses, by command.
 func golden(t *testing.T, role string) map[string]map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + role + ".txt")
@@ -83,8 +83,8 @@ func golden(t *testing.T, role string) map[string]map[string]bool {
 	return m
 }
 
-// empty reports whether the real server had nothing in the list or map that an
-// entry belongs to.
+// empty reports whether the list or map that contains the entry was empty on the real
+// server.
 func empty(want map[string]bool, entry string) bool {
 	at := strings.IndexAny(entry, "[*")
 	if at < 0 {
@@ -98,8 +98,8 @@ func empty(want map[string]bool, entry string) bool {
 	return true
 }
 
-// TestFieldsOfEveryCommand holds the answers against those of ZooKeeper 3.9.5,
-// in its four roles.
+// TestFieldsOfEveryCommand compares the responses with those of ZooKeeper 3.9.5, in
+// its four roles.
 func TestFieldsOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"standalone", "leader", "follower", "observer"} {
@@ -214,7 +214,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestList compares with the page of ZooKeeper.
+// TestList compares with ZooKeeper's page.
 func TestList(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile("testdata/commands.html")

@@ -13,14 +13,14 @@ import (
 
 // command is one of ZooKeeper's commands.
 type command struct {
-	names       []string // the first is the one it is known by
-	needsServer bool     // it means nothing while clients are not answered
+	names       []string // the first is the primary name
+	needsServer bool     // fails while the server doesn't serve clients
 	run         func(src Source, r *http.Request) (object, error)
 	serve       func(s *snapshots, w http.ResponseWriter, r *http.Request) // instead of run
 }
 
-// all lists the commands. ruok needs a server, as with ZooKeeper: use /livez to
-// ask for the process.
+// all lists the commands. As in ZooKeeper, ruok requires that the server serves
+// clients; use /livez to check the process.
 func all() []command {
 	serving := func(run func(Source) object, names ...string) command {
 		return command{names: names, needsServer: true, run: func(src Source, _ *http.Request) (object, error) { return run(src), nil }}
@@ -62,14 +62,14 @@ func all() []command {
 	}
 }
 
-// reading lets only GET and HEAD through.
+// reading rejects all methods except GET and HEAD.
 func reading(serve func(s *snapshots, w http.ResponseWriter, r *http.Request)) func(s *snapshots, w http.ResponseWriter, r *http.Request) {
 	return func(s *snapshots, w http.ResponseWriter, r *http.Request) {
 		get(func(w http.ResponseWriter, r *http.Request) { serve(s, w, r) })(w, r)
 	}
 }
 
-// byName is all by every name.
+// byName returns all commands, keyed by each of their names.
 func byName() map[string]command {
 	m := make(map[string]command)
 	for _, c := range all() {
@@ -112,7 +112,8 @@ func environment(src Source) object {
 	return o
 }
 
-// systemProperties is what of the environment Java has as a property.
+// systemProperties returns the part of the environment that Java exposes as
+// properties.
 func systemProperties(src Source) object {
 	o := object{{"file.separator", "/"}, {"line.separator", "\n"}, {"path.separator", ":"}}
 	for _, p := range src.Environment() {
@@ -149,7 +150,7 @@ func digests(src Source) object {
 	return object{{"digests", list}}
 }
 
-// digestVersion is the version of ZooKeeper's way to compute a digest.
+// digestVersion is the version of ZooKeeper's digest algorithm.
 const digestVersion = 2
 
 func isReadOnly(src Source) object { return object{{"read_only", src.Server().ReadOnly}} }
@@ -162,7 +163,8 @@ func lastSnapshot(src Source) object {
 	return object{{"zxid", strconv.FormatUint(uint64(zxid), 16)}, {"timestamp", at.Unix()}}
 }
 
-// monitor is mntr: what looks like a number is one.
+// monitor returns the output of mntr. Values that parse as numbers become JSON
+// numbers.
 func monitor(src Source) object {
 	var o object
 	for _, m := range src.Metrics() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// docs/compatibility.md lists the commands that there are, with all their names,
-// and so all of ZooKeeper's.
+// docs/compatibility.md lists all commands with all their names, including all of
+// ZooKeeper's.
 func TestTheDocumentListsTheCommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/compatibility.md")
@@ -39,7 +39,7 @@ func TestTheDocumentListsTheCommands(t *testing.T) {
 	if len(documented) != len(commands) {
 		t.Errorf("the table has %d commands, there are %d", len(documented), len(commands))
 	}
-	page, err := os.ReadFile("testdata/commands.html") // of ZooKeeper 3.9.5
+	page, err := os.ReadFile("testdata/commands.html") // from ZooKeeper 3.9.5
 	if err != nil {
 		t.Fatal(err)
 	}

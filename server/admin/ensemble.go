@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// members reads the lines of the config node, which is where a membership that
-// changes is to be found.
+// members parses the lines of the config node, which holds the current membership
+// even after a reconfig.
 func members(src Source) []zoocfg.Server {
 	var list []zoocfg.Server
 	for line := range strings.Lines(src.Configuration().Membership) {
@@ -20,7 +20,7 @@ func members(src Source) []zoocfg.Server {
 		number, isServer := strings.CutPrefix(name, "server.")
 		id, err := strconv.ParseUint(number, 10, 64)
 		if !ok || !isServer || err != nil {
-			continue // version=…
+			continue // the version=… line
 		}
 		if m, err := zoocfg.ParseServerLine(id, spec); err == nil {
 			list = append(list, m)
@@ -29,7 +29,7 @@ func members(src Source) []zoocfg.Server {
 	return list
 }
 
-// member returns the one with this id.
+// member returns the member with the given id.
 func member(src Source, id uint64) (zoocfg.Server, bool) {
 	for _, m := range members(src) {
 		if m.ID == id {
@@ -74,7 +74,7 @@ func votingView(src Source) object {
 	return object{{"current_config", view}}
 }
 
-// addresses spells a member's addresses host:port.
+// addresses formats a member's addresses as host:port.
 func addresses(m zoocfg.Server) (quorum, election []string, client string) {
 	for _, a := range m.Addrs {
 		quorum = append(quorum, hostPort(a.Host, a.QuorumPort))
@@ -86,7 +86,7 @@ func addresses(m zoocfg.Server) (quorum, election []string, client string) {
 	return quorum, election, client
 }
 
-// listening spells the address of a listener as a configuration would.
+// listening formats the address of a listener as a configuration would.
 func listening(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -100,8 +100,8 @@ func listening(addr string) string {
 
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// The phases of a server as ZooKeeper names them: looking for a leader, and
-// taking part.
+// ZooKeeper's names for the phases of a server: it looks for a leader, or takes part
+// in the ensemble.
 const (
 	phaseElection  = "election"
 	phaseBroadcast = "broadcast"
@@ -131,8 +131,8 @@ func zabState(src Source) object {
 	}
 }
 
-// multipleAddresses is what Jackson makes of ZooKeeper's class of that name.
-// Whether the addresses can be reached is not tried here.
+// multipleAddresses returns Jackson's encoding of ZooKeeper's class of that name. It
+// doesn't check whether the addresses are reachable.
 func multipleAddresses(addrs []string) object {
 	var wildcards, hosts []string
 	var ports []int64

@@ -6,9 +6,9 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// fake is a server with something of everything.
+// fake is a server with values for all fields.
 type fake struct {
-	role     string // standalone, leader, follower, observer; "" does not serve
+	role     string // standalone, leader, follower, observer; "" means not serving
 	readOnly bool
 
 	mask              uint64
@@ -21,7 +21,7 @@ server.3=a.example:2883:3883:participant
 server.4=127.0.0.1:2884:3884:observer
 version=100000000`
 
-// id is the server's number in the ensemble: the leader is the third.
+// id returns the server's id in the ensemble; the leader is server 3.
 func (f *fake) id() uint64 {
 	return map[string]uint64{"follower": 1, "leader": 3, "observer": 4}[f.role]
 }

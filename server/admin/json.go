@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// object is a JSON object whose fields keep their order.
+// object is a JSON object that keeps the order of its fields.
 type object []field
 
 type field struct {
@@ -19,8 +19,8 @@ type field struct {
 // with appends a field.
 func (o object) with(name string, value any) object { return append(o, field{name, value}) }
 
-// encode spells o as Jackson's pretty printer does: tools have been seen to
-// look for "name" : value in the text.
+// encode formats o as Jackson's pretty printer does, because some tools search the
+// text for "name" : value.
 func (o object) encode() []byte {
 	var b bytes.Buffer
 	o.print(&b, 0)
@@ -82,10 +82,10 @@ func list[T any](b *bytes.Buffer, items []T, print func(T)) {
 	b.WriteByte(']')
 }
 
-// text prints a string, whatever bytes it has.
+// text prints a string with arbitrary bytes as a JSON string.
 func text(b *bytes.Buffer, s string) {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string can always be encoded
+	_ = enc.Encode(s) // encoding a string can't fail
 	b.Truncate(b.Len() - 1)
 }

@@ -5,8 +5,8 @@ import (
 	"net/http/pprof"
 )
 
-// WithProfiles returns a handler that answers as h does, and at /debug/pprof/
-// with profiles of the process, for `go tool pprof`.
+// WithProfiles returns a handler that adds profiles of the process at /debug/pprof/
+// to h, for `go tool pprof`.
 func WithProfiles(h http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", h)

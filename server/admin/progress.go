@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// A state is long, and a client may be slow: a deadline for all of it would be wrong, and
-// none would let a client that stopped hold a connection and a file of the whole state
-// for ever. So each progressStep has to pass within progressTime.
+// A state is large and a client may be slow, so no deadline suits the whole transfer.
+// Without a deadline, a client that stops could hold a connection and a file with the
+// whole state forever. So each progressStep must complete within progressTime.
 const (
 	progressStep = 16 << 10
 	progressTime = 30 * time.Second
 )
 
-// noDeadlines lifts the server's deadlines for a request that may take long: the end of
-// a read deadline would also end the request's context.
+// noDeadlines removes the server's deadlines from a request that may take long. An
+// expired read deadline would also cancel the request's context.
 func noDeadlines(w http.ResponseWriter) {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // a broken connection fails by itself, here and below
+	_ = c.SetReadDeadline(time.Time{}) // a broken connection fails anyway, here and below
 	_ = c.SetWriteDeadline(time.Time{})
 }
 
-// progressing returns the body of r, which fails when it makes no progress.
+// progressing returns the body of r. Reading from it fails when there is no progress.
 func progressing(w http.ResponseWriter, r *http.Request) io.Reader {
 	return &progressReader{r: r.Body, deadline: http.NewResponseController(w).SetReadDeadline}
 }
@@ -31,7 +31,7 @@ func progressing(w http.ResponseWriter, r *http.Request) io.Reader {
 type progressReader struct {
 	r        io.Reader
 	deadline func(time.Time) error
-	left     int // bytes until the deadline is put off
+	left     int // bytes until the deadline is extended
 }
 
 // Read implements io.Reader.
@@ -48,7 +48,7 @@ func (p *progressReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// progressWriter fails when the client takes nothing.
+// progressWriter fails when the client doesn't read.
 type progressWriter struct {
 	w        io.Writer
 	deadline func(time.Time) error

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// oneConn is a listener that has one connection.
+// oneConn is a listener with a single connection.
 type oneConn struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -30,7 +30,7 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{} }
 
-// dialAdmin serves h on the other end of the connection that it returns.
+// dialAdmin serves h at the other end of the returned connection.
 func dialAdmin(t *testing.T, h http.Handler) net.Conn {
 	client, server := net.Pipe()
 	l := &oneConn{conns: make(chan net.Conn, 1), done: make(chan struct{})}
@@ -52,7 +52,7 @@ func dialAdmin(t *testing.T, h http.Handler) net.Conn {
 
 func newLarge() *large { return &large{vault{fake: fake{role: "standalone"}}} }
 
-// large is a vault with a state of a megabyte that counts what it gets.
+// large is a vault with a state of one megabyte that counts the bytes it receives.
 type large struct{ vault }
 
 func (*large) Export(context.Context) (*Export, error) {
@@ -68,7 +68,7 @@ func (v *large) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	return 26, ctx.Err()
 }
 
-// A restore whose body stops coming ends, and one that is slow or long does not.
+// A restore whose body stalls fails; a slow or long one doesn't.
 func TestRestoreNeedsProgress(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -100,7 +100,7 @@ func TestRestoreNeedsProgress(t *testing.T) {
 	}
 }
 
-// A snapshot that the client does not take ends, and one that it takes slowly does not.
+// A snapshot that the client doesn't read fails; one that it reads slowly doesn't.
 func TestSnapshotNeedsProgress(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -131,7 +131,8 @@ func TestSnapshotNeedsProgress(t *testing.T) {
 	}
 }
 
-// Each snapshot takes a file of the whole state, so few are sent at a time.
+// Each snapshot needs a file for the whole state, so only a few are sent
+// concurrently.
 func TestSnapshotsAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestSnapshotsAtATime(t *testing.T) {
 		if w := state(t, h, "GET", "snapshot", "digest root:pw", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("one too many: %d %v %s", w.Code, w.Header(), w.Body)
 		}
-		time.Sleep(time.Hour) // the others took nothing
+		time.Sleep(time.Hour) // the other clients read nothing
 		if w := state(t, h, "GET", "snapshot", "digest root:pw", ""); w.Code != http.StatusOK {
 			t.Errorf("afterwards: %d", w.Code)
 		}

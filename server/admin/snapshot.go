@@ -14,70 +14,71 @@ import (
 	"time"
 )
 
-// Snapshotter is what the commands snapshot and restore stand on.
+// Snapshotter provides the operations behind the commands snapshot and restore.
 type Snapshotter interface {
-	// Authorize says whether whoever sent r may have all of the state. scheme and
-	// auth are those of an auth packet.
+	// Authorize reports whether the sender of r may access the whole state. scheme
+	// and auth are those of an auth packet.
 	Authorize(r *http.Request, scheme, auth string) Access
-	// Export writes the state as it is when the call is answered, or later, into a
-	// snapshot file of ZooKeeper's.
+	// Export writes a ZooKeeper snapshot file of the state. The state includes all
+	// writes acknowledged before the call.
 	Export(ctx context.Context) (*Export, error)
-	// Keep has the server write a snapshot of its own, into its data directory.
+	// Keep makes the server write its own snapshot to its data directory.
 	Keep() (zxid, bytes int64, err error)
-	// Restore replaces the state of the whole ensemble by the snapshot in r, if it
-	// can. It returns the zxid of the state.
+	// Restore replaces the state of the whole ensemble with the snapshot in r, if
+	// possible. It returns the zxid of the new state.
 	Restore(ctx context.Context, r io.Reader) (zxid int64, err error)
 }
 
-// SnapshotOptions says who gets snapshots.
+// SnapshotOptions enables and limits the commands snapshot and restore.
 type SnapshotOptions struct {
 	NoSnapshot, NoRestore bool
-	// TooEarly is told of every command that Interval refuses. Nil: nobody counts.
+	// TooEarly is called for every command that Interval rejects. Nil: not called.
 	TooEarly func(command string)
-	// Interval is how long after one snapshot the next one may be asked for, and
-	// RestoreInterval how long after one restore the next. 0: at once.
+	// Interval is the minimum time between two snapshots, RestoreInterval that
+	// between two restores. 0: no limit.
 	Interval, RestoreInterval time.Duration
 	Now                       func() time.Time // default time.Now
 }
 
-// Access is what somebody may do.
+// Access is the result of Authorize.
 type Access int
 
-// The answers to Authorize.
+// The results of Authorize.
 const (
-	Unknown Access = iota // it is not proved who asks
+	Unknown Access = iota // the caller isn't authenticated
 	Denied
 	Granted
 )
 
-// Export is a snapshot file of ZooKeeper's. It is to be closed.
+// Export is a ZooKeeper snapshot file. The caller must close it.
 type Export struct {
 	Zxid    int64
 	Bytes   int64
 	Content io.ReadCloser
 }
 
-// ErrUnavailable says that what was asked for is not possible now.
+// ErrUnavailable means that the operation is currently impossible.
 var ErrUnavailable = errors.New("not possible now")
 
-// Headers of the answer to snapshot.
+// Headers of the reply to snapshot.
 const (
 	headerZxid = "last_zxid"
 	headerSize = "snapshot_size"
 )
 
-// snapshots answers snapshot and restore.
+// snapshots serves the commands snapshot and restore.
 type snapshots struct {
 	src                Snapshotter
 	opts               SnapshotOptions
 	snapshot, restores limiter
-	exports            atomic.Int32 // snapshots that are being sent
+	exports            atomic.Int32 // snapshots being sent
 }
 
-// maxExports is how many snapshots are sent at a time. Each is a temporary file.
+// maxExports limits the snapshots sent concurrently. Each of them is a temporary
+// file.
 const maxExports = 2
 
-// limiter lets one request through in each interval.
+// limiter allows one request per interval.
 type limiter struct {
 	mu   sync.Mutex
 	last time.Time
@@ -93,8 +94,8 @@ func (l *limiter) allow(now time.Time, interval time.Duration) bool {
 	return true
 }
 
-// authorized answers whoever may not have the state, as ZooKeeper does: by the
-// name that was asked for.
+// authorized rejects callers that may not access the state. As in ZooKeeper, the
+// reply contains the command name that the caller used.
 func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
 	name := path.Base(r.URL.Path)
 	header := r.Header.Get("Authorization")
@@ -114,7 +115,7 @@ func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// due answers whoever comes too early.
+// due rejects a call that comes before the interval has passed.
 func (s *snapshots) due(w http.ResponseWriter, l *limiter, interval time.Duration, name string) bool {
 	now := time.Now
 	if s.opts.Now != nil {
@@ -172,11 +173,11 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// An early end does not have the announced length.
+	// A truncated reply doesn't have the announced length.
 	_, _ = io.Copy(&progressWriter{w: w, deadline: http.NewResponseController(w).SetWriteDeadline}, e.Content)
 }
 
-// snapshotHeaders sets ZooKeeper's headers, whose names it does not capitalise.
+// snapshotHeaders sets ZooKeeper's headers, whose names aren't capitalized.
 func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
 	w.Header()[headerZxid] = []string{"0x" + strconv.FormatUint(uint64(zxid), 16)}
 	w.Header()[headerSize] = []string{strconv.FormatInt(size, 10)}
@@ -185,7 +186,7 @@ func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
 func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	const name = "restore"
 	noDeadlines(w)
-	asked := r.Method == http.MethodGet || r.Method == http.MethodHead // ZooKeeper asks these, too, who they are
+	asked := r.Method == http.MethodGet || r.Method == http.MethodHead // ZooKeeper authenticates these methods, too
 	switch {
 	case (asked || r.Method == http.MethodPost) && !s.authorized(w, r):
 		return

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// vault is a fake with a state to hand out.
+// vault is a fake that provides a state.
 type vault struct {
 	fake
 	kept, restored int
@@ -50,7 +50,7 @@ func (v *vault) Restore(_ context.Context, r io.Reader) (int64, error) {
 	return 26, v.err
 }
 
-// state asks for a command about the whole state.
+// state sends a command that reads or replaces the whole state.
 func state(t *testing.T, h http.Handler, method, target, auth, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/commands/"+target, strings.NewReader(body))
@@ -62,8 +62,8 @@ func state(t *testing.T, h http.Handler, method, target, auth, body string) *htt
 	return w
 }
 
-// What ZooKeeper 3.9.5 answers, but for the texts of 429 and 503, which are null
-// there, and for wrong methods, on which it stumbles.
+// The responses are those of ZooKeeper 3.9.5, except for the texts of 429 and 503,
+// which are null there, and for wrong methods, which ZooKeeper doesn't handle.
 func TestSnapshotCommand(t *testing.T) {
 	t.Parallel()
 	v := &vault{fake: fake{role: "standalone"}}
@@ -101,7 +101,7 @@ func TestSnapshotCommand(t *testing.T) {
 		t.Errorf("%d snapshots kept, %d restored", v.kept, v.restored)
 	}
 	head := state(t, h, "GET", "snapshot", root, "").Header()
-	raw := map[string][]string(head) // the names are as ZooKeeper writes them
+	raw := map[string][]string(head) // the names as ZooKeeper writes them
 	if raw["last_zxid"][0] != "0x1a" || raw["snapshot_size"][0] != "4" || head.Get("Content-Type") != "application/octet-stream" || head.Get("Content-Length") != "4" {
 		t.Errorf("%v", head)
 	}
@@ -130,7 +130,7 @@ func TestSnapshotOptions(t *testing.T) {
 		return codes
 	}
 	for range 2 {
-		// Who is turned away does not use up anybody's turn.
+		// A rejected caller doesn't use up the interval of another one.
 		if w := state(t, h, "GET", "snapshot", "", ""); w.Code != 401 {
 			t.Error(w.Code)
 		}

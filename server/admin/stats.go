@@ -11,8 +11,8 @@ import (
 
 func compareTimes(a, b time.Time) int { return a.Compare(b) }
 
-// versioned is the directory that ZooKeeper would keep its files in: tools know
-// it by that name.
+// versioned returns the directory in which ZooKeeper would keep its files; tools
+// expect that name.
 func versioned(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -43,7 +43,7 @@ func initialConfiguration(src Source) object {
 
 func connections(src Source) object { return connectionLists(src, false) }
 
-// connectionLists lists the connections, in brief without their sessions.
+// connectionLists lists the connections. With brief, it omits their sessions.
 func connectionLists(src Source, brief bool) object {
 	plain, secure := []object{}, []object{}
 	for _, c := range src.Conns() {
@@ -72,7 +72,7 @@ func connection(c *status.Conn, brief bool) object {
 	}...)
 }
 
-// sizes are the three numbers that ZooKeeper keeps of a kind of buffer.
+// sizes returns the three sizes that ZooKeeper reports for a kind of buffer.
 func sizes(last, least, most int64) object {
 	return object{{"last_buffer_size", last}, {"min_buffer_size", least}, {"max_buffer_size", most}}
 }

@@ -17,7 +17,7 @@ import (
 
 var at = time.Date(2026, 11, 22, 9, 8, 51, 596e6, time.UTC)
 
-// TestLines compares with what ZooKeeper 3.9.5 has printed for the same.
+// TestLines compares with the output of ZooKeeper 3.9.5 for the same changes.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	const session = 0x10002ff33dd0000
@@ -105,7 +105,7 @@ func TestFileRotates(t *testing.T) {
 	}
 }
 
-// gate is a sink that writes when it is let.
+// gate is a sink that writes when the test allows it.
 type gate struct {
 	mu      sync.Mutex
 	let     chan struct{}
@@ -125,7 +125,8 @@ func (g *gate) Write(records []Record) error {
 
 func (g *gate) Close() error { return nil }
 
-// TestSlowSink: nobody who adds waits, who asks first does, and nothing is lost.
+// TestSlowSink checks that Add doesn't wait for the sink, that Wait does, and that no
+// record is lost.
 func TestSlowSink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestSlowSink(t *testing.T) {
 		}
 		stop := make(chan struct{})
 		close(stop)
-		l.Wait(stop) // returns for stop
+		l.Wait(stop) // returns because of stop
 		waited := false
 		go func() { l.Wait(nil); waited = true }()
 		synctest.Wait()
@@ -164,7 +165,7 @@ func TestSlowSink(t *testing.T) {
 	})
 }
 
-// TestSinkFails: the server goes on, and its log says for how long.
+// TestSinkFails checks that the server continues and logs the number of lost records.
 func TestSinkFails(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -174,7 +175,7 @@ func TestSinkFails(t *testing.T) {
 	g.let <- struct{}{}
 	l.Add(Record{})
 	g.let <- struct{}{}
-	// The writer is behind both writes when it takes the next batch.
+	// The writer has completed both writes when it takes the next batch.
 	l.Add(Record{})
 	g.mu.Lock()
 	g.fail = nil

@@ -1,9 +1,9 @@
-// Package audit writes ZooKeeper's audit log: who changed what, when and with
-// which result, one line for each change, with ZooKeeper's fields in its order.
+// Package audit writes ZooKeeper's audit log: one line for each change with the user,
+// the change, the time and the result, using ZooKeeper's fields in its order.
 //
-// It imports the standard library and proto. A [Log] takes records without ever
-// waiting for the disk, since the goroutine that applies the log of transactions
-// hands them in, and a goroutine of its own writes them in that order. Nothing
-// is dropped to keep up: whoever reads requests asks [Log.Wait] first. What
-// clients can put into a field cannot end the field or the line.
+// It imports the standard library and proto. A [Log] accepts records without waiting
+// for the disk, because the goroutine that applies the transaction log adds them; the
+// Log's own goroutine writes them in that order. It never drops records to keep up:
+// goroutines that read requests call [Log.Wait] first. Input from clients can't end a
+// field or a line early.
 package audit

@@ -7,24 +7,24 @@ import (
 	"os"
 )
 
-// FileOptions say where lines are kept and how many.
+// FileOptions sets the file for the lines, its size and the number of backups.
 type FileOptions struct {
 	Path string
-	// MaxBytes is how long the file may become before it is renamed to Path.1, the
-	// one before to Path.2 and so on; 0 is 10 MiB, negative: no limit.
+	// MaxBytes is the size at which the file is renamed to Path.1, the previous
+	// Path.1 to Path.2 and so on; 0 means 10 MiB, negative no limit.
 	MaxBytes int64
-	// Backups is how many renamed files are kept; 0 is 10, negative: none.
+	// Backups is the number of renamed files to keep; 0 means 10, negative none.
 	Backups int
 }
 
-// What ZooKeeper's own logback.xml sets.
+// The values in ZooKeeper's own logback.xml.
 const (
 	defaultMaxBytes = 10 << 20
 	defaultBackups  = 10
 )
 
-// File opens a sink that appends lines to a file as ZooKeeper formats them. The
-// file is created for its owner and group to read.
+// File returns a sink that appends lines in ZooKeeper's format to a file. It creates
+// the file readable by its owner and group.
 func File(o FileOptions) (Sink, error) {
 	if o.Path == "" {
 		return nil, ErrNoFile
@@ -61,10 +61,10 @@ func (s *file) open() error {
 	return nil
 }
 
-// maxBuffered is how many bytes of lines are written at once.
+// maxBuffered is the maximum number of bytes in one write.
 const maxBuffered = 256 << 10
 
-// Write implements Sink. A record is never divided between two files.
+// Write implements Sink. It never splits a record between two files.
 func (s *file) Write(records []Record) error {
 	s.buf = s.buf[:0]
 	for i := range records {
@@ -88,7 +88,7 @@ func (s *file) Write(records []Record) error {
 	return s.flush()
 }
 
-// flush writes what is buffered. After an error the file is opened anew.
+// flush writes the buffer. After an error, the next flush reopens the file.
 func (s *file) flush() error {
 	if len(s.buf) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (s *file) flush() error {
 	return nil
 }
 
-// rotate makes room for a new file.
+// rotate renames the current file and its backups.
 func (s *file) rotate() error {
 	if err := s.Close(); err != nil {
 		return err

@@ -6,44 +6,44 @@ import (
 	"sync"
 )
 
-// Sink is where records go. One goroutine calls it.
+// Sink is the destination of records. A Log calls it from one goroutine.
 type Sink interface {
-	// Write writes the records in their order. After an error nobody knows how
-	// many of them are there; they are not written again.
+	// Write writes the records in order. After an error the number of records written
+	// is unknown; they aren't written again.
 	Write(records []Record) error
 	Close() error
 }
 
-// maxHeld is how many records may wait before Wait makes readers wait.
+// maxHeld is the number of queued records at which Wait starts to block.
 const maxHeld = 16384
 
-// Log takes records and writes them behind the back of who hands them in. Its
-// methods are safe for concurrent use.
+// Log queues records and writes them in the background. Its methods are safe for
+// concurrent use.
 type Log struct {
 	sink Sink
 	log  *slog.Logger
-	wake chan struct{} // holds one when there is something to do
-	done chan struct{} // closed when the writer has ended
+	wake chan struct{} // holds one token if there is work
+	done chan struct{} // closed when the writer has returned
 
 	mu      sync.Mutex
 	held    []Record
-	writing int           // records that the writer has taken and not yet written
-	room    chan struct{} // closed when fewer than maxHeld wait; nil while nobody waits
+	writing int           // records that the writer has dequeued but not yet written
+	room    chan struct{} // closed when fewer than maxHeld are queued; nil if no goroutine waits
 	closed  bool
-	err     error // of closing the sink
+	err     error // from closing the sink
 
-	lost int // the writer's own: records since the first error
+	lost int // used only by the writer: records since the first error
 }
 
-// New returns a Log that writes to sink and tells log when it cannot. Close has
-// to be called.
+// New returns a Log that writes to sink and reports write errors to log. The caller
+// must call Close.
 func New(sink Sink, log *slog.Logger) *Log {
 	l := &Log{sink: sink, log: log, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go l.write()
 	return l
 }
 
-// Add takes a record. It does not wait for anything but other callers.
+// Add queues a record. It doesn't wait for the sink.
 func (l *Log) Add(r Record) {
 	l.mu.Lock()
 	if !l.closed {
@@ -60,7 +60,7 @@ func (l *Log) poke() {
 	}
 }
 
-// Wait returns when the writer keeps up, when stop is closed, or when l is.
+// Wait blocks while maxHeld records or more are queued, until stop or l is closed.
 func (l *Log) Wait(stop <-chan struct{}) {
 	for {
 		l.mu.Lock()
@@ -81,7 +81,7 @@ func (l *Log) Wait(stop <-chan struct{}) {
 	}
 }
 
-// Close writes what is left and closes the sink. What is added later is dropped.
+// Close writes the remaining records and closes the sink. Later records are dropped.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -92,7 +92,7 @@ func (l *Log) Close() error {
 	return l.err
 }
 
-// letIn ends the waits; l.mu is held.
+// letIn wakes the goroutines in Wait. The caller holds l.mu.
 func (l *Log) letIn() {
 	if l.room != nil {
 		close(l.room)
@@ -100,7 +100,7 @@ func (l *Log) letIn() {
 	}
 }
 
-// write is the writer.
+// write is the writer goroutine.
 func (l *Log) write() {
 	defer close(l.done)
 	for range l.wake {
@@ -116,7 +116,7 @@ func (l *Log) write() {
 	}
 }
 
-// writeHeld writes all that waits and reports whether there was anything.
+// writeHeld writes all queued records and reports whether there were any.
 func (l *Log) writeHeld() bool {
 	l.mu.Lock()
 	batch := l.held
@@ -145,7 +145,7 @@ func (l *Log) writeHeld() bool {
 	return true
 }
 
-// Logger returns a sink that hands records to the server's own log.
+// Logger returns a sink that writes records to the server's own log.
 func Logger(log *slog.Logger) Sink { return logger{log} }
 
 type logger struct{ log *slog.Logger }
@@ -168,5 +168,5 @@ func (s logger) Write(records []Record) error {
 
 func (logger) Close() error { return nil }
 
-// ErrNoFile says that a file sink has no name.
+// ErrNoFile means that a file sink has no path.
 var ErrNoFile = errors.New("audit: no file is named")

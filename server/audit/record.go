@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Operations, as ZooKeeper names them.
+// Operations, by ZooKeeper's names.
 const (
 	Start             = "serverStart"
 	Stop              = "serverStop"
@@ -16,7 +16,7 @@ const (
 	Delete            = "delete"
 	SetData           = "setData"
 	SetACL            = "setAcl"
-	Multi             = "multiOperation" // only one that failed: else its operations stand for themselves
+	Multi             = "multiOperation" // only a failed one; for a successful one each operation has its own record
 	Reconfig          = "reconfig"
 	EphemeralDeletion = "ephemeralZNodeDeletionOnSessionCloseOrExpire"
 )
@@ -25,26 +25,26 @@ const (
 const (
 	Success = "success"
 	Failure = "failure"
-	Invoked = "invoked" // it is going to happen
+	Invoked = "invoked" // about to happen
 )
 
-// Record is one change. Empty fields do not appear.
+// Record is one change. Empty fields are omitted.
 type Record struct {
 	Time      time.Time
 	Session   int64
-	User      string // the names of the identities, separated by commas
+	User      string // the names of all identities, separated by commas
 	IP        string
 	Operation string
 	Path      string
-	NodeType  string // of a create, see NodeType
-	ACL       string // of a setAcl, see ACLText
+	NodeType  string // for create, see NodeType
+	ACL       string // for setAcl, see ACLText
 	Result    string
 }
 
 // Field is a name and its value.
 type Field struct{ Name, Value string }
 
-// Fields returns what is known, in ZooKeeper's order.
+// Fields returns the fields that are set, in ZooKeeper's order.
 func (r *Record) Fields() []Field {
 	session := ""
 	if r.Session != 0 {
@@ -63,7 +63,7 @@ func (r *Record) Fields() []Field {
 	return known
 }
 
-// level is the level that ZooKeeper logs r with.
+// level returns the level at which ZooKeeper logs r.
 func (r *Record) level() string {
 	if r.Result == Failure {
 		return "ERROR"
@@ -71,8 +71,7 @@ func (r *Record) level() string {
 	return "INFO"
 }
 
-// appendLine appends r as ZooKeeper's logback.xml has it printed, with the local
-// time.
+// appendLine appends r in the format of ZooKeeper's logback.xml, in local time.
 func (r *Record) appendLine(b []byte) []byte {
 	b = r.Time.AppendFormat(b, "2006-01-02 15:04:05,000")
 	b = append(b, ' ')
@@ -89,8 +88,8 @@ func (r *Record) appendLine(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// printable spells what would end a field or a line as an escape: a user's name
-// is what the client says it is.
+// printable escapes characters that would end a field or a line, because the client
+// chooses its user name.
 func printable(s string) string {
 	control := func(c rune) bool { return c < ' ' || c >= 0x7f && c <= 0x9f || c == '\u2028' || c == '\u2029' }
 	if !strings.ContainsFunc(s, control) {
@@ -107,7 +106,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-// NodeType returns the znode_type of a create.
+// NodeType returns the znode_type field of a create.
 func NodeType(m proto.CreateMode) string {
 	switch m {
 	case proto.ModePersistent:
@@ -128,8 +127,8 @@ func NodeType(m proto.CreateMode) string {
 	return ""
 }
 
-// ACLText returns the acl of a setAcl: the entries one behind the other, with
-// nothing between them.
+// ACLText returns the acl field of a setAcl: all entries concatenated, without a
+// separator.
 func ACLText(acl []proto.ACL) string {
 	var b strings.Builder
 	for _, e := range acl {

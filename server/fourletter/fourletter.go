@@ -1,7 +1,7 @@
-// Package fourletter answers ZooKeeper's four-letter words from the picture
-// that a server gives of itself, byte for byte as ZooKeeper 3.9 formats them.
+// Package fourletter answers ZooKeeper's four-letter words from a server's stats
+// snapshot, byte for byte as ZooKeeper 3.9 formats them.
 //
-// It imports status and the standard library only, and holds no state.
+// It imports status and the standard library only, and has no state.
 package fourletter
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// ArgSize is the number of bytes that follow the word stmk: the mask.
+// ArgSize is the number of bytes that follow the word stmk: the trace mask.
 const ArgSize = 8
 
-// notServing is the answer of most words while clients are not answered.
+// notServing is the answer to most words while the server doesn't serve clients.
 const notServing = "This ZooKeeper instance is not currently serving requests\n"
 
 // Words returns all words, sorted.
@@ -26,26 +26,27 @@ func Words() []string {
 		"mntr", "ruok", "srst", "srvr", "stat", "stmk", "wchc", "wchp", "wchs"}
 }
 
-// Known reports whether word is one of them.
+// Known reports whether word is a four-letter word.
 func Known(word string) bool {
 	_, ok := slices.BinarySearch(Words(), word)
 	return ok
 }
 
-// Allowed reports whether a whitelist lets word through: srvr always is, and
-// isro where clients look for a server that writes.
+// Allowed reports whether the whitelist allows word. srvr is always allowed, and so
+// is isro in read-only mode, because clients use it to look for a server that accepts
+// writes.
 func Allowed(word string, whitelist []string, readOnlyMode bool) bool {
 	return word == "srvr" || word == "isro" && readOnlyMode ||
 		slices.Contains(whitelist, "*") || slices.Contains(whitelist, word)
 }
 
-// Refusal is the answer to a word that is not on the whitelist.
+// Refusal returns the answer to a word that isn't on the whitelist.
 func Refusal(word string) []byte {
 	return fmt.Appendf(nil, "%s is not executed because it is not in the whitelist.\n", word)
 }
 
-// Answer returns the answer to word. arg is what stmk needs. self is the
-// connection that asks, which the lists show as not read from.
+// Answer returns the answer to word. arg is the argument of stmk. self is the address
+// of the connection that asks; the lists show it as not being read from.
 func Answer(word string, arg []byte, src status.Source, self string) []byte {
 	var b bytes.Buffer
 	switch word {
@@ -74,7 +75,7 @@ func Answer(word string, arg []byte, src status.Source, self string) []byte {
 	return b.Bytes()
 }
 
-// whileServing answers the words that need a server with a tree.
+// whileServing answers the words that need a serving server.
 func whileServing(b *bytes.Buffer, word string, srv status.Server, src status.Source, self string) {
 	switch word {
 	case "srvr":
@@ -140,7 +141,8 @@ func setMask(b *bytes.Buffer, src status.Source, arg []byte) {
 	b.WriteString(strconv.FormatUint(mask, 10))
 }
 
-// configuration leaves out the final newline of an ensemble's, as ZooKeeper.
+// configuration omits the final newline of an ensemble's configuration, as ZooKeeper
+// does.
 func configuration(b *bytes.Buffer, c status.Configuration, readOnly bool) {
 	kv := func(key string, value any) { fmt.Fprintf(b, "%s=%v\n", key, value) }
 	kv("clientPort", c.ClientPort)

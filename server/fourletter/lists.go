@@ -15,7 +15,7 @@ import (
 // javaDate is the layout of java.util.Date.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
-// server answers srvr, and stat when there are connections to list.
+// server prints the answer to srvr, and with conns that to stat.
 func server(b *bytes.Buffer, s status.Server, conns []status.Conn, self string) {
 	fmt.Fprintf(b, "Zookeeper version: %s\n", s.Version)
 	if s.ReadOnly {
@@ -37,7 +37,7 @@ func server(b *bytes.Buffer, s status.Server, conns []status.Conn, self string) 
 	}
 }
 
-// Float prints a number as Java prints a double of at most four decimals.
+// Float formats a number as Java formats a double with at most four decimals.
 func Float(f float64) string {
 	text := strconv.FormatFloat(f, 'f', 4, 64)
 	for text[len(text)-1] == '0' && text[len(text)-2] != '.' {
@@ -54,7 +54,7 @@ func connections(b *bytes.Buffer, conns []status.Conn, self string) {
 	b.WriteByte('\n')
 }
 
-// connection prints one connection; brief as in stat.
+// connection prints one connection, with brief in the format of stat.
 func connection(b *bytes.Buffer, c status.Conn, self string, brief bool) {
 	interest := c.Interest
 	if c.Addr == self {
@@ -72,9 +72,10 @@ func connection(b *bytes.Buffer, c status.Conn, self string, brief bool) {
 	b.WriteByte(')')
 }
 
-// dump lists the sessions by when they end, the ephemerals by session and the
-// connections by when they are closed unless they are heard of. Who follows does
-// not know when sessions end, and lists them with their timeouts.
+// dump lists the sessions by expiry time, the ephemerals by session, and the
+// connections by the time at which the server closes them if it doesn't hear from
+// them. A follower doesn't know when sessions expire, so it lists them with their
+// timeouts.
 func dump(b *bytes.Buffer, srv status.Server, src status.Source) {
 	s := src.Sessions()
 	b.WriteString("SessionTracker dump:\n")
@@ -102,7 +103,7 @@ func dump(b *bytes.Buffer, srv status.Server, src status.Source) {
 	expiring(b, "Connections Sets", byExpiry, func(line string) string { return line })
 }
 
-// expiring prints sets by the time at which they expire.
+// expiring prints sets ordered by expiry time.
 func expiring[T any](b *bytes.Buffer, title string, sets map[time.Time][]T, line func(T) string) {
 	total := 0
 	for _, set := range sets {

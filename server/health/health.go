@@ -1,10 +1,9 @@
-// Package health asks a running server, over its client port, how it is: for
-// probes, for scripts that restart servers one after another, and for
-// zkServer.sh status.
+// Package health queries the state of a running server over its client port. It's
+// meant for probes, for scripts that do rolling restarts, and for zkServer.sh status.
 //
-// It speaks ZooKeeper's four-letter words, so it works with Apache ZooKeeper just
-// as well; srvr is the one that every server answers unless its whitelist was
-// changed. It never opens a session.
+// It uses ZooKeeper's four-letter words, so it also works with Apache ZooKeeper. srvr
+// is the word that every server answers unless its whitelist was changed. The package
+// never opens a session.
 //
 // It imports server/zoocfg and server/keystore.
 package health
@@ -30,18 +29,18 @@ type Target struct {
 	TLS  *tls.Config // nil for plaintext
 }
 
-// ErrNotServing is the error of a server that answers and serves no clients:
-// it starts, or has no quorum.
+// ErrNotServing is the error of a server that answers but doesn't serve clients,
+// because it is starting or has no quorum.
 var ErrNotServing = errors.New("the server is not currently serving requests")
 
-// limit is how much of an answer is read, in bytes: the words that list
-// connections or watches can be long.
+// limit is the maximum number of bytes read of an answer. Words that list connections
+// or watches can have long answers.
 const limit = 64 << 20
 
-// Of returns the client port that a configuration names, on this machine: the
-// plaintext one if there is one. For a TLS port it presents the server's own
-// certificate and does not check the other's: who can listen on this machine's
-// port could as well answer in the server's name.
+// Of returns the client port in a configuration, at this machine's address, and
+// prefers the plaintext port. For a TLS port it presents the server's own certificate
+// and doesn't verify the peer's: a process that can listen on this machine's port
+// could impersonate the server anyway.
 func Of(c *zoocfg.Config) (Target, error) {
 	if c.ClientPort >= 0 {
 		return Target{Addr: local(c.ClientPortAddress, c.ClientPort)}, nil
@@ -60,7 +59,8 @@ func Of(c *zoocfg.Config) (Target, error) {
 	return t, nil
 }
 
-// local is where to dial for a listener: one of all addresses is on this host.
+// local returns the address to dial for a listener; a wildcard address becomes
+// localhost.
 func local(host string, port int) string {
 	if ip := net.ParseIP(strings.Trim(host, "[]")); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
@@ -68,7 +68,7 @@ func local(host string, port int) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
 }
 
-// Word sends a four-letter word and returns the answer.
+// Word sends a four-letter word and returns the server's answer.
 func Word(ctx context.Context, t Target, word string) (string, error) {
 	if len(word) != 4 {
 		return "", fmt.Errorf("%q is not a four-letter word", word)
@@ -128,9 +128,9 @@ func Serving(ctx context.Context, t Target) (mode string, err error) {
 	return "", fmt.Errorf("%s does not tell its mode: %q", t.Addr, strings.TrimSpace(answer))
 }
 
-// Await repeats Serving until the server serves or ctx ends: a server that starts
-// refuses connections for a while. One question takes at most the given time, and
-// the next follows after a pause. The error is what the last question met.
+// Await repeats Serving until the server serves or ctx ends, because a starting
+// server refuses connections for a while. Each attempt may take as long as each;
+// pause is the time between attempts. Await returns the error of the last attempt.
 func Await(ctx context.Context, t Target, each, pause time.Duration) (mode string, err error) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -22,7 +22,7 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// serve answers every connection's four letters with what answer returns.
+// serve answers the four-letter word of each connection with the result of answer.
 func serve(t *testing.T, config *tls.Config, answer func(word string) string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,8 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestSilence: a server that hangs is not waited for longer than the caller wants.
+// TestSilence checks that the wait for a server that hangs ends with the caller's
+// timeout.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +110,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestAwait asks until the server serves.
+// TestAwait queries until the server serves.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -125,7 +126,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestAwaitInVain returns what the last question met, not that time is over.
+// TestAwaitInVain checks that Await returns the error of the last attempt instead of
+// a timeout.
 func TestAwaitInVain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -163,7 +165,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSecure asks a port that wants TLS and a client's certificate, which is the
+// TestSecure queries a port that requires TLS and a client certificate, using the
 // server's own.
 func TestSecure(t *testing.T) {
 	t.Parallel()
@@ -191,7 +193,7 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// keyPair makes a certificate, in memory and as a PEM file.
+// keyPair creates a certificate, in memory and as a PEM file.
 func keyPair(t *testing.T) (string, tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

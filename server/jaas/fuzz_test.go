@@ -2,7 +2,7 @@ package jaas
 
 import "testing"
 
-// FuzzJAAS reads files of logins: a section names its users, or there is an error.
+// FuzzJAAS checks that a section of any file returns its users or an error.
 func FuzzJAAS(f *testing.F) {
 	f.Add(text, "Server")
 	f.Add(`Client { a.DigestLoginModule required username="u" password="p"; };`, "Client")

@@ -8,25 +8,24 @@ import (
 	"github.com/zkgo/zkgo/internal/sasl"
 )
 
-// userPrefix opens the options of DigestLoginModule that name users.
+// userPrefix is the prefix of DigestLoginModule options that define users.
 const userPrefix = "user_"
 
-// digestModule ends the name of the login module that ZooKeeper uses.
+// digestModule is the suffix of the name of ZooKeeper's login module.
 const digestModule = "DigestLoginModule"
 
-// ErrNoSection reports that a JAAS configuration lacks the section asked for.
+// ErrNoSection means that a JAAS configuration lacks the requested section.
 var ErrNoSection = errors.New("JAAS configuration has no section")
 
-// Users reads the users of one section, usually "Server", from the text of a
-// JAAS login configuration:
+// Users returns the users of one section, usually "Server", of a JAAS login
+// configuration:
 //
 //	Server {
 //	    org.apache.zookeeper.server.auth.DigestLoginModule required
 //	    user_bob="secret";
 //	};
 //
-// A missing section, another login module and a section without users are
-// errors.
+// A missing section, another login module, and a section without users are errors.
 func Users(text, section string) (sasl.Users, error) {
 	options, err := options(text, section)
 	if err != nil {
@@ -44,7 +43,7 @@ func Users(text, section string) (sasl.Users, error) {
 	return found, nil
 }
 
-// Login reads as whom a section, usually "QuorumLearner", logs in:
+// Login returns the user and password of a section, usually "QuorumLearner":
 //
 //	QuorumLearner {
 //	    org.apache.zookeeper.server.auth.DigestLoginModule required
@@ -68,10 +67,10 @@ func Login(text, section string) (user, password string, err error) {
 	return has["username"], has["password"], nil
 }
 
-// option is name=value in a section.
+// option is one name=value pair of a section.
 type option struct{ name, value string }
 
-// options reads those of a section, which has to be one of ZooKeeper's module.
+// options returns the options of a section, which must use ZooKeeper's login module.
 func options(text, section string) ([]option, error) {
 	toks, err := tokens(text)
 	if err != nil {
@@ -85,7 +84,7 @@ func options(text, section string) ([]option, error) {
 	return nil, fmt.Errorf("%w %q", ErrNoSection, section)
 }
 
-// optionsUntilBrace reads a section behind its opening brace.
+// optionsUntilBrace parses a section from its opening brace on.
 func optionsUntilBrace(toks []token, section string) ([]option, error) {
 	if len(toks) == 0 || !strings.HasSuffix(toks[0].text, digestModule) {
 		return nil, fmt.Errorf("JAAS section %q does not use %s, the only module there is", section, digestModule)
@@ -109,14 +108,14 @@ func optionsUntilBrace(toks []token, section string) ([]option, error) {
 	return found, nil
 }
 
-// token is a word, a quoted string or one of { } = ; in a JAAS file.
+// token is a word, a quoted string, or one of { } = ; in a JAAS file.
 type token struct {
 	text   string
 	quoted bool
 	line   int
 }
 
-// tokens splits a JAAS file, leaving out its comments.
+// tokens splits a JAAS file into tokens and skips comments.
 func tokens(text string) ([]token, error) {
 	var toks []token
 	line := 1
@@ -135,8 +134,8 @@ func tokens(text string) ([]token, error) {
 	return toks, nil
 }
 
-// next returns the length of the first thing in text and its token, an empty
-// one for spaces and comments; −1 for what has no end.
+// next returns the length of the first item in text and its token. The token is empty
+// for spaces and comments. The length is −1 for an unterminated item.
 func next(text string) (int, token) {
 	switch {
 	case strings.IndexByte(" \t\r\n", text[0]) >= 0:

@@ -42,7 +42,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestLogin is the section of ZooKeeper's guide, and what is wrong with others.
+// TestLogin parses the section in ZooKeeper's guide, and covers errors in other
+// sections.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	const good = `QuorumServer { a.DigestLoginModule required user_test="x"; };

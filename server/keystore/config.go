@@ -17,19 +17,19 @@ type Options struct {
 	Key   Store
 	Trust Store
 
-	ClientAuth       string   // none, want or need; need when empty
-	Protocols        []string // TLSv1.2, TLSv1.3; both when empty
-	CipherSuites     []string // names as Go or Java spell them; Go's choice when empty
-	VerifyClientHost bool     // a client's certificate must name the address it comes from
-	ReverseDNS       bool     // or a name that the address has
-	Reload           bool     // read the files again when they change
-	CRL, OCSP        bool     // ask whether a certificate was revoked, at the addresses in it
+	ClientAuth       string   // none, want or need; empty: need
+	Protocols        []string // TLSv1.2, TLSv1.3; empty: both
+	CipherSuites     []string // Go or Java names; empty: Go's choice
+	VerifyClientHost bool     // a client's certificate must contain the client's address
+	ReverseDNS       bool     // or a host name of that address
+	Reload           bool     // reload the files when they change
+	CRL, OCSP        bool     // check for revocation at the addresses in the certificate
 }
 
-// ServerConfig returns the TLS configuration of a listener. With Reload, a file
-// that cannot be read anew is reported to warn and the last good one is used.
+// ServerConfig returns the TLS configuration of a listener. With Reload, it passes
+// the error of a failed reload to warn and keeps using the last good configuration.
 func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
-	stamp := o.stamp() // before the files are read: what changes meanwhile is read again
+	stamp := o.stamp() // before reading: a file that changes meanwhile is read again
 	load := o.checking(o.watched(o.load, warn))
 	base, err := load()
 	if err != nil {
@@ -44,9 +44,9 @@ func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 	return outer, nil
 }
 
-// PeerConfig returns what gives the TLS configuration of the next connection
-// between two servers, in either role: whoever is trusted is in ClientCAs. With
-// Reload it reads changed files, as ServerConfig does.
+// PeerConfig returns a function that returns the TLS configuration of the next
+// connection between two servers, in either role; the trusted certificates are in
+// ClientCAs. With Reload, the function reads changed files, as ServerConfig does.
 func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	if o.Trust.Location == "" {
 		return nil, errors.New("trustStore.location is not set: nobody is trusted")
@@ -69,8 +69,8 @@ func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	return (&reloader{options: o, load: load, current: base, stamp: stamp, warn: warn}).config, nil
 }
 
-// watched returns a load that warns of a certificate of our own which nobody is
-// going to accept: the others only say that they do not like it.
+// watched returns a load that warns if the server's own certificate is expired or not
+// yet valid. Peers reject such a certificate without saying why.
 func (o Options) watched(load func() (*tls.Config, error), warn func(error)) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
 		c, err := load()
@@ -90,8 +90,8 @@ func (o Options) load() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without tickets: a client resumed from one would not be held against a
-	// trust store that has changed since.
+	// Disable tickets: a client that resumes a session isn't checked against a trust
+	// store that has changed since.
 	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true}
 	if err := o.versions(c); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (o Options) load() (*tls.Config, error) {
 	return c, nil
 }
 
-// clients sets how clients are verified.
+// clients sets the verification of clients.
 func (o Options) clients(c *tls.Config) error {
 	switch strings.ToLower(o.ClientAuth) {
 	case "none":
@@ -125,8 +125,8 @@ func (o Options) clients(c *tls.Config) error {
 	return err
 }
 
-// VerifyHost checks, when asked for, that a client's certificate names the
-// address that it comes from.
+// VerifyHost checks that a client's certificate contains the client's address, if
+// VerifyClientHost is set.
 func (o Options) VerifyHost(state tls.ConnectionState, remote net.Addr) error {
 	if !o.VerifyClientHost || len(state.PeerCertificates) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (o Options) VerifyHost(state tls.ConnectionState, remote net.Addr) error {
 	return nil
 }
 
-// verifyHost accepts a certificate for the address itself or, with reverse, for
-// a name that the address resolves to.
+// verifyHost accepts a certificate for the address itself or, with reverse, for a
+// name that the address resolves to.
 func verifyHost(cert *x509.Certificate, ip string, reverse bool) error {
 	err := cert.VerifyHostname(ip)
 	if err == nil || !reverse {
@@ -161,7 +161,7 @@ func verifyHost(cert *x509.Certificate, ip string, reverse bool) error {
 	return err
 }
 
-// versions sets the range of protocol versions.
+// versions sets the range of TLS versions.
 func (o Options) versions(c *tls.Config) error {
 	if len(o.Protocols) == 0 {
 		return nil
@@ -180,8 +180,8 @@ func (o Options) versions(c *tls.Config) error {
 	return nil
 }
 
-// suites finds cipher suites by name. Those of TLS 1.3 cannot be chosen in Go:
-// naming them is allowed and changes nothing.
+// suites returns cipher suites by name. Go doesn't allow a choice of TLS 1.3 suites:
+// their names are accepted and ignored.
 func suites(names []string) ([]uint16, error) {
 	var ids []uint16
 	for _, name := range names {
@@ -196,7 +196,7 @@ func suites(names []string) ([]uint16, error) {
 
 func suite(name string) (uint16, bool) {
 	for _, s := range tls.CipherSuites() {
-		// Java's names of the two ChaCha suites end in _SHA256 as well.
+		// Java's names of the two ChaCha suites also end in _SHA256.
 		if s.Name == name {
 			return s.ID, true
 		}
@@ -204,7 +204,7 @@ func suite(name string) (uint16, bool) {
 	return 0, false
 }
 
-// reloader keeps the newest good configuration of Options whose files change.
+// reloader keeps the newest valid configuration of Options whose files change.
 type reloader struct {
 	options Options
 	load    func() (*tls.Config, error)
@@ -215,13 +215,13 @@ type reloader struct {
 	stamp   [4]fileStamp
 }
 
-// fileStamp tells two states of a file apart.
+// fileStamp identifies a version of a file.
 type fileStamp struct {
 	size  int64
 	mtime time.Time
 }
 
-// stamp looks at the files without reading them.
+// stamp stats the files without reading them.
 func (o Options) stamp() (s [4]fileStamp) {
 	for i, name := range []string{o.Key.Location, o.Key.PasswordPath, o.Trust.Location, o.Trust.PasswordPath} {
 		if info, err := os.Stat(name); err == nil {

@@ -1,11 +1,11 @@
-// Package keystore turns ZooKeeper's ssl.* settings into a TLS configuration:
-// it reads key stores and trust stores as PEM, PKCS12 and JKS files and
-// reloads them when they change.
+// Package keystore converts ZooKeeper's ssl.* settings to a TLS configuration. It
+// reads key stores and trust stores in PEM, PKCS12 and JKS files and reloads them
+// when they change.
 //
-// It imports the standard library, two libraries for the Java formats, one for
-// encrypted keys and one for OCSP. It starts no goroutines: a changed file is
-// noticed when the next client or server shakes hands, and whether that one was
-// revoked is asked, where the settings want it, while it does.
+// It imports the standard library, internal/smallfile, two libraries for the Java
+// formats, one for encrypted keys and one for OCSP. It starts no goroutines: each
+// handshake checks for changed files and, if configured, whether the peer's
+// certificate was revoked.
 //
-// Every error names the file and, where there is one, the certificate.
+// Every error names the file and, if possible, the certificate.
 package keystore

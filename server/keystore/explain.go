@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Explain says of the error of a handshake, where it is about a certificate,
-// whose it is and what is wrong with it. Other errors are returned as they are.
+// Explain adds the certificate and the reason to a handshake error that is about a
+// certificate. It returns other errors unchanged.
 func Explain(err error) error {
 	var bad *tls.CertificateVerificationError
 	switch {
@@ -25,7 +25,7 @@ func Explain(err error) error {
 	return err
 }
 
-// describe names a certificate.
+// describe returns a description of a certificate.
 func describe(c *x509.Certificate) string {
 	name, err := Subject(c)
 	if err != nil || name == "" {
@@ -34,7 +34,7 @@ func describe(c *x509.Certificate) string {
 	return fmt.Sprintf("the certificate of %s (issued by %s, serial number %x)", name, c.Issuer, c.SerialNumber)
 }
 
-// reason says in words why the certificate was refused.
+// reason describes why the certificate was rejected.
 func reason(leaf *x509.Certificate, err error) string {
 	var (
 		invalid x509.CertificateInvalidError
@@ -60,7 +60,7 @@ func reason(leaf *x509.Certificate, err error) string {
 	return "is not good"
 }
 
-// outdated says when the validity of c has ended or begins; "" if now is between.
+// outdated reports when c expired or becomes valid, or "" if c is valid at now.
 func outdated(c *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(c.NotAfter):

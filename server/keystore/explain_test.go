@@ -19,7 +19,7 @@ import (
 	"github.com/youmark/pkcs8"
 )
 
-// issued returns a certificate that differs from the usual as change says.
+// issued returns a certificate that change has modified.
 func issued(t *testing.T, ca identity, caKey *ecdsa.PrivateKey, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -32,7 +32,8 @@ func issued(t *testing.T, ca identity, caKey *ecdsa.PrivateKey, change func(*x50
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestExplain: the server's log says whose certificate was refused, and why.
+// TestExplain checks that the error identifies the rejected certificate and the
+// reason.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	server := issue(t, "server")
@@ -73,8 +74,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestOwnCertificateExpired: the server starts, since clients may not look, and
-// says so.
+// TestOwnCertificateExpired checks that the server starts, because clients may not
+// verify the certificate, but warns.
 func TestOwnCertificateExpired(t *testing.T) {
 	t.Parallel()
 	caKey, ca := sign(t, "CA", nil, nil)

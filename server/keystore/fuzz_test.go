@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzStore reads key and trust stores of every type: a store is read, or there is an
-// error, and a certificate comes with a key.
+// FuzzStore checks that reading key and trust stores of every type returns a store or
+// an error, and that a certificate always comes with a key.
 func FuzzStore(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"), "password")
 	f.Add(pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{0x30, 0x80}}), "p")

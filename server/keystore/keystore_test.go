@@ -28,7 +28,7 @@ type identity struct {
 	ca   *x509.Certificate
 }
 
-// issue makes a CA and an identity under it.
+// issue creates a CA and an identity signed by it.
 func issue(t *testing.T, name string) identity {
 	t.Helper()
 	caKey, ca := sign(t, name+" CA", nil, nil)
@@ -94,7 +94,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// keyStores writes one identity in every format.
+// keyStores writes one identity in all formats.
 func keyStores(t *testing.T, id identity) []Store {
 	t.Helper()
 	p12 := must(pkcs12.Modern.Encode(id.key, id.cert, []*x509.Certificate{id.ca}, password))
@@ -111,12 +111,12 @@ func keyStores(t *testing.T, id identity) []Store {
 		{Location: write(t, "k.pem", id.pem(t))},
 		{Location: write(t, "k.p12", p12), Password: password},
 		{Location: write(t, "k.jks", b.Bytes()), PasswordPath: write(t, "pw", []byte(password+"\n"))},
-		{Location: write(t, "k.jks", p12), Password: password}, // what Java 9 and later write
+		{Location: write(t, "k.jks", p12), Password: password}, // the format of Java 9 and later
 		{Location: write(t, "k.bin", p12), Password: password, Type: "pkcs12"},
 	}
 }
 
-// trustStores writes one CA in every format.
+// trustStores writes one CA in all formats.
 func trustStores(t *testing.T, id identity) []Store {
 	t.Helper()
 	p12 := must(pkcs12.Modern.EncodeTrustStore([]*x509.Certificate{id.ca}, password))
@@ -137,7 +137,7 @@ func trustStores(t *testing.T, id identity) []Store {
 	}
 }
 
-// shake runs one handshake and returns each side's error.
+// shake runs one handshake and returns the error of each side.
 func shake(server, client *tls.Config) (serverErr, clientErr error) {
 	a, b := net.Pipe()
 	defer a.Close()
@@ -153,8 +153,8 @@ func shake(server, client *tls.Config) (serverErr, clientErr error) {
 	}()
 	c := tls.Client(b, client)
 	clientErr = c.Handshake()
-	if clientErr == nil { // TLS 1.3 tells the client of a refusal after its handshake
-		go c.Read(make([]byte, 1)) //nolint:errcheck // only to take the alert
+	if clientErr == nil { // with TLS 1.3 the client learns of a rejection after its handshake
+		go c.Read(make([]byte, 1)) //nolint:errcheck // only to read the alert
 	} else {
 		b.Close()
 	}

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// revocation finds out whether certificates were revoked, as Java does with
-// ssl.crl and ssl.ocsp: from the addresses that stand in the certificates. What
-// cannot be found out counts as revoked. It is safe for concurrent use.
+// revocation checks whether certificates were revoked, as Java does with ssl.crl and
+// ssl.ocsp, using the addresses in the certificates. A certificate whose status can't
+// be determined counts as revoked. It is safe for concurrent use.
 type revocation struct {
-	ocsp   bool // ask the responders first
+	ocsp   bool // query the responders first
 	client *http.Client
 	now    func() time.Time
 
@@ -29,31 +29,31 @@ type revocation struct {
 	lists map[string]*list // by address
 }
 
-// list is the newest list of one address. Its mutex is held while it is fetched.
+// list is the newest CRL of one address. Its mutex is held during a fetch.
 type list struct {
 	mu    sync.Mutex
-	crl   *x509.RevocationList // nil before the first
-	fresh time.Time            // until when nobody asks for a newer one
+	crl   *x509.RevocationList // nil before the first fetch
+	fresh time.Time            // no refetch before this time
 }
 
-// Bounds of what is fetched while a client waits.
+// Limits of a fetch, for which a client waits.
 const (
 	fetchTimeout = 10 * time.Second
 	maxFetched   = 32 << 20
-	// listAge is how long a list is used before a newer one is asked for; it stays
-	// good until its own end.
+	// listAge is the age at which a list is fetched again; the old one remains valid
+	// until its own expiry.
 	listAge = 5 * time.Minute
 )
 
 func newRevocation(ocsp bool) *revocation {
 	return &revocation{
 		ocsp: ocsp, now: time.Now, lists: make(map[string]*list),
-		// Nobody is there to close a connection that would be kept.
+		// No goroutine would close idle connections.
 		client: &http.Client{Timeout: fetchTimeout, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
 	}
 }
 
-// checking returns a load whose configurations let nobody in who was revoked.
+// checking returns a load whose configurations reject revoked certificates.
 func (o Options) checking(load func() (*tls.Config, error)) func() (*tls.Config, error) {
 	if !o.CRL && !o.OCSP {
 		return load
@@ -68,7 +68,7 @@ func (o Options) checking(load func() (*tls.Config, error)) func() (*tls.Config,
 	}
 }
 
-// verify is a tls.Config's VerifyConnection: one good chain is enough.
+// verify is a tls.Config's VerifyConnection. One valid chain is enough.
 func (r *revocation) verify(state tls.ConnectionState) error {
 	var problem error
 	for _, chain := range state.VerifiedChains {
@@ -79,7 +79,7 @@ func (r *revocation) verify(state tls.ConnectionState) error {
 	return problem
 }
 
-// chain checks all certificates but the trusted one at its end.
+// chain checks all certificates except for the trusted one at the end of the chain.
 func (r *revocation) chain(chain []*x509.Certificate) error {
 	for i := range len(chain) - 1 {
 		if err := r.check(chain[i], chain[i+1]); err != nil {
@@ -89,13 +89,13 @@ func (r *revocation) chain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// What is wrong with a certificate that was, or may have been, revoked.
+// The errors for a certificate that was, or may have been, revoked.
 var (
 	errRevoked   = errors.New("it was revoked")
 	errUnchecked = errors.New("whether it was revoked is not known")
 )
 
-// check returns nil if c, which issuer has signed, is known not to be revoked.
+// check returns nil if c, signed by issuer, is known not to be revoked.
 func (r *revocation) check(c, issuer *x509.Certificate) error {
 	var problem error
 	if r.ocsp {
@@ -120,7 +120,7 @@ func (r *revocation) check(c, issuer *x509.Certificate) error {
 	return fmt.Errorf("%w: %w", errUnchecked, problem)
 }
 
-// ask asks a responder.
+// ask queries an OCSP responder.
 func (r *revocation) ask(url string, c, issuer *x509.Certificate) error {
 	question, err := ocsp.CreateRequest(c, issuer, nil)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *revocation) ask(url string, c, issuer *x509.Certificate) error {
 	return nil
 }
 
-// listed looks c up in the list at url.
+// listed looks c up in the CRL at url.
 func (r *revocation) listed(url string, c, issuer *x509.Certificate) error {
 	r.mu.Lock()
 	l := r.lists[url]
@@ -168,8 +168,8 @@ func (r *revocation) listed(url string, c, issuer *x509.Certificate) error {
 	return nil
 }
 
-// newest returns a list that is not out of date, fetching it if there is none or
-// it is old. While no newer one is to be had, an old one does until its end.
+// newest returns a list that hasn't expired. It fetches the list if there is none or
+// if it is old. If the fetch fails, an old list is used until it expires.
 func (r *revocation) newest(l *list, url string) (*x509.RevocationList, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +206,7 @@ func (r *revocation) fetchList(url string) (*x509.RevocationList, error) {
 	return crl, nil
 }
 
-// fetch gets what is at url.
+// fetch returns the content at url.
 func (r *revocation) fetch(method, url string, body []byte) ([]byte, error) {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return nil, fmt.Errorf("%s: only http and https are asked", url)
@@ -220,7 +220,7 @@ func (r *revocation) fetch(method, url string, body []byte) ([]byte, error) {
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return nil, err // it names the address
+		return nil, err // it includes the address
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

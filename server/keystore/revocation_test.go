@@ -18,17 +18,17 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// registrar is an authority that says which of its certificates are still good.
+// registrar is a CA that publishes which of its certificates are revoked.
 type registrar struct {
 	t   *testing.T
 	key *ecdsa.PrivateKey
 	ca  *x509.Certificate
 	web *httptest.Server
 
-	revoked atomic.Bool  // serial number 0xbeef is
-	down    atomic.Bool  // nobody answers
-	stale   atomic.Bool  // what is answered is out of date
-	asked   atomic.Int64 // how often
+	revoked atomic.Bool  // serial number 0xbeef is revoked
+	down    atomic.Bool  // requests fail
+	stale   atomic.Bool  // responses are expired
+	asked   atomic.Int64 // number of requests
 }
 
 func newRegistrar(t *testing.T) *registrar {
@@ -50,7 +50,7 @@ func newRegistrar(t *testing.T) *registrar {
 	return r
 }
 
-// until is when an answer ends to be good.
+// until returns the time until which a response is valid.
 func (r *registrar) until() time.Time {
 	if r.stale.Load() {
 		return time.Now().Add(-time.Minute)
@@ -91,12 +91,12 @@ func (r *registrar) ocsp(w http.ResponseWriter, q *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// client makes a certificate that names where to ask.
+// client creates a certificate that contains the registrar's addresses.
 func (r *registrar) client(change func(*x509.Certificate)) tls.Certificate {
 	return issued(r.t, identity{ca: r.ca}, r.key, change)
 }
 
-// config is a server's with options.
+// config returns a server configuration with the given options.
 func (r *registrar) config(id identity, o Options) *tls.Config {
 	o.Key = keyStores(r.t, id)[0]
 	o.Trust = Store{Location: write(r.t, "t.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.ca.Raw}))}
@@ -126,7 +126,7 @@ func TestRevocation(t *testing.T) {
 		o     Options
 		names func(*registrar) func(*x509.Certificate)
 		state func(*registrar)
-		says  string // of the error; "" is let in
+		says  string // expected error; "" means accepted
 	}{
 		{"not asked for", Options{}, crl, func(r *registrar) { r.revoked.Store(true) }, ""},
 		{"good", Options{CRL: true}, crl, nil, ""},
@@ -161,8 +161,8 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestRevocationListIsKept: a list is fetched once in a while, and does until its
-// end when nobody answers any more.
+// TestRevocationListIsKept checks that a list is fetched only now and then, and
+// remains usable until its expiry if the registrar is down.
 func TestRevocationListIsKept(t *testing.T) {
 	t.Parallel()
 	reg := newRegistrar(t)

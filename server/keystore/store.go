@@ -18,23 +18,23 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// Store names a key store or a trust store.
+// Store identifies a key store or a trust store.
 type Store struct {
 	Location     string
 	Password     string
-	PasswordPath string // a file that holds the password; used before Password
-	Type         string // JKS, PEM or PKCS12; by the file's extension when empty
+	PasswordPath string // a file with the password; takes precedence over Password
+	Type         string // JKS, PEM or PKCS12; empty: by file extension
 }
 
-// The formats.
+// The store formats.
 const (
 	typeJKS    = "JKS"
 	typePEM    = "PEM"
 	typePKCS12 = "PKCS12"
 )
 
-// kind returns the store's format, as ZooKeeper finds it: by the setting or by
-// the extension.
+// kind returns the store's format as ZooKeeper determines it: by the setting or by
+// the file extension.
 func (s Store) kind() (string, error) {
 	switch t := strings.ToUpper(s.Type); t {
 	case typeJKS, typePEM, typePKCS12:
@@ -66,7 +66,7 @@ func (s Store) password() (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
-// open reads the file and what is needed to understand it.
+// open reads the file, and returns it with its format and password.
 func (s Store) open() (data []byte, kind, password string, err error) {
 	if kind, err = s.kind(); err != nil {
 		return nil, "", "", err
@@ -127,7 +127,7 @@ func (s Store) Pool() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// certificate joins a key and its chain and checks that they belong together.
+// certificate combines a key and its chain, and checks that they match.
 func certificate(key any, chain [][]byte) (tls.Certificate, error) {
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -147,7 +147,7 @@ func certificate(key any, chain [][]byte) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// keyFromPEM reads a key and a chain from one file.
+// keyFromPEM reads a key and a certificate chain from one file.
 func keyFromPEM(data []byte, password string) (tls.Certificate, error) {
 	var chain [][]byte
 	var key any
@@ -173,7 +173,7 @@ func keyFromPEM(data []byte, password string) (tls.Certificate, error) {
 	return certificate(key, chain)
 }
 
-// decrypt reads a private key that PKCS8 has encrypted.
+// decrypt decrypts a PKCS8 private key.
 func decrypt(der []byte, password string) (any, error) {
 	if password == "" {
 		return nil, errors.New("the private key is encrypted, and no password is set for it")
@@ -185,7 +185,7 @@ func decrypt(der []byte, password string) (any, error) {
 	return key, nil
 }
 
-// parseKey reads a private key in any of the three encodings.
+// parseKey parses a private key in any of the three encodings.
 func parseKey(der []byte) (any, error) {
 	if k, err := x509.ParsePKCS8PrivateKey(der); err == nil {
 		return k, nil
@@ -229,8 +229,8 @@ func keyFromPKCS12(data []byte, password string) (tls.Certificate, error) {
 	return certificate(key, chain)
 }
 
-// trustFromPKCS12 reads the certificates of a trust store, or of a key store
-// that serves as one.
+// trustFromPKCS12 reads the certificates of a trust store, or of a key store that is
+// used as a trust store.
 func trustFromPKCS12(data []byte, password string) ([]*x509.Certificate, error) {
 	certs, err := pkcs12.DecodeTrustStore(data, password)
 	if err == nil {
@@ -252,8 +252,8 @@ func loadJKS(data []byte, password string) (jks.KeyStore, error) {
 	return ks, nil
 }
 
-// keyFromJKS reads the first private key. Java writes PKCS12 under the
-// extension .jks since version 9, so that is tried too.
+// keyFromJKS reads the first private key. Since version 9, Java writes PKCS12 to
+// files with the extension .jks, so keyFromJKS accepts that format, too.
 func keyFromJKS(data []byte, password string) (tls.Certificate, error) {
 	if isDER(data) {
 		return keyFromPKCS12(data, password)
@@ -283,7 +283,7 @@ func keyFromJKS(data []byte, password string) (tls.Certificate, error) {
 	return tls.Certificate{}, errors.New("it holds no private key")
 }
 
-// trustFromJKS reads the trusted certificates, and those of keys as well.
+// trustFromJKS reads the trusted certificates and the certificates of keys.
 func trustFromJKS(data []byte, password string) ([]*x509.Certificate, error) {
 	if isDER(data) {
 		return trustFromPKCS12(data, password)
@@ -309,7 +309,7 @@ func trustFromJKS(data []byte, password string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// entryCerts returns the certificates of one entry, whatever it is.
+// entryCerts returns the certificates of an entry of any type.
 func entryCerts(ks jks.KeyStore, alias string) ([]jks.Certificate, error) {
 	if ks.IsTrustedCertificateEntry(alias) {
 		e, err := ks.GetTrustedCertificateEntry(alias)
@@ -318,5 +318,5 @@ func entryCerts(ks jks.KeyStore, alias string) ([]jks.Certificate, error) {
 	return ks.GetPrivateKeyEntryCertificateChain(alias)
 }
 
-// isDER reports whether data opens as PKCS12 does, with an ASN.1 sequence.
+// isDER reports whether data starts with an ASN.1 sequence, as PKCS12 does.
 func isDER(data []byte) bool { return len(data) > 0 && data[0] == 0x30 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Subject returns the subject of a certificate as Java's X500Principal.getName
-// spells it, since that is what stands in the ACLs of ZooKeeper: RFC 2253, the
-// most significant name last.
+// Subject returns a certificate's subject in the format of Java's
+// X500Principal.getName, which ZooKeeper's ACLs contain: RFC 2253, with the most
+// significant name last.
 func Subject(cert *x509.Certificate) (string, error) {
 	var names []relativeNameSET
 	rest, err := asn1.Unmarshal(cert.RawSubject, &names)
@@ -29,17 +29,17 @@ func Subject(cert *x509.Certificate) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
-// relativeNameSET is one part of a name; encoding/asn1 reads a type with this
+// relativeNameSET is one part of a name. encoding/asn1 decodes a type with this
 // suffix as a SET.
 type relativeNameSET []attribute
 
-// attribute is one type and value.
+// attribute is one type with its value.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
 	Value asn1.RawValue
 }
 
-// keyword is the name that RFC 2253 has for a type; the others are written as
+// keyword returns the RFC 2253 name of a type. Types without one are written as
 // numbers.
 func (a attribute) keyword() (string, bool) {
 	switch a.Type.String() {
@@ -65,8 +65,8 @@ func (a attribute) keyword() (string, bool) {
 	return a.Type.String(), false
 }
 
-// String is type=value. The value of a type without a keyword, or that is not
-// text, is written in hex.
+// String returns type=value. It writes the value in hex if it isn't text or if the
+// type has no keyword.
 func (a attribute) String() string {
 	word, known := a.keyword()
 	text, isText := textOf(a.Value)
@@ -76,8 +76,8 @@ func (a attribute) String() string {
 	return word + "=" + escape(text)
 }
 
-// textOf returns a string of one of the types that Java takes for text. Java
-// reads all of them as UTF-8, those that are not as well.
+// textOf returns a value of one of the types that Java treats as text. Java decodes
+// all of them as UTF-8, even those that aren't.
 func textOf(v asn1.RawValue) (string, bool) {
 	if v.Class != asn1.ClassUniversal {
 		return "", false
@@ -90,7 +90,7 @@ func textOf(v asn1.RawValue) (string, bool) {
 	return "", false
 }
 
-// escape quotes what RFC 2253 wants quoted, and spaces at either end.
+// escape escapes the characters that RFC 2253 requires, and spaces at either end.
 func escape(s string) string {
 	var b strings.Builder
 	lead := len(s) - len(strings.TrimLeft(s, " \r"))

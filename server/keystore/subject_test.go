@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSubjectAsJavaSpellsIt compares with what X500Principal.getName of Java 17
-// answered for the same bytes.
+// TestSubjectAsJavaSpellsIt compares with the result of X500Principal.getName in Java
+// 17 for the same bytes.
 func TestSubjectAsJavaSpellsIt(t *testing.T) {
 	t.Parallel()
 	cn, o, ou := asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{2, 5, 4, 10}, asn1.ObjectIdentifier{2, 5, 4, 11}

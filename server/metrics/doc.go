@@ -1,10 +1,9 @@
-// Package metrics shows a server's numbers to Prometheus under the names that
-// ZooKeeper gives them.
+// Package metrics exports a server's metrics to Prometheus under ZooKeeper's names.
 //
-// It imports the standard library, Prometheus' client library and package
-// status. It neither listens nor starts goroutines, and counts nothing itself:
-// package measure does, where things happen.
+// It imports the standard library, Prometheus' client library and package status. It
+// neither listens nor starts goroutines, and it counts nothing itself: the
+// instrumented packages do that where events happen.
 //
-// The names are ZooKeeper's own: without a prefix, and counters without _total.
-// Only what can change is shown.
+// The names are ZooKeeper's own: without a prefix, and counters without _total. It
+// exports only metrics that can change.
 package metrics

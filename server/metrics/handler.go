@@ -13,17 +13,17 @@ import (
 	"github.com/zkgo/zkgo/server/status"
 )
 
-// Source is a server that can be asked for its numbers.
+// Source is a server that provides metrics.
 type Source interface {
 	Metrics() []status.Metric
 	Summaries() []status.Summary
 }
 
-// Path is where Handler answers.
+// Path is the URL path of the metrics.
 const Path = "/metrics"
 
-// Handler answers Prometheus' requests for the numbers of src and, with
-// process, for those of the Go runtime and the process.
+// Handler serves the metrics of src to Prometheus and, with process, those of the Go
+// runtime and the process.
 func Handler(src Source, process bool) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{src})
@@ -39,10 +39,11 @@ func Handler(src Source, process bool) http.Handler {
 	return mux
 }
 
-// collector asks the source whenever it is asked itself.
+// collector reads the metrics from the source for every scrape.
 type collector struct{ src Source }
 
-// Describe says nothing: a server shows more while it leads.
+// Describe sends no descriptions, because the set of metrics changes: a leader has
+// more.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -69,11 +70,11 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// keyed are the labels of a number that has a key. A child of the root can be
-// called what no label may.
+// keyed returns the labels of a metric that has a key. The key may be the name of a
+// znode, which need not be a valid label value.
 func keyed(key string) (labels, values []string) {
 	if key == "" {
 		return nil, nil
 	}
-	return []string{"key"}, []string{strings.ToValidUTF8(key, "?")} // as ZooKeeper calls it
+	return []string{"key"}, []string{strings.ToValidUTF8(key, "?")} // ZooKeeper's name for the label
 }

@@ -27,7 +27,7 @@ func (fake) Summaries() []status.Summary {
 func scrape(t *testing.T, h http.Handler) string {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, Path, nil)
-	// What a modern Prometheus prefers would bring _total with it.
+	// The format that modern Prometheus versions prefer would add _total.
 	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

@@ -1,7 +1,6 @@
 package metrics
 
-// Help says what a number is, for the one who looks at it; the name itself of
-// one that is not known.
+// Help returns the description of a metric, or its name if the metric is unknown.
 func Help(name string) string {
 	for _, table := range []func() map[string]string{gauges, counters, times, sizes} {
 		if text, ok := table()[name]; ok {

@@ -1,6 +1,6 @@
-// Package status is the picture of a server that operators get to see: by
-// four-letter words, over HTTP, as metrics. It has the data only; how each of
-// these spells them is theirs.
+// Package status is the snapshot of a server's state that operators see through
+// four-letter words, over HTTP, and as metrics. It contains the data only; each of
+// these formats it differently.
 //
 // It imports the standard library only.
 package status
@@ -11,8 +11,7 @@ import (
 	"unicode"
 )
 
-// Source is a server that can be asked about itself. Every answer is a copy,
-// consistent in itself.
+// Source provides the state of a server. Every result is a consistent copy.
 type Source interface {
 	Server() Server
 	Conns() []Conn
@@ -31,21 +30,21 @@ type Source interface {
 	ResetConns()  // crst
 }
 
-// Server sums a server up.
+// Server is a summary of a server.
 type Server struct {
 	Version  string // as after "Zookeeper version: "
-	Serving  bool   // clients are answered
-	ReadOnly bool   // but only those that asked for it
-	Reason   string // why not all are answered, in words
+	Serving  bool   // the server serves clients
+	ReadOnly bool   // only clients that asked for read-only mode are served
+	Reason   string // why some or all clients aren't served
 	Mode     string // standalone, leader, follower, observer, read-only
 	ID       uint64
-	LeaderID int64 // −1 when unknown
+	LeaderID int64 // −1 if unknown
 	Epoch    uint32
-	// FileDiffers is the reconfig that would make the membership of the ensemble
-	// what the server's configuration file lists; empty when it is.
+	// FileDiffers is the reconfig that would make the ensemble's membership match the
+	// server's configuration file; empty if they match.
 	FileDiffers string
-	// Level is the behaviour that the log has reached, Newest what this server
-	// knows: they differ in the middle of an upgrade.
+	// Level is the behaviour level that the log has reached, Newest the highest that
+	// this server supports. They differ during an upgrade.
 	Level, Newest uint32
 
 	LatencyMin, LatencyMax int64 // milliseconds
@@ -67,7 +66,7 @@ type Server struct {
 	LastReply              int64 // bytes; −1 before the first
 	MinReply, MaxReply     int64
 
-	// Leads says that the fields below mean something.
+	// Leads reports whether the fields below are valid.
 	Leads           bool
 	LastProposal    int64 // bytes; −1 before the first
 	MinProposal     int64
@@ -83,25 +82,25 @@ type Server struct {
 type Conn struct {
 	Addr           string // ip:port
 	Secure         bool
-	Interest       int // 1: the server reads from it
+	Interest       int // 1: the server reads from the connection
 	Queued         int64
 	Received, Sent int64
 
-	SessionID    int64 // 0: no session yet, and nothing below
+	SessionID    int64 // 0: no session yet, and the fields below are unset
 	LastOp       string
 	Established  time.Time
 	Timeout      time.Duration
-	LastCxid     int64 // −1: none
+	LastCxid     int64 // −1: none yet
 	LastZxid     int64
 	LastResponse time.Duration // since the server's start
-	LastLatency  int64         // milliseconds, as the following
+	LastLatency  int64         // milliseconds, as are the next three
 	MinLatency   int64
 	AvgLatency   int64
 	MaxLatency   int64
-	Expires      time.Time // when the server closes it unless it hears of it
+	Expires      time.Time // when the server closes it if it receives nothing
 }
 
-// Configuration is what a server runs with.
+// Configuration is a server's effective configuration.
 type Configuration struct {
 	ClientPort, SecureClientPort         int    // −1: none
 	ClientAddress                        string // host:port of ClientPort
@@ -113,22 +112,22 @@ type Configuration struct {
 	ListenBacklog                        int
 	ServerID                             uint64
 
-	Ensemble                 bool // the fields below mean something
+	Ensemble                 bool // whether the fields below are set
 	InitLimit, SyncLimit     int
 	ElectionPort, QuorumPort int
 	Observer                 bool
-	Membership               string // the text of the config node
-	Text                     string // the whole file the server was started with
+	Membership               string // the content of the config node
+	Text                     string // the whole configuration file at startup
 }
 
 // Pair is a key and its value.
 type Pair struct{ Key, Value string }
 
-// Sessions is what is known of the sessions.
+// Sessions describes the sessions that the server knows.
 type Sessions struct {
-	Expiry     map[time.Time][]int64 // on the leader: when each would end
-	IDs        []int64               // all, sorted
-	Timeouts   []time.Duration       // of IDs
+	Expiry     map[time.Time][]int64 // on the leader: sessions by expiry time
+	IDs        []int64               // all ids, sorted
+	Timeouts   []time.Duration       // of the sessions in IDs
 	Ephemerals map[int64][]string
 }
 
@@ -141,15 +140,15 @@ type Digest struct {
 	Digest uint64
 }
 
-// Metric is one of the lines that mntr has, without "zk_".
+// Metric is one line of mntr, without "zk_".
 type Metric struct {
 	Name, Value string
 	Kind        MetricKind
-	// Key tells those of one name apart, as that of a Summary.
+	// Key distinguishes metrics with the same name, as in Summary.
 	Key string
 }
 
-// Line is what mntr calls it, behind "zk_".
+// Line is the metric's name in mntr, without "zk_".
 func (m *Metric) Line() string {
 	if m.Key == "" {
 		return m.Name
@@ -157,9 +156,9 @@ func (m *Metric) Line() string {
 	return Plain(m.Key) + "_" + m.Name
 }
 
-// Plain is a key as it stands in the name of a line: a blank or a line's end would
-// make it another line, and tools give mntr up at the first name with anything but
-// letters, digits and a few signs.
+// Plain returns a key as it appears in the name of a line. A blank or a newline would
+// break the line, and some tools stop parsing mntr at the first name that contains
+// anything but letters, digits and a few signs.
 func Plain(key string) string {
 	var b strings.Builder
 	for i, r := range key {
@@ -173,21 +172,21 @@ func Plain(key string) string {
 	return b.String()
 }
 
-// MetricKind says what may be done with a Metric.
+// MetricKind says how a Metric changes.
 type MetricKind uint8
 
-// The kinds.
+// The kinds of metric.
 const (
-	Note    MetricKind = iota // text, a number that never changes here, or part of a Summary
-	Gauge                     // goes up and down
-	Counter                   // goes up, and back to 0 with srst
+	Note    MetricKind = iota // text, a number that never changes, or part of a Summary
+	Gauge                     // may go up and down
+	Counter                   // goes up; srst resets it to 0
 )
 
 // Summary is the distribution of a quantity. Times are in milliseconds.
 type Summary struct {
-	Name, Key                string // Key tells those of one name apart: an id or a path; mostly empty
-	Basic                    bool   // mntr shows no percentiles of it
+	Name, Key                string // Key distinguishes summaries with the same name: an id or a path; usually empty
+	Basic                    bool   // mntr shows no percentiles
 	Count                    int64
-	Sum, Min, Max, Mean      float64 // of all
-	P50, P90, P95, P99, P999 float64 // of the latest minutes
+	Sum, Min, Max, Mean      float64 // over all values
+	P50, P90, P95, P99, P999 float64 // over the last minutes
 }

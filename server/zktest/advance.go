@@ -2,16 +2,16 @@ package zktest
 
 import "time"
 
-// Advance moves the server's clock and does at once what would have happened
-// meanwhile: sessions that nobody is connected with, or whose connection hangs,
-// expire when their timeout is over, and so do znodes with a time to live and
-// empty containers. Clients that are connected count as having sent their
-// pings, unless WithoutPings was given.
+// Advance moves the server's clock by d and immediately does the work that would have
+// happened in that time: it expires sessions without a connection, or with a
+// connection that hangs, whose timeout is over, and deletes znodes whose time to live
+// is over and empty containers. Connected clients count as having sent their pings
+// unless WithoutPings was given.
 //
-// As on every ZooKeeper a session ends between its timeout and one tick more
-// after its client was last heard of. A client that has closed its connection
-// itself counts as connected until the server has noticed. On a member of a
-// cluster it is Cluster.Advance.
+// As with any ZooKeeper server, a session expires between its timeout and one tick
+// later, counted from its client's last message. A client that has closed its
+// connection itself counts as connected until the server notices. On a member of a
+// cluster, Advance is Cluster.Advance.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	if s.cluster != nil {
@@ -26,8 +26,8 @@ func (s *Server) Advance(d time.Duration) {
 
 func (s *Server) advance(d time.Duration) error {
 	srv := s.Server()
-	// Every session that a client knows of has its deadline, and whoever was
-	// heard was heard before the clock moved.
+	// After the barrier, every session that a client knows of has its deadline, and
+	// the server has recorded every message that arrived before the clock moved.
 	if err := barrier(srv); err != nil {
 		return err
 	}

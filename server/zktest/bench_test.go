@@ -11,10 +11,10 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// A benchmark reports the median beside the mean: a start is judged by what is
-// usual, and on a busy machine the mean says more of the others.
+// The benchmarks report the median in addition to the mean, because on a busy machine
+// the mean reflects mostly the other processes.
 
-// medians collects how long something takes.
+// medians collects durations.
 type medians []time.Duration
 
 func (m *medians) add(d time.Duration) { *m = append(*m, d) }
@@ -24,7 +24,7 @@ func (m *medians) report(b *testing.B) {
 	b.ReportMetric(float64((*m)[len(*m)/2].Microseconds())/1000, "ms/median")
 }
 
-// startup measures from before Run until the first request is answered.
+// startup measures the time from Run until the reply to the first request.
 func startup(b *testing.B, opts []zktest.Option, connect func(testing.TB, *zktest.Server) *raw) {
 	var times medians
 	for b.Loop() {
@@ -41,18 +41,18 @@ func startup(b *testing.B, opts []zktest.Option, connect func(testing.TB, *zktes
 	times.report(b)
 }
 
-// BenchmarkRun is Run, a session and a create, without a socket.
+// BenchmarkRun measures Run, a session and a create, without a socket.
 func BenchmarkRun(b *testing.B) { startup(b, nil, rawConnect) }
 
-// BenchmarkRunTCP is the same by TCP.
+// BenchmarkRunTCP measures the same over TCP.
 func BenchmarkRunTCP(b *testing.B) { startup(b, nil, rawTCP) }
 
-// BenchmarkRunOnDisk is the same with a disk.
+// BenchmarkRunOnDisk measures the same with data on disk.
 func BenchmarkRunOnDisk(b *testing.B) {
 	startup(b, []zktest.Option{zktest.OnDisk()}, rawConnect)
 }
 
-// BenchmarkRunCluster is RunCluster: all servers serve and vote.
+// BenchmarkRunCluster measures RunCluster until all servers serve and vote.
 func BenchmarkRunCluster(b *testing.B) {
 	for _, n := range []int{3, 5} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -70,7 +70,7 @@ func BenchmarkRunCluster(b *testing.B) {
 	}
 }
 
-// BenchmarkReset goes back from a few changes, and from the deletion of all
+// BenchmarkReset measures Reset after a few changes, and after the deletion of all
 // 1,000 znodes.
 func BenchmarkReset(b *testing.B) {
 	for name, change := range map[string]func(zs *zktest.Server){
@@ -101,12 +101,12 @@ func BenchmarkReset(b *testing.B) {
 	}
 }
 
-// quietTB has no log: a line for each Reset is none of a benchmark's business.
+// quietTB drops the log, because a line for each Reset would clutter a benchmark.
 type quietTB struct{ *testing.B }
 
 func (quietTB) Logf(string, ...any) {}
 
-// rawTCP is rawConnect with a socket.
+// rawTCP is rawConnect over a socket.
 func rawTCP(t testing.TB, zs *zktest.Server) *raw {
 	t.Helper()
 	nc, err := net.Dial("tcp", zs.Addrs()[0])

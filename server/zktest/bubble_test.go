@@ -11,16 +11,16 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestEverythingInABubble does what has to do with time and with faults while
-// client and server are in fake time: afterwards time still passes, and the
-// client is or comes back.
+// TestEverythingInABubble exercises time and faults while client and server are in
+// fake time. Afterwards time must still advance, and the client must be connected or
+// reconnect.
 func TestEverythingInABubble(t *testing.T) {
 	t.Parallel()
 	any := zktest.Match{Op: proto.OpGetData}
 	get := func(t *testing.T, c *client.Client) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, _, _ = c.Get(ctx, "/") // it may fail, that is the point
+		_, _, _ = c.Get(ctx, "/") // it may fail, which is the purpose
 	}
 	for name, do := range map[string]func(t *testing.T, zs *zktest.Server, c *client.Client){
 		"advance":    func(_ *testing.T, zs *zktest.Server, _ *client.Client) { zs.Advance(time.Hour) },
@@ -94,7 +94,7 @@ func TestEverythingInABubble(t *testing.T) {
 	}
 }
 
-// spoiled makes the disk fail at a write, and mends it.
+// spoiled makes the disk fail at a write, and heals it.
 func spoiled(t *testing.T, zs *zktest.Server, c *client.Client, spoil func() func()) {
 	t.Helper()
 	heal := spoil()

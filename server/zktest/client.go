@@ -10,24 +10,24 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Client connects a client to the server, without a socket, and closes it when
-// the test t ends. It is in its first session. More than one, each with a session
-// of its own, are as many calls.
+// Client connects a client to the server without a socket and closes it when the test
+// t ends. When Client returns, the client has its first session. For several clients,
+// each with its own session, call it several times.
 func (s *Server) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()
 	dial := func(context.Context, string, string) (net.Conn, error) { return s.Dial() }
 	return connectClient(t, "127.0.0.1", append([]client.Option{client.WithDialer(dial)}, opts...))
 }
 
-// Client connects a client to one of the servers, without a socket, as
-// [Server.Client] does. It goes to another when that one fails.
+// Client connects a client to one of the servers without a socket, as [Server.Client]
+// does. The client moves to another server when that one fails.
 func (c *Cluster) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()
 	dial := func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) }
 	return connectClient(t, strings.Join(c.Hosts(), ","), append([]client.Option{client.WithDialer(dial)}, opts...))
 }
 
-// dial connects to the member with an address of Hosts.
+// dial connects to the member with the given address from Hosts.
 func (c *Cluster) dial(address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -48,6 +48,6 @@ func connectClient(t TB, hosts string, opts []client.Option) *client.Client {
 	if err != nil {
 		t.Fatalf("zktest: %v", err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // that the server has gone before is no failure
+	t.Cleanup(func() { _ = c.Close() }) // it's no failure if the server is already gone
 	return c
 }

@@ -23,7 +23,8 @@ func ExampleServer_Client() {
 	// world
 }
 
-// TestClusterClientGoesOn: the client of a cluster outlives any of its servers.
+// TestClusterClientGoesOn checks that a cluster's client survives the loss of any
+// server.
 func TestClusterClientGoesOn(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 3)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// clientConn is the server's end of a client's connection. It can hang: then
-// nothing gets through in either direction, and nothing is lost.
+// clientConn is the server's end of a client's connection. It can hang: nothing gets
+// through in either direction then, and nothing is lost.
 type clientConn struct {
 	net.Conn
 	gate *gate
@@ -14,20 +14,20 @@ type clientConn struct {
 	done chan struct{}
 	once sync.Once
 
-	frames frames // what the server says
+	frames frames // what the server writes
 
 	mu   sync.Mutex
 	hung chan struct{} // closed by release; nil: the connection works
 	slow slowness
 }
 
-// direct is what a connection inside the process can do besides.
+// direct has the additional methods of an in-process connection.
 type direct interface {
 	WaitRead() error
 	TryWrite(b []byte) (int, error)
 }
 
-// directConn is a clientConn inside the process.
+// directConn is an in-process clientConn.
 type directConn struct {
 	*clientConn
 	inner direct
@@ -37,7 +37,7 @@ func newClientConn(nc net.Conn, g *gate) *clientConn {
 	return &clientConn{Conn: nc, gate: g, key: nc.RemoteAddr().String(), done: make(chan struct{})}
 }
 
-// asConn is what the server gets.
+// asConn returns the connection to hand to the server.
 func (c *clientConn) asConn() net.Conn {
 	if d, ok := c.Conn.(direct); ok {
 		return directConn{c, d}
@@ -45,7 +45,7 @@ func (c *clientConn) asConn() net.Conn {
 	return c
 }
 
-// hang stops everything until release.
+// hang stops all traffic until release.
 func (c *clientConn) hang() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,14 +63,14 @@ func (c *clientConn) release() {
 	}
 }
 
-// hanging returns a channel that is closed when c goes on, nil if it does.
+// hanging returns a channel that is closed when c resumes, or nil if c doesn't hang.
 func (c *clientConn) hanging() chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hung
 }
 
-// await waits until c does not hang.
+// await blocks while c hangs.
 func (c *clientConn) await() error {
 	for {
 		hung := c.hanging()
@@ -85,7 +85,7 @@ func (c *clientConn) await() error {
 	}
 }
 
-// Read implements net.Conn. What came while c hangs is kept back.
+// Read implements net.Conn. It holds back data that arrives while c hangs.
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if hung := c.await(); hung != nil {
@@ -97,7 +97,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. While c hangs it waits, as on a full socket.
+// Write implements net.Conn. It blocks while c hangs, as it would on a full socket.
 func (c *clientConn) Write(b []byte) (int, error) {
 	c.gate.tape.said(c, b)
 	if !c.dawdle(len(b)) {
@@ -109,8 +109,8 @@ func (c *clientConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close implements net.Conn. The client of a server that stands still hears of
-// it when that goes on.
+// Close implements net.Conn. If the server is paused, its client sees the close only
+// after Resume.
 func (c *clientConn) Close() error {
 	later := false
 	c.once.Do(func() {
@@ -124,7 +124,7 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
-// WaitRead waits until something can be read.
+// WaitRead blocks until data can be read.
 func (c directConn) WaitRead() error {
 	err := c.inner.WaitRead()
 	if hung := c.await(); hung != nil {
@@ -133,8 +133,8 @@ func (c directConn) WaitRead() error {
 	return err
 }
 
-// TryWrite writes what can be written without waiting: nothing while c hangs or
-// is slow.
+// TryWrite writes what it can without blocking, which is nothing while c hangs or is
+// slow.
 func (c directConn) TryWrite(b []byte) (int, error) {
 	if c.hanging() != nil || c.slowness() != (slowness{}) {
 		return 0, nil

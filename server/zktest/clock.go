@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock is the wall clock of a server: time as it passes, and what Advance adds.
+// clock is a server's wall clock: real time plus what Advance has added.
 type clock struct {
 	mu      sync.Mutex
 	ahead   time.Duration
@@ -28,13 +28,13 @@ func (c *clock) advance(d time.Duration) {
 	c.changed = make(chan struct{})
 }
 
-// sleep returns when d has passed, by itself or by Advance, and reports false
-// when stop was closed before.
+// sleep returns true after d has passed, in real time or by Advance, and false if
+// stop is closed first.
 func (c *clock) sleep(d time.Duration, stop <-chan struct{}) bool {
 	return c.sleepUntil(c.now().Add(d), stop)
 }
 
-// sleepUntil is sleep up to a time of this clock.
+// sleepUntil is like sleep, but takes a time of this clock.
 func (c *clock) sleepUntil(end time.Time, stop <-chan struct{}) bool {
 	for {
 		c.mu.Lock()
@@ -55,16 +55,16 @@ func (c *clock) sleepUntil(end time.Time, stop <-chan struct{}) bool {
 	}
 }
 
-// patience is how long a method waits for what has to happen.
+// patience limits how long a method waits for an expected event.
 const patience = 30 * time.Second
 
-// Pauses of poll.
+// The shortest and longest pause between two checks of poll.
 const (
 	firstPause   = 50 * time.Microsecond
 	longestPause = 5 * time.Millisecond
 )
 
-// poll waits until ok, and reports false when that takes longer than patience.
+// poll waits until ok returns true. It returns false after patience.
 func poll(ok func() bool) bool {
 	pause := firstPause
 	for end := time.Now().Add(patience); !ok(); pause = min(2*pause, longestPause) {

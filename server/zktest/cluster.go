@@ -13,9 +13,9 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// Cluster is an ensemble that a test runs: servers in this process, with a
-// network in memory between them. Its methods are for the test's goroutine, those
-// that only look and those that write also for others.
+// Cluster is an ensemble that a test runs: servers in this process, connected by an
+// in-memory network. Call its methods from the test's goroutine; methods that only
+// read, and those that write, may also be called from other goroutines.
 type Cluster struct {
 	t       TB
 	opts    options
@@ -27,13 +27,13 @@ type Cluster struct {
 	over sync.Once
 
 	mu     sync.Mutex
-	group  []int  // which side of a partition each server is on
-	paused []bool // stand still
+	group  []int  // the side of the partition that each server is on
+	paused []bool // whether each server is paused
 	slow   map[link]time.Duration
 }
 
-// RunCluster starts n servers, 1 to 254, and returns when all of them serve and
-// have a vote: the ensemble can lose a minority of them from then on.
+// RunCluster starts n servers, 1 to 254. It returns when all of them serve and have a
+// vote, so the ensemble tolerates the loss of a minority from then on.
 func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
@@ -60,7 +60,7 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	})
 	for _, s := range c.servers {
 		if o.port != 0 {
-			s.Addrs() // a port that cannot be had is noticed before a server starts
+			s.Addrs() // report an unavailable port before a server starts
 		}
 	}
 	for _, s := range c.servers {
@@ -78,10 +78,10 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	return c
 }
 
-// settled reports whether every server uses the newest version of the log, which
-// the leader begins when it has heard of all of them. It is the last thing that an
-// ensemble does by itself: what follows is the test's doing, and a test that ends at
-// once leaves nothing uncommitted.
+// settled reports whether every server uses the newest version of the log. The leader
+// switches to it once it has heard from all servers, and it's the last thing an
+// ensemble does on its own. From then on only the test causes changes, and a test
+// that ends immediately leaves nothing uncommitted.
 func (c *Cluster) settled() bool {
 	for _, s := range c.servers {
 		if now, newest := s.Server().Node().Level(); now < newest {
@@ -91,11 +91,10 @@ func (c *Cluster) settled() bool {
 	return true
 }
 
-// host is what a server is called in the network between the servers, and in
-// the logs.
+// host returns the server's name in the network between the servers and in the logs.
 func host(id int) string { return "server" + strconv.Itoa(id) }
 
-// show writes what every server holds to the log of a test that has failed.
+// show writes each server's contents to the log of a failed test.
 func (c *Cluster) show() {
 	for _, s := range c.servers {
 		if srv := s.Server(); srv != nil {
@@ -109,7 +108,8 @@ func (c *Cluster) show() {
 func (c *Cluster) Close() {
 	c.t.Helper()
 	c.over.Do(func() {
-		// Nobody waits for an answer of somebody who is going, too.
+		// Cut the network first, so that no server waits for a reply from one that is
+		// closing.
 		for _, s := range c.servers {
 			c.net.Kill(host(s.id))
 		}
@@ -121,11 +121,10 @@ func (c *Cluster) Close() {
 	})
 }
 
-// Servers returns the members in the order of their ids, also those that do not
-// run.
+// Servers returns the members ordered by id, including those that don't run.
 func (c *Cluster) Servers() []*Server { return append([]*Server(nil), c.servers...) }
 
-// Server returns the member with an id, 1 to n.
+// Server returns the member with the given id, 1 to n.
 func (c *Cluster) Server(id int) *Server {
 	c.t.Helper()
 	if id < 1 || id > len(c.servers) {
@@ -134,7 +133,7 @@ func (c *Cluster) Server(id int) *Server {
 	return c.servers[id-1]
 }
 
-// Addrs returns where clients find the members, in the order of their ids.
+// Addrs returns the client addresses of the members, ordered by id.
 func (c *Cluster) Addrs() []string {
 	c.t.Helper()
 	var addrs []string
@@ -144,8 +143,8 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Hosts returns the addresses by which Dialer knows the members. They need no
-// look-up.
+// Hosts returns the addresses by which Dialer knows the members. They need no name
+// resolution.
 func (c *Cluster) Hosts() []string {
 	var hosts []string
 	for _, s := range c.servers {
@@ -154,14 +153,14 @@ func (c *Cluster) Hosts() []string {
 	return hosts
 }
 
-// Dialer connects to the members without a socket, for go-zookeeper's
-// WithDialer. Its addresses are those of Hosts.
+// Dialer connects to the members without a socket, for go-zookeeper's WithDialer. It
+// takes the addresses that Hosts returns.
 func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(_, address string, _ time.Duration) (net.Conn, error) { return c.dial(address) }
 }
 
-// leads returns the server that leads, as far as one can see from outside: of
-// those that think so the one of the newest epoch. Nil means none.
+// leads returns the leader as seen from outside: of the servers that consider
+// themselves leader, the one with the newest epoch. It returns nil if there is none.
 func (c *Cluster) leads() *Server {
 	var leader *Server
 	var epoch uint32
@@ -178,7 +177,7 @@ func (c *Cluster) leads() *Server {
 	return leader
 }
 
-// Leader returns the server that leads, and waits until there is one.
+// Leader waits until there is a leader and returns it.
 func (c *Cluster) Leader() (leader *Server) {
 	c.t.Helper()
 	c.wait("a leader", func() bool {
@@ -188,11 +187,10 @@ func (c *Cluster) Leader() (leader *Server) {
 	return leader
 }
 
-// LeaderNow returns the server that leads at this moment, nil if there is none.
+// LeaderNow returns the current leader, or nil if there is none.
 func (c *Cluster) LeaderNow() *Server { return c.leads() }
 
-// Follower returns a server that follows the leader, and waits until there is
-// one.
+// Follower waits until a server follows the leader and returns that server.
 func (c *Cluster) Follower() (follower *Server) {
 	c.t.Helper()
 	c.wait("a server that follows", func() bool {
@@ -211,7 +209,7 @@ func (c *Cluster) Follower() (follower *Server) {
 	return follower
 }
 
-// follows reports whether s hears of lead and serves, or is lead.
+// follows reports whether s is lead, or serves and hears from lead.
 func (c *Cluster) follows(s, lead *Server) bool {
 	if s == lead {
 		return true
@@ -223,16 +221,16 @@ func (c *Cluster) follows(s, lead *Server) bool {
 	return st.Serving && st.Leader == uint64(lead.id)
 }
 
-// WaitServing waits until every server that can be part of the ensemble serves
-// and has a vote.
+// WaitServing waits until every server that can be part of the ensemble serves and
+// has a vote.
 func (c *Cluster) WaitServing() {
 	c.t.Helper()
 	c.wait("all servers serve", c.Serving)
 }
 
-// Serving reports whether every server that can be part of the ensemble, because
-// it runs, is not paused and is on the leader's side of a partition, serves and
-// has a vote.
+// Serving reports whether every server that can be part of the ensemble serves and
+// has a vote. A server can be part of it if it runs, isn't paused, and is on the
+// leader's side of a partition.
 func (c *Cluster) Serving() bool {
 	lead := c.leads()
 	if lead == nil {
@@ -247,9 +245,9 @@ func (c *Cluster) Serving() bool {
 	return true
 }
 
-// votes reports whether s has a vote as itself and lead both know: one that is
-// late when the ensemble is founded, or comes back without its data, gets it
-// only when it has caught up.
+// votes reports whether both s and lead list s as a voter. A server that is late when
+// the ensemble forms, or that returns without its data, gets its vote only after it
+// has caught up.
 func (c *Cluster) votes(s, lead *Server) bool {
 	id := uint64(s.id)
 	return slices.Contains(lead.Server().Node().Voters(), id) && slices.Contains(s.Server().Node().Voters(), id)
@@ -262,8 +260,8 @@ func (c *Cluster) wait(what string, ok func() bool) {
 	}
 }
 
-// ForceLeaderChange has the leader hand the lead to another server, and returns
-// that one when it leads.
+// ForceLeaderChange makes the leader transfer leadership to another server, and
+// returns the new leader when it leads.
 func (c *Cluster) ForceLeaderChange() *Server {
 	c.t.Helper()
 	old := c.Leader()

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// inCluster runs a test with some servers in fake time: no election is held
-// only because the machine is busy.
+// inCluster runs a test with several servers in fake time, so that a busy machine
+// doesn't cause elections.
 func inCluster(t *testing.T, n int, test func(t *testing.T, cl *zktest.Cluster), opts ...zktest.Option) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, zktest.RunCluster(t, n, opts...)) })
@@ -130,7 +130,7 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-// With data on disk all may go.
+// With data on disk, all servers may be killed.
 func TestKillAllAndRestart(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 3, zktest.OnDisk())
@@ -145,7 +145,7 @@ func TestKillAllAndRestart(t *testing.T) {
 	cl.Leader().WaitExists("/a")
 }
 
-// A server alone that can be killed is a cluster of one.
+// A standalone server that can be killed is a cluster of one.
 func TestClusterOfOne(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 1, zktest.OnDisk())
@@ -166,7 +166,7 @@ func TestClusterOfOne(t *testing.T) {
 	}
 }
 
-// A member that is cut off serves those who only read, if it was asked to.
+// A partitioned member serves read-only clients if configured to.
 func TestReadOnlyMode(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		s := cl.Follower()
@@ -224,8 +224,8 @@ func TestFaultsOnAMember(t *testing.T) {
 	})
 }
 
-// Servers that start together found their ensemble without waiting for anything:
-// in fake time only what is waited for takes time.
+// Servers that start together form their ensemble without any wait; in fake time only
+// waits take time.
 func TestClusterIsFoundedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 5} {

@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// links has the network between the servers be as the partition and the pauses
-// want it.
+// links sets the state of the network between the servers according to the partition
+// and the pauses.
 func (c *Cluster) links() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,9 +27,9 @@ func (c *Cluster) links() {
 	}
 }
 
-// Partition cuts the network between the servers: those of one list reach one
-// another and nobody else; the servers on no list are a group of their own.
-// Clients reach all of them. It replaces an earlier partition.
+// Partition splits the network between the servers. The servers of one list reach
+// only each other; servers on no list form a group of their own. Clients still reach
+// all servers. A new partition replaces the previous one.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.t.Helper()
 	sides := make([]int, len(c.servers))
@@ -44,7 +44,7 @@ func (c *Cluster) Partition(groups ...[]int) {
 	c.links()
 }
 
-// Heal ends a partition. What was underway arrives now.
+// Heal ends a partition. Messages that were in flight arrive now.
 func (c *Cluster) Heal() {
 	c.t.Helper()
 	c.split(make([]int, len(c.servers)))
@@ -52,14 +52,14 @@ func (c *Cluster) Heal() {
 	c.links()
 }
 
-// split notes which side each server is on.
+// split records which side each server is on.
 func (c *Cluster) split(sides []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.group = sides
 }
 
-// together reports whether no partition is between a and b.
+// together reports whether a and b are on the same side of the partition.
 func (c *Cluster) together(a, b *Server) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Cluster) isPaused(i int) bool {
 	return c.paused[i]
 }
 
-// Pause is [Server.Pause] of a member.
+// Pause calls [Server.Pause] on a member.
 func (c *Cluster) Pause(id int) {
 	c.t.Helper()
 	c.Server(id).Pause()
@@ -90,27 +90,28 @@ func (c *Cluster) Resume(id int) {
 	c.Server(id).Resume()
 }
 
-// Kill is [Server.Kill] of a member.
+// Kill calls [Server.Kill] on a member.
 func (c *Cluster) Kill(id int) {
 	c.t.Helper()
 	c.Server(id).Kill()
 }
 
-// Restart is [Server.Restart] of a member: it waits until that one serves and
-// votes.
+// Restart calls [Server.Restart] on a member. It waits until that member serves and
+// has a vote.
 func (c *Cluster) Restart(id int) {
 	c.t.Helper()
 	c.Server(id).Restart()
 }
 
-// Start is Restart without the wait, for when the server cannot serve yet.
+// Start is Restart without the wait, for a server that can't serve yet.
 func (c *Cluster) Start(id int) {
 	c.t.Helper()
 	c.Server(id).Start()
 }
 
-// Advance moves the clock of all servers, as Server.Advance does. The clients of
-// servers that follow the leader count as connected, those of others are silent.
+// Advance moves the clock of all servers, as Server.Advance does. Clients of servers
+// that follow the leader count as connected; clients of other servers count as
+// silent.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
 	c.logs.say("the clock moves by %v", d)
@@ -129,7 +130,7 @@ func (c *Cluster) Advance(d time.Duration) {
 	lead.Server().Node().Kick()
 	err := barrier(lead.Server())
 	lead.gate.alive.Store(nil)
-	if err != nil { // another server leads, and has not done it
+	if err != nil { // another server leads and hasn't expired the session
 		lead = c.Leader()
 		lead.Server().Node().Kick()
 	}
@@ -139,7 +140,7 @@ func (c *Cluster) Advance(d time.Duration) {
 	c.settle()
 }
 
-// connected returns the sessions of the clients that lead can hear of.
+// connected returns the sessions of the clients that lead can hear from.
 func (c *Cluster) connected(lead *Server) []int64 {
 	var ids []int64
 	for _, s := range c.servers {
@@ -150,9 +151,9 @@ func (c *Cluster) connected(lead *Server) []int64 {
 	return ids
 }
 
-// due returns the sessions that have to end when the clock moves by d, and their
-// generations. A leader that was not in touch with the others at the moment of
-// the move gives everybody another chance, so Advance has to know.
+// due returns the sessions that must end when the clock moves by d, with their
+// generations. A leader that is out of touch with the followers at that moment
+// extends all sessions, so Advance has to know which ones must end.
 func (c *Cluster) due(lead *Server, d time.Duration, alive []int64) map[int64]uint64 {
 	gens := make(map[int64]uint64)
 	if c.opts.silent {
@@ -170,7 +171,7 @@ func (c *Cluster) due(lead *Server, d time.Duration, alive []int64) map[int64]ui
 	return gens
 }
 
-// generation returns a session's generation, 0 if there is no such session.
+// generation returns a session's generation, or 0 if the session doesn't exist.
 func (s *Server) generation(id int64) (gen uint64) {
 	s.read(func(*tree.Tree) {
 		row, _ := s.Server().Node().Sessions().Get(id)
@@ -179,7 +180,7 @@ func (s *Server) generation(id int64) (gen uint64) {
 	return gen
 }
 
-// end ends a session unless it has ended or its client has come back.
+// end ends a session unless it has already ended or its client has reconnected.
 func (c *Cluster) end(id int64, gen uint64) {
 	c.t.Helper()
 	c.wait("the end of a session", func() bool {
@@ -195,7 +196,7 @@ func (c *Cluster) end(id int64, gen uint64) {
 	})
 }
 
-// settle waits until the servers that follow hold all that has been committed.
+// settle waits until all followers hold everything that has been committed.
 func (c *Cluster) settle() {
 	c.t.Helper()
 	c.wait("the servers hold the same", func() bool {

@@ -12,12 +12,13 @@ import (
 	"github.com/zkgo/zkgo/tests/conformance"
 )
 
-// recorded is where the real server's answers are.
+// recorded is the directory with the real server's replies.
 const recorded = "../../tests/conformance/testdata"
 
-// TestConformance plays the conformance scripts to what Run and RunCluster start,
-// there by way of the leader and of a follower, and compares with what ZooKeeper
-// answered: all that stands between client and server here must not be seen.
+// TestConformance plays the conformance scripts against the servers that Run and
+// RunCluster start, for a cluster through the leader and through a follower, and
+// compares with ZooKeeper's replies. The layers between client and server must be
+// invisible.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	differences, err := conformance.ReadDifferences(filepath.Join(recorded, "differences.txt"))
@@ -74,9 +75,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// withMembers returns want with the answers about /zookeeper/config replaced by
-// those in got. The transcripts are of a server that stands alone, for which it
-// is empty; an ensemble has the list of its servers there.
+// withMembers replaces the replies about /zookeeper/config in want with those in got.
+// The transcripts are from a standalone server, where it's empty; an ensemble has its
+// server list there.
 func withMembers(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	if len(w) != len(g) {
@@ -94,7 +95,7 @@ func withMembers(want, got string) string {
 	return strings.Join(w, "\n")
 }
 
-// configured gives the server the settings of a script.
+// configured applies the settings of a script to the server.
 func configured(t *testing.T, s *conformance.Script) zktest.Option {
 	t.Helper()
 	lines := append([]string{"tickTime=2000", "dataDir=/unused", "clientPort=0", "maxClientCnxns=0"}, s.Server...)

@@ -9,17 +9,17 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// FillDisk has no space left on the disk of the server: the next write to it
-// fails. From then on the server acknowledges nothing and serves nobody, as
-// after every error of its disk, and a leader loses its lead. heal makes space;
-// the server is of use again when it is killed and restarted. It takes OnDisk.
+// FillDisk makes the server's disk full: the next write to it fails. As after any
+// disk error, the server then acknowledges no request and serves no client, and a
+// leader steps down. heal frees the space; the server becomes usable again when the
+// test kills and restarts it. FillDisk requires OnDisk.
 func (s *Server) FillDisk() (heal func()) {
 	s.t.Helper()
 	return s.spoilDisk("FillDisk", "the disk is full", syscall.ENOSPC)
 }
 
-// FailFsync has the disk of the server fail: what it is told to make durable may
-// be lost. What follows is the same as with FillDisk. It takes OnDisk.
+// FailFsync makes fsync fail on the server's disk, so writes may be lost. The
+// consequences are the same as those of FillDisk. FailFsync requires OnDisk.
 func (s *Server) FailFsync() (heal func()) {
 	s.t.Helper()
 	return s.spoilDisk("FailFsync", "fsync fails", syscall.EIO)
@@ -38,15 +38,15 @@ func (s *Server) spoilDisk(method, what string, errno syscall.Errno) func() {
 	}
 }
 
-// faultyDisk is a disk that can be full, fail, and stand still.
+// faultyDisk is a file system that can be full, fail, and hang.
 type faultyDisk struct {
 	vfs.FS
 
 	mu     sync.Mutex
-	errno  syscall.Errno // ENOSPC: writes fail; any other: what makes things durable
-	struck func()        // tells that it has happened, once
-	still  chan struct{} // closed when the disk goes on; nil: it works
-	spoilt bool          // something has failed: the server will not end in peace
+	errno  syscall.Errno // ENOSPC: writes fail; any other: fsync fails
+	struck func()        // reports the first failure, once
+	still  chan struct{} // closed when the disk resumes; nil: it doesn't hang
+	spoilt bool          // an operation has failed, so the server won't close cleanly
 }
 
 func (d *faultyDisk) set(errno syscall.Errno, struck func()) {
@@ -55,7 +55,7 @@ func (d *faultyDisk) set(errno syscall.Errno, struck func()) {
 	d.errno, d.struck = errno, struck
 }
 
-// stop makes everybody wait who uses the disk, or lets them go on.
+// stop makes all users of the disk block, or lets them continue.
 func (d *faultyDisk) stop(still bool) {
 	if d == nil {
 		return
@@ -71,7 +71,7 @@ func (d *faultyDisk) stop(still bool) {
 	}
 }
 
-// hasFailed reports whether an error was given to the server.
+// hasFailed reports whether the server got an error from the disk.
 func (d *faultyDisk) hasFailed() bool {
 	if d == nil {
 		return false
@@ -81,8 +81,8 @@ func (d *faultyDisk) hasFailed() bool {
 	return d.spoilt
 }
 
-// writes returns why nothing can be written, durable why nothing can be made
-// durable. Both wait while the disk stands still.
+// writes returns the error for a write, durable the error for an fsync. Both block
+// while the disk hangs.
 func (d *faultyDisk) writes() error  { return d.err(true) }
 func (d *faultyDisk) durable() error { return d.err(false) }
 
@@ -100,7 +100,7 @@ func (d *faultyDisk) err(write bool) error {
 	}
 	d.spoilt = true
 	if d.struck != nil {
-		go d.struck() // nobody waits for a test's log here
+		go d.struck() // don't block on the test's log here
 		d.struck = nil
 	}
 	return d.errno

@@ -8,15 +8,15 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// spoil is one of the faults of a disk.
+// spoil is a disk fault.
 type spoil func(*zktest.Server) func()
 
 func spoils() map[string]spoil {
 	return map[string]spoil{"full": (*zktest.Server).FillDisk, "fsync": (*zktest.Server).FailFsync}
 }
 
-// A server whose disk fails answers no write; with its disk in order it is
-// started again and has what it acknowledged.
+// A server whose disk fails acknowledges no write. After a restart with a healthy
+// disk, it has everything that it acknowledged.
 func TestDiskOfAServerFails(t *testing.T) {
 	t.Parallel()
 	for name, fault := range spoils() {
@@ -45,7 +45,7 @@ func TestDiskOfAServerFails(t *testing.T) {
 	}
 }
 
-// A leader whose disk fails loses the lead, and the others go on.
+// A leader whose disk fails steps down, and the other servers continue.
 func TestDiskOfTheLeaderFails(t *testing.T) {
 	for name, fault := range spoils() {
 		t.Run(name, func(t *testing.T) {

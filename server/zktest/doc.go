@@ -1,27 +1,28 @@
-// Package zktest runs the real server inside a test: in memory, in
-// milliseconds, gone when the test ends.
+// Package zktest runs the real server inside a test: in memory, in milliseconds, and
+// only until the test ends.
 //
 //	zs := zktest.Run(t)
 //	c := zs.Client(t)
 //
-// Any other client finds the server by [Server.Addrs] or [Server.Dial].
+// Any other client can connect by [Server.Addrs] or [Server.Dial].
 //
-// [RunCluster] does the same with a Raft ensemble whose servers talk over a
-// network in memory. What a test needs beyond a client's view is a method of
-// [Server]: to move the clock (Advance), to look inside without a client (Get,
-// Dump, Sessions, WaitForWatch …), to fill the tree (Seed, SeedYAML …), to read
-// what was said (Record), to make things go wrong (ExpireSession, FailNext,
-// FillDisk, Kill …), and to start over (Snapshot, Reset).
+// [RunCluster] does the same with a Raft ensemble whose servers talk over an
+// in-memory network. Methods of [Server] give a test what a client can't: move the
+// clock (Advance), inspect the server without a client (Get, Dump, Sessions,
+// WaitForWatch …), fill the tree (Seed, SeedYAML …), record the conversation
+// (Record), inject faults (ExpireSession, FailNext, FillDisk, Kill …), and start over
+// (Snapshot, Reset).
 //
-// Nothing of the server is replaced: clients speak to package server, and what
-// happens to them is done by an Interceptor at its doors, by its clock, its disk
-// and its network, and by transactions in its log. Reset of a server alone is the
-// exception: it exchanges the tree.
+// No part of the server is replaced. Clients talk to package server, and zktest acts
+// on them through an Interceptor, through the server's clock, disk and network, and
+// by transactions in its log. The one exception is Reset of a standalone server,
+// which replaces the tree.
 //
-// Methods that get an error fail the test with Fatal, so they are for the
-// test's goroutine. Those that wait give up after 30 seconds.
+// Methods that get an error fail the test with Fatal, so call them from the test's
+// goroutine. Methods that wait give up after 30 seconds.
 //
-// It imports server, raftfsm with disk and peer, tree, session, watch and proto,
-// a reader of YAML for SeedYAML, and client for the two methods that hand one out;
-// nothing else in it knows that client.
+// It imports server, server/status, raftfsm, tree, session, watch, proto,
+// internal/quorum, internal/vfs, internal/smallfile, a YAML reader for SeedYAML, and
+// client for the two methods that return one; the rest of the package doesn't depend
+// on that client.
 package zktest

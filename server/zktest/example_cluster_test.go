@@ -32,7 +32,7 @@ func ExampleCluster_Addrs() {
 	defer t.end()
 
 	cl := zktest.RunCluster(t, 3)
-	conn, _, err := zk.Connect(cl.Addrs(), 10*time.Second, zk.WithLogger(quiet{})) // by TCP
+	conn, _, err := zk.Connect(cl.Addrs(), 10*time.Second, zk.WithLogger(quiet{})) // over TCP
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func ExampleCluster_Restart() {
 		cl.Kill(s.ID())
 	}
 	for _, s := range cl.Servers() {
-		cl.Start(s.ID()) // does not wait for the others, as Restart does
+		cl.Start(s.ID()) // unlike Restart, doesn't wait for the other servers
 	}
 	cl.WaitServing()
 	fmt.Println(cl.Server(1).Get("/a"))
@@ -122,7 +122,7 @@ func ExampleCluster_Advance() {
 	fmt.Println("connected:", cl.Leader().Exists("/worker"))
 	cl.Follower().ExpireSession(c.Session().ID)
 	fmt.Println("expired:", cl.Leader().Exists("/worker"))
-	cl.Close() // the test's end does it otherwise
+	cl.Close() // otherwise the end of the test does it
 	// Output:
 	// connected: true
 	// expired: false

@@ -47,7 +47,7 @@ func ExampleServer_DelayNext() {
 			answered <- err == nil
 		}
 	}()
-	fmt.Println(<-answered) // the first one is not held up
+	fmt.Println(<-answered) // the first one isn't delayed
 	slow.Wait()
 	zs.Advance(time.Hour)
 	fmt.Println(<-answered)
@@ -71,8 +71,8 @@ func ExampleServer_LoseNext() {
 	// was it done? false
 }
 
-// A handshake can meet the faults of requests, too: here the client hears that
-// its session has expired.
+// Request faults also apply to a handshake: here the client learns that its session
+// has expired.
 func ExampleServer_FailNext_handshake() {
 	t := new(example)
 	defer t.end()
@@ -97,8 +97,8 @@ func ExampleServer_DropConnection() {
 	c := zs.Client(t)
 	id := c.Session().ID
 	zs.DropConnection(id)
-	zs.WaitConnected(id, true) // it comes back, in the same session
-	zs.DropConnections()       // of all clients
+	zs.WaitConnected(id, true) // it reconnects with the same session
+	zs.DropConnections()       // all connections
 	zs.WaitConnected(id, true)
 	fmt.Println(c.Session().ID == id)
 	// Output: true
@@ -141,7 +141,7 @@ func ExampleServer_SlowConnections() {
 
 	zs := zktest.Run(t)
 	zs.Set("/large", string(make([]byte, 10_000)))
-	restore := zs.SlowConnections(0, 100_000) // bytes a second
+	restore := zs.SlowConnections(0, 100_000) // bytes per second
 	defer restore()
 	conn := connect(t, zs)
 	begun := time.Now()
@@ -179,7 +179,7 @@ func ExampleServer_FillDisk() {
 	_, err := conn.Create("/job", nil, 0, zk.WorldACL(zk.PermAll))
 	fmt.Println(err)
 	heal()
-	zs.Kill() // a server that could not write is of no use until it starts anew
+	zs.Kill() // after a disk error a server must be restarted
 	zs.Restart()
 	fmt.Println(zs.Get("/kept"), zs.Exists("/job"))
 	// Output:

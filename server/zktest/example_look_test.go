@@ -27,7 +27,7 @@ func ExampleServer_Record() {
 	_, _, err := conn.Get("/nothing")
 	rec.Stop()
 	fmt.Println(err, len(rec.Lines()))
-	// String is all lines; here the session stands in it as ID.
+	// String returns all lines; here the session is replaced with ID.
 	fmt.Print(strings.ReplaceAll(rec.String(), fmt.Sprintf("0x%x ", uint64(conn.SessionID())), "ID "))
 	// Output:
 	// zk: node does not exist 4
@@ -141,13 +141,13 @@ func ExampleServer_Wait() {
 	zs := zktest.Run(t)
 	conn := connect(t, zs)
 	done := make(chan error, 1)
-	go func() { // what is tested
+	go func() { // the code under test
 		_, err := conn.Create("/ready", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		done <- err
 	}()
 	zs.WaitExists("/ready")
 	fmt.Println(<-done)
-	zs.Delete("/ready") // and all below it
+	zs.Delete("/ready") // and its subtree
 	zs.WaitGone("/ready")
 	zs.Wait("no more znodes than there were", func() bool { return zs.Dump() == "/\n" })
 	fmt.Print(zs.Dump())
@@ -179,8 +179,8 @@ func ExampleWithConfig() {
 	t := new(example)
 	defer t.end()
 
-	// A short tick makes for short sessions. What the real server can do is
-	// switched on in its configuration.
+	// A short tick allows short sessions. WithConfig enables features of the real
+	// server.
 	zs := zktest.Run(t, zktest.WithTick(50*time.Millisecond), zktest.WithConfig(func(c *server.Config) {
 		c.EnforceQuota = true
 	}))
@@ -189,9 +189,9 @@ func ExampleWithConfig() {
 	// Output: 1s
 }
 
-// WithoutPings has time pass for connected clients, too. WithLogs and
-// WithConversation write to the test's log: the server's log as it comes, and
-// what was said on the wire when the test fails.
+// With WithoutPings time also passes for connected clients. WithLogs and
+// WithConversation write to the test's log: the server's log immediately, and the
+// requests and replies if the test fails.
 func ExampleWithoutPings() {
 	t := new(example)
 	defer t.end()
@@ -211,7 +211,7 @@ func ExampleServer_Close() {
 	defer t.end()
 
 	zs := zktest.Run(t)
-	fmt.Println(zs.ID(), zs.Server().Status() != nil) // of the server itself
+	fmt.Println(zs.ID(), zs.Server().Status() != nil) // the underlying server
 	zs.Set("/a", "1")
 	zs.Close()
 	_, err := zs.Dial()
@@ -221,7 +221,7 @@ func ExampleServer_Close() {
 	// 1 dial zktest: connection refused
 }
 
-// Match says which requests are meant, and can be read.
+// Match selects requests, and prints in readable form.
 func ExampleMatch() {
 	fmt.Println(zktest.Match{Op: proto.OpCreate, Path: "/jobs/*", Nth: 3})
 	fmt.Println(zktest.Request{Op: proto.OpDelete, Path: "/jobs/1"})

@@ -12,7 +12,7 @@ func ExampleWithPort() {
 	defer t.end()
 
 	zs := zktest.Run(t, zktest.WithPort(2181))
-	// zs.Addrs() is 127.0.0.1:2181 from now on, where nothing else may listen.
+	// zs.Addrs() is 127.0.0.1:2181 from now on, so no other process may listen there.
 	conn := connect(t, zs)
 	create(t, conn, "/a", "", 0)
 	fmt.Println(zs.Exists("/a"))
@@ -42,7 +42,7 @@ func ExampleCluster_Serving() {
 	cl := zktest.RunCluster(t, 3)
 	fmt.Println(cl.LeaderNow() != nil, cl.Serving())
 	cl.Kill(cl.Follower().ID())
-	fmt.Println(cl.Serving()) // all that run
+	fmt.Println(cl.Serving()) // all running servers
 	lead := cl.Leader()
 	cl.Kill(cl.Follower().ID())
 	lead.Wait("the leader has noticed", func() bool { return cl.LeaderNow() == nil })

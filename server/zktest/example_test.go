@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// example stands in for the *testing.T that a test has.
+// example replaces the *testing.T of a real test.
 type example struct {
 	testing.TB
 	cleanups []func()
@@ -26,7 +26,7 @@ func (*example) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (*example) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 func (*example) Errorf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// TempDir lives until the end.
+// TempDir returns a directory that exists until the end of the example.
 func (e *example) TempDir() string {
 	dir, err := os.MkdirTemp("", "zktest")
 	if err != nil {
@@ -83,7 +83,7 @@ func ExampleServer_Advance() {
 	worker := connect(t, zs)
 	create(t, worker, "/worker", "", zk.FlagEphemeral)
 
-	zs.HangConnection(worker.SessionID()) // it asked for 30 seconds
+	zs.HangConnection(worker.SessionID()) // its timeout is 30 seconds
 	zs.Advance(20 * time.Second)
 	fmt.Println(zs.Exists("/worker"))
 	zs.Advance(20 * time.Second)
@@ -124,7 +124,7 @@ func ExampleServer_WaitForWatch() {
 		data, _, _ := conn.Get("/config")
 		done <- string(data)
 	}()
-	zs.WaitForWatch("/config") // now the change cannot come too early
+	zs.WaitForWatch("/config") // now the change can't come too early
 	zs.Set("/config", "v2")
 	fmt.Println(<-done)
 	// Output: v2
@@ -209,7 +209,7 @@ func ExampleRunCluster() {
 	cl := zktest.RunCluster(t, 3)
 	cl.Leader().Set("/a", "1")
 	cl.Kill(cl.Leader().ID())
-	cl.Leader().Set("/a", "2") // another one
+	cl.Leader().Set("/a", "2") // the new leader
 	fmt.Println(cl.Leader().Get("/a"))
 	// Output: 2
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEverythingHasAnExample: whatever this package exports is used in an
-// example that go test runs.
+// TestEverythingHasAnExample checks that all exported names of this package are used
+// in examples that go test runs.
 func TestEverythingHasAnExample(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -50,15 +50,15 @@ func TestEverythingHasAnExample(t *testing.T) {
 	}
 }
 
-// hasOutput reports whether an example is run: it says what it prints.
+// hasOutput reports whether go test runs an example, i.e. whether it has an output
+// comment.
 func hasOutput(f *ast.File, fn *ast.FuncDecl) bool {
 	return slices.ContainsFunc(f.Comments, func(c *ast.CommentGroup) bool {
 		return c.Pos() > fn.Pos() && c.End() < fn.End() && strings.HasPrefix(c.Text(), "Output:")
 	})
 }
 
-// ofExported reports whether a function is no method, or one of a type that users
-// see.
+// ofExported reports whether fn is a function, or a method of an exported type.
 func ofExported(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil {
 		return true

@@ -9,56 +9,57 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Fault is something that will happen to one request.
+// Fault is a fault planned for one request, or with FailAll for several.
 type Fault struct {
 	s       *Server
 	what    string
 	match   Match
-	left    int           // requests to let pass
-	always  bool          // it happens to all that follow, too
-	struck  chan struct{} // closed when it happened
+	left    int           // matching requests to let pass first
+	always  bool          // applies to all following matches, too
+	struck  chan struct{} // closed when the fault has struck
 	delay   time.Duration
 	verdict server.Verdict
 	once    sync.Once
 }
 
-// FailNext refuses the next request that is meant, with a code of the protocol
-// such as proto.ErrNoAuth. It is not executed. A handshake, which knows of no
-// other code, is told with proto.ErrSessionExpired that its session is no more.
+// FailNext fails the next matching request with a protocol error code, e.g.
+// proto.ErrNoAuth. The server doesn't execute the request. A handshake has only one
+// error code, proto.ErrSessionExpired, which tells the client that its session has
+// expired.
 func (s *Server) FailNext(m Match, code proto.Code) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}})
 }
 
-// FailAll is FailNext for all requests that are meant, until Cancel.
+// FailAll is FailNext for all matching requests until Cancel.
 func (s *Server) FailAll(m Match, code proto.Code) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}, always: true})
 }
 
-// DelayNext holds up the next request that is meant, and all that its client
-// sends behind it. Advance shortens the wait.
+// DelayNext delays the next matching request and all requests that its client sends
+// after it. Advance shortens the delay.
 func (s *Server) DelayNext(m Match, d time.Duration) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "is held up for " + d.String(), match: m, delay: d})
 }
 
-// LoseReply executes the next request that is meant and closes the connection
-// instead of answering: the client cannot know whether it was done.
+// LoseReply executes the next matching request and closes the connection instead of
+// replying, so the client can't know whether the request was executed.
 func (s *Server) LoseReply(m Match) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "loses its reply", match: m, verdict: server.Verdict{Lose: true}})
 }
 
-// LoseNext closes the connection when the next request that is meant comes. It
-// is not executed, which the client cannot know either.
+// LoseNext closes the connection when the next matching request arrives. The server
+// doesn't execute the request, which the client can't know either.
 func (s *Server) LoseNext(m Match) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "is lost", match: m, verdict: server.Verdict{Drop: true}})
 }
 
-// plan adds a fault behind those that are planned. A request meets one fault,
-// the first that means it.
+// plan appends a fault to the planned ones. Only the first fault that matches a
+// request applies to it.
 func (s *Server) plan(f *Fault) *Fault {
 	s.t.Helper()
 	f.s, f.left, f.struck = s, max(f.match.Nth, 1)-1, make(chan struct{})
@@ -69,7 +70,7 @@ func (s *Server) plan(f *Fault) *Fault {
 	return f
 }
 
-// Wait waits until it has begun to happen.
+// Wait waits until the fault has struck.
 func (f *Fault) Wait() {
 	f.s.t.Helper()
 	timer := time.NewTimer(patience)
@@ -81,7 +82,7 @@ func (f *Fault) Wait() {
 	}
 }
 
-// Happened reports whether it has begun to happen.
+// Happened reports whether the fault has struck.
 func (f *Fault) Happened() bool {
 	select {
 	case <-f.struck:
@@ -91,7 +92,7 @@ func (f *Fault) Happened() bool {
 	}
 }
 
-// Cancel calls it off if it has not happened.
+// Cancel cancels the fault if it hasn't struck yet.
 func (f *Fault) Cancel() {
 	g := f.s.gate
 	g.mu.Lock()
@@ -99,8 +100,8 @@ func (f *Fault) Cancel() {
 	g.faults = slices.DeleteFunc(g.faults, func(o *Fault) bool { return o == f })
 }
 
-// takeFault returns the fault that a request meets; g.mu is held. Every fault
-// that means the request counts it.
+// takeFault returns the fault that applies to a request. Every fault that matches the
+// request counts it. The caller holds g.mu.
 func (g *gate) takeFault(r Request, paths []string) *Fault {
 	for i, f := range g.faults {
 		if !f.match.meets(r, paths) {
@@ -118,10 +119,10 @@ func (g *gate) takeFault(r Request, paths []string) *Fault {
 	return nil
 }
 
-// strike lets the fault happen to the request r of c.
+// strike applies the fault to the request r of c.
 func (f *Fault) strike(g *gate, r Request, c *clientConn) server.Verdict {
 	g.log("%v %s", r, f.what)
-	end := g.clock.now().Add(f.delay) // before who waits for this hears of it, and moves the clock
+	end := g.clock.now().Add(f.delay) // before a waiter learns of the fault and moves the clock
 	f.once.Do(func() { close(f.struck) })
 	if f.delay > 0 && !g.clock.sleepUntil(end, c.done) {
 		return server.Verdict{Drop: true}

@@ -6,9 +6,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// ExpireSession ends a session at once, as if its time were over: its ephemeral
-// znodes are gone when the call returns, its connection is closed, and its
-// client is told when it comes back.
+// ExpireSession ends a session immediately, as if its timeout were over. When it
+// returns, the session's ephemeral znodes are gone and its connection is closed. The
+// client learns of the expiry when it reconnects.
 func (s *Server) ExpireSession(id int64) {
 	s.t.Helper()
 	s.gate.log("session 0x%x expires", id)
@@ -32,7 +32,7 @@ func (s *Server) ExpireSession(id int64) {
 		case errors.Is(err, errUncertain):
 		case err != nil:
 			s.fatalf("ExpireSession: %v", err)
-		case code != proto.ErrSessionMoved: // its client came back at this moment
+		case code != proto.ErrSessionMoved: // its client has just reconnected
 			s.settle()
 			return
 		}
@@ -40,9 +40,9 @@ func (s *Server) ExpireSession(id int64) {
 	s.fatalf("ExpireSession: the client of session 0x%x comes back again and again", id)
 }
 
-// DropConnection closes the connection of a session, as a network does that
-// fails, and waits until the server has noticed. The session lives on until its
-// timeout; its client may come back.
+// DropConnection closes a session's connection, as a network failure would, and waits
+// until the server has noticed. The session lives until its timeout; its client may
+// reconnect.
 func (s *Server) DropConnection(session int64) {
 	s.t.Helper()
 	list := s.gate.ofSession(session)
@@ -67,11 +67,10 @@ func (s *Server) drop(format string, list []*clientConn, arg any) {
 	}
 }
 
-// HangConnection stops everything between the server and a client: nothing
-// arrives on either side, and nothing is lost, until resume is called. Neither
-// side notices but by its timeouts; to Advance such a client is silent. When the
-// server closes the connection, because its session has ended, the client does
-// see that.
+// HangConnection stops all traffic between the server and a client until resume is
+// called. Nothing arrives on either side, and nothing is lost. Each side notices only
+// by its timeouts; for Advance such a client is silent. If the server closes the
+// connection because the session has ended, the client does see that.
 func (s *Server) HangConnection(session int64) (resume func()) {
 	s.t.Helper()
 	list := s.gate.ofSession(session)
@@ -90,8 +89,8 @@ func (s *Server) HangConnection(session int64) (resume func()) {
 	}
 }
 
-// RefuseConnections turns new connections away, until accept is called. Those
-// that there are stay.
+// RefuseConnections rejects new connections until accept is called. Existing
+// connections stay open.
 func (s *Server) RefuseConnections() (accept func()) {
 	s.t.Helper()
 	s.gate.log("new connections are refused")

@@ -6,24 +6,24 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// frames cuts what the server writes to one client into frames. Whoever writes
-// to the connection uses it: that is one goroutine at a time.
+// frames splits what the server writes to one client into frames. It isn't safe for
+// concurrent use; the goroutine that writes to the connection owns it.
 type frames struct {
-	begun   bool // a frame has been written whole
-	lost    bool // these are no frames: a four-letter word, or TLS
+	begun   bool // a complete frame has been written
+	lost    bool // the stream isn't framed: a four-letter word, or TLS
 	head    []byte
-	left    int    // bytes of the frame that have not come
-	frame   []byte // what came of it, if it is kept
+	left    int    // bytes of the frame that are missing
+	frame   []byte // the bytes received so far, if the frame is kept
 	kept    bool
 	session int64
 }
 
-// longestFrame is more than any reply has.
+// longestFrame is longer than any reply.
 const longestFrame = 1 << 28
 
-// take looks at more of the stream and calls whole for every frame that ends in
-// it. Content is kept, and given to whole, only of frames that begin while keep
-// is set, and of the first one.
+// take consumes more of the stream and calls whole for every frame that ends in it.
+// It keeps the content, and passes it to whole, only for the first frame and for
+// frames that begin while keep is set.
 func (f *frames) take(b []byte, keep bool, whole func(frame []byte, first bool)) {
 	for len(b) > 0 && !f.lost {
 		if len(f.head) < proto.LengthSize {
@@ -53,7 +53,7 @@ func (f *frames) take(b []byte, keep bool, whole func(frame []byte, first bool))
 	}
 }
 
-// noteSession reads the session from the answer to the handshake.
+// noteSession reads the session id from the handshake response.
 func (f *frames) noteSession() {
 	var h proto.ConnectResponse
 	r := proto.NewReader(f.frame)

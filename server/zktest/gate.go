@@ -9,21 +9,21 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// gate stands between the clients and one server. It implements
+// gate intercepts all connections and requests of one server. It implements
 // server.Interceptor.
 type gate struct {
 	clock *clock
 	log   func(format string, args ...any)
-	srv   atomic.Pointer[server.Server] // nil until it has been started
+	srv   atomic.Pointer[server.Server] // nil until the server has started
 	alive atomic.Pointer[func() []int64]
 	tape  tape
 
 	mu       sync.Mutex
 	conns    map[string]*clientConn // by the client's address
 	refusing bool                   // new connections are closed
-	paused   bool                   // the server stands still: new connections hang,
-	ended    map[*clientConn]bool   // and those that it has closed are still open
-	slow     slowness               // of new connections
+	paused   bool                   // the server is paused: new connections hang,
+	ended    map[*clientConn]bool   // and connections that it has closed stay open
+	slow     slowness               // for new connections
 	faults   []*Fault
 	counts   map[Request]int
 }
@@ -50,8 +50,8 @@ func (g *gate) Accept(nc net.Conn) net.Conn {
 	return c.asConn()
 }
 
-// forget is told of every connection that the server has closed, and reports
-// whether its client may not see that yet.
+// forget is called for every connection that the server closes. It reports whether
+// the close must be postponed because the server is paused.
 func (g *gate) forget(c *clientConn) (later bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,14 +64,14 @@ func (g *gate) forget(c *clientConn) (later bool) {
 	return g.paused
 }
 
-// closesLater reports whether c is one that forget has put off.
+// closesLater reports whether forget has postponed the close of c.
 func (g *gate) closesLater(c *clientConn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.ended[c]
 }
 
-// pause has every connection hang, or go on.
+// pause makes every connection hang, or resume.
 func (g *gate) pause(on bool) {
 	g.mu.Lock()
 	if on && g.paused {
@@ -93,8 +93,8 @@ func (g *gate) pause(on bool) {
 	}
 }
 
-// Live implements server.Interceptor. Who hangs is not heard; while the clock is
-// being moved, everybody else is.
+// Live implements server.Interceptor. Clients whose connection hangs don't count as
+// live; while Advance moves the clock, all other clients do.
 func (g *gate) Live(sessions []int64) []int64 {
 	if hung := g.sessions(true); len(hung) > 0 {
 		reachable := g.sessions(false)
@@ -108,8 +108,7 @@ func (g *gate) Live(sessions []int64) []int64 {
 	return sessions
 }
 
-// sessions returns the sessions of the connections that hang, or of those that
-// do not.
+// sessions returns the sessions of the connections that hang, or of those that don't.
 func (g *gate) sessions(hung bool) []int64 {
 	g.mu.Lock()
 	some := make(map[string]bool)
@@ -132,7 +131,7 @@ func (g *gate) sessions(hung bool) []int64 {
 	return ids
 }
 
-// ofSession returns the connections of a session, all for 0.
+// ofSession returns the connections of a session, or all connections for id 0.
 func (g *gate) ofSession(id int64) []*clientConn {
 	var addrs []string
 	if srv := g.srv.Load(); srv != nil && id != 0 {
@@ -153,8 +152,8 @@ func (g *gate) ofSession(id int64) []*clientConn {
 	return list
 }
 
-// drop closes connections as if the network had failed, and waits until the
-// server has noticed.
+// drop closes connections as a network failure would, and waits until the server has
+// noticed.
 func (g *gate) drop(list []*clientConn) bool {
 	for _, c := range list {
 		_ = c.Close()
@@ -170,7 +169,7 @@ func (g *gate) drop(list []*clientConn) bool {
 	})
 }
 
-// set changes a switch.
+// set changes a flag.
 func (g *gate) set(which *bool, to bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

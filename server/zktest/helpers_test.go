@@ -12,10 +12,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what has to happen.
+// patience limits how long a test waits for an expected event.
 const patience = 60 * time.Second
 
-// quiet is a logger that says nothing.
+// quiet is a logger that drops all messages.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
@@ -47,7 +47,7 @@ func create(t testing.TB, c *zk.Conn, path, data string, flags int32) {
 	}
 }
 
-// awaitState reads events until a state comes.
+// awaitState reads events until the state is want.
 func awaitState(t testing.TB, events <-chan zk.Event, want zk.State) {
 	t.Helper()
 	limit := time.NewTimer(patience)

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// longestData is how much of a znode's data a line shows.
+// longestData is the maximum number of bytes of a znode's data in a line.
 const longestData = 40
 
 func quoted(data []byte) string {
@@ -19,7 +19,7 @@ func quoted(data []byte) string {
 	return strconv.Quote(string(data))
 }
 
-// requestLine is the line of a request.
+// requestLine formats a request as a line.
 func requestLine(q server.Request, paths []string) string {
 	line := fmt.Sprintf("0x%x > %s %v", uint64(q.Session), number(q.Xid), q.Op)
 	if len(paths) > 0 {
@@ -28,7 +28,7 @@ func requestLine(q server.Request, paths []string) string {
 	return line + details(q.Op, q.Body)
 }
 
-// number is how a line names a request.
+// number formats the xid of a request.
 func number(xid int32) string {
 	switch xid {
 	case proto.XidPing, proto.XidAuth, proto.XidSetWatches:
@@ -37,7 +37,7 @@ func number(xid int32) string {
 	return strconv.Itoa(int(xid))
 }
 
-// details is what a line says of a request besides op and path.
+// details formats the fields of a request other than op and path.
 func details(op proto.Op, body []byte) string {
 	r := proto.NewReader(body)
 	switch op {
@@ -57,7 +57,7 @@ func details(op proto.Op, body []byte) string {
 			return versionWords(q.Version)
 		}
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		var q proto.GetDataRequest // all of them are a path and whether to watch it
+		var q proto.GetDataRequest // the other reads all hold a path and a watch flag
 		if q.Decode(&r); r.Err() == nil && q.Watch {
 			return " watch"
 		}
@@ -89,7 +89,7 @@ func versionWords(v int32) string {
 	return fmt.Sprintf(" version %d", v)
 }
 
-// replyLine is the line of a reply.
+// replyLine formats a reply as a line.
 func replyLine(h *proto.ReplyHeader, to said, body []byte) string {
 	op := "reply"
 	if to.request.Op != 0 {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// keptLines is how much of the server's log is kept for a test that fails.
+// keptLines is the number of log lines kept for a test that fails.
 const keptLines = 1000
 
-// logs keeps the server's log until the test has failed, or hands it on.
+// logs buffers the server's log until the test fails, or passes it on immediately.
 type logs struct {
 	t    TB
 	now  bool
@@ -23,7 +23,7 @@ func (l *logs) logger(name string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, nil)).With("zktest", name)
 }
 
-// Write takes one line.
+// Write adds one line.
 func (l *logs) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *logs) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// say writes to the test's log, unless the test is over.
+// say writes to the test's log, unless the test has ended.
 func (l *logs) say(format string, args ...any) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -51,8 +51,7 @@ func (l *logs) say(format string, args ...any) {
 	}
 }
 
-// end is the last word: nothing may be written to the log of a test that has
-// ended.
+// end stops all output: writing to the log of a test that has ended isn't allowed.
 func (l *logs) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// read calls f with the tree locked for reading.
+// read calls f while it holds the tree's read lock.
 func (s *Server) read(f func(t *tree.Tree)) {
 	t := s.Server().Node().Tree()
 	t.RLock()
@@ -21,7 +21,7 @@ func (s *Server) read(f func(t *tree.Tree)) {
 	f(t)
 }
 
-// node calls f with the znode at path, and fails the test if there is none.
+// node calls f with the znode at path, and fails the test if it doesn't exist.
 func (s *Server) node(path string, f func(t *tree.Tree, n *tree.Node)) {
 	s.t.Helper()
 	found := false
@@ -36,15 +36,16 @@ func (s *Server) node(path string, f func(t *tree.Tree, n *tree.Node)) {
 	}
 }
 
-// Get returns what the znode at path holds. It fails the test if there is none.
+// Get returns the data of the znode at path. It fails the test if the znode doesn't
+// exist.
 func (s *Server) Get(path string) (data string) {
 	s.t.Helper()
 	s.node(path, func(_ *tree.Tree, n *tree.Node) { data = string(n.Data()) })
 	return data
 }
 
-// Stat returns the metadata of the znode at path. It fails the test if there is
-// none.
+// Stat returns the metadata of the znode at path. It fails the test if the znode
+// doesn't exist.
 func (s *Server) Stat(path string) (st proto.Stat) {
 	s.t.Helper()
 	s.node(path, func(_ *tree.Tree, n *tree.Node) { n.Stat(&st) })
@@ -57,15 +58,15 @@ func (s *Server) Exists(path string) (found bool) {
 	return found
 }
 
-// Children returns the sorted names of the children of the znode at path. It
-// fails the test if there is no such znode.
+// Children returns the sorted names of the children of the znode at path. It fails
+// the test if the znode doesn't exist.
 func (s *Server) Children(path string) (names []string) {
 	s.t.Helper()
 	s.node(path, func(t *tree.Tree, n *tree.Node) { names = slices.Sorted(t.Children(n)) })
 	return names
 }
 
-// Dump returns the tree as text to read, a line for every znode, without those
+// Dump returns the tree as readable text, one line per znode, without the znodes
 // below /zookeeper:
 //
 //	/
@@ -81,7 +82,7 @@ func (s *Server) Dump() string {
 	return b.String()
 }
 
-// dump writes what stands behind a znode's name, and its children.
+// dump writes the rest of a znode's line after its name, and the znode's children.
 func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int) {
 	if len(n.Data()) > 0 {
 		fmt.Fprintf(b, " = %q", n.Data())
@@ -105,11 +106,11 @@ type Session struct {
 	ID        int64
 	Timeout   time.Duration
 	Connected bool   // to this server
-	Addr      string // of the client, if it is
+	Addr      string // the client's address, if connected
 }
 
-// Sessions returns the sessions in the order of their ids, those connected to
-// another member of the cluster among them.
+// Sessions returns the sessions ordered by id, including those connected to another
+// member of the cluster.
 func (s *Server) Sessions() []Session {
 	srv := s.Server()
 	addrs := make(map[int64]string)
@@ -126,8 +127,8 @@ func (s *Server) Sessions() []Session {
 	return list
 }
 
-// Ephemerals returns the paths of all ephemeral znodes with the sessions that
-// own them.
+// Ephemerals returns the paths of all ephemeral znodes, each with the session that
+// owns it.
 func (s *Server) Ephemerals() map[string]int64 {
 	owners := make(map[string]int64)
 	s.read(func(t *tree.Tree) {
@@ -147,11 +148,11 @@ type Watch struct {
 	Session int64
 }
 
-// WatchKind says what a watch is for.
+// WatchKind is the type of a watch.
 type WatchKind string
 
-// The kinds of watch: what getData and exists leave, what getChildren leaves,
-// and the two of addWatch.
+// The kinds of watch: those set by getData and exists, those set by getChildren, and
+// the two of addWatch.
 const (
 	DataWatch                WatchKind = "data"
 	ChildWatch               WatchKind = "child"
@@ -183,7 +184,8 @@ func (s *Server) Watches() []Watch {
 	return list
 }
 
-// Wait waits until ok. What it waits for is said when that does not come.
+// Wait waits until ok returns true. On timeout, the test fails with a message that
+// contains what.
 func (s *Server) Wait(what string, ok func() bool) {
 	s.t.Helper()
 	if !poll(ok) {
@@ -203,8 +205,8 @@ func (s *Server) WaitGone(path string) {
 	s.Wait(path+" is gone", func() bool { return !s.Exists(path) })
 }
 
-// WaitForWatch waits until a client of this server watches path, in one of the
-// kinds or, without any, in whatever way.
+// WaitForWatch waits until a client of this server has a watch on path, of one of the
+// given kinds or, if none is given, of any kind.
 func (s *Server) WaitForWatch(path string, kinds ...WatchKind) {
 	s.t.Helper()
 	s.Wait("a watch of "+path, func() bool {
@@ -214,7 +216,7 @@ func (s *Server) WaitForWatch(path string, kinds ...WatchKind) {
 	})
 }
 
-// WaitConnected waits until a session is connected to this server, or is not.
+// WaitConnected waits until a session is connected to this server, or no longer is.
 func (s *Server) WaitConnected(session int64, connected bool) {
 	s.t.Helper()
 	s.Wait(fmt.Sprintf("session 0x%x connected: %v", session, connected), func() bool {

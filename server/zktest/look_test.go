@@ -46,7 +46,7 @@ func TestLookInside(t *testing.T) {
 	}
 }
 
-// What Set writes is a write like any: watches fire, ACLs do not stand in its way.
+// Set makes a normal write that triggers watches, but it ignores ACLs.
 func TestSetFiresWatchesAndMindsNoACL(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)

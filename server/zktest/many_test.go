@@ -15,14 +15,14 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// manyAtOnce is how many tests run at once, each with a server.
+// manyAtOnce is the number of concurrent tests, each with its own server.
 const manyAtOnce = 200
 
-// inChild says that this process is the one that TestManyAtOnce has started.
+// inChild marks a process started by TestManyAtOnce.
 const inChild = "ZKTEST_MANY_AT_ONCE"
 
-// TestManyAtOnce runs this test binary again, as go test -parallel 200 does, with
-// 200 tests that all have their server before one of them goes on.
+// TestManyAtOnce runs this test binary again, as go test -parallel 200 would, with
+// 200 tests that wait until all of them have a server.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(inChild) != "" {
@@ -41,7 +41,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyInOneProcess is what TestManyAtOnce runs.
+// TestManyInOneProcess is the test that TestManyAtOnce runs.
 func TestManyInOneProcess(t *testing.T) {
 	if os.Getenv(inChild) == "" {
 		t.Skip("TestManyAtOnce runs it in a process of its own")
@@ -86,7 +86,7 @@ func TestManyInOneProcess(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
 	})
-	// The first socket of a process opens the poller, which stays.
+	// The first socket of a process opens the runtime's poller, which stays open.
 	eventually(t, func() bool { return openFiles(t) <= files+4 }, func() string {
 		return fmt.Sprintf("%d open files, %d before", openFiles(t), files)
 	})
@@ -95,8 +95,8 @@ func TestManyInOneProcess(t *testing.T) {
 	}
 }
 
-// openFiles returns how many files and sockets the process has open, 0 where
-// that cannot be known.
+// openFiles returns the number of open files and sockets of the process, or 0 if it's
+// unknown.
 func openFiles(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
@@ -106,7 +106,7 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, ok func() bool, otherwise func() string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -8,28 +8,29 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Request says which request a client made.
+// Request identifies a client's request.
 type Request struct {
 	Op      proto.Op
-	Path    string // "" for those without one, and for a multi
+	Path    string // "" for a multi and for requests without a path
 	Session int64
 }
 
-// Match says which requests are meant. The zero value of a field means any, but
-// pings and what else a client library sends to keep its session (auth, sasl,
-// setWatches, closeSession) has to be named by Op, and so has the handshake,
-// which is proto.OpCreateSession with the session that the client comes back to.
+// Match selects requests. The zero value of a field matches any value, with two
+// exceptions that must be named by Op: requests that client libraries send to keep
+// their session (pings, auth, sasl, setWatches, closeSession), and the handshake,
+// which is proto.OpCreateSession with the session that the client reconnects to.
 type Match struct {
-	// Op also stands for its variants: proto.OpCreate for create2,
-	// createContainer and createTTL, proto.OpGetChildren for getChildren2,
-	// proto.OpSetWatches for setWatches2.
+	// Op also matches its variants: proto.OpCreate matches create2, createContainer
+	// and createTTL, proto.OpGetChildren matches getChildren2, and proto.OpSetWatches
+	// matches setWatches2.
 	Op proto.Op
-	// Path of the request; one that ends in "*" stands for all that begin so. A
-	// multi has the paths of all its parts.
+	// Path is the request's path. A Path that ends in "*" matches all paths with that
+	// prefix. A multi has the paths of all its operations.
 	Path string
-	// Session of the client.
+	// Session is the client's session.
 	Session int64
-	// Nth is for faults: which of the requests, 1 (or 0) being the next.
+	// Nth applies to faults only: it selects the nth matching request. 1 (or 0) is
+	// the next.
 	Nth int
 }
 
@@ -52,10 +53,10 @@ func (m Match) String() string {
 	return b.String()
 }
 
-// String is what the test's log says.
+// String formats the request for the test's log.
 func (r Request) String() string { return Match{Op: r.Op, Path: r.Path, Session: r.Session}.String() }
 
-// meets reports whether a request with these paths is meant.
+// meets reports whether m matches a request with these paths.
 func (m Match) meets(r Request, paths []string) bool {
 	switch {
 	case m.Op == 0 && upkeep(r.Op), m.Op != 0 && m.Op != r.Op && m.Op != basic(r.Op):
@@ -66,7 +67,7 @@ func (m Match) meets(r Request, paths []string) bool {
 	return m.Path == "" || slices.ContainsFunc(paths, m.meetsPath)
 }
 
-// Means reports whether a request is meant; Nth means nothing here.
+// Means reports whether m matches a request. It ignores Nth.
 func (m Match) Means(r Request) bool { return m.meets(r, []string{r.Path}) }
 
 func (m Match) meetsPath(path string) bool {
@@ -76,7 +77,7 @@ func (m Match) meetsPath(path string) bool {
 	return path == m.Path
 }
 
-// basic is the operation that op is a variant of.
+// basic returns the operation that op is a variant of.
 func basic(op proto.Op) proto.Op {
 	switch op {
 	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
@@ -89,7 +90,7 @@ func basic(op proto.Op) proto.Op {
 	return op
 }
 
-// upkeep reports whether client libraries send op by themselves.
+// upkeep reports whether client libraries send op on their own.
 func upkeep(op proto.Op) bool {
 	switch op {
 	case proto.OpCreateSession, proto.OpPing, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2, proto.OpCloseSession:
@@ -98,7 +99,7 @@ func upkeep(op proto.Op) bool {
 	return false
 }
 
-// pathsOf returns the paths that a request names, as far as it decodes.
+// pathsOf returns the paths that a request contains, as far as it can be decoded.
 func pathsOf(op proto.Op, body []byte) []string {
 	r := proto.NewReader(body)
 	switch op {
@@ -117,7 +118,7 @@ func pathsOf(op proto.Op, body []byte) []string {
 	return nil
 }
 
-// multiPaths returns the paths of the parts.
+// multiPaths returns the paths of a multi's operations.
 func multiPaths(ops []proto.MultiOp) []string {
 	var paths []string
 	for i := range ops {

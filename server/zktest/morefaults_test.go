@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// Faults that meet a handshake: it is lost, answered with nothing, held up, and
-// the session is said to have expired.
+// Faults can apply to a handshake: it's lost, its reply is lost, it's delayed, or the
+// server reports that the session has expired.
 func TestHandshakeFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestHandshakeFaults(t *testing.T) {
 			t.Errorf("the reply is not lost: %+v", resp)
 		}
 		zs.Wait("the session that nobody was told of", func() bool { return len(zs.Sessions()) == 1 })
-		zs.DelayNext(hello, 5*time.Second) // after ten the server gives up who has no session
+		zs.DelayNext(hello, 5*time.Second) // after ten seconds the server drops clients without a session
 		begun := time.Now()
 		resp, err := shakeHands(t, zs, 0)
 		if d := time.Since(begun); err != nil || resp.SessionID == 0 || d != 5*time.Second {
@@ -46,7 +46,7 @@ func TestHandshakeFaults(t *testing.T) {
 	})
 }
 
-// shakeHands connects and returns what the server says.
+// shakeHands connects and returns the server's response.
 func shakeHands(t *testing.T, zs *zktest.Server, session int64) (resp proto.ConnectResponse, err error) {
 	t.Helper()
 	nc, err := zs.Dial()
@@ -67,7 +67,7 @@ func shakeHands(t *testing.T, zs *zktest.Server, session int64) (resp proto.Conn
 	return resp, r.Err()
 }
 
-// Slow connections: what goes to and fro takes its time.
+// Slow connections delay data in both directions.
 func TestSlowConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestSlowConnections(t *testing.T) {
 	})
 }
 
-// A slow link between servers makes writes slow that need it.
+// A slow link between servers slows down the writes that need it.
 func TestSlowLink(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		lead := cl.Leader()
@@ -121,7 +121,7 @@ func TestSlowLink(t *testing.T) {
 				restores = append(restores, cl.SlowLink(lead.ID(), s.ID(), 50*time.Millisecond))
 			}
 		}
-		if d := write(); d < 200*time.Millisecond { // two writes, there and back
+		if d := write(); d < 200*time.Millisecond { // two writes, one round trip each
 			t.Errorf("over slow links a session and a write take %v", d)
 		}
 		cl.Partition([]int{lead.ID(), 1, 2, 3})
@@ -138,7 +138,7 @@ func TestSlowLink(t *testing.T) {
 	})
 }
 
-// FailAll fails all that is meant until it is called off.
+// FailAll fails all matching requests until it's cancelled.
 func TestFailAll(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -156,7 +156,8 @@ func TestFailAll(t *testing.T) {
 	c.must(proto.OpGetData, &proto.GetDataRequest{Path: "/"})
 }
 
-// Read-only mode, on a server alone and on a member: who asks for it can read.
+// Read-only mode on a standalone server and on a member: clients that ask for it can
+// read.
 func TestReadOnlyByOneCall(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { inCluster(t, n, readOnlyByOneCall) })
@@ -186,7 +187,7 @@ func readOnlyByOneCall(t *testing.T, cl *zktest.Cluster) {
 	}
 }
 
-// readOnlyClient connects as a client does that is content to read.
+// readOnlyClient connects a client that accepts read-only mode.
 func readOnlyClient(t *testing.T, zs *zktest.Server) (resp proto.ConnectResponse, c *raw) {
 	t.Helper()
 	nc, err := zs.Dial()
@@ -211,7 +212,7 @@ func readOnlyClient(t *testing.T, zs *zktest.Server) (resp proto.ConnectResponse
 	return resp, c
 }
 
-// A four-letter word is no conversation that could be recorded.
+// A four-letter word isn't part of a recording.
 func TestRecordingOfAWord(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)

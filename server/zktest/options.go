@@ -9,14 +9,14 @@ import (
 // Option changes how a Server or a Cluster runs.
 type Option func(*options)
 
-// options is what the Options set.
+// options holds the settings of all Options.
 type options struct {
 	configure []func(*server.Config)
-	logs      bool // as they come, not on failure only
+	logs      bool // immediately instead of only on failure
 	onDisk    bool
-	record    bool // the conversation, for the log of a test that fails
-	silent    bool // connected clients do not count as pinging
-	port      int  // of the first server; 0: any that is free
+	record    bool // record the conversation for the log of a failed test
+	silent    bool // connected clients don't count as pinging
+	port      int  // of the first server; 0: any free port
 }
 
 func newOptions(opts []Option) options {
@@ -28,38 +28,38 @@ func newOptions(opts []Option) options {
 }
 
 // WithConfig changes the server's configuration: ACLs and super users, quotas,
-// four-letter words, TLS and whatever else the real server can do. In a cluster
-// it is called for every member. It must leave the fields alone that say who
-// the server is and where its data are: ID, Members, Network, Memory, DataDir,
+// four-letter words, TLS and any other setting of the real server. In a cluster it's
+// called for every member. It must not change the fields that define the server's
+// identity and the location of its data: ID, Members, Network, Memory, DataDir,
 // LogDir, Now, Logger and Interceptor.
 func WithConfig(change func(*server.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
 
 // WithTick sets the tick, 2 seconds by default. Session timeouts are negotiated
-// between 2 and 20 ticks, and a session ends up to one tick after its timeout.
+// between 2 and 20 ticks, and a session expires up to one tick after its timeout.
 func WithTick(tick time.Duration) Option {
 	return WithConfig(func(c *server.Config) { c.TickTime = tick })
 }
 
-// WithLogs writes the server's log to the test's as it comes. Without it the
-// log is shown only when the test fails.
+// WithLogs writes the server's log to the test's log immediately. Without it, the log
+// is shown only when the test fails.
 func WithLogs() Option { return func(o *options) { o.logs = true } }
 
-// WithPort has Addrs open a certain port, of the member of a cluster with the id
-// n the one n−1 above it, for clients whose address cannot be changed. Tests
-// with it cannot run at the same time.
+// WithPort makes Addrs listen on a fixed port, for clients whose address can't be
+// changed. In a cluster, the member with id n listens on port+n−1. Tests that use it
+// can't run in parallel.
 func WithPort(port int) Option { return func(o *options) { o.port = port } }
 
-// WithoutPings makes Advance count a client as alive only when it has said
-// something itself, as on a server that nobody tests.
+// WithoutPings makes Advance count a client as alive only if the client itself has
+// sent something, as on a production server.
 func WithoutPings() Option { return func(o *options) { o.silent = true } }
 
-// OnDisk keeps the data in the test's temporary directory, so that a member of
-// a cluster has them again after Restart. Otherwise it comes back empty and
-// gets them from the others.
+// OnDisk keeps the data in the test's temporary directory, so that a member of a
+// cluster has its data again after Restart. Without it, the member starts empty and
+// gets its data from the other members.
 func OnDisk() Option { return func(o *options) { o.onDisk = true } }
 
-// WithConversation writes what clients and server said to one another to the
-// log of a test that fails, as Server.Record shows it.
+// WithConversation writes the requests and replies between clients and server to the
+// log of a failed test, in the format of Server.Record.
 func WithConversation() Option { return func(o *options) { o.record = true } }

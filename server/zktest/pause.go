@@ -2,15 +2,15 @@ package zktest
 
 import "time"
 
-// Pause makes the server stand still, as SIGSTOP does: it says nothing to its
-// clients and to the others of its cluster, and hears nothing; connections to it
-// stay open; its clock stands still, so that nothing expires, and nothing is
-// written to its disk. What comes meanwhile waits. At Resume its clock is
-// suddenly right again, as that of a process is.
+// Pause suspends the server as SIGSTOP does. The server sends nothing to its clients
+// and to the other members of its cluster, and receives nothing; its connections stay
+// open; its clock stops, so nothing expires; and it writes nothing to disk. Incoming
+// data waits. At Resume its clock jumps to the current time, as it does for a resumed
+// process.
 //
-// What a process that is stopped cannot do and this one does is to notice that
-// it hears nothing: Raft's own timers run on. A leader that is paused for a
-// second or two knows at Resume that it does not lead any more; a real one
+// Unlike a stopped process, a paused server notices that it hears nothing, because
+// Raft's own timers keep running. A leader that is paused for a second or two knows
+// at Resume that it has lost leadership; a real one finds out within milliseconds.
 // finds out within milliseconds.
 func (s *Server) Pause() {
 	s.t.Helper()
@@ -31,7 +31,7 @@ func (s *Server) Resume() {
 	}
 }
 
-// standStill stops clock, disk and connections, or lets them go on.
+// standStill stops the clock, the disk and the connections, or resumes them.
 func (s *Server) standStill(still bool) {
 	if s.cluster != nil {
 		s.cluster.setPaused(s.id, still)
@@ -46,7 +46,7 @@ func (s *Server) standStill(still bool) {
 	}
 }
 
-// now is the server's clock.
+// now returns the time of the server's clock.
 func (s *Server) now() time.Time {
 	if at := s.stopped.Load(); at != nil {
 		return *at

@@ -11,18 +11,19 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// errUncertain says that a command may have been executed or not: it was on its
-// way when the lead went to another server, or the way to the leader was cut.
+// errUncertain means that a command may or may not have been executed: it was in
+// flight when leadership moved to another server, or when the link to the leader was
+// cut.
 var errUncertain = errors.New("a command was lost on its way")
 
-// outcome is what became of a command.
+// outcome is the result of a command.
 type outcome struct {
 	code    proto.Code
 	session int64
 	gen     uint64
 }
 
-// propose has srv execute a command that no client sent.
+// propose makes srv execute a command that didn't come from a client.
 func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	done := make(chan outcome, 1)
 	cmd.Waiter = func(a *raftfsm.Applied) {
@@ -37,8 +38,8 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	if err := node.Propose(&cmd); err != nil {
 		return outcome{}, err
 	}
-	// On its way to a leader a command can get lost without a word. A sync that
-	// was proposed behind it and comes back alone shows that.
+	// A command can get lost on its way to a leader without an error. If a sync
+	// proposed after it completes first, the command was lost.
 	passed := make(chan struct{}, 1)
 	sync := raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync, Waiter: func(*raftfsm.Applied) {
 		select {
@@ -73,8 +74,8 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	}
 }
 
-// refusal is why a command was not executed. A multi as such succeeds also when
-// one of its operations is refused.
+// refusal returns the error code of a command. A multi as a whole returns Ok even if
+// one of its operations fails.
 func refusal(a *raftfsm.Applied) proto.Code {
 	if a.Code == proto.Ok && a.Result != nil {
 		for i := range a.Result.Multi {
@@ -86,19 +87,20 @@ func refusal(a *raftfsm.Applied) proto.Code {
 	return a.Code
 }
 
-// barrier waits until srv has applied everything that was committed before.
+// barrier waits until srv has applied every command committed before the call.
 func barrier(srv *server.Server) error {
 	_, err := propose(srv, raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync})
 	return err
 }
 
-// endSession ends a session as its client would.
+// endSession closes a session as its client would.
 func endSession(srv *server.Server, id int64, gen uint64) (proto.Code, error) {
 	o, err := propose(srv, raftfsm.Command{Kind: raftfsm.KindRequest, Op: proto.OpCloseSession, Session: id, Gen: gen})
 	return o.code, err
 }
 
-// ownTimeout of the sessions in which this package writes, in milliseconds.
+// ownTimeout is the timeout of the sessions in which this package writes, in
+// milliseconds.
 const ownTimeout = 60_000
 
 // execute runs a multi as the super user, in a session of its own.

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// raw is a client that never pings and never comes back.
+// raw is a client that never pings and never reconnects.
 type raw struct {
 	t       testing.TB
 	nc      net.Conn
@@ -18,7 +18,7 @@ type raw struct {
 	xid     int32
 }
 
-// rawConnect opens a session of 30 seconds.
+// rawConnect opens a session with a timeout of 30 seconds.
 func rawConnect(t testing.TB, zs *zktest.Server) *raw {
 	t.Helper()
 	nc, err := zs.Dial()
@@ -28,7 +28,7 @@ func rawConnect(t testing.TB, zs *zktest.Server) *raw {
 	return rawOver(t, nc)
 }
 
-// rawOver does the same over a connection.
+// rawOver does the same over an existing connection.
 func rawOver(t testing.TB, nc net.Conn) *raw {
 	t.Helper()
 	t.Cleanup(func() { nc.Close() })
@@ -85,7 +85,7 @@ func (c *raw) call(op proto.Op, req proto.Record) (proto.Code, error) {
 	return h.Err, r.Err()
 }
 
-// must is call for what has to succeed.
+// must is call for requests that must succeed.
 func (c *raw) must(op proto.Op, req proto.Record) {
 	c.t.Helper()
 	if code, err := c.call(op, req); err != nil || code != proto.Ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Recording is what clients and server have said to one another, a line for each
+// Recording holds the conversation between clients and server: one line for each
 // request, reply and event, in the order in which the server read and wrote them:
 //
 //	0x100000000000001 > 1 create /a "v1" ephemeral
@@ -19,8 +19,8 @@ import (
 //	0x100000000000001 < 2 getData /b: zxid 0x2, NoNode
 //	0x100000000000001 < event NodeCreated /b
 //
-// A line begins with the session, the direction as the client sees it (> is to
-// the server) and the number that the client gave to the request.
+// A line begins with the session, the direction from the client's point of view (> is
+// to the server), and the number that the client gave to the request.
 type Recording struct {
 	tape  *tape
 	match Match
@@ -29,10 +29,9 @@ type Recording struct {
 	lines []string
 }
 
-// Record begins to record what the clients of this server and it say to one
-// another, as far as it is meant: everything but pings by the zero Match. Nth
-// means nothing here. Of a multi there is one line. What goes through a port
-// with TLS cannot be read.
+// Record starts to record the matching requests between this server and its clients,
+// with their replies and events. The zero Match selects everything except pings; Nth
+// is ignored. A multi is one line. Traffic on a TLS port can't be recorded.
 func (s *Server) Record(m Match) *Recording {
 	r := &Recording{tape: &s.gate.tape, match: m}
 	r.tape.mu.Lock()
@@ -58,7 +57,7 @@ func (r *Recording) String() string {
 	return b.String()
 }
 
-// Stop ends the recording. What was recorded stays.
+// Stop ends the recording. The recorded lines remain available.
 func (r *Recording) Stop() {
 	t := r.tape
 	t.mu.Lock()
@@ -67,7 +66,7 @@ func (r *Recording) Stop() {
 	t.on.Store(len(t.list) > 0)
 }
 
-// tape hands what is said to the recordings.
+// tape distributes requests, replies and events to the recordings.
 type tape struct {
 	on   atomic.Bool
 	mu   sync.Mutex
@@ -75,16 +74,16 @@ type tape struct {
 	open map[string]map[int32][]said // requests without a reply, by the client's address and xid
 }
 
-// said is a request that a reply belongs to.
+// said is a request that awaits its reply.
 type said struct {
 	request Request
 	paths   []string
 }
 
-// maxOpen bounds what is kept of requests whose replies never come.
+// maxOpen limits the number of requests kept for replies that never come.
 const maxOpen = 4096
 
-// request takes a request down.
+// request records a request.
 func (t *tape) request(q server.Request, paths []string) {
 	if !t.on.Load() {
 		return
@@ -103,12 +102,12 @@ func (t *tape) request(q server.Request, paths []string) {
 	t.note(what, requestLine(q, paths))
 }
 
-// note gives a line to those whom it concerns; t.mu is held.
+// note appends a line to all recordings that match. The caller holds t.mu.
 func (t *tape) note(what said, line string) {
 	for _, r := range t.list {
 		m := r.match
 		if m.Op == 0 && what.request.Op != proto.OpPing {
-			m.Op = basic(what.request.Op) // what clients send to keep their session, too
+			m.Op = basic(what.request.Op) // also matches requests that clients send to keep their session
 		}
 		if !m.meets(what.request, what.paths) {
 			continue
@@ -119,8 +118,8 @@ func (t *tape) note(what said, line string) {
 	}
 }
 
-// said takes down what the server writes to a client. It also looks at it while
-// nobody records, to know where a frame begins.
+// said records what the server writes to a client. It tracks frame boundaries even
+// while there is no recording.
 func (t *tape) said(c *clientConn, b []byte) {
 	on := t.on.Load()
 	c.frames.take(b, on, func(frame []byte, first bool) {
@@ -130,7 +129,7 @@ func (t *tape) said(c *clientConn, b []byte) {
 	})
 }
 
-// reply takes down a reply or an event.
+// reply records a reply or an event.
 func (t *tape) reply(c *clientConn, frame []byte, first bool) {
 	r := proto.NewReader(frame)
 	t.mu.Lock()
@@ -170,17 +169,17 @@ func (t *tape) reply(c *clientConn, frame []byte, first bool) {
 	t.note(what, replyLine(&h, what, r.Rest()))
 }
 
-// forget is told of a connection that has ended.
+// forget is called for a connection that has ended.
 func (t *tape) forget(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, key)
 }
 
-// opEvent stands for no request.
+// opEvent marks events; it isn't the operation of any request.
 const opEvent = proto.Op(-1 << 31)
 
-// showConversation writes what was recorded to the log of a test that has failed.
+// showConversation writes the recording to the log of a failed test.
 func (s *Server) showConversation() {
 	if s.conversation != nil {
 		s.t.Logf("zktest: %s, the conversation:\n%s", s.name, s.conversation)

@@ -10,12 +10,12 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// The conversation of two clients, whole and of one of them.
+// The recording of two clients, and that of one of them.
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		zs := zktest.Run(t)
-		early := rawConnect(t, zs) // before anybody records
+		early := rawConnect(t, zs) // connects before the recording starts
 		all := zs.Record(zktest.Match{})
 		c := rawConnect(t, zs)
 		only := zs.Record(zktest.Match{Session: early.session})
@@ -60,7 +60,7 @@ func TestRecording(t *testing.T) {
 	})
 }
 
-// named gives the sessions short names.
+// named replaces the sessions with short names.
 func named(text string, clients ...*raw) string {
 	for i, c := range clients {
 		text = strings.ReplaceAll(text, fmt.Sprintf("0x%x ", uint64(c.session)), fmt.Sprint(i+1, " "))
@@ -68,8 +68,8 @@ func named(text string, clients ...*raw) string {
 	return text
 }
 
-// sameLines compares two texts but for the order between the clients: the event
-// of one and the reply to the other are written by different goroutines.
+// sameLines compares two texts regardless of the order between the clients, because
+// different goroutines write the event of one and the reply to the other.
 func sameLines(got, want string) bool {
 	for _, client := range []string{"1 ", "2 "} {
 		of := func(text string) (list string) {
@@ -87,7 +87,7 @@ func sameLines(got, want string) bool {
 	return len(got) == len(want)
 }
 
-// The conversation is in the log of a test that fails, if that was asked for.
+// The conversation is in the log of a failed test if requested.
 func TestConversationOnFailure(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []bool{false, true} {

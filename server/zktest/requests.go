@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Request implements server.Interceptor: it counts, and lets the first fault
-// that the request meets take its course.
+// Request implements server.Interceptor. It counts the request and applies the first
+// fault that matches.
 func (g *gate) Request(q server.Request) server.Verdict {
 	r := Request{Op: q.Op, Session: q.Session}
 	paths := pathsOf(q.Op, q.Body)
@@ -31,8 +31,8 @@ func (g *gate) Request(q server.Request) server.Verdict {
 	return f.strike(g, r, c)
 }
 
-// Requests returns how many of the requests read so far are meant; Nth means
-// nothing here, and a multi is one request without a path. Handshakes are none.
+// Requests returns the number of matching requests read so far. It ignores Nth. A
+// multi counts as one request without a path, and handshakes don't count.
 func (s *Server) Requests(m Match) int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
@@ -45,14 +45,15 @@ func (s *Server) Requests(m Match) int {
 	return n
 }
 
-// RequestCounts returns all requests read so far with how often each came.
+// RequestCounts returns all requests read so far, each with the number of times it
+// came.
 func (s *Server) RequestCounts() map[Request]int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return maps.Clone(s.gate.counts)
 }
 
-// ForgetRequests begins the counting anew.
+// ForgetRequests resets the counts.
 func (s *Server) ForgetRequests() {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()

@@ -1,8 +1,8 @@
 package zktest
 
-// Kill ends the server as kill -9 does: its clients, and the others of its
-// cluster, hear nothing more, and its port refuses clients. A server alone still
-// executes what it has read.
+// Kill ends the server as kill -9 does: its clients and the other members of its
+// cluster get no more data from it, and its port refuses connections. A standalone
+// server still executes the requests that it has read.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -16,23 +16,24 @@ func (s *Server) Kill() {
 	if s.cluster != nil {
 		s.cluster.net.Kill(host(s.id))
 	}
-	s.standStill(false) // who is dead need not stand still
+	s.standStill(false) // a killed server needn't stay paused
 	for _, conn := range s.gate.ofSession(0) {
 		_ = conn.Close()
 	}
 	srv := s.Server()
 	closed := make(chan error, 1)
 	s.closing = closed
-	go func() { // it may wait for others that it cannot reach any more
+	go func() { // may wait for servers that it can't reach anymore
 		closed <- srv.Close()
 		close(closed)
 	}()
 }
 
-// Restart starts the server again that was killed, at the same address, and
-// waits until it serves. With OnDisk it has its data and its sessions. Otherwise
-// it is empty, or, in a cluster, gets them from the others, as a server does
-// whose disk was replaced; that takes a majority of the others to let it in.
+// Restart starts a killed server again at the same address, and waits until it
+// serves. With OnDisk it has its data and sessions. Without it, a standalone server
+// is empty, and a member of a cluster gets its data from the other members, like a
+// server with a replaced disk; this requires a majority of the other members to admit
+// it.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Start()
@@ -43,7 +44,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Start is Restart without the wait, for when the server cannot serve yet.
+// Start is Restart without the wait, for a server that can't serve yet.
 func (s *Server) Start() {
 	s.t.Helper()
 	if s.closing == nil {
@@ -59,8 +60,8 @@ func (s *Server) Start() {
 	}
 }
 
-// awaitKilled waits until a killed server has ended, if it was killed. How it
-// ended is told, but is no failure: it was cut off from the others.
+// awaitKilled waits until a killed server has ended. It logs an error of that end
+// instead of failing the test, because the server was cut off from its ensemble.
 func (s *Server) awaitKilled() {
 	if s.closing == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// A server on disk comes back with its data, its sessions and its address.
+// A server on disk restarts with its data, its sessions and its address.
 func TestKillAndRestartAlone(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t, zktest.OnDisk())
@@ -44,8 +44,8 @@ func TestRestartInMemoryIsEmpty(t *testing.T) {
 	rawConnect(t, zs).create("/b", proto.ModePersistent)
 }
 
-// While a server stands still nothing is answered, nothing expires and nothing
-// is written; all of it waits.
+// A paused server sends no replies, expires nothing and writes nothing; all of that
+// waits.
 func TestPauseAlone(t *testing.T) {
 	for name, opts := range map[string][]zktest.Option{"memory": nil, "disk": {zktest.OnDisk()}} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPauseAlone(t *testing.T) {
 	}
 }
 
-// A member that stood still takes up where the others are.
+// A member that was paused catches up with the others.
 func TestPauseOnDisk(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		old := cl.Leader()
@@ -88,7 +88,7 @@ func TestPauseOnDisk(t *testing.T) {
 		cl.WaitServing()
 		old.WaitExists("/a")
 		cl.Pause(old.ID())
-		old.Kill() // also who stands still can die
+		old.Kill() // a paused server can be killed, too
 		old.Restart()
 	}, zktest.OnDisk())
 }

@@ -57,7 +57,7 @@ func TestConfigurationIsTheServers(t *testing.T) {
 	}
 }
 
-// recordingTB is a test that does not fail for what is written to it.
+// recordingTB is a test that records errors instead of failing.
 type recordingTB struct {
 	testing.TB
 	failed   bool
@@ -94,7 +94,8 @@ func TestLogsAppearOnFailureOnly(t *testing.T) {
 	}
 }
 
-// Advance: who is connected lives, who is gone or hangs expires.
+// After Advance, connected clients are alive; sessions of disconnected and hanging
+// clients have expired.
 func TestAdvanceExpiresSessions(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -155,13 +156,13 @@ func TestAdvanceReapsContainersAndTTL(t *testing.T) {
 	}
 }
 
-// Client and server in fake time: nothing but waiting is needed.
+// Client and server work in fake time without special support.
 func TestInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		zs := zktest.Run(t)
 		c, other := connect(t, zs), rawConnect(t, zs)
-		other.create("/lock", proto.ModeEphemeral) // its client will never ping
+		other.create("/lock", proto.ModeEphemeral) // its client never pings
 		_, _, gone, err := c.ExistsW("/lock")
 		if err != nil {
 			t.Fatal(err)

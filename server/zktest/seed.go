@@ -14,13 +14,13 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// SeedJSON is Seed for a tree in JSON: an object is a znode, its members are its
-// children. A text is the data of a znode without children; the member with the
-// empty name is the data of one with children. A name may be a whole path.
+// SeedJSON is Seed for a tree in JSON. An object is a znode and its members are the
+// znode's children. A string is the data of a znode without children; the member with
+// the empty name holds the data of a znode with children. A name may be a whole path.
 //
 //	{"app": {"": "of /app itself", "config": "v1", "locks": {}}, "/jobs/1": "todo"}
 //
-// Numbers, true and false are kept as they are written, null is no data.
+// Numbers, true and false are stored as written; null means no data.
 func (s *Server) SeedJSON(text string) {
 	s.t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -35,7 +35,7 @@ func (s *Server) SeedJSON(text string) {
 	s.seedTree("SeedJSON", tree, err)
 }
 
-// SeedYAML is SeedJSON for the same tree in YAML.
+// SeedYAML is SeedJSON for the same structure in YAML.
 func (s *Server) SeedYAML(text string) {
 	s.t.Helper()
 	var root yaml.Node
@@ -47,8 +47,8 @@ func (s *Server) SeedYAML(text string) {
 	s.seedTree("SeedYAML", tree, err)
 }
 
-// SeedText is Seed for a tree as Dump prints it. Ephemeral znodes are left out,
-// for they need a session.
+// SeedText is Seed for a tree in the format of Dump. It skips ephemeral znodes,
+// because they need a session.
 func (s *Server) SeedText(dump string) {
 	s.t.Helper()
 	nodes, err := parseDump(dump)
@@ -58,8 +58,9 @@ func (s *Server) SeedText(dump string) {
 	s.Seed(nodes)
 }
 
-// SeedFile is SeedJSON, SeedYAML or SeedText for a file, by the end of its name:
-// .json, .yaml or .yml, or any other.
+// SeedFile calls SeedJSON, SeedYAML or SeedText with the contents of a file. The
+// extension selects the format: .json, .yaml or .yml, and Dump's format for any
+// other.
 func (s *Server) SeedFile(name string) {
 	s.t.Helper()
 	b, err := smallfile.Read(name)
@@ -88,7 +89,7 @@ func (s *Server) seedTree(method string, tree any, err error) {
 	s.Seed(nodes)
 }
 
-// flatten adds the znodes of a tree at path.
+// flatten adds the znodes of a tree at path to nodes.
 func flatten(nodes map[string]string, path string, tree any) error {
 	name := path
 	if path == "" {
@@ -127,8 +128,8 @@ func flatten(nodes map[string]string, path string, tree any) error {
 	return nil
 }
 
-// yamlTree turns YAML into what flatten takes, with all scalars as they are
-// written: what looks like a number or a date is data here.
+// yamlTree converts YAML to the input of flatten. It keeps all scalars as written:
+// data that looks like a number or a date stays text.
 func yamlTree(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -160,10 +161,10 @@ func yamlTree(n *yaml.Node) (any, error) {
 	case yaml.SequenceNode:
 		return nil, fmt.Errorf("line %d: a list is no znode", n.Line)
 	}
-	return map[string]any{}, nil // nothing at all
+	return map[string]any{}, nil // an empty document
 }
 
-// parseDump reads what Dump has printed.
+// parseDump parses the output of Dump.
 func parseDump(dump string) (map[string]string, error) {
 	nodes := make(map[string]string)
 	var names []string
@@ -191,8 +192,8 @@ func parseDump(dump string) (map[string]string, error) {
 	return nodes, nil
 }
 
-// parseLine reads one znode: its name, perhaps " = " and quoted data, and what
-// stands behind that.
+// parseLine parses one znode: its name, optionally " = " and quoted data, and the
+// rest of the line.
 func parseLine(text string) (name, data, rest string, err error) {
 	name, rest, has := strings.Cut(text, " = ")
 	if !has || strings.Contains(name, " (ephemeral of ") {

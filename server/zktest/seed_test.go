@@ -58,7 +58,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// refusing is a test whose Fatal is the end of a function only.
+// refusing is a test whose Fatal ends only a function.
 type refusing struct {
 	testing.TB
 	said string
@@ -67,7 +67,7 @@ type refusing struct {
 func (r *refusing) Fatalf(f string, a ...any) { r.said = fmt.Sprintf(f, a...); panic(r) }
 func (r *refusing) Fatal(a ...any)            { r.Fatalf("%s", fmt.Sprint(a...)) }
 
-// refused returns what f fails its test with.
+// refused returns the message with which f fails its test.
 func refused(t *testing.T, r *refusing, f func()) string {
 	t.Helper()
 	r.said = ""

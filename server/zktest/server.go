@@ -18,21 +18,21 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Server is a server that a test runs, alone or as a member of a Cluster.
+// Server is a server that a test runs, standalone or as a member of a Cluster.
 type Server struct {
 	t       TB
 	opts    options
-	id      int // in its cluster; 1 alone
+	id      int // in its cluster; 1 if standalone
 	name    string
 	clock   *clock
 	logs    *logs
 	gate    *gate
 	dir     string                    // "": in memory
 	disk    *faultyDisk               // nil in memory
-	stopped atomic.Pointer[time.Time] // when the clock was stopped; nil: it goes
+	stopped atomic.Pointer[time.Time] // when the clock was stopped; nil: it runs
 	members []raftfsm.Member
-	network quorum.Network // nil alone
-	cluster *Cluster       // nil alone
+	network quorum.Network // nil if standalone
+	cluster *Cluster       // nil if standalone
 
 	conversation *Recording // nil without WithConversation
 
@@ -41,12 +41,12 @@ type Server struct {
 	over     bool // Close was called
 	listener net.Listener
 	wg       sync.WaitGroup // accept
-	closing  chan error     // of a server that was killed, until it has ended; the test's goroutine's
+	closing  chan error     // receives the error of a killed server's Close; used by the test's goroutine only
 }
 
-// Run starts a server for the length of a test, a subtest or a benchmark. It
-// listens nowhere until Addrs is called. When the test has failed, the znodes
-// and the server's log are written to the test's log.
+// Run starts a server for the duration of a test, a subtest or a benchmark. The
+// server doesn't listen until Addrs is called. If the test fails, the znodes and the
+// server's log are written to the test's log.
 func Run(t TB, opts ...Option) *Server {
 	t.Helper()
 	o := newOptions(opts)
@@ -60,7 +60,7 @@ func Run(t TB, opts ...Option) *Server {
 		s.logs.end()
 	})
 	if o.port != 0 {
-		s.Addrs() // a port that cannot be had is noticed before the server starts
+		s.Addrs() // report an unavailable port before the server starts
 	}
 	if err := s.start(); err != nil {
 		t.Fatalf("zktest: start: %v", err)
@@ -86,10 +86,10 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 	return s
 }
 
-// start starts the server, for the first time or again.
+// start starts the server, initially or after Kill.
 func (s *Server) start() error {
 	cfg := server.Config{ContainerInterval: time.Minute, MaxClientCnxns: -1, ExtendedTypes: true, FourLetterWords: []string{"*"},
-		LocalSessions: true} // a test that makes a server read-only wants to connect to it
+		LocalSessions: true} // lets a test connect to a server that it makes read-only
 	for _, change := range s.opts.configure {
 		change(&cfg)
 	}
@@ -121,16 +121,16 @@ func (s *Server) awaitReady() bool {
 	}
 }
 
-// Server returns the server itself, for what this package has no method for.
+// Server returns the underlying server, for features that this package doesn't cover.
 func (s *Server) Server() *server.Server { return s.gate.srv.Load() }
 
-// ID is the server's id in its cluster, 1 of a server alone.
+// ID returns the server's id in its cluster, or 1 for a standalone server.
 func (s *Server) ID() int { return s.id }
 
-// Running reports whether the server runs: it was neither closed nor killed.
+// Running reports whether the server runs, i.e. was neither closed nor killed.
 func (s *Server) Running() bool { return s.isUp() }
 
-// Paused reports whether the server stands still, by Cluster.Pause.
+// Paused reports whether the server is paused.
 func (s *Server) Paused() bool {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
@@ -143,9 +143,9 @@ func (s *Server) isUp() bool {
 	return s.up
 }
 
-// Addrs returns where clients find the server: one TCP address of this host, on
-// a port that is opened by the first call, a free one unless WithPort was given. It stays the same when a member
-// of a cluster is killed and restarted.
+// Addrs returns the server's client address: one TCP address on this host. The first
+// call opens the port, a free one unless WithPort was given. The address stays the
+// same when a member of a cluster is killed and restarted.
 func (s *Server) Addrs() []string {
 	s.t.Helper()
 	s.mu.Lock()
@@ -168,7 +168,7 @@ func (s *Server) Addrs() []string {
 	return []string{s.listener.Addr().String()}
 }
 
-// accept hands every connection to the server, if it runs.
+// accept passes every connection to the server if it runs.
 func (s *Server) accept(l net.Listener) {
 	for {
 		nc, err := l.Accept()
@@ -176,7 +176,7 @@ func (s *Server) accept(l net.Listener) {
 			return
 		}
 		switch {
-		case err != nil: // out of file descriptors: the clients try again
+		case err != nil: // out of file descriptors: clients retry
 			time.Sleep(longestPause)
 		case s.isUp():
 			s.Server().ServeConn(nc)
@@ -186,8 +186,8 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-// Dial connects to the server without a socket. The connection works in the
-// bubble of testing/synctest, too.
+// Dial connects to the server without a socket. The connection also works in a bubble
+// of testing/synctest.
 func (s *Server) Dial() (net.Conn, error) {
 	if !s.isUp() || s.gate.isRefusing() {
 		return nil, &net.OpError{Op: "dial", Net: "zktest", Err: syscall.ECONNREFUSED}
@@ -195,14 +195,14 @@ func (s *Server) Dial() (net.Conn, error) {
 	return s.Server().Dial()
 }
 
-// Dialer is Dial in the form that go-zookeeper's WithDialer takes. The address
-// does not matter; one that needs no look-up is "127.0.0.1".
+// Dialer returns Dial as a function for go-zookeeper's WithDialer. It ignores the
+// address; "127.0.0.1" needs no name resolution.
 func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(string, string, time.Duration) (net.Conn, error) { return s.Dial() }
 }
 
-// Close stops the server before the test ends. What it held can still be looked
-// at. It does no harm to close it twice.
+// Close stops the server before the test ends. The test can still read the server's
+// tree. Calling Close twice is safe.
 func (s *Server) Close() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -213,7 +213,7 @@ func (s *Server) Close() {
 		_ = l.Close()
 	}
 	s.wg.Wait()
-	s.standStill(false) // who stands still cannot end
+	s.standStill(false) // a paused server can't close
 	s.awaitKilled()
 	if srv := s.Server(); srv != nil && was {
 		if err := srv.Close(); err != nil && !s.disk.hasFailed() {
@@ -222,7 +222,7 @@ func (s *Server) Close() {
 	}
 }
 
-// fatalf fails the test in the name of this server.
+// fatalf fails the test with a message that names this server.
 func (s *Server) fatalf(format string, args ...any) {
 	s.t.Helper()
 	s.t.Fatalf("zktest: %s: %s", s.name, fmt.Sprintf(format, args...))

@@ -2,13 +2,13 @@ package zktest
 
 import "time"
 
-// slowness is what is slow about a connection.
+// slowness describes how slow a connection is.
 type slowness struct {
 	delay time.Duration
 	rate  int // bytes a second; 0: no limit
 }
 
-// of returns how long n bytes take.
+// of returns the delay of n bytes.
 func (l slowness) of(n int) time.Duration {
 	d := l.delay
 	if l.rate > 0 {
@@ -17,10 +17,10 @@ func (l slowness) of(n int) time.Duration {
 	return d
 }
 
-// SlowConnection makes everything later that goes between the server and a
-// client, either way, by the delay and by the time that it takes at so many
-// bytes a second, 0 for no limit, until restore is called. What is sent together
-// arrives together. Advance shortens the wait.
+// SlowConnection delays all data between the server and a client, in both directions,
+// until restore is called. Data is late by the delay plus the time it takes at the
+// given bytes per second; 0 means no limit. Data sent together arrives together.
+// Advance shortens the wait.
 func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSecond int) (restore func()) {
 	s.t.Helper()
 	list := s.gate.ofSession(session)
@@ -39,8 +39,7 @@ func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSeco
 	}
 }
 
-// SlowConnections is SlowConnection for all connections, also those that are
-// made later.
+// SlowConnections is SlowConnection for all connections, including new ones.
 func (s *Server) SlowConnections(delay time.Duration, bytesPerSecond int) (restore func()) {
 	s.t.Helper()
 	s.gate.log("all connections are slow: %v, %d bytes a second", delay, bytesPerSecond)
@@ -72,8 +71,8 @@ func (c *clientConn) slowness() slowness {
 	return c.slow
 }
 
-// dawdle takes the time that n bytes take, and reports false when the connection
-// was closed meanwhile.
+// dawdle waits for the delay of n bytes. It returns false if the connection is closed
+// meanwhile.
 func (c *clientConn) dawdle(n int) bool {
 	d := c.slowness().of(n)
 	return d == 0 || c.gate.clock.sleep(d, c.done)
@@ -82,8 +81,8 @@ func (c *clientConn) dawdle(n int) bool {
 // link is a directed link between two servers.
 type link struct{ from, to int }
 
-// SlowLink makes everything later that goes between two servers, either way,
-// until restore is called.
+// SlowLink delays all messages between two servers, in both directions, until restore
+// is called.
 func (c *Cluster) SlowLink(a, b int, delay time.Duration) (restore func()) {
 	c.t.Helper()
 	c.Server(a)

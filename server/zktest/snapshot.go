@@ -8,14 +8,14 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Snapshot is what a server's tree held at some time, to go back to.
+// Snapshot holds the contents of a server's tree at some time, for Reset.
 type Snapshot struct {
 	s     *Server
 	copy  *tree.Copy
-	image []image // of the znodes, for a member of a cluster
+	image []image // of the znodes; for a member of a cluster
 }
 
-// Snapshot keeps what the tree holds, but no ephemeral znodes.
+// Snapshot saves the contents of the tree, without ephemeral znodes.
 func (s *Server) Snapshot() *Snapshot {
 	s.t.Helper()
 	var b bytes.Buffer
@@ -42,15 +42,14 @@ func (s *Server) Snapshot() *Snapshot {
 	return to
 }
 
-// Reset has the tree hold again what it held at a Snapshot. All sessions end and
-// their connections are closed, so there are no watches; faults that have not
-// happened are called off, and requests are counted anew. zxids go on rising.
+// Reset restores the tree to a Snapshot. It ends all sessions and closes their
+// connections, so no watches remain; it cancels faults that haven't struck, and
+// resets the request counts. zxids keep rising.
 //
-// On a server that stands alone everything is as it was: data, versions, ACLs,
-// times, the numbers of sequential znodes. On a member of a cluster Reset
-// consists of transactions, as all that replicas are to agree on: znodes, data,
-// ACLs and versions of the data are as they were, but times are new, and a
-// sequence may go on elsewhere.
+// On a standalone server it restores everything: data, versions, ACLs, times, and the
+// counters of sequential znodes. On a member of a cluster Reset runs as transactions,
+// because all replicas must agree: it restores znodes, data, ACLs and data versions,
+// but times are new, and the counters of sequential znodes may differ.
 func (s *Server) Reset(to *Snapshot) {
 	s.t.Helper()
 	if to.s.cluster != s.cluster || s.cluster == nil && to.s != s {
@@ -72,7 +71,7 @@ func (s *Server) Reset(to *Snapshot) {
 	}
 }
 
-// ensemble is the servers that hold the same: s alone, outside of a cluster.
+// ensemble returns all servers with the same contents: only s if it's standalone.
 func (s *Server) ensemble() []*Server {
 	if s.cluster == nil {
 		return []*Server{s}
@@ -80,7 +79,7 @@ func (s *Server) ensemble() []*Server {
 	return s.cluster.servers
 }
 
-// endSessions ends all sessions that there are, at once.
+// endSessions ends all existing sessions concurrently.
 func (s *Server) endSessions() {
 	s.t.Helper()
 	srv, err := s.writer()
@@ -113,10 +112,10 @@ func (s *Server) endSessions() {
 	}
 }
 
-// recall replaces the tree's content. The log does not know of it. For a server
-// in memory that is of no consequence: nobody ever reads that log. One on disk
-// takes a snapshot of the new content, which what it reads back begins with. The
-// entry in between takes the digest of the new content into the log.
+// recall replaces the tree's contents without a log entry. For an in-memory server
+// this is safe, because its log is never read back. A server on disk takes a snapshot
+// of the new contents, and recovery starts from that snapshot. The barrier's log
+// entry before the snapshot puts the digest of the new contents into the log.
 func (s *Server) recall(c *tree.Copy) error {
 	srv := s.Server()
 	t := srv.Node().Tree()

@@ -49,7 +49,7 @@ func TestSnapshotAndReset(t *testing.T) {
 	}
 }
 
-// On disk what was gone back to outlives the server.
+// On disk, the restored state survives a restart.
 func TestResetOnDisk(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t, zktest.OnDisk())
@@ -68,7 +68,7 @@ func TestResetOnDisk(t *testing.T) {
 	}
 }
 
-// In a cluster all members go back, also one that is away.
+// In a cluster, all members are reset, including one that is down.
 func TestResetOfACluster(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		zs := cl.Follower()

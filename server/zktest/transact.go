@@ -9,24 +9,23 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// image is a znode as a Snapshot of a cluster has it.
+// image is the state of a znode in the Snapshot of a cluster.
 type image struct {
 	path  string
 	data  []byte
 	acl   []proto.ACL
 	stat  proto.Stat
-	every int64 // milliseconds to live; 0: for ever
+	every int64 // TTL in milliseconds; 0: none
 	empty bool  // a container
 }
 
-// What the owner of a znode without a session says, as on the wire.
+// The ephemeralOwner of znodes without a session, as on the wire.
 const (
 	containerOwner = -1 << 63
 	ttlOwner       = -1 << 56
 )
 
-// imageOf returns the image of the znode n of a tree that holds no ephemeral
-// one.
+// imageOf returns the image of the znode n, which must not be ephemeral.
 func imageOf(n *tree.Node) image {
 	m := image{path: n.Path(), data: n.Data(), acl: n.ACL()}
 	n.Stat(&m.stat)
@@ -39,14 +38,13 @@ func imageOf(n *tree.Node) image {
 	return m
 }
 
-// imagesOf returns the images of all znodes that a client can write, parents
-// first.
+// imagesOf returns the images of all znodes that a client can write, parents first.
 func imagesOf(t *tree.Tree) []image {
 	var list []image
 	var walk func(n *tree.Node)
 	walk = func(n *tree.Node) {
 		if n.Path() == tree.ConfigPath {
-			return // whose content is not a client's
+			return // its contents don't come from a client
 		}
 		list = append(list, imageOf(n))
 		for _, name := range slices.Sorted(t.Children(n)) {
@@ -59,17 +57,18 @@ func imagesOf(t *tree.Tree) []image {
 
 func below(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
 
-// transact has the tree hold what the images show, by transactions.
+// transact makes the tree match the images, using transactions.
 func (s *Server) transact(to []image) {
 	s.t.Helper()
 	s.write("Reset", func(t *tree.Tree) []proto.MultiOp { return goingBack(t, to) })
 }
 
-// maxVersions is how many times a znode is written to bring back its version.
+// maxVersions limits the number of writes that restore a znode's version.
 const maxVersions = 1000
 
-// goingBack returns what makes t hold what the images show. What differs is
-// deleted with all below it and made anew: so it gets its version back.
+// goingBack returns the operations that make t match the images. It deletes and
+// recreates a znode that differs, with its whole subtree, because that also restores
+// the version.
 func goingBack(t *tree.Tree, to []image) []proto.MultiOp {
 	kept := map[string]bool{"/zookeeper/config": true}
 	anew := make(map[string]bool)
@@ -99,14 +98,14 @@ func (m *image) permanent() bool {
 	return m.path == "/" || m.path == "/zookeeper" || m.path == "/zookeeper/quota"
 }
 
-// same reports whether n is still what m shows.
+// same reports whether n still matches m.
 func (m *image) same(n *tree.Node) bool {
 	is := imageOf(n)
 	return bytes.Equal(is.data, m.data) && (is.data == nil) == (m.data == nil) && slices.Equal(is.acl, m.acl) &&
 		is.stat.Version == m.stat.Version && is.stat.Cversion == m.stat.Cversion
 }
 
-// adjust brings one of the permanent znodes back.
+// adjust restores one of the permanent znodes.
 func (m *image) adjust(n *tree.Node) []proto.MultiOp {
 	if n == nil || bytes.Equal(n.Data(), m.data) {
 		return nil
@@ -114,7 +113,7 @@ func (m *image) adjust(n *tree.Node) []proto.MultiOp {
 	return []proto.MultiOp{{Op: proto.OpSetData, Req: &proto.SetDataRequest{Path: m.path, Data: m.data, Version: -1}}}
 }
 
-// create returns what makes the znode anew.
+// create returns the operations that recreate the znode.
 func (m *image) create() []proto.MultiOp {
 	req := proto.CreateRequest{Path: m.path, Data: m.data, ACL: m.acl}
 	op := proto.MultiOp{Op: proto.OpCreate, Req: &req}
@@ -132,8 +131,7 @@ func (m *image) create() []proto.MultiOp {
 	return ops
 }
 
-// leaving appends what deletes all that is not to be kept as it is, the deepest
-// first.
+// leaving appends the deletions of all znodes that aren't kept, deepest first.
 func leaving(ops []proto.MultiOp, t *tree.Tree, path string, kept map[string]bool) []proto.MultiOp {
 	if !kept[path] {
 		return deleting(ops, t, path)

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Set writes data to the znode at path, and creates it and what is missing
-// above it if it is not there, open to everybody. It needs no client and no
-// permission, and watches are told as of any write. zxids go up by three.
+// Set writes data to the znode at path. If the znode doesn't exist, Set creates it
+// and its missing parents with an open ACL. It needs no client and no permission, and
+// triggers watches like any write. zxids rise by three.
 func (s *Server) Set(path, data string) {
 	s.t.Helper()
 	s.Seed(map[string]string{path: data})
@@ -25,17 +25,17 @@ func (s *Server) Seed(nodes map[string]string) {
 	s.write("Seed", func(t *tree.Tree) []proto.MultiOp { return seeding(t, nodes) })
 }
 
-// Delete deletes the znode at path and all below it, if it is there. Of "/" it
-// leaves the root and /zookeeper.
+// Delete deletes the znode at path and its subtree, if it exists. For "/" it keeps
+// the root and /zookeeper.
 func (s *Server) Delete(path string) {
 	s.t.Helper()
 	s.write("Delete", func(t *tree.Tree) []proto.MultiOp { return deleting(nil, t, path) })
 }
 
-// attempts of a write whose plan clients may thwart.
+// attempts limits the retries of a write whose plan concurrent clients invalidate.
 const attempts = 100
 
-// write executes what plan makes of the tree as it is.
+// write executes the operations that plan derives from the current tree.
 func (s *Server) write(what string, plan func(t *tree.Tree) []proto.MultiOp) {
 	s.t.Helper()
 	code, err := proto.ErrSystemError, error(nil)
@@ -64,7 +64,7 @@ func (s *Server) write(what string, plan func(t *tree.Tree) []proto.MultiOp) {
 	s.fatalf("%s: %v", what, errors.Join(err, code.Err()))
 }
 
-// writer is the server that takes writes: the leader, in a cluster.
+// writer returns the server that accepts writes: in a cluster, the leader.
 func (s *Server) writer() (*server.Server, error) {
 	if s.cluster != nil {
 		s = s.cluster.Leader()
@@ -75,7 +75,7 @@ func (s *Server) writer() (*server.Server, error) {
 	return s.Server(), nil
 }
 
-// settle waits until what was written can be seen.
+// settle waits until the write is visible on all servers.
 func (s *Server) settle() {
 	s.t.Helper()
 	if s.cluster != nil {
@@ -83,7 +83,7 @@ func (s *Server) settle() {
 	}
 }
 
-// seeding returns what makes the tree hold nodes.
+// seeding returns the operations that make the tree contain nodes.
 func seeding(t *tree.Tree, nodes map[string]string) []proto.MultiOp {
 	var ops []proto.MultiOp
 	made := map[string]bool{"/": true}
@@ -108,7 +108,7 @@ func seeding(t *tree.Tree, nodes map[string]string) []proto.MultiOp {
 	return ops
 }
 
-// deleting appends what makes the tree lose path, the deepest first.
+// deleting appends the operations that delete path and its subtree, deepest first.
 func deleting(ops []proto.MultiOp, t *tree.Tree, path string) []proto.MultiOp {
 	n := t.Get(path)
 	if n == nil || path == "/zookeeper" {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Check is what there is to say about a configuration that can be used.
+// Check describes a valid configuration.
 type Check struct {
-	Summary  []string  `json:"summary"`  // in words, what it makes of a server
-	Settings []Setting `json:"settings"` // what somebody has set and has an effect
-	Ignored  []Setting `json:"ignored"`  // what has none, and why
+	Summary  []string  `json:"summary"`  // the resulting server, in words
+	Settings []Setting `json:"settings"` // settings that were made and have an effect
+	Ignored  []Setting `json:"ignored"`  // settings without an effect, with the reason
 	Warnings []string  `json:"warnings"`
 }
 
-// Check explains c.
+// Check returns a description of c.
 func (c *Config) Check() Check {
 	k := Check{Summary: c.summary()}
 	for _, s := range c.Lines() {
@@ -35,7 +35,7 @@ func (c *Config) Check() Check {
 	return k
 }
 
-// WriteTo prints it for a person.
+// WriteTo prints the description for a human reader.
 func (k *Check) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	for _, line := range k.Summary {
@@ -50,7 +50,7 @@ func (k *Check) WriteTo(w io.Writer) (int64, error) {
 		for _, s := range list {
 			fmt.Fprintf(t, "  %s\t%s = %s\t%s\n", s.Origin, s.Key, s.Value, s.Words)
 		}
-		_ = t.Flush() // into memory
+		_ = t.Flush() // writes to memory
 	}
 	part("What is set:", k.Settings)
 	part("Without effect, and why:", k.Ignored)
@@ -61,7 +61,7 @@ func (k *Check) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// summary says what a server with this configuration is.
+// summary describes a server with this configuration.
 func (c *Config) summary() []string {
 	lines := []string{c.membershipWords(), c.clientWords(), c.sessionWords(), c.storageWords(), c.operatorWords()}
 	if c.Auth.EnforceEnabled || c.Auth.RequireClientSASL {
@@ -137,7 +137,7 @@ func (c *Config) sessionWords() string {
 	if c.Distributed() {
 		limit := time.Duration(c.SyncLimit) * c.TickTime
 		words += fmt.Sprintf(" A server that is out of touch with the leader, or lags behind it, for %v (syncLimit ticks) stops serving.", limit)
-		// As raftfsm.Patience, which a test of the server holds this against.
+		// Keep in sync with raftfsm.Patience; a test of the server compares the two.
 		limit = max(limit, time.Second)
 		words += fmt.Sprintf(" A leader that falls silent is replaced at once if its process is gone, after %v if its machine does not answer, and after %v if only the process is slow.",
 			min(limit, 5*time.Second)*2/5, limit*2/5)

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A Field is one key=value line of the conf command.
+// A Field is one key=value line of the conf command's output.
 type Field struct{ Name, Value string }
 
-// ConfFields are the lines of ZooKeeper's conf command in its order, without
-// the membership, which is the live one and not the file's. The sizes are those
-// of the two directories in bytes.
+// ConfFields returns the lines of ZooKeeper's conf command in ZooKeeper's order. It
+// omits the membership, because conf shows the current one instead of the file's. The
+// sizes are those of the two directories in bytes.
 func (c *Config) ConfFields(dataDirSize, logDirSize int64) []Field {
 	num := func(name string, n int64) Field { return Field{name, strconv.FormatInt(n, 10)} }
 	fields := []Field{
@@ -47,8 +47,8 @@ func (c *Config) ConfFields(dataDirSize, logDirSize int64) []Field {
 		num("peerType", int64(c.PeerType)))
 }
 
-// ConfText is the whole answer of the conf command. Membership is the content
-// of the config node, "" to leave it out as a server without a quorum does.
+// ConfText returns the whole answer to the conf command. membership is the content of
+// the config node; "" omits it, as a server without a quorum does.
 func (c *Config) ConfText(dataDirSize, logDirSize int64, membership string) string {
 	var b strings.Builder
 	for _, f := range c.ConfFields(dataDirSize, logDirSize) {
@@ -60,7 +60,7 @@ func (c *Config) ConfText(dataDirSize, logDirSize int64, membership string) stri
 	return b.String()
 }
 
-// versioned is the directory in it that ZooKeeper keeps its files in.
+// versioned returns the directory in dir in which ZooKeeper keeps its files.
 func versioned(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

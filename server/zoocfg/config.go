@@ -8,40 +8,40 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// Unset is the value of a port, a backlog or a limit that no line has set.
+// Unset is the value of a port, a backlog or a limit that wasn't set.
 const Unset = -1
 
-// Config is a configuration after reading: every key with its default applied.
-// The zero value is of no use; start from Parse, ParseText or Default.
+// Config is a parsed configuration with all defaults applied. The zero value isn't
+// usable; start from Parse, ParseText or Default.
 type Config struct {
-	// Path is the file the configuration came from, "" without one.
+	// Path is the configuration file, or "" if there is none.
 	Path string
-	// Text is the whole file as read. Show RedactedText to others.
+	// Text is the whole file as read. Use RedactedText to show it to others.
 	Text string
 
 	TickTime             time.Duration
-	InitLimit, SyncLimit int // in ticks; 0 only where no ensemble is configured
+	InitLimit, SyncLimit int // in ticks; 0 only if no ensemble is configured
 
 	DataDir    string
-	DataLogDir string // DataDir unless set
+	DataLogDir string // defaults to DataDir
 
-	// ClientPort is -1 when there is no plaintext listener. Once the own
-	// server line has been found, port and address are the ones it names.
+	// ClientPort is -1 if there is no plaintext listener. Once the server's own line
+	// has been found, port and address are the ones in that line.
 	ClientPort              int
-	ClientPortAddress       string // "" is every address
-	SecureClientPort        int    // -1 without a TLS listener
+	ClientPortAddress       string // "" means all addresses
+	SecureClientPort        int    // -1 means no TLS listener
 	SecureClientPortAddress string
 	PortUnification         bool // client.portUnification: TLS and plaintext on one port
 
-	MinSessionTimeout, MaxSessionTimeout time.Duration // 2 and 20 ticks unless set
+	MinSessionTimeout, MaxSessionTimeout time.Duration // default: 2 and 20 ticks
 
-	MaxClientCnxns          int // per address, 0 is no limit
-	MaxCnxns                int // in total, 0 is no limit
-	ClientPortListenBacklog int // -1 is the system's
+	MaxClientCnxns          int // per address, 0 means no limit
+	MaxCnxns                int // in total, 0 means no limit
+	ClientPortListenBacklog int // -1 means the system's default
 	SessionlessCnxnTimeout  time.Duration
 	TCPKeepAlive            bool
 
-	// MyID is the number in <dataDir>/myid; HasMyID tells 0 from none.
+	// MyID is the number in <dataDir>/myid; HasMyID reports whether there is one.
 	MyID    uint64
 	HasMyID bool
 
@@ -49,12 +49,12 @@ type Config struct {
 
 	StandaloneEnabled, ReconfigEnabled bool
 	DynamicConfigFile                  string
-	PeerType                           Role // the role the server list gives, if it gives one
+	PeerType                           Role // the role in the server list, if it contains one
 	QuorumListenOnAllIPs               bool
-	QuorumListenAddress                string // "" is the host of this server's server.N line; zkgo's own
+	QuorumListenAddress                string // "" means the host of this server's server.N line; specific to zkgo
 	MultiAddressEnabled                bool
-	// PortBindRetry is how often the quorum port is tried, 0 for ever
-	// (electionPortBindRetry).
+	// PortBindRetry is the number of attempts to bind the quorum port, 0 means
+	// unlimited (electionPortBindRetry).
 	PortBindRetry                   int
 	MultiAddressReachabilityCheck   bool
 	MultiAddressReachabilityTimeout time.Duration
@@ -62,25 +62,25 @@ type Config struct {
 	LocalSessionsUpgradingEnabled   bool
 	LeaderServes                    bool
 	ReadOnlyMode                    bool
-	LinearizableReads               bool // of ours
+	LinearizableReads               bool // specific to zkgo
 
 	SnapCount         int
 	SnapSizeLimitKB   int64
 	AutopurgeRetain   int           // at least 3
-	AutopurgeInterval time.Duration // 0 or less is off
+	AutopurgeInterval time.Duration // 0 or less disables it
 	ForceSync         bool
 	FsyncWarning      time.Duration
 	SnapshotTrustEmpty,
 	DataDirAutocreate,
 	DBAutocreate bool
-	LogStore string // "wal", "bolt", or "" for the server's own choice
+	LogStore string // "wal", "bolt", or "" for the server's default
 
 	JuteMaxBuffer       int     // bytes
-	JuteExtraSize       int     // bytes a server adds when it checks; JuteMaxBuffer unless set
-	LargeRequestMax     int     // bytes of all large requests together
-	LargeRequestAt      int     // bytes from which a request is large, -1 is never
-	GlobalOutstanding   int     // requests in flight before reading stops
-	MemoryCeiling       Ceiling // of ours: memory at which writes are refused
+	JuteExtraSize       int     // bytes that a server adds to the limit; defaults to JuteMaxBuffer
+	LargeRequestMax     int     // bytes of all large requests in total
+	LargeRequestAt      int     // bytes from which a request counts as large, -1 means never
+	GlobalOutstanding   int     // requests in flight at which the server stops reading
+	MemoryCeiling       Ceiling // memory use at which writes are refused; specific to zkgo
 	ConnThrottle        ConnThrottle
 	RequestThrottle     RequestThrottle
 	FourLetterWhitelist []string
@@ -97,33 +97,34 @@ type Config struct {
 	Audit                                 Audit
 	TLS, QuorumTLS                        TLS
 	SSLQuorum                             bool
-	QuorumPortUnification                 bool // portUnification: peers may speak either
+	QuorumPortUnification                 bool // portUnification: peers may use TLS or plaintext
 	FIPSMode                              bool
 
-	// HierarchicalQuorums is "" if majorities of the voters decide, else why
-	// the configured groups and weights cannot be honoured.
+	// HierarchicalQuorums is "" if a plain majority of the voters decides; otherwise
+	// it's the reason why the configured groups and weights aren't supported.
 	HierarchicalQuorums string
-	// Warnings is what a person should know about although the file is valid.
+	// Warnings lists problems that an operator should know about although the file is
+	// valid.
 	Warnings []Warning
-	// Ignored lists the keys that are ZooKeeper's but mean nothing here.
+	// Ignored lists ZooKeeper's keys that have no effect in zkgo.
 	Ignored []string
 
-	origin   map[string]origin                 // where each key was last set
-	myIDFrom string                            // the file MyID was read from, "" if it was given
-	readFile func(path string) ([]byte, error) // the only way to the disk
-	unknown  int                               // keys
+	origin   map[string]origin                 // where each key was set last
+	myIDFrom string                            // the file MyID was read from, "" if the caller set it
+	readFile func(path string) ([]byte, error) // all file access goes through it
+	unknown  int                               // number of unknown keys
 }
 
-// Membership is what belongs into the dynamic file: who the servers are and
-// whose agreement counts.
+// Membership is the content of the dynamic file: the servers, and which sets of them
+// form a quorum.
 type Membership struct {
 	Servers       []Server            // sorted by id
-	Groups        map[uint64][]uint64 // group.N: the ids in it, in the order written
+	Groups        map[uint64][]uint64 // group.N: the ids of its members, in file order
 	Weights       map[uint64]int64    // weight.N as written
 	ConfigVersion uint64              // of the membership: the hex suffix of the dynamic file's name
 }
 
-// Auth is everything that decides who a client is.
+// Auth holds the settings for the authentication of clients.
 type Auth struct {
 	DigestEnabled     bool
 	DigestAlg         string // a Java name: SHA1, SHA-256, …
@@ -144,58 +145,59 @@ type Auth struct {
 	SSLScheme         string            // ssl.authProvider: the scheme of a TLS client, x509
 }
 
-// QuorumAuth is SASL between the servers.
+// QuorumAuth holds the settings for SASL between servers.
 type QuorumAuth struct {
 	EnableSASL, ServerRequire, LearnerRequire bool
 	ServerContext, LearnerContext             string
 	ServicePrincipal                          string
 }
 
-// Admin is the HTTP administration server.
+// Admin holds the settings of the HTTP admin server.
 type Admin struct {
 	Enable                                  bool
 	Port                                    int
-	PortSet                                 bool // a line has set Port
+	PortSet                                 bool // Port was set explicitly
 	Address                                 string
 	CommandURL                              string
 	IdleTimeout                             time.Duration
 	PortUnification, ForceHTTPS, NeedClient bool
 	SnapshotEnabled, RestoreEnabled         bool
 	RateLimiterInterval                     time.Duration
-	RestoreInterval                         time.Duration // the same key, with a default of its own
-	Profiles                                bool          // admin.pprof.enabled; zkgo's own
+	RestoreInterval                         time.Duration // the same key, with a different default
+	Profiles                                bool          // admin.pprof.enabled; specific to zkgo
 }
 
-// Metrics is the metrics provider.
+// Metrics holds the settings of the metrics provider.
 type Metrics struct {
 	ClassName     string
-	Enabled       bool // ClassName is the Prometheus provider
+	Enabled       bool // whether ClassName is the Prometheus provider
 	HTTPHost      string
 	HTTPPort      int
 	ExportJVMInfo bool
 }
 
-// Audit is the log of who has changed what. All but Enable is zkgo's own: what
-// ZooKeeper has in logback.xml.
+// Audit holds the settings of the audit log. All fields except for Enable are
+// specific to zkgo; ZooKeeper has them in logback.xml.
 type Audit struct {
 	Enable        bool
-	File          string // "" is the server's own log
-	MaxFileSizeKB int64  // of File before another is begun
-	MaxBackups    int    // files kept besides
+	File          string // "" means the server's own log
+	MaxFileSizeKB int64  // size of File at which it's rotated
+	MaxBackups    int    // rotated files to keep
 }
 
-// Store is a key store or a trust store.
+// Store identifies a key store or a trust store.
 type Store struct {
 	Location, Password, PasswordPath string
 	Type                             string // JKS, PEM, PKCS12, BCFKS, or "" for by extension
 }
 
-// TLS is one of the two sets of TLS keys: ssl.* for clients, ssl.quorum.* for peers.
+// TLS holds one of the two sets of TLS keys: ssl.* for clients, ssl.quorum.* for
+// peers.
 type TLS struct {
 	KeyStore, TrustStore       Store
-	Protocol                   string   // "" is TLS 1.3 with 1.2
-	EnabledProtocols           []string // empty is Protocol
-	CipherSuites               []string // empty is the default list
+	Protocol                   string   // "" means TLS 1.2 and 1.3
+	EnabledProtocols           []string // empty means Protocol
+	CipherSuites               []string // empty means the default list
 	ClientAuth                 string   // none, want or need
 	HostnameVerification       bool
 	ClientHostnameVerification bool
@@ -205,18 +207,18 @@ type TLS struct {
 	HandshakeDetectionTimeout  time.Duration
 }
 
-// FourLetterAll reports whether the whitelist lets every four letter word through.
+// FourLetterAll reports whether the whitelist allows all four-letter words.
 func (c *Config) FourLetterAll() bool {
 	return len(c.FourLetterWhitelist) == 1 && c.FourLetterWhitelist[0] == "*"
 }
 
-// Distributed reports whether the configuration is one of an ensemble, as
-// opposed to a standalone server: ZooKeeper's own rule.
+// Distributed reports whether the configuration describes an ensemble instead of a
+// standalone server. It uses ZooKeeper's rule.
 func (c *Config) Distributed() bool {
 	return !c.StandaloneEnabled || len(c.Voters()) > 1
 }
 
-// Voters are the participants among the servers.
+// Voters returns the servers that are participants.
 func (m *Membership) Voters() []Server {
 	var voters []Server
 	for _, s := range m.Servers {
@@ -227,7 +229,7 @@ func (m *Membership) Voters() []Server {
 	return voters
 }
 
-// Server returns the server with this id.
+// Server returns the server with the given id.
 func (m *Membership) Server(id uint64) (Server, bool) {
 	for _, s := range m.Servers {
 		if s.ID == id {
@@ -237,7 +239,7 @@ func (m *Membership) Server(id uint64) (Server, bool) {
 	return Server{}, false
 }
 
-// Self is the server line of this server: the one with MyID.
+// Self returns the line of this server, i.e. the one with MyID.
 func (c *Config) Self() (Server, bool) {
 	if !c.HasMyID {
 		return Server{}, false
@@ -245,8 +247,8 @@ func (c *Config) Self() (Server, bool) {
 	return c.Server(c.MyID)
 }
 
-// Default is the configuration of a server that was given no file: one
-// standalone server on port 2181 with its data in ./zkgo-data.
+// Default returns the configuration of a server without a file: one standalone server
+// on port 2181 with its data in ./zkgo-data.
 func Default() *Config {
 	c := blank()
 	c.setTick(2 * time.Second)
@@ -255,7 +257,7 @@ func Default() *Config {
 	return c
 }
 
-// Clone is a copy that shares nothing with c.
+// Clone returns a deep copy of c.
 func (c *Config) Clone() *Config {
 	d := *c
 	d.Servers = slices.Clone(c.Servers)
@@ -279,7 +281,7 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
-// blank is the state before the first line: ZooKeeper's defaults.
+// blank returns ZooKeeper's defaults, the state before the first line.
 func blank() *Config {
 	c := &Config{
 		TickTime:   defaultTick,
@@ -301,7 +303,8 @@ func blank() *Config {
 			ServicePrincipal: "zkquorum/localhost"},
 		Admin: Admin{Enable: true, Port: 8080, Address: "0.0.0.0", CommandURL: "/commands",
 			IdleTimeout: 30 * time.Second, SnapshotEnabled: true, RestoreEnabled: true,
-			// Said to be 5 minutes; ZooKeeper 3.9 takes the number for microseconds.
+			// Documented as 5 minutes, but ZooKeeper 3.9 takes the number for
+			// microseconds.
 			RateLimiterInterval: 300 * time.Millisecond, RestoreInterval: 5 * time.Minute},
 		Metrics: Metrics{ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, ExportJVMInfo: true},
 		Audit:   Audit{MaxFileSizeKB: 10240, MaxBackups: 10},

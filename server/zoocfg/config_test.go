@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// noFiles is a disk without a file on it.
+// noFiles is a file system without files.
 func noFiles(path string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
-// parse reads a standalone configuration with extra lines.
+// parse parses a standalone configuration with extra lines.
 func parse(t *testing.T, extra string, opts ...Option) *Config {
 	t.Helper()
 	c, err := ParseText("zoo.cfg", "dataDir=/data\n"+extra, append([]Option{WithReadFile(noFiles)}, opts...)...)
@@ -39,8 +39,8 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestDefaultTakesServers: the port of Default is no line of a file, so it does
-// not contradict the one in the server's own line.
+// TestDefaultTakesServers checks that Default's port, which isn't a line of a file,
+// doesn't contradict the one in the server's own line.
 func TestDefaultTakesServers(t *testing.T) {
 	t.Parallel()
 	c := Default()
@@ -230,8 +230,8 @@ func TestEverySettingHasItsField(t *testing.T) {
 	}
 }
 
-// TestEveryKeyWorks gives every known key a value it must take and one field,
-// and no more, must change by it.
+// TestEveryKeyWorks sets every known key to a valid value and checks that exactly one
+// field changes.
 func TestEveryKeyWorks(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
@@ -261,7 +261,7 @@ func TestEveryKeyWorks(t *testing.T) {
 	}
 }
 
-// differs compares what a server reads of a configuration.
+// differs compares the fields of two configurations that a server reads.
 func differs(a, b *Config) bool {
 	strip := func(c *Config) *Config {
 		c = c.Clone()

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// keysText says of every key what it means here, one a line: its name, the
-// verdict and the words, with bars between. A line with # begins a section.
+// keysText describes all keys, one per line: name, verdict and words, separated by
+// bars. A line that starts with # begins a section.
 //
 //go:embed keys.txt
 var keysText string
 
-// Verdict says how a key of ZooKeeper's does here.
+// Verdict says how zkgo treats one of ZooKeeper's keys.
 type Verdict string
 
 // The verdicts.
@@ -24,8 +24,8 @@ const (
 	Ours        Verdict = "of zkgo's own"
 )
 
-// Description is what a key means. The keys with a number are server.N, group.N,
-// weight.N and authProvider.N.
+// Description describes a key. The keys with a number are server.N, group.N, weight.N
+// and authProvider.N.
 type Description struct {
 	Section string  `json:"section"`
 	Key     string  `json:"key"`
@@ -33,7 +33,7 @@ type Description struct {
 	Words   string  `json:"words"`
 }
 
-// Descriptions are those of all keys, by sections.
+// Descriptions returns the descriptions of all keys, ordered by section.
 func Descriptions() []Description {
 	var all []Description
 	section := ""
@@ -45,7 +45,7 @@ func Descriptions() []Description {
 		}
 		f := strings.SplitN(line, "|", 3)
 		if len(f) != 3 {
-			continue // which a test finds
+			continue // a test detects malformed lines
 		}
 		v := Verdict(f[1])
 		switch f[1] {
@@ -59,8 +59,8 @@ func Descriptions() []Description {
 	return all
 }
 
-// Describe is the description of a key as it stands in a file; ok is false for
-// one that nobody knows.
+// Describe returns the description of a key as written in a file; ok is false if the
+// key is unknown.
 func Describe(key string) (d Description, ok bool) {
 	name := key
 	for _, prefix := range []string{"server.", "group.", "weight.", authProviderPrefix} {
@@ -76,7 +76,7 @@ func Describe(key string) (d Description, ok bool) {
 	return Description{}, false
 }
 
-// Table is the table of all keys in Markdown, as docs/compatibility.md has it.
+// Table returns the table of all keys in Markdown, as in docs/compatibility.md.
 func Table() string {
 	var b strings.Builder
 	section := ""

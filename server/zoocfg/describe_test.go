@@ -8,12 +8,11 @@ import (
 	"testing"
 )
 
-// rewrite makes docs/compatibility.md say what keys.txt says.
+// rewrite updates docs/compatibility.md from keys.txt.
 var rewrite = flag.Bool("rewrite", false, "write the table of keys into docs/compatibility.md")
 
-// Every key that ZooKeeper 3.9.5 reads, by testdata/keys.sh, and every key of the
-// table has a description, and no other; what it says agrees with what the table
-// does.
+// All keys that ZooKeeper 3.9.5 reads, according to testdata/keys.sh, and all keys of
+// the table have descriptions, and no others. The descriptions agree with the table.
 func TestEveryKeyIsDescribed(t *testing.T) {
 	t.Parallel()
 	described := map[string]Verdict{}
@@ -40,7 +39,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	if len(official) < 250 {
 		t.Errorf("ZooKeeper has more than %d keys", len(official))
 	}
-	// Keys that are read and checked, but decide nothing here.
+	// Keys that are read and validated but have no effect.
 	idle := map[string]bool{
 		"clientPortListenBacklog": true, "jute.maxbuffer.extrasize": true, "fsync.warningthresholdms": true, "fips-mode": true,
 		"admin.restore.enabled":                 true,
@@ -70,8 +69,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// The table of docs/compatibility.md is the one of keys.txt. With -rewrite it is
-// made so.
+// The table in docs/compatibility.md matches keys.txt. -rewrite updates it.
 func TestTheDocumentHasTheTable(t *testing.T) {
 	t.Parallel()
 	const title, next = "## zoo.cfg\n", "\n## "
@@ -84,7 +82,7 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no %s", name, title)
 	}
-	// The section begins with words for people; the table begins with ###.
+	// The section begins with prose; the table begins with ###.
 	at := strings.Index(rest, next)
 	section, after := rest[:at], rest[at:]
 	intro, _, _ := strings.Cut(section, "\n### ")

@@ -10,11 +10,11 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// PointAt makes the configuration file at path name dynamic as its
-// dynamicConfigFile, and takes out what stands there: the server, group and
-// weight lines, and with client the plaintext client port, which would
-// contradict the one of the server's own line. Every other line stays as it is
-// and where it is, comments included; ZooKeeper writes a file anew.
+// PointAt sets dynamic as the dynamicConfigFile of the configuration file at path,
+// and removes the lines that moved to dynamic: the server, group and weight lines.
+// With client it also removes the plaintext client port, which would contradict the
+// one in the server's own line. All other lines stay unchanged and in place,
+// including comments; ZooKeeper rewrites the whole file.
 func PointAt(path, dynamic string, client bool) error {
 	text, err := smallfile.Read(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func pointAt(text, dynamic string, client bool) (string, error) {
 	return all, nil
 }
 
-// comments are the blank lines and comments at the start of a piece of a file
+// comments returns the blank lines and comments at the start of a piece of a file
 // that ends with one property.
 func comments(piece string) string {
 	at := 0
@@ -84,10 +84,10 @@ func comments(piece string) string {
 	return piece[:at]
 }
 
-// escape writes a value so that a properties file reads it back.
+// escape escapes a value for a properties file.
 func escape(value string) string { return strings.ReplaceAll(value, `\`, `\\`) }
 
-// Backup keeps a copy of a configuration file beside it, .bak.
+// Backup copies a configuration file to a file with the suffix .bak.
 func Backup(path string) error {
 	text, err := smallfile.Read(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func Backup(path string) error {
 	return WriteFile(path+".bak", text)
 }
 
-// WriteFile replaces a file durably and as a whole, keeping its permissions.
+// WriteFile replaces a file atomically and durably, and keeps its permissions.
 func WriteFile(path string, text []byte) (err error) {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {

@@ -26,7 +26,7 @@ func TestPointAt(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tc.before), 0o640); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time changes nothing
+		for range 2 { // the second call changes nothing
 			if err := PointAt(path, "/d", tc.client); err != nil {
 				t.Fatal(err)
 			}

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// Error is a configuration that cannot be used. It says where, as far as that
-// is known, which key, and what was expected.
+// Error is an error in a configuration: its place if known, the key, and the expected
+// value.
 type Error struct {
 	File string
-	Line int // 0 if no single line is at fault
+	Line int // 0 if the error isn't in a single line
 	Key  string
 	Msg  string
-	Err  error // the cause, if it is one a program can tell apart
+	Err  error // the cause, if programs can check for it
 }
 
-// Error has the form file:line: key: message.
+// Error returns a message of the form file:line: key: message.
 func (e *Error) Error() string {
 	return place(e.File, e.Line) + label(e.Key) + e.Msg
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Warning is something in a valid configuration that a person should know.
+// Warning is a problem in a valid configuration that an operator should know about.
 type Warning struct {
 	File    string
-	Line    int // 0 if it is not about one line
+	Line    int // 0 if the warning isn't about a single line
 	Key     string
-	Nearest string // the known key an unknown one resembles, or ""
+	Nearest string // the known key most similar to an unknown one, or ""
 	Msg     string
 }
 
-// String has the form file:line: key: message.
+// String returns a message of the form file:line: key: message.
 func (w Warning) String() string {
 	return place(w.File, w.Line) + label(w.Key) + w.Msg
 }
@@ -58,13 +58,13 @@ func label(key string) string {
 	return key + ": "
 }
 
-// origin is where a key was set.
+// origin is the place where a key was set.
 type origin struct {
 	file string
 	line int
 }
 
-// fail makes an error about a key, placed where the key was last set.
+// fail returns an error about a key, located where the key was set last.
 func (c *Config) fail(key string, err error) *Error {
 	o := c.origin[key]
 	if o.file == "" {
@@ -73,7 +73,7 @@ func (c *Config) fail(key string, err error) *Error {
 	return &Error{File: o.file, Line: o.line, Key: key, Msg: err.Error(), Err: err}
 }
 
-// warn records a warning, once.
+// warn adds a warning unless it exists already.
 func (c *Config) warn(key, nearest, format string, args ...any) {
 	o := c.origin[key]
 	if o.file == "" {
@@ -90,18 +90,18 @@ func appendNew(all []Warning, w Warning) []Warning {
 	return append(all, w)
 }
 
-// maxProblems is how many errors of one configuration are listed.
+// maxProblems limits the number of errors listed for one configuration.
 const maxProblems = 100
 
-// problems are the errors of one configuration, in the order of the checks.
+// problems collects the errors of one configuration, in the order of the checks.
 type problems struct {
 	list []error
-	// keys are those of the errors: what is checked across keys is not at fault
-	// where one of them has no value.
+	// keys are the keys with an error. They have no value, so addUnless ignores errors
+	// that mention them.
 	keys []string
 }
 
-// add keeps err, which may be nil, or may join several errors.
+// add adds err, which may be nil or join several errors.
 func (p *problems) add(err error) {
 	if err == nil {
 		return
@@ -125,8 +125,8 @@ func (p *problems) add(err error) {
 	}
 }
 
-// addUnless keeps the error of a check across keys, unless it only follows from a
-// key that is at fault itself.
+// addUnless adds the error of a check across keys, unless the error mentions a key
+// that has an error itself and so is only a consequence.
 func (p *problems) addUnless(err error) {
 	if err == nil {
 		return
@@ -145,12 +145,12 @@ func (p *problems) addUnless(err error) {
 	p.add(err)
 }
 
-// members reports whether a line of the membership is at fault.
+// members reports whether a line of the membership has an error.
 func (p *problems) members() bool {
 	return slices.ContainsFunc(p.keys, func(key string) bool { return isMember(key) || key == "dynamicConfigFile" })
 }
 
-// join returns nil without errors, and the error itself if there is one only.
+// join returns nil if there are no errors, and a single error unwrapped.
 func (p *problems) join() error {
 	if len(p.list) == 1 {
 		return p.list[0]

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryError: one reading lists every line and every rule that is at fault, in
-// the order of the file, and nothing that only follows from another error.
+// TestEveryError checks that one call reports all invalid lines and violated rules,
+// in file order, and no errors that are only consequences of others.
 func TestEveryError(t *testing.T) {
 	t.Parallel()
 	const list = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
@@ -58,8 +58,8 @@ func TestEveryError(t *testing.T) {
 	}
 }
 
-// TestManyErrors: a file of another kind has an error on every line, and few are
-// listed.
+// TestManyErrors checks that few errors are listed for a file of another kind, which
+// has an error on every line.
 func TestManyErrors(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

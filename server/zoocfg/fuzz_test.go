@@ -18,8 +18,8 @@ func hasBracket(s Server) bool {
 	return strings.ContainsAny(s.ClientHost, "[]")
 }
 
-// FuzzParseText: whatever the text, there is either an error that names the
-// file, or a configuration that passes its own checks again unchanged.
+// FuzzParseText checks that any text results in an error that names the file, or in a
+// configuration that passes its own checks again unchanged.
 func FuzzParseText(f *testing.F) {
 	files, _ := filepath.Glob("testdata/cases/*.cfg")
 	for _, name := range files {

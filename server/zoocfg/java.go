@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// trim is Java's String.trim: everything up to U+0020 goes, at both ends.
+// trim is Java's String.trim: it removes all characters up to U+0020 at both ends.
 func trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
 }
 
-// split is Java's String.split: empty parts at the end are dropped, so a text
-// of separators alone has no part at all, while the empty text has one.
+// split is Java's String.split. It drops empty parts at the end, so a text of
+// separators has no parts, but the empty text has one.
 func split(s, sep string) []string {
 	if s == "" {
 		return []string{""}
@@ -37,8 +37,8 @@ func parseLong(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// decode is Java's Long.decode, which is how system properties are read: a
-// leading 0x, 0X or # means hexadecimal, a leading 0 octal.
+// decode is Java's Long.decode, which parses system properties: a leading 0x, 0X or #
+// means hexadecimal, a leading 0 octal.
 func decode(s string) (int64, bool) {
 	sign, digits := "", s
 	if s != "" && (s[0] == '-' || s[0] == '+') {
@@ -60,8 +60,8 @@ func decode(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// hostString is the text Java keeps of a host: a name stays as written, an
-// address literal is brought into Java's one form, and nothing is looked up.
+// hostString returns a host as Java represents it: names stay as written, and address
+// literals are converted to Java's canonical form. It resolves no names.
 func hostString(host string) string {
 	if host == "" {
 		return "localhost"
@@ -89,13 +89,13 @@ func hostString(host string) string {
 	return b.String()
 }
 
-// anyAddress reports whether the host is a wildcard: nothing, 0.0.0.0 or ::.
+// anyAddress reports whether the host is a wildcard: empty, 0.0.0.0 or ::.
 func anyAddress(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return host == "" || err == nil && a.IsUnspecified()
 }
 
-// isLiteral reports whether the host is an address and no name.
+// isLiteral reports whether the host is an address instead of a name.
 func isLiteral(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil
@@ -106,8 +106,8 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && a.IsLoopback()
 }
 
-// shortIPv4 reads the forms of one to four decimal numbers, of which the last
-// fills the bytes the others leave: 127.1 is 127.0.0.1.
+// shortIPv4 parses addresses of one to four decimal numbers. The last number fills
+// the remaining bytes: 127.1 is 127.0.0.1.
 func shortIPv4(host string) (string, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -129,7 +129,7 @@ func shortIPv4(host string) (string, bool) {
 	return netip.AddrFrom4(b).String(), true
 }
 
-// hostAndPort splits host:port:… at the colons, a host in brackets being one part.
+// hostAndPort splits host:port:… at the colons. A host in brackets is one part.
 func hostAndPort(s string) ([]string, error) {
 	if !strings.HasPrefix(s, "[") {
 		return split(s, ":"), nil

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A key is a key of the file that this package knows.
+// A key is a known key of the configuration file.
 type key struct {
 	name    string
 	set     setter
-	ignored bool // it is ZooKeeper's and has no meaning here
+	ignored bool // a key of ZooKeeper's without an effect in zkgo
 }
 
-// keyTable lists every known key. The order is for the reader.
+// keyTable lists all known keys. Their order has no meaning.
 func keyTable() []key {
 	var all []key
 	for _, part := range [][]key{
@@ -30,7 +30,7 @@ func keyTable() []key {
 	return all
 }
 
-// knownKeys is keyTable by name. Nothing writes to it.
+// knownKeys is keyTable by name. It's read-only.
 var knownKeys = func() map[string]key {
 	m := map[string]key{}
 	for _, k := range keyTable() {
@@ -131,7 +131,7 @@ func adminKeys() []key {
 		{name: "admin.snapshot.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.SnapshotEnabled })},
 		{name: "admin.restore.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.RestoreEnabled })},
 		{name: "admin.rateLimiterIntervalInMS", set: rateLimiter()},
-		{name: "admin.pprof.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.Profiles })}, // of ours
+		{name: "admin.pprof.enabled", set: boolean(func(c *Config) *bool { return &c.Admin.Profiles })}, // specific to zkgo
 	}
 }
 

@@ -2,8 +2,8 @@ package zoocfg
 
 import "strings"
 
-// auditKeys are ZooKeeper's audit.enable and audit.impl.class, and of ours what
-// ZooKeeper leaves to logback.xml.
+// auditKeys returns ZooKeeper's keys audit.enable and audit.impl.class, and zkgo's
+// own keys for the settings that ZooKeeper has in logback.xml.
 func auditKeys() []key {
 	return []key{
 		{name: "audit.enable", set: boolean(func(c *Config) *bool { return &c.Audit.Enable })},
@@ -14,8 +14,8 @@ func auditKeys() []key {
 	}
 }
 
-// setAuditClass accepts any class: the records are ZooKeeper's, whoever writes
-// them.
+// setAuditClass accepts any class, because the records are always in ZooKeeper's
+// format.
 func setAuditClass(c *Config, class string) error {
 	if !strings.HasSuffix(class, ".Slf4jAuditLogger") {
 		c.warn("audit.impl.class", "", "the class %s cannot be loaded: audit records go to audit.file, or to the log of the server", class)

@@ -39,7 +39,7 @@ func quorumAuthKeys() []key {
 	}
 }
 
-// tlsKeys are the keys of one of the two TLS sets.
+// tlsKeys returns the keys of one of the two TLS sets.
 func tlsKeys(prefix string, set func(*Config) *TLS) []key {
 	str := func(name string, f func(*TLS) *string) key {
 		return key{name: prefix + name, set: text(func(c *Config) *string { return f(set(c)) })}
@@ -81,8 +81,8 @@ func storeKeys(prefix string, store func(*Config) *Store) []key {
 
 const authProviderPrefix = "authProvider."
 
-// setAuthProvider notes a class. What none of ZooKeeper's own classes does
-// cannot be had here, and clients that count on it will not get in.
+// setAuthProvider records a provider class. zkgo supports only what ZooKeeper's own
+// classes do, so clients that depend on another class can't authenticate.
 func (c *Config) setAuthProvider(name, class string) {
 	if c.Auth.Providers == nil {
 		c.Auth.Providers = map[string]string{}

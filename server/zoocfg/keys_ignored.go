@@ -1,7 +1,7 @@
 package zoocfg
 
-// checkedKeys mean nothing here, but ZooKeeper refuses a file in which their
-// value is wrong.
+// checkedKeys returns keys that have no effect in zkgo, but whose values ZooKeeper
+// checks.
 func checkedKeys() []key {
 	return []key{
 		{name: "electionAlg", set: checked(electionAlg), ignored: true},
@@ -16,8 +16,8 @@ func checkedKeys() []key {
 	}
 }
 
-// ignoredKeys are properties that tune the inside of ZooKeeper's server, or
-// belong to its clients and tools, or were left behind by older versions.
+// ignoredKeys returns properties that tune the internals of ZooKeeper's server,
+// belong to its clients and tools, or remain from older versions.
 func ignoredKeys() []string {
 	return []string{
 		// threads, buffers and caches of the Java server
@@ -51,7 +51,7 @@ func ignoredKeys() []string {
 		"requireKerberosConfig", "security.auth_to_local", "kinit",
 		"ssl.context.supplier.class", "ssl.quorum.context.supplier.class", "ssl.sslProvider", "ssl.tcnative.ocsp",
 		"IPAuthenticationProvider.usexforwardedfor", "letAnySaslUserDoX",
-		// of clients
+		// used by clients
 		"client.secure", "clientCnxnSocket", "clientTcpKeepAlive", "disableAutoWatchReset", "request.timeout",
 		"sasl.client", "sasl.client.username", "sasl.client.canonicalize.hostname", "sasl.clientconfig",
 	}

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// ConnThrottle limits how fast sessions are begun: a bucket of tokens, and
-// beside it BLUE, which turns away a part of the clients at random.
+// ConnThrottle limits the rate of new sessions with a token bucket and with BLUE,
+// which rejects a fraction of the clients at random.
 type ConnThrottle struct {
-	Tokens         int // the bucket's size; 0 is no limit
+	Tokens         int // the bucket's size; 0 means no limit
 	FillTime       time.Duration
-	FillCount      int           // tokens that come in every FillTime
-	FreezeTime     time.Duration // between changes of the drop probability; negative is no BLUE
+	FillCount      int           // tokens added every FillTime
+	FreezeTime     time.Duration // between changes of the drop probability; negative disables BLUE
 	DropIncrease   float64
 	DropDecrease   float64
-	DecreaseRatio  float64 // the part of the bucket that may be out while the probability goes down
+	DecreaseRatio  float64 // fraction of the bucket that may be in use while the probability decreases
 	WeightEnabled  bool
-	GlobalSession  int // tokens that a new session costs, if weights are enabled
+	GlobalSession  int // tokens that a new session costs if weights are enabled
 	LocalSession   int
-	RenewedSession int // one that comes back
+	RenewedSession int // tokens that a reconnecting session costs
 }
 
-// RequestThrottle limits the requests that are being processed.
+// RequestThrottle limits the number of requests in progress.
 type RequestThrottle struct {
-	MaxRequests     int // 0 is no limit
+	MaxRequests     int // 0 means no limit
 	StallTime       time.Duration
 	DropStale       bool
-	StaleConnection bool          // a request is stale when its connection is closed
-	StaleLatency    bool          // or when it is older than its session's timeout
-	OpWaitTime      time.Duration // waiting longer is answered with ThrottledOp; 0 is never
+	StaleConnection bool          // a request is stale if its connection is closed
+	StaleLatency    bool          // a request is stale if it's older than its session's timeout
+	OpWaitTime      time.Duration // requests that wait longer get ThrottledOp; 0 means never
 }
 
 func limitKeys() []key {
@@ -82,8 +82,8 @@ func defaultRequestThrottle() RequestThrottle {
 	return RequestThrottle{StallTime: 100 * time.Millisecond, DropStale: true, StaleConnection: true}
 }
 
-// fraction is a probability or a part of a whole. ZooKeeper takes any number and
-// does nothing sensible with one outside.
+// fraction is a probability or a fraction. ZooKeeper accepts any number, but values
+// outside of [0, 1] have no sensible effect.
 func fraction(field func(*Config) *float64) setter {
 	return setter{func(c *Config, v string) error {
 		f, err := strconv.ParseFloat(v, 64)
@@ -95,15 +95,15 @@ func fraction(field func(*Config) *float64) setter {
 	}, func(c *Config) string { return strconv.FormatFloat(*field(c), 'g', -1, 64) }}
 }
 
-// Ceiling is how much memory the server may use before it refuses writes: Bytes
-// if that is not 0, else Percent of what the machine or the container gives; both
-// 0 is no ceiling.
+// Ceiling is the memory that the server may use before it refuses writes: Bytes if
+// nonzero, otherwise Percent of the memory of the machine or the container. If both
+// are 0, there is no ceiling.
 type Ceiling struct {
 	Bytes   int64
 	Percent int
 }
 
-// String is the value as it stands in the file.
+// String returns the value as written in the file.
 func (m Ceiling) String() string {
 	switch {
 	case m.Bytes != 0:
@@ -114,7 +114,7 @@ func (m Ceiling) String() string {
 	return "off"
 }
 
-// minCeiling is below what a server with an empty tree needs.
+// minCeiling is less than a server with an empty tree needs.
 const minCeiling = 32 << 20
 
 func setMemoryCeiling(c *Config, v string) error {

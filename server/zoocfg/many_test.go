@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A file of another kind has thousands of unknown keys: each costs little, and few are
-// listed.
+// A file of another kind has thousands of unknown keys: each of them costs little,
+// and few are listed.
 func TestManyUnknownKeys(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -33,7 +33,7 @@ func TestManyUnknownKeys(t *testing.T) {
 	}
 }
 
-// A path in a configuration can name something that never ends.
+// A path in a configuration may name an endless file.
 func TestEndlessFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestEndlessFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Truncate(1 << 40); err != nil { // takes no room
+	if err := f.Truncate(1 << 40); err != nil { // a sparse file
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "zoo.cfg")

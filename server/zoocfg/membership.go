@@ -11,14 +11,14 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// isMember reports whether a key belongs to the membership. ZooKeeper looks at
-// the beginning only: groupies=… is a group, and a wrong one.
+// isMember reports whether a key belongs to the membership. ZooKeeper checks the
+// prefix only: groupies=… is a group, and an invalid one.
 func isMember(key string) bool {
 	return strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group") || strings.HasPrefix(key, "weight")
 }
 
-// setMember is one line of the membership. ZooKeeper does not trim these
-// values: a blank behind a port is part of it.
+// setMember applies one line of the membership. ZooKeeper doesn't trim these values:
+// a blank after a port is part of the port.
 func (c *Config) setMember(key, value string) error {
 	id, err := memberID(key)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Config) setMember(key, value string) error {
 	return nil
 }
 
-// MaxID is the highest number of a server; the lowest is 0.
+// MaxID is the highest server id; the lowest is 0.
 const MaxID = 255
 
 func tooLargeID(id uint64) error {
@@ -56,7 +56,7 @@ func tooLargeID(id uint64) error {
 		"here and in that server's myid file", id, MaxID)
 }
 
-// memberID is the number behind the first dot of the key.
+// memberID returns the number after the first dot of the key.
 func memberID(key string) (uint64, error) {
 	text := key[strings.IndexByte(key, '.')+1:]
 	id, ok := parseLong(text)
@@ -108,7 +108,7 @@ func (m *Membership) setVersion(value string) error {
 	return nil
 }
 
-// readDynamic reads the membership from the file dynamicConfigFile names.
+// readDynamic reads the membership from the file in dynamicConfigFile.
 func (c *Config) readDynamic() error {
 	file := c.DynamicConfigFile
 	text, err := c.readFile(file)
@@ -140,7 +140,8 @@ func (c *Config) readDynamic() error {
 	return errs.join()
 }
 
-// versionOf is the hexadecimal suffix of a dynamic file's name, 0 without one.
+// versionOf returns the hexadecimal suffix of a dynamic file's name, or 0 if there is
+// none.
 func versionOf(file string) uint64 {
 	v, err := strconv.ParseInt(file[strings.LastIndexByte(file, '.')+1:], 16, 64)
 	if err != nil || v < 0 || !strings.Contains(file, ".") {
@@ -149,7 +150,8 @@ func versionOf(file string) uint64 {
 	return uint64(v)
 }
 
-// checkGroups is QuorumHierarchical's view of groups and weights.
+// checkGroups applies the checks of ZooKeeper's QuorumHierarchical to groups and
+// weights.
 func (m *Membership) checkGroups() error {
 	if len(m.Groups) == 0 && len(m.Weights) == 0 {
 		return nil
@@ -177,8 +179,9 @@ func (m *Membership) checkGroups() error {
 	return nil
 }
 
-// hierarchical says why groups and weights cannot be honoured. They can if they
-// come to a plain majority: one group in which every voter weighs the same.
+// hierarchical returns the reason why groups and weights aren't supported. They are
+// supported if they amount to a plain majority: one group with equal weights for all
+// voters.
 func (m *Membership) hierarchical() string {
 	if len(m.Groups) == 0 {
 		return ""
@@ -211,9 +214,8 @@ func (m *Membership) weight(id uint64) int64 {
 	return 1
 }
 
-// Text is the content of the config node: a line for each server, the groups
-// and weights if there are any, and the version in hexadecimal without a line
-// end.
+// Text returns the content of the config node: a line for each server, groups and
+// weights if there are any, and the hexadecimal version without a newline.
 func (m *Membership) Text() string {
 	var b strings.Builder
 	for _, s := range m.Servers {
@@ -234,8 +236,8 @@ func (m *Membership) Text() string {
 	return b.String()
 }
 
-// allWeights adds the weight 1 of the voters without a line, which ZooKeeper
-// does only where there are groups.
+// allWeights returns the weights, with weight 1 for voters without a weight line.
+// ZooKeeper adds those only if there are groups.
 func (m *Membership) allWeights() map[uint64]int64 {
 	all := maps.Clone(m.Weights)
 	if len(m.Groups) == 0 {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// An Option changes how a file is read.
+// An Option changes how a configuration is read.
 type Option func(*options)
 
 type options struct {
@@ -16,22 +16,22 @@ type options struct {
 	sets     [][2]string
 }
 
-// WithMyID gives the server's id instead of the myid file.
+// WithMyID sets the server's id. The myid file isn't read then.
 func WithMyID(id uint64) Option { return func(o *options) { o.myID = &id } }
 
-// WithReadFile replaces the file system for every file the reading needs.
+// WithReadFile replaces the file system for all files that are read.
 func WithReadFile(read func(path string) ([]byte, error)) Option {
 	return func(o *options) { o.readFile = read }
 }
 
-// WithSet sets a key after the lines of the file and before the checks across
-// keys, so that a flag can complete or correct what the file says.
+// WithSet sets a key after the lines of the file and before the checks across keys,
+// so that a flag can complete or override the file.
 func WithSet(key, value string) Option {
 	return func(o *options) { o.sets = append(o.sets, [2]string{key, value}) }
 }
 
-// Parse reads a configuration file, the dynamic file it names and myid. Its error
-// joins an [Error] for every line and every rule that is at fault.
+// Parse reads a configuration file, the dynamic file it names, and myid. Its error
+// joins an [Error] for every invalid line and every violated rule.
 func Parse(path string, opts ...Option) (*Config, error) {
 	o := gather(opts)
 	text, err := o.readFile(path)
@@ -44,8 +44,8 @@ func Parse(path string, opts ...Option) (*Config, error) {
 	return load(path, string(text), o)
 }
 
-// ParseText is Parse for a text in memory; name is the file to be named in
-// messages. It reads the dynamic file the text names, and myid, from disk.
+// ParseText is Parse for a text in memory; messages use name as the file name. It
+// reads the dynamic file that the text names, and myid, from disk.
 func ParseText(name, text string, opts ...Option) (*Config, error) {
 	return load(name, text, gather(opts))
 }
@@ -90,11 +90,11 @@ func inFile(err error, path string) error {
 
 var errBlank = errors.New("zoocfg: the configuration comes neither from Parse nor from Default")
 
-// setByHand is where a key comes from that Set has set.
+// setByHand is the origin of keys set by Set.
 const setByHand = "--set"
 
-// Set changes one key as a line in the file would: the same keys, the same
-// values, the same errors. What follows from other keys is checked by Validate.
+// Set changes one key as a line in the file would, with the same keys, values and
+// errors. Validate does the checks across keys.
 func (c *Config) Set(key, value string) error {
 	if c.origin == nil {
 		return errBlank
@@ -102,7 +102,7 @@ func (c *Config) Set(key, value string) error {
 	return c.apply(property{key: key, value: value}, setByHand)
 }
 
-// applyStatic applies the lines of the configuration file itself.
+// applyStatic applies the lines of the main configuration file.
 func (c *Config) applyStatic(props []property, errs *problems) {
 	props = c.lastOfEach(props)
 	for _, p := range props {
@@ -115,7 +115,7 @@ func (c *Config) applyStatic(props []property, errs *problems) {
 	}
 }
 
-// lastOfEach drops the lines that a later one with the same key overrules.
+// lastOfEach drops the lines that a later line with the same key overrides.
 func (c *Config) lastOfEach(props []property) []property {
 	last := map[string]int{}
 	for i, p := range props {
@@ -133,7 +133,7 @@ func (c *Config) lastOfEach(props []property) []property {
 	return kept
 }
 
-// apply is one line: the body of QuorumPeerConfig.parseProperties.
+// apply applies one line, as in the loop of QuorumPeerConfig.parseProperties.
 func (c *Config) apply(p property, file string) error {
 	name, value := trim(p.key), trim(p.value)
 	was, had := c.origin[name]
@@ -153,7 +153,7 @@ func (c *Config) apply(p property, file string) error {
 	return nil
 }
 
-// dispatch finds out what kind of key it is.
+// dispatch applies a value according to the type of its key.
 func (c *Config) dispatch(name, value, raw string) error {
 	k, known := knownKeys[name]
 	switch {
@@ -191,7 +191,7 @@ func (c *Config) ignore(name string) {
 	c.Ignored = append(c.Ignored, name)
 }
 
-// missing reports whether there is no such regular file.
+// missing reports whether err means that there is no such regular file.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -9,13 +9,13 @@ import (
 // A property is one logical line of a properties file.
 type property struct {
 	key, value string
-	line       int  // of the file, where the logical line starts
-	eightBit   bool // it has bytes outside of ASCII
+	line       int  // line in the file where the logical line starts
+	eightBit   bool // contains bytes outside of ASCII
 }
 
-// properties reads a Java properties file: every logical line in file order,
-// keys and values unescaped but not trimmed. Like Java it takes the bytes as
-// ISO-8859-1: a name outside of it has to be written with \u escapes.
+// properties parses a Java properties file. It returns all logical lines in file
+// order, with keys and values unescaped but not trimmed. Like Java it decodes the
+// bytes as ISO-8859-1, so other characters must be written as \u escapes.
 func properties(text string) ([]property, error) {
 	r := lineReader{text: text, line: 1}
 	var all []property
@@ -35,18 +35,18 @@ func properties(text string) ([]property, error) {
 type lineReader struct {
 	text    string
 	pos     int
-	line    int // of text[pos]
-	start   int // where logical starts
+	line    int // line of text[pos]
+	start   int // line where the logical line starts
 	logical string
 }
 
-// next finds the next logical line that is neither blank nor a comment.
+// next advances to the next logical line that is neither blank nor a comment.
 func (r *lineReader) next() bool {
 	var b strings.Builder
 	for r.pos < len(r.text) {
 		at := r.line
 		natural := strings.TrimLeft(r.natural(), " \t\f")
-		// A comment may even follow a continued line, if that was empty so far.
+		// A comment may follow a continued line if that line was empty so far.
 		if b.Len() == 0 {
 			if natural == "" || natural[0] == '#' || natural[0] == '!' {
 				continue
@@ -66,7 +66,7 @@ func (r *lineReader) next() bool {
 	return r.logical != ""
 }
 
-// natural takes the text up to the next line end: \n, \r or \r\n.
+// natural consumes the text up to the next line end: \n, \r or \r\n.
 func (r *lineReader) natural() string {
 	rest := r.text[r.pos:]
 	r.line++
@@ -88,7 +88,7 @@ func continued(s string) bool {
 	return n%2 == 1
 }
 
-// splitProperty cuts a logical line at its first separator that is not escaped.
+// splitProperty splits a logical line at its first unescaped separator.
 func splitProperty(s string) (property, error) {
 	end := 0
 	for end < len(s) && !strings.ContainsRune("=: \t\f", rune(s[end])) {
@@ -112,8 +112,8 @@ func splitProperty(s string) (property, error) {
 
 var errUnicodeEscape = errors.New(`Malformed \uxxxx encoding: expected four hexadecimal digits`)
 
-// unescape undoes the escapes of a key or value. Java's strings are UTF-16, so
-// two escapes may make one character.
+// unescape decodes the escapes in a key or value. Java's strings are UTF-16, so two
+// escapes may form one character.
 func unescape(s string) (string, error) {
 	units := make([]uint16, 0, len(s))
 	for i := 0; i < len(s); i++ {

@@ -2,11 +2,11 @@ package zoocfg
 
 import "strings"
 
-// hidden stands in place of a secret.
+// hidden replaces a secret.
 const hidden = "********"
 
-// RedactedText is Text with every value hidden that opens a door: passwords, and
-// the super user's digest, against which passwords can be tried offline.
+// RedactedText returns Text with all secret values hidden: passwords, and the super
+// user's digest, which allows offline guessing of the password.
 func (c *Config) RedactedText() string {
 	var starts []int // of the natural lines
 	for r := (lineReader{text: c.Text}); r.pos < len(c.Text); r.natural() {
@@ -32,7 +32,7 @@ func (c *Config) RedactedText() string {
 	return b.String()
 }
 
-// secret reports whether nobody but the server should see the value of key.
+// secret reports whether the value of key is secret.
 func secret(key string) bool {
 	key = strings.ToLower(key)
 	return strings.HasSuffix(key, "password") || strings.HasSuffix(key, ".superdigest")

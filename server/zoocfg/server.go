@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Role is what a server does in the ensemble.
+// Role is a server's role in the ensemble.
 type Role int
 
 const (
@@ -17,7 +17,7 @@ const (
 	Observer
 )
 
-// String is the role as ZooKeeper writes it.
+// String returns ZooKeeper's name of the role.
 func (r Role) String() string {
 	if r == Observer {
 		return "observer"
@@ -25,7 +25,7 @@ func (r Role) String() string {
 	return "participant"
 }
 
-// Addr is one address of a server among its peers.
+// Addr is one of the addresses that a server's peers use.
 type Addr struct {
 	Host         string
 	QuorumPort   int
@@ -37,13 +37,13 @@ type Server struct {
 	ID    uint64
 	Addrs []Addr // at least one
 	Role  Role
-	// ClientHost is "" if the line has no client part; a part without a host
-	// means 0.0.0.0.
+	// ClientHost is "" if the line has no client part. It's 0.0.0.0 if the client
+	// part has no host.
 	ClientHost string
 	ClientPort int
 }
 
-// The ways in which a server line can be wrong, as ZooKeeper tells them apart.
+// The errors in a server line, as ZooKeeper distinguishes them.
 var (
 	ErrWrongFormat  = errors.New("wrong format")
 	ErrUnresolved   = errors.New("Address unresolved")
@@ -59,12 +59,13 @@ const serverForm = " does not have the form server_config or server_config;clien
 	" where server_config is the pipe separated list of host:port:port or host:port:port:type" +
 	" and client_config is port or host:port"
 
-// ParseServerLine reads the value of a server.N line,
+// ParseServerLine parses the value of a server.N line,
 //
 //	host:quorumPort:electionPort[:role][|host:…]…[;[clientHost:]clientPort]
 //
-// in every form ZooKeeper reads, with its errors. Whether more than one address
-// is allowed is for Config.MultiAddressEnabled and CheckAddresses to say.
+// in every form that ZooKeeper accepts, with ZooKeeper's errors. It accepts several
+// addresses; Config.MultiAddressEnabled and CheckAddresses decide whether they are
+// allowed.
 func ParseServerLine(id uint64, spec string) (Server, error) {
 	s := Server{ID: id}
 	parts := split(spec, ";")
@@ -111,7 +112,7 @@ func (s *Server) parseClient(spec, text string) error {
 	return err
 }
 
-// parseAddr reads one of the addresses and notes its role, if it names one.
+// parseAddr parses one of the addresses and records its role, if it has one.
 func (s *Server) parseAddr(spec, text string, roles map[Role]bool) error {
 	parts, err := hostAndPort(text)
 	if err != nil {
@@ -167,8 +168,8 @@ func port(host, text string) (int, error) {
 	return n, nil
 }
 
-// CheckAddresses refuses a server with more than one address unless the
-// feature is enabled.
+// CheckAddresses returns an error for a server with several addresses unless
+// multiAddress is set.
 func (s Server) CheckAddresses(multiAddress bool) error {
 	if len(s.Addrs) > 1 && !multiAddress {
 		return fmt.Errorf("%w, but multiple addresses were specified for sid %d: set multiAddress.enabled=true",
@@ -177,8 +178,8 @@ func (s Server) CheckAddresses(multiAddress bool) error {
 	return nil
 }
 
-// String is the server as the config node names it after server.N=: what
-// ParseServerLine reads. Several addresses are sorted by host.
+// String returns the server's value in the config node, after server.N=.
+// ParseServerLine parses it. Several addresses are sorted by host.
 func (s Server) String() string {
 	addrs := slices.Clone(s.Addrs)
 	slices.SortStableFunc(addrs, func(a, b Addr) int { return strings.Compare(a.Host, b.Host) })
@@ -196,7 +197,7 @@ func (s Server) String() string {
 	return b.String()
 }
 
-// Line is the server's whole line in the config node: server.N=….
+// Line returns the server's whole line in the config node: server.N=….
 func (s Server) Line() string {
 	return fmt.Sprintf("server.%d=%s", s.ID, s)
 }
@@ -208,9 +209,9 @@ func bracketed(host string) string {
 	return host
 }
 
-// CheckConflict is the check reconfig makes between a joining server and each
-// of the others: no endpoint, client part included, may be the same. Wildcard
-// and loopback addresses never conflict.
+// CheckConflict is the check that reconfig makes between a joining server and each of
+// the other servers: they must not share an endpoint, including the client endpoint.
+// Wildcard and loopback addresses never conflict.
 func (s Server) CheckConflict(other Server) error {
 	theirs := other.endpoints()
 	for _, mine := range s.endpoints() {
@@ -221,7 +222,7 @@ func (s Server) CheckConflict(other Server) error {
 	return nil
 }
 
-// endpoints are the host:port pairs that no two servers may share.
+// endpoints returns the host:port pairs that no two servers may share.
 func (s Server) endpoints() []string {
 	var all []string
 	add := func(host string, port int) {

@@ -113,7 +113,7 @@ func FuzzServerLine(f *testing.F) {
 		}
 		again, err := ParseServerLine(1, s.String())
 		if err != nil {
-			// A host with a bracket inside cannot be written in any form.
+			// A host that contains a bracket has no written form.
 			if hasBracket(s) {
 				return
 			}

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// setTick changes the tick, and the session timeouts with it as long as they
-// are the ones that follow from it.
+// setTick changes the tick, and the session timeouts if they are derived from it.
 func (c *Config) setTick(d time.Duration) {
 	if !c.isSet("minSessionTimeout") && c.MinSessionTimeout == 2*c.TickTime {
 		c.MinSessionTimeout = 2 * d
@@ -20,7 +19,8 @@ func (c *Config) setTick(d time.Duration) {
 	c.TickTime = d
 }
 
-// setSessionTimeout takes -1 for so many ticks, as if the line were not there.
+// setSessionTimeout sets a timeout. -1 means the default, which is a multiple of the
+// tick.
 func (c *Config) setSessionTimeout(key string, field *time.Duration, d, ticks time.Duration) {
 	if d < 0 {
 		d = ticks * c.TickTime
@@ -36,7 +36,7 @@ func (c *Config) isSet(key string) bool {
 
 var errNoDirectory = errors.New("expected a directory, got nothing")
 
-// setDataDir moves the log along if it has no directory of its own.
+// setDataDir also sets the log directory if that wasn't set separately.
 func (c *Config) setDataDir(v string) error {
 	if v == "" {
 		return errNoDirectory
@@ -59,8 +59,8 @@ func (c *Config) setDataLogDir(v string) error {
 	return nil
 }
 
-// filePath is the path a java.io.File keeps: without doubled slashes and
-// without one at the end, but with its dots.
+// filePath returns the path as java.io.File represents it: without double and
+// trailing slashes, but with its dots.
 func filePath(path string) string {
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")
@@ -71,8 +71,8 @@ func filePath(path string) string {
 	return path
 }
 
-// setAddress takes a name as it is, but nothing in brackets or with a colon that
-// is no IPv6 address. Java's empty name is the loopback address, not every one.
+// setAddress accepts any name, but rejects a value in brackets or with a colon that
+// isn't an IPv6 address. Java's empty name is the loopback address, not the wildcard.
 func setAddress(field func(*Config) *string) setter {
 	return setter{func(c *Config, v string) error {
 		if strings.HasPrefix(v, "[") || strings.Contains(v, ":") {
@@ -97,7 +97,7 @@ func (c *Config) warnRelative(key, path string) {
 	}
 }
 
-// setJuteMaxBuffer moves the extra size along unless it has been set.
+// setJuteMaxBuffer also sets the extra size if that wasn't set separately.
 func (c *Config) setJuteMaxBuffer(v string) error {
 	n, err := propertyNumber(v, 1, math.MaxInt32)
 	if err != nil {
@@ -126,5 +126,5 @@ func setPurgeInterval(c *Config, v string) error {
 	return err
 }
 
-// maxHours is the longest purge interval a Duration holds: 292 years.
+// maxHours is the longest purge interval that fits a Duration: 292 years.
 const maxHours = int(math.MaxInt64 / int64(time.Hour))

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Setting is a key and the value a server runs with.
+// Setting is a key with its effective value.
 type Setting struct {
 	Key string `json:"key"`
-	// Value is as it would stand in the file; passwords are hidden.
+	// Value is formatted as in the file; passwords are hidden.
 	Value string `json:"value"`
 	// Origin is file:line, --set, or default.
 	Origin  string  `json:"origin"`
@@ -21,14 +21,14 @@ type Setting struct {
 	line int
 }
 
-// byDefault is the origin of what nobody has set.
+// byDefault is the origin of keys that weren't set.
 const byDefault = "default"
 
-// Set reports whether somebody has set it.
+// Set reports whether the key was set explicitly.
 func (s *Setting) Set() bool { return s.Origin != byDefault }
 
-// Settings are all keys that mean something here with their effective values, in
-// the order of the table in docs/compatibility.md, and the members behind them.
+// Settings returns all keys that have an effect in zkgo with their effective values,
+// in the order of the table in docs/compatibility.md, followed by the members.
 func (c *Config) Settings() []Setting {
 	var all []Setting
 	for _, d := range Descriptions() {
@@ -41,7 +41,7 @@ func (c *Config) Settings() []Setting {
 	return append(all, c.members()...)
 }
 
-// setting is one key with its value.
+// setting returns one key with its value.
 func (c *Config) setting(key, value string) Setting {
 	s := Setting{Key: key, Value: value, Origin: byDefault}
 	if d, ok := Describe(key); ok {
@@ -62,8 +62,8 @@ func (c *Config) setting(key, value string) Setting {
 	return s
 }
 
-// originOf is where the value of key comes from. The server's own line decides
-// where its clients are served, whatever else says so.
+// originOf returns the origin of a key's value. The server's own line takes
+// precedence for the peer type and for the client port and address.
 func (c *Config) originOf(key string) (origin, bool) {
 	if self, ok := c.Self(); ok {
 		line := fmt.Sprintf("server.%d", self.ID)
@@ -75,7 +75,7 @@ func (c *Config) originOf(key string) (origin, bool) {
 	return o, ok
 }
 
-// members are the keys with a number, and the server's own id.
+// members returns the keys with a number, and the server's own id.
 func (c *Config) members() []Setting {
 	var all []Setting
 	if c.HasMyID {
@@ -101,8 +101,8 @@ func (c *Config) members() []Setting {
 	return all
 }
 
-// Lines are the settings that somebody has made, in the order of the files, with
-// those that have no effect.
+// Lines returns the settings that were made explicitly, in the order of the files,
+// including those without an effect.
 func (c *Config) Lines() []Setting {
 	var all []Setting
 	for _, s := range c.Settings() {
@@ -120,8 +120,8 @@ func (c *Config) Lines() []Setting {
 	return all
 }
 
-// fileOrder puts the configuration file before what it names and what was set
-// besides.
+// fileOrder sorts the configuration file before the files it names and before
+// settings made elsewhere.
 func (c *Config) fileOrder(file string) int {
 	switch file {
 	case c.Path:
@@ -132,12 +132,12 @@ func (c *Config) fileOrder(file string) int {
 	return 1
 }
 
-// rawValues are the values as the file has them.
+// rawValues returns the values as written in the file.
 func (c *Config) rawValues() map[string]string {
 	all := map[string]string{}
 	props, err := properties(c.Text)
 	if err != nil {
-		return all // Parse has refused it
+		return all // Parse has rejected such a file
 	}
 	for _, p := range props {
 		all[trim(p.key)] = trim(p.value)

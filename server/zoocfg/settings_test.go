@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Every value is shown as it would stand in the file: set again, it changes
-// nothing.
+// Every value is shown in the form of the file: setting it again changes nothing.
 func TestShownValuesAreValid(t *testing.T) {
 	t.Parallel()
 	c := parse(t, strings.Join([]string{
@@ -23,7 +22,7 @@ func TestShownValuesAreValid(t *testing.T) {
 		seen[s.Key] = true
 		k := knownKeys[s.Key]
 		if s.Value == "" || s.Value == "-1" || s.Value == hidden || s.Origin == byDefault && strings.HasPrefix(s.Key, "secure") {
-			continue // as without a line
+			continue // equivalent to a missing line
 		}
 		again := c.Clone()
 		if err := k.set.set(again, s.Value); err != nil || differs(again, c) {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxUnknown is how many unknown keys get a warning each. A file with more of them is
-// another kind of file.
+// maxUnknown limits the number of unknown keys that get a warning each. A file with
+// more of them probably isn't a configuration file.
 const maxUnknown = 100
 
-// warnUnknown is for the keys ZooKeeper turns into a system property that
-// nothing reads.
+// warnUnknown warns of a key that ZooKeeper would turn into an unused system
+// property.
 func (c *Config) warnUnknown(name string) {
 	switch c.unknown++; {
 	case c.unknown == maxUnknown+1:
@@ -25,7 +25,7 @@ func (c *Config) warnUnknown(name string) {
 			return
 		}
 	}
-	// A byte order mark reads as three characters of the first key.
+	// A byte order mark is decoded as three characters of the first key.
 	if rest, ok := strings.CutPrefix(name, "\u00ef\u00bb\u00bf"); ok {
 		c.warn(name, rest, "unknown key: the file begins with a byte order mark, remove it")
 		return
@@ -41,8 +41,8 @@ func (c *Config) warnUnknown(name string) {
 	c.warn(name, "", "unknown key")
 }
 
-// guideName is the key that ZooKeeper's guide describes under a name that
-// ZooKeeper does not read, or "".
+// guideName returns the key that ZooKeeper's guide documents as name although
+// ZooKeeper doesn't read name, or "".
 func guideName(name string) string {
 	for _, d := range Descriptions() {
 		if d.Section == "Limits" && (strings.Contains(d.Words, "("+name+")") || strings.Contains(d.Words, "("+name+" ")) {
@@ -52,7 +52,8 @@ func guideName(name string) string {
 	return ""
 }
 
-// nearestKey is the known key an unknown one was probably meant to be, or "".
+// nearestKey returns the known key that an unknown one was probably meant to be, or
+// "".
 func nearestKey(name string) string {
 	if word, number, ok := strings.Cut(name, "."); ok && isDigits(number) && distance(strings.ToLower(word), "server") <= 2 {
 		return "server." + number
@@ -89,8 +90,8 @@ func isDigits(s string) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// distance is the number of insertions, deletions, replacements and swaps of
-// neighbours between two texts.
+// distance returns the number of insertions, deletions, replacements and swaps of
+// neighbors between two texts.
 func distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)

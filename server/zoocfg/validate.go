@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Validate makes the checks across keys, after Parse has made them once and
-// Set has changed something. It reads the dynamic file and myid, takes the
-// client address of the own server line, and may be called any number of times.
-// Its error joins an [Error] for every rule that is broken.
+// Validate repeats Parse's checks across keys after Set has changed the
+// configuration. It reads the dynamic file and myid, and takes the client address
+// from the server's own line. It may be called any number of times. Its error joins
+// an [Error] for every violated rule.
 func (c *Config) Validate() error {
 	var errs problems
 	c.validate(&errs)
 	return errs.join()
 }
 
-// validate adds to the errors of single lines what is wrong across keys.
+// validate adds the errors of the checks across keys.
 func (c *Config) validate(errs *problems) {
 	if c.origin == nil {
 		errs.add(errBlank)
@@ -39,7 +39,7 @@ func (c *Config) validate(errs *problems) {
 		errs.add(err)
 		known = known && err == nil
 	}
-	if !known { // which server this one is, and among which
+	if !known { // this server's id or the membership
 		return
 	}
 	for _, check := range []func() error{c.takeClientAddress, c.takePeerType, c.checkEnsemble} {
@@ -47,7 +47,7 @@ func (c *Config) validate(errs *problems) {
 	}
 }
 
-// failf is fail with a message of its own.
+// failf is fail with a formatted message.
 func (c *Config) failf(key, format string, args ...any) error {
 	return c.fail(key, fmt.Errorf(format, args...))
 }
@@ -111,8 +111,8 @@ func (c *Config) checkEnforcedAuth() error {
 	return nil
 }
 
-// checkMembership reads the dynamic file if there is one and checks how many
-// servers there are of which role.
+// checkMembership reads the dynamic file, if there is one, and checks the number of
+// servers in each role.
 func (c *Config) checkMembership() error {
 	if c.isSet("dynamicConfigFile") {
 		if err := c.readDynamic(); err != nil {
@@ -156,8 +156,8 @@ func (c *Config) checkRoles() error {
 	return nil
 }
 
-// readMyID reads the id, unless it was given. A standalone server needs none,
-// but one that is there must be a number.
+// readMyID reads the id, unless the caller set it. A standalone server needs no myid
+// file, but if there is one, it must contain a number.
 func (c *Config) readMyID() error {
 	if c.HasMyID && c.myIDFrom == "" {
 		return c.checkMyID()
@@ -183,7 +183,7 @@ func (c *Config) readMyID() error {
 	return c.checkMyID()
 }
 
-// maxExtendedID leaves the top byte 0xFF to mark the owners of TTL nodes.
+// maxExtendedID reserves the top byte 0xFF, which marks the owners of TTL nodes.
 const maxExtendedID = 254
 
 func (c *Config) checkMyID() error {
@@ -194,9 +194,9 @@ func (c *Config) checkMyID() error {
 	return nil
 }
 
-// takeClientAddress lets the own server line decide where clients are served.
-// A different address in the static part is an error as far as it can be seen
-// without resolving names.
+// takeClientAddress takes the client address from the server's own line. A different
+// address in the static part is an error, as far as that can be determined without
+// resolving names.
 func (c *Config) takeClientAddress() error {
 	self, ok := c.Self()
 	if !ok || self.ClientHost == "" {
@@ -215,7 +215,7 @@ func (c *Config) takeClientAddress() error {
 	return nil
 }
 
-// sameHost compares what can be compared: a name may resolve to any literal.
+// sameHost compares literals; it assumes that a name may resolve to any literal.
 func sameHost(a, b string) bool {
 	return strings.EqualFold(a, b) || !isLiteral(a) || !isLiteral(b)
 }

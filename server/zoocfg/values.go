@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A setter checks one trimmed value and stores it, and knows how the value that
-// is stored would stand in the file.
+// A setter checks and stores one trimmed value, and formats the stored value as in
+// the file.
 type setter struct {
 	set  func(c *Config, value string) error
 	show func(c *Config) string
 }
 
-// takes is a setter for a key with rules of its own.
+// takes returns a setter for a key with special rules.
 func takes(set func(c *Config, value string) error, show func(c *Config) string) setter {
 	return setter{set, show}
 }
@@ -25,8 +25,9 @@ func expected(what, value string) error {
 	return fmt.Errorf("expected %s, got %q", what, value)
 }
 
-// boolean is QuorumPeerConfig.parseBoolean, for system properties too: ZooKeeper
-// reads anything but "true" as false there, which hides a misspelt "yes".
+// boolean is QuorumPeerConfig.parseBoolean, also for system properties. For those
+// ZooKeeper reads anything but "true" as false, which hides a typo such as a misspelt
+// "yes".
 func boolean(field func(*Config) *bool) setter {
 	return setter{func(c *Config, v string) error {
 		switch strings.ToLower(v) {
@@ -41,8 +42,8 @@ func boolean(field func(*Config) *bool) setter {
 	}, func(c *Config) string { return strconv.FormatBool(*field(c)) }}
 }
 
-// onUnlessNo is a property that only "no" switches off. A "false" is refused:
-// ZooKeeper reads it as yes, its writer meant no.
+// onUnlessNo is a property that only "no" disables. It rejects "false", because
+// ZooKeeper would read it as yes although its writer meant no.
 func onUnlessNo(field func(*Config) *bool) setter {
 	return setter{func(c *Config, v string) error {
 		switch v {
@@ -57,8 +58,8 @@ func onUnlessNo(field func(*Config) *bool) setter {
 	}, showYes(field)}
 }
 
-// offUnlessYes is a property that only "yes" switches on; "true" is refused
-// like "false" in onUnlessNo.
+// offUnlessYes is a property that only "yes" enables. It rejects "true", as
+// onUnlessNo rejects "false".
 func offUnlessYes(field func(*Config) *bool) setter {
 	return setter{func(c *Config, v string) error {
 		switch v {
@@ -80,7 +81,8 @@ func text(field func(*Config) *string) setter {
 	}, func(c *Config) string { return *field(c) }}
 }
 
-// list is a comma separated list; blanks around its parts and empty parts go.
+// list is a comma-separated list. Blanks around its parts and empty parts are
+// dropped.
 func list(field func(*Config) *[]string) setter {
 	return setter{func(c *Config, v string) error {
 		*field(c) = commaList(v)
@@ -98,7 +100,7 @@ func commaList(v string) []string {
 	return parts
 }
 
-// number reads what Java reads with Integer.parseInt.
+// number parses what Java parses with Integer.parseInt.
 func number(v string, least, most int) (int, error) {
 	n, ok := parseInt(v)
 	if !ok || n < least || n > most {
@@ -117,7 +119,7 @@ func rangeText(least, most int64) string {
 	return fmt.Sprintf("an integer from %d to %d", least, most)
 }
 
-// integer is a key of QuorumPeerConfig.
+// integer is an integer key of QuorumPeerConfig.
 func integer(least int, field func(*Config) *int) setter {
 	return setter{func(c *Config, v string) (err error) {
 		n, err := number(v, least, math.MaxInt32)
@@ -128,7 +130,7 @@ func integer(least int, field func(*Config) *int) setter {
 	}, showInt(field)}
 }
 
-// portNumber is a key of QuorumPeerConfig that becomes a socket address.
+// portNumber is a key of QuorumPeerConfig that becomes part of a socket address.
 func portNumber(field func(*Config) *int) setter {
 	return setter{func(c *Config, v string) error {
 		n, ok := parseInt(v)
@@ -143,10 +145,10 @@ func portNumber(field func(*Config) *int) setter {
 	}, showInt(field)}
 }
 
-// property reads what Java reads with Integer.getInteger or Long.getLong,
-// hexadecimal and octal included. ZooKeeper takes the default for a text that
-// is no number; a server that runs with another value than the file seems to
-// say helps nobody, so it is an error here.
+// propertyNumber parses what Java parses with Integer.getInteger or Long.getLong,
+// including hexadecimal and octal numbers. ZooKeeper uses the default if the text
+// isn't a number; here it's an error, because a server must not run with a value
+// other than the one in the file.
 func propertyNumber(v string, least, most int64) (int64, error) {
 	n, ok := decode(v)
 	if !ok || n < least || n > most {
@@ -175,7 +177,7 @@ func propLong(least int64, field func(*Config) *int64) setter {
 	}, func(c *Config) string { return strconv.FormatInt(*field(c), 10) }}
 }
 
-// maxMillis is the largest number of milliseconds a Duration holds.
+// maxMillis is the largest number of milliseconds that fits a Duration.
 const maxMillis = math.MaxInt64 / int64(time.Millisecond)
 
 func propMillis(least int64, field func(*Config) *time.Duration) setter {
@@ -188,9 +190,9 @@ func propMillis(least int64, field func(*Config) *time.Duration) setter {
 	}, showMillis(field)}
 }
 
-// rateLimiter is the interval between two snapshots, and that between two restores:
-// one key for both. Unset, ZooKeeper's lasts 300 ms for the one and 5 minutes for
-// the other.
+// rateLimiter is one key for two intervals: between two snapshots, and between two
+// restores. If it's unset, ZooKeeper uses 300 ms for snapshots and 5 minutes for
+// restores.
 func rateLimiter() setter {
 	s := propMillis(0, func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval })
 	set := s.set
@@ -232,7 +234,7 @@ func showYes(field func(*Config) *bool) func(*Config) string {
 	}
 }
 
-// oneOf is a text out of a fixed set, compared without case.
+// oneOf is a value from a fixed set, compared case-insensitively.
 func oneOf(field func(*Config) *string, values ...string) setter {
 	return setter{func(c *Config, v string) error {
 		for _, known := range values {
@@ -245,8 +247,8 @@ func oneOf(field func(*Config) *string, values ...string) setter {
 	}, func(c *Config) string { return *field(c) }}
 }
 
-// checked is a key without a meaning here whose value ZooKeeper checks all the
-// same: the file is not valid with a wrong one.
+// checked is a key that has no effect in zkgo but whose value ZooKeeper checks: a
+// file with an invalid value isn't valid.
 func checked(check func(v string) error) setter {
 	return setter{set: func(_ *Config, v string) error { return check(v) }}
 }

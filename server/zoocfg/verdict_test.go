@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// A verdict is what ZooKeeper's own parser said about one file: the lines of
-// testdata/verdicts.json, which testdata/record.sh writes.
+// A verdict is the result of ZooKeeper's own parser for one file. testdata/record.sh
+// writes them to the lines of testdata/verdicts.json.
 type verdict struct {
 	Case       string
-	Properties map[string]string // what java.util.Properties read
-	OK         map[string]any    // the fields of QuorumPeerConfig, nil if refused
+	Properties map[string]string // as read by java.util.Properties
+	OK         map[string]any    // the fields of QuorumPeerConfig, nil if rejected
 	Error      string
 	Cause      string // class of the exception
 	Message    string
@@ -47,7 +47,7 @@ func verdicts(t testing.TB) []verdict {
 	return all
 }
 
-// stricter lists the files ZooKeeper accepts and we refuse, with the reason.
+// stricter lists files that ZooKeeper accepts and we reject, with the reason.
 var stricter = map[string]string{
 	"props-wrong-boolean":          "ZooKeeper reads any property that is not true as false: enforceQuota=yes would be off",
 	"props-wrong-number":           "ZooKeeper silently takes the default for a property that is no number",
@@ -64,7 +64,7 @@ var stricter = map[string]string{
 	"session-negative":             "only -1 means unset; a timeout below nothing is a slip",
 }
 
-// laxer lists the files ZooKeeper refuses and we accept, with the reason.
+// laxer lists files that ZooKeeper rejects and we accept, with the reason.
 var laxer = map[string]string{
 	"one-letter-datadir":   "ZooKeeper's check for relative paths crashes on names of one letter",
 	"line-multi-enabled":   "ZooKeeper looks the key up among the system properties, where a line of the file never puts it",
@@ -110,8 +110,8 @@ func TestVerdicts(t *testing.T) {
 
 func casePath(name string) string { return "testdata/cases/" + name + ".cfg" }
 
-// checkError wants an error that names a file and, where ZooKeeper has words of
-// its own for the mistake, has them too.
+// checkError checks that an error names a file and, if ZooKeeper has a specific
+// message for the mistake, contains it.
 func checkError(t *testing.T, v verdict, err error) {
 	t.Helper()
 	var e *Error
@@ -126,7 +126,7 @@ func checkError(t *testing.T, v verdict, err error) {
 	}
 }
 
-// essence is the part of ZooKeeper's message that ours has too.
+// essence returns the part of ZooKeeper's message that ours must contain.
 func essence(v verdict) string {
 	if v.Cause != "ConfigException" && v.Cause != "IllegalArgumentException" {
 		return ""
@@ -136,7 +136,7 @@ func essence(v verdict) string {
 	for _, cut := range []string{" for ", "null:", "/", "null is", " in static"} {
 		m, _, _ = strings.Cut(m, cut)
 	}
-	// The tick is refused as such before the timeouts that follow from it.
+	// Our check of the tick fails before that of the timeouts derived from it.
 	if v.Case == "tick-negative" {
 		return "tickTime: expected"
 	}
@@ -153,7 +153,7 @@ func checkFields(t *testing.T, v verdict, c *Config) {
 	}
 }
 
-// fields are the ones Verdict.java prints.
+// fields returns the fields that Verdict.java prints.
 func fields(t *testing.T, c *Config) map[string]any {
 	t.Helper()
 	address := func(host string, port int) string {
@@ -199,8 +199,8 @@ func fields(t *testing.T, c *Config) map[string]any {
 	return same
 }
 
-// TestProperties compares the syntax alone: every key and value of every file
-// is the one java.util.Properties read.
+// TestProperties compares only the syntax: the keys and values of all files must be
+// those that java.util.Properties reads.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	for _, v := range verdicts(t) {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Bounds of an answer.
+// Limits of an answer.
 const (
 	answerBytes = 4 << 20
 	answerTime  = 3 * time.Second
 )
 
-// word asks a server by a four-letter word.
+// word sends a four-letter word to a server.
 func (w *Watcher) word(ctx context.Context, address, word string) (string, error) {
 	dial := w.Dial
 	if dial == nil {
@@ -48,7 +48,7 @@ func (w *Watcher) word(ctx context.Context, address, word string) (string, error
 	return text, nil
 }
 
-// byWords asks for srvr, which every server answers, and for mntr.
+// byWords sends srvr, which every server answers, and mntr.
 func (w *Watcher) byWords(ctx context.Context, s *Server) error {
 	begin := time.Now()
 	text, err := w.word(ctx, s.Address, "srvr")
@@ -82,7 +82,7 @@ func (w *Watcher) byWords(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// byAdmin asks the AdminServer on the same host.
+// byAdmin queries the AdminServer on the same host.
 func (w *Watcher) byAdmin(ctx context.Context, s *Server) error {
 	base := w.Admin
 	if !strings.Contains(base, "://") {
@@ -112,7 +112,7 @@ func (w *Watcher) byAdmin(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// command asks for a command of the AdminServer.
+// command runs a command of the AdminServer.
 func (w *Watcher) command(ctx context.Context, base, name string) (map[string]any, error) {
 	c := w.HTTP
 	if c == nil {

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Server is what one server says of itself.
+// Server is the state that one server reports.
 type Server struct {
 	Address string `json:"address"`
-	// Error is why nothing is known, or why it does not serve.
+	// Error says why the state is unknown, or why the server doesn't serve.
 	Error string `json:"error,omitempty"`
-	// Note is why less is known than could be.
+	// Note says why some of the state is unknown.
 	Note string `json:"note,omitempty"`
-	// Version of the software.
+	// Version is the software version.
 	Version string `json:"version,omitempty"`
 	// Mode is leader, follower, observer, standalone or read-only; "" if the server
-	// does not serve.
+	// doesn't serve.
 	Mode string `json:"mode,omitempty"`
 	Zxid *Zxid  `json:"zxid,omitempty"`
-	// AnswerMillis is how long the server took to answer the question itself.
+	// AnswerMillis is the time that the server took to answer the query.
 	AnswerMillis float64 `json:"answerMillis"`
-	// Latencies of its clients' requests in milliseconds, since it started or was
-	// told to forget them.
+	// LatencyMin, LatencyAvg and LatencyMax are the latencies of client requests in
+	// milliseconds, since the start or the last reset of the statistics.
 	LatencyMin *float64 `json:"latencyMin,omitempty"`
 	LatencyAvg *float64 `json:"latencyAvg,omitempty"`
 	LatencyMax *float64 `json:"latencyMax,omitempty"`
@@ -32,26 +32,26 @@ type Server struct {
 	Connections *int64 `json:"connections,omitempty"`
 	Outstanding *int64 `json:"outstanding,omitempty"`
 	Znodes      *int64 `json:"znodes,omitempty"`
-	// The rest is told by mntr and the AdminServer only.
+	// Only mntr and the AdminServer report the following fields.
 	Watches    *int64 `json:"watches,omitempty"`
 	Ephemerals *int64 `json:"ephemerals,omitempty"`
 	DataBytes  *int64 `json:"dataBytes,omitempty"`
 	OpenFiles  *int64 `json:"openFiles,omitempty"`
 	UptimeMS   *int64 `json:"uptimeMillis,omitempty"`
-	// Requests is how many packets came in a second, nil in the first look.
+	// Requests is the number of packets received per second, nil in the first sample.
 	Requests *float64 `json:"requestsPerSecond,omitempty"`
 }
 
-// Zxid is a transaction's id. As text it is hexadecimal: its number has more digits
-// than a reader of JSON keeps.
+// Zxid is a transaction id. Its text form is hexadecimal, because JSON parsers lose
+// digits of such large numbers.
 type Zxid int64
 
 // MarshalText implements encoding.TextMarshaler.
 func (z Zxid) MarshalText() ([]byte, error) {
-	return fmt.Appendf(nil, "0x%x", uint64(z)), nil //nolint:gosec // all 64 bits are meant
+	return fmt.Appendf(nil, "0x%x", uint64(z)), nil //nolint:gosec // all 64 bits are used
 }
 
-// srvr reads the answer to the word srvr.
+// srvr parses the answer to srvr.
 func (s *Server) srvr(text string) {
 	for line := range strings.Lines(text) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
@@ -83,7 +83,7 @@ func (s *Server) srvr(text string) {
 	}
 }
 
-// monitor takes the values of mntr, with or without their prefix.
+// monitor stores one value of mntr, with or without the prefix zk_.
 func (s *Server) monitor(key, value string) {
 	switch strings.TrimPrefix(key, "zk_") {
 	case "version":
@@ -119,12 +119,12 @@ func (s *Server) monitor(key, value string) {
 	}
 }
 
-// version leaves out what was built when.
+// version removes the build information.
 func version(text string) string {
 	text, _, _ = strings.Cut(text, ",")
 	text = strings.TrimSuffix(text, "-unknown")
 	if i := strings.LastIndexByte(text, '-'); i > 0 && len(text)-i > 30 {
-		text = text[:i] // the hash of the commit
+		text = text[:i] // the commit hash
 	}
 	return text
 }

@@ -8,42 +8,43 @@ import (
 	"time"
 )
 
-// Watcher asks servers. Its fields must not be changed once it was used, and its
-// method is not safe for concurrent use.
+// Watcher queries servers. Its fields must not change after the first use, and its
+// methods aren't safe for concurrent use.
 type Watcher struct {
-	// Addresses of the servers for clients, host:port.
+	// Addresses are the servers' client addresses, host:port.
 	Addresses []string
-	// Dial makes the connections for four-letter words; nil for the network.
+	// Dial connects for four-letter words; nil means the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Admin asks the AdminServers instead: their port, or the URL of one.
+	// Admin selects the AdminServers instead: their port, or the URL of one.
 	Admin string
-	// HTTP is for the AdminServers; nil for http.DefaultClient.
+	// HTTP is the client for AdminServers; nil means http.DefaultClient.
 	HTTP *http.Client
-	// Unknown is how many more members the ensemble has, whose addresses for clients
-	// are not known.
+	// Unknown is the number of additional members whose client addresses aren't
+	// known.
 	Unknown int
-	// Now is the clock; nil for the real one.
+	// Now returns the time; nil means the real clock.
 	Now func() time.Time
 
 	last map[string]look
 }
 
-// look is when a server was asked, and what it had received by then.
+// look is the time of the last query of a server, and the packets received until
+// then.
 type look struct {
 	at       time.Time
 	received int64
 }
 
-// Sample is how the servers were at one time.
+// Sample is the state of the servers at one time.
 type Sample struct {
 	Time    time.Time `json:"time"`
 	Servers []Server  `json:"servers"`
-	// Unknown is how many more members there are, as the Watcher was told.
+	// Unknown is the Watcher's number of additional members.
 	Unknown int `json:"unknownMembers,omitempty"`
 }
 
-// Look asks all servers at the same time, each for 3 seconds at most. A server
-// that does not answer is in the sample with its Error.
+// Look queries all servers concurrently, for at most 3 seconds each. A server that
+// doesn't answer is in the sample with its Error.
 func (w *Watcher) Look(ctx context.Context) Sample {
 	now := w.Now
 	if now == nil {
@@ -82,8 +83,8 @@ func (w *Watcher) Look(ctx context.Context) Sample {
 	return sample
 }
 
-// rate works out what came since the last look. A server that was started anew
-// begins anew.
+// rate computes the packets per second since the last sample. After a restart of the
+// server the counter starts over.
 func (w *Watcher) rate(s *Server, l look) {
 	if s.Received == nil {
 		delete(w.last, s.Address)
@@ -98,8 +99,7 @@ func (w *Watcher) rate(s *Server, l look) {
 	}
 }
 
-// Answers reports whether there is a server at an address that answers srvr, within
-// a second.
+// Answers reports whether a server at the address answers srvr within a second.
 func (w *Watcher) Answers(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -107,8 +107,8 @@ func (w *Watcher) Answers(ctx context.Context, address string) bool {
 	return err == nil
 }
 
-// Leader says who leads: the address of the leader among the servers, and whether
-// there is one. A leader that is not among them is known by its followers.
+// Leader returns the address of the leader, and whether there is one. The address is
+// "" for a leader that isn't among the servers but has followers among them.
 func (s *Sample) Leader() (address string, exists bool) {
 	for i := range s.Servers {
 		switch server := &s.Servers[i]; server.Mode {
@@ -121,8 +121,8 @@ func (s *Sample) Leader() (address string, exists bool) {
 	return "", exists
 }
 
-// Lag is how many transactions a server is behind the one that is furthest, nil if
-// it is not known: the server does not answer or is in another epoch.
+// Lag returns how many transactions a server is behind the most advanced server, or
+// nil if that's unknown because the server doesn't answer or is in another epoch.
 func (s *Sample) Lag(server int) *int64 {
 	z := s.Servers[server].Zxid
 	if z == nil {

@@ -86,7 +86,7 @@ func TestLook(t *testing.T) {
 	if d.Mode != "" || d.Error != "connection refused" {
 		t.Errorf("%+v", d)
 	}
-	// A server that was started anew has received less than before.
+	// A restarted server has received less than before.
 	now, received = now.Add(time.Second), 3
 	if third := w.Look(t.Context()); third.Servers[0].Requests != nil {
 		t.Errorf("requests of a server that was started anew: %v", *third.Servers[0].Requests)

@@ -9,43 +9,44 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Mode says what Apply does where there is something already.
+// Mode says how Apply treats an existing target.
 type Mode int
 
 // The modes.
 const (
-	// Create refuses a target that is there.
+	// Create returns an error if the target exists.
 	Create Mode = iota
-	// Merge creates what is missing and leaves all else as it is.
+	// Merge creates missing znodes and changes nothing else.
 	Merge
-	// Overwrite also gives what is there the data and the ACL of the source.
+	// Overwrite also replaces data and ACLs of existing znodes with those of the
+	// source.
 	Overwrite
 )
 
-// ApplyOptions say how a tree is made to look like a source.
+// ApplyOptions are the options of Apply.
 type ApplyOptions struct {
 	Mode Mode
-	// Prune deletes what the source does not have, at the end. It needs Overwrite.
-	// Ephemeral znodes stay, and with them what is above them.
+	// Prune deletes, at the end, znodes that the source doesn't have. It requires
+	// Overwrite. Ephemeral znodes and their ancestors stay.
 	Prune bool
-	// DryRun writes nothing and tells what would be done.
+	// DryRun writes nothing and reports the actions to Did.
 	DryRun bool
-	// KeepEphemerals makes persistent znodes of ephemeral ones, which are left out
-	// otherwise.
+	// KeepEphemerals copies ephemeral znodes as persistent ones. Without it they are
+	// skipped.
 	KeepEphemerals bool
-	// NoACL leaves ACLs alone: what is created is open to everybody.
+	// NoACL doesn't copy ACLs: new znodes are open to all clients.
 	NoACL bool
-	// Parents creates what is missing above the target, without data.
+	// Parents creates missing ancestors of the target, without data.
 	Parents bool
-	// Did is called, if set, for every action when it was done (or, with DryRun,
-	// would be), in order.
+	// Did, if set, is called in order for every action after it was done (with
+	// DryRun: for every action that would be done).
 	Did func(Action)
 
-	// source is told of every znode of the source before anything is done with it.
+	// source is called with every znode of the source before Apply processes it.
 	source func(*Node, *Node) error
 }
 
-// Report counts what was done.
+// Report counts the changes.
 type Report struct {
 	Created   int   `json:"created"`
 	Set       int   `json:"set"`
@@ -55,20 +56,20 @@ type Report struct {
 	Kept      int   `json:"kept"`
 	Skipped   int   `json:"skipped"`
 	Bytes     int64 `json:"bytes"`
-	// Sequences are parents in which sequential znodes cannot be created for a
-	// while: see [Sequence].
+	// Sequences lists parents in which creating sequential znodes may fail for a
+	// while; see [Sequence].
 	Sequences []Sequence `json:"sequences,omitempty"`
 }
 
-// Changed reports whether anything was done.
+// Changed reports whether anything was changed.
 func (r *Report) Changed() bool { return r.Created+r.Set+r.ACLs+r.Deleted > 0 }
 
-// Apply makes the subtree at target look like the source, which must be read
-// whole: what it does not give is taken for not being there. It can be repeated:
-// what is right already is not touched.
+// Apply makes the subtree at target match the source. The source must be complete: a
+// znode that it doesn't yield counts as missing. Apply is idempotent and doesn't
+// touch znodes that already match.
 //
-// It stops at the first error, with what was done until then in the Report and in
-// the tree. A *[ConflictError] says that somebody else writes there too.
+// It stops at the first error. The Report and the tree then contain the changes made
+// until then. A *[ConflictError] means that another client writes to the subtree.
 func Apply(ctx context.Context, c *client.Client, target string, src Source, o ApplyOptions) (Report, error) {
 	a := &applier{c: c, target: target, o: o, highest: map[string]int64{}}
 	a.batch = newBatch(c, a.did)
@@ -82,8 +83,8 @@ type applier struct {
 	o       ApplyOptions
 	batch   *batch
 	report  Report
-	surplus []*Node          // in the target only
-	highest map[string]int64 // the highest number of a child that was created, by parent
+	surplus []*Node          // znodes that exist only in the target
+	highest map[string]int64 // highest number of a created child, by parent
 }
 
 func (a *applier) run(ctx context.Context, src Source) error {
@@ -123,7 +124,7 @@ func (a *applier) run(ctx context.Context, src Source) error {
 	return err
 }
 
-// existing returns the target as it is.
+// existing returns the current target.
 func (a *applier) existing(ctx context.Context) (Source, error) {
 	_, found, err := a.c.Exists(ctx, a.target)
 	switch {
@@ -137,11 +138,11 @@ func (a *applier) existing(ctx context.Context) (Source, error) {
 	return nothing, a.parents(ctx)
 }
 
-// parents looks after what is above the target.
+// parents checks or creates the target's ancestors.
 func (a *applier) parents(ctx context.Context) error {
 	parent := proto.Parent(a.target)
 	if a.target == "/" {
-		return nil // a chroot that does not exist yet is the target itself
+		return nil // a chroot that doesn't exist yet is the target itself
 	}
 	if parent == "/" || parent == "" {
 		if a.c.FullPath("/") == "/" {
@@ -184,7 +185,7 @@ func (a *applier) did(action Action) {
 	}
 }
 
-// do does a write, or says that it would.
+// do executes a write, or reports it in a dry run.
 func (a *applier) do(ctx context.Context, w write) error {
 	if a.o.DryRun {
 		a.did(w.Action)
@@ -193,7 +194,7 @@ func (a *applier) do(ctx context.Context, w write) error {
 	return a.batch.add(ctx, w)
 }
 
-// pair brings one znode of the target in line with that of the source.
+// pair makes one znode of the target match the source.
 func (a *applier) pair(ctx context.Context, p *pair) error {
 	path := Join(a.target, p.path)
 	src, dst := p.a, p.b
@@ -231,7 +232,7 @@ func (a *applier) create(ctx context.Context, path string, src *Node) error {
 	return a.do(ctx, createWrite(a.c, path, src, acl))
 }
 
-// update gives a znode that is there the data and the ACL of the source.
+// update replaces the data and the ACL of an existing znode with the source's.
 func (a *applier) update(ctx context.Context, path string, src, dst *Node) error {
 	acl := !a.o.NoACL && src.ACL != nil
 	switch {
@@ -263,7 +264,7 @@ func (a *applier) update(ctx context.Context, path string, src, dst *Node) error
 	return nil
 }
 
-// setACL comes behind what was collected, since it cannot be in a transaction.
+// setACL first flushes the batch, because it can't be part of a transaction.
 func (a *applier) setACL(ctx context.Context, path string, acl []client.ACL, aversion int32) error {
 	action := Action{Kind: ActionSetACL, Path: path}
 	if !a.o.DryRun {
@@ -278,7 +279,7 @@ func (a *applier) setACL(ctx context.Context, path string, acl []client.ACL, ave
 	return nil
 }
 
-// prune deletes what only the target has, from below.
+// prune deletes the znodes that exist only in the target, descendants first.
 func (a *applier) prune(ctx context.Context) error {
 	kept := map[string]bool{}
 	for i := len(a.surplus) - 1; i >= 0; i-- {

@@ -33,7 +33,7 @@ func TestCopy(t *testing.T) {
 		if compared := same(t, walk(a, "/app"), walk(to.Client, to.Root)); compared != n+1 {
 			t.Errorf("%d znodes compared, want %d", compared, n+1)
 		}
-		// Once more changes nothing.
+		// A second copy changes nothing.
 		r, err = subtree.Copy(ctx, place(a, "/app"), to, subtree.ApplyOptions{Mode: subtree.Overwrite, Prune: true})
 		if err != nil || r.Changed() || r.Unchanged != n {
 			t.Errorf("the second time: %+v, %v", r, err)
@@ -60,7 +60,7 @@ func TestCopyRefuses(t *testing.T) {
 	}
 }
 
-// TestModes: what Merge, Overwrite and Prune do with what is there.
+// TestModes checks how Merge, Overwrite and Prune treat existing znodes.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -105,7 +105,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestOverwriteACL: ACLs are set where they differ, and nowhere else.
+// TestOverwriteACL checks that only ACLs that differ are set.
 func TestOverwriteACL(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -121,7 +121,8 @@ func TestOverwriteACL(t *testing.T) {
 	same(t, walk(c, "/s"), walk(c, "/t"))
 }
 
-// TestPruneKeepsEphemerals: nobody's live znode is deleted, nor what is above it.
+// TestPruneKeepsEphemerals checks that Prune keeps ephemeral znodes and their
+// ancestors.
 func TestPruneKeepsEphemerals(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -136,8 +137,8 @@ func TestPruneKeepsEphemerals(t *testing.T) {
 	}
 }
 
-// TestConflict: a znode that changes between being read and being written stops
-// the copy, and the other's write stays.
+// TestConflict checks that a znode that changes between read and write stops the
+// copy, and that the other client's write is kept.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -171,7 +172,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestConflictInTransaction: the same where several znodes are written at once.
+// TestConflictInTransaction checks the same for several znodes in one transaction.
 func TestConflictInTransaction(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -194,7 +195,7 @@ func TestConflictInTransaction(t *testing.T) {
 	}
 }
 
-// TestBlankedACL: what the server hides is not copied as if it were there.
+// TestBlankedACL checks that a hidden ACL isn't copied as if it were complete.
 func TestBlankedACL(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -211,7 +212,8 @@ func TestBlankedACL(t *testing.T) {
 	}
 }
 
-// TestCopyOverlap: nothing is copied into itself, nor onto what it lies in.
+// TestCopyOverlap checks that a subtree can't be copied into itself or to an
+// ancestor.
 func TestCopyOverlap(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -225,7 +227,7 @@ func TestCopyOverlap(t *testing.T) {
 	}
 }
 
-// TestLostReply: a transaction whose answer is lost is done once.
+// TestLostReply checks that a transaction whose reply is lost is executed once.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{true, false} {
@@ -246,7 +248,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// TestSequences: it is told when the numbers of sequential znodes are behind.
+// TestSequences checks that sequence numbers that are too low are reported.
 func TestSequences(t *testing.T) {
 	t.Parallel()
 	_, c := run(t)
@@ -259,13 +261,13 @@ func TestSequences(t *testing.T) {
 	if err != nil || len(r.Sequences) != 1 || r.Sequences[0] != (subtree.Sequence{Path: "/copy/q", Next: 1, Highest: 1}) {
 		t.Fatalf("%+v, %v", r.Sequences, err)
 	}
-	// It is true.
+	// The report is correct.
 	if _, err := c.Create(ctx, "/copy/q/n-", nil, client.Sequential); !errors.Is(err, client.ErrNodeExists) {
 		t.Fatalf("got %v", err)
 	}
 }
 
-// TestLargeData: transactions stay below what a server takes.
+// TestLargeData checks that transactions stay below a server's limit.
 func TestLargeData(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -285,7 +287,7 @@ func TestLargeData(t *testing.T) {
 	}
 }
 
-// TestManyInOneTransaction: small znodes share transactions.
+// TestManyInOneTransaction checks that small znodes share transactions.
 func TestManyInOneTransaction(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -299,7 +301,8 @@ func TestManyInOneTransaction(t *testing.T) {
 	}
 }
 
-// TestPruneConflict: what somebody writes to before it is pruned stays.
+// TestPruneConflict checks that a znode that another client writes before it's pruned
+// is kept.
 func TestPruneConflict(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -308,7 +311,7 @@ func TestPruneConflict(t *testing.T) {
 	_, err := subtree.Apply(background(t), c, "/t", func(ctx context.Context) iter.Seq2[*subtree.Node, error] {
 		return func(yield func(*subtree.Node, error) bool) {
 			src(ctx)(yield)
-			zs.Set("/t/b", "theirs") // when the target has been read
+			zs.Set("/t/b", "theirs") // after the target was read
 		}
 	}, subtree.ApplyOptions{Mode: subtree.Overwrite, Prune: true})
 	var conflict *subtree.ConflictError

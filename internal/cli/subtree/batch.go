@@ -7,14 +7,14 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Bounds of one transaction: as many operations as make the way to the server and
-// its fsync count for little, and so few bytes that nobody waits long behind them.
+// Limits of one transaction: enough operations to amortize the round trip and the
+// fsync, and few enough bytes not to delay requests queued after it.
 const (
 	batchOps   = 500
 	batchBytes = 256 << 10
 )
 
-// ActionKind says what is done to a znode.
+// ActionKind is the type of an Action.
 type ActionKind string
 
 // The kinds of action.
@@ -23,31 +23,32 @@ const (
 	ActionSet    ActionKind = "set"    // its data
 	ActionSetACL ActionKind = "setAcl" // its ACL
 	ActionDelete ActionKind = "delete"
-	ActionKeep   ActionKind = "keep" // it differs and stays as it is
-	ActionSkip   ActionKind = "skip" // it is not copied
+	ActionKeep   ActionKind = "keep" // the znode differs and isn't changed
+	ActionSkip   ActionKind = "skip" // the znode isn't copied
 )
 
-// Action is something that is done, or would be, to one znode.
+// Action is a change of one znode that was made, or would be made in a dry run.
 type Action struct {
 	Kind ActionKind `json:"action"`
-	// Path in the tree that is changed.
+	// Path is the path in the changed tree.
 	Path string `json:"path"`
-	// Bytes of data that are written.
+	// Bytes is the size of the written data.
 	Bytes int `json:"bytes,omitempty"`
-	// Why says the reason for ActionKeep and ActionSkip.
+	// Why is the reason for ActionKeep and ActionSkip.
 	Why string `json:"why,omitempty"`
 }
 
-// write is an action with what it takes to do it, and to see whether it was done.
+// write is an action with the operations to execute it and to check whether it
+// happened.
 type write struct {
 	Action
 	op     client.Op
-	plain  func(context.Context) error // the same as a request of its own
+	plain  func(context.Context) error // the same as a single request
 	size   int
 	happen func(ctx context.Context) (bool, error)
 }
 
-// batch collects writes into transactions. Its order is that of add.
+// batch groups writes into transactions. It preserves the order of add.
 type batch struct {
 	c      *client.Client
 	done   func(Action)
@@ -59,7 +60,7 @@ func newBatch(c *client.Client, done func(Action)) *batch {
 	return &batch{c: c, done: done}
 }
 
-// add takes a write, and does those before it if all of them would be too large.
+// add appends a write. It flushes first if the transaction would become too large.
 func (b *batch) add(ctx context.Context, w write) error {
 	if len(b.writes) >= batchOps || len(b.writes) > 0 && b.size+w.size > batchBytes {
 		if err := b.flush(ctx); err != nil {
@@ -71,8 +72,8 @@ func (b *batch) add(ctx context.Context, w write) error {
 	return nil
 }
 
-// flush does what was added. A refusal names the znode; nothing of its transaction
-// was done then.
+// flush executes the queued writes. An error names the znode; then nothing of the
+// failed transaction was done.
 func (b *batch) flush(ctx context.Context) error {
 	writes := b.writes
 	b.writes, b.size = nil, 0
@@ -88,8 +89,8 @@ func (b *batch) flush(ctx context.Context) error {
 	return nil
 }
 
-// commit does a transaction once. When its outcome is unknown, because the
-// connection was lost, the first znode tells: all are done or none.
+// commit executes a transaction exactly once. If the outcome is unknown because the
+// connection was lost, the first znode shows whether the whole transaction happened.
 func (b *batch) commit(ctx context.Context, writes []write) error {
 	first := &writes[0]
 	for unknown := false; ; unknown = true {
@@ -114,7 +115,8 @@ func (b *batch) commit(ctx context.Context, writes []write) error {
 	}
 }
 
-// try sends a transaction. What stands alone may be as large as a request may be.
+// try sends a transaction. A single write is sent as a plain request, which may be
+// larger.
 func (b *batch) try(ctx context.Context, writes []write) error {
 	if len(writes) == 1 {
 		return writes[0].plain(ctx)
@@ -127,7 +129,7 @@ func (b *batch) try(ctx context.Context, writes []write) error {
 	return err
 }
 
-// refusal says which znode a transaction was refused for.
+// refusal adds the znode for which a transaction failed to the error.
 func refusal(writes []write, err error) error {
 	var multi *client.MultiError
 	i := 0
@@ -137,7 +139,7 @@ func refusal(writes []write, err error) error {
 	return conflict(writes[i].Path, err)
 }
 
-// createWrite creates a znode.
+// createWrite returns a write that creates a znode.
 func createWrite(c *client.Client, path string, n *Node, acl []client.ACL) write {
 	opts := []client.CreateOption{client.WithACL(acl...)}
 	switch {
@@ -168,7 +170,7 @@ func createWrite(c *client.Client, path string, n *Node, acl []client.ACL) write
 	}
 }
 
-// setWrite replaces the data of the znode that has this Stat.
+// setWrite returns a write that replaces the data of the znode with this Stat.
 func setWrite(c *client.Client, path string, data []byte, st client.Stat) write {
 	return write{
 		Action: Action{Kind: ActionSet, Path: path, Bytes: len(data)},
@@ -185,8 +187,8 @@ func setWrite(c *client.Client, path string, data []byte, st client.Stat) write 
 	}
 }
 
-// deleteWrite deletes the znode that has this Stat; whatever is there with
-// AnyVersion.
+// deleteWrite returns a write that deletes the znode with this version, or with
+// AnyVersion any znode at the path.
 func deleteWrite(c *client.Client, path string, version int32) write {
 	return write{
 		Action: Action{Kind: ActionDelete, Path: path},

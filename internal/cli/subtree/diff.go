@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// Difference is what is not the same in two subtrees.
+// Difference is a difference between two subtrees.
 type Difference struct {
-	// Path below the roots.
+	// Path is the path below the roots.
 	Path string
-	// A and B are the znodes, nil where there is none.
+	// A and B are the znodes, nil if missing.
 	A, B *Node
-	// Fields names what differs if there are both: "data", "acl", "kind".
+	// Fields names the fields that differ if both znodes exist: "data", "acl",
+	// "kind".
 	Fields []string
 }
 
-// String says it in a few words.
+// String returns a short description.
 func (d *Difference) String() string {
 	path := d.Path
 	if path == "" {
@@ -31,18 +32,17 @@ func (d *Difference) String() string {
 	return path + " differs in " + strings.Join(d.Fields, ", ")
 }
 
-// DiffOptions say what is not compared.
+// DiffOptions exclude parts from the comparison.
 type DiffOptions struct {
-	// NoACL, NoData leave out ACLs and data.
+	// NoACL and NoData exclude ACLs and data.
 	NoACL, NoData bool
-	// NoEphemerals leaves out ephemeral znodes of either side.
+	// NoEphemerals excludes ephemeral znodes on either side.
 	NoEphemerals bool
 }
 
-// Diff compares two subtrees and calls found for every difference, in the order
-// of [Compare], as it comes. An error of found ends it. A znode that cannot be
-// read ends it, too: nothing can be said of it. It returns how many znodes were
-// compared.
+// Diff compares two subtrees and calls found for every difference as it is found, in
+// the order of [Compare]. An error from found, or a znode that can't be read, ends
+// the comparison. Diff returns the number of znodes compared.
 func Diff(ctx context.Context, a, b Source, o DiffOptions, found func(*Difference) error) (int, error) {
 	n := 0
 	for p, err := range pairs(ctx, a, b) {
@@ -62,13 +62,13 @@ func Diff(ctx context.Context, a, b Source, o DiffOptions, found func(*Differenc
 	return n, nil
 }
 
-// pair is what two subtrees have at one path.
+// pair holds the znodes of two subtrees at one path.
 type pair struct {
 	path string
 	a, b *Node
 }
 
-// pairs goes through two sources side by side.
+// pairs iterates over two sources in parallel.
 func pairs(ctx context.Context, a, b Source) iter.Seq2[pair, error] {
 	return func(yield func(pair, error) bool) {
 		nextA, stopA := iter.Pull2(a(ctx))
@@ -123,7 +123,7 @@ func (p *pair) readable() error {
 	return nil
 }
 
-// difference compares the two, nil if they are the same.
+// difference compares the znodes. It returns nil if they are equal.
 func (p *pair) difference(o DiffOptions) *Difference {
 	a, b := p.a, p.b
 	if o.NoEphemerals && a != nil && a.Ephemeral() {
@@ -154,7 +154,7 @@ func (p *pair) difference(o DiffOptions) *Difference {
 	return d
 }
 
-// nothing is the source of a tree that is not there.
+// nothing is the source of a missing tree.
 func nothing(context.Context) iter.Seq2[*Node, error] {
 	return func(func(*Node, error) bool) {}
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// each calls f with 0 to n−1, several at the same time, and returns the first
-// error, after which no more are called.
+// each calls f with 0 to n−1, several calls concurrently, and returns the first
+// error. After an error it makes no further calls.
 func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -7,36 +7,37 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Reasons for which nothing is written, each with an option that lifts it.
+// Errors before anything is written. For each of them there is an option that avoids
+// it.
 var (
-	// ErrTargetExists is the cause without [Merge] and [Overwrite].
+	// ErrTargetExists is the error without [Merge] and [Overwrite].
 	ErrTargetExists = errors.New("the target exists already")
-	// ErrNoParent is the cause without ApplyOptions.Parents.
+	// ErrNoParent is the error without ApplyOptions.Parents.
 	ErrNoParent = errors.New("the parent of the target does not exist")
-	// ErrHiddenACL is the cause when the server shows an ACL in part only.
+	// ErrHiddenACL is the error if the server hides a part of an ACL.
 	ErrHiddenACL = errors.New("its ACL cannot be read whole without the permission to administer it")
-	// ErrProtected is the cause for the root and for ZooKeeper's own znodes.
+	// ErrProtected is the error for the root and for ZooKeeper's own znodes.
 	ErrProtected = errors.New("this znode cannot be deleted")
 )
 
-// ConflictError says that a znode is not as it has to be for what was to be done
-// with it: somebody else has changed it. Nothing was done to it.
+// ConflictError means that another client changed a znode, so the intended operation
+// no longer applies. The znode is unchanged by that operation.
 type ConflictError struct {
-	// Path of the znode.
+	// Path is the znode's path.
 	Path string
-	// What is wrong with it.
+	// What describes the conflict.
 	What string
-	// Err is the server's refusal, if that is how it was noticed.
+	// Err is the server's error, if that revealed the conflict.
 	Err error
 }
 
-// Error names path and reason.
+// Error returns the path and the description.
 func (e *ConflictError) Error() string { return e.Path + ": " + e.What }
 
-// Unwrap returns the server's refusal.
+// Unwrap returns the server's error.
 func (e *ConflictError) Unwrap() error { return e.Err }
 
-// conflict tells refusals that mean a conflict from others.
+// conflict returns a ConflictError if err means a conflict. Otherwise it adds the path.
 func conflict(path string, err error) error {
 	var what string
 	switch {

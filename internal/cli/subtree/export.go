@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format is how a file is written.
+// Format is a file format.
 type Format string
 
 // The formats.
@@ -19,24 +19,24 @@ const (
 	YAML Format = "yaml"
 )
 
-// ExportOptions say what is written.
+// ExportOptions are the options of Export.
 type ExportOptions struct {
 	Format Format
-	// Root is where the subtree is, for the file's reader.
+	// Root is the subtree's path, for readers of the file.
 	Root string
-	// Stat adds zxids, times and versions. No import looks at them.
+	// Stat adds zxids, times and versions. Imports ignore them.
 	Stat bool
-	// NoACL leaves ACLs out.
+	// NoACL omits ACLs.
 	NoACL bool
-	// Wrote is called, if set, for every znode.
+	// Wrote, if set, is called for every znode.
 	Wrote func(*Node)
 }
 
-// Export writes a subtree down, as it is read, and returns how many znodes it has.
-// What was written when it fails is not a whole file, and no import takes it.
+// Export writes a subtree to w while reading it, and returns the number of znodes. If
+// it fails, the output is incomplete, and imports reject it.
 //
-// JSON is one document with a line for every znode, YAML a stream of documents:
-// the header, the znodes, and a trailer that counts them.
+// JSON output is one document with one line per znode. YAML output is a stream of
+// documents: the header, the znodes, and a trailer with their number.
 func Export(ctx context.Context, w io.Writer, src Source, o ExportOptions) (int, error) {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	var f writer

@@ -11,8 +11,8 @@ import (
 
 var formats = []subtree.Format{subtree.JSON, subtree.YAML}
 
-// TestExportImport: what was exported and imported is the same, and exported again
-// the same file.
+// TestExportImport checks that an exported and imported subtree is equal, and that
+// exporting it again produces the same file.
 func TestExportImport(t *testing.T) {
 	t.Parallel()
 	_, a := run(t)
@@ -49,7 +49,7 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// TestCutOff: no beginning of a file is taken for the whole.
+// TestCutOff checks that no truncated file is accepted.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -67,7 +67,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestHandWritten: kinds that no server tells of, any order, and texts as they are.
+// TestHandWritten covers kinds of znode that servers don't reveal, any order, and
+// literal texts.
 func TestHandWritten(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -101,7 +102,7 @@ data: yes
 	if acl, _, err := c.GetACL(ctx, "/x/y/b"); err != nil || len(acl) != 2 || subtree.FormatACL(acl[1]) != "digest:u:x:cdrwa" {
 		t.Errorf("the ACL is %v, %v", acl, err)
 	}
-	// What the server hides is not written down as if it were there.
+	// A hidden ACL isn't exported as if it were complete.
 	if _, err := subtree.Export(ctx, &strings.Builder{}, walk(c, "/x"), subtree.ExportOptions{Format: subtree.JSON}); err == nil || !strings.Contains(err.Error(), "/y/b") {
 		t.Errorf("a blanked ACL was exported: %v", err)
 	}
@@ -111,7 +112,7 @@ data: yes
 	zs.WaitGone("/x/y/a")
 }
 
-// TestBadFiles: each error says what and where.
+// TestBadFiles checks that each error says what is wrong and where.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	j := func(znodes string) string {
@@ -157,7 +158,8 @@ func TestACLText(t *testing.T) {
 	}
 }
 
-// FuzzRead: no file makes it panic, and what it takes can be gone through.
+// FuzzRead checks that no file causes a panic, and that an accepted file can be
+// iterated over.
 func FuzzRead(f *testing.F) {
 	f.Add(`{"format":"zkgo-subtree","version":1,"root":"/","znodes":[{"path":"/"},{"path":"/a","base64":"eA=="}],"count":2}`)
 	f.Add("format: zkgo-subtree\nversion: 1\n---\npath: /\ndata: x\n---\ncount: 1\n")

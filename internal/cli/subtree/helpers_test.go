@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// patience is for machines with much else to do.
+// patience is long enough for busy machines.
 const patience = 60 * time.Second
 
 func background(t *testing.T) context.Context {
@@ -23,15 +23,15 @@ func background(t *testing.T) context.Context {
 	return ctx
 }
 
-// run starts a server that knows every kind of znode.
+// run starts a server that supports every kind of znode.
 func run(t *testing.T) (*zktest.Server, *client.Client) {
 	t.Helper()
 	zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.ExtendedTypes = true }))
 	return zs, zs.Client(t)
 }
 
-// kinds fills /app with a tree of many kinds of znode, and returns their number
-// without the ephemeral one.
+// kinds fills /app with many kinds of znode, and returns their number without the
+// ephemeral one.
 func kinds(t *testing.T, c *client.Client) int {
 	t.Helper()
 	ctx := background(t)
@@ -66,8 +66,8 @@ func kinds(t *testing.T, c *client.Client) int {
 	return 15
 }
 
-// same fails the test unless two subtrees have the same data and ACLs, ephemeral
-// znodes aside.
+// same fails the test unless two subtrees have the same data and ACLs, apart from
+// ephemeral znodes.
 func same(t *testing.T, a, b subtree.Source) int {
 	t.Helper()
 	n, err := subtree.Diff(background(t), a, b, subtree.DiffOptions{NoEphemerals: true}, func(d *subtree.Difference) error {
@@ -84,7 +84,7 @@ func walk(c *client.Client, root string) subtree.Source {
 	return subtree.Walk(c, root, subtree.WalkOptions{})
 }
 
-// paths collects the paths of a source.
+// paths returns the paths of a source.
 func paths(t *testing.T, s subtree.Source) []string {
 	t.Helper()
 	var list []string
@@ -97,7 +97,7 @@ func paths(t *testing.T, s subtree.Source) []string {
 	return list
 }
 
-// export returns what Export writes.
+// export returns the output of Export.
 func export(t *testing.T, src subtree.Source, o subtree.ExportOptions) string {
 	t.Helper()
 	var b strings.Builder
@@ -107,7 +107,7 @@ func export(t *testing.T, src subtree.Source, o subtree.ExportOptions) string {
 	return b.String()
 }
 
-// wide makes a parent with n children.
+// wide creates a parent with n children.
 func wide(t *testing.T, c *client.Client, parent string, n int) {
 	t.Helper()
 	ctx := background(t)

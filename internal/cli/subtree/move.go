@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Place is a subtree somewhere.
+// Place is a subtree of an ensemble.
 type Place struct {
 	Client *client.Client
 	Root   string
@@ -18,8 +18,8 @@ type Place struct {
 // String returns the root.
 func (p Place) String() string { return p.Root }
 
-// overlap says why one place cannot be copied onto another, "" if it can. Two
-// connections to the same ensemble are not seen through; see sameNode.
+// overlap returns the reason why one place can't be copied to another, or "". It
+// doesn't recognize two connections to the same ensemble; see mover.note.
 func (p Place) overlap(to Place) string {
 	a, b := p.Client.FullPath(p.Root), to.Client.FullPath(to.Root)
 	switch {
@@ -35,14 +35,14 @@ func (p Place) overlap(to Place) string {
 	return ""
 }
 
-// sameSession compares passwords as well, which are random: two ensembles may well
-// have given out the same id.
+// sameSession also compares the passwords, which are random, because two ensembles
+// may have used the same session id.
 func sameSession(a, b client.Session) bool {
 	return a.ID == b.ID && bytes.Equal(a.Password, b.Password)
 }
 
-// Copy makes the subtree of one place look like that of another, of the same or of
-// another ensemble: see [Apply].
+// Copy makes the subtree at one place match that at another, in the same or another
+// ensemble; see [Apply].
 func Copy(ctx context.Context, from, to Place, o ApplyOptions) (Report, error) {
 	if why := from.overlap(to); why != "" {
 		return Report{}, fmt.Errorf("%s cannot be copied to %s: %s", from, to, why)
@@ -50,7 +50,7 @@ func Copy(ctx context.Context, from, to Place, o ApplyOptions) (Report, error) {
 	return Apply(ctx, to.Client, to.Root, Walk(from.Client, from.Root, WalkOptions{NoACL: o.NoACL}), o)
 }
 
-// Stage is a part of Move.
+// Stage is a stage of Move.
 type Stage string
 
 // The stages of Move.
@@ -60,28 +60,27 @@ const (
 	StageDelete Stage = "delete"
 )
 
-// MoveOptions say how a subtree is moved.
+// MoveOptions are the options of Move.
 type MoveOptions struct {
-	// Apply is how it is copied. KeepEphemerals and NoACL are refused, since what
-	// they change would be lost.
+	// Apply holds the options of the copy. KeepEphemerals and NoACL are rejected,
+	// because their changes would lose information.
 	Apply ApplyOptions
-	// Stage is called, if set, when a part begins.
+	// Stage, if set, is called when a stage begins.
 	Stage func(Stage)
-	// Deleted is called, if set, for every znode that was deleted at its old place.
+	// Deleted, if set, is called for every znode deleted from the old place.
 	Deleted func(path string)
 }
 
-// Move copies a subtree, reads both places again and compares them, and only then
-// deletes it at its old place. It returns how many znodes were moved away.
+// Move copies a subtree, rereads and compares both places, and only then deletes the
+// old one. It returns the number of znodes deleted there.
 //
-// Somebody else who changes the subtree stops it with a *[ConflictError]: then the
-// copy is there as it was read, and at the old place is all that was not deleted
-// yet, the changed znode among it. Ephemeral znodes stop it before anything is
-// written.
+// If another client changes the subtree, Move stops with a *[ConflictError]. The copy
+// then contains what was read, and the old place contains all znodes not deleted yet,
+// including the changed one. Ephemeral znodes stop Move before it writes anything.
 //
-// A znode that somebody deletes and creates anew within the moment between a last
-// look at it and its deletion, a transaction for up to 500 znodes, is the one
-// change that cannot be noticed, unless its version differs.
+// One change can go unnoticed: a client deletes a znode and recreates it with the
+// same version between Move's last look at the znode and the transaction of up to 500
+// znodes that deletes it.
 func Move(ctx context.Context, from, to Place, o MoveOptions) (Report, int, error) {
 	m := &mover{from: from, to: to, o: o}
 	if err := m.refuse(ctx); err != nil {
@@ -112,13 +111,13 @@ type mover struct {
 	deleted  int
 }
 
-// moved is what is remembered of a znode that was copied.
+// moved records a copied znode.
 type moved struct {
 	path string
 	stat client.Stat
 }
 
-// sameStat reports whether a znode is as it was, its children aside.
+// sameStat reports whether a znode is unchanged apart from its children.
 func sameStat(a, b client.Stat) bool {
 	return a.Czxid == b.Czxid && a.Mzxid == b.Mzxid && a.Version == b.Version && a.Aversion == b.Aversion
 }
@@ -129,7 +128,7 @@ func (m *mover) stage(s Stage) {
 	}
 }
 
-// refuse finds what cannot be moved before anything is written.
+// refuse rejects subtrees that can't be moved, before anything is written.
 func (m *mover) refuse(ctx context.Context) error {
 	root := m.from.Root
 	switch {
@@ -151,8 +150,8 @@ func (m *mover) refuse(ctx context.Context) error {
 	return nil
 }
 
-// note remembers what was read. What is at the target must not be the same znode
-// by way of another connection: it would be deleted.
+// note records a znode that was read. It rejects a target that is the same znode over
+// another connection, because Move would delete it.
 func (m *mover) note(src, dst *Node) error {
 	path := Join(m.from.Root, src.Path)
 	switch {
@@ -165,8 +164,8 @@ func (m *mover) note(src, dst *Node) error {
 	return nil
 }
 
-// verify reads both places again: the old one must be as it was copied, and the
-// new one have it all.
+// verify rereads both places: the old one must be unchanged, and the new one
+// complete.
 func (m *mover) verify(ctx context.Context) error {
 	for _, p := range []Place{m.from, m.to} {
 		if err := p.Client.Sync(ctx, p.Root); err != nil {
@@ -180,7 +179,7 @@ func (m *mover) verify(ctx context.Context) error {
 		case err != nil:
 			return err
 		case p.a == nil:
-			continue // it was there before
+			continue // it existed before
 		}
 		if err := p.readable(); err != nil {
 			return err
@@ -206,7 +205,7 @@ func (m *mover) verify(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes at the old place, from below.
+// delete deletes the old place, descendants first.
 func (m *mover) delete(ctx context.Context) error {
 	b := newBatch(m.from.Client, func(a Action) {
 		m.deleted++
@@ -233,8 +232,8 @@ func (m *mover) delete(ctx context.Context) error {
 	return nil
 }
 
-// unchanged looks at znodes a last time. The server checks their versions when it
-// deletes them; this notices those with the same version that are not the same.
+// unchanged checks znodes a last time. The server checks their versions when they are
+// deleted; this check finds recreated znodes with the same version.
 func (m *mover) unchanged(ctx context.Context, nodes []moved) error {
 	c := m.from.Client
 	if err := c.Sync(ctx, m.from.Root); err != nil {

@@ -46,8 +46,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveStops: whoever changes the tree meanwhile stops the move, and nothing of
-// what he wrote is lost.
+// TestMoveStops checks that another client's change stops the move, and that no write
+// of that client is lost.
 func TestMoveStops(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(c *client.Client) error{
@@ -94,7 +94,7 @@ func TestMoveStops(t *testing.T) {
 	}
 }
 
-// TestMoveTargetChanged: nothing is deleted unless the copy is whole.
+// TestMoveTargetChanged checks that nothing is deleted unless the copy is complete.
 func TestMoveTargetChanged(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -109,14 +109,14 @@ func TestMoveTargetChanged(t *testing.T) {
 	}
 }
 
-// TestMoveLastMoment: a write between the last look and the deletion is seen by the
-// server.
+// TestMoveLastMoment checks that the server detects a write between the last check
+// and the deletion.
 func TestMoveLastMoment(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
 	zs.Seed(map[string]string{"/s": "s", "/s/a": "1"})
 	other := zs.Client(t)
-	fault := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID, Nth: 2}, time.Hour) // the first one creates
+	fault := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID, Nth: 2}, time.Hour) // the first multi creates
 	result := make(chan error, 1)
 	go func() {
 		_, _, err := subtree.Move(background(t), place(c, "/s"), place(c, "/t"), subtree.MoveOptions{})
@@ -133,7 +133,7 @@ func TestMoveLastMoment(t *testing.T) {
 	}
 }
 
-// TestMoveOntoItself: the same ensemble by way of two connections is noticed.
+// TestMoveOntoItself checks that Move notices two connections to the same ensemble.
 func TestMoveOntoItself(t *testing.T) {
 	t.Parallel()
 	zs, a := run(t)
@@ -143,7 +143,7 @@ func TestMoveOntoItself(t *testing.T) {
 	if err == nil || moved != 0 || !zs.Exists("/s/a") {
 		t.Fatalf("%d moved, %v\n%s", moved, err, zs.Dump())
 	}
-	// Into itself: the copy is made, what it lies in stays.
+	// Into itself: the copy is made, and the source stays.
 	if _, moved, err := subtree.Move(background(t), place(a, "/s"), place(b, "/s/x"), subtree.MoveOptions{}); err == nil || moved != 0 || zs.Get("/s/a") != "1" {
 		t.Fatalf("%d moved, %v\n%s", moved, err, zs.Dump())
 	}

@@ -15,32 +15,33 @@ import (
 
 // Node is one znode of a subtree.
 type Node struct {
-	// Path below the subtree's root: "" for the root itself, then "/a", "/a/b".
+	// Path is relative to the subtree's root: "" for the root itself, then "/a",
+	// "/a/b".
 	Path string
 	// Data is nil for null data.
 	Data []byte
-	// ACL is nil if it was not read.
+	// ACL is nil if it wasn't read.
 	ACL []client.ACL
-	// Stat is the zero Stat for what was read from a file that has none. Of a
-	// living znode the version of the data, of the ACL and of the children are
-	// those that were read with them.
+	// Stat is the zero Stat if the znode comes from a file without one. For a live
+	// znode, the versions of the data, the ACL and the children are those read
+	// together with them.
 	Stat client.Stat
-	// Container and TTL are told by files only.
+	// Container and TTL are set only by files.
 	Container bool
 	TTL       time.Duration
-	// Err is why the znode could not be read: then there is a path only.
+	// Err is the reason why the znode couldn't be read; then only Path is set.
 	Err error
 }
 
 // Ephemeral reports whether the znode belongs to a session.
 func (n *Node) Ephemeral() bool { return n.Stat.EphemeralOwner != 0 }
 
-// Source gives the znodes of a subtree, parents before children and siblings by
-// name ([Compare]). An error ends it.
+// Source yields the znodes of a subtree, parents before children and siblings by name
+// (see [Compare]). An error ends it.
 type Source func(ctx context.Context) iter.Seq2[*Node, error]
 
-// Compare orders paths as sources do: a znode comes before those below it, and
-// those before its next sibling.
+// Compare orders paths as sources do: a znode comes before its descendants, and those
+// before its next sibling.
 func Compare(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i] != b[i] {
@@ -50,7 +51,7 @@ func Compare(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// rank puts the end of a name before all that a longer name could go on with.
+// rank orders the end of a name before all characters that could continue it.
 func rank(c byte) int {
 	if c == '/' {
 		return -1
@@ -58,7 +59,7 @@ func rank(c byte) int {
 	return int(c)
 }
 
-// Join returns the path of a znode of the subtree at root.
+// Join returns the full path of a znode in the subtree at root.
 func Join(root, path string) string {
 	switch {
 	case path == "":
@@ -74,12 +75,12 @@ func within(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }
 
-// sameData tells null data from empty ones, as ZooKeeper does.
+// sameData distinguishes null data from empty data, as ZooKeeper does.
 func sameData(a, b []byte) bool {
 	return bytes.Equal(a, b) && (a == nil) == (b == nil)
 }
 
-// sameACL compares what is granted to whom: the order of the entries means nothing.
+// sameACL compares ACLs regardless of the order of their entries.
 func sameACL(a, b []client.ACL) bool {
 	return slices.Equal(sortedACL(a), sortedACL(b))
 }
@@ -92,8 +93,8 @@ func sortedACL(acl []client.ACL) []client.ACL {
 	return slices.Compact(acl)
 }
 
-// blanked reports whether the server has hidden a digest: it does so for who may
-// not administer the znode.
+// blanked reports whether the server has hidden a digest, as it does for clients
+// without the permission to administer the znode.
 func blanked(acl []client.ACL) bool {
 	for _, a := range acl {
 		if a.ID.Scheme == "digest" && strings.HasSuffix(a.ID.ID, ":x") {
@@ -103,7 +104,7 @@ func blanked(acl []client.ACL) bool {
 	return false
 }
 
-// system reports whether a path is ZooKeeper's own, as its servers see it.
+// system reports whether a path, with the chroot, is one of ZooKeeper's own znodes.
 func system(c *client.Client, path string) bool {
 	return within(c.FullPath(path), "/zookeeper")
 }

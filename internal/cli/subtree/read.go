@@ -9,29 +9,28 @@ import (
 	"slices"
 )
 
-// Document is a file with a subtree that was read and found whole.
+// Document is a validated file with a subtree.
 type Document struct {
-	// Root is where the subtree was when it was exported.
+	// Root is the subtree's path at the time of the export.
 	Root string
 	// Count is the number of znodes.
 	Count int
-	// Ephemerals is how many of them are ephemeral.
+	// Ephemerals is the number of ephemeral znodes.
 	Ephemerals int
 
 	r      io.ReadSeeker
 	sorted []*Node // nil if the file is sorted
 }
 
-// Read checks a file that [Export] or somebody's hand has written, from its
-// beginning to its end: nothing of a file that is cut off, or wrong anywhere, is
-// ever used. The format is seen from its first character. The file must not change
-// while the Document is in use. A file that is not in the order of [Compare] is
-// kept in memory; otherwise one znode at a time is.
+// Read validates a complete file, written by [Export] or by hand, so that no part of
+// a truncated or invalid file is ever used. The first character determines the
+// format. The file must not change while the Document is in use. If the file isn't in
+// the order of [Compare], Read keeps all znodes in memory, otherwise one at a time.
 func Read(r io.ReadSeeker) (*Document, error) {
 	d := &Document{r: r}
 	var path string
 	var above ancestors
-	var orphan error // of a file that is sorted as far as it was read
+	var orphan error // valid as long as the file is sorted
 	unordered := false
 	head, err := d.scan(func(n *Node) error {
 		if d.Count > 0 {
@@ -65,7 +64,7 @@ func Read(r io.ReadSeeker) (*Document, error) {
 	return d, orphan
 }
 
-// sort takes all znodes into memory, and checks that every one has its parent.
+// sort loads all znodes into memory, and checks that each of them has its parent.
 func (d *Document) sort() error {
 	d.sorted = make([]*Node, 0, d.Count)
 	if _, err := d.scan(func(n *Node) error {
@@ -84,8 +83,7 @@ func (d *Document) sort() error {
 	return nil
 }
 
-// ancestors are the znode that came last, in the order of [Compare], and those
-// above it.
+// ancestors holds the last znode in the order of [Compare], and its ancestors.
 type ancestors []*Node
 
 // add checks that the next znode has its parent.
@@ -110,7 +108,7 @@ func (a *ancestors) add(n *Node) error {
 	return nil
 }
 
-// Source gives the znodes of the file. One at a time may be in use.
+// Source yields the znodes of the file. Only one iteration at a time may be in use.
 func (d *Document) Source() Source {
 	return func(ctx context.Context) iter.Seq2[*Node, error] {
 		return func(yield func(*Node, error) bool) {

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// What stands at the beginning of a file.
+// Constants at the beginning of a file.
 const (
 	formatName    = "zkgo-subtree"
 	formatVersion = 1
@@ -24,10 +24,10 @@ const (
 type header struct {
 	Format  string `json:"format" yaml:"format"`
 	Version int    `json:"version" yaml:"version"`
-	// Root is where the subtree was.
+	// Root is the subtree's path.
 	Root text `json:"root" yaml:"root"`
-	// Trailer says that a YAML file that has no trailer is cut off. JSON says by
-	// itself where it ends.
+	// Trailer means that a YAML file without a trailer is truncated. JSON has its own
+	// end mark.
 	Trailer bool `json:"-" yaml:"trailer,omitempty"`
 }
 
@@ -43,23 +43,23 @@ func (h *header) check() error {
 
 // record is a znode in a file.
 type record struct {
-	// Path below the root: "/" for the root itself.
+	// Path is relative to the root: "/" for the root itself.
 	Path text `json:"path" yaml:"path"`
-	// Data is text, Base64 is everything else. Neither stands for null data.
+	// Data is for text, Base64 for everything else. Neither means null data.
 	Data   *text `json:"data,omitempty" yaml:"data,omitempty"`
 	Base64 *text `json:"base64,omitempty" yaml:"base64,omitempty"`
-	// ACL has entries as zkCli.sh writes them, scheme:id:perms. None stands for
+	// ACL has entries in zkCli.sh's format, scheme:id:perms. No entries mean
 	// world:anyone:cdrwa.
 	ACL []text `json:"acl,omitempty" yaml:"acl,omitempty"`
-	// Ephemeral is the session that it belongs to, in hexadecimal.
+	// Ephemeral is the owning session in hexadecimal.
 	Ephemeral text `json:"ephemeral,omitempty" yaml:"ephemeral,omitempty"`
 	Container bool `json:"container,omitempty" yaml:"container,omitempty"`
-	// TTL in milliseconds.
+	// TTL is in milliseconds.
 	TTL  int64       `json:"ttl,omitempty" yaml:"ttl,omitempty"`
 	Stat *statRecord `json:"stat,omitempty" yaml:"stat,omitempty"`
 }
 
-// statRecord is for the reader of a file; no import looks at it.
+// statRecord is for human readers of a file; imports ignore it.
 type statRecord struct {
 	Czxid    text  `json:"czxid" yaml:"czxid"`
 	Mzxid    text  `json:"mzxid" yaml:"mzxid"`
@@ -70,7 +70,7 @@ type statRecord struct {
 	Cversion int32 `json:"cversion" yaml:"cversion"`
 }
 
-// newRecord writes a znode down. asText says which data may be written as text.
+// newRecord converts a znode. asText reports whether data may be written as text.
 func newRecord(n *Node, stat bool, asText func(string) bool) record {
 	r := record{Path: text(n.Path), Container: n.Container, TTL: n.TTL.Milliseconds()}
 	if r.Path == "" {
@@ -106,9 +106,9 @@ func formatTime(ms int64) text {
 	return text(time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-func hex(n int64) text { return text(fmt.Sprintf("0x%x", uint64(n))) } //nolint:gosec // all 64 bits are meant
+func hex(n int64) text { return text(fmt.Sprintf("0x%x", uint64(n))) } //nolint:gosec // all 64 bits are used
 
-// printable reports whether a text can be shown and read as it is.
+// printable reports whether a text can be displayed and read unchanged.
 func printable(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
@@ -121,7 +121,7 @@ func printable(s string) bool {
 	return true
 }
 
-// node is the znode that a record tells of.
+// node converts a record to a znode.
 func (r *record) node() (*Node, error) {
 	n := &Node{Path: string(r.Path), Container: r.Container, TTL: time.Duration(r.TTL) * time.Millisecond}
 	if err := proto.ValidatePath(n.Path); err != nil {
@@ -152,7 +152,7 @@ func (r *record) node() (*Node, error) {
 		if err != nil || owner == 0 {
 			return nil, fmt.Errorf("%s: ephemeral: %q is no session", r.Path, r.Ephemeral)
 		}
-		n.Stat.EphemeralOwner = int64(owner) //nolint:gosec // all 64 bits are meant
+		n.Stat.EphemeralOwner = int64(owner) //nolint:gosec // all 64 bits are used
 	}
 	return n, r.checkKind()
 }
@@ -173,13 +173,13 @@ func (r *record) checkKind() error {
 	return nil
 }
 
-// FormatACL writes an entry of an ACL as zkCli.sh takes it, scheme:id:perms.
+// FormatACL formats an ACL entry for zkCli.sh, scheme:id:perms.
 func FormatACL(a client.ACL) string {
 	return a.ID.Scheme + ":" + a.ID.ID + ":" + PermText(a.Perms)
 }
 
-// ParseACL reads what FormatACL writes. The scheme ends at the first colon, the
-// permissions begin behind the last one.
+// ParseACL parses the output of FormatACL. The scheme ends at the first colon, and
+// the permissions begin after the last one.
 func ParseACL(s string) (client.ACL, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
 	last := strings.LastIndexByte(rest, ':')
@@ -207,7 +207,7 @@ func parseACLs(list []text) ([]client.ACL, error) {
 	return acl, errs
 }
 
-// permLetters has the permissions in zkCli.sh's order.
+// permLetters lists the permissions in zkCli.sh's order.
 var permLetters = [...]struct {
 	letter rune
 	perm   client.Perms
@@ -219,7 +219,7 @@ var permLetters = [...]struct {
 	{'a', client.PermAdmin},
 }
 
-// PermOf is what a letter permits; nothing if it is none.
+// PermOf returns the permission for a letter, or 0 if there is none.
 func PermOf(letter rune) client.Perms {
 	for _, p := range permLetters {
 		if p.letter == letter {
@@ -229,7 +229,7 @@ func PermOf(letter rune) client.Perms {
 	return 0
 }
 
-// PermText spells permissions, in zkCli.sh's order.
+// PermText formats permissions in zkCli.sh's order.
 func PermText(perms client.Perms) string {
 	var b strings.Builder
 	for _, p := range permLetters {

@@ -9,26 +9,27 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// RemoveOptions say how a subtree is deleted.
+// RemoveOptions are the options of Remove.
 type RemoveOptions struct {
-	// KeepRoot deletes only what is below the root.
+	// KeepRoot deletes only the descendants of the root.
 	KeepRoot bool
-	// DryRun deletes nothing and tells what would be deleted.
+	// DryRun deletes nothing and reports what would be deleted.
 	DryRun bool
-	// Found is called, if set, when the subtree was read, with the number of
-	// znodes that will be deleted. An error of it ends everything.
+	// Found, if set, is called with the number of znodes to delete after the subtree
+	// was read. If it returns an error, Remove stops.
 	Found func(n int) error
-	// Did is called, if set, for every znode that was deleted.
+	// Did, if set, is called for every deleted znode.
 	Did func(Action)
 }
 
-// rounds is how often a subtree is read anew in which others create znodes.
+// rounds limits how often Remove rereads a subtree in which other clients create
+// znodes.
 const rounds = 10
 
-// Remove deletes the subtree at root, ephemeral znodes as well, and returns how
-// many znodes it has deleted. What others delete meanwhile is fine, what they
-// create meanwhile is deleted too. ZooKeeper's own znodes stay. When it fails,
-// what is done remains done.
+// Remove deletes the subtree at root, including ephemeral znodes, and returns the
+// number of znodes deleted. Znodes that other clients delete meanwhile are no error,
+// and znodes that they create meanwhile are deleted, too. ZooKeeper's own znodes
+// stay. If Remove fails, the deletions so far remain.
 func Remove(ctx context.Context, c *client.Client, root string, o RemoveOptions) (int, error) {
 	r := &remover{c: c, root: root, o: o}
 	if !o.KeepRoot && (root == "/" || system(c, root)) {
@@ -66,12 +67,12 @@ type remover struct {
 	root    string
 	o       RemoveOptions
 	deleted int
-	// unreadable is why what is below some znode is not known: it can be deleted
-	// all the same if nothing is.
+	// unreadable is the error that hid the children of some znode. The znode can be
+	// deleted anyway if it has none.
 	unreadable error
 }
 
-// list returns the paths of all that is to be deleted, parents first.
+// list returns the paths to delete, parents first.
 func (r *remover) list(ctx context.Context) ([]string, error) {
 	var list []string
 	walk := Walk(r.c, r.root, WalkOptions{NoData: true, NoACL: true})
@@ -89,9 +90,10 @@ func (r *remover) list(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// round deletes a list from its end. It reports whether something was in the way.
+// round deletes a list from its end. It reports whether new znodes blocked some
+// deletions.
 func (r *remover) round(ctx context.Context, list []string) (again bool, err error) {
-	blocked := map[string]bool{} // something new is below it
+	blocked := map[string]bool{} // new znodes exist below it
 	for end := len(list); end > 0; {
 		begin := max(0, end-batchOps)
 		var writes []write
@@ -117,7 +119,7 @@ func (r *remover) round(ctx context.Context, list []string) (again bool, err err
 	return len(blocked) > 0, nil
 }
 
-// delete deletes what can be of some znodes.
+// delete deletes as many of the znodes as possible.
 func (r *remover) delete(ctx context.Context, writes []write, blocked map[string]bool) error {
 	b := newBatch(r.c, r.did)
 	for len(writes) > 0 {

@@ -50,7 +50,8 @@ func TestRemoveRefuses(t *testing.T) {
 	}
 }
 
-// TestRemoveBesideOthers: what others delete and create meanwhile does not stop it.
+// TestRemoveBesideOthers checks that concurrent deletions and creations don't stop
+// Remove.
 func TestRemoveBesideOthers(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -64,7 +65,7 @@ func TestRemoveBesideOthers(t *testing.T) {
 	if err != nil || zs.Exists("/s") {
 		t.Fatalf("%v\n%s", err, zs.Dump())
 	}
-	// What cannot be deleted is named.
+	// The error names the znode that can't be deleted.
 	zs.Seed(map[string]string{"/s": "", "/s/a": ""})
 	zs.FailAll(zktest.Match{Op: proto.OpMulti}, proto.ErrNoAuth)
 	if _, err := subtree.Remove(ctx, c, "/s", subtree.RemoveOptions{}); !errors.Is(err, client.ErrNoAuth) {
@@ -72,7 +73,8 @@ func TestRemoveBesideOthers(t *testing.T) {
 	}
 }
 
-// TestRemoveUnreadable: what is below a znode that may not be read is not known.
+// TestRemoveUnreadable covers a znode whose children are unknown because it can't be
+// read.
 func TestRemoveUnreadable(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// detect sees the format from the first character that is no blank.
+// detect determines the format from the first non-blank character.
 func detect(r io.Reader) (*bufio.Reader, Format, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -30,7 +30,7 @@ func detect(r io.Reader) (*bufio.Reader, Format, error) {
 	}
 }
 
-// scanJSON reads one document, with the header before the znodes.
+// scanJSON reads one document with the header before the znodes.
 func scanJSON(r io.Reader, each func(*record) error) (header, error) {
 	s := &jsonScanner{d: json.NewDecoder(r), each: each}
 	s.d.DisallowUnknownFields()
@@ -150,7 +150,7 @@ func scanYAML(r io.Reader, each func(*record) error) (header, error) {
 			break
 		}
 		switch {
-		case err != nil && strings.Contains(err.Error(), "unexpected end of stream"): // within a quoted text
+		case err != nil && strings.Contains(err.Error(), "unexpected end of stream"): // inside a quoted text
 			return head, fmt.Errorf("the file is cut off after %d znodes: %w", n, err)
 		case err != nil:
 			return head, fmt.Errorf("document %d: %w", n+2, err)

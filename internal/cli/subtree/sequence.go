@@ -10,23 +10,23 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Sequence says that a parent numbers its sequential children below what some of
-// its children have: the next creations of a sequential znode can be refused
-// because the name is taken, or a newer znode can get a lower number than an older
-// one. A server takes the number from how many children were ever created in the
-// parent, and nobody can set that.
+// Sequence describes a parent whose next sequence number is not above the numbers of
+// its existing children. Its next creations of sequential znodes may fail because the
+// name is taken, or a newer znode may get a lower number than an older one. A server
+// derives the number from how many children were ever created in the parent, which no
+// client can set.
 type Sequence struct {
 	Path string `json:"path"`
-	// Next is the number that the next sequential child gets.
+	// Next is the number of the next sequential child.
 	Next int64 `json:"next"`
-	// Highest is the highest number that a child has.
+	// Highest is the highest number of an existing child.
 	Highest int64 `json:"highest"`
 }
 
 // digits is the length of the number that a server appends.
 const digits = 10
 
-// number remembers the number in the name of a znode that is created.
+// number records the number in the name of a created znode.
 func (a *applier) number(path string) {
 	name := proto.Base(path)
 	if len(name) < digits {
@@ -42,7 +42,7 @@ func (a *applier) number(path string) {
 	}
 }
 
-// sequences looks for parents that number too low.
+// sequences returns the parents whose next number is too low.
 func (a *applier) sequences(ctx context.Context) ([]Sequence, error) {
 	if a.o.DryRun {
 		return nil, nil
@@ -61,8 +61,8 @@ func (a *applier) sequences(ctx context.Context) ([]Sequence, error) {
 	return low, nil
 }
 
-// nextNumber is how many children were created in a znode. What a client sees as
-// cversion counts deletions too.
+// nextNumber returns how many children were created in a znode. The cversion that a
+// client sees also counts deletions.
 func nextNumber(st client.Stat) int64 {
 	return (int64(st.Cversion) + int64(st.NumChildren)) / 2
 }

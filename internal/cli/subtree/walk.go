@@ -11,26 +11,26 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// parallel is how many znodes are read at the same time.
+// parallel is the number of znodes read concurrently.
 const parallel = 32
 
-// WalkOptions say what is read of a tree. The zero value reads all of it.
+// WalkOptions select what to read. The zero value reads everything.
 type WalkOptions struct {
-	// Depth is how many levels below the root are read; 0 is all, −1 none.
+	// Depth is the number of levels below the root to read; 0 means all, −1 none.
 	Depth int
-	// NoData and NoACL leave data and ACLs unread.
+	// NoData and NoACL skip data and ACLs.
 	NoData, NoACL bool
-	// System includes ZooKeeper's own znodes, /zookeeper and what is below it,
-	// which are left out otherwise unless the root is among them.
+	// System includes ZooKeeper's own znodes, /zookeeper and its descendants, which
+	// are skipped otherwise unless the root is one of them.
 	System bool
-	// Vanished is called, if set, with the path below the root of every znode that
-	// was deleted between its parent being read and its own turn.
+	// Vanished, if set, is called with the path below the root of every znode that
+	// was deleted after its parent was read and before it was read itself.
 	Vanished func(path string)
 }
 
-// Walk is the subtree at root as a [Source]. That there is no znode at root is
-// an error, client.ErrNoNode. A znode that the caller may not read has its Err
-// set, and nothing is known of what is below it.
+// Walk returns the subtree at root as a [Source]. If there is no znode at root, the
+// error is client.ErrNoNode. A znode that the client may not read has its Err set,
+// and its descendants are unknown.
 func Walk(c *client.Client, root string, o WalkOptions) Source {
 	return func(ctx context.Context) iter.Seq2[*Node, error] {
 		return func(yield func(*Node, error) bool) {
@@ -44,7 +44,7 @@ func Walk(c *client.Client, root string, o WalkOptions) Source {
 	}
 }
 
-// walker reads a tree in order, and some way ahead of the one who takes its nodes.
+// walker reads a tree in order and prefetches znodes ahead of the consumer.
 type walker struct {
 	c       *client.Client
 	root    string
@@ -53,12 +53,12 @@ type walker struct {
 	running sync.WaitGroup
 }
 
-// step is one znode whose turn will come: a list in the order of Compare. Its
-// children come into the list when they are known.
+// step is a znode to visit, in a list in the order of Compare. Its children are
+// inserted into the list when they are known.
 type step struct {
 	path     string
 	depth    int
-	done     chan struct{} // nil: not begun; closed: node, names and err are there
+	done     chan struct{} // nil: not started; closed: node, names and err are set
 	node     *Node
 	names    []string
 	err      error
@@ -85,8 +85,8 @@ func (w *walker) run(ctx context.Context, yield func(*Node, error) bool) {
 	}
 }
 
-// ahead begins with what comes next: so many requests are under way that the
-// distance to the server does not count, and no more than that is in memory.
+// ahead prefetches the next znodes. Enough requests are in flight to hide the network
+// latency, which also limits the memory.
 func (w *walker) ahead(ctx context.Context, s *step) {
 	for range parallel {
 		if s == nil {
@@ -113,7 +113,7 @@ func (w *walker) begin(ctx context.Context, s *step) {
 	})
 }
 
-// expand puts the children behind their parent.
+// expand inserts the children after their parent.
 func (w *walker) expand(s *step) {
 	if s.expanded || s.err != nil {
 		return
@@ -132,8 +132,8 @@ func (w *walker) expand(s *step) {
 	s.names = nil
 }
 
-// fetch reads one znode. Its data, its ACL and its children come by requests of
-// their own, which may meet different znodes of the same name: then once more.
+// fetch reads one znode. It needs separate requests for data, ACL and children, and
+// repeats them if the znode was recreated in between.
 func (w *walker) fetch(ctx context.Context, s *step) (*Node, []string, error) {
 	path := Join(w.root, s.path)
 	for {
@@ -150,7 +150,7 @@ func (w *walker) fetch(ctx context.Context, s *step) (*Node, []string, error) {
 	}
 }
 
-// fetchOnce reports whether all that was read is of one znode.
+// fetchOnce reports in whole whether all results belong to the same znode.
 func (w *walker) fetchOnce(ctx context.Context, path string, below bool) (n *Node, names []string, whole bool, err error) {
 	n = &Node{}
 	if !w.o.NoData {

@@ -44,7 +44,7 @@ func TestWalkDepthAndSystem(t *testing.T) {
 	}
 }
 
-// TestWalkWide: more children than are read at the same time, and an early end.
+// TestWalkWide covers more children than are read concurrently, and an early end.
 func TestWalkWide(t *testing.T) {
 	t.Parallel()
 	_, c := run(t)
@@ -63,8 +63,8 @@ func TestWalkWide(t *testing.T) {
 	}
 }
 
-// TestWalkVanished: what is deleted between its parent and its own turn is left
-// out, and told.
+// TestWalkVanished checks that a znode deleted after its parent was read is skipped
+// and reported.
 func TestWalkVanished(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -80,7 +80,7 @@ func TestWalkVanished(t *testing.T) {
 	}
 }
 
-// TestWalkUnreadable: a znode that may not be read does not end the walk.
+// TestWalkUnreadable checks that an unreadable znode doesn't end the walk.
 func TestWalkUnreadable(t *testing.T) {
 	t.Parallel()
 	_, c := run(t)
@@ -113,8 +113,8 @@ func firstError(t *testing.T, s subtree.Source) error {
 	return nil
 }
 
-// TestWalkRecreated: data, ACL and children of two znodes that had the same name one
-// after the other are not taken for those of one.
+// TestWalkRecreated checks that data, ACL and children of a znode and of its
+// successor with the same name aren't mixed.
 func TestWalkRecreated(t *testing.T) {
 	t.Parallel()
 	for _, held := range []proto.Op{proto.OpGetACL, proto.OpGetChildren} {
@@ -125,7 +125,7 @@ func TestWalkRecreated(t *testing.T) {
 		fault := zs.DelayNext(zktest.Match{Op: held, Path: "/w"}, time.Hour)
 		result := make(chan *subtree.Node, 3)
 		go func() {
-			o := subtree.WalkOptions{NoACL: held != proto.OpGetACL} // which notices as well
+			o := subtree.WalkOptions{NoACL: held != proto.OpGetACL} // reading the ACL would notice it, too
 			for n, err := range subtree.Walk(c, "/w", o)(ctx) {
 				if err != nil {
 					t.Error(err)

@@ -7,10 +7,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// text is a string that every YAML parser reads back as the same string. YAML 1.1
-// and 1.2 disagree about which plain scalars are strings (`=`, `<<`, yes, 017,
-// 12:30:45, 2026-11-26), so a text is plain only if no version could read it as
-// anything else, and quoted otherwise.
+// text is a string that every YAML parser reads back unchanged. YAML 1.1 and 1.2
+// disagree about which plain scalars are strings (`=`, `<<`, yes, 017, 12:30:45,
+// 2026-11-26), so a text is written plain only if every version reads it as a string,
+// and quoted otherwise.
 type text string
 
 // MarshalYAML chooses the style of the scalar.
@@ -31,8 +31,8 @@ func (t text) MarshalYAML() (any, error) {
 	return n, nil
 }
 
-// verbatim reports whether a text can stand between single quotes, which escape
-// nothing.
+// verbatim reports whether a text can be written in single quotes, which have no
+// escapes.
 func verbatim(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' || s[i] == '\'' {
@@ -42,9 +42,10 @@ func verbatim(s string) bool {
 	return true
 }
 
-// plain reports whether a text needs no quotes. It lists what is safe, not what is
-// dangerous: the text begins with an ASCII letter or a slash, has only characters
-// that mean nothing inside a scalar, and is not a word for a boolean or for null.
+// plain reports whether a text needs no quotes. It lists safe texts instead of
+// dangerous ones: the text begins with an ASCII letter or a slash, contains only
+// characters without a meaning inside a scalar, and isn't a word for a boolean or
+// null.
 func plain(s string) bool {
 	if s == "" || s[0] != '/' && !letter(s[0]) {
 		return false
@@ -70,9 +71,9 @@ func plain(s string) bool {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// block reports whether a text of several lines can be written as a literal block:
-// it ends in one newline or none, begins with a character that is not blank, and no
-// line has a tab or ends in a blank.
+// block reports whether a text of several lines can be written as a literal block: it
+// ends in at most one newline, begins with a non-blank character, and no line has a
+// tab or ends in a blank.
 func block(s string) bool {
 	lines := strings.TrimSuffix(s, "\n")
 	if !strings.Contains(lines, "\n") || !printable(s) || strings.Contains(s, "\t") ||
@@ -87,8 +88,8 @@ func block(s string) bool {
 	return true
 }
 
-// yamlKeeps reports whether a text comes back from YAML as it was. Blanks at the
-// ends of lines are where it might not.
+// yamlKeeps reports whether YAML preserves a text. Blanks at the ends of lines may
+// get lost.
 func yamlKeeps(s string) bool {
 	if !strings.ContainsAny(s, "\n\t") && strings.TrimSpace(s) == s {
 		return true

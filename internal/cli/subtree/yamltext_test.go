@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/subtree"
 )
 
-// ambiguous are texts that some parser of YAML 1.1 or 1.2 would take for something
-// else than the same string, or would refuse, if they were written plain.
+// ambiguous returns texts that, written plain, some YAML 1.1 or 1.2 parser would
+// reject or read as something other than the same string.
 func ambiguous() []string {
 	list := []string{
 		"", "=", "<<", "~", "0123", "017", "0o17", "0x1f", "0b1", "1_000", "12", "-1", "+1", "1e3", "1.5", ".5", "1.", "-.5",
@@ -32,8 +32,8 @@ func ambiguous() []string {
 	return list
 }
 
-// texts are znodes with the ambiguous texts as data, in ACLs and, where a path can
-// hold them, as names.
+// texts returns znodes with the ambiguous texts as data, in ACLs and, if valid in a
+// path, as names.
 func texts() (subtree.Source, map[string]string) {
 	want := make(map[string]string)
 	nodes := []*subtree.Node{{ACL: client.WorldACL(client.PermAll)}}
@@ -57,8 +57,8 @@ func texts() (subtree.Source, map[string]string) {
 	}, want
 }
 
-// TestYAMLTexts: whatever a text looks like, it comes back as the same text, and no
-// line of the file has a plain scalar that a parser could take for anything else.
+// TestYAMLTexts checks that every text is read back unchanged, and that no line of
+// the file has a plain scalar that a parser could misread.
 func TestYAMLTexts(t *testing.T) {
 	t.Parallel()
 	src, _ := texts()
@@ -95,10 +95,11 @@ func TestYAMLTexts(t *testing.T) {
 	}
 }
 
-// TestPyYAML: PyYAML's safe loader reads the same texts from an export.
+// TestPyYAML checks that PyYAML's safe loader reads the same texts from an export.
 func TestPyYAML(t *testing.T) {
 	t.Parallel()
-	// Debian's package belongs to Debian's Python, which need not be the first in PATH.
+	// Debian's package belongs to Debian's Python, which may not be the first in
+	// PATH.
 	pythons := []string{"python3", "/usr/bin/python3"}
 	i := slices.IndexFunc(pythons, func(python string) bool {
 		return exec.CommandContext(t.Context(), python, "-c", "import yaml").Run() == nil

@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// snapshotOf returns a tree with n znodes in ZooKeeper's format.
+// snapshotOf returns a tree with n znodes, and its snapshot in ZooKeeper's format.
 func snapshotOf(t *testing.T, n int) (*tree.Tree, []byte) {
 	t.Helper()
 	tr, table := tree.New(), session.NewTable()
@@ -41,7 +41,7 @@ func snapshotOf(t *testing.T, n int) (*tree.Tree, []byte) {
 	return tr, b.Bytes()
 }
 
-// adminServer answers as the AdminServer of a server with that snapshot does.
+// adminServer answers as the AdminServer of a server with that snapshot would.
 func adminServer(t *testing.T, snapshot []byte, change func(w http.ResponseWriter, r *http.Request) bool) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestTakeAndLoad(t *testing.T) {
 	onlyFile(t, path)
 }
 
-// onlyFile fails the test if anything else lies beside path, or path is missing.
+// onlyFile fails the test unless path exists and is the only file in its directory.
 func onlyFile(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -104,7 +104,7 @@ func onlyFile(t *testing.T, path string) {
 	}
 }
 
-// Not one byte of a backup can be changed, taken away or added.
+// No byte of a backup can be changed, removed or added unnoticed.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 40)
@@ -137,7 +137,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// The end mark is about the snapshot, too, not only about the records.
+// The end mark covers the snapshot, not only the records.
 func TestTheEndFitsTheSnapshot(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 4)
@@ -159,7 +159,7 @@ func TestTheEndFitsTheSnapshot(t *testing.T) {
 	}
 }
 
-// Data is in many records, none of which can be left out or moved.
+// Data spans many records, and none of them can be omitted or moved.
 func TestRecordsAreAChain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -207,8 +207,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 	}
 }
 
-// What a server says instead of a snapshot, and a snapshot that does not come
-// whole, leave no file.
+// Neither a server's error nor an incomplete snapshot leaves a file.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 3)
@@ -216,7 +215,7 @@ func TestRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(w http.ResponseWriter, r *http.Request) bool
-		want   string // "" for success
+		want   string // "" means success
 	}{
 		{"forbidden", func(w http.ResponseWriter, _ *http.Request) bool {
 			w.WriteHeader(http.StatusForbidden)

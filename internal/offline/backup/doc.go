@@ -1,19 +1,20 @@
-// Package backup takes backups of running servers and makes data directories of
-// them.
+// Package backup takes backups of running servers and restores them to data
+// directories.
 //
-// A backup is a snapshot of one moment in ZooKeeper's own format, as the
-// AdminServer of zkgo and of Apache ZooKeeper 3.9 hands it out, in a container
-// with checksums that says from where and when it comes. Whatever reads
-// ZooKeeper's snapshots can read what is inside.
+// A backup is a snapshot of one moment in ZooKeeper's own format, as provided by the
+// AdminServer of zkgo and of Apache ZooKeeper 3.9. It's stored in a container with
+// checksums, the source and the time. Any program that reads ZooKeeper's snapshots
+// can read the contents.
 //
 // Invariants:
 //
-//   - A backup has its name only when it is whole, durable and, unless that was
-//     not wanted, has been loaded and compared with its digest.
-//   - No byte of a file is believed before its checksum: a file that was cut off,
-//     flipped, reordered or appended to is refused, with its name and the place.
-//   - What is restored goes into empty directories only, all of it or nothing.
+//   - A backup gets its final name only after it is complete, durable and, unless
+//     disabled, loaded and compared with its digest.
+//   - No byte of a file is used before its checksum is verified. A truncated, corrupted,
+//     reordered or extended file is rejected with its name and the offset.
+//   - A restore writes to empty directories only, and it restores either everything or
+//     nothing.
 //
-// It may import proto, tree, session, raftfsm (and its disk and raftlog) and
+// It may import proto, tree, session, raftfsm, internal/raftlog, internal/vfs and
 // internal/offline/zkfiles, and no library beyond the standard one.
 package backup

@@ -15,9 +15,10 @@ import (
 //	file   = "zkgobak1" header data* end
 //	record = type:1 size:4 crc:4 payload
 //
-// The CRC32C of a record goes over its type and payload and begins with that of
-// the record before it, so that none can be lost, repeated or moved unseen.
-// Header and end are JSON; the payloads of all data are one gzip stream with the
+// The CRC32C of a record covers its type and payload and is seeded with that of the
+// previous record, so a lost, repeated or moved record is detected. Header and end
+// are JSON; the payloads of all data records form one gzip stream with the snapshot.
+// All integers are big-endian.
 // snapshot. All integers are big-endian.
 
 const (
@@ -31,17 +32,17 @@ const (
 	typeEnd    = 'E'
 )
 
-// Header says where a backup comes from. What is not known is empty.
+// Header describes the origin of a backup. Unknown fields are empty.
 type Header struct {
-	Taken   time.Time `json:"taken"`             // when it was asked for, by the clock of who asked
+	Taken   time.Time `json:"taken"`             // when the backup was requested, by the requester's clock
 	Source  string    `json:"source"`            // URL of the AdminServer
-	Server  string    `json:"server,omitempty"`  // its version
+	Server  string    `json:"server,omitempty"`  // the server's version
 	State   string    `json:"state,omitempty"`   // leader, follower, observer, standalone
-	Zxid    string    `json:"zxid"`              // as the source has announced it, 0x…
-	Created string    `json:"created,omitempty"` // what wrote the file
+	Zxid    string    `json:"zxid"`              // as announced by the source, 0x…
+	Created string    `json:"created,omitempty"` // the program that wrote the file
 }
 
-// End is what is known when all of it is written.
+// End contains what is known only after the snapshot was written.
 type End struct {
 	Bytes int64  `json:"bytes"` // of the snapshot, uncompressed
 	Sum   uint32 `json:"sum"`   // CRC32C of it
@@ -77,7 +78,7 @@ func recordSum(crc uint32, typ byte, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(crc, table, []byte{typ}), table, payload)
 }
 
-// dataWriter cuts a stream into records.
+// dataWriter splits a stream into records.
 type dataWriter struct {
 	r   *recordWriter
 	buf []byte
@@ -107,7 +108,7 @@ func (d *dataWriter) flush() error {
 	return err
 }
 
-// recordReader reads records. Its errors name the place.
+// recordReader reads records. Its errors contain the offset.
 type recordReader struct {
 	r   io.Reader
 	crc uint32

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever a file holds: it is refused, or it is a backup that reads the same when
-// it is written again.
+// FuzzOpen checks that any file is either rejected, or a backup that reads the same
+// after it is written again.
 func FuzzOpen(f *testing.F) {
 	for _, snapshot := range []string{"", "a snapshot"} {
 		var b bytes.Buffer
@@ -30,7 +30,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		var again bytes.Buffer
 		if _, err := Write(&again, *h, bytes.NewReader(content)); err != nil {
-			return // a time that JSON cannot hold
+			return // JSON can't represent the time
 		}
 		if _, got, err := read(again.Bytes()); err != nil || len(content) < 1<<20 && !bytes.Equal(got, content) {
 			t.Errorf("%q instead of %q: %v", got, content, err)

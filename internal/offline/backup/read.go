@@ -19,28 +19,28 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Content is what a backup or a snapshot holds.
+// Content is the contents of a backup or a snapshot.
 type Content struct {
-	Header   *Header // nil of what is no backup
+	Header   *Header // nil if the file isn't a backup
 	Kind     Kind
 	Tree     *tree.Tree
 	Sessions *session.Table
-	// Verified: there was a digest of the state, and it is right.
+	// Verified reports whether there was a digest of the state that matched.
 	Verified bool
 }
 
-// Kind says what a file or a directory is.
+// Kind is the type of a file or a directory.
 type Kind string
 
-// What can be loaded.
+// The kinds that can be loaded.
 const (
 	KindBackup    Kind = "backup"
 	KindZooKeeper Kind = "snapshot of ZooKeeper"
 	KindZkgo      Kind = "snapshot of zkgo"
 )
 
-// Load verifies and loads a backup, a snapshot file of ZooKeeper's, or the
-// directory of one snapshot of zkgo's.
+// Load verifies and loads a backup, a ZooKeeper snapshot file, or the directory of
+// one zkgo snapshot.
 func Load(path string) (*Content, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -57,8 +57,8 @@ func Load(path string) (*Content, error) {
 	return Read(path, f, 0, zkfiles.Limits{})
 }
 
-// Read verifies and loads a backup or a snapshot of ZooKeeper's from a stream. name
-// is for messages; of p only Emulate353TTL counts. l bounds what it may cost.
+// Read verifies and loads a backup or a ZooKeeper snapshot from a stream. name is
+// used in messages; only Emulate353TTL of p matters. l limits the resources.
 func Read(name string, from io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
 	r := bufio.NewReaderSize(from, dataSize)
 	if start, err := r.Peek(len(magic)); err == nil && string(start[:len(magic)-1]) == magic[:len(magic)-1] {
@@ -88,7 +88,7 @@ func loadZkgo(dir string) (*Content, error) {
 	return &Content{Kind: KindZkgo, Tree: s.Tree, Sessions: s.Sessions, Verified: true}, nil
 }
 
-// loadBackup loads a backup. The snapshot in it counts only when everything up to
+// loadBackup loads a backup. The snapshot in it is valid only after everything up to
 // the end mark has been read.
 func loadBackup(path string, r io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
 	c := newContent(KindBackup)
@@ -104,8 +104,8 @@ func loadBackup(path string, r io.Reader, p tree.Policy, l zkfiles.Limits) (*Con
 	return c, nil
 }
 
-// Extract writes the snapshot that is in a backup to w, byte by byte as it came.
-// What was written counts only if there is no error.
+// Extract writes the snapshot in a backup to w, byte for byte as the source sent it.
+// The output is valid only if Extract returns no error.
 func Extract(path string, w io.Writer) (*Header, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func Extract(path string, w io.Writer) (*Header, error) {
 	return h, nil
 }
 
-// open reads a backup to its end. take gets the snapshot.
+// open reads a whole backup. take gets the snapshot.
 func open(r io.Reader, take func(h *Header, data io.Reader) error) (*Header, error) {
 	start := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(magic)-1]) != magic[:len(magic)-1] {
@@ -164,7 +164,7 @@ func open(r io.Reader, take func(h *Header, data io.Reader) error) (*Header, err
 	return h, nil
 }
 
-// counter counts what is read.
+// counter counts the bytes read.
 type counter struct {
 	r io.Reader
 	n int64
@@ -177,7 +177,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dataReader reads the data of a backup; its io.EOF is a good end.
+// dataReader reads the data of a backup. It returns io.EOF only after a valid end.
 type dataReader struct {
 	r    recordReader
 	left bytes.Reader
@@ -185,7 +185,7 @@ type dataReader struct {
 	err  error
 }
 
-// instead returns what is wrong with the file, if that is why err came about.
+// instead returns the error in the file if that is the cause of err.
 func (d *dataReader) instead(err error) error {
 	if d.err != nil && d.err != io.EOF {
 		return d.err

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// Source is a running server to take a backup of.
+// Source is a running server to back up.
 type Source struct {
-	// URL of its AdminServer, with or without the path of the commands:
+	// URL is the URL of its AdminServer, with or without the path of the commands:
 	// http://host:8080, https://host:8080/commands.
 	URL string
-	// Auth is what proves who asks, as in ZooKeeper: scheme, space, what the
-	// scheme wants. Empty: the address of who asks.
+	// Auth authenticates the caller as in ZooKeeper: scheme, space, and the scheme's
+	// credentials. If it's empty, the caller's address counts.
 	Auth string
-	// Client asks; nil is one without a limit in time. Its TLS is that of the
-	// caller.
+	// Client sends the requests; nil means a client without a timeout. The caller
+	// configures its TLS.
 	Client *http.Client
-	// Retry says how often a server that has just answered somebody else is asked
-	// again, and how long is waited when it does not say.
+	// Retry is the number of retries if the server has just served another request.
+	// Pause is the wait before a retry if the server doesn't specify one.
 	Retry int
 	Pause time.Duration
 }
 
-// Result is what was written.
+// Result describes the backup that was written.
 type Result struct {
 	Path    string  `json:"path"`
 	Header  *Header `json:"header"`
@@ -39,8 +39,8 @@ type Result struct {
 	Checked bool    `json:"checked"` // loaded and compared with its digest
 }
 
-// Take writes a backup of a running server into a new file. Unless verify is
-// false, what was written is read and loaded before it gets its name.
+// Take writes a backup of a running server to a new file. If verify is true, it reads
+// and loads the file before the file gets its final name.
 func Take(ctx context.Context, src Source, path, created string, verify bool) (Result, error) {
 	res := Result{Path: path}
 	var end End
@@ -87,7 +87,8 @@ func Stream(ctx context.Context, src Source, w io.Writer, created string) (*Head
 	return h, end, nil
 }
 
-// first returns a header whatever case the server has written it in.
+// first returns the value of a header. It ignores case, because servers may write the
+// name in lower case.
 func first(h http.Header, name string) string {
 	for key, values := range h {
 		if strings.EqualFold(key, name) && len(values) > 0 {
@@ -97,7 +98,7 @@ func first(h http.Header, name string) string {
 	return ""
 }
 
-// commands is the URL below which the commands are.
+// commands returns the base URL of the commands.
 func (s *Source) commands() string {
 	url := strings.TrimSuffix(s.URL, "/")
 	if !strings.Contains(url, "://") {
@@ -129,7 +130,7 @@ func (s *Source) get(ctx context.Context, command string) (*http.Response, error
 	return s.client().Do(req)
 }
 
-// describe notes which server it is, if it says so.
+// describe records the server's version and state if the server reports them.
 func (s *Source) describe(ctx context.Context, h *Header) {
 	resp, err := s.get(ctx, "server_stats")
 	if err != nil {
@@ -147,8 +148,8 @@ func (s *Source) describe(ctx context.Context, h *Header) {
 	}
 }
 
-// snapshot asks for the snapshot, again while the server says that it was asked a
-// moment ago.
+// snapshot requests the snapshot. It retries while the server rejects the request
+// because of a recent one.
 func (s *Source) snapshot(ctx context.Context) (*http.Response, error) {
 	for try := 0; ; try++ {
 		resp, err := s.get(ctx, "snapshot?streaming=true")
@@ -174,7 +175,7 @@ func (s *Source) snapshot(ctx context.Context) (*http.Response, error) {
 	}
 }
 
-// refusal is what a server says instead of sending a snapshot.
+// refusal returns the error in a response without a snapshot.
 func (s *Source) refusal(resp *http.Response) error {
 	defer resp.Body.Close()
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// Write writes a backup with the snapshot that comes from r.
+// Write writes a backup of the snapshot read from r.
 func Write(w io.Writer, h Header, r io.Reader) (End, error) {
 	b := bufio.NewWriterSize(w, dataSize)
 	var end End
@@ -45,9 +45,9 @@ func Write(w io.Writer, h Header, r io.Reader) (End, error) {
 	return end, b.Flush()
 }
 
-// create makes the file path and has write fill it: it gets its name when it is
-// durable and accept has no objection. It replaces no file: the error for one that
-// exists matches [os.ErrExist].
+// create writes the file path by calling write. The file gets its final name only
+// after it is durable and accept returns no error. create replaces no file: the error
+// for an existing file matches [os.ErrExist].
 func create(path string, write func(io.Writer) error, accept func(tmp string) error) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s: %w", path, os.ErrExist)
@@ -74,7 +74,7 @@ func create(path string, write func(io.Writer) error, accept func(tmp string) er
 	if err := accept(tmp); err != nil {
 		return err
 	}
-	if err := os.Link(tmp, path); err == nil { // unlike Rename it replaces nothing
+	if err := os.Link(tmp, path); err == nil { // unlike Rename, Link never replaces a file
 		err = os.Remove(tmp)
 		return errors.Join(err, vfs.OS{}.SyncDir(filepath.Dir(path)))
 	} else if errors.Is(err, os.ErrExist) {
@@ -93,8 +93,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// ExtractTo writes the snapshot in a backup into a directory, as snapshot.<zxid>,
-// and returns its path. The directory is made if it is missing.
+// ExtractTo writes the snapshot in a backup to a directory as snapshot.<zxid> and
+// returns its path. It creates the directory if necessary.
 func ExtractTo(path, dir string) (string, error) {
 	c, err := Load(path)
 	if err != nil {

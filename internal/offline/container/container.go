@@ -1,17 +1,16 @@
-// Package container turns the environment variables of ZooKeeper's official
-// container image into the files that its entrypoint writes from them: zoo.cfg
-// and myid. An image without a shell needs a program to do it.
+// Package container converts the environment variables of ZooKeeper's official
+// container image to the files that the image's entrypoint writes: zoo.cfg and myid.
+// An image without a shell needs a program for this.
 //
-// Rules that hold throughout:
+// Rules:
 //
-//   - The same variables give the same bytes as the entrypoint of the image of
-//     ZooKeeper 3.9.5 (testdata/entrypoint was recorded from it), also where a
-//     value makes no sense: the server says what is wrong with it when it reads the
-//     file.
-//   - A file that is there already is left alone.
-//   - Nothing but what the caller hands in is read of the environment.
+//   - The same variables produce the same bytes as the entrypoint of the ZooKeeper 3.9.5
+//     image (testdata/entrypoint was recorded from it), even for invalid values: the
+//     server reports those when it reads the file.
+//   - Existing files are never changed.
+//   - The package reads the environment only through the caller's Lookup.
 //
-// It imports server/zoocfg.
+// It imports server/zoocfg and internal/smallfile.
 package container
 
 import (
@@ -27,20 +26,20 @@ import (
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// Lookup finds an environment variable, as [os.LookupEnv] does.
+// Lookup returns an environment variable, as [os.LookupEnv] does.
 type Lookup func(name string) (string, bool)
 
-// Plan is what the variables ask for.
+// Plan holds the files to write.
 type Plan struct {
 	ConfigPath string // zoo.cfg
-	Config     string // its text, if there is no such file yet
+	Config     string // its text, used only if the file doesn't exist
 	MyIDPath   string
-	MyID       string // without the end of the line
+	MyID       string // without the newline
 
 	dataDir, logDir string
 }
 
-// defaults are those of the official image.
+// defaults are the values in the official image.
 var defaults = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"ZOO_CONF_DIR":                  "/conf",
 	"ZOO_DATA_DIR":                  "/data",
@@ -55,7 +54,7 @@ var defaults = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"ZOO_ADMINSERVER_ENABLED":       "true",
 }
 
-// lines are the keys of zoo.cfg that always have a line, in the entrypoint's order.
+// lines lists the keys that are always written to zoo.cfg, in the entrypoint's order.
 var lines = [...]struct{ key, variable string }{ //nolint:gochecknoglobals // a constant table
 	{"dataDir", "ZOO_DATA_DIR"},
 	{"dataLogDir", "ZOO_DATA_LOG_DIR"},
@@ -69,10 +68,10 @@ var lines = [...]struct{ key, variable string }{ //nolint:gochecknoglobals // a 
 	{"admin.enableServer", "ZOO_ADMINSERVER_ENABLED"},
 }
 
-// alone is the server list of an image that is given none.
+// alone is the server list if ZOO_SERVERS isn't set.
 const alone = "server.1=localhost:2888:3888;2181"
 
-// FromEnvironment reads the variables. It touches no file.
+// FromEnvironment builds a Plan from the variables. It doesn't access any file.
 func FromEnvironment(lookup Lookup) Plan {
 	value := func(name string) string {
 		if v, ok := lookup(name); ok {
@@ -105,15 +104,15 @@ func FromEnvironment(lookup Lookup) Plan {
 	}
 }
 
-// words writes a line for each word of a variable, parted as a shell does.
+// words writes one line for each word of a variable, split as a shell does.
 func words(b *strings.Builder, value string) {
 	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) {
 		b.WriteString(word + "\n")
 	}
 }
 
-// IDOfHostname returns the server id of a pod of a StatefulSet: its ordinal, the
-// number behind the last dash of its name, plus one.
+// IDOfHostname returns the server id of a StatefulSet's pod: its ordinal, i.e. the
+// number after the last dash of its name, plus one.
 func IDOfHostname(hostname string) (string, error) {
 	_, ordinal, found := cutLast(hostname, "-")
 	n, err := strconv.ParseUint(ordinal, 10, 8)
@@ -130,11 +129,11 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// Write writes what is missing. The notes are what somebody should know who
-// expects the variables to decide.
+// Write writes the missing files. The notes say which variables had no effect because
+// a file exists.
 func (p Plan) Write() (notes []string, err error) {
 	for _, dir := range []string{filepath.Dir(p.ConfigPath), p.dataDir, p.logDir} {
-		if dir == "" { // the server refuses the line, and names it
+		if dir == "" { // the server rejects and reports the line
 			continue
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -163,7 +162,7 @@ func (p Plan) Write() (notes []string, err error) {
 	return notes, nil
 }
 
-// writeMissing writes a file unless there is one.
+// writeMissing writes a file unless it exists.
 func writeMissing(path, text string) (there bool, err error) {
 	switch _, err := os.Stat(path); {
 	case err == nil:

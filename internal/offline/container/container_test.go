@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// environment reads a recorded case's variables.
+// environment returns the variables of a recorded case.
 func environment(t *testing.T, dir string) Lookup {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "env"))
@@ -22,7 +22,7 @@ func environment(t *testing.T, dir string) Lookup {
 	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 }
 
-// TestAsTheEntrypoint compares with what the official image's entrypoint wrote.
+// TestAsTheEntrypoint compares with the output of the official image's entrypoint.
 func TestAsTheEntrypoint(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("testdata/entrypoint/*")
@@ -66,7 +66,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteKeepsFiles: what somebody has put there decides, and that is said.
+// TestWriteKeepsFiles checks that existing files are kept, and that the notes say so.
 func TestWriteKeepsFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -11,35 +11,34 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Difference is a znode that is not the same in two snapshots.
+// Difference is a znode that differs between two snapshots.
 type Difference struct {
 	Path   string   `json:"path"`
 	Change string   `json:"change"`         // added, removed, changed
-	What   []string `json:"what,omitempty"` // of a changed one: data, acl, version, owner, …
+	What   []string `json:"what,omitempty"` // for a changed znode: data, acl, version, owner, …
 	Before string   `json:"before,omitempty"`
 	After  string   `json:"after,omitempty"`
 }
 
-// Changes between two snapshots.
+// The kinds of Difference.
 const (
 	Added   = "added"
 	Removed = "removed"
 	Changed = "changed"
 )
 
-// Comparison is what Compare finds.
+// Comparison is the result of Compare.
 type Comparison struct {
 	Before      *Image       `json:"before"`
 	After       *Image       `json:"after"`
 	Differences []Difference `json:"differences"`
-	// SessionsAdded and SessionsRemoved are the ids.
+	// SessionsAdded and SessionsRemoved are session ids.
 	SessionsAdded   []Hex `json:"sessionsAdded"`
 	SessionsRemoved []Hex `json:"sessionsRemoved"`
 }
 
-// Compare returns what differs between two snapshots at or below root, in the
-// order of the paths. Without stats only what clients have written counts: data,
-// ACLs, owners.
+// Compare returns the differences between two snapshots at and below root, ordered by
+// path. Without stats it compares only what clients write: data, ACLs, owners.
 func Compare(before, after *Image, root string, stats bool) (*Comparison, error) {
 	c := &Comparison{Before: before, After: after, Differences: []Difference{}, SessionsAdded: []Hex{}, SessionsRemoved: []Hex{}}
 	a, b := before.Tree.Get(root), after.Tree.Get(root)
@@ -60,7 +59,7 @@ func ids(img *Image) []Hex {
 	return list
 }
 
-// without returns what is in a and not in b.
+// without returns the elements of a that aren't in b.
 func without(a, b []Hex) []Hex {
 	in := make(map[Hex]bool, len(b))
 	for _, id := range b {
@@ -69,7 +68,8 @@ func without(a, b []Hex) []Hex {
 	return slices.DeleteFunc(slices.Clone(a), func(id Hex) bool { return in[id] })
 }
 
-// nodes compares two znodes of the same path and what is below; nil is none.
+// nodes compares two znodes with the same path and their subtrees; nil means no
+// znode.
 func (c *Comparison) nodes(a, b *tree.Node, stats bool) {
 	switch {
 	case a == nil:
@@ -94,7 +94,7 @@ func (c *Comparison) nodes(a, b *tree.Node, stats bool) {
 	}
 }
 
-// differing names what is not the same of two znodes.
+// differing returns the names of the properties that differ.
 func differing(a, b *tree.Node, stats bool) []string {
 	var what []string
 	note := func(same bool, name string) {
@@ -122,7 +122,7 @@ func differing(a, b *tree.Node, stats bool) []string {
 	return what
 }
 
-// show describes a znode in a line.
+// show describes a znode in one line.
 func show(n *tree.Node) string {
 	var st proto.Stat
 	n.Stat(&st)
@@ -149,7 +149,7 @@ func show(n *tree.Node) string {
 	return s
 }
 
-// letters are ZooKeeper's letters for permissions.
+// letters returns ZooKeeper's letters for permissions.
 func letters(p proto.Perms) string {
 	var s string
 	for i, l := range "rwcda" {
@@ -160,8 +160,8 @@ func letters(p proto.Perms) string {
 	return s
 }
 
-// Text writes the comparison for people: one line for what was added or removed,
-// three for what has changed.
+// Text writes the comparison in human-readable form: one line for an added or removed
+// znode, three for a changed one.
 func (c *Comparison) Text(w io.Writer) error {
 	fmt.Fprintf(w, "--- %s at zxid %v\n+++ %s at zxid %v\n", c.Before.Path, c.Before.Zxid, c.After.Path, c.After.Zxid)
 	for _, d := range c.Differences {

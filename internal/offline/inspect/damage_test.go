@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// problems returns what is wrong with files.
+// problems returns the problems of files.
 func problems(files []File) (all []string) {
 	for i := range files {
 		if files[i].Problem != "" {
@@ -27,7 +27,7 @@ func problems(files []File) (all []string) {
 	return all
 }
 
-// home is a kind of server whose directory is damaged.
+// home is a kind of server whose directory gets damaged.
 type home struct {
 	name   string
 	member bool
@@ -47,7 +47,7 @@ func homes(t *testing.T) []home {
 	}
 }
 
-// config returns the configuration for a server of the home on dir.
+// config returns the configuration of a server of this kind on dir.
 func (h *home) config(t *testing.T, dir string) server.Config {
 	t.Helper()
 	c := h.cfg
@@ -67,7 +67,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// fill lets a server write a log of several files and two snapshots, and returns a
+// fill makes a server write a log of several files and two snapshots, and returns a
 // copy of its directory and the digest of its state.
 func (h *home) fill(t *testing.T) (dir string, digest uint64) {
 	t.Helper()
@@ -98,7 +98,7 @@ func (h *home) fill(t *testing.T) (dir string, digest uint64) {
 	return dir, digest
 }
 
-// served starts a server on dir and returns the digest of what it serves.
+// served starts a server on dir and returns the digest of its state.
 func (h *home) served(t *testing.T, dir string) (uint64, error) {
 	t.Helper()
 	s, err := server.Start(t.Context(), h.config(t, dir))
@@ -114,7 +114,7 @@ func (h *home) served(t *testing.T, dir string) (uint64, error) {
 	}
 }
 
-// paths lists the files below dir, relative to it.
+// paths returns the files below dir as relative paths.
 func paths(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -127,13 +127,13 @@ func paths(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// damage changes one file and says how.
+// damage changes one file and describes the change.
 func damage(t *testing.T, rng *rand.Rand, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	must(t, err)
 	used := len(strings.TrimRight(string(b), "\x00"))
-	at := rng.IntN(max(1, used)) // where something is
+	at := rng.IntN(max(1, used)) // where there is content
 	switch n := rng.IntN(10); {
 	case n == 0:
 		must(t, os.Remove(path))
@@ -152,10 +152,10 @@ func damage(t *testing.T, rng *rand.Rand, path string) string {
 	}
 }
 
-// TestVerifyFindsDamage damages every file that a server has left. Either Verify
-// reports it, or a server serves exactly what it did before. A warning is enough only
-// where the server was killed. ZKGO_FLIPS sets the
-// number of damages of each file.
+// TestVerifyFindsDamage damages every file of a server. Either Verify reports the
+// damage, or a server serves exactly the same state as before. A warning suffices
+// only if the server was killed. ZKGO_FLIPS sets the number of times each file is
+// damaged.
 func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	rounds := 5

@@ -11,18 +11,18 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Image is the content of a snapshot, in memory.
+// Image is a snapshot in memory.
 type Image struct {
 	Path     string `json:"path"`
 	Format   string `json:"format"`
 	Zxid     Hex    `json:"zxid"`
-	Index    uint64 `json:"index,omitempty"`    // in the log, zkgo only
-	Ensemble string `json:"ensemble,omitempty"` // its id, zkgo only
-	Digest   string `json:"digest,omitempty"`   // ZooKeeper's, of the content
+	Index    uint64 `json:"index,omitempty"`    // log index, zkgo only
+	Ensemble string `json:"ensemble,omitempty"` // ensemble id, zkgo only
+	Digest   string `json:"digest,omitempty"`   // ZooKeeper's digest of the content
 	Note     string `json:"note,omitempty"`
 
 	Tree     *tree.Tree `json:"-"`
-	Sessions []Session  `json:"-"` // in the order of their ids
+	Sessions []Session  `json:"-"` // ordered by id
 }
 
 // Session is a session in a snapshot.
@@ -31,9 +31,9 @@ type Session struct {
 	Timeout int32 `json:"timeoutMs"`
 }
 
-// Open verifies and loads a snapshot: a directory of one, a file of ZooKeeper's,
-// or a backup. Of the directory of a server it loads the state: the newest
-// snapshot with the log behind it.
+// Open verifies and loads a snapshot: the directory of one zkgo snapshot, a ZooKeeper
+// snapshot file, or a backup. For a server's directory it loads the state: the newest
+// snapshot and the log after it.
 func Open(d Dirs) (*Image, error) {
 	st, err := os.Stat(d.Data)
 	if err != nil {
@@ -60,7 +60,7 @@ func Open(d Dirs) (*Image, error) {
 	return openZooKeeper(d)
 }
 
-// openDirs loads the state of a server of zkgo's; nil when there is none.
+// openDirs loads the state of a zkgo server, or returns nil if there is none.
 func openDirs(d Dirs) (*Image, error) {
 	snapshots, err := raftlog.SnapshotFiles(nil, d.Data)
 	if err != nil {
@@ -80,7 +80,7 @@ func openDirs(d Dirs) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(newest) > 0 && (s == nil || s.Index < newest[0].Meta.Index) { // the log ends before it
+	if len(newest) > 0 && (s == nil || s.Index < newest[0].Meta.Index) { // the log ends before the snapshot
 		return openZkgo(&newest[0])
 	}
 	if s == nil {
@@ -110,8 +110,8 @@ func (img *Image) note() {
 	img.Digest = fmt.Sprintf("%x", img.Tree.Digest())
 }
 
-// walk calls each for n and everything below it, parents first and siblings in
-// the order of their names.
+// walk calls each for n and its subtree, parents before children and siblings sorted
+// by name.
 func walk(t *tree.Tree, n *tree.Node, each func(*tree.Node)) {
 	each(n)
 	for _, name := range slices.Sorted(t.Children(n)) {
@@ -121,7 +121,7 @@ func walk(t *tree.Tree, n *tree.Node, each func(*tree.Node)) {
 
 func below(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
 
-// depth is the number of names in a path.
+// depth returns the number of names in a path.
 func depth(path string) int {
 	if path == "/" {
 		return 0

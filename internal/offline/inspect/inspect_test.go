@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// running starts a server on a directory, and a client of it.
+// running starts a server on a directory, and a client for it.
 func running(t *testing.T, dir string) (*server.Server, *client.Client) {
 	t.Helper()
 	s, err := server.Start(t.Context(), server.Config{
@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// lines returns the log of a directory.
+// lines returns the transactions in the log of a directory.
 func lines(t *testing.T, d Dirs, f Filter) []Transaction {
 	t.Helper()
 	var all []Transaction
@@ -52,7 +52,7 @@ func lines(t *testing.T, d Dirs, f Filter) []Transaction {
 	return all
 }
 
-// All that a running server of ours has on its disk, as its clients know it.
+// The files of a running zkgo server match what its clients see.
 func TestOurFiles(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -94,7 +94,7 @@ func TestOurFiles(t *testing.T) {
 		"createSession timeout", `create2 "/a" 3 bytes`, `setData "/a" 3 bytes`, `setACL "/"`, `create2 "/e"`,
 		`multi: create2 "/b" 5 bytes`, `multi: create2 "/b" 5 bytes; create2 "/b/c"`,
 	} {
-		want = strings.ReplaceAll(want, "create2", all[1].Op) // whichever the client uses
+		want = strings.ReplaceAll(want, "create2", all[1].Op) // either of the two, depending on the client
 		if i >= len(text) || !strings.Contains(text[i], want) || all[i].Session != session || all[i].Time.IsZero() {
 			t.Errorf("line %d of\n%s\nwant %s", i, strings.Join(text, "\n"), want)
 		}
@@ -155,7 +155,7 @@ func TestOurFiles(t *testing.T) {
 	}
 }
 
-// Damage is found, told, and does not hide what is whole.
+// Damage is found and reported, and doesn't hide valid files.
 func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -189,7 +189,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 }
 
-// ZooKeeper's files are told by their names and looked into as well.
+// ZooKeeper's files are recognized by name and can be inspected, too.
 func TestZooKeepersSnapshots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

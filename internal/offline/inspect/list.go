@@ -30,20 +30,20 @@ type File struct {
 	Kind   string    `json:"kind"` // snapshot, log, metadata (of the log), identity, place, recovery, myid
 	Bytes  int64     `json:"bytes"`
 	Time   time.Time `json:"time"` // of the last change
-	// First and Last are indexes in a log of zkgo and zxids in one of ZooKeeper; a
-	// snapshot has Last only.
+	// First and Last are log indexes for zkgo and zxids for ZooKeeper. A snapshot has
+	// only Last.
 	First  Number   `json:"-"`
 	Last   Number   `json:"-"`
 	Voters []string `json:"voters,omitempty"`
 	Note   string   `json:"note,omitempty"`
-	// Warning says what a crash or damage may have left, which nothing can tell apart.
+	// Warning describes something that may be the result of either a crash or damage.
 	Warning string `json:"warning,omitempty"`
-	// Problem says what is wrong with the file; empty when nothing is.
+	// Problem describes what is wrong with the file; empty if the file is valid.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Dirs are the directories of a server. Logs is where the log lies when that is
-// another one (dataLogDir).
+// Dirs holds the directories of a server. Logs is the log directory if it's separate
+// (dataLogDir).
 type Dirs struct{ Data, Logs string }
 
 func (d Dirs) logs() string {
@@ -53,9 +53,9 @@ func (d Dirs) logs() string {
 	return d.Logs
 }
 
-// List returns the files of the state in the directories of a server, logs
-// before snapshots. With verify every checksum of every file is checked; without,
-// those of the logs and of what describes the snapshots.
+// List returns the files of a server's state, logs before snapshots. With verify it
+// checks all checksums of all files; without, only those of the logs and of the
+// snapshots' metadata.
 func List(d Dirs, verify bool) ([]File, error) {
 	if st, err := os.Stat(d.Data); err != nil {
 		return nil, err
@@ -82,7 +82,8 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	for i := range log.Files {
 		files = append(files, logFileOf(&log.Files[i], verify))
 	}
-	// After the log: a server beside it writes a snapshot, and then removes entries.
+	// List snapshots after the log: a running server first writes a snapshot and then
+	// removes entries.
 	snapshots, serr := raftlog.SnapshotFiles(nil, d.Data)
 	if serr != nil {
 		return nil, serr
@@ -90,7 +91,7 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	for i := range snapshots {
 		files = append(files, snapshotFile(&snapshots[i], verify))
 	}
-	if err != nil { // nothing can be said about what belongs together
+	if err != nil { // if the log is unreadable, we can't tell which files belong together
 		return files, nil
 	}
 	place := raftfsm.ReadPlace(d.logs(), &log, snapshots)
@@ -103,8 +104,8 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	return append(files, placeFiles(d, place)...), nil
 }
 
-// metadataFile describes the database with Raft's term and vote and the list of the
-// log's files.
+// metadataFile describes the database that holds Raft's term and vote and the list of
+// log files.
 func metadataFile(log *raftlog.Log, d Dirs, problem error) File {
 	f := File{Path: log.Meta, Format: FormatZkgo, Kind: "metadata"}
 	if f.Path == "" {
@@ -137,8 +138,7 @@ func logFileOf(l *raftlog.LogFile, verify bool) File {
 	return f
 }
 
-// checkCluster loads the newest snapshot and compares the ensemble that it is of with
-// that of the server.
+// checkCluster loads the newest snapshot and compares its ensemble with the server's.
 func checkCluster(files []File, snapshots []raftlog.SnapshotFile, place *raftfsm.Place) {
 	i := slices.IndexFunc(files, func(f File) bool { return f.Path == snapshots[0].Dir })
 	if files[i].Problem != "" {
@@ -153,7 +153,7 @@ func checkCluster(files []File, snapshots []raftlog.SnapshotFile, place *raftfsm
 	}
 }
 
-// placeFiles describes the files that say whose state the directories hold.
+// placeFiles describes the files that identify the owner of the state.
 func placeFiles(d Dirs, place *raftfsm.Place) []File {
 	var files []File
 	for _, p := range place.Files {
@@ -167,7 +167,7 @@ func placeFiles(d Dirs, place *raftfsm.Place) []File {
 	path := filepath.Join(d.Data, "myid")
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return files // it may lie elsewhere
+		return files // it may be elsewhere
 	}
 	f := File{Path: path, Format: FormatZkgo, Kind: "myid", Bytes: int64(len(b))}
 	if id, perr := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil && (perr != nil || id != place.Server) {
@@ -194,7 +194,7 @@ func snapshotFile(s *raftlog.SnapshotFile, verify bool) File {
 	return f
 }
 
-// finish notes the time of the last change and what is wrong.
+// finish sets the time of the last change and the problem.
 func (f *File) finish(path string, problem error) {
 	st, err := os.Stat(path)
 	if err == nil {
@@ -207,13 +207,13 @@ func (f *File) finish(path string, problem error) {
 	}
 }
 
-// isZkgoSnapshot says whether dir looks like one snapshot of zkgo.
+// isZkgoSnapshot reports whether dir looks like a zkgo snapshot.
 func isZkgoSnapshot(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "meta.json"))
 	return err == nil
 }
 
-// MarshalJSON writes First and Last as they are shown.
+// MarshalJSON writes First and Last in their text form.
 func (f File) MarshalJSON() ([]byte, error) {
 	type plain File
 	out := struct {
@@ -225,7 +225,7 @@ func (f File) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Range returns First and Last as they are shown: "-" where there is none.
+// Range returns First and Last in their text form, "-" if there is none.
 func (f *File) Range() (first, last string) {
 	text := func(n Number) string {
 		switch {
@@ -242,8 +242,8 @@ func (f *File) Range() (first, last string) {
 	return first, text(f.Last)
 }
 
-// Verify checks all that a server relies on below a path: the directory of a server,
-// a snapshot or a backup. The newest snapshot is loaded.
+// Verify checks everything a server depends on at a path: a server's directory, a
+// snapshot or a backup. It loads the newest snapshot.
 func Verify(d Dirs) ([]File, error) {
 	st, err := os.Stat(d.Data)
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// Transaction is a line of a log.
+// Transaction is one line of a printed log.
 type Transaction struct {
 	Format  string    `json:"format"`
-	Index   uint64    `json:"index,omitempty"` // of the entry it stands in, zkgo only
+	Index   uint64    `json:"index,omitempty"` // of its log entry, zkgo only
 	Term    uint64    `json:"term,omitempty"`
 	Time    time.Time `json:"time"`
-	Zxid    Hex       `json:"zxid,omitempty"` // 0: it has none, or it is not known
+	Zxid    Hex       `json:"zxid,omitempty"` // 0: none, or unknown
 	Session Hex       `json:"session,omitempty"`
 	Cxid    int32     `json:"cxid,omitempty"` // ZooKeeper only
 	Op      string    `json:"op"`
 	Path    string    `json:"path,omitempty"`
 	Bytes   int       `json:"bytes,omitempty"`
 	Timeout int32     `json:"timeoutMs,omitempty"`
-	Result  string    `json:"result,omitempty"` // Ok, or the error; empty when not known
+	Result  string    `json:"result,omitempty"` // Ok, or the error; empty if unknown
 	Detail  string    `json:"detail,omitempty"`
 	Parts   []Part    `json:"parts,omitempty"`
 }
@@ -38,12 +38,12 @@ type Part struct {
 	Result string `json:"result,omitempty"`
 }
 
-// Filter chooses transactions. The zero value lets all through.
+// Filter selects transactions. The zero value selects all.
 type Filter struct {
-	From, To Hex    // zxids, both inclusive; 0: no bound. Transactions without a known zxid fall out
+	From, To Hex    // zxids, inclusive; 0: no limit. Excludes transactions with an unknown zxid
 	Session  Hex    // 0: any
-	Below    string // a path: that znode and what is below it
-	All      bool   // also what is no transaction: Raft's entries, attaches, syncs
+	Below    string // a path: selects that znode and its subtree
+	All      bool   // include entries that aren't transactions: Raft's entries, attaches, syncs
 }
 
 func (f *Filter) lets(t *Transaction, plain bool) bool {
@@ -71,11 +71,11 @@ func within(path, root string) bool {
 	return path == root || root == "/" && path != "" || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
-// ErrNoLog says that there is no log.
+// ErrNoLog means that there is no log.
 var ErrNoLog = errors.New("there is no log, neither of zkgo nor of ZooKeeper")
 
-// Log calls each for the transactions in the log of a server that f chooses, in
-// the order in which they happened. d.Data may also be one log file of ZooKeeper's.
+// Log calls each for the transactions in a server's log that match f, in log order.
+// d.Data may also be a single ZooKeeper log file.
 func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	st, err := os.Stat(d.Data)
 	if err != nil {
@@ -112,7 +112,7 @@ func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	return logZooKeeper(paths, f, each)
 }
 
-// logZkgo shows one entry of zkgo's log.
+// logZkgo prints one entry of zkgo's log.
 func logZkgo(e *raftfsm.Entry, f *Filter, each func(*Transaction) error) error {
 	base := Transaction{Format: FormatZkgo, Index: e.Index, Term: e.Term, Time: e.Time}
 	show := func(t Transaction, plain bool) error {
@@ -169,7 +169,7 @@ func opName(t *raftfsm.Transaction) string {
 	return t.Kind.String()
 }
 
-// Text is the line for people.
+// Text returns the human-readable line.
 func (t *Transaction) Text() string {
 	var b strings.Builder
 	when := "-"

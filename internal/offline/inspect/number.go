@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// Number is an index of a log or, when it is large, a zxid.
+// Number is a log index or, if it's large, a zxid.
 type Number uint64
 
-// Hex is a zxid or the id of a session: it is written as ZooKeeper writes it.
+// Hex is a zxid or a session id, formatted as ZooKeeper does.
 type Hex int64
 
-// String returns the number with 0x before it.
+// String returns the number with the prefix 0x.
 func (h Hex) String() string { return "0x" + strconv.FormatUint(uint64(h), 16) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (h Hex) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler, for hexadecimal digits with
-// or without 0x before them.
+// UnmarshalText implements encoding.TextUnmarshaler for hexadecimal digits with or
+// without the prefix 0x.
 func (h *Hex) UnmarshalText(b []byte) error {
 	s := string(b)
 	if len(s) > 2 && s[:2] == "0x" {

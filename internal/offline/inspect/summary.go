@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Summary is what a snapshot contains, by subtree.
+// Summary describes the contents of a snapshot by subtree.
 type Summary struct {
 	*Image
 	Nodes      int       `json:"nodes"`
@@ -26,11 +26,11 @@ type Summary struct {
 // Owner is a session that owns ephemeral znodes.
 type Owner struct {
 	Session    Hex   `json:"session"`
-	Timeout    int32 `json:"timeoutMs"` // 0: the snapshot does not know the session
+	Timeout    int32 `json:"timeoutMs"` // 0: the session isn't in the snapshot
 	Ephemerals int   `json:"ephemerals"`
 }
 
-// Subtree is a znode with everything below it.
+// Subtree is a znode with its descendants.
 type Subtree struct {
 	Path       string `json:"path"`
 	Nodes      int    `json:"nodes"`
@@ -42,7 +42,7 @@ type Subtree struct {
 	LastZxid   Hex    `json:"lastZxid"` // of the newest change
 }
 
-// Summarise counts what img holds, by the subtrees down to a depth.
+// Summarise counts the contents of img by subtree, down to the given depth.
 func Summarise(img *Image, levels int) *Summary {
 	t := img.Tree
 	s := &Summary{Image: img, Ephemerals: t.EphemeralCount(), Sessions: len(img.Sessions), Bytes: t.DataSize()}
@@ -54,7 +54,7 @@ func Summarise(img *Image, levels int) *Summary {
 		s.Owners = append(s.Owners, Owner{Hex(id), timeouts[Hex(id)], len(paths)})
 	}
 	slices.SortFunc(s.Owners, func(a, b Owner) int { return cmp.Compare(uint64(a.Session), uint64(b.Session)) })
-	var open []*Subtree // from the root down to the znode
+	var open []*Subtree // the path from the root to the current znode
 	var all []*Subtree
 	walk(t, t.Get("/"), func(n *tree.Node) {
 		s.Nodes++
@@ -89,7 +89,7 @@ func (s *Subtree) add(n *tree.Node) {
 	s.LastZxid = max(s.LastZxid, Hex(stat.Mzxid), Hex(stat.Pzxid))
 }
 
-// Text writes the summary for people.
+// Text writes the summary in human-readable form.
 func (s *Summary) Text(w io.Writer) error {
 	fmt.Fprintf(w, "%s: snapshot of %s at zxid %v\n", s.Path, s.Format, s.Zxid)
 	if s.Ensemble != "" {
@@ -114,7 +114,7 @@ func (s *Summary) Text(w io.Writer) error {
 	return tab.Flush()
 }
 
-// JSON writes v as JSON, indented.
+// JSON writes v as indented JSON.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

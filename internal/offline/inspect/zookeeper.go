@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// versionDir is where ZooKeeper keeps its files in a data directory.
+// versionDir is the subdirectory of a data directory that contains ZooKeeper's files.
 const versionDir = "version-2"
 
 // listZooKeeper lists the files in version-2 of both directories, or in the
@@ -66,8 +66,8 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// parseName tells ZooKeeper's files by their names: log.<zxid>, and
-// snapshot.<zxid> with or without .gz or .snappy.
+// parseName recognizes ZooKeeper's files by name: log.<zxid>, and snapshot.<zxid>
+// with or without .gz or .snappy.
 func parseName(name string) (kind string, zxid uint64, ok bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) < 2 || parts[0] != "log" && parts[0] != "snapshot" {
@@ -77,7 +77,7 @@ func parseName(name string) (kind string, zxid uint64, ok bool) {
 	return parts[0], zxid, err == nil
 }
 
-// look reads the file, or as much of it as it takes to say what it is.
+// look reads the file, or as much of it as is needed to describe it.
 func (f *File) look(verify bool) {
 	st, err := os.Stat(f.Path)
 	if err == nil {
@@ -117,7 +117,7 @@ func (f *File) lookAtLog() error {
 	return nil
 }
 
-// openFile loads a backup or a snapshot file of ZooKeeper's.
+// openFile loads a backup or a ZooKeeper snapshot file.
 func openFile(path string) (*Image, error) {
 	c, err := backup.Load(path)
 	if err != nil {
@@ -146,9 +146,9 @@ func imageOf(path string, t *tree.Tree, sessions *session.Table) *Image {
 	return img
 }
 
-// fuzzy loads a snapshot that ZooKeeper has written while transactions went on:
-// by itself it is a state that there never was, which is worth looking at all the
-// same. It returns nil when that is not what is wrong with the file.
+// fuzzy loads a snapshot that ZooKeeper wrote while transactions were running. On its
+// own it is a state that never existed, but it's still worth inspecting. fuzzy
+// returns nil if the file has another problem.
 func fuzzy(path string) *Image {
 	dir, name := filepath.Split(path)
 	if kind, _, ok := parseName(name); !ok || kind != "snapshot" {
@@ -166,7 +166,7 @@ func fuzzy(path string) *Image {
 	return img
 }
 
-// loadZooKeeper loads what ZooKeeper would start with.
+// loadZooKeeper loads the state that ZooKeeper would start with.
 func loadZooKeeper(src zkfiles.Source) (*Image, *zkfiles.Report, error) {
 	s, report, err := zkfiles.Load(src)
 	if err != nil {
@@ -181,8 +181,8 @@ func loadZooKeeper(src zkfiles.Source) (*Image, *zkfiles.Report, error) {
 	return img, report, nil
 }
 
-// openZooKeeper loads the newest snapshot in the directories of a ZooKeeper, and
-// the transactions behind it.
+// openZooKeeper loads the newest snapshot in ZooKeeper's directories and applies the
+// transactions after it.
 func openZooKeeper(d Dirs) (*Image, error) {
 	src := zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(d.Data), Name: d.Data}, IgnoreDigest: true}
 	if d.Logs != "" {
@@ -203,7 +203,7 @@ func openZooKeeper(d Dirs) (*Image, error) {
 	return img, nil
 }
 
-// oneFile is a file system in which only one file is listed.
+// oneFile is a file system that lists only one file.
 type oneFile struct {
 	fs.FS
 	name string
@@ -215,7 +215,7 @@ func (o oneFile) ReadDir(name string) ([]fs.DirEntry, error) {
 	return slices.DeleteFunc(all, func(e fs.DirEntry) bool { return e.Name() != o.name }), err
 }
 
-// Stat implements fs.StatFS: there is no version-2 in it.
+// Stat implements fs.StatFS. It hides version-2.
 func (o oneFile) Stat(name string) (fs.FileInfo, error) {
 	if name == versionDir {
 		return nil, fs.ErrNotExist
@@ -223,7 +223,7 @@ func (o oneFile) Stat(name string) (fs.FileInfo, error) {
 	return fs.Stat(o.FS, name)
 }
 
-// logZooKeeper shows the transactions of log files.
+// logZooKeeper prints the transactions in log files.
 func logZooKeeper(paths []string, f Filter, each func(*Transaction) error) error {
 	for _, path := range paths {
 		file, err := os.Open(path)
@@ -283,7 +283,7 @@ func partsOf(m *zkfiles.MultiTxn) []Part {
 	return parts
 }
 
-// target is the znode that a transaction is about, and the length of its data.
+// target returns the znode that a transaction affects and the length of its data.
 func target(body any) (path string, bytes int) {
 	switch b := body.(type) {
 	case *zkfiles.CreateTxn:

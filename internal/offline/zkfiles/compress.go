@@ -12,19 +12,19 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Compression says how a snapshot file is compressed. ZooKeeper tells it by the
-// name of the file.
+// Compression is the compression of a snapshot file. ZooKeeper determines it from the
+// file name.
 type Compression string
 
-// The compressions that ZooKeeper knows, as its setting
-// snapshot.compression.method names them.
+// ZooKeeper's compressions, with the names used in its setting
+// snapshot.compression.method.
 const (
 	None   Compression = ""
 	Gzip   Compression = "gz"
 	Snappy Compression = "snappy"
 )
 
-// Extension returns how the name of the file ends: "", ".gz" or ".snappy".
+// Extension returns the file name's extension: "", ".gz" or ".snappy".
 func (c Compression) Extension() string {
 	if c == None {
 		return ""
@@ -32,7 +32,7 @@ func (c Compression) Extension() string {
 	return "." + string(c)
 }
 
-// wrap returns what compresses into w. Its Close does not close w.
+// wrap returns a writer that compresses to w. Its Close doesn't close w.
 func (c Compression) wrap(w io.Writer) (io.WriteCloser, error) {
 	switch c {
 	case None:
@@ -49,19 +49,19 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// ZooKeeper's snappy files are written by the library snappy-java: a header,
-// then blocks, each with its length before it.
+// ZooKeeper writes snappy files with the library snappy-java: a header, then blocks,
+// each prefixed with its length.
 const (
 	snappyMagic   = "\x82SNAPPY\x00"
-	snappyVersion = "\x00\x00\x00\x01\x00\x00\x00\x01" // of the format, and the least that can read it
-	snappyBlock   = 32 << 10                           // what goes into one block
-	// maxSnappyBlock bounds what a block says of itself: the other library's
-	// largest is 512 MiB, and no data of a znode is split by being large.
+	snappyVersion = "\x00\x00\x00\x01\x00\x00\x00\x01" // version of the format, and the lowest version that can read it
+	snappyBlock   = 32 << 10                           // maximum uncompressed size of a block
+	// maxSnappyBlock limits the size in a block's header. snappy-java itself allows
+	// 512 MiB.
 	maxSnappyBlock = 64 << 20
 )
 
-// decompressed returns the content of a stream that may be compressed, whatever
-// its name.
+// decompressed returns the uncompressed content of a stream, regardless of the file
+// name.
 func decompressed(r io.Reader) (io.Reader, Compression, error) {
 	b := bufio.NewReader(r)
 	head, err := b.Peek(len(snappyMagic))
@@ -78,13 +78,13 @@ func decompressed(r io.Reader) (io.Reader, Compression, error) {
 	return b, None, nil
 }
 
-// snappyReader reads what snappy-java's stream has written.
+// snappyReader reads snappy-java's stream format.
 type snappyReader struct {
 	r     io.Reader
 	begun bool
 	in    []byte
 	out   []byte // a whole block
-	rest  []byte // of it
+	rest  []byte // the unread part of the block
 }
 
 // Read implements io.Reader.
@@ -99,7 +99,7 @@ func (s *snappyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a block; io.EOF when there is none.
+// next reads a block. It returns io.EOF if there is none.
 func (s *snappyReader) next() error {
 	if !s.begun {
 		var head [len(snappyMagic) + len(snappyVersion)]byte
@@ -137,7 +137,7 @@ func (s *snappyReader) next() error {
 	return nil
 }
 
-// snappyWriter writes what snappy-java's stream reads.
+// snappyWriter writes snappy-java's stream format.
 type snappyWriter struct {
 	w     io.Writer
 	begun bool
@@ -161,7 +161,7 @@ func (s *snappyWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close writes what is left; the stream below stays open.
+// Close flushes the remaining data. It doesn't close the underlying writer.
 func (s *snappyWriter) Close() error { return s.block() }
 
 func (s *snappyWriter) block() error {

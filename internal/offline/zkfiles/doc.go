@@ -1,38 +1,37 @@
-// Package zkfiles reads and writes the files that Apache ZooKeeper keeps in a
-// data directory: snapshots (3.4 to 3.9; plain, gzip or snappy) and transaction
-// logs. What they hold becomes a tree and a table of sessions of ours, and the
-// other way round.
+// Package zkfiles reads and writes the files in Apache ZooKeeper's data directory:
+// snapshots (3.4 to 3.9; plain, gzip or snappy) and transaction logs. It converts
+// their contents to zkgo's tree and session table, and back.
 //
 // # Use
 //
-//   - [WriteSnapshot] writes a tree.Snapshot and sessions as ZooKeeper's
-//     snapshot file; ZooKeeper 3.4 to 3.9 load it.
-//   - [ReadSnapshot] makes a tree and sessions of one such file.
-//   - [Load] does what ZooKeeper does at its start with a whole directory: the
-//     newest good snapshot, and the logs behind it. [State.Fill] makes a tree and
-//     sessions of the result.
-//   - [ReadLog] walks over the transactions of one log file.
+//   - [WriteSnapshot] writes a tree.Snapshot and sessions to a ZooKeeper snapshot file
+//     that ZooKeeper 3.4 to 3.9 can load.
+//   - [ReadSnapshot] reads such a file into a tree and a session table.
+//   - [Load] loads a whole directory as ZooKeeper does at startup: the newest valid
+//     snapshot, and the logs after it. [State.Fill] converts the result to a tree and
+//     a session table.
+//   - [ReadLog] iterates over the transactions of one log file.
 //
-// # A snapshot of ZooKeeper alone is not a state
+// # A ZooKeeper snapshot alone is not a state
 //
-// ZooKeeper writes a snapshot while transactions go on, so what is in it is no
-// state that there ever was: each znode is as it was at some time between the
-// zxid in the file's name and the end of the writing. Only with the transactions
-// of that time applied again does it become one. [State.Apply] does that, with
-// ZooKeeper's own rules for what is there already or is not there any more. The
-// digest that ZooKeeper 3.6 and later leave in snapshots and logs tells whether
-// it worked, and is compared.
+// ZooKeeper writes a snapshot while transactions are running, so its content is a
+// state that never existed: each znode is as it was at some time between the zxid in
+// the file's name and the end of the write. It becomes a state only after the
+// transactions of that period are applied again. [State.Apply] does that, using
+// ZooKeeper's own rules for znodes that exist already or no longer exist. ZooKeeper
+// 3.6 and later store a digest in snapshots and logs, which Load compares to check
+// the result.
 //
 // # Invariants
 //
-//   - What cannot be read is an error that names file, offset and cause. Nothing
-//     is left out in silence; what ZooKeeper itself passes over, like the torn
-//     end of a log, is reported.
-//   - A length that lies costs no more memory than the bytes that are there.
-//   - What is written has no fuzziness: it is the state at one zxid, with the
-//     digest of that zxid.
+//   - Unreadable data is an error with the file, the offset and the cause. Nothing is
+//     skipped silently; what ZooKeeper itself ignores, such as the torn end of a log,
+//     is reported.
+//   - A wrong length costs no more memory than the bytes that are there.
+//   - A snapshot we write isn't fuzzy: it's the state at one zxid, with the digest at
+//     that zxid.
 //
-// The package imports proto, tree and session, and a library for snappy. It
-// knows no server and no log of ours, starts no goroutine and writes to no file
-// by itself. Nothing in it is safe for concurrent use but the functions.
+// The package imports proto, tree and session, and a library for snappy. It knows
+// nothing of servers and of zkgo's log, starts no goroutine and opens no file for
+// writing. Its functions are safe for concurrent use; its types aren't.
 package zkfiles

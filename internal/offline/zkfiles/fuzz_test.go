@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// seeds adds the recorded files whose names begin with prefix.
+// seeds adds the recorded files whose names have the prefix.
 func seeds(f *testing.F, prefix string) {
 	for release := range releases() {
 		d, err := recorded(f, release).inside()
@@ -31,8 +31,8 @@ func seeds(f *testing.F, prefix string) {
 	}
 }
 
-// FuzzSnapshot: whatever the bytes, there is an error or a tree that holds
-// together and comes back the same from a file of ours.
+// FuzzSnapshot checks that any input results in an error, or in a consistent tree
+// that is unchanged after we write and read it.
 func FuzzSnapshot(f *testing.F) {
 	seeds(f, snapshotPrefix)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -53,7 +53,7 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// FuzzLog: whatever the bytes, there is an error or transactions that can be
+// FuzzLog checks that any input results in an error or in transactions that can be
 // applied.
 func FuzzLog(f *testing.F) {
 	seeds(f, logPrefix)
@@ -75,7 +75,7 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// FuzzTransaction is FuzzLog without a checksum in the way.
+// FuzzTransaction is FuzzLog without the checksum.
 func FuzzTransaction(f *testing.F) {
 	for _, p := range history() {
 		f.Add(p)

@@ -9,47 +9,46 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Source says what is to be loaded, and how strictly.
+// Source specifies what to load, and how strictly.
 type Source struct {
 	Data   Dir
-	Logs   Dir         // zero: the same as Data (dataLogDir is not set)
-	Policy tree.Policy // only Emulate353TTL counts: the source ran with emulate353TTLNodes
+	Logs   Dir         // zero: same as Data (dataLogDir is not set)
+	Policy tree.Policy // only Emulate353TTL matters: the source ran with emulate353TTLNodes
 
-	// Limits bounds fields and records.
+	// Limits limits the size of fields and records.
 	Limits Limits
 
-	// NoLogs: the snapshot is all there is. Otherwise a directory without a log is
-	// refused, since it looks the same when the logs were forgotten.
+	// NoLogs means that the snapshot is everything. Without it a directory without a
+	// log is rejected, because it looks the same if the logs were forgotten.
 	NoLogs bool
-	// AcceptGaps: transactions may be missing between the files, which are seen by
-	// the numbers.
+	// AcceptGaps accepts missing transactions between files, which show as gaps in
+	// the zxids.
 	AcceptGaps bool
-	// IgnoreDigest: the state is taken although it is not what the source's own
-	// digest says.
+	// IgnoreDigest accepts a state that doesn't match the source's own digest.
 	IgnoreDigest bool
 
-	// Progress is told how many bytes of how many have been read. It may be nil.
+	// Progress is called with the number of bytes read and the total. It may be nil.
 	Progress func(done, total int64)
 }
 
-// Report says how a State came about.
+// Report describes how Load built a State.
 type Report struct {
-	Snapshot     string // path; "" when the logs go back to the beginning
+	Snapshot     string // path; "" if the logs go back to the beginning
 	Info         SnapshotInfo
 	Logs         []string
-	Transactions int   // that were applied
-	Zxid         int64 // of the newest one
-	Epoch        int64 // the newest that the directories know of
-	// Compared counts the digests that were compared, Different those of them that
-	// did not fit. Verified says that the newest one fitted.
+	Transactions int   // number applied
+	Zxid         int64 // of the newest transaction
+	Epoch        int64 // the newest in the directories
+	// Compared is the number of digests compared, Different the number of mismatches.
+	// Verified reports whether the newest digest matched.
 	Compared, Different int
 	Verified            bool
-	// Warnings are things that ZooKeeper passes over, in words.
+	// Warnings describes problems that ZooKeeper ignores.
 	Warnings []string
 }
 
-// Load reads the newest snapshot that is whole and applies the transactions
-// behind it, as ZooKeeper does at its start.
+// Load reads the newest valid snapshot and applies the transactions after it, as
+// ZooKeeper does at startup.
 func Load(src Source) (*State, *Report, error) {
 	l := loader{Source: src, report: new(Report)}
 	if err := l.find(); err != nil {
@@ -77,11 +76,11 @@ type loader struct {
 	snapshots, logs []*file
 	done, total     int64
 
-	older   bool    // the newest snapshot could not be read
-	due     *Digest // that of the snapshot, as long as its transaction has not come
-	unsure  *Digest // that of the snapshot did not fit, and no other was compared since
-	fuzzy   bool    // digests cannot be compared yet
-	matches bool    // the newest digest that was compared fitted
+	older   bool    // the newest snapshot couldn't be read
+	due     *Digest // the snapshot's digest, until its transaction has been applied
+	unsure  *Digest // the snapshot's digest if it didn't match and no other was compared since
+	fuzzy   bool    // digests can't be compared yet
+	matches bool    // the newest compared digest matched
 }
 
 func (l *loader) warn(format string, args ...any) {
@@ -116,7 +115,8 @@ func (l *loader) find() error {
 	if l.Logs.FS == nil || data.Name == logs.Name {
 		return l.needLogs(data)
 	}
-	// As ZooKeeper: whoever has moved one of the two must not get half a state.
+	// Reject this, as ZooKeeper does: if one of the two directories was moved, we
+	// would load half a state.
 	strayLogs, err := data.files(logPrefix)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (l *loader) find() error {
 	return l.needLogs(logs)
 }
 
-// needLogs refuses to take a snapshot for everything when the logs may have been
-// forgotten.
+// needLogs returns an error if the logs may have been forgotten and the snapshot
+// isn't everything.
 func (l *loader) needLogs(dir Dir) error {
 	switch {
 	case l.NoLogs:
@@ -148,10 +148,10 @@ func (l *loader) needLogs(dir Dir) error {
 	return nil
 }
 
-// maxTries is how many snapshots ZooKeeper tries.
+// maxTries is the number of snapshots that ZooKeeper tries.
 const maxTries = 100
 
-// snapshot loads the newest snapshot that is whole.
+// snapshot loads the newest valid snapshot.
 func (l *loader) snapshot() error {
 	var failed []error
 	tries := slices.Clone(l.snapshots)
@@ -160,7 +160,7 @@ func (l *loader) snapshot() error {
 		l.plan(f)
 		state, info, err := l.read(f)
 		if errors.Is(err, ErrTooLong) {
-			return err // it is probably whole: an older one is no way out
+			return err // the file is probably valid, so an older one wouldn't help
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -182,10 +182,10 @@ func (l *loader) snapshot() error {
 	return nil
 }
 
-// expect prepares for the digest of the snapshot.
+// expect sets up the comparison with the snapshot's digest.
 func (l *loader) expect(d *Digest) {
 	switch {
-	case d == nil || d.Zxid < l.state.Zxid: // an elected leader's, of the transaction before its epoch: ZooKeeper passes it over, too
+	case d == nil || d.Zxid < l.state.Zxid: // from a new leader, of the last transaction before its epoch; ZooKeeper ignores it, too
 	case d.Zxid == l.state.Zxid:
 		l.snapshotDigest(d)
 	default:
@@ -193,7 +193,7 @@ func (l *loader) expect(d *Digest) {
 	}
 }
 
-// plan says how much is to be read with this snapshot.
+// plan computes the number of bytes to read with this snapshot.
 func (l *loader) plan(f *file) {
 	from := int64(0)
 	l.done, l.total = 0, 0
@@ -205,8 +205,8 @@ func (l *loader) plan(f *file) {
 	}
 }
 
-// logsFrom returns the logs that can hold what is behind zxid: the last that
-// begins at or before the next one, and all later.
+// logsFrom returns the logs that may contain transactions after zxid: the last log
+// that starts at or before the next one, and all later logs.
 func (l *loader) logsFrom(zxid int64) []*file {
 	for i := len(l.logs) - 1; i >= 0; i-- {
 		if l.logs[i].zxid <= zxid {
@@ -222,11 +222,11 @@ func (l *loader) read(f *file) (*State, SnapshotInfo, error) {
 	if err != nil {
 		return nil, SnapshotInfo{}, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // opened for reading only
 	return readSnapshot(f.path, l.counting(r), l.Policy, l.Limits)
 }
 
-// counting returns r with its progress told.
+// counting wraps r to report progress.
 func (l *loader) counting(r io.Reader) io.Reader {
 	if l.Progress == nil {
 		return r
@@ -234,7 +234,7 @@ func (l *loader) counting(r io.Reader) io.Reader {
 	return &meter{r: r, l: l}
 }
 
-// meter tells the progress of a reader.
+// meter reports the progress of a reader.
 type meter struct {
 	r io.Reader
 	l *loader
@@ -260,10 +260,10 @@ func (l *loader) replay() error {
 	return nil
 }
 
-// join is where one file ends and the next has to go on.
+// join is the point where one file ends and the next must continue.
 type join struct {
 	zxid int64
-	tail *Tail // how the file before ended
+	tail *Tail // how the previous file ended
 }
 
 // file applies one log.
@@ -272,13 +272,13 @@ func (l *loader) file(f *file, last *join) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // opened for reading only
 	log, first := ReadLog(f.path, l.counting(r), l.Limits), true
 	for tx, err := range log.All() {
 		if err != nil {
 			return err
 		}
-		if l.report.Transactions == 0 && tx.Zxid <= l.state.Zxid { // it is in the snapshot
+		if l.report.Transactions == 0 && tx.Zxid <= l.state.Zxid { // it's in the snapshot
 			continue
 		}
 		if err := l.follows(f, tx, last, first); err != nil {
@@ -297,9 +297,9 @@ func (l *loader) file(f *file, last *join) error {
 	return nil
 }
 
-// follows checks that tx is the next transaction. The zxids of an epoch have no
-// gaps, but for requests that some versions numbered and did not log; so only
-// where files meet a gap is taken for a loss.
+// follows checks that tx is the next transaction. The zxids of an epoch have no gaps,
+// except for requests that some versions numbered but didn't log. So only a gap
+// between two files counts as a loss.
 func (l *loader) follows(f *file, tx *Txn, last *join, first bool) error {
 	before := last.zxid
 	last.zxid = tx.Zxid
@@ -323,9 +323,9 @@ func (l *loader) follows(f *file, tx *Txn, last *join, first bool) error {
 	return errors.New(text)
 }
 
-// oldStart says that tx is the first one behind a start so old that whole epochs
-// may be missing: no snapshot at all, or one that was not the newest. There, only
-// the next number will do.
+// oldStart reports whether tx is the first transaction after a start so old that
+// whole epochs may be missing: there was no snapshot, or not the newest one. Then
+// only the next zxid is accepted.
 func (l *loader) oldStart(tx *Txn) bool {
 	return l.report.Transactions == 0 && (l.older || l.report.Snapshot == "" && tx.Zxid>>32 > 1)
 }
@@ -341,7 +341,7 @@ func (l *loader) apply(tx *Txn) error {
 	case tx.Zxid == d.Zxid:
 		l.due, l.fuzzy = nil, false
 		if !l.snapshotDigest(d) {
-			return nil // that of the transaction itself does not fit either
+			return nil // the digest of the transaction itself would not match either
 		}
 	case tx.Zxid > d.Zxid:
 		l.warn("transaction %#x, of which the snapshot has the digest, is not in the logs", d.Zxid)
@@ -353,10 +353,9 @@ func (l *loader) apply(tx *Txn) error {
 	return nil
 }
 
-// snapshotDigest holds the state against the digest of the snapshot. One that
-// does not fit is no verdict yet: ZooKeeper notes the zxid of a transaction after
-// it has changed the znodes, so a snapshot may have caught the change that
-// follows on its digest.
+// snapshotDigest compares the state with the snapshot's digest. A mismatch isn't
+// conclusive: ZooKeeper records the zxid of a transaction after it has changed the
+// znodes, so a snapshot may contain the change of the transaction after its digest.
 func (l *loader) snapshotDigest(d *Digest) bool {
 	if d.Version == digestVersion && d.Value != l.state.digest {
 		l.unsure = d
@@ -366,7 +365,7 @@ func (l *loader) snapshotDigest(d *Digest) bool {
 	return true
 }
 
-// compare holds the state against a digest.
+// compare compares the state with a digest.
 func (l *loader) compare(d *Digest) {
 	if d.Version != digestVersion {
 		return
@@ -382,9 +381,8 @@ func (l *loader) compare(d *Digest) {
 	}
 }
 
-// verify says whether what was put together is what the source had. The newest
-// digest decides: one that does not fit on the way can be ZooKeeper's own error,
-// a wrong state never fits again.
+// verify checks that the loaded state is the source's. The newest digest decides: an
+// earlier mismatch may be a bug in ZooKeeper, but a wrong state never matches again.
 func (l *loader) verify() error {
 	if l.unsure != nil {
 		l.compare(l.unsure)

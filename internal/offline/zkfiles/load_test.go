@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// files returns the files that a real 3.9.5 wrote, to be damaged.
+// files returns files written by a real ZooKeeper 3.9.5, for tests that damage them.
 func files(t testing.TB) fstest.MapFS {
 	t.Helper()
 	m := make(fstest.MapFS)
@@ -47,16 +47,17 @@ func byZxid(m fstest.MapFS, prefix string) (names []string) {
 	return names
 }
 
-// end returns where the last record of a log ends.
+// end returns the end of a log's last record.
 func end(b []byte) int { return len(bytes.TrimRight(b, "\x00")) }
 
-// TestLoad: what is wrong with a directory, and what is only worth a word.
+// TestLoad covers problems of a directory that are errors, and those that are
+// warnings.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		damage func(m fstest.MapFS, src *Source)
-		fails  string // what the error says, "" for none
+		fails  string // expected error; "" for none
 		warns  string
 	}{
 		{"nothing", func(fstest.MapFS, *Source) {}, "", ""},
@@ -137,8 +138,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadFromSeparateDirectories: dataDir and dataLogDir, with the epochs of an
-// ensemble, and progress.
+// TestLoadFromSeparateDirectories covers dataDir and dataLogDir, with the epochs of
+// an ensemble, and progress.
 func TestLoadFromSeparateDirectories(t *testing.T) {
 	t.Parallel()
 	all, data, logs := files(t), fstest.MapFS{}, fstest.MapFS{}
@@ -177,7 +178,7 @@ func TestLoadFromSeparateDirectories(t *testing.T) {
 	}
 }
 
-// TestWrongDigest changes what a log says where its checksum does not tell.
+// TestWrongDigest changes a log entry and corrects its checksum.
 func TestWrongDigest(t *testing.T) {
 	t.Parallel()
 	m := files(t)
@@ -198,7 +199,8 @@ func TestWrongDigest(t *testing.T) {
 	}
 }
 
-// TestLogsWithoutSnapshot: ZooKeeper 3.4 may have written none yet.
+// TestLogsWithoutSnapshot covers ZooKeeper 3.4, which may not have written a snapshot
+// yet.
 func TestLogsWithoutSnapshot(t *testing.T) {
 	t.Parallel()
 	d, err := recorded(t, "3.4.14").inside()

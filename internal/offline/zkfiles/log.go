@@ -12,9 +12,9 @@ import (
 	"slices"
 )
 
-// A log file is a header and records: the Adler-32 of the payload as a long, the
-// length of the payload, the payload, and a byte that says that all of it was
-// written. ZooKeeper makes a file larger in steps, with zeros.
+// A log file has a header and records. A record has the Adler-32 of the payload as a
+// long, the payload's length, the payload, and a byte that marks it as complete.
+// ZooKeeper extends a file in steps, with zeros.
 const (
 	logMagic      = 0x5a4b4c47 // "ZKLG"
 	logHeaderSize = 4 + 4 + 8
@@ -23,14 +23,14 @@ const (
 	minPayload    = 8 + 4 + 8 + 8 + 4 // a transaction's header
 )
 
-// Tail says how a log file ends where it does not end with a whole record and
-// nothing or zeros behind it. ZooKeeper takes each of these for the end of the
-// file: what a crash leaves of a record was never acknowledged.
+// Tail describes the end of a log file that doesn't end with a complete record
+// followed by nothing or by zeros. ZooKeeper treats each of these cases as the end of
+// the file, because a record that is incomplete after a crash was never acknowledged.
 type Tail struct {
 	File   string
-	Offset int64  // where the last whole record ends
+	Offset int64  // end of the last complete record
 	Cause  string // what is wrong there
-	Bytes  int64  // behind it, without the zeros at the end of the file
+	Bytes  int64  // after Offset, without the zeros at the end of the file
 }
 
 // String describes the tail.
@@ -38,32 +38,33 @@ func (t *Tail) String() string {
 	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes behind it are not used, as ZooKeeper does not use them", t.File, t.Offset, t.Cause, t.Bytes)
 }
 
-// Log is a log file while it is read.
+// Log is a log file that is being read.
 type Log struct {
 	name string
-	most int // bytes of a record
+	most int // maximum size of a record in bytes
 	r    *bufio.Reader
 	off  int64
 	tail *Tail
 }
 
-// recordOverhead is what a record may have besides one field of the largest length.
+// recordOverhead is the maximum size of a record apart from one field of maximum
+// length.
 const recordOverhead = 64 << 10
 
-// ReadLog returns a log file of ZooKeeper to be walked over once by All. name is
-// for messages. A record is a request, so l.MaxField bounds it, too.
+// ReadLog returns a ZooKeeper log file, which All iterates over once. name is used in
+// messages. A record is a request, so l.MaxField limits it, too.
 func ReadLog(name string, r io.Reader, l Limits) *Log {
 	return &Log{name: name, most: l.maxField() + recordOverhead, r: bufio.NewReaderSize(r, 256<<10)}
 }
 
-// Tail returns how the file ended, nil for a clean end. It is known when All has
-// come to the end.
+// Tail returns how the file ended, nil for a clean end. It is valid after All has
+// reached the end.
 func (l *Log) Tail() *Tail { return l.tail }
 
-// All yields the transactions, the memory of each its own. An error, which names
-// file, offset and cause, is the last thing it yields. A record that was written
-// in part, at the end of the file, is none; see Tail. But where good records
-// stand behind a bad one, something was damaged later, and that is an error.
+// All yields the transactions; they share no memory. An error contains the file, the
+// offset and the cause, and ends the iteration. An incomplete record at the end of
+// the file isn't an error; see Tail. If valid records follow an invalid one, the file
+// was damaged later, and that is an error.
 func (l *Log) All() iter.Seq2[*Txn, error] {
 	return func(yield func(*Txn, error) bool) {
 		if empty, err := l.header(); err != nil || empty {
@@ -94,13 +95,13 @@ func (l *Log) All() iter.Seq2[*Txn, error] {
 	}
 }
 
-// fail names the place of err.
+// fail adds the file and the offset to err.
 func (l *Log) fail(at int64, err error) error {
 	return fmt.Errorf("%s: at offset %d: %w", l.name, at, err)
 }
 
-// header reads the start of the file. A file of nothing is one that was being
-// made when the server ended.
+// header reads the file header. An empty file is one that the server was creating
+// when it ended.
 func (l *Log) header() (empty bool, err error) {
 	var h [logHeaderSize]byte
 	n, err := io.ReadFull(l.r, h[:])
@@ -124,7 +125,7 @@ func (l *Log) header() (empty bool, err error) {
 	return false, nil
 }
 
-// record reads the payload of the next record; nil at the end.
+// record returns the payload of the next record, or nil at the end.
 func (l *Log) record() ([]byte, error) {
 	var h [recordHeader]byte
 	switch n, err := io.ReadFull(l.r, h[:]); {
@@ -160,8 +161,8 @@ func (l *Log) record() ([]byte, error) {
 	return payload, nil
 }
 
-// readUpTo reads n bytes, or fewer at the end of r. It believes n as far as
-// bytes come.
+// readUpTo reads n bytes, or fewer at the end of r. It allocates memory only as bytes
+// arrive.
 func readUpTo(r io.Reader, n int) ([]byte, error) {
 	b := make([]byte, 0, min(n, readStep))
 	for len(b) < n {
@@ -182,9 +183,9 @@ func readUpTo(r io.Reader, n int) ([]byte, error) {
 	return b, nil
 }
 
-// ends decides what it means that no whole record stands at l.off. Zeros to the
-// end of the file are its end. Anything else is the tail of a write that was cut
-// short, unless there is a whole record behind it.
+// ends handles the absence of a complete record at l.off. Zeros up to the end of the
+// file are its clean end. Anything else is an interrupted write, unless a complete
+// record follows.
 func (l *Log) ends(cause string, parts ...[]byte) error {
 	var rest []byte
 	for _, p := range parts {
@@ -202,13 +203,13 @@ func (l *Log) ends(cause string, parts ...[]byte) error {
 	return nil
 }
 
-// maxRecord bounds what is searched behind a tear: a record is a request, and
-// those have a megabyte unless somebody has raised the limit.
+// maxRecord limits the size of records that lookBehind searches for. A record is a
+// request, and requests have at most a megabyte unless the limit was raised.
 const maxRecord = 16 << 20
 
-// lookBehind reads to the end of the file. It returns how many bytes there are
-// up to the last that is not zero, and where in them a whole record begins, −1
-// when none does. head are the bytes that have been read already.
+// lookBehind reads to the end of the file. It returns the number of bytes up to the
+// last nonzero one, and the position of a complete record in them, or −1 if there is
+// none. head contains the bytes read already.
 func (l *Log) lookBehind(head []byte) (used, at int64, err error) {
 	w := window{buf: head}
 	for {
@@ -236,15 +237,15 @@ func (l *Log) lookBehind(head []byte) (used, at int64, err error) {
 	}
 }
 
-// window is a part of a file that is looked through.
+// window is the part of a file that is being searched.
 type window struct {
 	buf   []byte
-	base  int64 // where it begins
-	ended bool  // the file ends with it
+	base  int64 // offset where it begins
+	ended bool  // it contains the end of the file
 }
 
-// grow reads on. Zeros before everything are let go of: a file may have 64 MiB of
-// them. Those that could be the start of a record stay.
+// grow reads more bytes. It drops leading zeros, because a file may end with 64 MiB
+// of them, but keeps those that may be the start of a record.
 func (w *window) grow(r io.Reader) error {
 	have := len(w.buf)
 	w.buf = slices.Grow(w.buf, readStep)[:have+readStep]
@@ -267,13 +268,13 @@ func (w *window) drop(n int) {
 	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
 }
 
-// allZero reports whether b has nothing but zeros: each byte is compared with the
-// next one, which is done many at a time.
+// allZero reports whether b contains only zeros. It compares each byte with the next
+// one, which bytes.Equal does for many bytes at a time.
 func allZero(b []byte) bool {
 	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }
 
-// isRecord reports whether b begins with a whole record.
+// isRecord reports whether b begins with a complete record.
 func isRecord(b []byte) bool {
 	if len(b) < recordHeader+minPayload+1 || b[0]|b[1]|b[2]|b[3] != 0 || b[4]|b[5]|b[6]|b[7] == 0 {
 		return false

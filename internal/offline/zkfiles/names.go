@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// How the names of the files begin, before a dot and a zxid.
+// Prefixes of the file names, before a dot and a zxid.
 const (
 	snapshotPrefix = "snapshot"
 	logPrefix      = "log"
 )
 
-// versionDir is where in a data directory ZooKeeper keeps its files.
+// versionDir is the subdirectory of a data directory that contains ZooKeeper's files.
 const versionDir = "version-2"
 
-// zxidOf returns the zxid in the name of a file as ZooKeeper reads it, −1 when
-// it is not a file with that prefix.
+// zxidOf returns the zxid in a file name as ZooKeeper parses it, or −1 if the name
+// doesn't have the prefix.
 func zxidOf(name, prefix string) int64 {
 	parts := strings.Split(name, ".")
 	if len(parts) < 2 || parts[0] != prefix {
@@ -33,7 +33,7 @@ func zxidOf(name, prefix string) int64 {
 	return zxid
 }
 
-// file is a file of ZooKeeper's.
+// file is a ZooKeeper file.
 type file struct {
 	fs   fs.FS
 	name string // in fs
@@ -42,8 +42,8 @@ type file struct {
 	size int64
 }
 
-// open opens the file. Its errors name it by its whole path, which package fs
-// does not know.
+// open opens the file. Its errors contain the full path, which package fs doesn't
+// know.
 func (f *file) open() (fs.File, error) {
 	r, err := f.fs.Open(f.name)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *file) open() (fs.File, error) {
 	return r, nil
 }
 
-// cause strips the name that package fs puts before an error.
+// cause removes the file name that package fs adds to an error.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -61,13 +61,13 @@ func cause(err error) error {
 	return err
 }
 
-// Dir is a data directory of ZooKeeper, or the directory version-2 in it.
+// Dir is a ZooKeeper data directory, or the directory version-2 in it.
 type Dir struct {
-	FS   fs.FS  // as of os.DirFS
+	FS   fs.FS  // e.g. from os.DirFS
 	Name string // for messages
 }
 
-// inside returns the directory that holds the files.
+// inside returns the directory that contains the files.
 func (d Dir) inside() (Dir, error) {
 	info, err := fs.Stat(d.FS, versionDir)
 	switch {
@@ -84,7 +84,7 @@ func (d Dir) inside() (Dir, error) {
 
 func (d Dir) join(name string) string { return strings.TrimRight(d.Name, "/") + "/" + name }
 
-// files returns the files with that prefix, by the zxids in their names.
+// files returns the files with the prefix, ordered by the zxids in their names.
 func (d Dir) files(prefix string) ([]*file, error) {
 	entries, err := fs.ReadDir(d.FS, ".")
 	if err != nil {
@@ -97,7 +97,7 @@ func (d Dir) files(prefix string) ([]*file, error) {
 			continue
 		}
 		f := &file{fs: d.FS, name: e.Name(), path: d.join(e.Name()), zxid: zxid}
-		info, err := fs.Stat(d.FS, e.Name()) // a link leads to a file
+		info, err := fs.Stat(d.FS, e.Name()) // follow symbolic links
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path, cause(err))
 		}
@@ -108,8 +108,8 @@ func (d Dir) files(prefix string) ([]*file, error) {
 	return found, nil
 }
 
-// epoch reads one of the files in which a server of an ensemble keeps an epoch;
-// 0 when there is none.
+// epoch reads one of the files in which a member of an ensemble stores an epoch. It
+// returns 0 if there is none.
 func (d Dir) epoch(name string) (int64, error) {
 	b, err := fs.ReadFile(d.FS, name)
 	switch {

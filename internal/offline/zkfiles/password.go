@@ -6,7 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Java's random generator, and the number that ZooKeeper mixes into the seed.
+// Java's random number generator, and the constant that ZooKeeper mixes into the
+// seed.
 const (
 	lcgFactor      = 0x5DEECE66D
 	lcgAddend      = 0xB
@@ -14,9 +15,9 @@ const (
 	passwordSecret = 0xB3415C00
 )
 
-// Password returns the password of a session of ZooKeeper. ZooKeeper stores
-// none: it derives it from the id, and so a client that held a session there can
-// go on with it here.
+// Password returns the password of a ZooKeeper session. ZooKeeper doesn't store
+// passwords but derives them from the id, so a client can continue its ZooKeeper
+// session on zkgo.
 func Password(session int64) [proto.PasswordSize]byte {
 	var p [proto.PasswordSize]byte
 	s := (uint64(session) ^ passwordSecret ^ lcgFactor) & lcgMask

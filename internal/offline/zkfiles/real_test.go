@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// releases are those whose directories lie in testdata, recorded by
-// tests/operator/move, and whether they keep digests.
+// releases returns the releases whose directories are in testdata, recorded by
+// tests/operator/move, and whether they store digests.
 func releases() map[string]bool {
 	return map[string]bool{"3.4.14": false, "3.5.10": false, "3.8.4": true, "3.9.5": true}
 }
@@ -25,8 +25,8 @@ func recorded(t testing.TB, release string) Dir {
 	return Dir{os.DirFS("testdata/" + release), release}
 }
 
-// TestRealDirectories loads what real servers have written, from every snapshot,
-// and compares with what they showed.
+// TestRealDirectories loads directories of real servers, from every snapshot, and
+// compares the result with what those servers showed.
 func TestRealDirectories(t *testing.T) {
 	t.Parallel()
 	for release, digests := range releases() {
@@ -37,7 +37,7 @@ func TestRealDirectories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if release == "3.4.14" { // which did not know /zookeeper/config
+			if release == "3.4.14" { // 3.4 doesn't have /zookeeper/config
 				want = bytes.Replace(want, []byte("cversion=-1 aversion=0 owner=0 length=0 children=1"), []byte("cversion=-2 aversion=0 owner=0 length=0 children=2"), 1)
 			}
 			inner, err := d.inside()
@@ -56,7 +56,7 @@ func TestRealDirectories(t *testing.T) {
 				if r.Verified != digests || r.Different > 0 || len(r.Warnings) > 0 || digests && r.Compared == 0 {
 					t.Errorf("from %s: %+v", f.name, *r)
 				}
-				// The session of the other client was closed.
+				// The other client's session was closed.
 				if sessions.Len() != 1 || tr.EphemeralCount() != 1 {
 					t.Errorf("from %s: %d sessions, %d ephemeral znodes", f.name, sessions.Len(), tr.EphemeralCount())
 				}
@@ -73,7 +73,7 @@ func TestRealDirectories(t *testing.T) {
 	}
 }
 
-// loaded loads a directory that is good.
+// loaded loads a valid directory.
 func loaded(t *testing.T, src Source) (*tree.Tree, *session.Table, *Report) {
 	t.Helper()
 	state, r, err := Load(src)
@@ -90,7 +90,7 @@ func loaded(t *testing.T, src Source) (*tree.Tree, *session.Table, *Report) {
 	return tr, sessions, r
 }
 
-// shown returns what a client sees, in the way in which it was recorded.
+// shown returns what a client sees, in the format of the recording.
 func shown(tr *tree.Tree) string {
 	var out strings.Builder
 	var show func(path string)
@@ -114,13 +114,13 @@ func shown(tr *tree.Tree) string {
 	return out.String()
 }
 
-// hiding is a directory without the snapshots behind zxid.
+// hiding is a directory without the snapshots after zxid.
 type hiding struct {
 	fs.FS
 	zxid int64
 }
 
-// ReadDir leaves them out.
+// ReadDir implements fs.ReadDirFS without the hidden files.
 func (h hiding) ReadDir(name string) (left []fs.DirEntry, err error) {
 	all, err := fs.ReadDir(h.FS, name)
 	for _, e := range all {
@@ -131,7 +131,7 @@ func (h hiding) ReadDir(name string) (left []fs.DirEntry, err error) {
 	return left, err
 }
 
-// Sub leaves them out below.
+// Sub implements fs.SubFS. The subdirectory hides the same files.
 func (h hiding) Sub(name string) (fs.FS, error) {
 	sub, err := fs.Sub(h.FS, name)
 	return hiding{sub, h.zxid}, err

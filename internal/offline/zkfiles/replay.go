@@ -8,10 +8,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Apply applies a transaction as ZooKeeper does when it starts. The state may
-// hold what came later already, as fuzzy snapshots do, so what does not fit any
-// more is passed over: the transactions behind it put it right. The values in a
-// transaction are results, not differences.
+// Apply applies a transaction as ZooKeeper does at startup. A fuzzy snapshot may
+// already contain later changes, so Apply skips what no longer fits, and later
+// transactions correct the state. The values in a transaction are results, not
+// differences.
 func (s *State) Apply(tx *Txn) error {
 	if err := s.apply(&tx.Header, tx.Body); err != nil {
 		return fmt.Errorf("transaction %#x: %w", uint64(tx.Zxid), err)
@@ -44,15 +44,15 @@ func (s *State) apply(h *Header, body any) error {
 		s.endSession(h.Session, h.Zxid, b.Paths)
 	case *MultiTxn:
 		return s.multi(h, b)
-	case *ErrorTxn, *CheckTxn: // nothing but a zxid
+	case *ErrorTxn, *CheckTxn: // only the zxid changes
 	default:
 		return fmt.Errorf("of unknown type %d", h.Type)
 	}
 	return nil
 }
 
-// multi applies all operations of a multi, or none: a multi that failed is in
-// the log with those of its operations that would have succeeded.
+// multi applies all operations of a multi, or none: the log entry of a failed multi
+// contains the operations that would have succeeded.
 func (s *State) multi(h *Header, m *MultiTxn) error {
 	for i := range m.Ops {
 		if _, failed := m.Ops[i].Body.(*ErrorTxn); failed {
@@ -69,7 +69,7 @@ func (s *State) multi(h *Header, m *MultiTxn) error {
 	return nil
 }
 
-// key returns the path as nodes has it.
+// key returns the key of a path in nodes.
 func key(path string) string {
 	if path == "/" {
 		return ""
@@ -77,7 +77,7 @@ func key(path string) string {
 	return path
 }
 
-// parentOf returns the znode that path belongs below, nil if it is not there.
+// parentOf returns the parent of path, or nil if it doesn't exist.
 func (s *State) parentOf(path string) *node {
 	return s.nodes[path[:max(strings.LastIndexByte(path, '/'), 0)]]
 }
@@ -88,7 +88,7 @@ func (s *State) create(h *Header, c *CreateTxn) error {
 	case h.Type == proto.OpCreateContainer:
 		owner = containerOwner
 	case h.Type == proto.OpCreateTTL && (c.TTL <= 0 || c.TTL > proto.MaxTTL):
-		return nil // a bug let it into the log, and no ZooKeeper has ever applied it
+		return nil // logged because of a bug; no version of ZooKeeper applies it
 	case h.Type == proto.OpCreateTTL && s.policy&tree.Emulate353TTL != 0:
 		owner = containerOwner | c.TTL
 	case h.Type == proto.OpCreateTTL:
@@ -101,17 +101,17 @@ func (s *State) create(h *Header, c *CreateTxn) error {
 		return nil
 	}
 	cversion := c.ParentCversion
-	if cversion == -1 { // before 3.4 it was not written
+	if cversion == -1 { // not written before 3.4
 		cversion = parent.Cversion + 1
 	}
 	old := s.nodes[c.Path]
 	if old != nil {
-		// The rest of the znode is from later. Its list may be one that the
-		// snapshot had no time to write.
+		// The other fields are from a later time. Its ACL may be missing, because the
+		// snapshot was written before the ACL was added.
 		old.ACL = c.ACL
 		delete(s.unlisted, old.Path)
 	}
-	// A parent that is from later keeps its numbers.
+	// A parent from a later time keeps its numbers.
 	if cversion > parent.Cversion {
 		parent.Cversion, parent.Pzxid = cversion, h.Zxid
 		s.changed(parent)
@@ -125,15 +125,13 @@ func (s *State) create(h *Header, c *CreateTxn) error {
 	return nil
 }
 
-// What ZooKeeper stores as the owner of a container and of a znode with a time
-// to live.
+// The owner that ZooKeeper stores for a container and for a TTL znode.
 const (
 	containerOwner = -1 << 63
 	ttlOwner       = -1 << 56
 )
 
-// remove deletes a znode. One that is gone already leaves its mark at the parent
-// all the same.
+// remove deletes a znode. It updates the parent even if the znode is already gone.
 func (s *State) remove(path string, zxid int64) {
 	parent := s.parentOf(path)
 	if parent == nil {
@@ -148,8 +146,8 @@ func (s *State) remove(path string, zxid int64) {
 	}
 }
 
-// endSession deletes the ephemeral znodes of a session: those that the
-// transaction names, which only ZooKeeper since 3.6 writes, and those there are.
+// endSession deletes the ephemeral znodes of a session: those listed in the
+// transaction, which only ZooKeeper 3.6 and later write, and those in the state.
 func (s *State) endSession(id, zxid int64, paths []string) {
 	for _, path := range paths {
 		s.remove(path, zxid)

@@ -24,7 +24,7 @@ func logOf(payloads ...[]byte) []byte {
 	return b
 }
 
-// lastRecord returns where the last record of a log begins.
+// lastRecord returns the start of a log's last record.
 func lastRecord(b []byte) int {
 	at := logHeaderSize
 	for {
@@ -36,7 +36,7 @@ func lastRecord(b []byte) int {
 	}
 }
 
-// resum makes the checksum of the record at the start of b right.
+// resum corrects the checksum of the record at the start of b.
 func resum(b []byte) {
 	size := binary.BigEndian.Uint32(b[8:])
 	binary.BigEndian.PutUint64(b, uint64(adler32.Checksum(b[recordHeader:][:size])))
@@ -71,7 +71,8 @@ func closeSession(id, zxid int64, paths ...string) []byte {
 	return proto.AppendStrings(header(id, zxid, proto.OpCloseSession), paths)
 }
 
-// history is what happened; a fuzzy snapshot of it may begin anywhere.
+// history returns the payloads of a series of transactions; a fuzzy snapshot may
+// begin at any of them.
 func history() [][]byte {
 	return [][]byte{
 		openSession(alice, 1),
@@ -82,10 +83,10 @@ func history() [][]byte {
 		set(alice, 6, "/p/c", "newer", 1),
 		remove(alice, 7, "/p/c"),
 		closeSession(alice, 8, "/p/e"),
-		remove(bob, 9, "/p"), // the parent, to be made anew
+		remove(bob, 9, "/p"), // the parent, which is recreated later
 		create(bob, 10, "/p", false, 2),
 		create(bob, 11, "/p/c", false, 1),
-		create(bob, 12, "/p/e", true, 2), // the name of another session's
+		create(bob, 12, "/p/e", true, 2), // the same name, created by another session
 		set(bob, 13, "/p", "last", 1),
 		create(bob, 14, "/p/d", false, 3),
 		remove(bob, 15, "/p/d"),
@@ -93,7 +94,7 @@ func history() [][]byte {
 	}
 }
 
-// after returns the state behind the first n transactions.
+// after returns the state after the first n transactions.
 func after(t *testing.T, n int) *State {
 	t.Helper()
 	s := newState(0)
@@ -109,10 +110,10 @@ func after(t *testing.T, n int) *State {
 	return s
 }
 
-// TestFuzzySnapshot builds every snapshot that a server could have written while
-// the history went on: it begins behind transaction a and ends behind b, each
-// znode as it was at some time between. Whatever was caught when, the logs lead to
-// the same end.
+// TestFuzzySnapshot builds every snapshot that a server could have written during the
+// history: it begins after transaction a and ends after b, with each znode as it was
+// at some time in between. The logs must lead to the same final state from all of
+// them.
 func TestFuzzySnapshot(t *testing.T) {
 	t.Parallel()
 	all := history()
@@ -120,7 +121,7 @@ func TestFuzzySnapshot(t *testing.T) {
 	for a := range len(all) + 1 {
 		for b := a; b <= len(all); b++ {
 			for late := range 1 << 5 {
-				if a == b && late > 0 || late&8 != 0 { // which decides only about /zookeeper/config
+				if a == b && late > 0 || late&8 != 0 { // this only affects /zookeeper/config
 					continue
 				}
 				s := mixed(after(t, a), after(t, b), late)
@@ -142,9 +143,9 @@ func TestFuzzySnapshot(t *testing.T) {
 	}
 }
 
-// mixed returns the sessions of early and znodes of either: a parent as it was
-// early leads to the children it had then, as a walk through the tree would find
-// them or miss them.
+// mixed returns the sessions of early and a mix of the znodes of both states. A
+// parent from early has the children it had then, as a walk through the tree would
+// find or miss them.
 func mixed(early, late *State, choice int) *State {
 	s := emptyState(0)
 	for id, timeout := range early.Sessions {
@@ -171,7 +172,7 @@ func mixed(early, late *State, choice int) *State {
 	return s
 }
 
-// text fills a tree and returns all it holds.
+// text fills a tree from s and returns all its contents.
 func text(t *testing.T, s *State) string {
 	t.Helper()
 	tr, table := tree.New(), session.NewTable()
@@ -181,8 +182,8 @@ func text(t *testing.T, s *State) string {
 	return dump(t, tr, table)
 }
 
-// TestFuzzyWithoutTheRest: the state that a snapshot was written with until the
-// logs end is none.
+// TestFuzzyWithoutTheRest checks that a fuzzy snapshot isn't a state if the logs end
+// before the snapshot was complete.
 func TestFuzzyWithoutTheRest(t *testing.T) {
 	t.Parallel()
 	tr, table := sample(t)
@@ -205,8 +206,8 @@ func TestFuzzyWithoutTheRest(t *testing.T) {
 	}
 }
 
-// TestSnapshotThatCaughtOneMore: the digest of a snapshot may be that of the
-// transaction before the last change in it.
+// TestSnapshotThatCaughtOneMore checks that a snapshot's digest may be that of the
+// transaction before its last change.
 func TestSnapshotThatCaughtOneMore(t *testing.T) {
 	t.Parallel()
 	before, behind := after(t, 12), after(t, 13)
@@ -237,8 +238,8 @@ func TestSnapshotThatCaughtOneMore(t *testing.T) {
 	}
 }
 
-// TestListThatComesLater: a snapshot has its lists before its znodes, so the list
-// of a new znode may be missing from it.
+// TestListThatComesLater checks that the ACL of a new znode may be missing from a
+// snapshot, because the ACLs precede the znodes.
 func TestListThatComesLater(t *testing.T) {
 	t.Parallel()
 	s := after(t, 4)
@@ -267,8 +268,8 @@ func setACL(id, zxid int64, path string) []byte {
 	return proto.AppendInt(proto.AppendACLs(b, proto.OpenACL()), 1)
 }
 
-// TestOrphansOfSessions: an ephemeral znode whose session is gone is deleted at
-// the start, and its parent shows that.
+// TestOrphansOfSessions checks that an ephemeral znode without a session is deleted
+// at startup, and that its parent reflects that.
 func TestOrphansOfSessions(t *testing.T) {
 	t.Parallel()
 	s := after(t, 5)
@@ -284,7 +285,7 @@ func TestOrphansOfSessions(t *testing.T) {
 	}
 }
 
-// TestTransactions decodes what is odd.
+// TestTransactions decodes unusual transactions.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	digest := proto.AppendLong(proto.AppendInt(nil, 2), 77)
@@ -336,8 +337,8 @@ func multi(id, zxid int64, op proto.Op, body []byte) []byte {
 	return proto.AppendBuffer(proto.AppendInt(b, int32(op)), body)
 }
 
-// TestMultiIsAllOrNothing: a failed multi is in the log with what would have
-// succeeded.
+// TestMultiIsAllOrNothing covers a failed multi whose log entry contains the
+// operations that would have succeeded.
 func TestMultiIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	two := func(second proto.Op, body []byte) []byte {
@@ -369,8 +370,9 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestLaterNumbersStay: a parent that is from later keeps its numbers, whatever
-// is applied to it again; and a session's end deletes what it names.
+// TestLaterNumbersStay checks that a parent from a later time keeps its numbers when
+// older transactions are applied again, and that the end of a session deletes the
+// paths it lists.
 func TestLaterNumbersStay(t *testing.T) {
 	t.Parallel()
 	s := after(t, 5)
@@ -397,8 +399,8 @@ func TestLaterNumbersStay(t *testing.T) {
 	}
 }
 
-// TestTimesToLiveOf353: what 3.5.3 wrote is read with the switch that ZooKeeper
-// has for it, and otherwise taken for a session's.
+// TestTimesToLiveOf353 checks that TTLs written by 3.5.3 are recognized with
+// ZooKeeper's option for them, and otherwise count as sessions.
 func TestTimesToLiveOf353(t *testing.T) {
 	t.Parallel()
 	body := proto.AppendACLs(proto.AppendBuffer(proto.AppendString(header(bob, 17, proto.OpCreateTTL), "/t"), nil), proto.OpenACL())
@@ -419,7 +421,7 @@ func TestTimesToLiveOf353(t *testing.T) {
 	}
 }
 
-// TestPassword compares with what java.util.Random gives with ZooKeeper's seed.
+// TestPassword compares with the output of java.util.Random for ZooKeeper's seed.
 func TestPassword(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[int64]string{
@@ -433,8 +435,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestAnOldSnapshotNeedsAllSince: where the newest snapshot is damaged, whole
-// epochs may be missing behind the one before, and their numbers do not tell.
+// TestAnOldSnapshotNeedsAllSince checks that a damaged newest snapshot is an error if
+// whole epochs may be missing after the previous one, which the zxids don't show.
 func TestAnOldSnapshotNeedsAllSince(t *testing.T) {
 	t.Parallel()
 	tr, table := sample(t)

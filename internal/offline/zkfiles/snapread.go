@@ -12,36 +12,35 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Digest is the digest of the tree at one zxid as a file says it.
+// Digest is the digest of the tree at one zxid, as stored in a file.
 type Digest struct {
 	Zxid    int64
-	Version int32 // of the way to compute it; only 2 can be compared
+	Version int32 // of the algorithm; only 2 can be compared
 	Value   uint64
 }
 
-// SnapshotInfo is what a snapshot file says of itself.
+// SnapshotInfo is the metadata of a snapshot file.
 type SnapshotInfo struct {
 	Compression Compression
 	Nodes       int
 	Sessions    int
-	// Digest belongs to the end of the writing. nil: the file has none, as those
-	// of ZooKeeper before 3.6 and of a server that had just been started.
+	// Digest is the digest at the end of the write. It's nil if the file has none,
+	// e.g. before ZooKeeper 3.6, or if the server had just started.
 	Digest *Digest
-	// LastZxid is the newest transaction at the end of the writing; −1 before
-	// ZooKeeper 3.9.
+	// LastZxid is the newest transaction at the end of the write; −1 before ZooKeeper
+	// 3.9.
 	LastZxid int64
-	// Verified says that the digest was that of the state. Without it, a
-	// snapshot may hold the half of what went on while it was written.
+	// Verified reports whether the digest matches the state. Without it, a snapshot
+	// may contain only some of the changes made while it was written.
 	Verified bool
 }
 
-// ReadSnapshot replaces the content of t by a snapshot file of ZooKeeper and
-// adds its sessions to table, each with the password that ZooKeeper gave it.
-// name is for messages. The zxid is the one that the file itself or its name
-// (snapshot.<zxid>) says, or else the largest of any znode. A digest that does not fit is an error: then the
-// snapshot is no state without the log that belongs to it. After an error t is
-// a fresh tree or untouched. A field that l does not allow is an error that matches
-// ErrTooLong.
+// ReadSnapshot replaces the content of t with a ZooKeeper snapshot file and adds its
+// sessions to table, each with the password that ZooKeeper gave it. name is used in
+// messages. The zxid is taken from the file or its name (snapshot.<zxid>), or else
+// it's the largest zxid of any znode. A digest that doesn't match is an error,
+// because the snapshot isn't a state without its log. After an error, t is a fresh
+// tree or unchanged. The error for a field that exceeds l matches ErrTooLong.
 func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tree, table *session.Table) (SnapshotInfo, error) {
 	s, info, err := readSnapshot(name, r, p, l)
 	if err != nil {
@@ -58,7 +57,7 @@ func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tre
 	return info, s.Fill(t, table)
 }
 
-// newest returns the largest zxid in any znode.
+// newest returns the largest zxid of any znode.
 func (s *State) newest() (zxid int64) {
 	for _, n := range s.nodes {
 		zxid = max(zxid, n.Czxid, n.Mzxid, n.Pzxid)
@@ -66,7 +65,7 @@ func (s *State) newest() (zxid int64) {
 	return zxid
 }
 
-// readSnapshot reads a file as it is. The state's Zxid is left at 0.
+// readSnapshot reads a file as it is. It leaves the state's Zxid at 0.
 func readSnapshot(name string, r io.Reader, p tree.Policy, l Limits) (*State, SnapshotInfo, error) {
 	info := SnapshotInfo{LastZxid: -1}
 	content, compression, err := decompressed(r)
@@ -99,7 +98,7 @@ type snapshotReader struct {
 
 func (s *snapshotReader) header() {
 	magic, version := s.int(), s.int()
-	s.long() // an id of the database, which nobody uses
+	s.long() // a database id, which is unused
 	switch {
 	case s.err != nil:
 	case magic != snapMagic:
@@ -116,7 +115,7 @@ func (s *snapshotReader) sessions() {
 	}
 }
 
-// acls reads the table of the access control lists.
+// acls reads the table of access control lists.
 func (s *snapshotReader) acls() {
 	for n := s.count("access control lists"); n > 0 && s.err == nil; n-- {
 		number := s.long()
@@ -130,7 +129,7 @@ func (s *snapshotReader) acls() {
 	s.lists[openACL] = proto.OpenACL()
 }
 
-// readNodes reads the znodes, each behind its parent.
+// readNodes reads the znodes, each of them after its parent.
 func (s *snapshotReader) readNodes() {
 	for s.err == nil {
 		at := s.off
@@ -155,8 +154,8 @@ func (s *snapshotReader) readNodes() {
 	}
 }
 
-// place adds a znode that was read. Its list may be missing: one that came while
-// the snapshot was written is in the log.
+// place adds a znode. Its ACL may be missing: an ACL added while the snapshot was
+// being written is in the log.
 func (s *snapshotReader) place(n *node, list int64) error {
 	acl, known := s.lists[list]
 	if n.ACL = acl; !known {
@@ -175,15 +174,15 @@ func (s *snapshotReader) place(n *node, list int64) error {
 	return nil
 }
 
-// Sizes of what may stand behind the znodes, each with its checksum.
+// Sizes of the optional fields after the znodes, each with its checksum.
 const (
 	sealSize     = 8 + 4 + 1
 	digestSize   = 8 + 4 + 8 + sealSize
 	lastZxidSize = 8 + sealSize
 )
 
-// trailer reads what ZooKeeper 3.6 and 3.9 have added behind the znodes. Either
-// can be switched off, so their sizes tell which there are.
+// trailer reads the fields that ZooKeeper 3.6 and 3.9 added after the znodes. Either
+// of them can be disabled, so trailer recognizes them by their sizes.
 func (s *snapshotReader) trailer(info *SnapshotInfo) {
 	if !s.more() {
 		return
@@ -196,7 +195,7 @@ func (s *snapshotReader) trailer(info *SnapshotInfo) {
 	size := len(rest)
 	if size != lastZxidSize {
 		d := &Digest{Zxid: s.long(), Version: s.int()}
-		if s.err == nil && d.Version < digestVersion { // 3.6.0 wrote it as text, in another way to compute it
+		if s.err == nil && d.Version < digestVersion { // 3.6.0 wrote it as text, computed by another algorithm
 			s.string("digest")
 		} else {
 			d.Value = uint64(s.long())

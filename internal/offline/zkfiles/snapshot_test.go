@@ -17,8 +17,8 @@ const (
 	bob   = 0x2000000000000b2
 )
 
-// sample returns a tree with znodes of every kind, and the sessions that own
-// some of them.
+// sample returns a tree with znodes of every kind, and the sessions that own some of
+// them.
 func sample(t *testing.T) (*tree.Tree, *session.Table) {
 	t.Helper()
 	tr, zxid := tree.New(), int64(0x100000000)
@@ -61,7 +61,7 @@ func sample(t *testing.T) (*tree.Tree, *session.Table) {
 	return tr, table
 }
 
-// dump returns everything that a tree and a table hold as text.
+// dump returns the contents of a tree and a table as text.
 func dump(t *testing.T, tr *tree.Tree, table *session.Table) string {
 	t.Helper()
 	var b strings.Builder
@@ -109,8 +109,8 @@ func TestSnapshotThereAndBack(t *testing.T) {
 	}
 }
 
-// TestSnapshotWithoutTheLaterParts reads what ZooKeeper before 3.6 and before 3.9
-// writes, and one with the digest switched off.
+// TestSnapshotWithoutTheLaterParts reads the formats of ZooKeeper before 3.6 and
+// before 3.9, and one with digests disabled.
 func TestSnapshotWithoutTheLaterParts(t *testing.T) {
 	t.Parallel()
 	tr, table := sample(t)
@@ -129,8 +129,8 @@ func TestSnapshotWithoutTheLaterParts(t *testing.T) {
 	}
 }
 
-// TestEveryDamageIsFound cuts a snapshot everywhere and flips its bytes: none may
-// be taken for a good one.
+// TestEveryDamageIsFound truncates a snapshot at every length and flips its bytes. No
+// result may be accepted.
 func TestEveryDamageIsFound(t *testing.T) {
 	t.Parallel()
 	tr := tree.New()
@@ -157,7 +157,7 @@ func TestEveryDamageIsFound(t *testing.T) {
 	for i := range b {
 		damaged := bytes.Clone(b)
 		damaged[i] ^= byte(1 << r.IntN(8))
-		// The id of the database is read and not used, but is under the checksum.
+		// The database id isn't used, but the checksum covers it.
 		if err := read(damaged); err == nil {
 			t.Errorf("a flipped bit in byte %d of %d was not noticed", i, len(b))
 		} else if !strings.Contains(err.Error(), "snapshot.3") {

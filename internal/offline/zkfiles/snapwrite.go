@@ -10,25 +10,26 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What stands at the head of a snapshot file and in it.
+// Constants of the snapshot file format.
 const (
 	snapMagic     = 0x5a4b534e // "ZKSN"
 	fileVersion   = 2
 	snapDB        = -1
-	openACL       = -1 // the number of the list that allows everything to everybody
+	openACL       = -1 // the number of the ACL that grants all permissions to all clients
 	digestVersion = 2
 )
 
-// SnapshotName returns the name that ZooKeeper looks for: snapshot.<zxid>, and
-// how it is compressed.
+// SnapshotName returns the file name that ZooKeeper expects: snapshot.<zxid> and the
+// extension of the compression.
 func SnapshotName(zxid int64, c Compression) string {
 	return fmt.Sprintf("snapshot.%x%s", uint64(zxid), c.Extension())
 }
 
-// WriteSnapshot writes a snapshot of the tree and the sessions of the same
-// moment as a file of ZooKeeper. It runs beside transactions on the tree, and
-// takes its lock for reading for a short time now and then; sessions must not
-// change (see session.Table.Clone). The snapshot is used up, but not released.
+// WriteSnapshot writes a snapshot of the tree, and the sessions at the same moment,
+// as a ZooKeeper snapshot file. Transactions may change the tree concurrently;
+// WriteSnapshot acquires the tree's read lock repeatedly for short times. sessions
+// must not change (see session.Table.Clone). WriteSnapshot consumes the snapshot but
+// doesn't release it.
 func WriteSnapshot(w io.Writer, snap *tree.Snapshot, sessions *session.Table, c Compression) error {
 	nodes, err := snap.Stored()
 	if err != nil {
@@ -68,14 +69,14 @@ func WriteSnapshot(w io.Writer, snap *tree.Snapshot, sessions *session.Table, c 
 	return nil
 }
 
-// snapshotWriter writes znodes and the access control lists they use. Lists are
-// told apart by where they lie: a tree holds every list once.
+// snapshotWriter writes znodes and the access control lists they use. It identifies a
+// list by its address, because a tree stores each list only once.
 type snapshotWriter struct {
 	*sink
 	numbers map[*proto.ACL]int64
 }
 
-// lists numbers the lists of all znodes and writes them.
+// lists numbers and writes the lists of all znodes.
 func (s *snapshotWriter) lists(nodes func(func(*tree.Stored) bool)) {
 	var order [][]proto.ACL
 	for n := range nodes {
@@ -93,7 +94,7 @@ func (s *snapshotWriter) lists(nodes func(func(*tree.Stored) bool)) {
 	s.buf = proto.AppendInt(s.buf, int32(len(order)))
 	for i, list := range order {
 		if list == nil {
-			list = []proto.ACL{} // ZooKeeper reads no null one
+			list = []proto.ACL{} // ZooKeeper can't read null
 		}
 		s.buf = proto.AppendLong(s.buf, int64(i+1))
 		s.buf = proto.AppendACLs(s.buf, list)
@@ -101,7 +102,7 @@ func (s *snapshotWriter) lists(nodes func(func(*tree.Stored) bool)) {
 	}
 }
 
-// listKey returns what tells a list from others: all empty ones are the same.
+// listKey returns the identity of a list. All empty lists have the same identity.
 func listKey(list []proto.ACL) *proto.ACL {
 	if len(list) == 0 {
 		return nil
@@ -112,7 +113,7 @@ func listKey(list []proto.ACL) *proto.ACL {
 func (s *snapshotWriter) node(n *tree.Stored) {
 	path := n.Path
 	if path == "/" {
-		path = "" // "/" is the end of the znodes
+		path = "" // "/" marks the end of the znodes
 	}
 	s.buf = proto.AppendString(s.buf, path)
 	s.buf = proto.AppendBuffer(s.buf, n.Data)

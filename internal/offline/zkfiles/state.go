@@ -8,25 +8,25 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// State is what files of ZooKeeper hold, while it is put together.
+// State is the state that Load builds from ZooKeeper's files.
 type State struct {
 	Zxid     int64           // of the newest transaction in it
 	Sessions map[int64]int32 // timeout in milliseconds by id
 
 	policy   tree.Policy
 	nodes    map[string]*node           // the root is ""
-	owned    map[int64]map[string]*node // by what stands as the owner
-	unlisted map[string]int64           // znodes whose list of that number has not come
-	digest   uint64                     // ZooKeeper's, of nodes
+	owned    map[int64]map[string]*node // keyed by owner
+	unlisted map[string]int64           // znodes whose ACL, identified by its number, hasn't been read
+	digest   uint64                     // ZooKeeper's digest of nodes
 }
 
-// node is a znode with its share of the digest.
+// node is a znode with its contribution to the digest.
 type node struct {
 	tree.Stored
 	part uint64
 }
 
-// newState returns the state of a ZooKeeper that has not begun.
+// newState returns the initial state of a ZooKeeper server.
 func newState(p tree.Policy) *State {
 	s := emptyState(p)
 	open, read := proto.OpenACL(), proto.OpenACL()
@@ -42,7 +42,7 @@ func newState(p tree.Policy) *State {
 	return s
 }
 
-// emptyState returns a state without a znode.
+// emptyState returns a state without znodes.
 func emptyState(p tree.Policy) *State {
 	return &State{
 		Sessions: make(map[int64]int32), policy: p,
@@ -56,7 +56,7 @@ func (s *State) Len() int { return len(s.nodes) }
 // Digest returns ZooKeeper's tree digest, version 2.
 func (s *State) Digest() uint64 { return s.digest }
 
-// insert adds a znode that is not there yet.
+// insert adds a znode that doesn't exist yet.
 func (s *State) insert(n *node) {
 	s.nodes[n.Path] = n
 	n.part = n.Stored.Digest()
@@ -71,7 +71,7 @@ func (s *State) insert(n *node) {
 	}
 }
 
-// drop takes a znode away.
+// drop removes a znode.
 func (s *State) drop(n *node) {
 	delete(s.nodes, n.Path)
 	delete(s.unlisted, n.Path)
@@ -84,23 +84,23 @@ func (s *State) drop(n *node) {
 	}
 }
 
-// changed brings the digest up to date.
+// changed updates the digest after a change of n.
 func (s *State) changed(n *node) {
 	s.digest -= n.part
 	n.part = n.Stored.Digest()
 	s.digest += n.part
 }
 
-// isSession says whether there is a session with that id.
+// isSession reports whether there is a session with that id.
 func (s *State) isSession(id int64) bool {
 	_, is := s.Sessions[id]
 	return is
 }
 
 // Fill replaces the content of t and adds the sessions to table, each with the
-// password that ZooKeeper gave it. Before, it does what ZooKeeper does with a
-// state that it has loaded: ephemeral znodes whose session is gone are deleted.
-// The State is used up. After an error t is a fresh tree.
+// password that ZooKeeper gave it. First, like ZooKeeper after loading a state, it
+// deletes ephemeral znodes without a session. Fill consumes the State. After an
+// error, t is a fresh tree.
 func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 	for path, number := range s.unlisted {
 		return fmt.Errorf("zkfiles: znode %q has the access control list %d, which is in no file", path, number)
@@ -120,7 +120,8 @@ func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 	return nil
 }
 
-// take gives all znodes away, so that not all are in memory twice.
+// take yields all znodes and releases each of them, so that memory doesn't hold all
+// of them twice.
 func (s *State) take(yield func(*tree.Stored, error) bool) {
 	for path, n := range s.nodes {
 		if !yield(&n.Stored, nil) {
@@ -131,7 +132,7 @@ func (s *State) take(yield func(*tree.Stored, error) bool) {
 	}
 }
 
-// purge deletes the ephemeral znodes of sessions that are gone.
+// purge deletes the ephemeral znodes of sessions that no longer exist.
 func (s *State) purge() {
 	for owner := range s.owned {
 		if !s.isSession(owner) && tree.IsEphemeral(owner, s.policy, s.isSession) {

@@ -13,21 +13,22 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// readStep is what a length is believed before bytes come.
+// readStep is the maximum allocation for a length before its bytes arrive.
 const readStep = 1 << 20
 
-// DefaultMaxField is the longest field that a reader without a limit of its own
-// accepts, in bytes. It is above every jute.maxbuffer that ZooKeeper runs well with.
+// DefaultMaxField is the default maximum length of a field in bytes. It's larger than
+// any jute.maxbuffer with which ZooKeeper works well.
 const DefaultMaxField = 64 << 20
 
-// Limits bounds what reading a file may cost. A compressed file can hold a thousand
-// times its own size, so its size says nothing.
+// Limits limits the resources used to read a file. A compressed file can expand to a
+// thousand times its size, so the file size isn't a limit.
 type Limits struct {
-	// MaxField is the longest path, data or identity in bytes; 0: DefaultMaxField.
-	// ZooKeeper accepts jute.maxbuffer and jute.maxbuffer.extrasize together.
+	// MaxField is the maximum length of a path, data or identity in bytes; 0 means
+	// DefaultMaxField. ZooKeeper accepts the sum of jute.maxbuffer and
+	// jute.maxbuffer.extrasize.
 	MaxField int
-	// Room is asked after every MiB of content, and ends the reading with its error. It
-	// may be nil.
+	// Room is called after every MiB of content. If it returns an error, reading ends
+	// with that error. It may be nil.
 	Room func() error
 }
 
@@ -38,17 +39,17 @@ func (l Limits) maxField() int {
 	return l.MaxField
 }
 
-// ErrTooLong is the cause when a field is longer than Limits.MaxField.
+// ErrTooLong is the error for a field longer than Limits.MaxField.
 var ErrTooLong = errors.New("longer than jute.maxbuffer allows: if the file is right, set jute.maxbuffer to what its source used (--set jute.maxbuffer=BYTES)")
 
-// source reads jute from a stream. The first error sticks: later calls return
-// zero values, and err names the place.
+// source reads jute from a stream. The first error sticks: later calls return zero
+// values, and err contains the offset.
 type source struct {
 	name string
 	r    *bufio.Reader
 	Limits
-	asked int64       // offset at which Limits.Room was asked
-	sum   hash.Hash32 // Adler-32 of everything read
+	asked int64       // offset of the last call of Limits.Room
+	sum   hash.Hash32 // Adler-32 of all bytes read
 	off   int64
 	err   error
 	word  [8]byte
@@ -58,8 +59,8 @@ func newSource(name string, r io.Reader, l Limits) *source {
 	return &source{name: name, Limits: l, r: bufio.NewReaderSize(r, 256<<10), sum: adler32.New()}
 }
 
-// fail makes err stick unless an earlier error did. What ends too early is no
-// clean end.
+// fail sets err unless an earlier error did. It turns an early io.EOF into
+// io.ErrUnexpectedEOF.
 func (s *source) fail(err error) {
 	if s.err == nil {
 		if errors.Is(err, io.EOF) {
@@ -104,7 +105,7 @@ func (s *source) long() int64 {
 	return int64(binary.BigEndian.Uint64(s.word[:8]))
 }
 
-// bytes reads a buffer with memory of its own; null is nil, empty is not.
+// bytes reads a buffer into new memory. Null is nil; empty isn't.
 func (s *source) bytes(what string) []byte {
 	n := int(s.int())
 	switch {
@@ -142,7 +143,7 @@ func (s *source) string(what string) string {
 	return v
 }
 
-// nullable reads a string; null is proto.NullString.
+// nullable reads a string. Null is proto.NullString.
 func (s *source) nullable(what string) string {
 	b := s.bytes(what)
 	switch {
@@ -156,8 +157,8 @@ func (s *source) nullable(what string) string {
 	return string(b)
 }
 
-// count reads a number of elements. Where Java takes a negative one for none, it
-// is an error here: no ZooKeeper writes it.
+// count reads a number of elements. Java treats a negative number as zero; here it's
+// an error, because no version of ZooKeeper writes one.
 func (s *source) count(what string) int {
 	n := s.int()
 	if s.err == nil && n < 0 {
@@ -166,7 +167,7 @@ func (s *source) count(what string) int {
 	return int(n)
 }
 
-// seal compares the checksum that stands here with that of all before it.
+// seal compares the checksum at this position with that of all previous bytes.
 func (s *source) seal(part string) {
 	have := s.sum.Sum32()
 	at := s.off
@@ -181,7 +182,7 @@ func (s *source) seal(part string) {
 	}
 }
 
-// more reports whether there is another byte.
+// more reports whether there are more bytes.
 func (s *source) more() bool {
 	if s.err != nil {
 		return false
@@ -193,8 +194,8 @@ func (s *source) more() bool {
 	return err == nil
 }
 
-// sink writes jute to a stream. Records are appended to buf and written by
-// flush. The first error sticks.
+// sink writes jute to a stream. Callers append records to buf, and flush writes them.
+// The first error sticks.
 type sink struct {
 	w   *bufio.Writer
 	sum hash.Hash32
@@ -214,7 +215,7 @@ func (s *sink) flush() {
 	s.buf = s.buf[:0]
 }
 
-// seal writes the checksum of all before it.
+// seal writes the checksum of all previous bytes.
 func (s *sink) seal() {
 	s.flush()
 	s.buf = proto.AppendLong(s.buf, int64(s.sum.Sum32()))

@@ -7,26 +7,26 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Header is what stands before every transaction in a log.
+// Header precedes every transaction in a log.
 type Header struct {
-	Session int64 // who asked for it
-	Cxid    int32 // the number that the client gave the request
+	Session int64 // the session that made the request
+	Cxid    int32 // the client's number for the request
 	Zxid    int64
-	Time    int64 // of the leader's clock, milliseconds since the Unix epoch
+	Time    int64 // by the leader's clock, in milliseconds since the Unix epoch
 	Type    proto.Op
 }
 
-// Txn is a transaction of ZooKeeper's log. Its Body is one of the types below.
+// Txn is a transaction in ZooKeeper's log. Body is one of the types below.
 type Txn struct {
 	Header
 	Body   any
-	Digest *Digest // of the tree behind it; nil before 3.6 and where nothing changed
+	Digest *Digest // of the tree after the transaction; nil before 3.6 and if the tree didn't change
 	Offset int64   // of its record in the file
 }
 
-// The bodies of transactions. Numbers are what they are behind it.
+// The bodies of transactions. Numbers are the values after the transaction.
 type (
-	// CreateTxn is that of create, create2, createContainer and createTTL.
+	// CreateTxn is the body of create, create2, createContainer and createTTL.
 	CreateTxn struct {
 		Path           string
 		Data           []byte
@@ -35,32 +35,33 @@ type (
 		ParentCversion int32 // −1: not written, as before 3.4
 		TTL            int64 // milliseconds, of createTTL
 	}
-	// DeleteTxn is that of delete and deleteContainer.
+	// DeleteTxn is the body of delete and deleteContainer.
 	DeleteTxn struct{ Path string }
-	// SetDataTxn is that of setData and reconfig.
+	// SetDataTxn is the body of setData and reconfig.
 	SetDataTxn struct {
 		Path    string
 		Data    []byte
 		Version int32
 	}
-	// SetACLTxn is that of setACL.
+	// SetACLTxn is the body of setACL.
 	SetACLTxn struct {
 		Path    string
 		ACL     []proto.ACL
 		Version int32
 	}
-	// CheckTxn is that of check, which changes nothing.
+	// CheckTxn is the body of check, which changes nothing.
 	CheckTxn struct {
 		Path    string
 		Version int32
 	}
-	// CreateSessionTxn is that of createSession. The timeout is in milliseconds.
+	// CreateSessionTxn is the body of createSession. The timeout is in milliseconds.
 	CreateSessionTxn struct{ Timeout int32 }
-	// CloseSessionTxn is that of closeSession. ZooKeeper before 3.6 names no paths.
+	// CloseSessionTxn is the body of closeSession. ZooKeeper before 3.6 writes no
+	// paths.
 	CloseSessionTxn struct{ Paths []string }
-	// ErrorTxn is that of a request that was refused. In a multi it has no code.
+	// ErrorTxn is the body of a failed request. In a multi it has no code.
 	ErrorTxn struct{ Code proto.Code }
-	// MultiTxn is that of multi: operations without headers of their own.
+	// MultiTxn is the body of multi: operations without their own headers.
 	MultiTxn struct{ Ops []MultiOp }
 	// MultiOp is one operation of a multi.
 	MultiOp struct {
@@ -69,10 +70,10 @@ type (
 	}
 )
 
-// txnDigestSize is the length of a digest behind a body.
+// txnDigestSize is the size of a digest after a body.
 const txnDigestSize = 4 + 8
 
-// decodeTxn reads the payload of a record.
+// decodeTxn decodes the payload of a record.
 func decodeTxn(payload []byte) (*Txn, error) {
 	d := proto.NewReader(payload)
 	tx := &Txn{Header: Header{Session: d.Long(), Cxid: d.Int(), Zxid: d.Long(), Time: d.Long(), Type: proto.Op(d.Int())}}
@@ -100,9 +101,8 @@ func decodeTxn(payload []byte) (*Txn, error) {
 	return tx, nil
 }
 
-// decodeCloseSession reads what ZooKeeper before 3.6, and one with
-// closeSessionTxn.enabled=false, leaves away: then a digest at the most stands
-// there.
+// decodeCloseSession decodes the paths, which are missing before ZooKeeper 3.6 and
+// with closeSessionTxn.enabled=false. Then at most a digest follows.
 func decodeCloseSession(d *proto.Reader) *CloseSessionTxn {
 	try := *d
 	paths := try.Strings()
@@ -113,8 +113,8 @@ func decodeCloseSession(d *proto.Reader) *CloseSessionTxn {
 	return new(CloseSessionTxn)
 }
 
-// decodeBody reads the body of a transaction of type op. tail is the length of
-// what may stand behind it.
+// decodeBody decodes the body of a transaction of type op. tail is the size of the
+// data that may follow.
 func decodeBody(op proto.Op, d *proto.Reader, tail int) (any, error) {
 	var body any
 	switch op {
@@ -151,8 +151,8 @@ func decodeBody(op proto.Op, d *proto.Reader, tail int) (any, error) {
 	return body, checkPath(body)
 }
 
-// checkPath refuses what no ZooKeeper writes and what would be misunderstood
-// later: a path that does not begin with a slash.
+// checkPath rejects a path that doesn't begin with a slash: ZooKeeper never writes
+// one, and later code would misinterpret it.
 func checkPath(body any) error {
 	path := "/"
 	switch b := body.(type) {
@@ -167,7 +167,7 @@ func checkPath(body any) error {
 	return nil
 }
 
-// decodeMulti reads the operations of a multi: each is a type and a buffer.
+// decodeMulti decodes the operations of a multi. Each is a type and a buffer.
 func decodeMulti(d *proto.Reader) (any, error) {
 	m := new(MultiTxn)
 	for n := d.Count(8); n > 0 && d.Err() == nil; n-- {
@@ -179,8 +179,9 @@ func decodeMulti(d *proto.Reader) (any, error) {
 			return nil, fmt.Errorf("operation %d of a multi has type %d", len(m.Ops)+1, op)
 		}
 		if op == proto.OpError {
-			// A leader turns the operations of a multi that failed into errors, and
-			// leaves their bodies: which of the two is in the log is a race there.
+			// A leader turns the operations of a failed multi into errors but leaves
+			// their bodies. Which of the two gets into the log is a race in
+			// ZooKeeper.
 			m.Ops = append(m.Ops, MultiOp{op, new(ErrorTxn)})
 			continue
 		}
@@ -197,7 +198,7 @@ func decodeMulti(d *proto.Reader) (any, error) {
 	return m, d.Err()
 }
 
-// inMulti says whether an operation can be part of a multi.
+// inMulti reports whether an operation can be part of a multi.
 func inMulti(op proto.Op) bool {
 	switch op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL,

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// bench stands in for the test that a test server usually belongs to. An
-// operation that fails is ended by Fatal as a test would be, from the inside;
-// try is what it ends at.
+// bench stands in for the test that usually owns a test server. Fatal ends a failing
+// operation with a panic, as it would end a test; try recovers it.
 type bench struct {
 	log func(line string)
 
@@ -16,7 +15,7 @@ type bench struct {
 	cleanups []func()
 }
 
-// failure is what Fatal ends an operation with.
+// failure is the value that Fatal panics with.
 type failure struct{ text string }
 
 func (*bench) Helper()      {}
@@ -27,14 +26,14 @@ func (b *bench) Errorf(format string, args ...any) { b.log(fmt.Sprintf(format, a
 func (*bench) Fatal(args ...any)                   { panic(failure{fmt.Sprint(args...)}) }
 func (*bench) Fatalf(format string, args ...any)   { panic(failure{fmt.Sprintf(format, args...)}) }
 
-// Cleanup has f called by end, the last first.
+// Cleanup registers f to be called by end, last in first out.
 func (b *bench) Cleanup(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cleanups = append(b.cleanups, f)
 }
 
-// TempDir makes a directory that end deletes.
+// TempDir creates a directory that end deletes.
 func (b *bench) TempDir() string {
 	dir, err := os.MkdirTemp("", "zkgo-testserver-")
 	if err != nil {
@@ -48,7 +47,7 @@ func (b *bench) TempDir() string {
 	return dir
 }
 
-// end does what a test's end does.
+// end does the work of a test's end: it runs the cleanups.
 func (b *bench) end() error {
 	b.mu.Lock()
 	list := b.cleanups
@@ -63,7 +62,7 @@ func (b *bench) end() error {
 	return first
 }
 
-// try calls f and returns what a Fatal within it said.
+// try calls f and returns the message of a Fatal within it as an error.
 func try(f func()) (err error) {
 	defer func() {
 		switch end := recover().(type) {

@@ -4,13 +4,13 @@ import (
 	"unicode/utf8"
 )
 
-// content is what a znode holds: as text, or as base64 if it is no UTF-8.
+// content is a znode's data: text if it's valid UTF-8, base64 otherwise.
 type content struct {
 	Data   *string `json:"data,omitempty"`
-	Base64 []byte  `json:"base64,omitempty"` // which encoding/json writes and reads so
+	Base64 []byte  `json:"base64,omitempty"` // encoding/json encodes []byte as base64
 }
 
-// contentOf is how data are shown.
+// contentOf returns the JSON form of data.
 func contentOf(data string) content {
 	if utf8.ValidString(data) {
 		return content{Data: &data}
@@ -18,7 +18,7 @@ func contentOf(data string) content {
 	return content{Base64: []byte(data)}
 }
 
-// read is what a caller gave; nothing is empty.
+// read returns the data that the caller sent; a missing field means empty data.
 func (c *content) read() (string, error) {
 	switch {
 	case c.Data != nil && c.Base64 != nil:

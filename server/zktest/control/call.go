@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// maxBody is the longest body of a request.
+// maxBody is the maximum size of a request body.
 const maxBody = 64 << 20
 
 // call is one request to an endpoint.
@@ -24,7 +24,7 @@ type call struct {
 	r *http.Request
 }
 
-// none is the answer of endpoints that have nothing to say.
+// none is the result of endpoints that return no data.
 type none struct{}
 
 // body decodes the request's JSON into v. An empty body is an empty object.
@@ -51,7 +51,7 @@ func (c *call) body(v any) error {
 	return nil
 }
 
-// query checks that no parameters are given but those allowed and server.
+// query rejects all query parameters except server and the allowed ones.
 func (c *call) query(allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.r.URL.Query())) {
 		if name != "server" && !slices.Contains(allowed, name) {
@@ -61,16 +61,17 @@ func (c *call) query(allowed []string) error {
 	return nil
 }
 
-// param is a parameter of the query, "" without.
+// param returns a query parameter, or "" if it's missing.
 func (c *call) param(name string) string { return c.r.URL.Query().Get(name) }
 
-// path is the parameter path.
+// path returns the path parameter.
 func (c *call) path() (string, error) {
 	path := c.param("path")
 	return path, checkPath("path", path)
 }
 
-// checkPath says what is wrong with a path, of a field or parameter.
+// checkPath returns an error if path, taken from the named field or parameter, is
+// invalid.
 func checkPath(field, path string) error {
 	if path == "" {
 		return bad("%s is missing", field)
@@ -81,7 +82,7 @@ func checkPath(field, path string) error {
 	return nil
 }
 
-// chosen is the server that the parameter server names, nil without one.
+// chosen returns the server that the server parameter names, or nil without one.
 func (c *call) chosen() (*zktest.Server, error) {
 	if !c.r.URL.Query().Has("server") {
 		return nil, nil
@@ -89,7 +90,7 @@ func (c *call) chosen() (*zktest.Server, error) {
 	return c.member(c.param("server"))
 }
 
-// member is the server with an id.
+// member returns the server with the given id.
 func (c *call) member(text string) (*zktest.Server, error) {
 	id, err := strconv.Atoi(text)
 	if err != nil {
@@ -101,8 +102,8 @@ func (c *call) member(text string) (*zktest.Server, error) {
 	return c.servers[id-1], nil
 }
 
-// one is the server to look at: the one chosen, or else the leader or, without
-// one, the first that runs.
+// one returns the server to inspect: the chosen one; otherwise the leader; and if
+// there is no leader, the first server that runs.
 func (c *call) one() (*zktest.Server, error) {
 	if s, err := c.chosen(); s != nil || err != nil {
 		return s, err
@@ -116,7 +117,7 @@ func (c *call) one() (*zktest.Server, error) {
 	return c.servers[max(slices.IndexFunc(c.servers, (*zktest.Server).Running), 0)], nil
 }
 
-// some are the servers that something concerns: the one chosen, or all.
+// some returns the servers that a call applies to: the chosen one, or all.
 func (c *call) some() ([]*zktest.Server, error) {
 	if s, err := c.chosen(); s != nil || err != nil {
 		return []*zktest.Server{s}, err

@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// serverState is a server as it is shown.
+// serverState is the JSON form of a server.
 type serverState struct {
 	ID       int    `json:"id"`
 	Address  string `json:"address"`
@@ -15,7 +15,7 @@ type serverState struct {
 	Paused   bool   `json:"paused"`
 	Serving  bool   `json:"serving"`
 	ReadOnly bool   `json:"readOnly"`
-	Mode     string `json:"mode"` // as srvr says it
+	Mode     string `json:"mode"` // as in the output of srvr
 	Zxid     int64  `json:"zxid"`
 }
 
@@ -39,8 +39,8 @@ func onlyClusters() error {
 	return &refusal{kind: failed, text: "the test server stands alone: start it with --servers 3"}
 }
 
-// onMember does something to the server that the path names, while nobody else
-// changes the ensemble.
+// onMember returns an endpoint that applies do to the server named in the path, while
+// no other call changes the ensemble.
 func onMember(do func(c *call, s *zktest.Server)) func(c *call) (any, error) {
 	return func(c *call) (any, error) {
 		s, err := c.member(c.r.PathValue("id"))
@@ -66,8 +66,8 @@ func fillDisk(c *call, s *zktest.Server)  { c.keep(onServer("disk", s), s.FillDi
 func failFsync(c *call, s *zktest.Server) { c.keep(onServer("disk", s), s.FailFsync()) }
 func healDisk(c *call, s *zktest.Server)  { c.undo(onServer("disk", s)) }
 
-// postRestart waits without keeping others from changing the ensemble: it may
-// not serve before they do.
+// postRestart doesn't block other calls that change the ensemble while it waits,
+// because the server may not be able to serve before they run.
 func postRestart(c *call) (any, error) {
 	if _, err := onMember(revive)(c); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func postHeal(c *call) (any, error) {
 	return none{}, nil
 }
 
-// getLeader waits until there is one.
+// getLeader waits until there is a leader.
 func getLeader(c *call) (any, error) {
 	if c.cluster == nil {
 		return map[string]int{"leader": 1}, nil

@@ -89,7 +89,7 @@ func TestSessionsAndTime(t *testing.T) {
 	}
 	b.want("GET", "/v1/ephemerals", "", "ephemerals", fmt.Sprintf("map[/me:%s]", sid(c)))
 
-	b.do("POST", "/v1/advance", `{"duration": "1h"}`) // connected clients live on
+	b.do("POST", "/v1/advance", `{"duration": "1h"}`) // connected clients stay alive
 	b.want("GET", "/v1/exists?path=/me", "", "exists", true)
 	b.do("POST", "/v1/sessions/"+sid(c)+"/hang", "")
 	b.do("POST", "/v1/advance", `{"duration": 5000}`)
@@ -114,7 +114,7 @@ func TestExpireAndDrop(t *testing.T) {
 	b.do("POST", "/v1/sessions/"+id+"/drop", "")
 	b.do("POST", "/v1/wait", fmt.Sprintf(`{"disconnected": %d}`, c.Session().ID))
 	b.do("POST", "/v1/connections/accept", "")
-	b.do("POST", "/v1/wait", fmt.Sprintf(`{"connected": %q}`, id)) // it comes back
+	b.do("POST", "/v1/wait", fmt.Sprintf(`{"connected": %q}`, id)) // the client reconnects
 	b.do("POST", "/v1/connections/refuse", "")
 	b.do("POST", "/v1/connections/drop", "")
 	b.want("GET", "/v1/sessions", "", "sessions", fmt.Sprintf("[map[connected:false id:%s timeoutMs:10000]]", id))
@@ -151,7 +151,7 @@ func TestWatchesAndWaits(t *testing.T) {
 	}
 }
 
-// A wait ends when the test server does.
+// Waits end when the test server ends.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	ts, err := control.Start(control.Config{})
@@ -174,12 +174,12 @@ func TestCloseEndsWaits(t *testing.T) {
 	if err := ts.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := <-ended; got != http.StatusGatewayTimeout && got != 0 { // 0: closed before it was read
+	if got := <-ended; got != http.StatusGatewayTimeout && got != 0 { // 0: closed before the request was read
 		t.Errorf("the wait ended with %d", got)
 	}
 }
 
-// announced tells when somebody reads.
+// announced reports when it's read.
 type announced struct {
 	io.Reader
 	read chan struct{}
@@ -309,7 +309,7 @@ func TestSlowConnections(t *testing.T) {
 	for slow, fast := range map[string]string{"/v1/sessions/" + sid(c) + "/slow": "/v1/sessions/" + sid(c) + "/fast", "/v1/connections/slow": "/v1/connections/fast"} {
 		b.do("POST", slow, `{"delay": "4s"}`)
 		done := exists()
-		for waiting := true; waiting; { // there and back; the clock may be moved before it is on its way
+		for waiting := true; waiting; { // a round trip; the clock may move before the request is in flight
 			b.do("POST", "/v1/advance", `{"duration": "4s"}`)
 			select {
 			case err := <-done:
@@ -330,7 +330,8 @@ func TestSlowConnections(t *testing.T) {
 	}
 }
 
-// One server alone is killed, paused and read-only, and its disk gets full.
+// A standalone server can be killed, paused and made read-only, and its disk can be
+// filled.
 func TestOneServer(t *testing.T) {
 	t.Parallel()
 	b := start(t, 0, zktest.OnDisk())
@@ -352,7 +353,7 @@ func TestOneServer(t *testing.T) {
 		{"restart", "running true, paused false, serving true, readOnly false"},
 	} {
 		b.do("POST", "/v1/servers/1/"+step.do, "")
-		if step.do != "readonly" && step.do != "writable" { // which take a moment
+		if step.do != "readonly" && step.do != "writable" { // these take a moment
 			if got := serving(); got != step.state {
 				t.Errorf("after %s: %s, want %s", step.do, got, step.state)
 			}
@@ -420,7 +421,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// In a cluster a client may be anywhere: what concerns one is done where it is.
+// In a cluster, an operation on a client runs on the server that the client is
+// connected to.
 func TestClientsOfACluster(t *testing.T) {
 	t.Parallel()
 	b := start(t, 3)
@@ -442,7 +444,7 @@ func TestClientsOfACluster(t *testing.T) {
 	b.want("GET", "/v1/exists?path=/a", "", "exists", false)
 }
 
-// Two test servers cannot have one port, and the second says so.
+// Two test servers can't share a port, and the second one reports that.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -468,7 +470,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A port of one's own choice, and on disk.
+// A fixed port, and data on disk.
 func TestPortAndDisk(t *testing.T) {
 	t.Parallel()
 	for attempt := 0; ; attempt++ {
@@ -479,7 +481,7 @@ func TestPortAndDisk(t *testing.T) {
 		port := l.Addr().(*net.TCPAddr).Port
 		l.Close()
 		ts, err := control.Start(control.Config{Options: []zktest.Option{zktest.WithPort(port), zktest.OnDisk()}})
-		if err != nil && attempt < 20 { // somebody else has it now
+		if err != nil && attempt < 20 { // another process has the port now
 			continue
 		}
 		if err != nil {
@@ -495,8 +497,8 @@ func TestPortAndDisk(t *testing.T) {
 	}
 }
 
-// Endpoints are called at the same time: none of them waits for another for
-// ever, and the race detector has something to look at.
+// Endpoints are called concurrently. None of them may block forever, and the race
+// detector checks them.
 func TestAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := start(t, 3)
@@ -520,7 +522,7 @@ func TestAtTheSameTime(t *testing.T) {
 		wg.Go(func() {
 			for range 5 {
 				status, m := b.ask(one.method, one.path, one.body)
-				waits := one.method == "PUT" || one.path == "/v1/wait" // for an ensemble that is cut all the time
+				waits := one.method == "PUT" || one.path == "/v1/wait" // because the ensemble is partitioned all the time
 				if status != http.StatusOK && !waits {
 					t.Errorf("%s %s %s: %d %v", one.method, one.path, one.body, status, m)
 				}

@@ -1,15 +1,14 @@
-// Package control runs a test server that programs in any language steer over
-// HTTP: what package zktest does by a call in a Go test, an endpoint does here.
-// It is what the command "zkgo testserver" serves; docs/testserver.md describes
-// the endpoints, and a test holds that page against the table in routes.go.
+// Package control runs a test server that programs in any language control over HTTP.
+// Each endpoint does what a call to package zktest does in a Go test. The command
+// "zkgo testserver" serves these endpoints; docs/testserver.md describes them, and a
+// test compares that page with the table in routes.go.
 //
-// Input that makes no sense is answered with an error that names it before
-// zktest sees it. What zktest itself cannot do ends the operation as it would
-// end a test, and becomes the error of that one call (see bench).
+// Invalid input gets an error that names it before zktest sees it. If zktest itself
+// can't do something, it ends the operation as it would end a test, and only that
+// call returns the error (see bench).
 //
-// The endpoints may be called at the same time. Those that move time, begin
-// anew or change the ensemble go one after the other; those that wait hold
-// nobody up.
+// The endpoints may be called concurrently. Those that move time, reset the tree or
+// change the ensemble run one at a time; those that wait don't block others.
 //
 // It imports zktest, server and proto.
 package control

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// match says which requests are meant, as zktest.Match.
+// match selects requests, as zktest.Match does.
 type match struct {
 	Op      opName    `json:"op,omitempty"`
 	Path    string    `json:"path,omitempty"`
@@ -21,7 +21,7 @@ func (m match) zktest(nth int) zktest.Match {
 	return zktest.Match{Op: proto.Op(m.Op), Path: m.Path, Session: int64(m.Session), Nth: nth}
 }
 
-// spec is a fault as it is asked for.
+// spec is the JSON form of a requested fault.
 type spec struct {
 	Action string `json:"action"`
 	match
@@ -30,7 +30,7 @@ type spec struct {
 	Delay duration `json:"delay,omitempty"`
 }
 
-// fault is a fault as it is shown.
+// fault is the JSON form of a planned fault.
 type fault struct {
 	ID string `json:"id"`
 	spec
@@ -50,7 +50,7 @@ func actions() []string { return []string{"fail", "failAll", "delay", "loseReply
 
 func (s *spec) fails() bool { return s.Action == "fail" || s.Action == "failAll" }
 
-// check says what is wrong with a fault.
+// check returns an error if the fault is invalid.
 func (s *spec) check() error {
 	switch {
 	case s.Nth < 0:
@@ -69,7 +69,7 @@ func (s *spec) check() error {
 	return nil
 }
 
-// plan has the fault happen.
+// plan schedules the fault on a server.
 func (s *spec) plan(on *zktest.Server) *zktest.Fault {
 	m := s.zktest(s.Nth)
 	switch s.Action {
@@ -105,8 +105,8 @@ func postFault(c *call) (any, error) {
 	return f.now(), nil
 }
 
-// faulty is the server whose requests a fault is for: the one chosen, the one
-// that the session is connected with, or the only one.
+// faulty returns the server whose requests the fault applies to: the chosen one, the
+// one that the session is connected to, or the only one.
 func (c *call) faulty(id sessionID) (*zktest.Server, error) {
 	if s, err := c.chosen(); s != nil || err != nil {
 		return s, err
@@ -129,7 +129,7 @@ func (c *call) faulty(id sessionID) (*zktest.Server, error) {
 	return nil, err
 }
 
-// fault is the fault that the path names.
+// fault returns the fault that the URL path names.
 func (c *call) fault(id string) (fault, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *call) fault(id string) (fault, error) {
 
 func getFault(c *call) (any, error) { return c.fault(c.r.PathValue("id")) }
 
-// listFaults are all, in the order in which they were planned.
+// listFaults returns all faults in the order in which they were planned.
 func (c *call) listFaults() []fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *call) listFaults() []fault {
 
 func getFaults(c *call) (any, error) { return map[string]any{"faults": c.listFaults()}, nil }
 
-// cancel calls a fault off and forgets it.
+// cancel cancels a fault and forgets it.
 func (c *call) cancel(f fault) {
 	f.it.Cancel()
 	c.mu.Lock()

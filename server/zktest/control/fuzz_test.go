@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// FuzzBody reads bodies of requests to the control endpoints: a body is read, or the
-// error is one that the caller is told; what was read is written so that it reads the
-// same.
+// FuzzBody checks that a request body for the control endpoints is either parsed or
+// rejected with an error for the caller, and that a parsed body survives encoding and
+// parsing.
 func FuzzBody(f *testing.F) {
 	type body struct {
 		Session sessionID `json:"session"`
@@ -31,7 +31,7 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		if got.Op == 0 {
-			return // there is no text for none
+			return // zero has no text form
 		}
 		out, err := json.Marshal(&got)
 		if err != nil {

@@ -23,13 +23,13 @@ import (
 	"github.com/zkgo/zkgo/server/zktest/control"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience limits how long a test waits for an expected event.
 const patience = 60 * time.Second
 
-// asked collects what the tests asked for with success, as "METHOD /path".
+// asked collects the successful requests of the tests, as "METHOD /path".
 var asked sync.Map
 
-// TestMain also finds endpoints that no test uses, when all tests have run.
+// TestMain also reports endpoints that no test has used.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
@@ -52,13 +52,13 @@ func unasked() (code int) {
 	return code
 }
 
-// pattern is the endpoint that a URL belongs to.
+// pattern returns the endpoint that a URL belongs to.
 func pattern(method, path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return method + " " + regexp.MustCompile(`/(sessions|servers|faults|snapshots|recordings)/[^/]+`).ReplaceAllString(path, "/$1/{id}")
 }
 
-// bench is a test server and what the test's log got of it.
+// bench is a test server with its log.
 type bench struct {
 	t *testing.T
 	*control.TestServer
@@ -67,7 +67,7 @@ type bench struct {
 	log  []string
 }
 
-// start starts n servers, or one alone for 0.
+// start starts n servers, or one standalone server if n is 0.
 func start(t *testing.T, n int, opts ...zktest.Option) *bench {
 	t.Helper()
 	transport := &http.Transport{}
@@ -97,8 +97,8 @@ func (b *bench) logged(text string) bool {
 	return slices.ContainsFunc(b.log, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// ask makes one request and returns the status and the answer. It can be called
-// by other goroutines than the test's.
+// ask sends one request and returns the status and the response. It may be called
+// from any goroutine.
 func (b *bench) ask(method, path, body string) (int, map[string]any) {
 	req, err := http.NewRequestWithContext(context.Background(), method, b.Ready().Control+path, strings.NewReader(body))
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) ask(method, path, body string) (int, map[string]any) {
 	return resp.StatusCode, m
 }
 
-// do is ask for what has to succeed.
+// do is ask for requests that must succeed.
 func (b *bench) do(method, path, body string) map[string]any {
 	b.t.Helper()
 	status, m := b.ask(method, path, body)
@@ -133,7 +133,7 @@ func (b *bench) do(method, path, body string) map[string]any {
 	return m
 }
 
-// want makes one request and compares a field of the answer.
+// want sends one request and compares a field of the response.
 func (b *bench) want(method, path, body, field string, want any) {
 	b.t.Helper()
 	m := b.do(method, path, body)
@@ -142,7 +142,7 @@ func (b *bench) want(method, path, body, field string, want any) {
 	}
 }
 
-// client connects a client by TCP.
+// client connects a client over TCP.
 func (b *bench) client() *client.Client {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
@@ -155,10 +155,10 @@ func (b *bench) client() *client.Client {
 	return c
 }
 
-// sid is the id of a client's session as the endpoints write it.
+// sid formats the id of a client's session as the endpoints do.
 func sid(c *client.Client) string { return fmt.Sprintf("0x%x", uint64(c.Session().ID)) }
 
-// list is a field that is a list of objects.
+// list returns a field that is a list of objects.
 func list(m map[string]any, field string) []map[string]any {
 	var all []map[string]any
 	for _, one := range m[field].([]any) {

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest/control"
 )
 
-// TestBadInput: every answer is JSON, has the right status, and names what is
-// wrong.
+// TestBadInput checks that every response is JSON, has the right status, and names
+// the error.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	b := start(t, 0)
@@ -138,7 +138,7 @@ func TestBadInputToACluster(t *testing.T) {
 	}
 }
 
-// The page describes every endpoint, and none that is not there.
+// The page describes all existing endpoints, and no others.
 func TestThePageHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/testserver.md")

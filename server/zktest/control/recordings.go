@@ -22,7 +22,7 @@ func postRecording(c *call) (any, error) {
 	return map[string]string{"id": id}, nil
 }
 
-// recording is the recording that the path names.
+// recording returns the recording that the URL path names.
 func (c *call) recording() (string, []*zktest.Recording, error) {
 	id := c.r.PathValue("id")
 	c.mu.Lock()
@@ -34,8 +34,8 @@ func (c *call) recording() (string, []*zktest.Recording, error) {
 	return id, list, nil
 }
 
-// getRecording returns the lines in their order; those of one server stand
-// before those of the next.
+// getRecording returns the lines in order. All lines of one server come before those
+// of the next.
 func getRecording(c *call) (any, error) {
 	_, list, err := c.recording()
 	lines := []string{}

@@ -7,19 +7,19 @@ import (
 	"net/http"
 )
 
-// kind says what sort of error an answer is.
+// kind classifies an error response.
 type kind string
 
 // The kinds of error.
 const (
-	badRequest kind = "badRequest" // the request makes no sense
-	notFound   kind = "notFound"   // what it names does not exist
+	badRequest kind = "badRequest" // the request is invalid
+	notFound   kind = "notFound"   // an object that the request names doesn't exist
 	notAllowed kind = "methodNotAllowed"
-	failed     kind = "failed"  // it cannot be done as things stand
-	timeout    kind = "timeout" // what was waited for did not come
+	failed     kind = "failed"  // the operation is impossible in the current state
+	timeout    kind = "timeout" // the awaited condition didn't become true in time
 )
 
-// refusal is an error as the caller gets it.
+// refusal is an error as it is sent to the caller.
 type refusal struct {
 	kind kind
 	text string
@@ -28,17 +28,17 @@ type refusal struct {
 // Error implements error.
 func (r *refusal) Error() string { return r.text }
 
-// bad says what is wrong with a request.
+// bad returns an error for an invalid request.
 func bad(format string, args ...any) error {
 	return &refusal{kind: badRequest, text: fmt.Sprintf(format, args...)}
 }
 
-// missing says what does not exist.
+// missing returns an error for an object that doesn't exist.
 func missing(format string, args ...any) error {
 	return &refusal{kind: notFound, text: fmt.Sprintf(format, args...)}
 }
 
-// status is the HTTP status of a kind.
+// status returns the HTTP status of a kind.
 func (k kind) status() int {
 	switch k {
 	case badRequest:
@@ -53,7 +53,7 @@ func (k kind) status() int {
 	return http.StatusConflict
 }
 
-// refuse answers with an error.
+// refuse writes an error response.
 func refuse(w http.ResponseWriter, err error) {
 	r := &refusal{kind: failed, text: err.Error()}
 	errors.As(err, &r)
@@ -63,10 +63,10 @@ func refuse(w http.ResponseWriter, err error) {
 // answer writes one JSON value.
 func answer(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
-	if err != nil { // of values that this package made
+	if err != nil { // impossible: this package built the value
 		status, body = http.StatusInternalServerError, []byte(`{"kind":"failed","error":"the answer cannot be written as JSON"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a caller that has gone misses nothing
+	_, _ = w.Write(append(body, '\n')) // a write error only means that the caller is gone
 }

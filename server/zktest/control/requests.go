@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// request says how often a request came.
+// request is the JSON form of a request and how often it was received.
 type request struct {
 	Op      string    `json:"op"`
 	Path    string    `json:"path,omitempty"`

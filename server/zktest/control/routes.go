@@ -9,12 +9,12 @@ import (
 // route is one endpoint.
 type route struct {
 	method, path string
-	params       []string // of the query, besides server
+	params       []string // query parameters in addition to server
 	does         string
 	handle       func(c *call) (any, error)
 }
 
-// routes are all endpoints.
+// routes returns all endpoints.
 func routes() []route {
 	return slices.Concat(
 		[]route{{"GET", "/v1", nil, "what this is, and the endpoints", getIndex}},
@@ -97,7 +97,7 @@ func serverRoutes() []route {
 	}
 }
 
-// handler serves the routes.
+// handler returns an HTTP handler for the routes.
 func (t *TestServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	methods := make(map[string][]string)
@@ -117,7 +117,7 @@ func (t *TestServer) handler() http.Handler {
 	return mux
 }
 
-// serve answers one request.
+// serve handles one HTTP request.
 func (t *TestServer) serve(w http.ResponseWriter, req *http.Request, r *route) {
 	c := &call{TestServer: t, r: req}
 	var result any

@@ -9,16 +9,17 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// session is a session as it is shown.
+// session is the JSON form of a session.
 type session struct {
 	ID        sessionID `json:"id"`
 	Timeout   int64     `json:"timeoutMs"`
 	Connected bool      `json:"connected"`
-	Server    int       `json:"server,omitempty"`  // that it is connected with
-	Address   string    `json:"address,omitempty"` // of the client
+	Server    int       `json:"server,omitempty"`  // the server it is connected to
+	Address   string    `json:"address,omitempty"` // the client's address
 }
 
-// sessions are the sessions that one server knows, with the connections of all.
+// sessions returns the sessions that one server knows, with their connections to any
+// server.
 func (c *call) sessions() ([]session, error) {
 	s, err := c.one()
 	if err != nil {
@@ -47,7 +48,7 @@ func getSessions(c *call) (any, error) {
 	return map[string]any{"sessions": list}, err
 }
 
-// session is the session that the path names, which exists.
+// session returns the existing session that the URL path names.
 func (c *call) session() (session, error) {
 	id, err := parseSession(c.r.PathValue("id"))
 	if err != nil {
@@ -65,8 +66,8 @@ func (c *call) session() (session, error) {
 	return session{}, missing("there is no session %v", id)
 }
 
-// connected is the session that the path names, and the server that it is
-// connected with.
+// connected returns the session that the URL path names and the server that it is
+// connected to.
 func (c *call) connected() (int64, *zktest.Server, error) {
 	s, err := c.session()
 	switch {
@@ -111,7 +112,7 @@ func postHang(c *call) (any, error) {
 
 func postResume(c *call) (any, error) { return c.undoSession("hang ", "hangs") }
 
-// undoSession takes back what was done to a session's connections.
+// undoSession reverts a fault on a session's connections.
 func (c *call) undoSession(name, state string) (any, error) {
 	id, err := parseSession(c.r.PathValue("id"))
 	if err == nil && !c.undo(name+id.String()) {
@@ -120,7 +121,7 @@ func (c *call) undoSession(name, state string) (any, error) {
 	return none{}, err
 }
 
-// slowness is how slow connections are asked to be.
+// slowness is the JSON form of a request to slow connections down.
 type slowness struct {
 	Delay duration `json:"delay"`
 	Rate  int      `json:"bytesPerSecond"` // 0: no limit
@@ -168,12 +169,13 @@ func postSlowAll(c *call) (any, error) {
 
 func postFastAll(c *call) (any, error) { return c.undoServers("slow") }
 
-// onServer is the name of a state of a server.
+// onServer returns the undo key for a state of a server.
 func onServer(state string, s *zktest.Server) string {
 	return state + " server " + strconv.Itoa(s.ID())
 }
 
-// undoServers takes back a state of some servers, which need not be in it.
+// undoServers reverts a state on the selected servers. A server need not be in that
+// state.
 func (c *call) undoServers(state string) (any, error) {
 	list, err := c.some()
 	if err != nil {
@@ -223,7 +225,7 @@ func getEphemerals(c *call) (any, error) {
 	return map[string]any{"ephemerals": owners}, nil
 }
 
-// watch is a watch as it is shown.
+// watch is the JSON form of a watch.
 type watch struct {
 	Path    string           `json:"path"`
 	Kind    zktest.WatchKind `json:"kind"`
@@ -231,7 +233,7 @@ type watch struct {
 	Server  int              `json:"server"`
 }
 
-// watches are those of the clients of some servers.
+// watches returns the watches of the clients of the selected servers.
 func (c *call) watches() ([]watch, error) {
 	servers, err := c.some()
 	list := []watch{}

@@ -28,7 +28,7 @@ func postReset(c *call) (any, error) {
 	c.servers[0].Reset(it)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.faults) // Reset has called them off
+	clear(c.faults) // Reset has cancelled them
 	return none{}, nil
 }
 

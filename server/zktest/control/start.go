@@ -13,24 +13,27 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// Config says what is started. The zero value is one server on a free port.
+// Config describes what to start. The zero value is one standalone server on a free
+// port.
 type Config struct {
-	Servers     int // 0: one that stands alone; else a cluster
-	ControlPort int // on 127.0.0.1; 0: a free one
+	Servers     int // 0: one standalone server; otherwise a cluster of that size
+	ControlPort int // on 127.0.0.1; 0: any free port
 	Options     []zktest.Option
-	// Log is given what a test's log would be: what the faults do, and the
-	// servers' own log with zktest.WithLogs. Many goroutines call it.
+	// Log receives what would go to a test's log: a line for every injected fault,
+	// and the servers' own log with zktest.WithLogs. It's called from many
+	// goroutines.
 	Log func(line string)
 }
 
-// Ready says where a TestServer is; it is what "zkgo testserver" prints.
+// Ready holds the addresses of a TestServer. "zkgo testserver" prints it.
 type Ready struct {
-	// ConnectString is for clients.
+	// ConnectString is the connect string for clients.
 	ConnectString string `json:"connectString"`
-	// Control is the URL that the endpoints' paths are appended to.
+	// Control is the base URL of the endpoints.
 	Control string `json:"control"`
 	PID     int    `json:"pid"`
-	// SecureConnectString is for clients with TLS, if there is a port for them.
+	// SecureConnectString is the connect string for TLS clients, if there is a TLS
+	// port.
 	SecureConnectString string `json:"secureConnectString,omitempty"`
 }
 
@@ -38,7 +41,7 @@ type Ready struct {
 type TestServer struct {
 	bench   *bench
 	servers []*zktest.Server // by id − 1
-	cluster *zktest.Cluster  // nil: one that stands alone
+	cluster *zktest.Cluster  // nil: a standalone server
 	addrs   []string
 	ready   Ready
 	http    *http.Server
@@ -48,19 +51,19 @@ type TestServer struct {
 	stop    sync.Once
 	over    sync.Once
 
-	turn  sync.Mutex // held by what moves time or begins anew
-	shape sync.Mutex // held by what changes the ensemble
+	turn  sync.Mutex // held by calls that move time or reset the tree
+	shape sync.Mutex // held by calls that change the ensemble
 
 	mu         sync.Mutex
-	last       int // number given to a fault, a snapshot or a recording
+	last       int // last number given to a fault, a snapshot or a recording
 	faults     map[string]fault
 	snapshots  map[string]*zktest.Snapshot
-	recordings map[string][]*zktest.Recording // of the servers
+	recordings map[string][]*zktest.Recording // one per server
 	undos      map[string][]func()            // see keep
 }
 
-// Start starts the servers and the endpoints, and returns when all of them
-// serve. Close has to be called.
+// Start starts the servers and the endpoints, and returns when all of them serve. The
+// caller must call Close.
 func Start(cfg Config) (*TestServer, error) {
 	if cfg.Log == nil {
 		cfg.Log = func(string) {}
@@ -75,7 +78,7 @@ func Start(cfg Config) (*TestServer, error) {
 		err = t.listen(cfg.ControlPort)
 	}
 	if err != nil {
-		_ = t.Close() // the first error counts
+		_ = t.Close() // report the first error
 		return nil, err
 	}
 	return t, nil
@@ -99,7 +102,7 @@ func (t *TestServer) run(cfg *Config) {
 	t.ready = Ready{ConnectString: strings.Join(t.addrs, ","), SecureConnectString: strings.Join(secure, ","), PID: os.Getpid()}
 }
 
-// onThisHost is the address by which clients of this host reach a listener.
+// onThisHost returns the address by which clients on this host reach a listener.
 func onThisHost(addr string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -108,7 +111,7 @@ func onThisHost(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// listen serves the endpoints, to this host only.
+// listen serves the endpoints on the loopback interface.
 func (t *TestServer) listen(port int) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -117,20 +120,21 @@ func (t *TestServer) listen(port int) error {
 	}
 	t.ready.Control = "http://" + l.Addr().String()
 	t.http = &http.Server{Handler: t.handler(), ReadHeaderTimeout: time.Minute}
-	t.served.Go(func() { _ = t.http.Serve(l) }) // until Close
+	t.served.Go(func() { _ = t.http.Serve(l) }) // returns after Close
 	return nil
 }
 
-// Ready says where it is.
+// Ready returns the addresses of the servers and the endpoints.
 func (t *TestServer) Ready() Ready { return t.ready }
 
-// Stopped is closed when somebody has asked for the end, by POST /v1/stop.
+// Stopped returns a channel that is closed when a client requests a stop by POST
+// /v1/stop.
 func (t *TestServer) Stopped() <-chan struct{} { return t.stopped }
 
-// grace is how long requests to the endpoints may take to end.
+// grace is the time that requests in progress have to finish.
 const grace = 5 * time.Second
 
-// Close ends everything.
+// Close stops the endpoints and the servers.
 func (t *TestServer) Close() (err error) {
 	t.over.Do(func() {
 		close(t.closing)

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// node is a znode as it is shown.
+// node is the JSON form of a znode.
 type node struct {
 	Path string `json:"path"`
 	content
@@ -18,7 +18,7 @@ type node struct {
 	Stat     stat     `json:"stat"`
 }
 
-// stat is ZooKeeper's Stat, by its names.
+// stat is ZooKeeper's Stat with its field names.
 type stat struct {
 	Czxid          int64     `json:"czxid"`
 	Mzxid          int64     `json:"mzxid"`
@@ -40,7 +40,7 @@ func statOf(s proto.Stat) stat {
 	}
 }
 
-// existing is the server to look at and a path that is there.
+// existing returns the server to inspect and the path parameter, which must exist.
 func (c *call) existing() (*zktest.Server, string, error) {
 	path, err := c.path()
 	if err != nil {
@@ -120,7 +120,7 @@ func deleteNode(c *call) (any, error) {
 	return none{}, nil
 }
 
-// postSeed takes znodes in one of four forms.
+// postSeed accepts znodes in one of four forms.
 func postSeed(c *call) (any, error) {
 	var in struct {
 		Nodes map[string]json.RawMessage `json:"nodes"`
@@ -161,13 +161,13 @@ func postSeed(c *call) (any, error) {
 			s.SeedJSON(string(in.Tree))
 		}
 	})
-	if err != nil { // it is the text that is wrong
+	if err != nil { // the text itself is invalid
 		return nil, bad("%v", err)
 	}
 	return none{}, nil
 }
 
-// nodesOf reads paths with data, or with an object of data or base64.
+// nodesOf decodes a map of paths to text, or to an object with data or base64.
 func nodesOf(raw map[string]json.RawMessage) (map[string]string, error) {
 	nodes := make(map[string]string)
 	for _, path := range slices.Sorted(maps.Keys(raw)) {
@@ -191,7 +191,7 @@ func nodesOf(raw map[string]json.RawMessage) (map[string]string, error) {
 	return nodes, nil
 }
 
-// seed writes znodes.
+// seed writes the znodes.
 func (c *call) seed(nodes map[string]string) (any, error) {
 	s, err := c.one()
 	if err != nil {

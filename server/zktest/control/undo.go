@@ -2,16 +2,15 @@ package control
 
 import "strconv"
 
-// keep remembers what takes a state back that a call has made, such as a
-// connection that hangs, under a name for that state.
+// keep remembers how to revert a state that a call has set up, e.g. a connection that
+// hangs, under a name for that state.
 func (t *TestServer) keep(name string, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.undos[name] = append(t.undos[name], undo)
 }
 
-// undo takes back what was kept under a name, and reports whether there was
-// anything.
+// undo reverts what was kept under the name, and reports whether there was anything.
 func (t *TestServer) undo(name string) bool {
 	t.mu.Lock()
 	list := t.undos[name]
@@ -23,7 +22,7 @@ func (t *TestServer) undo(name string) bool {
 	return len(list) > 0
 }
 
-// next is a new id; t.mu is held.
+// next returns a new id. The caller holds t.mu.
 func (t *TestServer) next() string {
 	t.last++
 	return strconv.Itoa(t.last)

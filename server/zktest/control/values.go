@@ -11,14 +11,14 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// sessionID is a session's id. It is written as "0x…", because not every
-// language's numbers hold 64 bits, and read as that or as a number.
+// sessionID is a session id. It's encoded as "0x…", because numbers in some languages
+// don't hold 64 bits, and decoded from that form or from a number.
 type sessionID int64
 
 // MarshalJSON implements json.Marshaler.
 func (s sessionID) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// String is how the server's log names the session.
+// String formats the id as the server's log does.
 func (s sessionID) String() string { return fmt.Sprintf("0x%x", uint64(s)) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -45,7 +45,7 @@ func parseSession(text string) (sessionID, error) {
 	return sessionID(id), nil //nolint:gosec // the same 64 bits, as the protocol has them
 }
 
-// duration is a length of time: "1.5s", "2m", or a number of milliseconds.
+// duration is a time span: "1.5s", "2m", or a number of milliseconds.
 type duration time.Duration
 
 // MarshalJSON implements json.Marshaler.
@@ -77,7 +77,7 @@ func (d *duration) check(text string) error {
 	return nil
 }
 
-// opName is an operation by ZooKeeper's name; 0 is none.
+// opName is an operation, encoded by ZooKeeper's name for it; 0 means none.
 type opName proto.Op
 
 // MarshalJSON implements json.Marshaler.
@@ -93,7 +93,7 @@ func (o *opName) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// clientOps are the operations that clients ask for.
+// clientOps returns the operations that clients can request.
 func clientOps() []proto.Op {
 	return []proto.Op{
 		proto.OpAddWatch, proto.OpAuth, proto.OpCheckWatches, proto.OpCloseSession, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer,
@@ -115,14 +115,14 @@ func parseOp(text string) (opName, error) {
 	return 0, bad("op %q is none of %s", text, strings.Join(names, ", "))
 }
 
-// codeName is an error code: by name, as Java (NONODE, NoNode) or Kazoo
-// (NoNodeError) have it, or by number.
+// codeName is an error code. It's decoded from its name in Java (NONODE, NoNode) or
+// in Kazoo (NoNodeError), or from its number.
 type codeName proto.Code
 
 // MarshalJSON implements json.Marshaler.
 func (c codeName) MarshalJSON() ([]byte, error) { return json.Marshal(proto.Code(c).String()) }
 
-// lowestCode is below all codes of the protocol.
+// lowestCode is below all error codes of the protocol.
 const lowestCode = -200
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -12,13 +12,13 @@ const (
 	defaultWait = 30 * time.Second
 	longestWait = 10 * time.Minute
 
-	// Pauses between two looks.
+	// Pauses between two checks.
 	firstPause   = 200 * time.Microsecond
 	longestPause = 10 * time.Millisecond
 )
 
-// waitFor is what is waited for: one of the fields but the last three, which
-// belong to others.
+// waitFor names the condition to wait for: exactly one of the fields, except for the
+// last three, which refine others.
 type waitFor struct {
 	Exists       string    `json:"exists"`
 	Gone         string    `json:"gone"`
@@ -30,8 +30,8 @@ type waitFor struct {
 	Requests     *match    `json:"requests"`
 	Serving      bool      `json:"serving"`
 
-	Kinds   []zktest.WatchKind `json:"kinds"` // of watch
-	Count   int                `json:"count"` // of requests, at least
+	Kinds   []zktest.WatchKind `json:"kinds"` // for watch
+	Count   int                `json:"count"` // for requests: at least this many
 	Timeout *duration          `json:"timeout"`
 }
 
@@ -54,7 +54,7 @@ func postWait(c *call) (any, error) {
 	return none{}, c.await(what, limit, ok)
 }
 
-// await looks again and again until ok.
+// await polls ok until it returns true or the limit has passed.
 func (c *call) await(what string, limit time.Duration, ok func() (bool, error)) error {
 	pause := firstPause
 	for end := time.Now().Add(limit); ; pause = min(2*pause, longestPause) {
@@ -87,14 +87,14 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// candidate is one thing that may be waited for.
+// candidate is one condition that the caller may wait for.
 type candidate struct {
 	asked bool
 	what  string
 	ok    func() (bool, error)
 }
 
-// condition is the one thing to wait for, in words and as a function.
+// condition returns the requested condition as a description and as a function.
 func (w *waitFor) condition(c *call) (string, func() (bool, error), error) {
 	var found []candidate
 	for _, one := range append(w.nodes(c), w.others(c)...) {
@@ -122,11 +122,11 @@ func (w *waitFor) condition(c *call) (string, func() (bool, error), error) {
 			return "", nil, bad("kinds: %q is none of %q", k, all)
 		}
 	}
-	_, err := found[0].ok() // says what is wrong with the rest
+	_, err := found[0].ok() // the first check validates the remaining fields
 	return found[0].what, found[0].ok, err
 }
 
-// nodes are the conditions about znodes.
+// nodes returns the conditions about znodes.
 func (w *waitFor) nodes(c *call) []candidate {
 	exists := func(path string, want bool) func() (bool, error) {
 		return func() (bool, error) {
@@ -146,7 +146,7 @@ func (w *waitFor) nodes(c *call) []candidate {
 	}
 }
 
-// others are the conditions about clients and servers.
+// others returns the conditions about clients and servers.
 func (w *waitFor) others(c *call) []candidate {
 	connected := func(id sessionID, want bool) func() (bool, error) {
 		return func() (bool, error) {
