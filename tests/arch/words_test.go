@@ -9,11 +9,11 @@ import (
 
 // words are those of translated English: native engineers hardly use them in comments.
 // A sentence that needs one has no subject, or not the one it is about.
-var words = regexp.MustCompile(`(?i)\b(nobody|somebody|everybody|whoever|whom|whomever|mended|founded)\b`)
+var words = regexp.MustCompile(`(?i)\b(nobody|somebody|everybody|whoever|whom|whomever|mended)\b`)
 
 // plain lists the packages whose comments are held to the words, and the pages of docs.
 // All others are still to be rewritten.
-var plain = []string{}
+var plain = []string{"proto", "tree", "session", "watch", "client", "recipes/...", "raftfsm", "internal/...", "server/...", "cmd/..."}
 
 var plainPages = []string{
 	"README.md", "docs/README.md", "docs/architecture.md", "docs/comparison.md", "docs/ensemble-sasl.md", "docs/ensemble-tls.md", "docs/ensemble.md", "docs/glossary.md", "docs/locks.md", "docs/operations.md", "docs/reads.md", "docs/recovery.md", "docs/reliability-sim.md", "docs/reliability.md",
@@ -23,10 +23,13 @@ var plainPages = []string{
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {
-		if f.test || !matches(plain, f.pkg) {
+		if !matches(plain, f.pkg) {
 			continue
 		}
 		for _, c := range f.comments {
+			if strings.Contains(c.text, "utput:") { // of an example: what it prints
+				continue
+			}
 			for i, line := range strings.Split(c.text, "\n") {
 				if w := words.FindString(line); w != "" {
 					t.Errorf("%s:%d: %q in a comment: name the subject (%s)", f.path, c.line+i, w, strings.TrimSpace(line))
@@ -39,8 +42,12 @@ func TestPlainWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		example := false
 		for i, line := range strings.Split(string(text), "\n") {
-			if w := words.FindString(line); w != "" {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				example = !example
+			}
+			if w := words.FindString(line); w != "" && !example {
 				t.Errorf("%s:%d: %q: name the subject", page, i+1, w)
 			}
 		}
