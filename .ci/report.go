@@ -1,12 +1,11 @@
-// Command report reads the output of "go test -json" on standard input, prints
-// a line per package and everything that a failed test printed, and adds the
-// counts of tests to a file.
+// Command report reads the output of "go test -json" on standard input, prints a line per
+// package and the output of every failed test, and adds the test counts to a file.
 //
 //	go test -json ./... | go run .ci/report.go -tally FILE [-no-skips] [-failures FILE]
 //	go test -list '^Fuzz' -json ./... | go run .ci/report.go -list
 //
-// It ends with 1 when a test or package failed, when no test ran, or, with
-// -no-skips, when a test was skipped.
+// It exits with status 1 if a test or package failed, if no test ran, or, with -no-skips,
+// if a test was skipped.
 package main
 
 import (
@@ -38,7 +37,7 @@ func main() {
 	for in.Scan() {
 		var e event
 		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
-			fmt.Println(in.Text()) // not the tests' words but the go command's
+			fmt.Println(in.Text()) // printed by the go command, not by a test
 			continue
 		}
 		if *list {
@@ -70,9 +69,9 @@ func printListed(e event) {
 	}
 }
 
-// report is what is known of a run so far.
+// report is the state of a run so far.
 type report struct {
-	output                  map[string][]string // by package and test, until it has ended
+	output                  map[string][]string // by package and test, until the test has ended
 	passed, failed, skipped int
 	skips                   []string
 	bad                     []string // packages that failed
@@ -113,7 +112,7 @@ func (r *report) endTest(e event, key string) {
 func (r *report) endPackage(e event, key string) {
 	switch e.Action {
 	case "fail":
-		// What no test of it explains: a panic, a timeout, TestMain.
+		// No test explains this failure: a panic, a timeout, or TestMain.
 		r.failed++
 		r.bad = append(r.bad, e.Package)
 		fmt.Printf("FAIL  %s (%.1f s)\n%s", e.Package, e.Elapsed, strings.Join(r.output[key], ""))
@@ -127,7 +126,7 @@ func (r *report) endPackage(e event, key string) {
 	}
 }
 
-// reason is the line of its output in which a test says why it was skipped.
+// reason returns the line of a test's output that says why it was skipped.
 func reason(lines []string) string {
 	for _, line := range lines {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
@@ -137,7 +136,7 @@ func reason(lines []string) string {
 	return ""
 }
 
-// end prints the sums and reports whether the run is good.
+// end prints the totals and reports whether the run is good.
 func (r *report) end(tally string, noSkips bool) bool {
 	sort.Strings(r.skips)
 	for _, skip := range r.skips {

@@ -15,13 +15,13 @@ import (
 	"strings"
 )
 
-// entry is a file of an archive.
+// entry is a file in an archive.
 type entry struct {
 	name, from string
 	mode       os.FileMode
 }
 
-// content are the files of an archive, in the order of their names.
+// content returns the files of an archive, sorted by name.
 func (r *release) content(goos, bin string) ([]entry, error) {
 	all := []entry{{filepath.Base(bin), bin, 0o755}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
@@ -106,7 +106,7 @@ func (r *release) zip(w io.Writer, base string, files []entry) error {
 	return z.Close()
 }
 
-// pour copies a file.
+// pour copies the file from to w.
 func pour(w io.Writer, from string) error {
 	f, err := os.Open(from)
 	if err != nil {
@@ -117,7 +117,7 @@ func pour(w io.Writer, from string) error {
 	return err
 }
 
-// checksums writes SHA256SUMS, as sha256sum -c reads it.
+// checksums writes SHA256SUMS in the format that sha256sum -c reads.
 func (r *release) checksums() error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {

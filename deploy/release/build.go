@@ -21,7 +21,7 @@ func (r *release) build(ctx context.Context, goos, goarch string) (string, error
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -buildid= -X 'github.com/zkgo/zkgo/server.stamp="+stamp+"'", "-o", path, "./cmd/zkgo")
 	cmd.Dir = r.source
-	// Nothing that somebody has set for himself takes part.
+	// The user's own Go settings must not affect the build.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOEXPERIMENT=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -30,11 +30,11 @@ func (r *release) build(ctx context.Context, goos, goarch string) (string, error
 	return path, nil
 }
 
-// shells are those that the program can write completions for, and where they look
-// for them.
+// shells maps each shell that the program can write completions for to the path where
+// that shell looks for them.
 var shells = map[string]string{"bash": "completions/zkgo.bash", "zsh": "completions/_zkgo", "fish": "completions/zkgo.fish", "powershell": "completions/zkgo.ps1"}
 
-// papers lets the program, built for this machine, write its man pages and completions.
+// papers runs the program, built for this machine, to write its man pages and completions.
 func (r *release) papers(ctx context.Context) error {
 	bin, err := r.build(ctx, runtime.GOOS, runtime.GOARCH)
 	if err != nil {

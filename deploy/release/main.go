@@ -1,12 +1,12 @@
-// Command release makes what is published of a version: archives with the program, the
-// wrappers, man pages and completions for every platform, Debian and RPM packages, a
-// list of what is in the program (CycloneDX), and checksums.
+// Command release builds the files that we publish for a version: archives with the
+// program, the wrappers, man pages and completions for every platform, Debian and RPM
+// packages, a CycloneDX list of the program's modules, and checksums.
 //
-// It is a module of its own, so that what it needs is nothing that zkgo needs.
+// It is a separate module, so that zkgo doesn't depend on its dependencies.
 //
-// The same commit and the same version of Go give the same bytes, wherever and by
-// whomever it is run: nothing of the machine, the user, the directory or the time of the
-// build goes into a file. TestReproducible (tests/operator/deploy) builds twice.
+// The same commit and the same version of Go give the same bytes on any machine: no file
+// depends on the machine, the user, the directory or the time of the build.
+// TestReproducible (tests/operator/deploy) builds twice.
 //
 //	make release VERSION=1.2.3        # into ./dist
 package main
@@ -24,14 +24,14 @@ import (
 	"time"
 )
 
-// platforms are those that zkgo is tested to build for.
+// platforms are the platforms that we test zkgo's build for.
 const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
-// release is one run.
+// release is one run of the command.
 type release struct {
 	source, out, work string // directories: the repository, the result, scratch
 	version, revision string
-	at                time.Time // of the commit: every file has it
+	at                time.Time // of the commit; every file gets this time
 	platforms         []string
 }
 
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return r.make(ctx)
 }
 
-// identify finds out what is released, as far as it is not said.
+// identify fills in the fields that the command line doesn't set.
 func (r *release) identify(ctx context.Context, at string) (err error) {
 	if r.revision == "" {
 		if r.revision, err = r.git(ctx, "rev-parse", "HEAD"); err != nil {
@@ -111,7 +111,7 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// make makes everything.
+// make builds everything.
 func (r *release) make(ctx context.Context) error {
 	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (r *release) pack(config nfpm.Config, format string) (err error) {
 	return packager.Package(info, f)
 }
 
-// compressMan leaves the man pages in the directory man1 as distributions want them.
+// compressMan compresses the man pages into the directory man1, as distributions expect.
 func (r *release) compressMan() error {
 	pages, err := filepath.Glob(filepath.Join(r.work, "man", "*.1"))
 	if err != nil || len(pages) == 0 {

@@ -15,8 +15,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// sbom writes which modules are in a program, as the program itself says: what Go put
-// into it, not what go.mod would allow.
+// sbom writes the list of modules in a program. It reads them from the binary, so the list
+// has the modules that Go linked, not all that go.mod allows.
 func (r *release) sbom(goos, goarch, bin string) (err error) {
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {
@@ -54,9 +54,9 @@ func (r *release) sbom(goos, goarch, bin string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	// 1.6 is what scanners read today.
+	// Today's scanners read version 1.6.
 	return cyclonedx.NewBOMEncoder(f, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 }
 
-// purl names a Go module as scanners do.
+// purl returns the package URL that scanners use for a Go module.
 func purl(path, version string) string { return "pkg:golang/" + path + "@" + version }

@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what has to happen.
+// patience bounds every wait of a test.
 const patience = 90 * time.Second
 
-// timeout of sessions: long enough that no slow machine ends one, but where that
-// is what a test waits for. The least that servers grant is short.
+// timeout is the usual session timeout: long enough that no session expires on a slow
+// machine. Tests that wait for expiry use short, the minimum that servers grant.
 const (
 	timeout = 40 * time.Second
 	short   = 4 * time.Second
@@ -67,20 +67,20 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wire is what lies between a client and its server.
+// wire is the network between a client and its server.
 type wire struct {
 	mu    sync.Mutex
 	conns []*deafConn
-	block bool // there are no new connections
+	block bool // fail new connections
 }
 
 // deafConn is one connection.
 type deafConn struct {
 	net.Conn
-	deaf atomic.Bool // for good: answers are swallowed
+	deaf atomic.Bool // permanently: replies are discarded
 }
 
-// Read swallows what comes while the connection is deaf.
+// Read discards everything received while the connection is deaf.
 func (c *deafConn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
@@ -116,7 +116,7 @@ func (w *wire) cut() {
 	w.conns = nil
 }
 
-// deafen swallows all answers to the connections that there are.
+// deafen makes all current connections discard replies.
 func (w *wire) deafen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,14 +125,14 @@ func (w *wire) deafen() {
 	}
 }
 
-// refuse says whether new connections are refused.
+// refuse sets whether new connections are refused.
 func (w *wire) refuse(yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.block = yes
 }
 
-// old reports, and logs, that a server is too old for something.
+// old reports, and logs, that a server is too old for a feature.
 func old(t testing.TB, err error) bool {
 	t.Helper()
 	if os.Getenv("ZKGO_CLIENT_ADDR") == "" || !errors.Is(err, client.ErrUnimplemented) {
@@ -142,7 +142,7 @@ func old(t testing.TB, err error) bool {
 	return true
 }
 
-// connect opens a client over a wire.
+// connect connects a client over a wire.
 func connect(t testing.TB, addr string, opts ...client.Option) (*client.Client, *wire) {
 	t.Helper()
 	w := new(wire)
@@ -155,7 +155,7 @@ func connect(t testing.TB, addr string, opts ...client.Option) (*client.Client, 
 	return c, w
 }
 
-// until reads states up to one.
+// until reads states until want arrives.
 func until(t testing.TB, s *client.StateSubscription, want client.State) {
 	t.Helper()
 	timer := time.NewTimer(patience)

@@ -17,12 +17,12 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// silent is a logger of go-zookeeper's.
+// silent is a logger for go-zookeeper that discards its output.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// connectGozk opens a *zk.Conn over a wire, as recipes see it.
+// connectGozk opens a *zk.Conn over a wire, as a recipes.Conn.
 func connectGozk(t testing.TB, timeout time.Duration, addrs ...string) (recipes.Conn, *wire) {
 	t.Helper()
 	w := new(wire)
@@ -37,7 +37,7 @@ func connectGozk(t testing.TB, timeout time.Duration, addrs ...string) (recipes.
 	return gozk.On(c, events, d), w
 }
 
-// say writes into a lock's znode, until a server answers: it may be done twice.
+// say writes into a lock's znode until a server replies; the write may be applied twice.
 func say(ctx context.Context, lease *lock.Lease) error {
 	for {
 		err := lease.SetData(ctx, []byte("still mine"))
@@ -47,7 +47,7 @@ func say(ctx context.Context, lease *lock.Lease) error {
 	}
 }
 
-// gozkLocks has go-zookeeper and our own client take one lock in turn, while
+// gozkLocks makes go-zookeeper and our own client acquire one lock in turn, while
 // connections break and sessions end.
 func gozkLocks(t *testing.T, addr string) {
 	ctx := bounded(t)
@@ -68,7 +68,7 @@ func gozkLocks(t *testing.T, addr string) {
 		t.Errorf("both have it: %v", err)
 	}
 	cuts.cut()
-	// The session goes on, and so does the lock; a request is done on the next connection.
+	// The session continues, and so does the lock; the request succeeds on the next connection.
 	must(t, say(ctx, lease))
 	if err := lease.Err(); err != nil {
 		t.Errorf("lost by a broken connection: %v", err)
@@ -85,8 +85,8 @@ func gozkLocks(t *testing.T, addr string) {
 	gozkExpiry(ctx, t, host, path, mine)
 }
 
-// gozkExpiry cuts a holder off until his session has ended: he knows before another
-// has the lock, and can take it again later.
+// gozkExpiry disconnects a holder until its session expires. The holder learns of it before
+// another client has the lock, and can acquire it again later.
 func gozkExpiry(ctx context.Context, t *testing.T, host, path string, mine *lock.Mutex) {
 	t.Helper()
 	conn, line := connectGozk(t, short, host)
@@ -124,7 +124,7 @@ func gozkExpiry(ctx context.Context, t *testing.T, host, path string, mine *lock
 	must(t, lease.Release(ctx))
 }
 
-// TestGozkInAnEnsemble keeps a lock through the death of the leader.
+// TestGozkInAnEnsemble keeps a lock while the leader is killed.
 func TestGozkInAnEnsemble(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -146,7 +146,7 @@ func TestGozkInAnEnsemble(t *testing.T) {
 	}()
 	dead := cl.Leader().ID()
 	cl.Kill(dead)
-	cl.Leader() // another
+	cl.Leader() // wait for another one
 	must(t, say(ctx, lease))
 	if err := lease.Err(); err != nil {
 		t.Errorf("lost by the leader's death: %v", err)

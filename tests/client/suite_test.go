@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// TestSuite runs everything against one server of each kind, one after the other:
-// a ZooKeeper costs a JVM.
+// TestSuite runs all tests against one server of each kind, sequentially, because each
+// ZooKeeper costs a JVM.
 func TestSuite(t *testing.T) {
 	forEach(t, func(t *testing.T, addr string) {
 		for name, test := range map[string]func(*testing.T, string){
@@ -196,7 +196,7 @@ func removal(t *testing.T, addr string) {
 		must(t, err)
 		all = append(all, w)
 	}
-	// Before 3.9 a server cannot tell of a persistent watch.
+	// A server before 3.9 can't check a persistent watch.
 	there := func(w *client.Watch) bool {
 		ok, err := w.Check(ctx)
 		return ok && err == nil || os.Getenv("ZKGO_CLIENT_ADDR") != "" && errors.Is(err, client.ErrMarshalling)
@@ -214,7 +214,7 @@ func removal(t *testing.T, addr string) {
 			}
 		}
 	}
-	// What is left at the server would count as the new watch's own.
+	// A watch left at the server would count as the new one.
 	_, _, w, err = c.ExistsW(ctx, "/a/none")
 	must(t, err)
 	must(t, w.Remove(ctx))
@@ -271,7 +271,7 @@ func reconnect(t *testing.T, addr string) {
 	}
 }
 
-// whenSent lets a write reach the server, and the answer not reach the client.
+// whenSent lets a write reach the server, but keeps the reply from the client.
 func whenSent(t *testing.T, addr, path string, w *wire, write func() error) error {
 	t.Helper()
 	other, _ := connect(t, addr)
@@ -319,7 +319,7 @@ func protected(t *testing.T, addr string) {
 	}
 }
 
-// end ends a session behind its client's back.
+// end ends a session without its client's knowledge.
 func end(t *testing.T, addr string, s client.Session) {
 	t.Helper()
 	thief, err := client.Connect(bounded(t), addr, client.WithSession(s), client.WithSessionTimeout(timeout))
@@ -360,8 +360,8 @@ func expiry(t *testing.T, addr string) {
 	}
 }
 
-// lostInTheDark: the end of the session is known without any server's help, and
-// not before the lease has ended.
+// lostInTheDark: the client knows that its session has expired without any server's help,
+// and not before the lease has ended.
 func lostInTheDark(t *testing.T, addr string) {
 	c, w := connect(t, addr, client.WithSessionTimeout(short))
 	l, err := c.Lease(bounded(t))
@@ -389,7 +389,7 @@ func lease(t *testing.T, addr string) {
 	defer timer.Stop()
 	select {
 	case <-l.Done():
-		// On a machine that stands still for seconds that is right.
+		// On a machine that stalls for seconds, that is correct.
 		t.Logf("the lease ended: %v", l.Err())
 	case <-timer.C:
 		if !l.Deadline().After(first) {
@@ -405,7 +405,7 @@ func resume(t *testing.T, addr string) {
 	_, err := c.Create(ctx, "/e", nil, client.Ephemeral)
 	must(t, err)
 	s := c.Session()
-	w.refuse(true) // two clients with one session throw each other out
+	w.refuse(true) // two clients with one session disconnect each other
 	w.cut()
 	end(t, addr, s)
 	w.refuse(false)

@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// serveEnv makes the test binary a server.
+// serveEnv makes the test binary run as a server.
 const serveEnv = "ZKGO_BENCH_SERVE"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func serve() {
 	}
 	<-s.Ready()
 	fmt.Println(s.ClientAddr())
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // the parent's end ends it as well
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // returns when the parent ends, too
 	_ = s.Close()
 	os.Exit(0)
 }
@@ -73,7 +73,7 @@ func target(b *testing.B) string {
 	return strings.TrimSpace(line)
 }
 
-// ops are what both clients are asked to do.
+// ops are the operations of a client.
 type ops struct {
 	get, set func() error
 }
@@ -124,7 +124,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// prepare creates the znode, once that of the client before has gone.
+// prepare creates the znode, after that of the previous client is gone.
 func prepare(b *testing.B, create func([]byte) error) {
 	b.Helper()
 	if err := create(make([]byte, 100)); err != nil {
@@ -154,7 +154,7 @@ func BenchmarkClients(b *testing.B) {
 	}
 }
 
-// measure has callers make b.N calls together.
+// measure makes callers goroutines share b.N calls.
 func measure(b *testing.B, callers int, f func() error) {
 	b.ReportAllocs()
 	var left atomic.Int64

@@ -1,8 +1,8 @@
-// Package clientbench measures the client of this module beside go-zookeeper/zk,
-// against the same server, which runs in a process of its own so that times and
-// allocations are those of the clients.
+// Package clientbench compares this module's client with go-zookeeper/zk on the same
+// server. The server runs in a separate process, so that times and allocations are those of
+// the clients.
 //
 //	go test -bench . ./tests/clientbench
 //
-// ZKGO_BENCH_ADDR names another server, for instance an Apache ZooKeeper.
+// ZKGO_BENCH_ADDR names another server, e.g. an Apache ZooKeeper.
 package clientbench

@@ -16,14 +16,14 @@ type Contender struct {
 	Version string
 	// start starts n servers in a directory.
 	start func(dir string, n int) (*failover.Ensemble, error)
-	// run does the load of a bed once.
+	// run runs the load of a bed once.
 	run func(b *Bed) (*bench.Result, error)
-	// can says whether there is something like the cell with this program.
+	// can reports whether this program has an equivalent of the cell.
 	can func(c *Cell) bool
 }
 
-// Contenders are zkgo with each log store, ZooKeeper, and etcd if this machine has it
-// and its client can be built into dir. say hears why not.
+// Contenders returns zkgo with each log store, ZooKeeper, and etcd if this machine has it
+// and its client can be built into dir. If not, say gets the reason.
 func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
 	theirs, err := failover.ZooKeeper("2g")
 	if err != nil {
@@ -43,7 +43,7 @@ func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
 	return append(all, other), nil
 }
 
-// ofItsKind is a program that reads zoo.cfg, with lines added to it, and speaks
+// ofItsKind returns a contender that reads zoo.cfg, with lines added to it, and speaks
 // ZooKeeper's protocol.
 func ofItsKind(name string, p failover.Program, load loader, lines ...string) Contender {
 	return Contender{
@@ -54,17 +54,17 @@ func ofItsKind(name string, p failover.Program, load loader, lines ...string) Co
 	}
 }
 
-// Bed is where one cell of one contender is measured once: servers that run, freshly
-// started with nothing in them.
+// Bed is one measurement of one cell for one contender: freshly started, empty servers
+// and a load.
 type Bed struct {
 	*failover.Ensemble
-	Load bench.Config // the cell's, with servers and processes
+	Load bench.Config // the cell's load, with servers and processes filled in
 	by   Contender
-	part int // of its own times and sessions a cell has one in so many
+	part int // divisor for the cell's own durations and session counts
 	ctx  context.Context
 }
 
-// bed is for a load of servers of this contender.
+// bed returns a bed for a load on servers of this contender.
 func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Config, o Options) *Bed {
 	for _, s := range e.Servers {
 		cfg.Servers = append(cfg.Servers, s.Addr)
@@ -77,20 +77,20 @@ func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Conf
 	return &Bed{Ensemble: e, Load: cfg, by: c, part: part, ctx: ctx}
 }
 
-// lasts is how much of a time that a cell has of its own is taken.
+// lasts scales a duration that a cell sets itself.
 func (b *Bed) lasts(d time.Duration) time.Duration { return d / time.Duration(b.part) }
 
-// sessions is how many there are in cells that are about sessions.
+// sessions returns the number of sessions for cells that measure sessions.
 func (b *Bed) sessions() int { return 10_000 / b.part }
 
-// put puts another load on the servers.
+// put runs another load on the servers.
 func (b *Bed) put(cfg bench.Config) (*bench.Result, error) {
 	other := *b
 	other.Load = cfg
 	return b.by.run(&other)
 }
 
-// servers starts a contender in a directory of its own.
+// servers starts a contender's servers in a new directory.
 func servers(c Contender, dir string, n int) (*failover.Ensemble, func(), error) {
 	home, err := os.MkdirTemp(dir, "servers-")
 	if err != nil {
@@ -107,8 +107,8 @@ func servers(c Contender, dir string, n int) (*failover.Ensemble, func(), error)
 	}, nil
 }
 
-// warm gives a server the load that a JIT and an allocator need to be what they are
-// in the long run.
+// warm runs a load on the servers until a JIT and an allocator reach their long-run
+// state.
 func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) error {
 	if o.Warm == 0 {
 		return nil
@@ -119,7 +119,7 @@ func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) err
 	return err
 }
 
-// ask puts the cell's load on the servers once.
+// ask runs the cell's load on the servers once.
 func (b *Bed) ask() (Values, error) {
 	r, err := b.by.run(b)
 	if err != nil {
@@ -128,13 +128,13 @@ func (b *Bed) ask() (Values, error) {
 	return values(r)
 }
 
-// values are what a result comes to. No operation may have failed.
+// values converts a result. It returns an error if any operation failed.
 func values(r *bench.Result) (Values, error) {
 	if n := r.ErrorCount(); n > 0 {
 		return nil, fmt.Errorf("%s: %d errors: %v", r.Work, n, r.Errors)
 	}
 	v := Values{Rate: r.OpsPerSecond}
-	if r.Ops > 0 { // or nothing took any time
+	if r.Ops > 0 { // otherwise there is no latency
 		v[P50], v[P99] = r.Latency.P50, r.Latency.P99
 	}
 	if r.CPUPerOp != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// The whole matrix works, with every program; how fast is not judged.
+// The whole matrix works, with every program; the test judges no times.
 func TestMatrix(t *testing.T) {
 	process.Needed(t)
-	t.Parallel() // no time counts
+	t.Parallel() // the times don't matter
 	say := func(text string) { t.Log(text) }
 	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestMatrix(t *testing.T) {
 // Every curve can be drawn for every program.
 func TestGrowth(t *testing.T) {
 	process.Needed(t)
-	t.Parallel() // no time counts
+	t.Parallel() // the times don't matter
 	say := func(text string) { t.Log(text) }
 	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
 	if err != nil {

@@ -1,22 +1,22 @@
-// Package compare measures zkgo beside Apache ZooKeeper: the same load of "zkgo
-// bench" on servers of one machine, one program after the other in turns, several
-// times, so that whatever else the machine does falls on all of them alike. What
-// counts is the ratio of the medians.
+// Package compare measures zkgo beside Apache ZooKeeper. It runs the same loads of "zkgo
+// bench" on servers on one machine, with the programs taking turns, several times, so that
+// other load on the machine affects all programs alike. The result is the ratio of the
+// medians.
 //
 //	make bench-compare
 //
-// Programs run with their default settings, fsync on; zkgo once with each of its log
-// stores. Servers, and the load generator, share the machine's cores.
+// Programs run with their default settings, with fsync on; zkgo runs once with each of its
+// log stores. The servers and the load generator share the machine's cores.
 //
-// etcd stands beside them for what it has the like of; etcd/ is the program that asks
-// it, a module of its own because it needs etcd's client. A machine that has not got
-// etcd, or that client, measures without.
+// We measure etcd too, for the operations that it has an equivalent of. etcd/ is the
+// program that loads it, a separate module because it needs etcd's client. On a machine
+// without etcd or its client, the run leaves etcd out.
 //
-// floor/ has C programs that do the least a server can do, and the least that finding
-// znodes in memory takes, to tell what the machine and the load leave to any.
+// floor/ has C programs that do the minimum work of a server, and the minimum work of
+// looking up znodes in memory. They show how fast any server could be on this machine with
+// this load.
 //
-// Cells of the matrix are in plan.go: what is measured, and where zkgo must stand.
-// run/ is the command, which writes tables and pictures. The test of this package runs
-// the whole matrix for moments with ZKGO_REQUIRE=1, to see that it works, and judges
-// no time.
+// plan.go has the cells of the matrix: what we measure, and the targets for zkgo. run/ is
+// the command, which writes tables and plots. The test of this package runs the whole
+// matrix briefly with ZKGO_REQUIRE=1, to check that it works, and judges no times.
 package compare

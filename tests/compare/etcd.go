@@ -20,11 +20,11 @@ import (
 	"github.com/zkgo/zkgo/tests/failover"
 )
 
-// worker is the program that puts bench's loads on etcd; see its package, etcd/.
+// worker is the program that runs bench's loads on etcd; see its package, etcd/.
 type worker struct{ binary string }
 
-// etcd is the contender that does not speak ZooKeeper's protocol. Its worker is built
-// into dir, with a client that comes from the network the first time.
+// etcd returns the contender that doesn't speak ZooKeeper's protocol. It builds the worker
+// into dir; the first build downloads etcd's client.
 func etcd(dir string) (Contender, error) {
 	version, err := failover.EtcdVersion()
 	if err != nil {
@@ -51,19 +51,19 @@ func (w worker) build() error {
 	return nil
 }
 
-// can: etcd has no sessions that watch or lock at the price of a connection; what it
-// has for locks is measured by tests/lockbench.
+// can excludes watches and locks, because etcd has no sessions that provide them at the
+// cost of a connection; tests/lockbench measures etcd's locks.
 func (worker) can(c *Cell) bool {
 	return c.Measure == nil && slices.Contains([]string{"get", "set", "create", "mixed", "multi"}, c.Load.Work)
 }
 
-// arguments are a load's for the worker, whose defaults are those of bench.
+// arguments returns a load's flags for the worker, which has the same defaults as bench.
 func (worker) arguments(cfg *bench.Config) []string {
 	args := []string{"-work", cfg.Work, "-servers", strings.Join(cfg.Servers, ","), "-seed", strconv.FormatUint(cfg.Seed, 10)}
 	return append(args, differing("-", cfg)...)
 }
 
-// run has the worker do the bed's load, and adds the servers' processor time.
+// run runs the bed's load with the worker and adds the servers' processor time.
 func (w worker) run(b *Bed) (*bench.Result, error) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
@@ -79,7 +79,7 @@ func (w worker) run(b *Bed) (*bench.Result, error) {
 	}
 	r, err := b.follow(out)
 	if err != nil {
-		cancel() // nobody reads what it prints
+		cancel() // the rest of the worker's output is ignored
 	}
 	if err := errors.Join(err, cmd.Wait()); err != nil {
 		return nil, fmt.Errorf("etcd's worker: %w: %s", err, &complaint)
@@ -87,8 +87,8 @@ func (w worker) run(b *Bed) (*bench.Result, error) {
 	return r, nil
 }
 
-// follow reads what a worker prints, and looks at the servers' processor time when
-// it says that it begins and ends to count.
+// follow reads a worker's output, and reads the servers' processor time when the worker
+// reports that it begins and ends counting.
 func (b *Bed) follow(out io.Reader) (*bench.Result, error) {
 	var used [2]time.Duration
 	lines := bufio.NewReader(out)

@@ -17,32 +17,32 @@ import (
 
 // Growth is how the cost of an operation changes with the amount of something.
 type Growth struct {
-	Name   string `json:"name"`   // of the work, in words
-	Amount string `json:"amount"` // of what
+	Name   string `json:"name"`   // of the workload, in words
+	Amount string `json:"amount"` // the unit of the amount
 	Per    string `json:"per"`    // what one operation is
-	// Points are by contender, with rising amounts.
+	// Points are the points of each contender, in order of rising amounts.
 	Points map[string][]Point `json:"points"`
 }
 
-// Point is what one amount has given.
+// Point is the measurement for one amount.
 type Point struct {
 	N    int     `json:"n"`
 	CPU  float64 `json:"cpu_us_per_op"`
 	Rate float64 `json:"ops_per_second"`
 }
 
-// axis is something that may grow.
+// axis is a growing amount.
 type axis struct {
 	Growth
 	amounts []int
-	// most is how far a contender goes, by name, where something ends before the rest.
+	// most is the maximum amount per contender, for one that has a lower limit.
 	most map[string]int
 	load func(n int) bench.Config
-	// before prepares a server for the load; what it returns undoes that.
+	// before prepares a server for the load; undo reverts that.
 	before func(addr string, n int) (undo func(), err error)
 }
 
-// growths are the curves. ZooKeeper's heap of 2 GiB ends before ten million znodes do.
+// growths returns the curves. ZooKeeper's 2 GiB heap can't hold ten million znodes.
 func growths() []axis {
 	upTo := func(last int, first ...int) []int {
 		for n := first[len(first)-1] * 10; n <= last; n *= 10 {
@@ -89,7 +89,7 @@ func growths() []axis {
 // watchers is how many sessions share the watches of watchElsewhere.
 const watchers = 1000
 
-// watchElsewhere opens sessions that together watch n znodes, none of which is there.
+// watchElsewhere opens sessions that together watch n znodes, none of which exists.
 func watchElsewhere(addr string, n int) (undo func(), err error) {
 	all := make([]*process.Client, min(n, watchers))
 	undo = func() { hangUp(all) }
@@ -115,12 +115,12 @@ func watchElsewhere(addr string, n int) (undo func(), err error) {
 	return undo, nil
 }
 
-// Grows says whether the curves are drawn for a contender: for those that ratios are
-// of. A log store has no part in what an amount costs.
+// Grows reports whether we draw the curves for a contender. We do for the two contenders
+// of the ratios; the log store doesn't affect what an amount costs.
 func (c *Contender) Grows() bool { return c.Name == ours || c.Name == reference }
 
-// MeasureGrowth measures the curves whose amount matches, each point several times on
-// servers of its own, which must be of ZooKeeper's kind.
+// MeasureGrowth measures the curves whose amount matches. It measures each point several
+// times on separate servers, which must speak ZooKeeper's protocol.
 func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*GrowthReport, error) {
 	report := newGrowthReport(contenders, o)
 	for _, a := range growths() {
@@ -138,9 +138,9 @@ func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*Gro
 	return report, nil
 }
 
-// measureAll measures a curve several times from its beginning to its end, contenders in
-// turns: a slow minute of the machine is one run's of several points then, and not all
-// runs' of one. Of the runs of a point it takes the one of median cost.
+// measureAll measures a whole curve several times, with the contenders taking turns, so
+// that a slow minute of the machine affects several points of one run and not all runs of
+// one point. For each point it keeps the run with the median cost.
 func (a *axis) measureAll(ctx context.Context, contenders []Contender, o Options) (map[string][]Point, error) {
 	curves := make(map[string][]Point)
 	for range o.Runs {
@@ -154,7 +154,7 @@ func (a *axis) measureAll(ctx context.Context, contenders []Contender, o Options
 	return curves, nil
 }
 
-// measureOnce adds a point of each amount to the curve of each contender that goes so far.
+// measureOnce adds one point per amount to the curve of each contender that goes that far.
 func (a *axis) measureOnce(ctx context.Context, contenders []Contender, o Options, curves map[string][]Point) error {
 	for _, n := range a.amounts {
 		for _, c := range contenders {
@@ -172,7 +172,7 @@ func (a *axis) measureOnce(ctx context.Context, contenders []Contender, o Option
 	return nil
 }
 
-// medians leaves of all points of an amount the one of median cost.
+// medians keeps the point with the median cost for each amount.
 func medians(points []Point) (curve []Point) {
 	slices.SortFunc(points, func(p, q Point) int { return cmp.Or(cmp.Compare(p.N, q.N), cmp.Compare(p.CPU, q.CPU)) })
 	for len(points) > 0 {
@@ -201,7 +201,7 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 		}
 		defer undo()
 	}
-	// An operation with many sessions may take longer than the time that was asked for.
+	// One operation with many sessions may take longer than the requested duration.
 	for d := o.Duration; ; d *= 2 {
 		b := c.bed(ctx, e, a.load(n), o)
 		b.Load.Duration = d
@@ -219,11 +219,10 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 	}
 }
 
-// longest is how long a load without a single operation is waited for.
+// longest bounds the duration of a load that completes no operation.
 const longest = time.Minute
 
-// flatness is how many times as much an operation costs at the dearest point of a
-// contender as at its cheapest.
+// flatness returns the ratio of a contender's highest cost per operation to its lowest.
 func (g *Growth) flatness(contender string) float64 {
 	var costs []float64
 	for _, p := range g.Points[contender] {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tests/plot"
 )
 
-// GrowthReport is the curves of one run.
+// GrowthReport holds the curves of one run.
 type GrowthReport struct {
 	Date       time.Time         `json:"date"`
 	Machine    string            `json:"machine"`
@@ -32,7 +32,7 @@ func newGrowthReport(contenders []Contender, o Options) *GrowthReport {
 	return r
 }
 
-// Plots are the curves' pictures.
+// Plots returns the plots of the curves.
 func (r *GrowthReport) Plots() (all []Plot) {
 	for _, g := range r.Curves {
 		chart := plot.Lines{Title: g.Name, X: g.Amount, Y: "server's CPU, µs an " + g.Per, LogX: true}
@@ -48,7 +48,7 @@ func (r *GrowthReport) Plots() (all []Plot) {
 	return all
 }
 
-// Section is the report for a page, with the pictures in directory plots.
+// Section returns the report for a page whose plots are in directory plots.
 func (r *GrowthReport) Section(plots string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s; each point is the median of %d runs of %g s, each on a server of its own.\n"+
@@ -82,7 +82,7 @@ func (r *GrowthReport) Section(plots string) string {
 	return b.String()
 }
 
-// widest are the points of who went furthest.
+// widest returns the points of the contender that went furthest.
 func (g *Growth) widest() (most []Point) {
 	for _, p := range g.Points {
 		if len(p) > len(most) {

@@ -12,10 +12,10 @@ import (
 	"github.com/zkgo/zkgo/internal/bench"
 )
 
-// loader is a binary of zkgo that puts loads on servers of ZooKeeper's kind: "zkgo
-// bench" in a process of its own, as whoever compares servers by hand has it. Loads of
-// this process would have the runtime look after them as it does by default, and what
-// was measured here before on its heap.
+// loader is a zkgo binary that runs loads on servers of ZooKeeper's kind: "zkgo bench" in
+// a separate process, as a user who compares servers would run it. In this process, the
+// loads would run with the default runtime settings and with the heap left over from
+// earlier measurements.
 type loader string
 
 // run implements Contender.
@@ -34,7 +34,7 @@ func (l loader) run(b *Bed) (*bench.Result, error) {
 	return r, nil
 }
 
-// arguments are a load's for zkgo bench, without those that are its defaults anyway.
+// arguments returns a load's arguments for zkgo bench, without those equal to its defaults.
 func (loader) arguments(cfg *bench.Config) []string {
 	args := []string{"bench", cfg.Work, "--format", "json", "--quiet", "--server", strings.Join(cfg.Servers, ","), "--seed", strconv.FormatUint(cfg.Seed, 10)}
 	for _, pid := range cfg.PIDs {
@@ -46,7 +46,8 @@ func (loader) arguments(cfg *bench.Config) []string {
 	return append(args, differing("--", cfg)...)
 }
 
-// differing are the flags, behind dashes, of what is not left to bench's defaults.
+// differing returns the flags, prefixed with dashes, for values that differ from bench's
+// defaults.
 func differing(dashes string, cfg *bench.Config) (args []string) {
 	for _, n := range []struct {
 		flag  string

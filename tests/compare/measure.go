@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Options says how much is measured.
+// Options says how much to measure.
 type Options struct {
 	Runs     int           // of each cell, or point of a curve, and contender
 	Duration time.Duration // of each load
-	Warm     time.Duration // of mixed load before the first, 0: none
-	Small    bool          // a tenth of the times and sessions that cells have of their own: shows that they work, measures nothing
-	Dir      string        // for the servers
+	Warm     time.Duration // of mixed load before the first cell, 0: none
+	Small    bool          // a tenth of the durations and session counts that cells set themselves: shows that they work, measures nothing
+	Dir      string        // directory for the servers
 	Cells    []Cell
-	Curves   *regexp.Regexp // of MeasureGrowth, by what grows; nil: all
-	Most     int            // of what grows in MeasureGrowth, 0: as far as it goes
+	Curves   *regexp.Regexp // amounts to measure in MeasureGrowth; nil: all
+	Most     int            // maximum amount in MeasureGrowth, 0: no limit
 	Log      func(text string)
 }
 
-// Measure runs the matrix: the cells of one contender after another on the same
-// servers, contenders in turns, and all of it several times.
+// Measure runs the matrix. It runs a contender's cells one after another on the same
+// servers, with the contenders taking turns, and repeats all of it several times.
 func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, error) {
 	report := newReport(contenders, o)
 	for run := range o.Runs {
@@ -47,8 +47,8 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 	return report, ctx.Err()
 }
 
-// twice measures once more what fails: that a server does so once, as etcd that refuses
-// requests in some minutes, is no reason to throw half an hour away.
+// twice repeats a failed measurement once. A single failure of a server, e.g. etcd
+// refusing requests for a few minutes, should not discard half an hour of measurements.
 func twice(ctx context.Context, c Contender, cell Cell, o Options, measure func() error) error {
 	err := measure()
 	if err != nil && ctx.Err() == nil {
@@ -58,7 +58,7 @@ func twice(ctx context.Context, c Contender, cell Cell, o Options, measure func(
 	return err
 }
 
-// loads are the cells that a contender's n servers can do one after another.
+// loads returns the cells that can share a contender's n servers.
 func (o *Options) loads(c Contender, n int) (cells []Cell) {
 	for _, cell := range o.Cells {
 		if cell.Servers == n && cell.Measure == nil && c.can(&cell) {
@@ -95,7 +95,7 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 	return nil
 }
 
-// measureAlone measures what wants servers of its own.
+// measureAlone measures a cell that needs its own servers.
 func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report *Report, run int) error {
 	e, stop, err := servers(c, o.Dir, cell.Servers)
 	if err != nil {

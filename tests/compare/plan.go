@@ -4,22 +4,22 @@ import (
 	"github.com/zkgo/zkgo/internal/bench"
 )
 
-// Cell is one line of the matrix: some work on some servers.
+// Cell is one line of the matrix: a workload on a number of servers.
 type Cell struct {
 	Name    string // of the line, in words
 	Servers int
-	Load    bench.Config               // what bench is to do; Work "" if Measure does it
-	Measure func(*Bed) (Values, error) // of what bench does not know
+	Load    bench.Config               // the load for bench; Work is "" if Measure runs it
+	Measure func(*Bed) (Values, error) // for workloads that bench doesn't have
 	Wants   []Want
 }
 
-// Values are what one run of a cell has measured, by name and unit.
+// Values are the results of one run of a cell.
 type Values map[Metric]float64
 
-// Metric names what is measured, with its unit.
+// Metric names a measured quantity, with its unit.
 type Metric string
 
-// What cells measure.
+// The metrics.
 const (
 	Rate     Metric = "ops/s"
 	P50      Metric = "p50 µs"
@@ -38,16 +38,16 @@ const (
 	Longest  Metric = "longest ms"
 )
 
-// moreIsBetter says which way a metric goes.
+// moreIsBetter reports whether a higher value of the metric is better.
 func (m Metric) moreIsBetter() bool { return m == Rate || m == Sub }
 
-// Want is where zkgo has to stand.
+// Want is a target for zkgo.
 type Want struct {
 	Metric Metric
-	// Ratio to ZooKeeper's median: at least for what is better when more, at most
-	// for the rest; 0: none.
+	// Ratio is the target ratio to ZooKeeper's median: a minimum if more is better, a
+	// maximum otherwise; 0 means none.
 	Ratio float64
-	// Limit of zkgo's own median; 0: none.
+	// Limit bounds zkgo's own median; 0 means none.
 	Limit float64
 }
 
@@ -55,7 +55,7 @@ func load(work string, conns, window int) bench.Config {
 	return bench.Config{Work: work, Conns: conns, Window: window}
 }
 
-// Plan is the matrix.
+// Plan returns the matrix.
 func Plan() []Cell {
 	preloaded := load("load", 64, 16)
 	preloaded.Nodes, preloaded.Keep = 1_000_000, true

@@ -7,14 +7,14 @@ import (
 	"github.com/zkgo/zkgo/tests/plot"
 )
 
-// Plot is a picture of a report.
+// Plot is a picture for a report.
 type Plot struct {
 	File  string // its name
-	About string // what is to be seen
+	About string // a description
 	SVG   string
 }
 
-// Plots are the report's pictures. What was not measured has none.
+// Plots returns the report's plots, without those that have no measurements.
 func (r *Report) Plots() (all []Plot) {
 	for _, p := range []struct {
 		file, about, unit string
@@ -32,8 +32,8 @@ func (r *Report) Plots() (all []Plot) {
 	return all
 }
 
-// groups are the medians of every cell that has the metric; to, if there is one, is
-// where the bars' lines end.
+// groups returns the medians of every cell that has the metric. If to is set, the bars'
+// lines end at its median.
 func (r *Report) groups(m, to Metric) (all []plot.Group) {
 	for _, c := range r.Cells {
 		servers := "1 server"

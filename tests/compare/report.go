@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Report is what a run of the matrix has found.
+// Report holds the results of a run of the matrix.
 type Report struct {
 	Date       time.Time         `json:"date"`
 	Machine    string            `json:"machine"`
@@ -23,11 +23,11 @@ type Report struct {
 	Cells      []*CellReport     `json:"cells"`
 }
 
-// CellReport is the samples of a cell.
+// CellReport holds the samples of a cell.
 type CellReport struct {
 	Name    string `json:"name"`
 	Servers int    `json:"servers"`
-	// Samples are what each run gave, by contender and metric.
+	// Samples are the values of each run, by contender and metric.
 	Samples map[string]map[Metric][]float64 `json:"samples"`
 
 	wants []Want
@@ -64,7 +64,7 @@ func (r *Report) add(cell Cell, c Contender, v Values) {
 	}
 }
 
-// String writes values in a line.
+// String formats the values in one line.
 func (v Values) String() string {
 	var parts []string
 	for _, m := range slices.Sorted(maps.Keys(v)) {
@@ -73,7 +73,7 @@ func (v Values) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// median returns the middle of what a contender's runs gave, NaN without any.
+// median returns the median of a contender's runs, or NaN if there are none.
 func (c *CellReport) median(contender string, m Metric) float64 {
 	s := slices.Sorted(slices.Values(c.Samples[contender][m]))
 	if len(s) == 0 {
@@ -82,7 +82,7 @@ func (c *CellReport) median(contender string, m Metric) float64 {
 	return s[len(s)/2]
 }
 
-// number writes a figure with three digits.
+// number formats a figure with three digits.
 func number(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -106,11 +106,11 @@ type line struct {
 	cell   *CellReport
 	metric Metric
 	want   *Want
-	ratio  float64 // zkgo's to ZooKeeper's
-	missed float64 // how far zkgo is from what is wanted, as a factor; at most 1 is reached
+	ratio  float64 // zkgo's value relative to ZooKeeper's
+	missed float64 // how far zkgo is from its target, as a factor; at most 1 means that zkgo meets it
 }
 
-// reference is the contender that ratios are to, and ours the one they are of.
+// reference is the contender that the ratios compare with; ours is the compared one.
 const ours, reference = "zkgo", "ZooKeeper"
 
 func (r *Report) lines() (all []line) {
@@ -145,8 +145,8 @@ func (l *line) distance() float64 {
 	return l.ratio / l.want.Ratio
 }
 
-// Table is the matrix in Markdown: what is wanted first, what is missed by most on
-// top of it, and then the rest of what was measured.
+// Table returns the matrix in Markdown: first the metrics with a target, those that miss
+// it by most at the top, then all others.
 func (r *Report) Table() string {
 	var wanted, rest []line
 	for _, l := range r.lines() {
@@ -171,7 +171,7 @@ func (r *Report) Table() string {
 	return b.String()
 }
 
-// spread is the median with the least and the greatest.
+// spread returns the median with the minimum and the maximum.
 func (c *CellReport) spread(contender string, m Metric) string {
 	s := c.Samples[contender][m]
 	if len(s) == 0 {
@@ -199,8 +199,8 @@ func (l *line) verdict() string {
 	return text + " | **missed**"
 }
 
-// Section is the report for a page. plots is where its pictures are, as the page has
-// to call it; "" if they were not written.
+// Section returns the report for a page. plots is the directory of its plots, as the page
+// has to link it; "" if they were not written.
 func (r *Report) Section(plots string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s; %d runs of %g s for each cell: the median, and the least and the greatest.\n\n", r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Runs, r.Seconds)

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/failover"
 )
 
-// A report of made-up figures: what one program does not do is a dash in the table,
-// and everything else is in the table and in the pictures.
+// A report of made-up figures: where a program has no figure, the table has a dash; all
+// other figures are in the table and in the plots.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	cells := []Cell{
@@ -60,7 +60,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The worker is told what differs from bench's defaults, which are its own.
+// The worker gets flags only for values that differ from bench's defaults, which it shares.
 func TestWorkerArguments(t *testing.T) {
 	t.Parallel()
 	got := strings.Join(worker{}.arguments(&bench.Config{Work: "mixed", Servers: []string{"a:1", "b:2"}, Conns: 64, Window: 2, Writes: 0.5, Duration: 3 * time.Second, Seed: 1}), " ")
@@ -84,7 +84,7 @@ func TestWorkerArguments(t *testing.T) {
 	}
 }
 
-// follow takes nothing for a result that is none.
+// follow rejects output that isn't a result.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	b := &Bed{Ensemble: &failover.Ensemble{}}
@@ -99,7 +99,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestMedians: of each amount the point of median cost is left, in the order of amounts.
+// TestMedians: each amount keeps the point with the median cost, sorted by amount.
 func TestMedians(t *testing.T) {
 	t.Parallel()
 	got := medians([]Point{{N: 10, CPU: 3}, {N: 1000, CPU: 5}, {N: 10, CPU: 1}, {N: 1000, CPU: 9}, {N: 10, CPU: 2}, {N: 1000, CPU: 7}})

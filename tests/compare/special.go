@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// restart starts the bed's server again and returns how long it took until it
+// restart starts the bed's server again and returns how long it took until the server
 // answered a request.
 func (b *Bed) restart() (time.Duration, error) {
 	s := b.Servers[0]
@@ -23,8 +23,8 @@ func (b *Bed) restart() (time.Duration, error) {
 		return 0, err
 	}
 	for s.Running() && b.ctx.Err() == nil && time.Since(began) < process.Patience {
-		// ZooKeeper that is asked for a session before it has its database does not
-		// recover from that: so it is asked whether it serves first.
+		// A ZooKeeper server that gets a session request before it has loaded its database
+		// doesn't recover from that, so ask first whether it serves.
 		if _, err := s.Status(); err != nil {
 			pause(time.Millisecond)
 			continue
@@ -45,7 +45,7 @@ func (b *Bed) restart() (time.Duration, error) {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// memory is what the servers' processes hold, in bytes.
+// memory returns the resident memory of the servers' processes, in bytes.
 func (b *Bed) memory() (sum float64, err error) {
 	for _, s := range b.Servers {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
@@ -62,7 +62,7 @@ func (b *Bed) memory() (sum float64, err error) {
 	return sum, nil
 }
 
-// processorTime is what the servers' processes have used.
+// processorTime returns the processor time that the servers' processes have used.
 func (b *Bed) processorTime() (sum time.Duration, err error) {
 	for _, s := range b.Servers {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID()))
@@ -102,14 +102,14 @@ func empty(b *Bed) (Values, error) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sessionTimeout is long enough that nobody pings while he is counted.
+// sessionTimeout is long enough that no client pings during the measurement.
 const sessionTimeout = 40 * time.Second
 
-// crowd opens sessions.
+// crowd opens n sessions.
 func (b *Bed) crowd(n int) ([]*process.Client, error) {
 	all := make([]*process.Client, n)
 	var g errgroup.Group
-	g.SetLimit(32) // more than ZooKeeper's backlog would have to dial again
+	g.SetLimit(32) // more would overflow ZooKeeper's backlog and have to dial again
 	for i := range all {
 		g.Go(func() (err error) {
 			all[i], err = process.Connect(b.Servers[0].Addr, 0, nil, sessionTimeout)
@@ -128,7 +128,7 @@ func hangUp(all []*process.Client) {
 	}
 }
 
-// idle opens sessions that do nothing but ping, and looks what they cost.
+// idle opens sessions that only ping, and measures their cost.
 func idle(b *Bed) (Values, error) {
 	sessions := b.sessions()
 	before, err := b.memory()
@@ -151,7 +151,7 @@ func idle(b *Bed) (Values, error) {
 	}
 	began := time.Now()
 	every := b.lasts(10 * time.Second)
-	for i, c := range all { // each pings once
+	for i, c := range all { // each session pings once
 		pause(time.Until(began.Add(every * time.Duration(i) / time.Duration(sessions))))
 		if err := c.Send(process.Request{Op: proto.OpPing}); err != nil {
 			return nil, err
@@ -161,8 +161,8 @@ func idle(b *Bed) (Values, error) {
 	return Values{PerIdle: (after - before) / float64(sessions) / 1024, Idle: (now - used).Seconds() / time.Since(began).Seconds()}, err
 }
 
-// reattach restarts a server that has sessions with watches, and waits until all are
-// back with them.
+// reattach restarts a server that has sessions with watches, and waits until all sessions
+// and their watches are back.
 func reattach(b *Bed) (Values, error) {
 	const watches = 10
 	all, err := b.crowd(b.sessions())
@@ -181,8 +181,8 @@ func reattach(b *Bed) (Values, error) {
 		}
 		set.Data = append(set.Data, path)
 	}
-	// A ZooKeeper that is asked for a session before it has loaded its data may fail
-	// at it for good: it gets another chance.
+	// A ZooKeeper server that gets a session request before it has loaded its data may never
+	// recover: retry with another restart.
 	for range 3 {
 		var took time.Duration
 		if took, err = b.allBack(all, &set); err == nil {
@@ -192,11 +192,11 @@ func reattach(b *Bed) (Values, error) {
 	return nil, err
 }
 
-// backWithin is how long it may take.
+// backWithin bounds how long that may take.
 const backWithin = 15 * time.Second
 
-// allBack restarts the server and returns how long it takes until all clients have
-// their sessions and watches again.
+// allBack restarts the server and returns how long it takes until all clients have their
+// sessions and watches again.
 func (b *Bed) allBack(all []*process.Client, set *proto.SetWatches) (time.Duration, error) {
 	s := b.Servers[0]
 	s.Kill()
@@ -205,7 +205,7 @@ func (b *Bed) allBack(all []*process.Client, set *proto.SetWatches) (time.Durati
 	if err := s.Launch(); err != nil {
 		return 0, err
 	}
-	late := time.AfterFunc(backWithin, s.Kill) // what has been asked and not answered ends with it
+	late := time.AfterFunc(backWithin, s.Kill) // fails the requests that have had no reply
 	defer late.Stop()
 	var g errgroup.Group
 	g.SetLimit(32)
@@ -219,7 +219,7 @@ func (b *Bed) allBack(all []*process.Client, set *proto.SetWatches) (time.Durati
 	return time.Since(began), err
 }
 
-// comeBack attaches to a session again and sets its watches.
+// comeBack reattaches to a session and sets its watches again.
 func (b *Bed) comeBack(old *process.Client, set *proto.SetWatches, deadline time.Time) (*process.Client, error) {
 	err := errors.New("it is too late")
 	for time.Now().Before(deadline) && b.ctx.Err() == nil {
@@ -236,7 +236,7 @@ func (b *Bed) comeBack(old *process.Client, set *proto.SetWatches, deadline time
 	return old, fmt.Errorf("a session does not come back: %w", err)
 }
 
-// million looks at a server full of znodes, and starts it again.
+// million measures a server full of znodes, and restarts it.
 func million(b *Bed) (Values, error) {
 	v, err := b.ask()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/internal/bench"
 )
 
-// stalls looks how much later writes are answered while snapshots of a large tree
-// are taken: the same load without any, and with one whenever there would be one.
+// stalls measures how much snapshots of a large tree delay writes. It runs the same load
+// without snapshots and with frequent ones.
 func stalls(b *Bed) (Values, error) {
 	if _, err := b.ask(); err != nil {
 		return nil, err
@@ -38,11 +38,11 @@ func stalls(b *Bed) (Values, error) {
 	}, err
 }
 
-// often is the time whose writes there are from one snapshot to the next, at most.
+// often bounds the time between two snapshots: snapCount is the number of writes in it.
 const often = 4 * time.Second
 
-// writesWith restarts the server with another line in its configuration and lets
-// clients write.
+// writesWith restarts the server with another line in its configuration and runs a write
+// load.
 func (b *Bed) writesWith(line string) (*bench.Result, error) {
 	s := b.Servers[0]
 	s.Kill()
@@ -68,11 +68,11 @@ func (b *Bed) writesWith(line string) (*bench.Result, error) {
 	return r, err
 }
 
-// snapshots counts those that were begun since a time.
+// snapshots counts the snapshot files modified since a time.
 func (b *Bed) snapshots(since time.Time) (n int, err error) {
 	err = filepath.WalkDir(b.Servers[0].Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.Contains(path, "snapshot") {
-			return nil //nolint:nilerr // a file that was removed meanwhile
+			return nil //nolint:nilerr // the file was removed in the meantime
 		}
 		if info, err := d.Info(); err == nil && info.ModTime().After(since) {
 			n++

@@ -62,12 +62,12 @@ func (a *authority) sign(tmpl, parent *x509.Certificate, key any) *x509.Certific
 	return cert
 }
 
-// pem is the authority's own certificate.
+// pem returns the authority's own certificate.
 func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// issue makes a key and a certificate for an address, as one PEM file holds them.
+// issue returns a key and a certificate for an address, as in one PEM file.
 func (a *authority) issue(ip string, change ...func(*x509.Certificate)) []byte {
 	a.t.Helper()
 	tmpl := certificate("by " + a.name)
@@ -85,7 +85,7 @@ func (a *authority) issue(ip string, change ...func(*x509.Certificate)) []byte {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
 }
 
-// put replaces a file in one step, as whoever renews certificates should.
+// put replaces a file atomically, as an operator who renews certificates should.
 func put(t testing.TB, path string, content ...[]byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", bytes.Join(content, nil), 0o600); err != nil {
@@ -96,7 +96,7 @@ func put(t testing.TB, path string, content ...[]byte) {
 	}
 }
 
-// keytool runs Java's, in a directory.
+// keytool runs Java's keytool in a directory.
 func keytool(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "keytool", append([]string{"-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"}, args...)...)
@@ -115,11 +115,10 @@ func store(kind, path string, more ...string) []string {
 	return lines
 }
 
-// javaStores makes the stores of three servers as ZooKeeper's guide for
-// administrators has it made: each a certificate that it has signed itself, with
-// its address as the common name, and a trust store with those of all. Server 1
-// has JKS, server 2 PKCS12, server 3 a JKS without the extension, whose password
-// lies in a file.
+// javaStores makes the stores of three servers as ZooKeeper's administrator's guide
+// describes. Each server has a self-signed certificate with its address as the common name,
+// and a trust store with the certificates of all. Server 1 has JKS, server 2 PKCS12, and
+// server 3 a JKS without the extension, whose password is in a file.
 func javaStores(t *testing.T, c *cluster) map[int][]string {
 	t.Helper()
 	if _, err := exec.LookPath("keytool"); err != nil {

@@ -22,14 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// superDigest lets super:secret in, whose clients may reconfigure.
+// superDigest lets clients log in as super:secret, which may reconfigure.
 const superDigest = "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4="
 
 // cluster is a set of servers, some of which run.
 type cluster struct {
 	t        testing.TB
 	dir      string
-	settings []string // lines of every zoo.cfg
+	settings []string // lines added to every zoo.cfg
 	nodes    map[int]*node
 	real     bool // ZooKeeper instead of zkgo
 }
@@ -38,14 +38,14 @@ type cluster struct {
 type node struct {
 	id                       int
 	dir                      string
-	host                     string // where the others find it
+	host                     string // where the others connect to it
 	quorum, election, client int
-	proc                     *process.Server // of zkgo
+	proc                     *process.Server // if zkgo
 	java                     *oracle.Server
 	jvm                      []string // arguments for java
 }
 
-// newCluster chooses ports for n servers, with ids from 1 on.
+// newCluster chooses ports for n servers, with ids starting at 1.
 func newCluster(t testing.TB, n int, settings ...string) *cluster {
 	t.Helper()
 	var ids []int
@@ -79,7 +79,7 @@ func (c *cluster) newNode(id int) *node {
 	return n
 }
 
-// freePorts returns three ports that no other server of the cluster has.
+// freePorts returns three ports that no other server of the cluster uses.
 func (c *cluster) freePorts() []int {
 	for {
 		ports, err := oracle.FreePorts(3)
@@ -105,10 +105,10 @@ func (n *node) setMyID(t testing.TB, id int) {
 
 func (n *node) addr() string { return fmt.Sprintf("127.0.0.1:%d", n.client) }
 
-// cfg is the server's configuration file.
+// cfg returns the path of the server's configuration file.
 func (n *node) cfg() string { return filepath.Join(n.dir, "zoo.cfg") }
 
-// spec is what stands behind server.N=, with the client's part or without.
+// spec returns the value of server.N=, with or without the client's part.
 func (n *node) spec(role string, client bool) string {
 	s := fmt.Sprintf("%s:%d:%d", n.host, n.quorum, n.election)
 	if role != "" {
@@ -120,10 +120,10 @@ func (n *node) spec(role string, client bool) string {
 	return s
 }
 
-// line is the server's whole line, as reconfig takes it.
+// line returns the server's whole line, as reconfig takes it.
 func (n *node) line(role string) string { return fmt.Sprintf("server.%d=%s", n.id, n.spec(role, true)) }
 
-// lines are the server lines of the given servers.
+// lines returns the server lines of the given servers.
 func (c *cluster) lines(ids ...int) []string {
 	var all []string
 	for _, id := range ids {
@@ -132,8 +132,8 @@ func (c *cluster) lines(ids ...int) []string {
 	return all
 }
 
-// write writes the configuration file of a server: the common settings, more
-// lines, and the client port unless a line has it.
+// write writes the configuration file of a server: the common settings, more lines, and
+// the client port unless a line has it.
 func (c *cluster) write(id int, lines ...string) {
 	c.t.Helper()
 	n := c.nodes[id]
@@ -172,8 +172,7 @@ func (c *cluster) try(id int, args ...string) error {
 	return err
 }
 
-// form writes the same list for the servers, starts them and waits until all
-// serve.
+// form writes the same list for the servers, starts them and waits until all serve.
 func (c *cluster) form(ids ...int) {
 	c.t.Helper()
 	for _, id := range ids {
@@ -191,7 +190,7 @@ func (c *cluster) await(ids ...int) {
 	}
 }
 
-// word asks a server with four letters; empty when it does not answer.
+// word sends a four-letter word to a server and returns the reply, or "" if there is none.
 func (c *cluster) word(id int, word string) string {
 	conn, err := net.DialTimeout("tcp", c.nodes[id].addr(), 5*time.Second)
 	if err != nil {
@@ -206,7 +205,7 @@ func (c *cluster) word(id int, word string) string {
 	return string(b)
 }
 
-// mode is what srvr calls the server; empty when it does not serve.
+// mode returns the server's mode from srvr, or "" if it doesn't serve.
 func (c *cluster) mode(id int) string {
 	_, rest, _ := strings.Cut(c.word(id, "srvr"), "Mode: ")
 	mode, _, _ := strings.Cut(rest, "\n")
@@ -243,7 +242,7 @@ func (n *node) running() bool {
 	return false
 }
 
-// kill ends a server as kill -9 does.
+// kill kills servers as kill -9 does.
 func (c *cluster) kill(ids ...int) {
 	for _, id := range ids {
 		n := c.nodes[id]
@@ -256,7 +255,7 @@ func (c *cluster) kill(ids ...int) {
 	}
 }
 
-// stop ends a server as an operator does.
+// stop stops servers as an operator does.
 func (c *cluster) stop(ids ...int) {
 	c.t.Helper()
 	for _, id := range ids {
@@ -288,10 +287,10 @@ func (c *cluster) wipe(id int) {
 	n.setMyID(c.t, id)
 }
 
-// output is what a server has printed since it was started last.
+// output returns what a server has printed since its last start.
 func (c *cluster) output(id int) string { return c.nodes[id].proc.Output() }
 
-// says waits until a server has printed every one of the texts.
+// says waits until a server has printed all of the texts.
 func (c *cluster) says(id int, texts ...string) {
 	c.t.Helper()
 	for _, text := range texts {
@@ -310,7 +309,7 @@ func (c *cluster) eventually(what string, ok func() bool) {
 	}
 }
 
-// never checks for a while that something does not happen.
+// never checks for a while that something doesn't happen.
 func (c *cluster) never(d time.Duration, what string, happens func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -357,7 +356,7 @@ func (c *cluster) reconfig(id int, joining, leaving, members string) error {
 	return err
 }
 
-// mustReconfig repeats a reconfig until the servers that it needs are there.
+// mustReconfig repeats a reconfig until the servers that it needs are available.
 func (c *cluster) mustReconfig(id int, joining, leaving, members string) {
 	c.t.Helper()
 	c.eventually(fmt.Sprintf("reconfig +%s -%s =%s", joining, leaving, members), func() bool {
@@ -369,7 +368,7 @@ func (c *cluster) mustReconfig(id int, joining, leaving, members string) {
 	})
 }
 
-// config is the text of /zookeeper/config on a server.
+// config returns the text of /zookeeper/config on a server.
 func (c *cluster) config(id int) string {
 	c.t.Helper()
 	cl := c.admin(id)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// quiet is for how long a test sees that nobody leads. The servers would have
-// elected somebody many times over.
+// quiet is how long a test checks that no server leads. In that time the servers would have
+// elected a leader many times over.
 const quiet = 3 * time.Second
 
 // neverLed checks for a while that no server serves.
@@ -24,8 +24,8 @@ func (c *cluster) neverLed(ids ...int) {
 	})
 }
 
-// Servers whose files differ do not found an ensemble, and each says with whom
-// it differs.
+// Servers whose files differ don't form an ensemble, and each names the server that it
+// differs from.
 func TestDifferingLists(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 4)
@@ -36,7 +36,7 @@ func TestDifferingLists(t *testing.T) {
 	c.says(3, "has a different list of servers in its configuration (ours: server 3", "theirs: server 2")
 	c.says(2, "has a different list of servers in its configuration")
 	c.neverLed(2, 3)
-	c.start(1) // now a majority agrees, but one that answers does not
+	c.start(1) // now a majority agrees, but one server that answers doesn't
 	c.neverLed(1, 2, 3)
 	c.stop(2)
 	c.write(2, c.lines(1, 2, 3)...)
@@ -44,8 +44,8 @@ func TestDifferingLists(t *testing.T) {
 	c.await(1, 2, 3)
 }
 
-// Two of three lost their disks: they do not begin anew beside the one that has
-// the data, and are let in when the data's majority is back.
+// Two of three servers lost their disks. They don't form a new ensemble beside the server
+// that has the data, and join when a majority with the data is back.
 func TestTwoOfThreeWiped(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -60,7 +60,7 @@ func TestTwoOfThreeWiped(t *testing.T) {
 	c.neverLed(1, 2, 3)
 }
 
-// A member of another ensemble, on the ports of one of ours, is refused by name.
+// A member of another ensemble, on the ports of one of our servers, is refused by name.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newCluster(t, 3), newCluster(t, 3)
@@ -68,7 +68,7 @@ func TestStranger(t *testing.T) {
 	theirs.form(1, 2, 3)
 	ours.stop(3)
 	theirs.kill(1, 2, 3)
-	// Server 3 of theirs comes up as ours.
+	// Server 3 of theirs starts with our addresses.
 	theirs.nodes[3].quorum, theirs.nodes[3].election = ours.nodes[3].quorum, ours.nodes[3].election
 	theirs.nodes[3].client = ours.nodes[3].client
 	theirs.write(3, ours.lines(1, 2, 3)...)
@@ -82,7 +82,7 @@ func TestStranger(t *testing.T) {
 	ours.await(3)
 }
 
-// What an ensemble cannot do is refused at the start, with the reason.
+// The server refuses to start with unsupported settings, and says why.
 func TestRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -97,7 +97,7 @@ func TestRefusedAtStart(t *testing.T) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
-	// Equal weights in one group are a majority, and what means nothing is named.
+	// Equal weights in one group are a majority, and the log names ineffective settings.
 	c.write(1, append(c.lines(1, 2, 3), "group.1=1:2:3", "weight.1=1", "observerMasterPort=1234",
 		"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true")...)
 	c.start(1)

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// TestIDsFrom0To255 runs servers with the lowest and the highest ids that
-// ZooKeeper has: they fail over, leave and come back, and what they leave on disk
-// can be inspected, restored and recovered.
+// TestIDsFrom0To255 runs servers with the lowest and the highest ids that ZooKeeper
+// supports. They fail over, leave and rejoin, and their data can be inspected, restored and
+// recovered.
 func TestIDsFrom0To255(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]int{{0, 1, 2}, {253, 254, 255}} {
@@ -53,7 +53,7 @@ func testIDs(t *testing.T, ids []int) {
 	}
 	c.sessions(ids...)
 
-	// The lowest is all that is left.
+	// Only the server with the lowest id is left.
 	c.stop(ids...)
 	data := filepath.Join(c.nodes[first].dir, "data")
 	c.command("inspect", "verify", data)
@@ -76,7 +76,7 @@ func (c *cluster) writeList(id int, ids []int, lines ...string) string {
 	return c.nodes[id].cfg()
 }
 
-// command runs zkgo and returns what it prints.
+// command runs zkgo and returns its output.
 func (c *cluster) command(args ...string) string {
 	c.t.Helper()
 	out, err := exec.CommandContext(c.t.Context(), process.Binary(c.t), args...).CombinedOutput()

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// client is one session that is there all the time: it owns an ephemeral znode,
-// writes one znode after another, and goes from server to server when its
-// connection ends. It notes what was acknowledged.
+// client is one session that lives throughout a test. It owns an ephemeral znode, writes
+// one znode after another, and moves to another server when its connection ends. It records
+// which writes were acknowledged.
 type client struct {
 	name string
 	done chan struct{}
@@ -26,14 +26,14 @@ type client struct {
 	err   error
 }
 
-// sessionTimeout is longer than anything that a test does to the ensemble.
+// sessionTimeout is longer than any disruption by the tests.
 const sessionTimeout = 40 * time.Second
 
-// enough writes show something.
+// enough is the number of writes that show progress.
 const enough = 20
 
-// connect starts a client that knows the given servers, and waits until it has
-// written enough.
+// connect starts a client that knows the given servers, and waits until it has written
+// enough.
 func (c *cluster) connect(name string, ids ...int) *client {
 	c.t.Helper()
 	w := &client{name: name, done: make(chan struct{}), stop: make(chan struct{})}
@@ -44,7 +44,7 @@ func (c *cluster) connect(name string, ids ...int) *client {
 	return w
 }
 
-// knows tells the client where servers are.
+// knows gives the client the addresses of servers.
 func (w *client) knows(c *cluster, ids ...int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *client) knows(c *cluster, ids ...int) {
 	}
 }
 
-// more waits until so many more writes were acknowledged.
+// more waits until n more writes have been acknowledged.
 func (w *client) more(c *cluster, n int) {
 	c.t.Helper()
 	from := w.count()
@@ -74,7 +74,7 @@ func (w *client) count() int {
 	return len(w.acked)
 }
 
-// halt ends the client's writing; its session stays.
+// halt stops the client's writes; its session stays.
 func (w *client) halt() {
 	select {
 	case <-w.stop:
@@ -136,7 +136,7 @@ func (w *client) failed() bool {
 	return w.err != nil
 }
 
-// write writes until the connection ends; a refusal is an error.
+// write writes until the connection ends; an error reply from the server is an error.
 func (w *client) write(cl *process.Client, first bool) error {
 	if first {
 		switch err := cl.Create("/e-"+w.name, nil, proto.ModeEphemeral); {
@@ -169,14 +169,14 @@ func (w *client) write(cl *process.Client, first bool) error {
 	}
 }
 
-// refusal tells an answer of the server from the end of a connection.
+// refusal reports whether err is an error reply and not the end of a connection.
 func refusal(err error) bool {
 	var code proto.Code
 	return errors.As(err, &code)
 }
 
-// verify stops the clients and looks for all that was acknowledged to them on
-// the given servers. It returns how many writes that were.
+// verify stops the clients and checks that the given servers have all that was
+// acknowledged. It logs the number of writes.
 func (c *cluster) verify(clients []*client, ids ...int) {
 	c.t.Helper()
 	total := 0

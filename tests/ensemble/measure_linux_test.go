@@ -16,14 +16,14 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// What is measured judges nothing: these are benchmarks, which no test runs.
+// These are benchmarks, which judge nothing and don't run as tests.
 var (
 	runs     = flag.Int("runs", 5, "how often each side of a measurement is measured")
 	runsFor  = flag.Duration("for", 4*time.Second, "how long each run of the TLS measurement takes")
 	idlesFor = flag.Duration("idle", time.Minute, "how long the measurement of lone writes takes")
 )
 
-// cpu is the processor time that the servers of a cluster have used.
+// cpu returns the processor time that the servers of a cluster have used.
 func (c *cluster) cpu() time.Duration {
 	c.t.Helper()
 	var sum time.Duration
@@ -64,8 +64,7 @@ func (c *cluster) writer(id int, name string) *writer {
 	return w
 }
 
-// write keeps so many writes under way until the end, and returns how long each
-// window of them took.
+// write keeps window writes in flight until end, and returns how long each window took.
 func (w *writer) write(window int, end time.Time) (took []time.Duration, err error) {
 	batch := slices.Repeat([]process.Request{{Op: proto.OpSetData, Record: &w.set}}, window)
 	for begin := time.Now(); begin.Before(end); {
@@ -88,12 +87,11 @@ func (w *writer) write(window int, end time.Time) (took []time.Duration, err err
 	return took, nil
 }
 
-// figures are what one run gives: the writes of a second, how long a window of
-// them took in the middle (ms), and what processor time the servers used for a
-// write (µs).
+// figures are the results of one run: the writes per second, the median time of a window
+// (ms), and the servers' processor time per write (µs).
 type figures [3]float64
 
-// load is one run of all writers.
+// load runs all writers once.
 func (c *cluster) load(writers []*writer, window int) figures {
 	c.t.Helper()
 	begin, cpu := time.Now(), c.cpu()
@@ -129,8 +127,8 @@ func median[T int | float64 | time.Duration](all []T) T {
 	return s[len(s)/2]
 }
 
-// BenchmarkTLS prints what sslQuorum costs: two ensembles, one with it, take
-// turns under the same load, so that whatever else the machine does meets both.
+// BenchmarkTLS prints what sslQuorum costs: two ensembles, one with it, take turns under
+// the same load, so that other load on the machine affects both.
 func BenchmarkTLS(b *testing.B) {
 	plain, secure := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest, "sslQuorum=true")
 	secure.certified(newAuthority(b, "CA"), 1, 2, 3)
@@ -164,7 +162,7 @@ func BenchmarkTLS(b *testing.B) {
 		}
 		for i, what := range []string{"writes/s", "ms", "µs of CPU per write"} {
 			p, s := column(measured[plain], i), column(measured[secure], i)
-			ratios := make([]float64, len(p)) // of neighbors: what else the machine does changes slowly
+			ratios := make([]float64, len(p)) // of consecutive runs: other load on the machine changes slowly
 			for run := range p {
 				ratios[run] = s[run] / p[run]
 			}
@@ -178,15 +176,15 @@ func BenchmarkTLS(b *testing.B) {
 	}
 }
 
-// follower is a server that does not lead.
+// follower returns the id of a server that doesn't lead.
 func (c *cluster) follower() int {
 	c.t.Helper()
 	return c.leader()%3 + 1
 }
 
-// BenchmarkLoneWrites prints how long a lone write through a follower takes in
-// an ensemble that has nothing else to do, zkgo's beside ZooKeeper's at the same
-// time, and the processor time that the servers use meanwhile.
+// BenchmarkLoneWrites prints how long a lone write through a follower takes in an otherwise
+// idle ensemble, for zkgo and ZooKeeper at the same time, and the processor time that the
+// servers use meanwhile.
 func BenchmarkLoneWrites(b *testing.B) {
 	oracle.Need(b)
 	ours, theirs := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest)

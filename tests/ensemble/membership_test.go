@@ -12,12 +12,12 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// reconfigurable are the settings of an ensemble that reconfig may change.
+// reconfigurable are the settings of an ensemble that allows reconfig.
 var reconfigurable = []string{"reconfigEnabled=true", superDigest}
 
-// TestGrowAndShrink takes a standalone server, whose id in the ensemble is
-// another than it had, to three, five, three and one, and back to standing
-// alone, with clients connected all the time.
+// TestGrowAndShrink takes a standalone server, which gets a new id in the ensemble, to
+// three, five, three and one servers, and back to standalone, with clients connected all
+// the time.
 func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5, append(reconfigurable, "standaloneEnabled=false")...)
@@ -26,7 +26,7 @@ func TestGrowAndShrink(t *testing.T) {
 	c.await(3)
 	clients := []*client{c.connect("a", 3), c.connect("b", 3)}
 
-	// One, now as member 3 of an ensemble of one.
+	// One server, now as member 3 of an ensemble of one.
 	c.stop(3)
 	c.write(3, c.lines(3)...)
 	c.start(3)
@@ -79,7 +79,7 @@ func TestGrowAndShrink(t *testing.T) {
 	shrink(last, rest[1])
 	c.verify(clients, last...)
 
-	// And alone, as nobody's member.
+	// Back to standalone, without an ensemble.
 	c.stop(last...)
 	c.write(last[0], "standaloneEnabled=true")
 	c.start(last...)
@@ -93,8 +93,8 @@ func TestGrowAndShrink(t *testing.T) {
 	c.verify(clients, last...)
 }
 
-// TestFilesGrowAndShrink edits the list and restarts the servers one by one, as
-// most people do with ZooKeeper: the ensemble follows, with clients connected.
+// TestFilesGrowAndShrink edits the list and restarts the servers one by one, as most
+// ZooKeeper operators do. The ensemble follows, with clients connected.
 func TestFilesGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5, superDigest)
@@ -132,8 +132,8 @@ func TestFilesGrowAndShrink(t *testing.T) {
 	for _, id := range all {
 		c.eventually("mntr is content", func() bool { return strings.Contains(c.word(id, "mntr"), "zk_config_file_differs\t0") })
 	}
-	// And back: those that stay are restarted, then those that leave are stopped.
-	// A leader among the latter has the old file, and changes nothing.
+	// And back: the servers that stay are restarted, then those that leave are stopped. If
+	// one that leaves is the leader, it has the old file and changes nothing.
 	three := []int{1, 2, 3}
 	w.knows(c, three...)
 	roll(three, three...)
@@ -143,7 +143,7 @@ func TestFilesGrowAndShrink(t *testing.T) {
 	c.verify([]*client{w}, three...)
 }
 
-// TestReplaceAll puts three other servers in the place of all.
+// TestReplaceAll replaces all three servers with others.
 func TestReplaceAll(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 6, reconfigurable...)
@@ -155,8 +155,8 @@ func TestReplaceAll(t *testing.T) {
 		lines = append(lines, c.nodes[id].line("participant"))
 	}
 	c.start(4, 5, 6)
-	// The leader hands over on the way, and server 1 leaves: its answer may be
-	// lost though all was done, and asking it again would be in vain.
+	// The leader hands over meanwhile, and server 1 leaves: its reply may be lost although
+	// the change was done, and repeating the request would fail.
 	c.eventually("three other servers", func() bool {
 		err := c.reconfig(1, "", "", strings.Join(lines, ","))
 		return err == nil || c.eventuallyReplaced(4, 1)
@@ -168,7 +168,7 @@ func TestReplaceAll(t *testing.T) {
 	c.verify([]*client{w}, 4, 5, 6)
 }
 
-// eventuallyReplaced waits for replaced, and says whether it came to be.
+// eventuallyReplaced waits for replaced, and reports whether it became true.
 func (c *cluster) eventuallyReplaced(id, other int) bool {
 	for end := time.Now().Add(process.Patience / 2); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if c.replaced(id, other) {
@@ -178,8 +178,8 @@ func (c *cluster) eventuallyReplaced(id, other int) bool {
 	return false
 }
 
-// replaced reports whether a server answers, and has itself in the membership and
-// another server no more.
+// replaced reports whether a server answers and has itself, and not the other server, in
+// the membership.
 func (c *cluster) replaced(id, other int) bool {
 	cl, err := process.Connect(c.nodes[id].addr(), 0, nil, 30*time.Second)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *cluster) replaced(id, other int) bool {
 	return err == nil && strings.Contains(string(b), fmt.Sprintf("server.%d=", id)) && !strings.Contains(string(b), fmt.Sprintf("server.%d=", other))
 }
 
-// TestMoved starts a server on other ports, which only its own file knows.
+// TestMoved starts a server on other ports, which only its own file lists.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{"reconfig": reconfigurable, "files": {superDigest}} {
@@ -210,10 +210,10 @@ func TestMoved(t *testing.T) {
 			want := fmt.Sprintf("server.%d=%s", moved, c.nodes[moved].spec("participant", false))
 			c.eventually("the new address in the membership", func() bool { return strings.Contains(c.config(moved%3+1), want) })
 			other := moved%3 + 1
-			if name == "files" { // with reconfig the files are kept in step
+			if name == "files" { // reconfig updates the files
 				c.says(other, "the configuration file does not list the members of the ensemble", fmt.Sprintf("reconfig -add server.%d=127.0.0.1:%d:", moved, old.quorum))
 			}
-			// It takes part: with it, another one may go.
+			// It takes part: with its vote, another server may stop.
 			c.stop(other)
 			w.more(c, 10)
 			c.start(other)
@@ -223,7 +223,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestObservers lets observers replicate without a vote, and outlive a leader.
+// TestObservers checks that observers replicate without a vote, and outlive a leader.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5, superDigest)
@@ -244,7 +244,7 @@ func TestObservers(t *testing.T) {
 	})
 	c.kill(lead)
 	w.more(c, 10)
-	// Two observers are no help: one voter of three is no majority.
+	// Two observers don't help: one voter of three is no majority.
 	second := c.leader()
 	c.kill(second)
 	c.eventually("nobody leads", func() bool {
@@ -260,7 +260,7 @@ func TestObservers(t *testing.T) {
 	c.verify([]*client{w}, 4, 5)
 }
 
-// TestLeaderServesNobody keeps clients from the leader.
+// TestLeaderServesNobody checks that leaderServes=no keeps clients from the leader.
 func TestLeaderServesNobody(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest, "leaderServes=no")
@@ -289,12 +289,12 @@ func TestLeaderServesNobody(t *testing.T) {
 	c.verify([]*client{w}, lead)
 }
 
-// TestMultiAddress reaches servers at the second of their addresses.
+// TestMultiAddress connects the servers over the second of their addresses.
 func TestMultiAddress(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest, "multiAddress.enabled=true")
 	var lines []string
-	for id := 1; id <= 3; id++ { // nobody answers at the first address of each
+	for id := 1; id <= 3; id++ { // no server listens on the first address
 		n := c.nodes[id]
 		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.9:%d:%d|127.0.0.1:%d:%d", id, n.quorum, n.election, n.quorum, n.election))
 	}
@@ -312,8 +312,8 @@ func TestMultiAddress(t *testing.T) {
 	c.verify([]*client{w}, 2, 3)
 }
 
-// TestDynamicFile compares what becomes of a configuration file with what
-// ZooKeeper makes of it.
+// TestDynamicFile compares the changes that zkgo and ZooKeeper make to a configuration
+// file.
 func TestDynamicFile(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 4, append(reconfigurable, "# a comment", "! another")...)
@@ -326,7 +326,7 @@ func TestDynamicFile(t *testing.T) {
 	}
 	c.start(1, 2, 3)
 	c.await(1, 2, 3)
-	// Of the whole file, the comments stay, and the server lines go.
+	// The comments of the file stay, and the server lines are removed.
 	version := func(text string) string { _, v, _ := strings.Cut(text, "\nversion="); return v }
 	file := func(id int) string { return c.nodes[id].cfg() + ".dynamic." + version(c.config(id)) }
 	dynamic := func(id int) string {
@@ -349,7 +349,7 @@ func TestDynamicFile(t *testing.T) {
 	if strings.Contains(string(static), "server.") || !strings.Contains(string(static), "# a comment\n! another\n") || !strings.Contains(string(static), "clientPort=") {
 		t.Errorf("static file %q", static)
 	}
-	// A reconfig moves it on; a server that was away catches up; a restart works.
+	// A reconfig updates the file; a server that was down catches up; a restart works.
 	c.stop(2)
 	c.write(4, append(c.lines(1, 2, 3), c.nodes[4].line(""))...)
 	c.start(4)

@@ -13,15 +13,15 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// The steps of ZooKeeper's guide to authentication between servers.
+// The steps of ZooKeeper's guide to SASL between servers.
 var saslSteps = [][]string{
 	{"quorum.auth.enableSasl=true"},
 	{"quorum.auth.enableSasl=true", "quorum.auth.learnerRequireSasl=true"},
 	{"quorum.auth.enableSasl=true", "quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true"},
 }
 
-// logins writes a server's JAAS file and returns the line that names it: who may
-// call it is zk:secret, and it calls as user with password.
+// logins writes a server's JAAS file and returns the line that names it. The server accepts
+// zk:secret, and logs in to others as user with password.
 func (n *node) logins(t testing.TB, user, password string) string {
 	t.Helper()
 	file := filepath.Join(n.dir, "jaas.conf")
@@ -39,7 +39,7 @@ QuorumLearner {
 	return "java.security.auth.login.config=" + file
 }
 
-// with are the settings of a step for a server that knows the password.
+// with returns the settings of a step for a server that knows the password.
 func (n *node) with(t testing.TB, step []string) []string {
 	t.Helper()
 	if step == nil {
@@ -48,15 +48,15 @@ func (n *node) with(t testing.TB, step []string) []string {
 	return append([]string{n.logins(t, "zk", "secret")}, step...)
 }
 
-// letsIn says whether a server's quorum port answers a caller that does not use
-// SASL with anything but a refusal.
+// letsIn reports whether a server's quorum port replies with anything but a refusal to a
+// peer that doesn't use SASL.
 func (n *node) letsIn() bool {
 	conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", n.host, n.quorum), process.Patience)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	// magic, version, a probe, code, from nobody to anybody.
+	// magic, version, a probe, code, zero sender and recipient.
 	hello := append([]byte("zkgopeer\x00\x01\x04\x00"), make([]byte, 32+32+8+8+8+8+16)...)
 	if _, err := conn.Write(hello); err != nil {
 		return false
@@ -68,13 +68,13 @@ func (n *node) letsIn() bool {
 	return answer[len("zkgopeer")+1] == 1
 }
 
-// TestSASLPairings has two servers form an ensemble with every pair of settings.
+// TestSASLPairings makes two servers form an ensemble with every pair of settings.
 func TestSASLPairings(t *testing.T) {
 	t.Parallel()
 	saslPairings(t, false)
 }
 
-// TestSASLPairingsOfZooKeeper: the real server does the same with each of them.
+// TestSASLPairingsOfZooKeeper checks that real servers do the same for each pair.
 func TestSASLPairingsOfZooKeeper(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("ZKGO_LIVE") != "1" {
@@ -88,7 +88,7 @@ func saslPairings(t *testing.T, real bool) {
 	for _, tc := range []struct {
 		name     string
 		one, two []string
-		password string // that server 1 calls with
+		password string // that server 1 logs in with
 		talk     bool
 	}{
 		{"none, none", none, none, "secret", true},
@@ -106,7 +106,7 @@ func saslPairings(t *testing.T, real bool) {
 		{"a wrong password", server, server, "Secret", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := newCluster(t, 2, "fips-mode=false") // without which ZooKeeper does not use DIGEST-MD5
+			c := newCluster(t, 2, "fips-mode=false") // required for ZooKeeper to use DIGEST-MD5
 			c.real = real
 			for id, step := range map[int][]string{1: tc.one, 2: tc.two} {
 				n := c.nodes[id]
@@ -134,8 +134,8 @@ func saslPairings(t *testing.T, real bool) {
 	}
 }
 
-// TestChangeToSASL takes an ensemble to SASL in the steps of ZooKeeper's guide, and
-// back, one server after the other, while clients write.
+// TestChangeToSASL moves an ensemble to SASL in the steps of ZooKeeper's guide, and back,
+// one server after the other, while clients write.
 func TestChangeToSASL(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest)
@@ -154,7 +154,7 @@ func TestChangeToSASL(t *testing.T) {
 			}
 		}
 		for id := 1; id <= 3; id++ {
-			// The test's own look at the port is a stream from no server.
+			// The test's own connection to the port isn't a stream from a server.
 			if refused(c.output(id), " stream to ") {
 				t.Errorf("%v: server %d was refused by another:\n%s", step, id, c.output(id))
 			}
@@ -166,7 +166,7 @@ func TestChangeToSASL(t *testing.T) {
 	c.verify(clients, 1, 2, 3)
 }
 
-// TestSASLWithTLS: both at once, and the leader dies.
+// TestSASLWithTLS uses both at once, and kills the leader.
 func TestSASLWithTLS(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest, "sslQuorum=true")
@@ -180,10 +180,9 @@ func TestSASLWithTLS(t *testing.T) {
 	c.survives(c.connect("a", 1, 2, 3))
 }
 
-// TestSASLRefused brings server 3 up with what the others must not accept, or with
-// what does not accept them. It does not get in, and the logs say on both sides who
-// was refused and why. The others go on, and take server 3 back when it is as it
-// should be.
+// TestSASLRefused starts server 3 with settings that the others must not accept, or that
+// don't accept the others. It doesn't join, and the logs on both sides say which server was
+// refused and why. The others continue, and accept server 3 again after it is fixed.
 func TestSASLRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest)
@@ -200,8 +199,8 @@ func TestSASLRefused(t *testing.T) {
 		others         []string // the step of servers 1 and 2
 		mine           []string // and of server 3
 		user, password string
-		says           string   // server 3, when it called
-		they           []string // whoever it called
+		says           string   // by server 3, when it connects
+		they           []string // by the server that it connects to
 	}{
 		{"without SASL", saslSteps[2], without, "zk", "secret", "demands SASL by its quorum.auth.serverRequireSasl",
 			[]string{"from server 3", "does not use SASL", "quorum.auth.learnerRequireSasl there"}},
@@ -211,14 +210,14 @@ func TestSASLRefused(t *testing.T) {
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"wrong user", saslSteps[2], saslSteps[2], "eve", "secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"eve\"`}},
-		// As in ZooKeeper who shows something has to show the right thing.
+		// As in ZooKeeper, a server that sends credentials must send the right ones.
 		{"wrong password where none is required", calling, calling, "zk", "Secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"calls who does not take it", without, calling, "zk", "secret", "does not take SASL",
 			[]string{"from server 3", "uses SASL", "quorum.auth.enableSasl here"}},
 	} {
 		c.stop(3)
-		for id := 1; id <= 2; id++ { // a refusal is logged once in a while
+		for id := 1; id <= 2; id++ { // a refusal is logged only once in a while
 			c.restart(id, c.nodes[id].with(t, tc.others)...)
 		}
 		c.await(1, 2)
@@ -245,7 +244,7 @@ func TestSASLRefused(t *testing.T) {
 	c.verify(clients, 1, 2, 3)
 }
 
-// TestSASLAsksForALogin: a file that names no logins is refused at the start.
+// TestSASLAsksForALogin: the server refuses to start with a file without logins.
 func TestSASLAsksForALogin(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

@@ -17,9 +17,7 @@ import (
 
 var record = flag.Bool("record", false, "record the goldens anew from the real server")
 
-// scripts lists the scripts and how many servers each needs; one of them is
-// asked. Those beyond the third are started as well, with a list of their own
-// in which they stand, and are no members at first.
+// scripts returns the paths of the scripts.
 func scripts(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -29,7 +27,8 @@ func scripts(t *testing.T) []string {
 	return files
 }
 
-// play starts three members and two more servers and plays a script to one.
+// play starts three members, and two more servers whose lists include themselves but which
+// aren't members at first, and runs a script against one of the members.
 func play(t *testing.T, file string, real bool) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -56,7 +55,7 @@ func play(t *testing.T, file string, real bool) string {
 	}
 	c.start(3, 2)
 	if real {
-		c.await(3, 2) // the highest id leads; zkgo waits for it, ZooKeeper for nobody
+		c.await(3, 2) // the highest id leads; zkgo waits for it, ZooKeeper for no server
 	}
 	c.start(1)
 	c.await(1, 2, 3)
@@ -81,9 +80,9 @@ func play(t *testing.T, file string, real bool) string {
 	return versions(strings.NewReplacer(ports...).Replace(transcript))
 }
 
-// versions replaces the versions in configurations by the order in which they
-// were first seen, and puts the servers in the order of their ids: ZooKeeper
-// has them in that of a Java HashMap.
+// versions replaces the versions in configurations by the order in which they first
+// appeared, and sorts the servers by id: ZooKeeper prints them in the order of a Java
+// HashMap.
 func versions(transcript string) string {
 	transcript = regexp.MustCompile(`data="server[^"]*\\nversion`).ReplaceAllStringFunc(transcript, func(data string) string {
 		lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(data, `data="`), `\nversion`), `\n`)
@@ -101,7 +100,7 @@ func versions(transcript string) string {
 
 func goldenOf(file string) string { return strings.TrimSuffix(file, ".txt") + ".golden" }
 
-// TestRealServer holds the goldens against the real ZooKeeper, or records them.
+// TestRealServer compares the goldens with the real ZooKeeper, or records them.
 func TestRealServer(t *testing.T) {
 	if os.Getenv("ZKGO_LIVE") != "1" && !*record {
 		t.Skip("set ZKGO_LIVE=1 to hold the goldens against the real server, or -record to record them")
@@ -121,7 +120,7 @@ func TestRealServer(t *testing.T) {
 	}
 }
 
-// TestScripts plays the scripts to zkgo.
+// TestScripts runs the scripts against zkgo.
 func TestScripts(t *testing.T) {
 	for _, file := range scripts(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) { compare(t, file, play(t, file, false)) })

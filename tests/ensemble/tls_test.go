@@ -14,19 +14,18 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// apart gives each server an address of its own, so that a certificate can be
-// another server's.
+// apart gives each server its own address, so that a certificate can be another server's.
 func (c *cluster) apart() {
 	for id, n := range c.nodes {
 		n.host = fmt.Sprintf("127.0.0.%d", id)
 	}
 }
 
-// key and trust are a server's PEM files.
+// key and trust return the paths of a server's PEM files.
 func (n *node) key() string   { return filepath.Join(n.dir, "key.pem") }
 func (n *node) trust() string { return filepath.Join(n.dir, "trust.pem") }
 
-// stores are the lines that name them.
+// stores returns the lines of zoo.cfg that name them.
 func (n *node) stores() []string { return append(store("key", n.key()), store("trust", n.trust())...) }
 
 // certified writes a server's PEM files.
@@ -38,7 +37,7 @@ func (c *cluster) certified(a *authority, ids ...int) {
 	}
 }
 
-// formWith forms an ensemble of servers with settings of their own.
+// formWith forms an ensemble of servers with individual settings.
 func (c *cluster) formWith(settings map[int][]string) {
 	c.t.Helper()
 	for id := 1; id <= len(settings); id++ {
@@ -48,7 +47,7 @@ func (c *cluster) formWith(settings map[int][]string) {
 	c.await(1, 2, 3)
 }
 
-// restart ends a server as an operator does and starts it with other settings.
+// restart stops a server as an operator does and starts it with other settings.
 func (c *cluster) restart(id int, settings ...string) {
 	c.t.Helper()
 	c.stop(id)
@@ -56,13 +55,13 @@ func (c *cluster) restart(id int, settings ...string) {
 	c.start(id)
 }
 
-// shown is the certificate that a server shows to whoever calls its quorum port
-// by TLS; nil when it does not speak TLS.
+// shown returns the certificate that the server presents to a TLS client on its quorum
+// port, or nil if it doesn't speak TLS.
 func (n *node) shown() *x509.Certificate {
 	var cert *x509.Certificate
 	d := &net.Dialer{Timeout: process.Patience}
 	conn, err := tls.DialWithDialer(d, "tcp", fmt.Sprintf("%s:%d", n.host, n.quorum), &tls.Config{
-		InsecureSkipVerify: true, // it is looked at, nothing is said
+		InsecureSkipVerify: true, // the test only looks at the certificate
 		VerifyConnection:   func(s tls.ConnectionState) error { cert = s.PeerCertificates[0]; return nil },
 	})
 	if err == nil {
@@ -71,14 +70,14 @@ func (n *node) shown() *x509.Certificate {
 	return cert
 }
 
-// survives kills the leader under load, starts it again, and checks what is there.
+// survives kills the leader under load, restarts it, and verifies the clients' writes.
 func (c *cluster) survives(clients ...*client) {
 	c.t.Helper()
 	c.killLeader(clients...)
 	c.verify(clients, 1, 2, 3)
 }
 
-// killLeader kills the leader under load, and starts it again.
+// killLeader kills the leader under load and restarts it.
 func (c *cluster) killLeader(clients ...*client) {
 	c.t.Helper()
 	lead := c.leader()
@@ -90,8 +89,8 @@ func (c *cluster) killLeader(clients ...*client) {
 	c.await(lead)
 }
 
-// TestTLS forms an ensemble over TLS, kills its leader and starts it again:
-// with PEM files, and with the stores that Java's tools make.
+// TestTLS forms an ensemble over TLS, kills its leader and restarts it, with PEM files and
+// with the stores that Java's tools make.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	for name, stores := range map[string]func(*testing.T, *cluster) map[int][]string{
@@ -116,9 +115,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSNewCertificates changes the authority and all certificates under two
-// servers that are never restarted. The third is, and knows the new authority
-// only: it gets in, and is called, if the two have gone over to the new files.
+// TestTLSNewCertificates replaces the authority and all certificates of two servers that
+// are never restarted. The third is restarted, and trusts only the new authority: it can
+// join and accept connections only if the two use the new files.
 func TestTLSNewCertificates(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest, "sslQuorum=true", "sslQuorumReloadCertFiles=true")
@@ -148,8 +147,8 @@ func TestTLSNewCertificates(t *testing.T) {
 	}
 	c.kill(3)
 	c.start(3)
-	c.await(3) // the leader has called it, and was called
-	// A server that shows a certificate of the old authority is not let in.
+	c.await(3) // the leader and server 3 have connected to each other
+	// A server with a certificate of the old authority is refused.
 	c.kill(3)
 	put(t, c.nodes[3].key(), old.issue(c.nodes[3].host))
 	c.start(3)
@@ -160,7 +159,7 @@ func TestTLSNewCertificates(t *testing.T) {
 	// New files are enough to let it in: it needs no restart either.
 	put(t, c.nodes[3].key(), fresh.issue(c.nodes[3].host))
 	c.await(3)
-	put(t, c.nodes[1].trust(), []byte("damaged")) // is logged, and the last good one stays
+	put(t, c.nodes[1].trust(), []byte("damaged")) // is logged, and the last good file stays in use
 	if cert := c.nodes[1].shown(); cert == nil || cert.Issuer.CommonName != "new CA" {
 		t.Errorf("server 1 shows %v", cert)
 	}
@@ -169,9 +168,8 @@ func TestTLSNewCertificates(t *testing.T) {
 	c.survives(clients...)
 }
 
-// TestChangeToTLS takes an ensemble from plaintext to TLS in the steps of
-// ZooKeeper's guide for administrators, and back, one server after the other,
-// while clients write.
+// TestChangeToTLS moves an ensemble from plaintext to TLS in the steps of ZooKeeper's
+// administrator's guide, and back, one server after the other, while clients write.
 func TestChangeToTLS(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest)
@@ -194,8 +192,8 @@ func TestChangeToTLS(t *testing.T) {
 			}
 		}
 		for id := 1; id <= 3; id++ {
-			// Whoever calls says which server it has called; the test's own look at
-			// the port is refused as that of "a server at".
+			// A server that connects names the server that it connects to; the test's own
+			// connection is refused as one from "a server at".
 			if refused(c.output(id), " stream to ") {
 				t.Errorf("%v: server %d was refused by another:\n%s", step, id, c.output(id))
 			}
@@ -204,9 +202,9 @@ func TestChangeToTLS(t *testing.T) {
 	c.verify(clients, 1, 2, 3)
 }
 
-// TestTLSRefused brings server 3 up with what the others must not accept. It
-// does not get in, and the logs say on both sides who was refused and why. The
-// others go on, and take server 3 back when it is as it should be.
+// TestTLSRefused starts server 3 with settings that the others must not accept. It doesn't
+// join, and the logs on both sides say which server was refused and why. The others
+// continue, and accept server 3 again after it is fixed.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest)
@@ -224,8 +222,8 @@ func TestTLSRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings []string
 		key      []byte
-		says     string   // server 3, when it called
-		they     []string // whoever it called
+		says     string   // by server 3, when it connects
+		they     []string // by the server that it connects to
 	}{
 		"plaintext":                 {says: "demands TLS", they: []string{"from server 3", "does not speak TLS"}},
 		"another authority":         {good, other.issue("127.0.0.3"), "does not accept our certificate", []string{"at 127.0.0.1:", `by \"CN=another CA\"`}},
@@ -234,7 +232,7 @@ func TestTLSRefused(t *testing.T) {
 		"a certificate that is old": {good, ours.issue("127.0.0.3", expired), "does not accept our certificate", []string{"at 127.0.0.1:", "has expired"}},
 	} {
 		c.stop(3)
-		for id := 1; id <= 2; id++ { // a refusal is logged once in a while
+		for id := 1; id <= 2; id++ { // a refusal is logged only once in a while
 			c.stop(id)
 			c.start(id)
 		}
@@ -258,7 +256,7 @@ func TestTLSRefused(t *testing.T) {
 	c.verify(clients, 1, 2, 3)
 }
 
-// refused says whether a log has a line about a refusal that has all the words.
+// refused reports whether a log has a line about a refusal that contains all the words.
 func refused(log string, words ...string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "refused to talk to another server") &&

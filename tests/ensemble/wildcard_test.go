@@ -7,7 +7,7 @@ import (
 )
 
 // TestWildcards runs servers that each have 0.0.0.0 in their own line, as in many
-// containers. The membership has the addresses in the other servers' files, whatever
+// containers. The membership has the addresses from the other servers' files, whichever
 // server leads; a reconfig moves a client port without a restart, and survives one.
 func TestWildcards(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ type task uint8
 
 const (
 	write task = iota // set its own znode
-	read              // read the root of all znodes used here
+	read              // read the root znode
 	hold              // own an ephemeral znode, and ping
 )
 
@@ -25,10 +25,10 @@ func (t task) String() string { return [...]string{"writer", "reader", "holder"}
 // root is the parent of every znode used here.
 const root = "/failover"
 
-// connectionLoss is how the results call a request whose connection ended.
+// connectionLoss is the name in the results for a request whose connection ended.
 const connectionLoss = "ConnectionLoss"
 
-// sessionTimeout is what every client asks for.
+// sessionTimeout is the timeout that every client requests.
 const sessionTimeout = 10 * time.Second
 
 // client is one client with one session, which lives as long as the client.
@@ -42,18 +42,18 @@ type client struct {
 	session session
 
 	mu       sync.Mutex
-	at       int         // server it is or was last connected with
+	at       int         // the server that it is or was last connected to
 	opened   int         // connections so far
-	answered []time.Time // every successful request of its task
+	answered []time.Time // when each successful request of its task was answered
 	errs     map[string]int
-	lost     int // sessions
-	starved  int // sessions whose client got no time on the processor to keep them
+	lost     int // sessions lost
+	starved  int // sessions lost because the client got no processor time to keep them alive
 	tried    time.Time
-	late     time.Time // when it last got to work so late that its session may be gone
+	late     time.Time // when it last ran so late that its session may have expired
 	wrong    []string
 
-	// Of a writer: the version that was acknowledged last, and how many writes
-	// have an unknown outcome since.
+	// For a writer: the last acknowledged version, and the number of writes with an
+	// unknown outcome since then.
 	version, unknown int32
 	written          bool
 	made             bool
@@ -66,7 +66,7 @@ func newClient(t task, home int, addrs []string, name string) *client {
 	case write, read:
 		c.pace = 2 * time.Millisecond
 	case hold:
-		c.pace = 100 * time.Millisecond // soon enough to notice that the connection is gone
+		c.pace = 100 * time.Millisecond // short enough to notice a lost connection soon
 	}
 	return c
 }
@@ -90,9 +90,9 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// awake notes whether the client itself was too late: it waits for a silent
-// server for two thirds of the timeout, never longer. A session that it did not
-// keep is not one that the servers lost.
+// awake notes whether the client itself ran too late. A client waits for a silent server
+// for two thirds of the timeout, never longer. If the client failed to keep its session
+// alive, the servers didn't lose it.
 func (c *client) awake(now time.Time) {
 	if !c.tried.IsZero() && now.Sub(c.tried) > sessionTimeout*3/4 {
 		c.late = now
@@ -121,7 +121,7 @@ func (c *client) connect(server int) bool {
 	return true
 }
 
-// act does one piece of work.
+// act performs one operation of the client's task.
 func (c *client) act() {
 	if !c.made && !c.prepare() {
 		return
@@ -139,8 +139,8 @@ func (c *client) act() {
 	c.note(body, err)
 }
 
-// prepare makes the client's znode. An outcome that stayed unknown shows in the
-// next attempt.
+// prepare creates the client's znode. If the outcome of an attempt is unknown, the next
+// attempt finds it out.
 func (c *client) prepare() bool {
 	mode := proto.ModePersistent
 	if c.task == hold {
@@ -157,7 +157,7 @@ func (c *client) prepare() bool {
 	return true
 }
 
-// note records the outcome of one request and checks it.
+// note records and checks the outcome of one request.
 func (c *client) note(body []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,9 +177,9 @@ func (c *client) note(body []byte, err error) {
 	c.answered = append(c.answered, time.Now())
 }
 
-// checkVersion holds a writer's reply against what was acknowledged before. It
-// is the only writer of its znode, so versions tell of writes lost and of
-// writes done twice.
+// checkVersion checks a writer's reply against the versions acknowledged before. The
+// client is the only writer of its znode, so the version reveals writes that were lost
+// or applied twice.
 func (c *client) checkVersion(body []byte) {
 	r := proto.NewReader(body)
 	var resp proto.SetDataResponse
@@ -205,7 +205,7 @@ func (c *client) goHome() {
 	}
 }
 
-// since returns when the client was answered from t on.
+// since returns the times of the replies from t on.
 func (c *client) since(t time.Time) []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +213,7 @@ func (c *client) since(t time.Time) []time.Time {
 	return slices.Clone(c.answered[i:])
 }
 
-// connections is how many connections the client has opened so far.
+// connections returns how many connections the client has opened so far.
 func (c *client) connections() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// holdersPerServer is how many clients at every server only ping.
+// holdersPerServer is the number of clients per server that only ping.
 const holdersPerServer = 3
 
-// crowd is the clients of one scenario: at every server a writer, a reader and
-// some holders.
+// crowd is the clients of one scenario: a writer, a reader and several holders per
+// server.
 type crowd struct {
 	e       *Ensemble
 	clients []*client
@@ -23,18 +23,18 @@ type crowd struct {
 	wg      sync.WaitGroup
 }
 
-// Outcome is what the clients of a scenario met with.
+// Outcome is what the clients of a scenario observed.
 type Outcome struct {
 	Writes, Reads  int
-	Connections    int            // opened in all
-	SessionsLost   int            // expired while their clients did what clients do
-	Starved        int            // expired because their clients were kept from doing so
-	EphemeralsLost int            // gone, or not their session's
+	Connections    int            // opened in total
+	SessionsLost   int            // expired although their clients sent requests and pings in time
+	Starved        int            // expired because their clients got no processor time
+	EphemeralsLost int            // missing, or owned by another session
 	Errors         map[string]int // by name
-	Wrong          []string       // acknowledged writes lost, writes done twice
+	Wrong          []string       // acknowledged writes lost, writes applied twice
 }
 
-// Faults lists everything that must not be, whatever happened to the servers.
+// Faults lists everything that must never happen, whatever happens to the servers.
 func (o Outcome) Faults() []string {
 	faults := slices.Clone(o.Wrong)
 	if o.SessionsLost > 0 {
@@ -52,7 +52,7 @@ func (o Outcome) Faults() []string {
 	return faults
 }
 
-// gather starts a crowd and returns when every client has been served.
+// gather starts a crowd and returns once every client has been served.
 func gather(e *Ensemble) (*crowd, error) {
 	if err := e.ask(func(s *session) error {
 		_, err := s.do(proto.OpCreate, &proto.CreateRequest{Path: root, ACL: proto.OpenACL()})
@@ -86,7 +86,7 @@ func gather(e *Ensemble) (*crowd, error) {
 	return c, nil
 }
 
-// ask opens a session of its own at the leader for f.
+// ask opens a session at the leader and runs f with it.
 func (e *Ensemble) ask(f func(*session) error) error {
 	var err error
 	for range 100 {
@@ -108,7 +108,7 @@ func (e *Ensemble) ask(f func(*session) error) error {
 	return err
 }
 
-// await waits until each of the clients was answered n times from t on.
+// await waits until each of the clients has had n replies from t on.
 func (c *crowd) await(t time.Time, n int, clients []*client) error {
 	deadline := time.Now().Add(patience)
 	for _, m := range clients {
@@ -122,7 +122,7 @@ func (c *crowd) await(t time.Time, n int, clients []*client) error {
 	return nil
 }
 
-// with returns the clients of a task.
+// with returns the clients that do a task.
 func (c *crowd) with(t task) []*client {
 	var found []*client
 	for _, m := range c.clients {
@@ -133,7 +133,7 @@ func (c *crowd) with(t task) []*client {
 	return found
 }
 
-// home sends every client back to its own server and waits until all are.
+// home sends every client back to its own server and waits until all are connected to it.
 func (c *crowd) home() error {
 	for _, m := range c.clients {
 		m.goHome()
@@ -142,7 +142,7 @@ func (c *crowd) home() error {
 	return c.await(t, 10, append(c.with(write), c.with(read)...))
 }
 
-// disperse ends all clients without a word.
+// disperse stops all clients and cuts their connections without closing the sessions.
 func (c *crowd) disperse() {
 	c.cancel()
 	c.wg.Wait()
@@ -151,14 +151,14 @@ func (c *crowd) disperse() {
 	}
 }
 
-// finish ends the scenario: it waits for the clients, looks at what is left in
-// the ensemble and closes the sessions.
+// finish ends the scenario. It waits for the clients, checks the state left in the
+// ensemble and closes the sessions.
 func (c *crowd) finish() (Outcome, error) {
 	if err := c.e.Await(); err != nil {
 		c.disperse()
 		return Outcome{}, err
 	}
-	// Everybody is to be served once more: a session that was lost shows.
+	// Every client must be served once more, so that a lost session shows.
 	if err := c.await(time.Now(), 1, c.clients); err != nil {
 		c.disperse()
 		return Outcome{}, err
@@ -175,14 +175,14 @@ func (c *crowd) finish() (Outcome, error) {
 		return nil
 	})
 	for _, m := range c.clients {
-		_, _ = m.session.do(proto.OpCloseSession, nil) // else it expires
+		_, _ = m.session.do(proto.OpCloseSession, nil) // the session expires if this fails
 		m.session.cut()
 	}
 	return o, err
 }
 
-// tally adds what a client met with to o, once it does nothing any more. s is
-// a session at the leader.
+// tally adds a client's observations to o. The client must have stopped. s is a session
+// at the leader.
 func (c *client) tally(s *session, o *Outcome) error {
 	o.Connections += c.opened
 	o.SessionsLost += c.lost

@@ -1,16 +1,15 @@
-// Package failover measures how long an ensemble of three servers keeps its
-// clients waiting when servers are killed, stopped, frozen, starved or have
-// slow disks: zkgo and Apache ZooKeeper, on the same machine, in the same run,
-// with the same zoo.cfg and the same clients.
+// Package failover measures how long an ensemble of three servers keeps its clients
+// waiting when servers are killed, stopped, frozen, starved or have slow disks. It
+// measures zkgo and Apache ZooKeeper on the same machine, in the same run, with the same
+// zoo.cfg and the same clients.
 //
-// The clients speak raw frames and do one thing at a time, so that what is
-// measured is the servers: a writer at every server sets its own znode again
-// and again, a reader at every server reads, holders own an ephemeral znode and
-// do nothing but ping. Whoever loses its connection tries again after a few
-// milliseconds, its own server first. Every client checks while it runs that no
-// acknowledged write is lost, that no error comes but a lost connection, and
-// that its session lives.
+// The clients speak raw frames and send one request at a time, so that the servers are
+// measured and not the clients. Each server has a writer, which sets its own znode
+// repeatedly, a reader, and holders, which own an ephemeral znode and only ping. A client
+// that loses its connection tries again after a few milliseconds, its own server first.
+// Every client checks while it runs that no acknowledged write is lost, that no error
+// other than a lost connection occurs, and that its session stays alive.
 //
-// run/ is the command; the tests of this package run every scenario once and
-// judge only what is right and wrong, never how long it took.
+// run/ is the command. The tests of this package run every scenario once and check only
+// correctness, never how long it took.
 package failover

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// EtcdVersion is what the etcd of this machine says of itself; an error says that
-// there is none.
+// EtcdVersion returns the version that the installed etcd reports. It returns an error if
+// etcd is not installed.
 func EtcdVersion() (string, error) {
 	out, err := exec.Command("etcd", "--version").Output()
 	if err != nil {
@@ -25,9 +25,9 @@ func EtcdVersion() (string, error) {
 	return strings.ReplaceAll(string(first), " Version: ", " "), nil
 }
 
-// StartEtcd starts n servers of etcd with their default settings in a directory and
-// returns when all serve. They know no four-letter words: what is asked with those
-// fails.
+// StartEtcd starts n etcd servers with their default settings in a directory and returns
+// when all serve. etcd has no four-letter words: methods of the Ensemble that use them
+// fail.
 func StartEtcd(dir string, n int) (*Ensemble, error) {
 	ports, err := oracle.FreePorts(2 * n)
 	if err != nil {
@@ -67,7 +67,7 @@ func StartEtcd(dir string, n int) (*Ensemble, error) {
 	return e, nil
 }
 
-// awaitHealth waits until a server of etcd says that it is well, which it is when it
+// awaitHealth waits until an etcd server reports that it is healthy, that is, that it
 // knows a leader.
 func (s *Server) awaitHealth() error {
 	client := http.Client{Timeout: time.Second}

@@ -14,8 +14,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestScenarios runs every scenario against zkgo, as briefly as it can be. It
-// judges what is right and wrong, never how long it took.
+// TestScenarios runs every scenario against zkgo, as briefly as possible. It judges
+// correctness, never how long it took.
 func TestScenarios(t *testing.T) {
 	process.Needed(t)
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// at makes times out of milliseconds.
+// at converts milliseconds to times.
 func at(ms ...int) []time.Time {
 	var times []time.Time
 	for _, m := range ms {
@@ -71,7 +71,7 @@ func TestLongestGap(t *testing.T) {
 	}
 }
 
-// TestVersionsTell shows that the check of a writer finds what it is for.
+// TestVersionsTell shows that a writer's version check finds lost and repeated writes.
 func TestVersionsTell(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -97,8 +97,8 @@ func TestVersionsTell(t *testing.T) {
 	}
 }
 
-// TestWhoLostASession tells a session that the servers lost from one that its
-// client did not keep.
+// TestWhoLostASession distinguishes a session that the servers lost from one that its
+// client failed to keep alive.
 func TestWhoLostASession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -118,8 +118,7 @@ func TestWhoLostASession(t *testing.T) {
 	}
 }
 
-// TestFaultsAreSeen: what must not be shows in a report, and ZooKeeper's does
-// not count against zkgo.
+// TestFaultsAreSeen: a report shows all faults, and ZooKeeper's don't count against zkgo.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	bad := Outcome{SessionsLost: 1, EphemeralsLost: 2, Errors: map[string]int{connectionLoss: 9, "NoNode": 3}, Wrong: []string{"version"}}

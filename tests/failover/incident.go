@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// Incident is what clients noticed of one thing that happened to servers. All
-// times are milliseconds.
+// Incident is what clients noticed of one event at the servers. All times are in
+// milliseconds.
 type Incident struct {
-	At     time.Time // to be found in the servers' logs
-	Server int       // it happened to, 0 for several
+	At     time.Time // for finding it in the servers' logs
+	Server int       // the affected server, 0 for several
 	// NoWrite is the longest time in which no client's write was acknowledged.
 	NoWrite float64
-	// EveryWriter is the longest time any one writer had to wait, the one among
-	// them that had to find another server.
+	// EveryWriter is the longest time that any single writer had to wait, including
+	// writers that had to find another server.
 	EveryWriter float64
-	// NoRead is the longest time any reader at a server that was left alone had
-	// to wait.
+	// NoRead is the longest time that any reader at an unaffected server had to wait.
 	NoRead float64
-	// Reads is how many reads were answered at those servers while no write was.
+	// Reads is the number of reads that those servers answered during NoWrite.
 	Reads int
-	// Kept of Connections to those servers stayed open, and of these KeptReaders
-	// of Readers do not write.
+	// Kept of the Connections to those servers stayed open. KeptReaders and Readers
+	// count only the connections of clients that don't write.
 	Kept, Connections, KeptReaders, Readers int
 }
 
 const (
-	// settled is how many answers in a row say that a writer is served again.
+	// settled is how many replies in a row show that a writer is served again.
 	settled = 20
-	// lull is a pause between incidents, for what is left to be done.
+	// lull is the pause between incidents, in which remaining work finishes.
 	lull = 200 * time.Millisecond
 )
 
-// incident lets something happen to a server and measures until all writers are
-// served again; not those of a victim that is silent, who cannot know.
+// incident makes something happen to a server and measures until all writers are served
+// again. It ignores the writers of a silent victim, because they can't notice.
 func (c *crowd) incident(victim *Server, silent bool, happen func() error) (Incident, error) {
 	var survivors, writers []*client
 	before := map[*client]int{}
@@ -55,7 +54,7 @@ func (c *crowd) incident(victim *Server, silent bool, happen func() error) (Inci
 	if err := c.await(over, settled, writers); err != nil {
 		return Incident{}, err
 	}
-	// Whoever only pings has to find out that its connection is gone.
+	// A client that only pings has yet to notice that its connection is gone.
 	if err := c.await(time.Now(), 1, survivors); err != nil {
 		return Incident{}, err
 	}
@@ -67,16 +66,16 @@ func (c *crowd) incident(victim *Server, silent bool, happen func() error) (Inci
 	return in, nil
 }
 
-// addr is the server that a client is or was last connected with.
+// addr returns the index of the server that a client is or was last connected to.
 func (c *crowd) addr(m *client) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.addrs[m.at]
 }
 
-// assess looks at what the clients have recorded.
+// assess evaluates what the clients recorded.
 func (c *crowd) assess(began time.Time, writers, survivors []*client, before map[*client]int) Incident {
-	// A gap begins with the last answer before: look back far enough to have one.
+	// A gap begins with the last reply before it: look back far enough to include one.
 	from := began.Add(-time.Second)
 	var in Incident
 	var all []time.Time
@@ -109,13 +108,13 @@ func (c *crowd) assess(began time.Time, writers, survivors []*client, before map
 	return in
 }
 
-// span is a time without something.
+// span is a period of time.
 type span struct{ from, to time.Time }
 
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
 
-// longest returns the longest time between two neighbors that ends after began.
-// The times are in order.
+// longest returns the longest gap between consecutive times that ends after began. The
+// times must be sorted.
 func longest(times []time.Time, began time.Time) span {
 	var found span
 	for i := 1; i < len(times); i++ {
@@ -126,8 +125,7 @@ func longest(times []time.Time, began time.Time) span {
 	return found
 }
 
-// total adds up the times between two neighbors that are longer than what
-// passes unnoticed.
+// total adds up the gaps between consecutive times that are longer than unnoticed.
 func total(times []time.Time, unnoticed time.Duration) time.Duration {
 	var sum time.Duration
 	for i := 1; i < len(times); i++ {
@@ -138,7 +136,7 @@ func total(times []time.Time, unnoticed time.Duration) time.Duration {
 	return sum
 }
 
-// count returns how many of the times are within a span.
+// count returns the number of times within a span.
 func count(times []time.Time, s span) int {
 	n := 0
 	for _, t := range times {
@@ -151,7 +149,7 @@ func count(times []time.Time, s span) int {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sorted sorts times and returns them.
+// sorted sorts times in place and returns them.
 func sorted(times []time.Time) []time.Time {
 	slices.SortFunc(times, time.Time.Compare)
 	return times

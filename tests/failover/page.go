@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// row is one line of the table: what it is about and how to read it off a result.
+// row is one line of the table: its description and how to extract it from a result.
 type row struct {
 	what     string
 	scenario string
 	unit     string
 	samples  func(r *Result) []float64
-	// limit is what zkgo's median may be; 0: there is none.
+	// limit is the limit for zkgo's median; 0 means none.
 	limit float64
 }
 
-// each collects something of every incident.
+// each returns a function that evaluates f for every incident.
 func each(f func(Incident) float64) func(*Result) []float64 {
 	return func(r *Result) []float64 {
 		var all []float64
@@ -26,7 +26,7 @@ func each(f func(Incident) float64) func(*Result) []float64 {
 	}
 }
 
-// value reads samples that a scenario has named.
+// value returns a function that reads the samples a scenario stored under name.
 func value(name string) func(*Result) []float64 {
 	return func(r *Result) []float64 { return r.Values[name] }
 }
@@ -35,7 +35,7 @@ func noWrite(i Incident) float64     { return i.NoWrite }
 func everyWriter(i Incident) float64 { return i.EveryWriter }
 func noRead(i Incident) float64      { return i.NoRead }
 
-// share is a part of a whole in percent.
+// share returns part as a percentage of whole.
 func share(part, whole int) float64 { return 100 * float64(part) / float64(max(whole, 1)) }
 
 func rows() []row {
@@ -70,7 +70,7 @@ func rows() []row {
 	}
 }
 
-// Table is the figures side by side, in Markdown.
+// Table returns the figures side by side, in Markdown.
 func (r *Report) Table() string {
 	var b strings.Builder
 	b.WriteString("| | zkgo: median | worst | n | ZooKeeper: median | worst | n | ZooKeeper ÷ zkgo | required |\n|---|--:|--:|--:|--:|--:|--:|--:|---|\n")
@@ -97,7 +97,7 @@ func (w row) of(r *Result) stats {
 		return stats{}
 	}
 	s := of(w.samples(r))
-	if w.unit == "%" || w.unit == "" { // of what is good, the least is the worst
+	if w.unit == "%" || w.unit == "" { // more is better, so the smallest is the worst
 		for _, v := range w.samples(r) {
 			s.worst = min(s.worst, v)
 		}
@@ -105,7 +105,7 @@ func (w row) of(r *Result) stats {
 	return s
 }
 
-// cells are three columns of the table.
+// cells formats the statistics as three columns of the table.
 func (s stats) cells(unit string) string {
 	if s.n == 0 {
 		return "– | – | –"
@@ -130,7 +130,7 @@ func verdict(ok bool) string {
 	return "**missed**"
 }
 
-// harm is the table of what must never be, summed up by scenario.
+// harm returns the table of what must never happen, summed up by scenario.
 func (r *Report) harm() string {
 	var b strings.Builder
 	b.WriteString("| | | seconds | elections nobody needed | sessions lost | ephemerals lost | writes lost or doubled | other errors | connections lost | writes | reads |\n" +
@@ -160,7 +160,7 @@ func (r *Report) harm() string {
 	return b.String()
 }
 
-// Page is the whole report in Markdown.
+// Page returns the whole report in Markdown.
 func (r *Report) Page() string {
 	var versions []string
 	for _, name := range sortedKeys(r.Versions) {
@@ -170,7 +170,7 @@ func (r *Report) Page() string {
 		r.Commit, strings.Join(versions, "; "), r.Table(), r.harm())
 }
 
-// page is the report around its tables.
+// page is the text of the report, without its tables.
 const page = `# What clients notice when servers fail
 
 Written by ` + "`make failover`" + ` (tests/failover): do not edit, run it again.

@@ -2,8 +2,9 @@ package failover
 
 import "time"
 
-// Plan is what is measured of a program: all of it in about seventeen minutes for
-// both programs, or, when small, each scenario as briefly as it can be.
+// Plan returns the scenarios to measure for a program. The full plan takes about
+// seventeen minutes for both programs; the small one runs each scenario as briefly as
+// possible.
 func Plan(program string, small bool) []Scenario {
 	if small {
 		return []Scenario{Idle(100), KillLeader(3), VanishLeader(1), StopLeader(3), RollingRestart(1), RestartAll(1),
@@ -17,7 +18,7 @@ func Plan(program string, small bool) []Scenario {
 		Starve(30 * time.Second), Overload(2 * time.Minute), StallDisks(30 * time.Second)}
 }
 
-// The times that zkgo is held to, in milliseconds, of the median.
+// The limits for zkgo's median times, in milliseconds.
 const (
 	killLimit = 350
 	stopLimit = 50

@@ -10,24 +10,24 @@ import (
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 )
 
-// sysProcAttr makes the kernel kill a server with the thread that started it: a
-// run that is killed leaves no server behind.
+// sysProcAttr makes the kernel kill a server when the thread that started it ends, so
+// that a killed run leaves no server behind.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 func freeze(p *os.Process) error    { return p.Signal(syscall.SIGSTOP) }
 func thaw(p *os.Process) error      { return p.Signal(syscall.SIGCONT) }
 
-// hog starts a process that does nothing but use a processor.
+// hog starts a process that only uses a processor.
 func hog() (*exec.Cmd, error) {
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	return cmd, cmd.Start()
 }
 
-// disk is a file system that is mounted for one server and can make fsync wait.
+// disk is a file system that is mounted for one server and can delay fsync.
 type disk struct{ *lossyfs.Mounted }
 
-// mountDisk mounts a disk at a directory. It takes root.
+// mountDisk mounts a disk at a directory. It requires root.
 func mountDisk(dir string) (*disk, error) {
 	m, err := lossyfs.Mount(lossyfs.NewDisk(lossyfs.Faults{NoJournal: true}), dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func mountDisk(dir string) (*disk, error) {
 	return &disk{m}, nil
 }
 
-// machine says what this is measured on.
+// machine describes the machine of the measurement.
 func machine() string {
 	var model, kernel string
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -53,7 +53,7 @@ func machine() string {
 	return fmt.Sprintf("%s, Linux %s", model, kernel)
 }
 
-// load is the machine's load average of the last minute.
+// load returns the machine's load average of the last minute.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Only Linux has what the scenarios need: signals that freeze, file systems in
-// user space, an end with the parent.
+// The scenarios need features that only Linux has: signals that freeze a process, file
+// systems in user space, and children that die with their parent.
 var errOnlyLinux = errors.New("this works on Linux only")
 
 func sysProcAttr() *syscall.SysProcAttr { return nil }

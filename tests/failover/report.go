@@ -39,7 +39,7 @@ func (r *Report) Finish() {
 	r.LoadAfter = load()
 }
 
-// Of returns the result of a program's scenario, nil if there is none.
+// Of returns the result of a program's scenario, or nil if there is none.
 func (r *Report) Of(program, scenario string) *Result {
 	for i := range r.Results {
 		if r.Results[i].Program == program && r.Results[i].Scenario == scenario {
@@ -49,8 +49,8 @@ func (r *Report) Of(program, scenario string) *Result {
 	return nil
 }
 
-// Faults lists what zkgo did that it must not do, and, if times are judged, its
-// times that are too long. What ZooKeeper does is not for us to judge.
+// Faults lists zkgo's errors and, if times is set, its times that exceed their limits. We
+// don't judge ZooKeeper.
 func (r *Report) Faults(times bool) []string {
 	var faults []string
 	for _, res := range r.Results {
@@ -67,7 +67,7 @@ func (r *Report) Faults(times bool) []string {
 	return faults
 }
 
-// late lists what took longer than it may, and elections that nothing called for.
+// late lists times that exceed their limits, and unnecessary elections.
 func (r *Result) late() []string {
 	var late []string
 	limits := map[string]float64{"kill": killLimit, "stop": stopLimit}
@@ -82,13 +82,13 @@ func (r *Result) late() []string {
 	return late
 }
 
-// stats are the figures of some samples.
+// stats are statistics of a list of samples.
 type stats struct {
 	n                  int
 	median, p99, worst float64
 }
 
-// of computes them. Without samples all are zero.
+// of computes the statistics. Without samples all are zero.
 func of(samples []float64) stats {
 	if len(samples) == 0 {
 		return stats{}
@@ -97,7 +97,7 @@ func of(samples []float64) stats {
 	return stats{len(s), s[len(s)/2], s[len(s)*99/100], s[len(s)-1]}
 }
 
-// stats returns the figures of something of every incident.
+// stats returns the statistics of f over all incidents.
 func (r *Result) stats(f func(Incident) float64) stats {
 	var samples []float64
 	for _, in := range r.Incidents {
@@ -106,7 +106,7 @@ func (r *Result) stats(f func(Incident) float64) stats {
 	return of(samples)
 }
 
-// String says in a line what was found.
+// String returns the result in one line.
 func (r Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-9s %-8s %5.1f s", r.Program, r.Scenario, r.Took)

@@ -11,16 +11,16 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Result is what one scenario gave for one program.
+// Result is the result of one scenario for one program.
 type Result struct {
 	Scenario  string
 	Program   string
 	Took      float64    // seconds
-	Skipped   string     `json:",omitempty"` // why it was not run
+	Skipped   string     `json:",omitempty"` // why it didn't run
 	Incidents []Incident `json:",omitempty"`
-	// Values are other figures, each a list of samples in its unit.
+	// Values are other figures, each a list of samples in the unit of its name.
 	Values    map[string][]float64 `json:",omitempty"`
-	Elections int64                // that nothing called for
+	Elections int64                // unnecessary ones
 	Outcome   Outcome
 }
 
@@ -31,13 +31,13 @@ func (r *Result) add(name string, v float64) {
 	r.Values[name] = append(r.Values[name], v)
 }
 
-// Scenario is something that happens to an ensemble. Run leaves it whole.
+// Scenario is an event that happens to an ensemble. Run leaves the ensemble complete.
 type Scenario struct {
 	Name string
 	run  func(e *Ensemble, c *crowd, r *Result) error
-	// disks says that every server needs a disk that can hang.
+	// disks means that every server needs a disk that can hang.
 	disks bool
-	// alone says that no clients are to be there.
+	// alone means that the scenario runs without clients.
 	alone bool
 }
 
@@ -61,7 +61,7 @@ func (s Scenario) Run(e *Ensemble) (r Result, err error) {
 	return r, err
 }
 
-// leaderOf is the leader, which a scenario cannot do without.
+// leaderOf returns the leader, or an error if there is none.
 func leaderOf(e *Ensemble) (*Server, error) {
 	if l := e.Leader(); l != nil {
 		return l, nil
@@ -69,8 +69,8 @@ func leaderOf(e *Ensemble) (*Server, error) {
 	return nil, fmt.Errorf("%s has no leader", e.Program.Name)
 }
 
-// whole starts what does not run and waits until the ensemble is complete and
-// every client is with its own server.
+// whole starts the servers that don't run and waits until the ensemble is complete and
+// every client is connected to its own server.
 func whole(e *Ensemble, c *crowd) error {
 	for _, s := range e.Servers {
 		if !s.Running() {
@@ -89,7 +89,7 @@ func whole(e *Ensemble, c *crowd) error {
 	return nil
 }
 
-// repeat lets something happen to the leader n times.
+// repeat makes something happen to the leader n times.
 func repeat(e *Ensemble, c *crowd, r *Result, n int, silent bool, happen func(l *Server) error, after func(l *Server) error) error {
 	for range n {
 		l, err := leaderOf(e)
@@ -111,16 +111,16 @@ func repeat(e *Ensemble, c *crowd, r *Result, n int, silent bool, happen func(l 
 	return nil
 }
 
-// KillLeader kills the leader n times, by kill -9.
+// KillLeader kills the leader n times, with SIGKILL.
 func KillLeader(n int) Scenario {
 	return Scenario{Name: "kill", run: func(e *Ensemble, c *crowd, r *Result) error {
 		return repeat(e, c, r, n, false, func(l *Server) error { l.Kill(); return nil }, nil)
 	}}
 }
 
-// VanishLeader freezes the leader n times, so that nothing comes from it and no
-// connection ends: what others see of a machine without power. Thawed, it has
-// to find its own way back.
+// VanishLeader freezes the leader n times, so that it sends nothing but no connection
+// ends. To the other servers this looks like a machine that lost power. After the thaw
+// the server must rejoin without help.
 func VanishLeader(n int) Scenario {
 	return Scenario{Name: "vanish", run: func(e *Ensemble, c *crowd, r *Result) error {
 		return repeat(e, c, r, n, true,
@@ -129,19 +129,19 @@ func VanishLeader(n int) Scenario {
 	}}
 }
 
-// StopLeader stops the leader n times, by SIGTERM.
+// StopLeader stops the leader n times, with SIGTERM.
 func StopLeader(n int) Scenario {
 	return Scenario{Name: "stop", run: func(e *Ensemble, c *crowd, r *Result) error {
 		return repeat(e, c, r, n, false, (*Server).Stop, nil)
 	}}
 }
 
-// unnoticed is how long a writer's usual pauses are at most: what is longer
-// counts as time without writes.
+// unnoticed is the longest usual pause between writes. A longer one counts as time
+// without writes.
 const unnoticed = 25 * time.Millisecond
 
-// RollingRestart stops and starts one server after the other, n times around,
-// as an upgrade does.
+// RollingRestart stops and starts one server after the other, n times, as an upgrade
+// does.
 func RollingRestart(n int) Scenario {
 	return Scenario{Name: "roll", run: func(e *Ensemble, c *crowd, r *Result) error {
 		for range n {
@@ -182,7 +182,7 @@ func RestartAll(n int) Scenario {
 			var started time.Time
 			in, err := c.incident(nil, false, func() error {
 				for _, s := range e.Servers {
-					_ = s.cmd.Process.Kill() // all before one is waited for
+					_ = s.cmd.Process.Kill() // kill all before waiting for one
 				}
 				e.Kill()
 				started = time.Now()
@@ -210,8 +210,8 @@ func RestartAll(n int) Scenario {
 	}}
 }
 
-// quiet lets something disturb the ensemble that calls for no election, and
-// counts those that come.
+// quiet runs a disturbance that doesn't call for an election, and counts the elections
+// that happen anyway.
 func quiet(e *Ensemble, c *crowd, r *Result, disturb func() error) error {
 	before := e.Epoch()
 	in, err := c.incident(nil, false, disturb)
@@ -226,21 +226,20 @@ func quiet(e *Ensemble, c *crowd, r *Result, disturb func() error) error {
 	return nil
 }
 
-// hogs is how many processes use all the time they can get, and manyHogs how many
-// do so on a machine that is overloaded.
+// hogs is the number of processes that use all the processor time they get, and manyHogs
+// the number on an overloaded machine.
 const (
 	hogs     = 4
 	manyHogs = 50
 )
 
-// Starve lets the ensemble share the machine with four processes that do
-// nothing but use the processors.
+// Starve runs the ensemble beside four processes that only use the processors.
 func Starve(d time.Duration) Scenario { return beside("starve", hogs, d) }
 
-// Overload is Starve with fifty of them.
+// Overload is Starve with fifty such processes.
 func Overload(d time.Duration) Scenario { return beside("overload", manyHogs, d) }
 
-// beside lets the ensemble share the machine with n processes for d.
+// beside runs the ensemble beside n such processes for d.
 func beside(name string, n int, d time.Duration) Scenario {
 	return Scenario{Name: name, run: func(e *Ensemble, c *crowd, r *Result) error {
 		return quiet(e, c, r, func() error {
@@ -267,8 +266,8 @@ func beside(name string, n int, d time.Duration) Scenario {
 // stall is how long a disk hangs each time.
 const stall = time.Second
 
-// StallDisks lets the disk of one server after the other hang for a second, then
-// all disks at once, and so on for d.
+// StallDisks makes each server's disk hang for a second in turn, then all disks at once,
+// and repeats that for d.
 func StallDisks(d time.Duration) Scenario {
 	return Scenario{Name: "stall", disks: true, run: func(e *Ensemble, c *crowd, r *Result) error {
 		return quiet(e, c, r, func() error {
@@ -293,8 +292,8 @@ func StallDisks(d time.Duration) Scenario {
 	}}
 }
 
-// Idle measures n writes one after the other, with nothing else going on: by a
-// client at the leader and by one at a follower.
+// Idle measures n sequential writes on an otherwise idle ensemble, by a client at the
+// leader and by one at a follower.
 func Idle(n int) Scenario {
 	return Scenario{Name: "idle", alone: true, run: func(e *Ensemble, _ *crowd, r *Result) error {
 		l, err := leaderOf(e)
@@ -305,7 +304,7 @@ func Idle(n int) Scenario {
 		if follower == l {
 			follower = e.Servers[1]
 		}
-		// In turns, so that what else the machine does hits both.
+		// Alternate, so that other load on the machine affects both.
 		const turns = 10
 		for range turns {
 			for name, s := range map[string]*Server{"leader, ms": l, "follower, ms": follower} {
@@ -318,7 +317,7 @@ func Idle(n int) Scenario {
 	}}
 }
 
-// lone writes n times by one client, with a pause before each.
+// lone writes n times with one client, with a pause before each write.
 func lone(at *Server, n int, took func(time.Duration)) error {
 	s := &session{timeout: sessionTimeout}
 	if err := s.connect(at.Addr); err != nil {
@@ -341,8 +340,8 @@ func lone(at *Server, n int, took func(time.Duration)) error {
 	return err
 }
 
-// Measure runs a program through scenarios, in a directory of its own. What it
-// has got so far is valid also when it returns an error.
+// Measure runs a program through scenarios, in a directory of its own. The results are
+// valid even if it returns an error.
 func Measure(p Program, dir string, scenarios []Scenario, say func(Result)) (results []Result, err error) {
 	var plain *Ensemble
 	defer func() {

@@ -20,17 +20,17 @@ import (
 // patience bounds every wait for something that should take seconds at most.
 const patience = 90 * time.Second
 
-// Program is what is measured.
+// Program is a program to measure.
 type Program struct {
-	// Name is how the results call it.
+	// Name is its name in the results.
 	Name string
-	// Version is what it says of itself.
+	// Version is the version that it reports.
 	Version string
-	// command returns what starts a server with a zoo.cfg.
+	// command returns the command that starts a server with a zoo.cfg.
 	command func(cfg string) (*exec.Cmd, error)
 }
 
-// Zkgo is the zkgo binary at path.
+// Zkgo returns the zkgo binary at path.
 func Zkgo(path string) Program {
 	version := "zkgo"
 	if out, err := exec.Command(path, "version").Output(); err == nil {
@@ -41,8 +41,8 @@ func Zkgo(path string) Program {
 	}}
 }
 
-// ZooKeeper is Apache ZooKeeper with the options that its own start script
-// gives to Java; heap is the most that Java may use for objects, 1000m with the script.
+// ZooKeeper returns Apache ZooKeeper with the options that its own start script passes to
+// Java. heap is the maximum size of Java's heap; the script sets 1000m.
 func ZooKeeper(heap string) (Program, error) {
 	lib, err := oracle.Dir()
 	if err != nil {
@@ -66,24 +66,24 @@ type Server struct {
 
 	program Program
 	cmd     *exec.Cmd
-	done    chan struct{} // closed when the process was reaped
+	done    chan struct{} // closed after the process was reaped
 }
 
-// Ensemble is three servers, or as many as StartServers was asked for.
+// Ensemble is three servers, or the number passed to StartServers.
 type Ensemble struct {
 	Program Program
 	Servers []*Server
 
-	crowds int     // gathered so far: znodes get names of their own
-	disks  []*disk // of the servers, where they can hang
+	crowds int     // gathered so far; each gets its own znode names
+	disks  []*disk // the servers' disks, if they can hang
 }
 
 // size is the number of servers.
 const size = 3
 
-// lay writes the configurations of n servers: ZooKeeper's own sample configuration,
-// with a list of servers unless there is one only, and more lines. data says where
-// server i has its data.
+// lay writes the configurations of n servers: ZooKeeper's own sample configuration, the
+// list of servers if there is more than one, and the extra lines. data returns the data
+// directory of server i.
 func lay(p Program, dir string, n int, data func(i int) string, lines ...string) (*Ensemble, error) {
 	ports, err := oracle.FreePorts(3 * n)
 	if err != nil {
@@ -127,7 +127,7 @@ func lay(p Program, dir string, n int, data func(i int) string, lines ...string)
 // Start starts an ensemble in a directory and returns when all serve.
 func Start(p Program, dir string) (*Ensemble, error) { return start(p, dir, nil) }
 
-// StartServers is Start for one server that stands alone, or any number; lines are
+// StartServers is Start for any number of servers; one server runs standalone. lines are
 // added to zoo.cfg.
 func StartServers(p Program, dir string, n int, lines ...string) (*Ensemble, error) {
 	e, err := lay(p, dir, n, nil, lines...)
@@ -162,7 +162,7 @@ func (e *Ensemble) startAll() error {
 	return e.Await()
 }
 
-// Await waits until every server serves and the leader has both others.
+// Await waits until every server serves and the leader has both followers.
 func (e *Ensemble) Await() error {
 	for _, s := range e.Servers {
 		if err := s.Await(); err != nil {
@@ -185,7 +185,7 @@ func (e *Ensemble) Await() error {
 	return fmt.Errorf("the leader of %s does not have all followers after %v", e.Program.Name, patience)
 }
 
-// Leader returns the server that leads, nil while none does.
+// Leader returns the server that leads, or nil while there is none.
 func (e *Ensemble) Leader() *Server {
 	for _, s := range e.Servers {
 		if s.Running() {
@@ -197,14 +197,14 @@ func (e *Ensemble) Leader() *Server {
 	return nil
 }
 
-// Kill kills all processes that run.
+// Kill kills all running processes.
 func (e *Ensemble) Kill() {
 	for _, s := range e.Servers {
 		s.Kill()
 	}
 }
 
-// Epoch is the newest epoch that any server tells of: it goes up with every
+// Epoch returns the newest epoch that any server reports. It increases with every
 // election.
 func (e *Ensemble) Epoch() int64 {
 	var newest int64
@@ -232,14 +232,14 @@ func (s *Server) Launch() error {
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = out, out, s.Dir, sysProcAttr()
 	started, done := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel ends the child with the thread that started it: keep that.
+		// The kernel kills the child when the thread that started it ends: keep that thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its output
+			_ = cmd.Wait() // its output says how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -252,7 +252,7 @@ func (s *Server) Launch() error {
 // PID returns the id of the process that was launched last.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Running says whether the process runs, frozen or not.
+// Running reports whether the process runs, frozen or not.
 func (s *Server) Running() bool {
 	if s.done == nil {
 		return false
@@ -281,7 +281,7 @@ func (s *Server) Await() error {
 	return fmt.Errorf("server %d of %s does not serve after %v:\n%s", s.ID, s.program.Name, patience, s.tail())
 }
 
-// tail is the end of what the process has printed.
+// tail returns the end of the process's output.
 func (s *Server) tail() string {
 	b, err := os.ReadFile(filepath.Join(s.Dir, "out"))
 	if err != nil {
@@ -298,7 +298,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Stop asks the process to end and waits until it has.
+// Stop asks the process to end and waits until it has ended.
 func (s *Server) Stop() error {
 	if err := terminate(s.cmd.Process); err != nil {
 		return err
@@ -312,7 +312,7 @@ func (s *Server) Stop() error {
 	}
 }
 
-// State is what srvr tells.
+// State is the information from srvr.
 type State struct {
 	Mode  string
 	Epoch int64
@@ -320,7 +320,7 @@ type State struct {
 
 var srvr = regexp.MustCompile(`(?s)Zxid: 0x([0-9a-f]+)\nMode: (\w+)`)
 
-// Status asks the server what it is. One that serves nobody gives an error.
+// Status returns the server's state, or an error if it doesn't serve.
 func (s *Server) Status() (State, error) {
 	out, err := s.Word("srvr", time.Second)
 	if err != nil {
@@ -334,7 +334,7 @@ func (s *Server) Status() (State, error) {
 	return State{found[2], int64(zxid >> 32)}, err
 }
 
-// Word sends a four-letter word and returns the answer.
+// Word sends a four-letter word and returns the reply.
 func (s *Server) Word(word string, limit time.Duration) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.Addr, limit)
 	if err != nil {

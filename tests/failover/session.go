@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// retryPause is how long a client waits before it tries the next server. It
-	// is short, so that the servers are measured and not the clients.
+	// retryPause is the pause before a client tries the next server. It is short, so
+	// that the servers are measured and not the clients.
 	retryPause = 5 * time.Millisecond
 	// dialLimit bounds an attempt to connect.
 	dialLimit = time.Second
@@ -23,16 +23,16 @@ const (
 	maxFrame = 1 << 20
 )
 
-// errExpired is the answer to a client whose session is gone.
+// errExpired is the error for a client whose session has expired.
 var errExpired = errors.New("the session has expired")
 
-// session is a client's session and its connection of the moment. One goroutine
-// uses it; cut may be called by any.
+// session is a client's session and its current connection. One goroutine uses it; any
+// goroutine may call cut.
 type session struct {
 	timeout  time.Duration
 	id       int64
 	password []byte
-	zxid     int64 // newest seen
+	zxid     int64 // newest zxid seen
 
 	mu   sync.Mutex
 	conn net.Conn // nil while there is none
@@ -40,7 +40,7 @@ type session struct {
 	xid  int32
 }
 
-// connect opens a connection to a server and attaches the session, or opens one.
+// connect opens a connection to a server and attaches the session, or creates one.
 func (s *session) connect(addr string) error {
 	conn, err := net.DialTimeout("tcp", addr, dialLimit)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *session) handshake(conn net.Conn) error {
 	return nil
 }
 
-// cut closes the connection, under a request that waits too.
+// cut closes the connection, even while a request is waiting.
 func (s *session) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,19 +92,19 @@ func (s *session) cut() {
 	}
 }
 
-// connected says whether there is a connection, as far as is known.
+// connected reports whether the session has a connection, as far as it knows.
 func (s *session) connected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn != nil
 }
 
-// errCut is what a request meets whose connection was cut before.
+// errCut is the error of a request whose connection was already cut.
 var errCut = errors.New("the connection was cut")
 
-// do sends one request and waits for its reply, whose body it returns. A
-// proto.Code as the error is the server's refusal; after any other the
-// connection is gone and the outcome unknown.
+// do sends one request, waits for the reply and returns its body. An error of type
+// proto.Code is the server's reply; after any other error the connection is gone and the
+// outcome unknown.
 func (s *session) do(op proto.Op, rec proto.Record) ([]byte, error) {
 	s.mu.Lock()
 	conn := s.conn
@@ -151,8 +151,8 @@ func (s *session) exchange(conn net.Conn, op proto.Op, rec proto.Record) ([]byte
 	return r.Rest(), reply.Err.Err()
 }
 
-// frame reads one frame. As in ZooKeeper's clients a server that is silent for
-// two thirds of the session's timeout is given up.
+// frame reads one frame. As in ZooKeeper's clients, it gives up on a server that is
+// silent for two thirds of the session timeout.
 func (s *session) frame(conn net.Conn) ([]byte, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(s.timeout * 2 / 3)); err != nil {
 		return nil, err

@@ -1,9 +1,9 @@
-// Package interop runs other projects' clients, and their own test suites,
-// against a zkgo process: go-zookeeper's and Kazoo's tests, ZooKeeper's shell
-// and C client, Curator's recipes. They need Java, Python and the network, so
-// the work is done by run.sh and plain "go test" skips it.
+// Package interop runs other projects' clients, and their own test suites, against a zkgo
+// process: go-zookeeper's and Kazoo's tests, ZooKeeper's shell and C client, Curator's
+// recipes. They need Java, Python and the network, so run.sh does the work and plain
+// "go test" skips it.
 //
-// The package imports nothing of zkgo: what is tested is the binary.
+// The package imports nothing of zkgo, because it tests the binary.
 package interop
 
 import (
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestSuites runs every suite of run.sh as a subtest of its own.
+// TestSuites runs every suite of run.sh as a subtest.
 func TestSuites(t *testing.T) {
 	if os.Getenv("ZKGO_INTEROP") != "1" {
 		t.Skip("needs Java, Python and the package registries: set ZKGO_INTEROP=1, or run tests/interop/run.sh")
@@ -33,8 +33,8 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// TestShims checks that the scripts the peers' harnesses start are executable:
-// a lost mode bit would show as servers that never come up.
+// TestShims checks that the scripts that the harnesses start are executable: without the
+// mode bit, the servers would never start.
 func TestShims(t *testing.T) {
 	for _, name := range []string{"run.sh", "shim/java", "shim/server.sh", "shim/zkServer.sh"} {
 		info, err := os.Stat(name)
@@ -47,7 +47,7 @@ func TestShims(t *testing.T) {
 	}
 }
 
-// suites asks run.sh for the names of its suites.
+// suites returns the names of run.sh's suites.
 func suites(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "./run.sh", "--list").Output()

@@ -16,19 +16,19 @@ import (
 	"github.com/zkgo/zkgo/tests/lockbench/redis"
 )
 
-// The failover is the same in both: a server that is to take over stands still
-// for a moment, others write, a client acquires a lock, the server that leads is
-// killed, and the other one goes on. Then a second client asks for the lock.
+// The failover is the same for both services: the server that is to take over stops for a
+// moment, other clients write, a client acquires a lock, the leading server is killed, and
+// the other one takes over. Then a second client asks for the lock.
 
-// otherWork is how many writes of a part of a megabyte others make while the
-// server stands still: more than the connection to it holds.
+// otherWork is how many writes of workSize bytes other clients make while the server is
+// stopped: more than its connection can buffer.
 const otherWork, workSize = 40, 900_000
 
-// sentinels watch a primary of Redis and agree that it is gone.
+// sentinels watch a Redis primary; quorum of them must agree that it is gone.
 const sentinels, quorum = 3, 2
 
-// RedisFailover shows a lock that two hold in a primary and a replica that
-// Sentinel watches, though every answer of the primary was fsynced.
+// RedisFailover shows a lock that two clients hold at once, in a primary and a replica
+// watched by Sentinel, although the primary fsynced before every reply.
 func RedisFailover(ctx context.Context, dir string) (*Timeline, error) {
 	s, err := sentinelService(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func RedisFailover(ctx context.Context, dir string) (*Timeline, error) {
 	return t, nil
 }
 
-// sentinelService are a primary, its replica, and the sentinels.
+// sentinelService returns a primary, its replica, and the sentinels.
 func sentinelService(dir string) (*service, error) {
 	s, err := redisServers(dir, 2+sentinels, "always")
 	if err != nil {
@@ -132,7 +132,7 @@ func sentinelService(dir string) (*service, error) {
 	return s, nil
 }
 
-// ask sends one command on a connection of its own.
+// ask sends one command on a new connection.
 func ask(ctx context.Context, p *proc, args ...string) (string, error) {
 	c, err := redis.Dial(ctx, p.addr)
 	if err != nil {
@@ -150,7 +150,7 @@ func replicates(ctx context.Context, p *proc) error {
 	return err
 }
 
-// watches reports whether a sentinel knows the replica and the other sentinels.
+// watches returns nil if a sentinel knows the replica and the other sentinels.
 func watches(ctx context.Context, p *proc) error {
 	out, err := ask(ctx, p, "SENTINEL", "master", "locks")
 	if err == nil && !(strings.Contains(out, "num-slaves\n1\n") && strings.Contains(out, fmt.Sprintf("num-other-sentinels\n%d\n", sentinels-1))) {
@@ -159,8 +159,8 @@ func watches(ctx context.Context, p *proc) error {
 	return err
 }
 
-// promoted reports whether the sentinel sends clients to the replica, and that
-// takes writes.
+// promoted returns nil if the sentinel sends clients to the replica and the replica takes
+// writes.
 func promoted(ctx context.Context, sentinel, replica *proc) error {
 	out, err := ask(ctx, sentinel, "SENTINEL", "get-master-addr-by-name", "locks")
 	if err != nil {
@@ -176,7 +176,7 @@ func promoted(ctx context.Context, sentinel, replica *proc) error {
 	return err
 }
 
-// ZkgoFailover does the same to an ensemble of zkgo.
+// ZkgoFailover does the same to a zkgo ensemble.
 func ZkgoFailover(ctx context.Context, dir, binary string) (*Timeline, error) {
 	s, err := zkgo(dir, binary, 3)
 	if err != nil {
@@ -230,7 +230,7 @@ func ZkgoFailover(ctx context.Context, dir, binary string) (*Timeline, error) {
 	return t, handOver(ctx, t, lease, lock.NewMutex(recipes.On(b), "/lock"))
 }
 
-// handOver has B try, then A release, then B acquire.
+// handOver makes B try to acquire, then A release, then B acquire.
 func handOver(ctx context.Context, t *Timeline, a *lock.Lease, m *lock.Mutex) error {
 	second, err := m.TryAcquire(ctx)
 	held := a.Err()

@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// asked skips what starts servers of others, unless it is asked for: then it
-// fails where they are missing.
+// asked skips a test that starts other projects' servers, unless the environment asks for
+// it: then the test fails if they are missing.
 func asked(t *testing.T) context.Context {
 	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" && os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -28,8 +28,8 @@ func asked(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestRedisFailover shows what Redis's documentation says: an acknowledged lock
-// is lost when the primary fails before its replica has heard of it.
+// TestRedisFailover shows what Redis's documentation says: an acknowledged lock is lost
+// when the primary fails before its replica has received it.
 func TestRedisFailover(t *testing.T) {
 	ctx := asked(t)
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -45,8 +45,8 @@ func TestRedisFailover(t *testing.T) {
 	}
 }
 
-// TestZkgoFailover: in the same order of events nobody holds the lock beside its
-// holder.
+// TestZkgoFailover: with the same order of events, no second client holds the lock at the
+// same time.
 func TestZkgoFailover(t *testing.T) {
 	ctx := asked(t)
 	timeline, err := ZkgoFailover(ctx, t.TempDir(), process.Binary(t))

@@ -14,11 +14,11 @@ import (
 	"github.com/zkgo/zkgo/tests/lockbench/load"
 )
 
-// Options say what to measure and how.
+// Options says what to measure and how.
 type Options struct {
 	Dir      string    // for servers and programs; it must be empty
 	Small    bool      // everything, briefly: shows that it works, measures nothing
-	Services []string  // only these; none stands for all
+	Services []string  // only these services; empty means all
 	Log      io.Writer // gets a line for each step
 }
 
@@ -73,13 +73,13 @@ func (b *bench) logf(format string, args ...any) {
 	fmt.Fprintf(b.Log, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// skip notes why something is left out.
+// skip records why a service is left out.
 func (b *bench) skip(name string, why error) {
 	b.report.Skipped[name] = why.Error()
 	b.logf("%s is left out: %v", name, why)
 }
 
-// startServices starts what the contenders need and this machine has.
+// startServices starts the services that the contenders need and this machine has.
 func (b *bench) startServices(zkgoBinary string, all []contender) error {
 	dir := b.Dir
 	makers := map[string]func() (*service, error){
@@ -111,8 +111,8 @@ func (b *bench) startServices(zkgoBinary string, all []contender) error {
 	return nil
 }
 
-// competitions gives every contender its turns: once around without counting, for
-// the servers' sake, then the rounds.
+// competitions gives every contender its turns: one uncounted turn to warm up the servers,
+// then the rounds.
 func (b *bench) competitions(all []contender) error {
 	warmed := map[string]bool{}
 	for _, c := range all {
@@ -147,7 +147,7 @@ func (b *bench) competitions(all []contender) error {
 	return nil
 }
 
-// crowds counts what wakes a crowd.
+// crowds counts the packets of a release while a crowd waits.
 func (b *bench) crowds(all []contender) error {
 	for _, c := range all {
 		if b.services[c.service] == nil {
@@ -163,7 +163,7 @@ func (b *bench) crowds(all []contender) error {
 	return nil
 }
 
-// failovers shows what becomes of a lock when a server fails.
+// failovers shows what happens to a lock when a server fails.
 func (b *bench) failovers(zkgoBinary string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -185,10 +185,10 @@ func (b *bench) failovers(zkgoBinary string) error {
 	return nil
 }
 
-// limit is when a program that should have taken seconds is given up.
+// limit bounds a program that should take seconds.
 const limit = 3 * time.Minute
 
-// run has a program do one job.
+// run runs one job with a contender's program.
 func (b *bench) run(c contender, shape string, counted time.Duration, clients int, more ...string) (load.Result, error) {
 	command := b.workers[c.worker]
 	if command == nil {
@@ -218,8 +218,8 @@ func (b *bench) run(c contender, shape string, counted time.Duration, clients in
 	return result(out, shape)
 }
 
-// result reads what a program has printed: a result, or, from one in another
-// language, what it is made of.
+// result parses a program's output: a result, or, from a program in another language, the
+// holdings to compute it from.
 func result(out []byte, shape string) (load.Result, error) {
 	var r struct {
 		load.Result

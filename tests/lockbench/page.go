@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tests/lockbench/load"
 )
 
-// Tables are the figures in Markdown.
+// Tables returns the figures in Markdown.
 func (r *Report) Tables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s UTC, %s, %d CPUs, %s, commit %s; load average before %s, after %s; %.1f minutes.\n\n",
@@ -30,7 +30,7 @@ func (r *Report) Tables() string {
 	return b.String()
 }
 
-// competition is the table of eight clients.
+// competition writes the table of eight clients.
 func (r *Report) competition(b *strings.Builder) {
 	b.WriteString("| servers | lock | an acquired lock is | own locks: acquisitions/s | one lock: acquisitions/s | of these handed to another | longest wait | hand-off p50 | p99 |\n" +
 		"|---|---|---|--:|--:|--:|--:|--:|--:|\n")
@@ -43,19 +43,19 @@ func (r *Report) competition(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// busy reports whether others used the processors when the run began.
+// busy reports whether other programs used the processors when the run began.
 func (r *Report) busy() bool {
 	load, err := strconv.ParseFloat(r.LoadBefore, 64)
 	return err == nil && load > float64(r.CPUs)/2
 }
 
-// What is aimed at, with the same client at ZooKeeper.
+// The targets, relative to the same client on ZooKeeper.
 const (
-	ownAim     = 2   // times as many own locks, at least
-	handOffAim = 0.5 // of the time of a hand-off, at most
+	ownAim     = 2   // minimum ratio of own locks/s
+	handOffAim = 0.5 // maximum ratio of hand-off times
 )
 
-// beside is the table of zkgo's mutex and ZooKeeper's.
+// beside writes the table that compares zkgo's mutex with ZooKeeper's.
 func (r *Report) beside(b *strings.Builder) {
 	head := "`lock.Mutex`, zkgo ÷ ZooKeeper:\n\n| servers | own locks/s | aim | one lock/s | hand-off p50 | aim |\n|--:|--:|---|--:|--:|---|\n"
 	for _, n := range []string{"1", "3"} {
@@ -88,7 +88,7 @@ func handOff50(l load.Result) float64 { return l.HandOff50 }
 func handOff99(l load.Result) float64 { return l.HandOff99 }
 func waitMax(l load.Result) float64   { return l.WaitMax }
 
-// crowdTable is the table of what wakes a crowd.
+// crowdTable writes the table of a release's packets.
 func (r *Report) crowdTable(b *strings.Builder) {
 	if len(r.Crowds) == 0 {
 		return
@@ -101,7 +101,7 @@ func (r *Report) crowdTable(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// servers is a service's name for people: "zkgo-3" is "zkgo, 3 servers".
+// servers returns a readable name of a service: "zkgo-3" is "zkgo, 3 servers".
 func servers(service string) string {
 	parts := strings.Split(service, "-")
 	name := map[string]string{"zkgo": "zkgo", "zookeeper": "ZooKeeper", "etcd": "etcd", "redis": "Redis"}[parts[0]]
@@ -114,7 +114,7 @@ func servers(service string) string {
 	return name
 }
 
-// count writes a number with its thousands apart.
+// count formats a number with thousands separators.
 func count(v float64) string {
 	s := fmt.Sprintf("%.0f", v)
 	if len(s) > 3 {
@@ -123,7 +123,7 @@ func count(v float64) string {
 	return s
 }
 
-// ms writes microseconds as milliseconds.
+// ms formats microseconds as milliseconds.
 func ms(micros float64) string {
 	switch v := micros / 1000; {
 	case v == 0:
@@ -148,12 +148,12 @@ func sortedKeys(m map[string]string) []string {
 //
 //	<!-- lockbench:figures --> … <!-- lockbench:end -->
 //
-// the failovers behind <!-- lockbench:failover -->, and single figures into cells:
+// the failovers after <!-- lockbench:failover -->, and single figures into cells:
 //
 //	<!--own zkgo-3/mutex-->4,100<!--/-->
 //
-// "own" stands for own locks/s, "shared" for acquisitions/s of a shared
-// one, "p50" for its hand-off. What was not measured stays as it is.
+// "own" stands for own locks/s, "shared" for acquisitions/s of a shared lock, and "p50"
+// for its hand-off. Figures that were not measured stay as they are.
 func (r *Report) WriteInto(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -172,7 +172,7 @@ func (r *Report) WriteInto(path string) error {
 	return os.WriteFile(path, []byte(r.cells(text)), 0o644)
 }
 
-// between replaces what stands between a marker and the end behind it.
+// between replaces the text between a marker and the next end marker.
 func between(text, from, to, with string) (string, error) {
 	head, rest, ok := strings.Cut(text, from)
 	_, tail, closed := strings.Cut(rest, to)
@@ -182,7 +182,7 @@ func between(text, from, to, with string) (string, error) {
 	return head + from + "\n" + with + to + tail, nil
 }
 
-// cells fills in single figures.
+// cells fills in the single figures.
 func (r *Report) cells(text string) string {
 	const begin, middle, end = "<!--", "-->", "<!--/-->"
 	parts := strings.Split(text, end)
@@ -200,7 +200,7 @@ func (r *Report) cells(text string) string {
 	return strings.Join(parts, end)
 }
 
-// figure is one median; "" if it was not measured.
+// figure returns one median, or "" if it was not measured.
 func (r *Report) figure(name, key string) string {
 	row := r.find(key)
 	if row == nil {

@@ -30,7 +30,7 @@ func TestWriteInto(t *testing.T) {
 	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call changes nothing
 		if err := sample().WriteInto(path); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// contender is one kind of lock at one service.
+// contender is one kind of lock on one service.
 type contender struct {
 	service string
 	worker  string // a program of workers/
@@ -17,14 +17,13 @@ type contender struct {
 // key names a contender in the results and in the text.
 func (c contender) key() string { return c.service + "/" + c.kind }
 
-// warm is how long a client's program needs before it is worth measuring; Java's
-// compiler needs longer.
+// warm is how long a client program runs before we count; Java's compiler needs longer.
 const (
 	warm     = 300 * time.Millisecond
 	warmJava = 1200 * time.Millisecond
 )
 
-// contenders are all, in the order of the table.
+// contenders returns all contenders, in the order of the table.
 func contenders() []contender {
 	var list []contender
 	for _, n := range []string{"1", "3"} {
@@ -47,12 +46,12 @@ func contenders() []contender {
 	)
 }
 
-// effort is how much is done.
+// effort is how much to measure.
 type effort struct {
-	rounds   int           // how often each contender gets its turn
+	rounds   int           // turns of each contender
 	counted  time.Duration // per turn and shape
 	crowd    int           // waiters for one lock
-	releases int           // of it
+	releases int           // releases of that lock
 }
 
 func plan(small bool) effort {
@@ -62,7 +61,7 @@ func plan(small bool) effort {
 	return effort{rounds: 3, counted: 700 * time.Millisecond, crowd: 1000, releases: 5}
 }
 
-// crowds are the ways to wait that are counted with a crowd.
+// crowds returns the contenders that are measured with a crowd.
 func crowds() []contender {
 	var list []contender
 	for _, s := range []string{"zkgo-1", "zookeeper-1"} {
@@ -74,7 +73,7 @@ func crowds() []contender {
 	return list
 }
 
-// chosen leaves out the services that were not asked for; no names are all.
+// chosen filters out the services that the user didn't ask for; no names mean all.
 func chosen(all []contender, services []string) []contender {
 	if len(services) == 0 {
 		return all

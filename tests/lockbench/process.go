@@ -21,7 +21,7 @@ type proc struct {
 	dir  string // of its files; "out" is what it prints
 
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it was reaped
+	done chan struct{} // closed after the process was reaped
 }
 
 // start starts a program in the directory.
@@ -38,14 +38,14 @@ func (p *proc) start(args ...string) error {
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = out, out, p.dir, sysProcAttr()
 	started, done := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel ends the child with the thread that started it: keep that.
+		// The kernel kills the child when the thread that started it ends: keep that thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its output
+			_ = cmd.Wait() // its output says how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -55,7 +55,7 @@ func (p *proc) start(args ...string) error {
 	return nil
 }
 
-// await waits until ready says so, asked again and again.
+// await calls ready repeatedly until it returns nil.
 func (p *proc) await(ready func(ctx context.Context) error) error {
 	deadline := time.Now().Add(patience)
 	var last error
@@ -75,7 +75,7 @@ func (p *proc) await(ready func(ctx context.Context) error) error {
 	return fmt.Errorf("%s does not serve after %v: %w\n%s", p.name, patience, last, p.tail())
 }
 
-// tail is the end of what the process has printed.
+// tail returns the end of the process's output.
 func (p *proc) tail() string {
 	b, err := os.ReadFile(filepath.Join(p.dir, "out"))
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *proc) kill() {
 	}
 }
 
-// listens reports whether something listens at an address.
+// listens returns nil if a server listens at an address.
 func listens(ctx context.Context, addr string) error {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// programs are what was built.
+// programs are the built programs.
 type programs struct {
 	zkgo    string
 	workers map[string][]string // command lines
 	missing map[string]error    // workers that could not be built
 }
 
-// root is the module's directory.
+// root returns the module's directory.
 func root() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/zkgo/zkgo").Output()
 	if err != nil {
@@ -23,8 +23,8 @@ func root() (string, error) {
 	return string(out[:len(out)-1]), nil
 }
 
-// buildPrograms builds the server and the clients' programs. Those that need more
-// than this module may be missing.
+// buildPrograms builds the server and the client programs. Programs that need more than
+// this module may be missing.
 func buildPrograms(dir string) (programs, error) {
 	p := programs{zkgo: filepath.Join(dir, "zkgo"), workers: map[string][]string{}, missing: map[string]error{}}
 	module, err := root()
@@ -41,7 +41,7 @@ func buildPrograms(dir string) (programs, error) {
 		switch {
 		case err == nil:
 			p.workers[name] = []string{binary}
-		case name == "etcd": // its client comes from the network
+		case name == "etcd": // the build downloads its client
 			p.missing[name] = err
 		default:
 			return p, err
@@ -63,8 +63,8 @@ func goBuild(dir, target, pkg string) error {
 	return nil
 }
 
-// buildRedisson compiles the worker in Java. Redisson's jars stay in the cache
-// directory of .ci/run.
+// buildRedisson compiles the Java worker. Redisson's jars stay in the cache directory of
+// .ci/run.
 func buildRedisson(source, target string) ([]string, error) {
 	for _, tool := range []string{"javac", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -28,17 +28,17 @@ type Report struct {
 	frame *failover.Report
 }
 
-// Row is what one kind of lock at one service did, a Result for each turn.
+// Row holds the results of one kind of lock on one service, a Result for each turn.
 type Row struct {
 	Service, Kind, Label, Durable string
 	Own, Shared, Worked           []load.Result
 }
 
-// Crowd is what one release of a lock costs for which many wait.
+// Crowd is the cost of one release of a lock that many clients wait for.
 type Crowd struct {
 	Service, Kind, Label string
 	Waiters, Releases    int
-	Packets              float64 // that the server received and sent, median
+	Packets              float64 // received and sent by the server, median
 	HandOff              float64 // µs, median
 }
 
@@ -53,7 +53,7 @@ func (r *Report) finish() {
 	r.Took, r.LoadAfter = r.frame.Took, r.frame.LoadAfter
 }
 
-// row returns a contender's row, a new one if there is none yet.
+// row returns a contender's row, and adds it if it is missing.
 func (r *Report) row(c contender, durable string) *Row {
 	i := slices.IndexFunc(r.Rows, func(row *Row) bool { return row.Service == c.service && row.Kind == c.kind })
 	if i < 0 {
@@ -63,7 +63,7 @@ func (r *Report) row(c contender, durable string) *Row {
 	return r.Rows[i]
 }
 
-// find returns a row by its contender's key, nil if there is none.
+// find returns a row by its contender's key, or nil if there is none.
 func (r *Report) find(key string) *Row {
 	for _, row := range r.Rows {
 		if row.Service+"/"+row.Kind == key {
@@ -73,7 +73,7 @@ func (r *Report) find(key string) *Row {
 	return nil
 }
 
-// Faults lists what must not be, whoever did it: a lock held by two.
+// Faults lists the errors of all services: locks that two clients held at once.
 func (r *Report) Faults() []string {
 	var faults []string
 	for _, row := range r.Rows {
@@ -98,7 +98,7 @@ func perSecond(r load.Result) float64 {
 	return float64(r.Acquisitions) / r.Seconds
 }
 
-// median of what f finds in the turns; 0 without any.
+// median returns the median of f over the turns, or 0 if there are none.
 func median(turns []load.Result, f func(load.Result) float64) float64 {
 	if len(turns) == 0 {
 		return 0

@@ -15,12 +15,12 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// service is servers that keep locks together.
+// service is a group of servers that provides locks.
 type service struct {
 	name    string // in the table
-	durable string // what an answer means
+	durable string // the durability of an acknowledged write
 	procs   []*proc
-	launch  func(p *proc, i int) []string // the command line of one
+	launch  func(p *proc, i int) []string // returns the command line of process i
 	ready   func(ctx context.Context, p *proc) error
 }
 
@@ -53,7 +53,7 @@ func (s *service) addrs() []string {
 	return list
 }
 
-// lay prepares n processes with a port for clients each.
+// lay prepares n processes, each with a port for clients.
 func lay(name, dir string, n int) ([]*proc, []int, error) {
 	ports, err := oracle.FreePorts(3 * n)
 	if err != nil {
@@ -115,7 +115,7 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	return string(b), err
 }
 
-// serves asks a server of ZooKeeper's kind.
+// serves returns nil if a server of ZooKeeper's kind serves.
 func serves(ctx context.Context, p *proc) error {
 	out, err := fourLetters(ctx, p.addr, "srvr")
 	if err == nil && !strings.Contains(out, "Mode: ") {
@@ -135,7 +135,7 @@ func zkgo(dir, binary string, n int) (*service, error) {
 	}, zooCfg(procs, ports)
 }
 
-// zooKeeper has the options that its own start script gives to Java.
+// zooKeeper uses the options that ZooKeeper's own start script passes to Java.
 func zooKeeper(dir string, n int) (*service, error) {
 	lib, err := oracle.Dir()
 	if err != nil {
@@ -187,8 +187,8 @@ func etcd(dir string, n int) (*service, error) {
 	}, nil
 }
 
-// redisServers are n servers that know nothing of each other. appendOnly is "no",
-// or what appendfsync says.
+// redisServers returns n independent servers. appendOnly is "no" or the value of
+// appendfsync.
 func redisServers(dir string, n int, appendOnly string) (*service, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, fmt.Errorf("Debian's redis-server is not installed: %w", err)
@@ -215,9 +215,10 @@ func redisServers(dir string, n int, appendOnly string) (*service, error) {
 		launch: func(p *proc, _ int) []string { return append(redisCommand(p), args...) }}, nil
 }
 
-// redisCommand starts a server with Redis's own defaults in the directory.
+// redisCommand returns the command that starts a server with Redis's defaults in the
+// directory.
 func redisCommand(p *proc) []string {
-	_, port, _ := net.SplitHostPort(p.addr) // which lay has joined
+	_, port, _ := net.SplitHostPort(p.addr) // lay joined the address
 	return []string{"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", filepath.Join(p.dir, "data")}
 }
 

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Timeline is what happened, in its order.
+// Timeline is a list of events, in order.
 type Timeline struct {
 	Name   string
 	Events []Event
-	// Both says that two held the lock at once.
+	// Both reports that two clients held the lock at once.
 	Both bool
 
 	began time.Time
 }
 
-// Event is one line of it.
+// Event is one line of a timeline.
 type Event struct {
 	At   float64 // seconds
 	Who  string
@@ -25,12 +25,12 @@ type Event struct {
 
 func newTimeline(name string) *Timeline { return &Timeline{Name: name, began: time.Now()} }
 
-// note adds what has just happened.
+// note adds an event at the current time.
 func (t *Timeline) note(who, format string, args ...any) {
 	t.Events = append(t.Events, Event{time.Since(t.began).Seconds(), who, fmt.Sprintf(format, args...)})
 }
 
-// String is the timeline as text.
+// String returns the timeline as text.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
@@ -39,7 +39,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// failovers are all timelines in Markdown.
+// failovers returns all timelines in Markdown.
 func (r *Report) failovers() string {
 	var b strings.Builder
 	for _, t := range r.Failovers {

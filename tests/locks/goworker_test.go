@@ -17,10 +17,10 @@ import (
 	"github.com/zkgo/zkgo/recipes/lock"
 )
 
-// session is how long sessions last without a word: the other workers say so too.
+// session is the session timeout; the other workers use the same.
 const session = 3 * time.Second
 
-// goWorker is a process that takes locks with package recipes/lock. Its arguments:
+// goWorker is a process that acquires locks with package recipes/lock. Its arguments:
 // careful or careless, CONNECT, REGISTER, KIND:PATH:THREADS...
 func goWorker(args []string) error {
 	ctx := context.Background()
@@ -74,7 +74,7 @@ func (w *worker) dial(addr string) error {
 	return nil
 }
 
-// ask asks the register.
+// ask sends a request to the register.
 func (w *worker) ask(words ...any) []string {
 	if _, err := fmt.Fprintln(w.tcp, words...); err != nil || !w.in.Scan() {
 		os.Exit(0) // the test is over
@@ -109,7 +109,7 @@ func (w *worker) acquire(ctx context.Context) (*lock.Lease, string, error) {
 	return l, "write", err
 }
 
-// turn takes the lock once.
+// turn acquires the lock once, and releases it.
 func (w *worker) turn(ctx context.Context) bool {
 	lease, mode, err := w.acquire(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *worker) value(ctx context.Context, mode string) (int, error) {
 	return strconv.Atoi(string(b))
 }
 
-// guarded writes the protected znode, provided that the lock's znode is there.
+// guarded writes the protected znode if the lock's znode still exists.
 func (w *worker) guarded(ctx context.Context, lease *lock.Lease, value int) string {
 	data := strconv.AppendInt(nil, int64(value), 10)
 	var err error
@@ -176,7 +176,7 @@ func (w *worker) guarded(ctx context.Context, lease *lock.Lease, value int) stri
 	return "refused"
 }
 
-// unasked writes without a question to the lease, in the session that there is.
+// unasked writes in the current session without asking the lease.
 func (w *worker) unasked(ctx context.Context, node string, data []byte) error {
 	s, err := w.conn.Session(ctx)
 	if err != nil {

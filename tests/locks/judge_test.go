@@ -2,27 +2,27 @@ package locks
 
 import "fmt"
 
-// kind is what an event is.
+// kind is the kind of an event.
 type kind string
 
 // The kinds of event.
 const (
-	entered kind = "enter"  // the holder was told the values
+	entered kind = "enter"  // the holder got the values
 	plainly kind = "plain"  // the plain register took a value
 	fenced  kind = "fenced" // the fenced register took a value, or refused it
 	left    kind = "exit"
-	alive   kind = "alive" // the znode of a holder was there when another was in
+	alive   kind = "alive" // a holder's znode still existed after another had entered
 )
 
-// event is one thing that the registers saw, in their order.
+// event is something that the registers saw; events are in the registers' order.
 type event struct {
 	kind  kind
 	line  string
 	who   *holder
 	value int
 	taken bool    // by the fenced register
-	held  bool    // left: the lease said so, after all answers
-	other *holder // alive: who was in
+	held  bool    // left: the lease reported it held, after all replies
+	other *holder // alive: the holder that had entered
 }
 
 // holder is one turn of one worker.
@@ -32,22 +32,21 @@ type holder struct {
 	mode  string // write, read or lease
 	token int64
 	path  string
-	znode string // what became of his multi: ok, refused or unknown
-	out   bool   // he has told so
-	dead  bool   // his worker has ended
+	znode string // the outcome of its multi: ok, refused or unknown
+	out   bool   // it has told the register that it leaves
+	dead  bool   // its worker has ended
 }
 
 func (h *holder) String() string {
 	return fmt.Sprintf("%s %d (%s, token %#x, %s)", h.lang, h.pid, h.mode, h.token, h.path)
 }
 
-// judge returns what must never happen and did. It trusts nothing that the
-// registers decided.
+// judge returns the violations. It doesn't rely on the registers' decisions.
 func judge(events []event) []string {
 	var wrong []string
-	greatest := make(map[string]int64) // of those who have entered and exclude others
+	greatest := make(map[string]int64) // token of all that have entered, by line
 	values := make(map[string]int)
-	followed := make(map[*holder]bool) // another had entered when he was answered
+	followed := make(map[*holder]bool) // another had entered before its write
 	for _, e := range events {
 		switch e.kind {
 		case entered:

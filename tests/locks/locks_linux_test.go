@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// mutex is the lock for which all languages contend.
+// mutex is the lock that all languages contend for.
 const mutex = "/mutex"
 
-// everybody is who contends for it.
+// everybody lists the kinds of worker that contend for it.
 var everybody = []string{"go", "go-careless", "java", "python"}
 
-// TestMutex has all languages contend for one lock while everything is killed and
-// stopped.
+// TestMutex makes all languages contend for one lock while it kills and stops workers and
+// servers.
 func TestMutex(t *testing.T) {
 	t.Parallel()
 	k := findTools(t)
@@ -59,8 +59,8 @@ func TestMutex(t *testing.T) {
 	}
 }
 
-// contend kills and stops, in each round, a worker of each of some languages, and
-// as many servers.
+// contend, in each round, kills and stops a worker of each of some languages, and as many
+// servers.
 func contend(t *testing.T, r *run, want int, languages []string) {
 	t.Helper()
 	for _, lang := range everybody {
@@ -74,7 +74,7 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 			r.crash(faults%2 == 0)
 			r.end(mutex, lang, "write")
 			faults++
-			// Something is to be done in peace, too.
+			// Leave some acquisitions for a time without faults.
 			r.acquisitions(want * faults / (*rounds*len(languages) + 1))
 		}
 	}
@@ -90,9 +90,9 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 	}
 }
 
-// TestOtherLocks has Go and Java share a read-write lock and a semaphore in
-// Curator's layout, and Go and Python a lock and a read-write lock in Kazoo's own;
-// and Go alone a lease lock, whose holder's clock stands still while he is stopped.
+// TestOtherLocks makes Go and Java share a read-write lock and a semaphore in Curator's
+// layout, and Go and Python a lock and a read-write lock in Kazoo's own. Go alone uses a
+// lease lock, whose holder's clock stands still while the holder is stopped.
 func TestOtherLocks(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, findTools(t), 3, false, "/rw", "/kazoo", "/kazoo-rw", "/watchdog")

@@ -24,7 +24,7 @@ type proc struct {
 	done chan struct{}
 }
 
-// launch starts a command; what it prints goes to a file of its own.
+// launch starts a command; its output goes to a separate file.
 func launch(dir, name string, args ...string) (*proc, error) {
 	p := &proc{name: name, args: args, log: filepath.Join(dir, name+".log"), cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -35,14 +35,14 @@ func launch(dir, name string, args ...string) (*proc, error) {
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = out, out, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel ends the child with the thread that started it: keep that.
+		// The kernel kills the child when the thread that started it ends: keep that thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.done)
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is in its log
+			_ = p.cmd.Wait() // its log says how it ended
 		}
 	}()
 	return p, <-started
@@ -79,7 +79,7 @@ func (p *proc) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 // patience bounds every wait for something that should take seconds at most.
 const patience = 2 * time.Minute
 
-// eventually waits for a condition of the world outside, or an error.
+// eventually waits until an external condition holds or there is an error.
 func eventually(what func() (bool, error)) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if there, err := what(); there || err != nil {
@@ -89,7 +89,7 @@ func eventually(what func() (bool, error)) error {
 	return fmt.Errorf("not within %v", patience)
 }
 
-// tail is the end of what the process has printed.
+// tail returns the end of the process's output.
 func (p *proc) tail() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -101,15 +101,15 @@ func (p *proc) tail() string {
 // tools start the workers in other languages.
 type tools struct{ java, python []string }
 
-// findTools installs what is not there yet, and skips the test where that is not
-// asked for.
+// findTools installs missing tools, or skips the test if the environment doesn't ask for
+// it.
 func findTools(t *testing.T) tools {
 	t.Helper()
 	found := peers.Find(t, "../interop")
 	return tools{java: found.Java(t, "workers/Locks.java"), python: []string{found.Python, "-B", "workers/locks.py"}}
 }
 
-// command is what starts a worker; the jobs follow.
+// command returns the command line of a worker, without the jobs.
 func (k tools) command(t *testing.T, lang string) []string {
 	t.Helper()
 	switch lang {

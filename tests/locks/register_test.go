@@ -10,17 +10,17 @@ import (
 	"sync"
 )
 
-// leases is how many may hold a semaphore: the workers know it too.
+// leases is the size of a semaphore; the workers use the same.
 const leases = 3
 
-// register is what the locks protect: a value of each kind for every lock, behind
-// a TCP port. It writes down, in order, what it is told.
+// register is what the locks protect: a value of each kind for every lock, served on a TCP
+// port. It records the requests in order.
 type register struct {
 	listener net.Listener
-	there    func(ctx context.Context, path string) bool // whether a znode is there
+	there    func(ctx context.Context, path string) bool // reports whether a znode exists
 	ctx      context.Context
 	cancel   context.CancelFunc
-	checks   sync.WaitGroup // of znodes that must be gone
+	checks   sync.WaitGroup // for znodes that must be gone
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -28,31 +28,31 @@ type register struct {
 	events  []event
 	workers map[string]map[string]int // acquisitions by line and language
 	total   int
-	stale   map[string]int // writes of holders whom others had followed, by what became of them
+	stale   map[string]int // writes of holders that another had followed, by outcome
 	fails   []string
-	looked  int  // checks of znodes
-	over    bool // workers are told to end
+	looked  int  // number of znode checks
+	over    bool // the workers must end
 }
 
-// line is one lock's registers, and who is in.
+// line holds one lock's registers and current holders.
 type line struct {
 	plain, fenced int
-	greatest      int64 // token of all who were in
-	writer        int64 // of those who wrote
-	lost          int   // writes to the plain register that another destroyed
+	greatest      int64 // greatest token of all that have entered
+	writer        int64 // greatest token of all that have written
+	lost          int   // writes to the plain register that another overwrote
 	in            map[*holder]bool
-	most          int // of living workers at a time
+	most          int // most living workers at a time
 	traps         []*trap
 }
 
-// trap waits for the next of a kind of worker who has the lock.
+// trap waits for the next worker of a kind to get the lock.
 type trap struct {
 	lang, mode string
 	got        chan *holder
-	on         chan struct{} // closed to answer him
+	on         chan struct{} // closed to send its reply
 }
 
-// newRegister serves until stop.
+// newRegister returns a register that serves until stop.
 func newRegister(there func(ctx context.Context, path string) bool) (*register, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *register) stop() {
 	r.listener.Close()
 }
 
-// set is a trap for a worker of a language who holds a lock in a mode.
+// set sets a trap for a worker of a language that holds a lock in a mode.
 func (r *register) set(path, lang, mode string) *trap {
 	t := &trap{lang: lang, mode: mode, got: make(chan *holder, 1), on: make(chan struct{})}
 	r.mu.Lock()
@@ -98,7 +98,7 @@ func (r *register) line(path string) *line {
 	return l
 }
 
-// until waits until something holds, which is asked with the lock held.
+// until waits until what returns true. It calls what with the register locked.
 func (r *register) until(ctx context.Context, what func() bool) error {
 	defer context.AfterFunc(ctx, func() {
 		r.mu.Lock()
@@ -116,7 +116,7 @@ func (r *register) until(ctx context.Context, what func() bool) error {
 	return nil
 }
 
-// serve talks with one worker.
+// serve serves one worker.
 func (r *register) serve(conn net.Conn) {
 	defer conn.Close()
 	c := &caller{r: r}
@@ -149,7 +149,7 @@ type caller struct {
 	who  *holder
 }
 
-// gone notes that the worker has ended, in the middle of his turn perhaps.
+// gone records that the worker has ended, perhaps in the middle of its turn.
 func (c *caller) gone() {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *caller) gone() {
 	}
 }
 
-// answer does what a worker asks for.
+// answer executes a worker's request.
 func (c *caller) answer(words []string) (string, error) {
 	if len(words) < 2 {
 		return "", fmt.Errorf("too short")
@@ -200,7 +200,7 @@ func (c *caller) answer(words []string) (string, error) {
 	return "", fmt.Errorf("unknown")
 }
 
-// enter lets a holder in, and has everybody looked after who should be gone.
+// enter lets a holder in, and starts a check for every holder that should be gone.
 func (c *caller) enter(h *holder) string {
 	r := c.r
 	r.mu.Lock()
@@ -241,7 +241,7 @@ func (c *caller) enter(h *holder) string {
 	return values
 }
 
-// count keeps the greatest number of holders at a time.
+// count updates the greatest number of holders at a time.
 func (l *line) count() {
 	n := 0
 	for h := range l.in {
@@ -252,8 +252,8 @@ func (l *line) count() {
 	l.most = max(l.most, n)
 }
 
-// suspect looks, in the background, for znodes that must be gone by now. A znode
-// that is there later was there all the time since its holder was let in.
+// suspect checks, in the background, for znodes that must be gone by now. A znode that is
+// still there must have been there ever since its holder was let in.
 func (r *register) suspect(path string, l *line, h *holder) {
 	if h.mode == "lease" {
 		r.tooMany(path, l, h)
@@ -347,7 +347,7 @@ func (c *caller) write(which string, value int) string {
 	return outcome
 }
 
-// note counts what a worker tells of himself.
+// note counts what a worker reports about itself.
 func (c *caller) note(what string) string {
 	r := c.r
 	r.mu.Lock()
@@ -357,7 +357,7 @@ func (c *caller) note(what string) string {
 		c.who.znode = outcome
 	}
 	if c.who.token < r.line(c.path).greatest {
-		// Done in time and told late, if it was ok: values and versions tell.
+		// If ok, it wrote in time and reported late: the values and versions show it.
 		r.stale[what]++
 	} else if what == "znode unknown" || what == "znode refused" {
 		r.stale["in time, but "+what]++

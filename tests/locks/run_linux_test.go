@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// run is workers, servers and what is done to them.
+// run is a set of workers and servers, and the faults injected into them.
 type run struct {
 	t        *testing.T
 	ctx      context.Context
@@ -29,10 +29,10 @@ type run struct {
 	mu      sync.Mutex
 	workers map[int]*team
 	started int
-	done    map[string]int // what was done, and had its effect
+	done    map[string]int // faults that took effect
 }
 
-// team is one worker process with what it takes to start it again.
+// team is one worker process and the arguments to restart it.
 type team struct {
 	*proc
 	lang string
@@ -67,7 +67,7 @@ func newRun(t *testing.T, k tools, n int, real bool, paths ...string) *run {
 	return r
 }
 
-// there tells whether a znode is there, once a server has answered.
+// there reports whether a znode exists, once a server has answered.
 func (r *run) there(ctx context.Context, path string) bool {
 	for ctx.Err() == nil {
 		if r.client.Sync(ctx, path) != nil {
@@ -109,7 +109,7 @@ func (r *run) worker(pid int) (*team, error) {
 	return nil, fmt.Errorf("there is no worker %d", pid)
 }
 
-// acquisitions waits until so many locks were acquired.
+// acquisitions waits until there have been n acquisitions.
 func (r *run) acquisitions(n int) {
 	r.t.Helper()
 	if err := r.register.until(r.ctx, func() bool { return r.register.total >= n }); err != nil {
@@ -117,7 +117,7 @@ func (r *run) acquisitions(n int) {
 	}
 }
 
-// more waits for some more acquisitions.
+// more waits for n more acquisitions.
 func (r *run) more(n int) {
 	r.t.Helper()
 	r.register.mu.Lock()
@@ -126,15 +126,15 @@ func (r *run) more(n int) {
 	r.acquisitions(have + n)
 }
 
-// fatal ends a run that cannot go on, with what is known.
+// fatal ends a run that can't continue, and reports its results so far.
 func (r *run) fatal(format string, args ...any) {
 	r.t.Helper()
 	r.report()
 	r.t.Fatalf("void: "+format, args...)
 }
 
-// catch waits until a worker of a language has the lock, and keeps him waiting
-// for the answer until his trap is released.
+// catch waits until a worker of a language has the lock, and withholds the worker's reply
+// until its trap is released.
 func (r *run) catch(path, lang, mode string) (*trap, *holder, *team) {
 	r.t.Helper()
 	trap := r.register.set(path, lang, mode)
@@ -151,7 +151,7 @@ func (r *run) catch(path, lang, mode string) (*trap, *holder, *team) {
 	}
 }
 
-// follow waits until somebody who came later has been in and is out again.
+// follow waits until a later holder has entered and left.
 func (r *run) follow(path string, h *holder) {
 	r.t.Helper()
 	from := 0
@@ -168,8 +168,8 @@ func (r *run) follow(path string, h *holder) {
 	}
 }
 
-// pause stops a holder before he writes, lets him go on when another has been in,
-// and checks what becomes of his writes.
+// pause stops a holder before it writes, resumes it after another has entered, and checks
+// the outcome of its writes.
 func (r *run) pause(path, lang string) {
 	r.t.Helper()
 	trap, h, w := r.catch(path, lang, "write")
@@ -206,8 +206,8 @@ func (r *run) pause(path, lang string) {
 	}
 }
 
-// end kills a holder before he writes, and starts another in his place when his
-// lock has gone to the next.
+// end kills a holder before it writes, and starts a replacement after the next holder has
+// the lock.
 func (r *run) end(path, lang, mode string) {
 	r.t.Helper()
 	trap, h, w := r.catch(path, lang, mode)
@@ -221,8 +221,7 @@ func (r *run) end(path, lang, mode string) {
 	r.done["kill "+lang]++
 }
 
-// together keeps a worker of each of some languages in a semaphore until all are
-// in.
+// together holds a worker of each of some languages in a semaphore until all have entered.
 func (r *run) together(path string, languages ...string) {
 	r.t.Helper()
 	for _, lang := range languages {
@@ -231,8 +230,8 @@ func (r *run) together(path string, languages ...string) {
 	}
 }
 
-// crash kills a server, the leader or another, and starts it again when locks were
-// acquired without it, if they can be.
+// crash kills the leader or another server, and restarts it after locks were acquired
+// without it, if that is possible.
 func (r *run) crash(leader bool) {
 	r.t.Helper()
 	i, err := r.servers.leader()
@@ -259,12 +258,12 @@ func (r *run) crash(leader bool) {
 	r.done[what]++
 }
 
-// finish lets the workers end, and judges. Every language has to have had each of
-// its locks so many times.
+// finish ends the workers and judges the run. Every language must have acquired each of
+// its locks at least least times.
 func (r *run) finish(want, least int) {
 	r.t.Helper()
 	r.acquisitions(want)
-	// A machine may be slow to start a language.
+	// A slow machine may take long to start a language.
 	if err := r.register.until(r.ctx, func() bool { return len(r.short(least)) == 0 }); err != nil {
 		r.fatal("not everybody has had each lock %d times: %v", least, err)
 	}
@@ -285,8 +284,8 @@ func (r *run) finish(want, least int) {
 	}
 }
 
-// short names who has acquired a lock less often. It is asked with the register
-// locked.
+// short names the workers that have acquired a lock less often than that. The register
+// must be locked.
 func (r *run) short(least int) []string {
 	var names []string
 	for _, w := range r.workers {
@@ -300,7 +299,7 @@ func (r *run) short(least int) []string {
 	return names
 }
 
-// judge is what went wrong, by the registers' book and by the znodes.
+// judge returns the violations, according to the registers' record and the znodes.
 func (r *run) judge() []string {
 	wrong := judge(r.register.events)
 	for path, l := range r.register.lines {
@@ -327,7 +326,7 @@ func (r *run) judge() []string {
 	return wrong
 }
 
-// report prints the numbers.
+// report logs the numbers.
 func (r *run) report() {
 	r.t.Helper()
 	g := r.register

@@ -14,14 +14,14 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// servers are a standalone server or an ensemble, of zkgo or of ZooKeeper.
+// servers is a standalone server or an ensemble, of zkgo or of ZooKeeper.
 type servers struct {
 	t    *testing.T
 	all  []*server
 	real bool
 }
 
-// server is one of them.
+// server is one server.
 type server struct {
 	dir  string
 	port int
@@ -29,7 +29,7 @@ type server struct {
 	java *oracle.Server
 }
 
-// start starts n servers on free ports, and others if one was taken meanwhile.
+// start starts n servers on free ports; if a port has been taken meanwhile, it tries others.
 func start(t *testing.T, n int, real bool) *servers {
 	t.Helper()
 	var err error
@@ -94,7 +94,7 @@ func lay(t *testing.T, n int, real bool) *servers {
 	return s
 }
 
-// connect is the connect string.
+// connect returns the connect string.
 func (s *servers) connect() string {
 	var all []string
 	for _, one := range s.all {
@@ -116,7 +116,7 @@ func (s *servers) launch(i int) error {
 	return err
 }
 
-// kill ends a server as kill -9 does.
+// kill kills a server as kill -9 does.
 func (s *servers) kill(i int) {
 	if one := s.all[i]; one.java != nil {
 		one.java.Stop()
@@ -141,7 +141,7 @@ func (s *servers) await() error {
 	return nil
 }
 
-// leader is the number of the one that leads, or stands alone.
+// leader returns the index of the leader or of the standalone server.
 func (s *servers) leader() (leader int, err error) {
 	err = eventually(func() (bool, error) {
 		for i, one := range s.all {
@@ -158,7 +158,7 @@ func (s *servers) leader() (leader int, err error) {
 	return leader, nil
 }
 
-// mode is what srvr calls the server, empty when it does not serve.
+// mode returns the server's mode from srvr, or "" if it doesn't serve.
 func (one *server) mode() string {
 	conn, err := net.DialTimeout("tcp", one.addr(), time.Second)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// waiting is a place in the line of a mutex.
+// waiting is a place in the queue of a mutex.
 type waiting struct {
 	path string
 	seq  int
@@ -19,7 +19,7 @@ type waiting struct {
 	stat client.Stat
 }
 
-// queue returns who stands in the line of a mutex, in order.
+// queue returns the queue of a mutex, in order.
 func (r *run) queue(ctx context.Context, path string) ([]waiting, error) {
 	names, _, err := r.client.Children(ctx, path)
 	if err != nil {
@@ -44,9 +44,9 @@ func (r *run) queue(ctx context.Context, path string) ([]waiting, error) {
 	return all, nil
 }
 
-// steal puts a znode of its own session in the place of one by which a worker in Go
-// waits for a mutex, and of the same name. The worker must not take that for his,
-// and has to stand in line again.
+// steal replaces the znode by which a Go worker waits for a mutex with a znode of the same
+// name in the test's session. The worker must not take that for its own, and must queue
+// again.
 func (r *run) steal(path string) {
 	r.t.Helper()
 	stolen := r.take(path)
@@ -60,7 +60,7 @@ func (r *run) steal(path string) {
 		if err != nil || len(all) == 0 || all[0].path != stolen.path {
 			return false
 		}
-		// Both of his threads wait, behind a znode of nobody's.
+		// Both of the worker's threads wait, after a znode that no worker owns.
 		n := 0
 		for _, w := range all {
 			if w.stat.EphemeralOwner == stolen.stat.EphemeralOwner {
@@ -83,7 +83,7 @@ func (r *run) steal(path string) {
 	}
 }
 
-// take replaces the znode of the last in line of those in Go that wait.
+// take replaces the znode of the last waiting Go worker in the queue.
 func (r *run) take(path string) (stolen waiting) {
 	r.t.Helper()
 	err := eventually(func() (bool, error) {

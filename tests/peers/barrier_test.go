@@ -11,13 +11,13 @@ import (
 )
 
 // barrierMember is a member of a double barrier: say begins a step, "enter" or "leave",
-// and hear waits for its end.
+// and hear waits until the step is done.
 type barrierMember struct {
 	say  func(step string)
 	hear func(answer string) error
 }
 
-// TestDoubleBarrier has members in Go, Java and Python enter and leave one round
+// TestDoubleBarrier makes members in Go, Java and Python enter and leave one round
 // together, whichever of them comes last.
 func TestDoubleBarrier(t *testing.T) {
 	t.Parallel()

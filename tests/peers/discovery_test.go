@@ -8,14 +8,14 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// load is the payload, as the Java class has it.
+// load is the payload, in the format of the Java class.
 type load struct {
 	Class  string `json:"@class"`
 	Zone   string `json:"zone"`
 	Weight int    `json:"weight"`
 }
 
-// TestDiscovery has services in Java found by Go, and the other way round.
+// TestDiscovery checks that Go finds services in Java, and the other way round.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// board says who works on what, and fails the test if two work on one item.
+// board records which member works on which item, and fails the test if two work on one.
 type board struct {
 	t *testing.T
 
@@ -50,7 +50,7 @@ func (b *board) drop(id string) {
 	b.tell()
 }
 
-// tell wakes who waits; mu is held.
+// tell wakes the waiting goroutines; mu must be held.
 func (b *board) tell() {
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -58,7 +58,7 @@ func (b *board) tell() {
 
 var items = []string{"s1", "s2", "s3", "s4", "s5", "s6"}
 
-// await waits until each item is with the member that want names.
+// await waits until the members have the items that want names.
 func (b *board) await(ctx context.Context, want string) {
 	b.t.Helper()
 	for {
@@ -79,11 +79,11 @@ func (b *board) await(ctx context.Context, want string) {
 	}
 }
 
-// quiet is short: how long a machine takes makes shares come later, not wrong.
+// quiet is short: on a slow machine the shares come later, but they aren't wrong.
 const quiet = time.Second
 
-// slowly is for how long a member keeps the first share that he has to give up: the
-// others come to wait for its locks, or to work on it if those do not keep them out.
+// slowly is how long a member keeps the first share that it has to give up. Meanwhile the
+// others wait for its locks, or work on the share if the locks don't exclude them.
 const slowly = 3 * time.Second
 
 // goMember runs a member in Go until leave is called.
@@ -108,7 +108,7 @@ func (b *board) goMember(ctx context.Context, conn recipes.Conn, id string) (lea
 	return func() { cancel(); <-done }
 }
 
-// pyMember runs a member in Python until leave is called, or it is killed.
+// pyMember runs a member in Python until leave or kill is called.
 func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id string) (leave, kill func()) {
 	command := append([]string{python, "-B", "workers/partition.py", zs.Addrs()[0], "/shards", id, "1"}, items...)
 	w := start(ctx, b.t, command...)
@@ -132,7 +132,7 @@ func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id stri
 	}()
 	leave = func() { w.say("leave"); <-over }
 	kill = func() {
-		b.drop(id) // he may still hold it: until his session ends
+		b.drop(id) // it may hold the item until its session ends
 		w.kill()
 		<-over
 		zs.ExpireSession(number)
@@ -141,7 +141,7 @@ func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id stri
 	return leave, kill
 }
 
-// TestPartition has members in Go and in Python come, go and die.
+// TestPartition makes members in Go and in Python join, leave and die.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	tools := Find(t, "../interop")

@@ -22,13 +22,13 @@ type taker interface {
 // kind is a kind of queue that Curator has too.
 type kind struct {
 	open func(conn recipes.Conn, path string) taker
-	// put puts an item with what the kind wants besides.
+	// put puts an item with the extra argument of the kind.
 	put func(ctx context.Context, q taker, item, argument string) error
-	// items are put in this order, each with an argument, and taken in order.
+	// items are put in this order, each with an argument, and taken in the order of order.
 	items, order string
 }
 
-// due is a time that has passed, in milliseconds.
+// due returns a time in the past, in milliseconds.
 func due(seconds int) int64 {
 	return time.Now().Add(time.Duration(seconds-3600) * time.Second).UnixMilli()
 }
@@ -85,7 +85,7 @@ func javaPeer(ctx context.Context, t *testing.T, zs *zktest.Server) *worker {
 	return start(ctx, t, append(tools.Java(t, "workers/Peer.java"), zs.Addrs()[0])...)
 }
 
-// TestQueues has items go from Java to Go and back, and both take of one queue.
+// TestQueues moves items from Java to Go and back, and makes both take from one queue.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -137,14 +137,14 @@ func goToJava(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker
 	finish(zs, java, path)
 }
 
-// finish ends a consumer when all items are gone: it would put back what it is about
-// to delete.
+// finish ends a consumer when all items are gone. Before, the consumer would put back an
+// item that it is about to delete.
 func finish(zs *zktest.Server, java *worker, path string) {
 	zs.Wait("no items in "+path, func() bool { return len(zs.Children(path)) == 0 })
 	java.expect("ok", "stop", path)
 }
 
-// shared has both take of one queue, each while the other works on an item.
+// shared makes both take from one queue, each while the other works on an item.
 func shared(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker, conn recipes.Conn) {
 	t.Helper()
 	q := queue.New(conn, "/shared")
@@ -154,8 +154,8 @@ func shared(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker, 
 	first, err := q.Take(ctx)
 	must(t, err)
 	java.expect("ok", "consume", "queue", "/shared")
-	java.expect("2", "begun", "/shared") // the first is Go's
-	third, err := q.Take(ctx)            // the second is Java's
+	java.expect("2", "begun", "/shared") // Go has the first item
+	third, err := q.Take(ctx)            // Java has the second item
 	must(t, err)
 	if a, b := string(first.Values[0]), string(third.Values[0]); a != "1" || b != "3" {
 		t.Errorf("Go takes %s and %s", a, b)
@@ -166,7 +166,7 @@ func shared(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker, 
 	must(t, first.Ack(ctx))
 	must(t, third.Return(ctx))
 	java.expect("ok", "allow", "/shared", "2")
-	// Curator looks for what was returned when the items change.
+	// Curator checks for returned items when the items change.
 	must(t, q.Put(ctx, []byte("4")))
 	java.expect("3", "begun", "/shared")
 	java.expect("4", "begun", "/shared")
@@ -185,7 +185,7 @@ func simple(ctx context.Context, t *testing.T, java *worker, conn recipes.Conn) 
 	java.expect("g", "take", "/simple")
 }
 
-// removed has each remove by its id what the other has put.
+// removed makes each side remove, by its id, an item that the other has put.
 func removed(ctx context.Context, t *testing.T, java *worker, conn recipes.Conn) {
 	t.Helper()
 	q := queue.NewID(conn, "/ids")
@@ -194,6 +194,6 @@ func removed(ctx context.Context, t *testing.T, java *worker, conn recipes.Conn)
 		t.Errorf("Go removes %d of Java's, %v", n, err)
 	}
 	must(t, q.Put(ctx, "g/1", []byte("d")))
-	java.expect("1", "remove", "/ids", "g_1") // Curator puts it so, and removes it so
+	java.expect("1", "remove", "/ids", "g_1") // this is how Curator puts and removes it
 	java.expect("1", "remove", "/ids", "k")
 }

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// Tools are what workers in other languages need.
+// Tools are the tools that workers in other languages need.
 type Tools struct {
 	java, jars string
-	// Python is an interpreter that has Kazoo.
+	// Python is the path of an interpreter that has Kazoo.
 	Python string
 }
 
-// Find installs what is not there yet, and skips the test where that is not asked
-// for. interop is the path of tests/interop.
+// Find installs missing tools, or skips the test if the environment doesn't ask for it.
+// interop is the path of tests/interop.
 func Find(t testing.TB, interop string) Tools {
 	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" && os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -39,8 +39,8 @@ func Find(t testing.TB, interop string) Tools {
 	return k
 }
 
-// Java compiles a program that uses Curator and returns the command that runs it. The
-// class is named as the file.
+// Java compiles a program that uses Curator and returns the command that runs it. The class
+// must have the same name as the file.
 func (k Tools) Java(t testing.TB, source string) []string {
 	t.Helper()
 	classes := t.TempDir()

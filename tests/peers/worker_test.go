@@ -38,7 +38,7 @@ type worker struct {
 	ctx    context.Context
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	lines  chan string // what it says; closed when it has ended
+	lines  chan string // its output; closed after it has ended
 	errors bytes.Buffer
 	once   sync.Once
 }
@@ -64,7 +64,7 @@ func start(ctx context.Context, t *testing.T, command ...string) *worker {
 	return w
 }
 
-// kill ends the worker as kill -9 does.
+// kill kills the worker as kill -9 does.
 func (w *worker) kill() {
 	w.once.Do(func() {
 		_ = w.cmd.Process.Kill()
@@ -79,10 +79,10 @@ func (w *worker) kill() {
 
 // say sends a line.
 func (w *worker) say(words ...string) {
-	_, _ = io.WriteString(w.in, strings.Join(words, " ")+"\n") // its silence will be noticed
+	_, _ = io.WriteString(w.in, strings.Join(words, " ")+"\n") // if this fails, the test notices the missing answer
 }
 
-// hear returns the next line; false if the worker has ended.
+// hear returns the next line, or false if the worker has ended.
 func (w *worker) hear() (string, bool) {
 	select {
 	case line, ok := <-w.lines:
@@ -103,7 +103,7 @@ func (w *worker) ask(words ...string) string {
 	return line
 }
 
-// expect fails the test if the answer is another one.
+// expect fails the test if the answer differs from want.
 func (w *worker) expect(want string, words ...string) {
 	w.t.Helper()
 	if got := w.ask(words...); got != want {

@@ -2,31 +2,31 @@ package plot
 
 import "math"
 
-// Bars are groups of horizontal bars: a group has one for each series.
+// Bars is a chart of grouped horizontal bars: a group has one bar for each series.
 type Bars struct {
 	Title  string
 	Unit   string // of the values
 	Log    bool   // the axis is logarithmic
 	Series []string
 	Groups []Group
-	// Label writes the value beside a bar; Number does without it.
+	// Label formats the value beside a bar; the default is Number.
 	Label func(float64) string
 }
 
-// Group is the bars of one label, in the order of the series.
+// Group is the bars under one label, in the order of the series.
 type Group struct {
 	Label string
 	Bars  []Bar
 }
 
-// Bar is a value. NaN is none, as is 0 on a logarithmic axis: a dash stands for it.
+// Bar is a value. NaN, and 0 on a logarithmic axis, mean no value: the chart shows a dash.
 type Bar struct {
 	Value float64
-	// To, if it is not 0, is a second and greater value, where a thin line from the bar ends.
+	// To, if not 0, is a second, greater value; a thin line extends from the bar to it.
 	To float64
 }
 
-// thick is a bar's height with what is free below it, between the distance of groups.
+// thick is the height of a bar with the gap below it; between separates two groups.
 const thick, between = 14, 12
 
 // SVG draws the chart.
@@ -59,7 +59,7 @@ func (b *Bars) SVG() string {
 	return c.svg(top + height + 32 + margin)
 }
 
-// bar draws one, with what it says beside it.
+// bar draws one bar, with its label beside it.
 func (b *Bars) bar(c *canvas, s *scale, y float64, series int, bar Bar, title string) {
 	middle := y + thick/2 + 3
 	if !s.shows(bar.Value) {
@@ -82,8 +82,8 @@ func (b *Bars) bar(c *canvas, s *scale, y float64, series int, bar Bar, title st
 	c.text(end+5, middle, "start", dark, text)
 }
 
-// scale leaves room for the labels on the left, on the right for what the longest bar
-// says, and for some of the shortest bar on a logarithmic axis, which begins nowhere.
+// scale leaves room for the labels on the left, for the longest bar's label on the right,
+// and for part of the shortest bar on a logarithmic axis, which has no zero.
 func (b *Bars) scale() scale {
 	var values []float64
 	longest, widest := 0, 0

@@ -1,5 +1,4 @@
-// Package plot draws charts as SVG for the pages in docs: [Bars] and [Lines]. The
-// same figures give the same text, so a page changes when they do and not otherwise.
-// A chart stands on white, whatever its page does, and every mark has a title that a
-// browser shows when it is pointed at.
+// Package plot draws charts as SVG for the pages in docs: [Bars] and [Lines]. Its output is
+// deterministic, so a page changes only when the figures do. A chart has a white background
+// regardless of the page's style, and every mark has a title that a browser shows on hover.
 package plot

@@ -10,8 +10,8 @@ type Lines struct {
 	Series     []Series
 }
 
-// Series is a line through points, which go from left to right. A point that a
-// logarithmic axis has no place for is left out.
+// Series is a line through points, which must be sorted by X. It leaves out points that a
+// logarithmic axis can't show.
 type Series struct {
 	Name   string
 	Points []Point
@@ -20,7 +20,7 @@ type Series struct {
 // Point is a pair of values.
 type Point struct{ X, Y float64 }
 
-// plotHeight is that of the field within the axes.
+// plotHeight is the height of the area within the axes.
 const plotHeight = 380
 
 // SVG draws the chart.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// element is a part of an SVG with its text and that of its title.
+// element is an element of an SVG with its text and its title's text.
 type element struct {
 	name        string
 	attr        map[string]string
@@ -57,7 +57,7 @@ func parse(t *testing.T, svg string) (all []*element) {
 	}
 }
 
-// marks are the elements of a name that have a title.
+// marks returns the elements of a name that have a title.
 func marks(all []*element, name string) []*element {
 	return slices.DeleteFunc(slices.Clone(all), func(e *element) bool { return e.name != name || e.title == "" })
 }

@@ -10,12 +10,12 @@ import (
 type scale struct {
 	log      bool
 	lo, hi   float64 // values at the ends
-	step     float64 // from tick to tick, if it is not logarithmic
-	from, to float64 // coordinates there
+	step     float64 // distance between ticks, if not logarithmic
+	from, to float64 // coordinates of the ends
 }
 
-// newScale makes room for all values. One that is not logarithmic begins at 0 unless
-// there is something below; one that is holds whole decades.
+// newScale makes room for all values. A linear scale begins at 0 unless there are negative
+// values; a logarithmic one covers whole decades.
 func newScale(values []float64, log bool) scale {
 	s := scale{log: log, lo: math.Inf(1), hi: math.Inf(-1)}
 	for _, v := range values {
@@ -42,12 +42,12 @@ func newScale(values []float64, log bool) scale {
 	return s
 }
 
-// shows says whether a value has a place: a logarithm has none for 0.
+// shows reports whether the scale has a place for a value: a logarithmic one has none for 0.
 func (s *scale) shows(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!s.log || v > 0)
 }
 
-// at is the coordinate of a value.
+// at returns the coordinate of a value.
 func (s *scale) at(v float64) float64 {
 	part := (v - s.lo) / (s.hi - s.lo)
 	if s.log {
@@ -56,7 +56,7 @@ func (s *scale) at(v float64) float64 {
 	return s.from + part*(s.to-s.from)
 }
 
-// round makes a distance 1, 2 or 5 of a decade that is not less.
+// round rounds a distance up to 1, 2 or 5 times a power of ten.
 func round(rough float64) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(rough)))
 	for _, n := range []float64{1, 2, 5} {
@@ -67,7 +67,7 @@ func round(rough float64) float64 {
 	return 10 * decade
 }
 
-// ticks are the values that get a line: the decades, with 2 and 5 of each if there
+// ticks returns the values that get a line: the decades, with 2 and 5 times each if there
 // are few.
 func (s *scale) ticks() (all []float64) {
 	if !s.log {
@@ -90,8 +90,7 @@ func (s *scale) ticks() (all []float64) {
 	return all
 }
 
-// Number writes a figure with up to three digits, as labels have it unless they are
-// told otherwise.
+// Number formats a figure with up to three digits. Labels use it by default.
 func Number(x float64) string {
 	for _, unit := range []struct {
 		size float64

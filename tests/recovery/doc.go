@@ -1,3 +1,3 @@
-// Package recovery destroys a majority of a real ensemble's servers and has the
-// survivors serve again by the command that the documentation names.
+// Package recovery destroys a majority of a real ensemble's servers and makes the
+// survivors serve again with the command that the documentation names.
 package recovery

@@ -21,15 +21,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// timeout of the sessions: nothing here waits for one to end.
+// timeout is the session timeout: no test waits for a session to expire.
 const timeout = 30 * time.Second
 
-// ensemble is some servers, each a process with a loopback address of its own,
-// so that they need not agree on free ports.
+// ensemble is a set of servers, each a process with its own loopback address, so that they
+// need not agree on free ports.
 type ensemble struct {
 	t       *testing.T
 	dir     string
-	servers []*process.Server // by id − 1; nil: does not run
+	servers []*process.Server // by id − 1; nil if it doesn't run
 }
 
 func newEnsemble(t *testing.T, n int) *ensemble {
@@ -80,13 +80,13 @@ func (e *ensemble) kill(ids ...int) {
 	}
 }
 
-// connect opens a session at a server, as soon as there is somebody to.
+// connect opens a session at a server, as soon as the server serves.
 func (e *ensemble) connect(id int) *process.Client {
 	e.t.Helper()
 	return e.attach(id, &process.Client{})
 }
 
-// attach takes up the session of a client at a server.
+// attach attaches to a client's session at a server.
 func (e *ensemble) attach(id int, c *process.Client) *process.Client {
 	e.t.Helper()
 	var next *process.Client
@@ -98,7 +98,7 @@ func (e *ensemble) attach(id int, c *process.Client) *process.Client {
 	return next
 }
 
-// eventually waits for something that nobody announces.
+// eventually polls until try returns nil.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	for end := time.Now().Add(process.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -112,7 +112,7 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// zkgo runs a command and returns what it prints.
+// zkgo runs a command and returns its output.
 func (e *ensemble) zkgo(args ...string) (string, error) {
 	out, err := exec.Command(process.Binary(e.t), args...).CombinedOutput()
 	return string(out), err

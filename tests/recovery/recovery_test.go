@@ -17,8 +17,8 @@ import (
 func TestTwoOfThreeAreLost(t *testing.T)  { testLostMajority(t, 3) }
 func TestThreeOfFiveAreLost(t *testing.T) { testLostMajority(t, 5) }
 
-// testLostMajority destroys the first servers, a majority. One of the survivors
-// has been down and is behind: it must not be the one that is recovered.
+// testLostMajority destroys the first servers, a majority. One of the survivors has been
+// down and lags behind: it must not be the one that is recovered.
 func testLostMajority(t *testing.T, n int) {
 	t.Parallel()
 	process.Needed(t)
@@ -52,7 +52,7 @@ func testLostMajority(t *testing.T, n int) {
 		e.empty(id)
 	}
 
-	e.start(best) // does not serve: two thirds of the votes are gone
+	e.start(best) // doesn't serve: two thirds of the votes are gone
 	if _, err := process.Connect(e.servers[best-1].Addr, 0, nil, 2*time.Second); err == nil {
 		t.Error("a minority serves")
 	}
@@ -83,7 +83,7 @@ func testLostMajority(t *testing.T, n int) {
 	}
 	write(t, c, 100, 150)
 
-	if best != behind { // as it is, it is refused, and says so
+	if best != behind { // in its old state it is refused, and says so
 		e.start(behind)
 		eventually(t, "the old server is refused", says(e.servers[behind-1], "belongs to another ensemble", 1))
 		e.kill(behind)
@@ -111,7 +111,7 @@ func testLostMajority(t *testing.T, n int) {
 	}
 }
 
-// interrupt kills the command some times on its way.
+// interrupt kills the command several times while it runs.
 func interrupt(t *testing.T, e *ensemble, id int) {
 	t.Helper()
 	for range 8 {
@@ -125,7 +125,7 @@ func interrupt(t *testing.T, e *ensemble, id int) {
 	}
 }
 
-// running returns the ids of the servers that run.
+// running returns the ids of the running servers.
 func (e *ensemble) running() (ids []int) {
 	for i, s := range e.servers {
 		if s != nil {
@@ -135,8 +135,8 @@ func (e *ensemble) running() (ids []int) {
 	return ids
 }
 
-// reconnected returns c, or another connection of its session if a change of
-// the leader has cost c its own.
+// reconnected returns c, or another connection of its session if a leader change closed
+// c's connection.
 func reconnected(t *testing.T, e *ensemble, id int, c *process.Client) *process.Client {
 	t.Helper()
 	if _, err := c.Do(proto.OpSync, &proto.SyncRequest{Path: "/"}); err == nil {
@@ -154,7 +154,7 @@ func write(t *testing.T, c *process.Client, from, to int) {
 	}
 }
 
-// check looks for everything that was acknowledged.
+// check verifies that everything acknowledged is there.
 func check(t *testing.T, c *process.Client, n int) {
 	t.Helper()
 	last := 50
@@ -168,7 +168,7 @@ func check(t *testing.T, c *process.Client, n int) {
 	}
 }
 
-// refuses runs a command that must not work.
+// refuses runs a command that must fail.
 func refuses(t *testing.T, e *ensemble, why string, args ...string) {
 	t.Helper()
 	if out, err := e.zkgo(args...); err == nil || !strings.Contains(out, why) {
@@ -176,7 +176,7 @@ func refuses(t *testing.T, e *ensemble, why string, args ...string) {
 	}
 }
 
-// says reports whether a server has printed something so often.
+// says reports whether a server has printed what at least often times.
 func says(s *process.Server, what string, often int) func() error {
 	return func() error {
 		if n := strings.Count(s.Output(), what); n < often {

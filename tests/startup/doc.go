@@ -1,9 +1,8 @@
-// Package startup measures how long it takes until a test has a ZooKeeper that
-// answers: zktest, Curator's TestingServer and TestingCluster in a running JVM,
-// and the Java server as a process of its own. Nothing is judged here; the
-// figures stand in docs/testing.md.
+// Package startup measures how long a test waits for a ZooKeeper server that answers:
+// zktest, Curator's TestingServer and TestingCluster in a running JVM, and the Java server
+// in a separate process. It judges nothing; docs/testing.md has the figures.
 //
 //	ZKGO_LIVE=1 go test -v -count=1 ./tests/startup
 //
-// It takes Java, Maven, and a machine that does nothing else.
+// It needs Java, Maven, and an otherwise idle machine.
 package startup

@@ -31,7 +31,7 @@ const (
 	limit         = 10 * time.Minute
 )
 
-// TestStartup prints medians, and fails only when something does not start.
+// TestStartup prints medians, and fails only if a server doesn't start.
 func TestStartup(t *testing.T) {
 	if os.Getenv("ZKGO_LIVE") == "" {
 		t.Skip("measures start-up times beside Java; set ZKGO_LIVE=1")
@@ -64,8 +64,8 @@ func keys(m map[string][]time.Duration) func(func(string) bool) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// measure notes how long start takes, n times over, each in a test that ends
-// before the next one begins.
+// measure records how long start takes, n times, each in a test that ends before the next
+// one begins.
 func measure(t *testing.T, figures map[string][]time.Duration, what string, n int, start func(*testing.T)) {
 	t.Helper()
 	for range n {
@@ -77,7 +77,7 @@ func measure(t *testing.T, figures map[string][]time.Duration, what string, n in
 	}
 }
 
-// quiet is a logger that says nothing.
+// quiet is a logger that discards its output.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
@@ -95,8 +95,8 @@ func create(t *testing.T, addrs []string) {
 	}
 }
 
-// curator runs the program in the folder of that name. What it measures begins
-// in a JVM that runs; the first start loads the classes.
+// curator runs the program in the folder of that name. It measures starts in a running JVM;
+// the first start loads the classes.
 func curator(t *testing.T, figures map[string][]time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -121,7 +121,7 @@ func curator(t *testing.T, figures map[string][]time.Duration) {
 	}
 }
 
-// run runs a program and returns what it prints.
+// run runs a program and returns its output.
 func run(ctx context.Context, t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// period is what the runs of some hours have shown, one after another.
+// period is the sum of consecutive runs that together take some hours.
 type period struct {
-	from, to time.Duration // of all time so far
+	from, to time.Duration // of the total time so far
 	*Total
 }
 
-// periods adds up runs in the order in which they ended: a new sum begins when
-// the one before has reached every. A run is in one period as a whole.
+// periods adds up runs in the order in which they ended. It begins a new sum when the
+// previous one has reached every. Each run belongs to one period as a whole.
 func periods(runs []*Run, every time.Duration) []period {
 	runs = slices.Clone(runs)
 	slices.SortStableFunc(runs, func(a, b *Run) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Seed, b.Seed)) })
@@ -33,7 +33,7 @@ func periods(runs []*Run, every time.Duration) []period {
 	return all
 }
 
-// record is the cumulative record of a suite: a row for each period, and the sum.
+// record writes the cumulative record of a suite: a row for each period, and the total.
 func record(b *strings.Builder, runs []*Run, every time.Duration) {
 	b.WriteString("| hours | runs | void | failed | answered | without a reply | elections | faults | by kind | violations |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|---|--:|\n")

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// name says which run it was.
+// name identifies the run.
 func (r *Run) name() string { return fmt.Sprintf("%s, seed %d, %s", r.Suite, r.Seed, r.Layout) }
 
-// Write writes the sum of runs as Markdown, each suite by itself. With every
-// above 0 it also writes how the sum came about: a row for every so many hours.
+// Write writes the sum of runs as Markdown, each suite separately. If every is above 0, it
+// also writes how the sum developed: a row for each period of that length.
 func Write(w io.Writer, runs []*Run, every time.Duration) error {
 	var b strings.Builder
 	suites, parts := by(runs, func(r *Run) string { return r.Suite })
@@ -28,7 +28,7 @@ func Write(w io.Writer, runs []*Run, every time.Duration) error {
 	return err
 }
 
-// section is what one suite has shown.
+// section writes the results of one suite.
 func section(b *strings.Builder, suite string, runs []*Run) {
 	all := sum(runs)
 	first, last := runs[0].Ended, runs[0].Ended
@@ -63,7 +63,7 @@ func row(b *strings.Builder, what string, t *Total) {
 		number(t.Answered), number(t.Unanswered), number(t.Elections), number(t.AllFaults()), number(t.Violations))
 }
 
-// checked is a row for each checker.
+// checked writes a row for each checker.
 func checked(b *strings.Builder, t *Total) {
 	of := make(map[string]map[string]int)
 	for k, n := range t.Checked {
@@ -89,7 +89,7 @@ func paragraph(b *strings.Builder, title string, lines []string) {
 	b.WriteString("\n")
 }
 
-// list is counts by name, in the order of the names.
+// list formats counts by name, sorted by name.
 func list(m map[string]int) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -98,7 +98,7 @@ func list(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// number is a count as people read it.
+// number formats a count with thousands separators.
 func number(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -107,7 +107,7 @@ func number(n int) string {
 	return s
 }
 
-// hours is a time with as much of it as matters.
+// hours formats a duration with a suitable precision.
 func hours(d time.Duration) string {
 	switch {
 	case d < 10*time.Minute:

@@ -13,30 +13,30 @@ import (
 	"github.com/zkgo/zkgo/tests/checkers"
 )
 
-// Run is what one run has shown. The zero value is a run that did nothing.
+// Run is the result of one run. The zero value is a run that did nothing.
 type Run struct {
 	Suite   string    `json:"suite"`  // simulation or chaos
 	Layout  string    `json:"layout"` // of the ensemble
 	Seed    uint64    `json:"seed"`
 	Ended   time.Time `json:"ended"`
-	Seconds float64   `json:"seconds"` // during which clients worked, in the time that they saw
+	Seconds float64   `json:"seconds"` // during which clients worked, in the clients' time
 
 	Answered   int `json:"answered"`             // requests with a reply
-	Unanswered int `json:"unanswered,omitempty"` // and without
+	Unanswered int `json:"unanswered,omitempty"` // requests without a reply
 	Elections  int `json:"elections"`
 
 	Faults  map[string]int `json:"faults,omitempty"`  // that took effect, by kind
-	Seen    map[string]int `json:"seen,omitempty"`    // what was seen to happen besides
-	Checked map[string]int `json:"checked,omitempty"` // what the checkers looked at, as "checker: what"
+	Seen    map[string]int `json:"seen,omitempty"`    // other observed events
+	Checked map[string]int `json:"checked,omitempty"` // what the checkers checked, as "checker: what"
 
-	Violations int      `json:"violations"`           // promises broken, all of them
-	Broken     []string `json:"broken,omitempty"`     // those that were told, a line each
-	Undecided  []string `json:"undecided,omitempty"`  // what a checker came to no end with
-	Void       []string `json:"void,omitempty"`       // why the run shows nothing though it broke no promise
-	DidNotHeal string   `json:"didNotHeal,omitempty"` // the ensemble or a fault did not do what it should have
+	Violations int      `json:"violations"`           // number of violations
+	Broken     []string `json:"broken,omitempty"`     // descriptions of the reported ones, a line each
+	Undecided  []string `json:"undecided,omitempty"`  // checks that a checker could not finish
+	Void       []string `json:"void,omitempty"`       // why the run proves nothing although it had no violation
+	DidNotHeal string   `json:"didNotHeal,omitempty"` // what the ensemble or a fault failed to do
 }
 
-// Judge notes what the checkers found.
+// Judge records the checkers' verdict.
 func (r *Run) Judge(v *checkers.Verdict) {
 	if r.Checked == nil {
 		r.Checked = make(map[string]int)
@@ -55,14 +55,14 @@ func (r *Run) Judge(v *checkers.Verdict) {
 	}
 }
 
-// Violate notes a promise broken.
+// Violate records a violation.
 func (r *Run) Violate(what string) {
 	what, _, _ = strings.Cut(what, "\n")
 	r.Violations++
 	r.Broken = append(r.Broken, what)
 }
 
-// Append adds a run to the end of a file, which is made if it is not there.
+// Append appends a run to a file, and creates the file if it is missing.
 func Append(name string, r *Run) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -72,7 +72,7 @@ func Append(name string, r *Run) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(line, '\n')) // in one piece: others append, too
+	_, err = f.Write(append(line, '\n')) // in one write, because other processes append too
 	return errors.Join(err, f.Close())
 }
 

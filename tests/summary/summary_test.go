@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/tests/checkers"
 )
 
-// TestAppendAndAddUp writes runs as many at a time do, reads them and adds up.
+// TestAppendAndAddUp appends runs concurrently, reads them and adds them up.
 func TestAppendAndAddUp(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "runs.jsonl")
@@ -45,8 +45,8 @@ func TestAppendAndAddUp(t *testing.T) {
 	}
 }
 
-// TestVoidAndFailedRuns: a void run adds nothing, one that broke a promise is
-// counted and told, void or not.
+// TestVoidAndFailedRuns: a void run adds nothing; a run with a violation is counted and
+// reported, void or not.
 func TestVoidAndFailedRuns(t *testing.T) {
 	t.Parallel()
 	void := &Run{Suite: "simulation", Seconds: 600, Answered: 9, Void: []string{"9 operations"}}
@@ -66,7 +66,7 @@ func TestVoidAndFailedRuns(t *testing.T) {
 	}
 }
 
-// TestHourByHour: the rows of the record add up to the sum, in the order of time.
+// TestHourByHour: the rows of the record, in chronological order, add up to the total.
 func TestHourByHour(t *testing.T) {
 	t.Parallel()
 	var runs []*Run
@@ -92,7 +92,7 @@ func TestHourByHour(t *testing.T) {
 	}
 }
 
-// TestReadRefusesGarbage: a line that was cut off is no run.
+// TestReadRefusesGarbage: a truncated line is not a run.
 func TestReadRefusesGarbage(t *testing.T) {
 	t.Parallel()
 	_, err := Read(strings.NewReader("{\"suite\":\"chaos\"}\n{\"sui"))

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Total is the sum of runs. The counts are those of runs that show something:
-// a void one only counts as such, unless it broke a promise.
+// Total is the sum of runs. A void run adds only to Runs and Void, unless it had a
+// violation.
 type Total struct {
-	Runs, Void, Failed int // all runs, and how many of them showed nothing or failed
+	Runs, Void, Failed int // all runs, and how many of them were void or failed
 	Time               time.Duration
 	Answered           int
 	Unanswered         int
@@ -18,7 +18,7 @@ type Total struct {
 	Seen               map[string]int
 	Checked            map[string]int
 	Violations         int
-	Failures           []string // what failed, a line each, with the seed
+	Failures           []string // failed runs, a line each, with the seed
 	Undecided          []string
 }
 
@@ -58,7 +58,7 @@ func (t *Total) Add(r *Run) {
 	}
 }
 
-// AllFaults is how many faults there were of all kinds.
+// AllFaults returns the number of faults of all kinds.
 func (t *Total) AllFaults() int {
 	sum := 0
 	for _, n := range t.Faults {
@@ -67,7 +67,7 @@ func (t *Total) AllFaults() int {
 	return sum
 }
 
-// by adds up runs apart, by what f says of them, in the order of that.
+// by groups runs by the key that f returns, and returns the keys in sorted order.
 func by(runs []*Run, f func(*Run) string) ([]string, map[string][]*Run) {
 	parts := make(map[string][]*Run)
 	for _, r := range runs {

@@ -1,10 +1,10 @@
-// Package testserver runs zkgo testserver as its users do: the examples of
-// docs/testserver.md, in pytest with Kazoo and in JUnit with Curator, as they
-// stand there, and the test suites of Go modules of others that need a ZooKeeper.
+// Package testserver runs zkgo testserver as its users do. It runs the examples of
+// docs/testserver.md, in pytest with Kazoo and in JUnit with Curator, exactly as printed
+// there, and the test suites of third-party Go modules that need a ZooKeeper.
 //
 //	ZKGO_REQUIRE=1 go test ./tests/testserver      needs Java, Maven, Python and the package registries
 //	.ci/run testserver                             the same
 //
-// Plain "go test" only checks that the page shows what is run. What is tested is
-// the binary.
+// Plain "go test" only checks that the page shows the files that are run. The tests run the
+// zkgo binary.
 package testserver

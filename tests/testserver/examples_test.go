@@ -21,10 +21,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long one suite may take; it downloads what is not there.
+// patience bounds one suite, which downloads missing packages.
 const patience = 10 * time.Minute
 
-// command runs a program that tests something, and returns what it says.
+// command runs a test program and returns its output.
 func command(t *testing.T, dir string, env []string, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -36,7 +36,7 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out), err
 }
 
-// TestThePageShowsWhatIsRun: the examples are files here, letter by letter.
+// TestThePageShowsWhatIsRun: the page has the example files verbatim.
 func TestThePageShowsWhatIsRun(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/testserver.md")
@@ -57,7 +57,7 @@ func TestThePageShowsWhatIsRun(t *testing.T) {
 	}
 }
 
-// TestTheReadmeShowsWhatIsRun: its examples are parts of these files.
+// TestTheReadmeShowsWhatIsRun: the examples in the README are parts of these files.
 func TestTheReadmeShowsWhatIsRun(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")
@@ -90,7 +90,7 @@ func TestPytest(t *testing.T) {
 func TestJUnit(t *testing.T) {
 	t.Parallel()
 	peers.Find(t, "../interop")
-	dir := t.TempDir() // Maven writes beside what it compiles
+	dir := t.TempDir() // Maven writes its output beside the sources
 	if err := os.CopyFS(dir, os.DirFS("junit")); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func start(t *testing.T, args ...string) binary {
 	}
 	t.Cleanup(func() {
 		in.Close()
-		_ = cmd.Wait() // the test's own end may have killed it
+		_ = cmd.Wait() // the end of the test may have killed it
 	})
 	var line string
 	if _, err := fmt.Fscanln(out, &line); err != nil {

@@ -17,20 +17,21 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// user is a module of others whose own tests need a ZooKeeper.
+// user is a third-party module whose own tests need a ZooKeeper.
 type user struct {
 	module, version string
 	pkg             string
 	flags           []string
-	// setup says where the server is: it returns the environment of the tests.
-	// The module's copy is in dir.
+	// setup tells the tests where the server is: it returns their environment. dir has the
+	// copy of the module.
 	setup func(t *testing.T, dir string) []string
-	// passes is how many tests and subtests pass; skips are those that the suite skips itself.
+	// passes is the number of tests and subtests that pass; skips are those that the suite
+	// itself skips.
 	passes int
 	skips  []string
 }
 
-// users are the suites that are run, with what is changed in each.
+// users returns the suites to run, with the changes to each.
 func users() []user {
 	return []user{
 		{ // unchanged
@@ -38,7 +39,7 @@ func users() []user {
 			setup:  func(t *testing.T, _ string) []string { return []string{"ZK_ADDR=" + start(t).connect} },
 			passes: 13, skips: []string{"TestGetEntriesPayloadOnServer"}, // t.Skip("FLAKY")
 		},
-		{ // one line: the port is fixed there
+		{ // one line: the suite has a fixed port
 			module: "github.com/abronan/valkeyrie", version: "v0.2.0", pkg: "./store/zookeeper",
 			setup: func(t *testing.T, dir string) []string {
 				replace(t, filepath.Join(dir, "store/zookeeper/zookeeper_test.go"), `"localhost:2181"`, `"`+start(t).connect+`"`)
@@ -46,7 +47,7 @@ func users() []user {
 			},
 			passes: 2,
 		},
-		{ // one line of the client's harness, which cannot read what srvr says since it has an ISO date
+		{ // one line of the client's harness, which can't parse srvr's output since it has an ISO date
 			module: "github.com/dubbogo/gost", version: "v1.11.16", pkg: "./database/kv/zk", flags: []string{"-mod=mod"},
 			setup: func(t *testing.T, dir string) []string {
 				client := download(t, "github.com/dubbogo/go-zookeeper", "v1.0.3")
@@ -109,7 +110,7 @@ func outcomes(out string) (passed int, skipped []string) {
 	return passed, skipped
 }
 
-// spoken is what the tests printed, the end of it.
+// spoken returns the end of the tests' output.
 func spoken(out string) string {
 	var b strings.Builder
 	for _, e := range events(out) {
@@ -121,7 +122,7 @@ func spoken(out string) string {
 	return b.String()[max(0, b.Len()-10_000):]
 }
 
-// download copies a module to where it may be changed.
+// download copies a module to a directory where it may be changed.
 func download(t *testing.T, module, version string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module+"@"+version)
@@ -151,7 +152,7 @@ func download(t *testing.T, module, version string) string {
 	return dir
 }
 
-// replace changes one place of a file.
+// replace replaces one occurrence in a file.
 func replace(t *testing.T, file, before, after string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -166,8 +167,8 @@ func replace(t *testing.T, file, before, after string) {
 	}
 }
 
-// javaShim returns a directory with a program named java, for harnesses that
-// start their servers by "java -jar … server zoo.cfg".
+// javaShim returns a directory with a program named java, for harnesses that start their
+// servers with "java -jar … server zoo.cfg".
 func javaShim(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

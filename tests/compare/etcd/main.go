@@ -1,14 +1,15 @@
-// Command etcd puts on etcd what package bench puts on servers of ZooKeeper's kind,
-// as far as etcd has the same: get, set, create, mixed and multi. It is a module of
-// its own, so that nobody else needs etcd's client.
+// Command etcd runs the loads of package bench on etcd, as far as etcd has an equivalent:
+// get, set, create, mixed and multi. It is a separate module, so that no other package
+// needs etcd's client.
 //
-// A connection is one client of etcd, which talks to one server, and a window of n is
-// n goroutines that use it: the client puts their requests on one HTTP/2 connection.
-// A get is serializable, the server's own state without asking the others, since a
-// read of ZooKeeper is that; etcd's default is a linearizable one, which costs more.
+// A connection is one etcd client, which talks to one server. A window of n is n
+// goroutines that share the client, which sends their requests over one HTTP/2 connection.
+// A get is serializable, i.e. the server answers from its own state without asking the
+// others, because ZooKeeper's reads do the same. etcd's default is a linearizable read,
+// which costs more.
 //
-// It prints "begin" and "end" when it begins and ends to count, and then a
-// [bench.Result] as JSON.
+// It prints "begin" and "end" when it begins and ends counting, and then a [bench.Result]
+// as JSON.
 package main
 
 import (
@@ -40,11 +41,11 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // nothing is left that stop would undo
+		os.Exit(1) //nolint:gocritic // there is nothing left for stop to undo
 	}
 }
 
-// flags have the defaults of bench.Config.
+// flags parses the command line, with the defaults of bench.Config.
 func flags() *bench.Config {
 	var c bench.Config
 	servers := ""
@@ -64,7 +65,7 @@ func flags() *bench.Config {
 	return &c
 }
 
-// load is one measurement under way.
+// load is one running measurement.
 type load struct {
 	meter
 	cfg     *bench.Config
@@ -72,10 +73,10 @@ type load struct {
 	prefix  string // of the run's keys
 	keys    []string
 	value   string
-	over    atomic.Bool // nothing new is to be asked
+	over    atomic.Bool // send no new requests
 }
 
-// run measures once, and removes its keys then.
+// run measures once and then removes its keys.
 func run(ctx context.Context, cfg *bench.Config) (*bench.Result, error) {
 	work, ok := works()[cfg.Work]
 	if !ok {
@@ -100,7 +101,7 @@ func run(ctx context.Context, cfg *bench.Config) (*bench.Result, error) {
 	return l.result(cfg), err
 }
 
-// prepare connects and writes the keys that there are to be.
+// prepare connects and writes the initial keys.
 func (l *load) prepare(ctx context.Context) error {
 	for i := range l.cfg.Conns {
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{l.cfg.Servers[i%len(l.cfg.Servers)]}, DialTimeout: 30 * time.Second, Logger: zap.NewNop()})
@@ -108,7 +109,7 @@ func (l *load) prepare(ctx context.Context) error {
 			return err
 		}
 		l.clients = append(l.clients, c)
-		// A client connects when it is first used: that is no part of the work.
+		// A client connects on first use: don't count that as work.
 		if _, err := c.Get(ctx, l.prefix); err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (l *load) prepare(ctx context.Context) error {
 
 func (l *load) hangUp() {
 	for _, c := range l.clients {
-		_ = c.Close() // everything was answered
+		_ = c.Close() // all requests have been answered
 	}
 }
 
@@ -156,7 +157,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask does one operation after another until the run is over.
+// ask performs one operation after another until the run is over.
 func (l *load) ask(ctx context.Context, conn int, do func(ctx context.Context) error) error {
 	for !l.over.Load() && ctx.Err() == nil {
 		began := time.Now()

@@ -11,10 +11,10 @@ import (
 	"github.com/zkgo/zkgo/internal/bench"
 )
 
-// longest is the longest time that is told apart from longer ones.
+// longest is the largest latency that the histogram can record.
 const longest = 10 * time.Minute
 
-// meter counts and times what happens between begin and end.
+// meter counts and times the operations between begin and end.
 type meter struct {
 	recorders []recorder // one for each connection
 	counting  atomic.Bool
@@ -25,7 +25,7 @@ type meter struct {
 	errors map[string]int64
 }
 
-// recorder keeps what one connection has measured, in microseconds with three digits.
+// recorder holds one connection's latencies, in microseconds with three digits.
 type recorder struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram
@@ -52,7 +52,7 @@ func (m *meter) end() {
 	m.took = time.Since(m.began)
 }
 
-// done counts an operation of a connection.
+// done records an operation of a connection.
 func (m *meter) done(conn int, took time.Duration) {
 	if !m.counting.Load() {
 		return
@@ -71,7 +71,7 @@ func (m *meter) failure(err error) {
 	}
 }
 
-// result sums up. Nothing may be recorded any more.
+// result sums up the recorders. It must be called after all recording has ended.
 func (m *meter) result(cfg *bench.Config) *bench.Result {
 	all := newHistogram()
 	for i := range m.recorders {

@@ -13,15 +13,15 @@ import (
 	"github.com/zkgo/zkgo/internal/bench"
 )
 
-// work returns what one goroutine does again and again: number slot of those that
-// use connection conn.
+// work returns the operation that one goroutine repeats. slot numbers the goroutines that
+// share connection conn.
 type work func(l *load, c *clientv3.Client, conn, slot int) func(ctx context.Context) error
 
 func works() map[string]work {
 	return map[string]work{"get": gets, "set": sets, "mixed": mixed, "multi": multis, "create": creates}
 }
 
-// newLoad chooses the keys, in about as many directories as each has, as bench does.
+// newLoad chooses the keys. Like bench, it makes about as many directories as keys in each.
 func newLoad(cfg *bench.Config) *load {
 	l := &load{cfg: cfg, prefix: fmt.Sprintf("/zkgo-bench/%s-%s/", cfg.Work, strconv.FormatUint(rand.Uint64(), 36))}
 	l.meter.prepare(cfg.Conns)
@@ -30,7 +30,7 @@ func newLoad(cfg *bench.Config) *load {
 		l.keys = append(l.keys, fmt.Sprintf("%sk%d/%d", l.prefix, i%dirs, i/dirs))
 	}
 	random := rand.New(rand.NewPCG(cfg.Seed, 1))
-	value := make([]byte, cfg.Size) // which does not compress
+	value := make([]byte, cfg.Size) // doesn't compress
 	for i := range value {
 		value[i] = byte(random.Uint32())
 	}
@@ -76,8 +76,8 @@ func mixed(l *load, c *clientv3.Client, conn, slot int) func(ctx context.Context
 	}
 }
 
-// multis are transactions without a condition. A transaction of etcd may put a key
-// once only.
+// multis runs transactions without a condition. etcd allows a transaction to put a key
+// only once.
 func multis(l *load, c *clientv3.Client, conn, slot int) func(ctx context.Context) error {
 	random := l.random(conn, slot)
 	puts := make([]clientv3.Op, l.cfg.Ops)
@@ -91,7 +91,7 @@ func multis(l *load, c *clientv3.Client, conn, slot int) func(ctx context.Contex
 	}
 }
 
-// creates put keys that must not be there, as create has it.
+// creates puts keys that must not exist, which matches create.
 func creates(l *load, c *clientv3.Client, conn, slot int) func(ctx context.Context) error {
 	n, dir := 0, fmt.Sprintf("%sc%d/%d-", l.prefix, conn, slot)
 	return func(ctx context.Context) error {

@@ -1,5 +1,5 @@
-// Command run measures zkgo beside Apache ZooKeeper and etcd, and writes the results as JSON,
-// as tables and as pictures.
+// Command run measures zkgo beside Apache ZooKeeper and etcd, and writes the results as
+// JSON, tables and plots.
 //
 //	go run ./tests/compare/run                        everything, about an hour
 //	go run ./tests/compare/run -runs 1 -duration 1s   a first look
@@ -30,7 +30,7 @@ func main() {
 	defer stop()
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left that stop would undo
+		os.Exit(1) //nolint:gocritic // there is nothing left for stop to undo
 	}
 }
 
@@ -95,17 +95,17 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// places are where results go; an empty one is none.
+// places are the destinations of the results; an empty one is skipped.
 type places struct{ results, plots, page string }
 
-// report is what has been measured.
+// report is a report of either kind.
 type report interface {
 	Plots() []compare.Plot
-	// Section is for a page, with the pictures in a directory unless that is "".
+	// Section returns the report for a page, with the plots in a directory unless that is "".
 	Section(plots string) string
 }
 
-// write writes what has a place.
+// write writes the report to every place that is set.
 func (p *places) write(name string, date time.Time, r report) error {
 	var errs []error
 	if p.results != "" {
@@ -143,8 +143,8 @@ func writeJSON(report report, dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name), append(b, '\n'), 0o644)
 }
 
-// writePage replaces what stands between two markers of a page. The pictures in
-// directory plots are shown if they were written.
+// writePage replaces the text between two markers of a page. The page shows the plots in
+// directory plots if they were written.
 func writePage(report report, name, file, plots string) error {
 	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
 	if plots != "" {

@@ -1,5 +1,5 @@
-// Command run measures what clients notice when servers fail, of zkgo and of
-// Apache ZooKeeper, and writes the results as JSON and as a page.
+// Command run measures what clients notice when servers of zkgo and of Apache ZooKeeper
+// fail, and writes the results as JSON and as a page.
 //
 //	go run ./tests/failover/run                 everything, about seventeen minutes
 //	go run ./tests/failover/run -small          every scenario, a few times each
@@ -74,7 +74,7 @@ func run() error {
 	return nil
 }
 
-// program returns what to measure.
+// program returns the program to measure.
 func program(name, binary, dir string) (failover.Program, error) {
 	switch {
 	case name == "ZooKeeper":
@@ -91,7 +91,7 @@ func program(name, binary, dir string) (failover.Program, error) {
 	return failover.Zkgo(binary), nil
 }
 
-// chosen leaves out what was not asked for.
+// chosen filters out the scenarios that the user didn't ask for.
 func chosen(all []failover.Scenario, only string) []failover.Scenario {
 	if only == "" {
 		return all
@@ -100,7 +100,7 @@ func chosen(all []failover.Scenario, only string) []failover.Scenario {
 	return slices.DeleteFunc(all, func(s failover.Scenario) bool { return !slices.Contains(names, s.Name) })
 }
 
-// write writes the report where it was asked for.
+// write writes the report to the requested places.
 func write(report *failover.Report, dir, page string) error {
 	if dir != "" {
 		b, err := json.MarshalIndent(report, "", " ")

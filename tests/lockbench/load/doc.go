@@ -1,7 +1,6 @@
-// Package load is what every program does that tests/lockbench measures locks
-// with: clients, each with a connection of its own, acquire and release, and the
-// process notes when. All clients are in one process, so there is one clock.
+// Package load is the common part of the programs that tests/lockbench measures locks
+// with: clients, each with its own connection, acquire and release a lock, and the process
+// records the times. All clients are in one process, so there is one clock.
 //
-// It imports the standard library only, since a program of another module uses
-// it.
+// It imports the standard library only, because a program in another module uses it.
 package load

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Lock is one client's handle of one lock. It is used by one goroutine.
+// Lock is one client's handle of one lock. Only one goroutine uses it.
 type Lock interface {
 	// Acquire waits until the lock is held.
 	Acquire(ctx context.Context) error
 	Release(ctx context.Context) error
 }
 
-// Client is one client with connections of its own.
+// Client is one client with its own connections.
 type Client interface {
 	Lock(name string) Lock
 	Close() error
@@ -30,31 +30,31 @@ type Dial func(ctx context.Context, addrs []string) (Client, error)
 
 // Shapes of work.
 const (
-	Own    = "own"    // every client has a lock of its own
-	Shared = "shared" // all want the same lock, again at once
-	Worked = "worked" // all want the same lock, work while they hold it and rest then
+	Own    = "own"    // every client has its own lock
+	Shared = "shared" // all clients want the same lock, and ask again immediately
+	Worked = "worked" // all clients want the same lock, work while they hold it and rest after
 )
 
-// A client that works holds the lock for a while, and then does not want it for a
-// while: where nobody is told of a release, who asks again at once always wins.
-// Eight of them want it for more time than there is, so somebody waits always.
+// A client that works holds the lock for a while, and then doesn't ask for it for a while:
+// where clients get no notice of a release, a client that asks again immediately always
+// wins. Eight clients want the lock for more time than there is, so one always waits.
 const (
 	work = 5 * time.Millisecond
 	rest = 20 * time.Millisecond
 )
 
-// Job says what a program is to do.
+// Job is the task of a program.
 type Job struct {
 	Kind    string // of lock
 	Shape   string
 	Addrs   []string
 	Clients int
-	Warm    time.Duration // before anything is counted
-	For     time.Duration // how long is counted
-	Root    string        // begins the names of the locks
+	Warm    time.Duration // before counting begins
+	For     time.Duration // how long to count
+	Root    string        // prefix of the lock names
 }
 
-// Flags are a Job's command line; it is complete after flag.Parse.
+// Flags defines a Job's command line; the returned function may be called after flag.Parse.
 func Flags() func() Job {
 	kind := flag.String("kind", "", "kind of lock")
 	shape := flag.String("shape", Shared, "own, shared or worked")
@@ -68,11 +68,11 @@ func Flags() func() Job {
 	}
 }
 
-// Work is what a job's shape stands for.
+// Work implements a shape of work.
 type Work func(ctx context.Context, dial Dial, j Job) (Result, error)
 
-// Main is a program: it does the job of its command line with one of the kinds,
-// and prints the result as JSON. more are shapes that only this program has.
+// Main is the main function of a program: it runs the job of its command line with one of
+// the kinds, and prints the result as JSON. more are shapes that only this program has.
 func Main(kinds map[string]Dial, more map[string]Work) {
 	job := Flags()
 	flag.Parse()
@@ -96,7 +96,7 @@ func Main(kinds map[string]Dial, more map[string]Work) {
 	}
 }
 
-// Run opens the clients, has them compete, and says what came of it.
+// Run opens the clients, makes them compete, and returns the result.
 func Run(ctx context.Context, dial Dial, j Job) (Result, error) {
 	clients := make([]Client, j.Clients)
 	for i := range clients {
@@ -128,11 +128,11 @@ func Run(ctx context.Context, dial Dial, j Job) (Result, error) {
 	return Judge(slices.Concat(all...), j.Shape, from, until), nil
 }
 
-// Holding is one time that a client held the lock.
+// Holding is one period in which a client held the lock.
 type Holding struct {
 	Client   int
 	Asked    time.Time // when Acquire was called
-	Held     time.Time // when it had returned
+	Held     time.Time // when Acquire returned
 	Released time.Time // when Release was called
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// local is a lock of this process.
+// local is a lock within this process.
 type local struct {
-	place chan struct{} // holds one
+	place chan struct{} // has a capacity of one
 }
 
 func (l local) Lock(string) Lock { return l }
@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A release takes 2 ms, and the next one waits already.
+		// A release takes 2 ms, and the next client is already waiting.
 		if r.Acquisitions < 149 || r.Acquisitions > 151 || r.HandOffs != r.Acquisitions || r.Overlaps != 0 {
 			t.Errorf("%+v", r)
 		}
@@ -57,8 +57,8 @@ func TestJudge(t *testing.T) {
 		holding(1, 0, 12, 15), holding(1, 16, 39, 50),
 	}
 	r := Judge(all, Shared, time.UnixMilli(10), time.UnixMilli(90))
-	// 12: handed off in 3 ms; 20: in 5 ms; 32: taken again in 2 ms, though another waits;
-	// 39: though held until 40; 82: nobody waited.
+	// 12: handed off in 3 ms; 20: in 5 ms; 32: the same client again in 2 ms, though another
+	// waits; 39: although held until 40; 82: no client waited.
 	if r.Acquisitions != 5 || r.HandOffs != 4 || r.Overlaps != 1 || r.HandOff50 != 3000 || r.HandOff99 != 5000 || r.WaitMax != 23000 {
 		t.Errorf("%+v", r)
 	}

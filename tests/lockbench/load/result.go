@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Result is what one run measured. Times are in microseconds.
+// Result is the result of one run. Times are in microseconds.
 type Result struct {
 	Acquisitions int
 	Seconds      float64
-	// HandOffs counts the acquisitions of a shared lock whose holder before was
-	// another client.
+	// HandOffs counts the acquisitions of a shared lock whose previous holder was another
+	// client.
 	HandOffs int
-	// HandOff50 and HandOff99 are the times from a call of Release, while somebody
-	// waits for the shared lock, to the return of the next Acquire: how long it lies
-	// idle though somebody wants it.
+	// HandOff50 and HandOff99 are percentiles of the time from a call of Release, while
+	// another client waits for the shared lock, to the return of the next Acquire: how long
+	// the lock is idle although a client wants it.
 	HandOff50, HandOff99 float64
 	// Wait50, Wait99 and WaitMax are how long Acquire took.
 	Wait50, Wait99, WaitMax float64
-	// Overlaps counts acquisitions that returned before the holder before had
-	// called Release: it has to be 0.
+	// Overlaps counts acquisitions that returned before the previous holder had called
+	// Release: it has to be 0.
 	Overlaps int
-	// Packets is how many the server received and sent for one release, where that
-	// was counted.
+	// Packets is the number of packets that the server received and sent per release, if
+	// the program counted them.
 	Packets float64
 }
 
-// Judge counts what happened between from and until. It sorts line.
+// Judge evaluates the holdings between from and until. It sorts line.
 func Judge(line []Holding, shape string, from, until time.Time) Result {
 	slices.SortFunc(line, func(a, b Holding) int { return a.Held.Compare(b.Held) })
 	r := Result{Seconds: until.Sub(from).Seconds()}
@@ -56,16 +56,15 @@ func Judge(line []Holding, shape string, from, until time.Time) Result {
 	return r
 }
 
-// wanted reports whether somebody waited for the lock at a time: who got it later,
-// and had asked before.
+// wanted reports whether a client waited for the lock at a time. Such a client acquired
+// the lock later, but asked for it before.
 func wanted(later []Holding, at time.Time) bool {
 	return slices.ContainsFunc(later, func(h Holding) bool { return !h.Asked.After(at) })
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// quantile returns the value below which percent of the samples are; 0 without
-// samples.
+// quantile returns the value that percent of the samples are below, or 0 without samples.
 func quantile(samples []float64, percent int) float64 {
 	if len(samples) == 0 {
 		return 0

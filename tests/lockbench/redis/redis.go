@@ -1,4 +1,4 @@
-// Package redis is as much of Redis's protocol (RESP) as its locks need. It
+// Package redis implements the part of Redis's protocol (RESP) that Redis locks need. It
 // imports the standard library only.
 package redis
 
@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// ErrNil is the answer that there is nothing: for SET NX, that the key is there.
+// ErrNil is the nil reply; for SET NX it means that the key exists.
 var ErrNil = errors.New("redis: nil")
 
-// Conn is a connection. It is used by one goroutine at a time.
+// Conn is a connection. Only one goroutine may use it at a time.
 type Conn struct {
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// Dial connects.
+// Dial connects to a server.
 func Dial(ctx context.Context, addr string) (*Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)
@@ -38,9 +38,9 @@ func newConn(c net.Conn) *Conn { return &Conn{c, bufio.NewReader(c)} }
 // Close closes the connection.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// Do sends a command and returns its answer as a text, the parts of an array
-// separated by line breaks; ErrNil if it is nil, and an error if Redis says so.
-// Behind another error the connection is of no more use.
+// Do sends a command and returns the reply as text, with the elements of an array
+// separated by line breaks. It returns ErrNil for a nil reply, and an error for Redis's
+// error replies. After any other error the connection is unusable.
 func (c *Conn) Do(ctx context.Context, args ...string) (string, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -55,7 +55,7 @@ func (c *Conn) Do(ctx context.Context, args ...string) (string, error) {
 	return c.answer()
 }
 
-// request is a command on the wire.
+// request encodes a command.
 func request(args []string) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
@@ -100,11 +100,11 @@ func (c *Conn) answer() (string, error) {
 	return strings.Join(parts, "\n"), nil
 }
 
-// release deletes a key if its value is still the caller's own.
+// release deletes a key if it still has the caller's value.
 const release = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
 
-// TryLock sets a key to a value that is nobody else's, unless it is there, and
-// reports whether it was not.
+// TryLock sets a key to a value that no other client uses, unless the key exists, and
+// reports whether it set the key.
 func (c *Conn) TryLock(ctx context.Context, key, value string, length time.Duration) (bool, error) {
 	_, err := c.Do(ctx, "SET", key, value, "NX", "PX", strconv.FormatInt(length.Milliseconds(), 10))
 	if errors.Is(err, ErrNil) {
@@ -113,7 +113,7 @@ func (c *Conn) TryLock(ctx context.Context, key, value string, length time.Durat
 	return err == nil, err
 }
 
-// Unlock deletes the key if it still has the value, and reports whether it had.
+// Unlock deletes the key if it still has the value, and reports whether it did.
 func (c *Conn) Unlock(ctx context.Context, key, value string) (bool, error) {
 	n, err := c.Do(ctx, "EVAL", release, "1", key, value)
 	return n == "1", err

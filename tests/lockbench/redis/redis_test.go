@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAnswers reads every kind of answer there is.
+// TestAnswers reads every kind of reply.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

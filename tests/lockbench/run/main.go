@@ -58,7 +58,7 @@ func run() error {
 	return nil
 }
 
-// write writes the report where it was asked for.
+// write writes the report to the requested places.
 func write(report *lockbench.Report, dir, page string) error {
 	if dir != "" {
 		b, err := json.MarshalIndent(report, "", " ")

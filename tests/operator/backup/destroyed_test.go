@@ -16,16 +16,16 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// load writes to a cluster and notes what is acknowledged.
+// load writes to a cluster and records what is acknowledged.
 type load struct {
 	mu    sync.Mutex
 	acked map[string]client.Stat
-	more  chan struct{} // gets something whenever something was acknowledged
+	more  chan struct{} // signaled after every acknowledgement
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 }
 
-// startLoad begins with writers that each create znodes and set data.
+// startLoad starts writers that each create znodes and set data.
 func startLoad(t *testing.T, addrs string, writers int) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,10 +87,9 @@ func (l *load) end() {
 	l.wg.Wait()
 }
 
-// Three servers under load are backed up, killed and wiped. One is restored, the
-// others join it empty. Every znode that was acknowledged before the backup began
-// is there on every server, with its Stat; sessions have ended, zxids are above
-// everything that clients have seen.
+// Three servers under load are backed up, killed and wiped. One is restored, the others
+// join it empty. Every znode acknowledged before the backup began is on every server, with
+// its Stat; sessions have ended, and zxids are above everything that clients have seen.
 func TestADestroyedCluster(t *testing.T) {
 	process.Needed(t)
 	c := lay(t, 3)
@@ -116,7 +115,7 @@ func TestADestroyedCluster(t *testing.T) {
 	l.mu.Lock()
 	now := len(l.acked)
 	l.mu.Unlock()
-	l.reach(t, now+100) // the load goes on: what is acknowledged from here on is lost
+	l.reach(t, now+100) // the load continues: everything acknowledged from here on is lost
 	for _, m := range c.members {
 		m.proc.Kill()
 	}
@@ -152,7 +151,7 @@ func TestADestroyedCluster(t *testing.T) {
 	if _, err := process.Connect(c.members[0].proc.Addr, session.ID, session.Password[:], time.Minute); !errors.Is(err, proto.ErrSessionExpired) {
 		t.Errorf("a session of before: %v", err)
 	}
-	// When the others have their votes, one of three is dispensable again.
+	// After the others have votes, any one of the three may stop again.
 	eventually(t, "three votes", func() bool { return strings.Count(c.members[1].proc.Output(), "a vote") >= 2 })
 	c.members[1].proc.Kill()
 	after := connect(t, c.members[0].proc.Addr+","+c.members[2].proc.Addr)
@@ -161,7 +160,7 @@ func TestADestroyedCluster(t *testing.T) {
 	}
 }
 
-// check holds what one server has against what was acknowledged.
+// check compares one server's data with what was acknowledged.
 func check(t *testing.T, m *member, want map[string]client.Stat, seen int64) {
 	t.Helper()
 	c := connect(t, m.proc.Addr)
@@ -189,7 +188,7 @@ func check(t *testing.T, m *member, want map[string]client.Stat, seen int64) {
 	}
 }
 
-// damaged tries backups that were flipped or cut off, and leaves no trace.
+// damaged tries corrupted and truncated backups, and checks that they leave no trace.
 func damaged(t *testing.T, m *member, file string) {
 	t.Helper()
 	whole, err := os.ReadFile(file)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds every wait: nothing is measured.
+// patience bounds every wait; the tests measure no times.
 const patience = 90 * time.Second
 
 func ctx(t *testing.T) context.Context {
@@ -32,7 +32,7 @@ func ctx(t *testing.T) context.Context {
 	return c
 }
 
-// zkgo runs the command and returns what it prints and how it ended.
+// zkgo runs the command and returns its output and its error.
 func zkgo(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx(t), process.Binary(t), args...)
@@ -43,7 +43,7 @@ func zkgo(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// works fails the test if the command does.
+// works fails the test if the command fails.
 func works(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := zkgo(t, args...)
@@ -53,7 +53,7 @@ func works(t *testing.T, args ...string) string {
 	return out
 }
 
-// refused fails the test unless the command fails and says all of that.
+// refused fails the test unless the command fails with a message that contains all of say.
 func refused(t *testing.T, args []string, say ...string) {
 	t.Helper()
 	out, err := zkgo(t, args...)
@@ -75,15 +75,15 @@ type member struct {
 	proc     *process.Server
 }
 
-// cluster is servers as processes.
+// cluster is a set of server processes.
 type cluster struct {
 	t       *testing.T
 	members []*member
 }
 
-// lay makes the directories of n servers. A port that somebody else has taken
-// meanwhile makes a server end, and with it the test: the range that FreePorts
-// takes from is large.
+// lay creates the directories of n servers. If another process has taken a port meanwhile,
+// the server ends and the test fails; that is unlikely, because FreePorts picks from a large
+// range.
 func lay(t *testing.T, n int) *cluster {
 	t.Helper()
 	ports, err := oracle.FreePorts(3 * n)
@@ -110,7 +110,7 @@ func lay(t *testing.T, n int) *cluster {
 	return c
 }
 
-// empty makes the directory one that has lost everything but the server's number.
+// empty removes everything from the directory but the server's number.
 func (m *member) empty(t *testing.T) {
 	t.Helper()
 	if err := os.RemoveAll(m.dir); err != nil {
@@ -139,7 +139,7 @@ func (m *member) start(t *testing.T) {
 	})
 }
 
-// addrs is where clients connect, of all.
+// addrs returns the client addresses of all members.
 func (c *cluster) addrs() string {
 	var all []string
 	for _, m := range c.members {

@@ -22,10 +22,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// commands is where a member takes them.
+// commands returns the URL of a member's AdminServer commands.
 func (m *member) commands() string { return "http://" + m.admin + "/commands" }
 
-// running lays a cluster of n and starts it; it returns when every server takes
+// running lays out a cluster of n and starts it; it returns when every server accepts
 // restores.
 func running(t *testing.T, n int) *cluster {
 	t.Helper()
@@ -39,8 +39,8 @@ func running(t *testing.T, n int) *cluster {
 	return c
 }
 
-// awaitRestores waits until the server answers that what it is sent is no snapshot,
-// and not that the others do not know of restores yet.
+// awaitRestores waits until the server replies that the body is no snapshot, and no longer
+// that the other servers don't support restores yet.
 func (m *member) awaitRestores(t *testing.T) {
 	t.Helper()
 	eventually(t, "restores are taken", func() bool {
@@ -49,7 +49,7 @@ func (m *member) awaitRestores(t *testing.T) {
 	})
 }
 
-// post sends a state to a server that may not be there.
+// post sends a state to a server that may be down.
 func post(t *testing.T, commands string, state []byte) (int, string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx(t), http.MethodPost, commands+"/restore", bytes.NewReader(state))
@@ -66,7 +66,7 @@ func post(t *testing.T, commands string, state []byte) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-// restore sends a state as soon as the limit to the rate lets it.
+// restore sends a state, and retries until the rate limit allows it.
 func restore(t *testing.T, commands string, state []byte) {
 	t.Helper()
 	eventually(t, "it is restored", func() bool {
@@ -78,14 +78,14 @@ func restore(t *testing.T, commands string, state []byte) {
 	})
 }
 
-// What the real ZooKeeper hands out takes the place of what a running zkgo holds,
-// alone and with others, whichever server is asked.
+// A snapshot from the real ZooKeeper replaces the data of a running zkgo, standalone and in
+// an ensemble, through any server.
 func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 	need(t)
 	theirs, commands := zookeeper(t)
 	c := connect(t, theirs.Addr(), client.WithSessionTimeout(5*time.Minute))
 	fill(t, c)
-	if err := c.Close(); err != nil { // its ephemeral znodes and those of its session would not come along
+	if err := c.Close(); err != nil { // a restore drops ephemeral znodes, so delete them first
 		t.Fatal(err)
 	}
 	code, _, state := ask(t, http.MethodGet, commands+"/snapshot", nil)
@@ -117,7 +117,7 @@ func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 	}
 }
 
-// has says whether a server has a znode.
+// has reports whether a server has a znode.
 func has(t *testing.T, addr, path string) bool {
 	t.Helper()
 	c := connect(t, addr)
@@ -126,11 +126,11 @@ func has(t *testing.T, addr, path string) bool {
 	return err == nil && is
 }
 
-// The two AdminServers answer who may not restore, what cannot be restored, and who
-// comes too early, with the same status and the same fields. Ours says why.
+// Both AdminServers give the same status and fields for unauthorized requests, for invalid
+// snapshots, and for requests that come too early. Ours says why.
 func TestSameAnswersToRestores(t *testing.T) {
 	need(t)
-	plain := func(more ...string) string { // ZooKeeper as it is, with these settings
+	plain := func(more ...string) string { // a ZooKeeper with these settings
 		ports, err := oracle.FreePorts(1)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestSameAnswersToRestores(t *testing.T) {
 		oracle.Start(t, oracle.Options{Config: append(more, "admin.enableServer=true", "admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", ports[0]))})
 		return fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
 	}
-	alone := func(more ...string) string { // the same of ours
+	alone := func(more ...string) string { // a zkgo with these settings
 		ports, err := oracle.FreePorts(1)
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestSameAnswersToRestores(t *testing.T) {
 	theirClosed, ourClosed := plain(off), alone(off)
 	alike(t, "switched off", theirClosed, ourClosed, "POST", "restore", root, good)
 	alike(t, "switched off, nobody", theirClosed, ourClosed, "POST", "restore", "", good)
-	// The default interval is minutes long, also behind what was refused.
+	// The default interval is minutes long, even after a refused request.
 	for _, commands := range []string{plain(), alone()} {
 		for i, want := range []int{http.StatusInternalServerError, http.StatusTooManyRequests} {
 			if code, says, err := post(t, commands, nil); code != want {
@@ -197,8 +197,8 @@ func TestSameAnswersToRestores(t *testing.T) {
 	}
 }
 
-// answer is what an AdminServer says: the status, the fields, and what is in error
-// and command.
+// answer is an AdminServer's reply: the status, the fields, and the values of error and
+// command.
 type answer struct {
 	code   int
 	fields []string
@@ -230,7 +230,7 @@ func exchange(t *testing.T, url, method, auth, contentType string, body []byte) 
 	return resp.StatusCode, resp.Header, b
 }
 
-// asked sends a request, again if it comes too early.
+// asked sends a request, and repeats it while it comes too early.
 func asked(t *testing.T, url, method, auth string, body []byte) (a answer) {
 	t.Helper()
 	eventually(t, "its turn", func() bool {
@@ -247,7 +247,7 @@ func asked(t *testing.T, url, method, auth string, body []byte) (a answer) {
 	return a
 }
 
-// alike compares two answers. Where ZooKeeper fails without a word, ours has one.
+// alike compares two replies. Where ZooKeeper fails without a message, ours has one.
 func alike(t *testing.T, what, theirs, mine, method, command, auth string, body []byte) {
 	t.Helper()
 	want, got := asked(t, theirs+"/"+command, method, auth, body), asked(t, mine+"/"+command, method, auth, body)
@@ -272,7 +272,7 @@ func alike(t *testing.T, what, theirs, mine, method, command, auth string, body 
 	}
 }
 
-// stateOf is a snapshot file of about 6 MB with a mark.
+// stateOf returns a snapshot file of about 6 MB that contains a mark.
 func stateOf(t *testing.T, mark string) []byte {
 	t.Helper()
 	tr := tree.New()
@@ -297,8 +297,8 @@ func stateOf(t *testing.T, mark string) []byte {
 	return b.Bytes()
 }
 
-// Servers are killed while states are restored: then all have the old state, or all
-// have the new one, and what was answered is so.
+// Servers are killed while states are restored. Then either all have the old state or all
+// have the new one, which matches the reply.
 func TestRestoresAndKills(t *testing.T) {
 	process.Needed(t)
 	c := running(t, 3)
@@ -310,7 +310,7 @@ func TestRestoresAndKills(t *testing.T) {
 		next := fmt.Sprint("state-", round+1)
 		through, victims := c.members[rnd.IntN(3)], []*member{c.members[rnd.IntN(3)]}
 		if round%4 == 3 {
-			victims = c.members // a failure of the power of all
+			victims = c.members // a power failure of all servers
 		}
 		code, says := c.restoreUnderFire(t, through, victims, stateOf(t, next), time.Duration(rnd.IntN(120))*time.Millisecond)
 		is := c.agreed(t, mark, next)
@@ -339,14 +339,14 @@ func TestRestoresAndKills(t *testing.T) {
 	}
 }
 
-// restoreUnderFire sends a state, kills servers after a time, and starts them again.
-// It returns the answer, if there was one.
+// restoreUnderFire sends a state, kills servers after a delay, and restarts them. It returns
+// the reply, if there was one.
 func (c *cluster) restoreUnderFire(t *testing.T, through *member, victims []*member, state []byte, after time.Duration) (code int, says string) {
 	t.Helper()
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		code, says, _ = post(t, through.commands(), state) // it may be killed
+		code, says, _ = post(t, through.commands(), state) // the server may be killed
 	}()
 	<-time.After(after)
 	for _, m := range victims {
@@ -359,8 +359,8 @@ func (c *cluster) restoreUnderFire(t *testing.T, through *member, victims []*mem
 	return code, says
 }
 
-// agreed waits until all servers have a write of now and compares what they hold. It
-// returns the mark.
+// agreed waits until all servers have a new write and compares their data. It returns the
+// mark.
 func (c *cluster) agreed(t *testing.T, marks ...string) string {
 	t.Helper()
 	w := connect(t, c.addrs())

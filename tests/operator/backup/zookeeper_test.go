@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// need skips what runs the real ZooKeeper where nobody asked for it.
+// need skips tests with the real ZooKeeper unless the environment asks for it.
 func need(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" || os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -38,7 +38,7 @@ func zookeeper(t *testing.T) (s *oracle.Server, commands string) {
 	return s, fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
 }
 
-// ours starts a zkgo that stands alone.
+// ours starts a standalone zkgo.
 func ours(t *testing.T, dir string) (addr, commands string) {
 	t.Helper()
 	ports, err := oracle.FreePorts(1)
@@ -55,13 +55,13 @@ func ours(t *testing.T, dir string) (addr, commands string) {
 	return p.Addr, fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
 }
 
-// ask sends a request of the AdminServer.
+// ask sends a request to the AdminServer.
 func ask(t *testing.T, method, url string, body []byte) (int, http.Header, []byte) {
 	t.Helper()
 	return exchange(t, url, method, "digest root:pw", "application/octet-stream", body)
 }
 
-// fill makes znodes of every kind.
+// fill creates znodes of every kind.
 func fill(t *testing.T, c *client.Client) {
 	t.Helper()
 	create := func(path string, data []byte, opts ...client.CreateOption) {
@@ -95,7 +95,7 @@ func fill(t *testing.T, c *client.Client) {
 	create("/zookeeper/quota/k/zookeeper_stats", []byte("count=0,bytes=0"))
 }
 
-// picture is everything that a client sees, path by path.
+// picture returns everything that a client sees, by path.
 func picture(t *testing.T, addr string) map[string]string {
 	t.Helper()
 	c := connect(t, addr)
@@ -140,8 +140,8 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// The real ZooKeeper takes what our AdminServer hands out: over HTTP into a
-// running server, and as a file in an empty data directory.
+// The real ZooKeeper accepts snapshots of our AdminServer: over HTTP into a running server,
+// and as a file in an empty data directory.
 func TestZooKeeperRestoresOurs(t *testing.T) {
 	need(t)
 	addr, commands := ours(t, t.TempDir())
@@ -178,8 +178,8 @@ func TestZooKeeperRestoresOurs(t *testing.T) {
 	same(t, "as a file", got, want)
 }
 
-// What the real ZooKeeper hands out becomes a new cluster of ours, and its files
-// are looked into.
+// A snapshot of the real ZooKeeper becomes a new zkgo cluster, and the inspect command reads
+// its files.
 func TestWeRestoreZooKeepers(t *testing.T) {
 	need(t)
 	theirs, commands := zookeeper(t)
@@ -203,14 +203,14 @@ func TestWeRestoreZooKeepers(t *testing.T) {
 		}
 	}
 	works(t, "inspect", "verify", data)
-	// The list of servers is each one's own.
+	// Each server has its own list of servers.
 	works(t, "inspect", "diff", data, file, "--path", "/k", "--stats")
 	if out := works(t, "inspect", "snapshot", file); !strings.Contains(out, `"/k"`) {
 		t.Errorf("%s", out)
 	}
 }
 
-// The answers of the two AdminServers to who may not have the state.
+// Both AdminServers give the same replies to clients that may not have the state.
 func TestSameAnswers(t *testing.T) {
 	need(t)
 	_, theirs := zookeeper(t)
@@ -220,7 +220,7 @@ func TestSameAnswers(t *testing.T) {
 			var answers []string
 			for _, url := range []string{theirs, mine} {
 				var answer string
-				eventually(t, "its turn", func() bool { // there is a limit to the rate
+				eventually(t, "its turn", func() bool { // there is a rate limit
 					code, header, b := exchange(t, url+"/"+command, http.MethodGet, auth, "", nil)
 					if header.Get("Content-Type") == "application/octet-stream" {
 						b = b[:4]

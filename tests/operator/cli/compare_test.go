@@ -21,15 +21,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// settings are those of every server here.
+// settings are the settings of every server in this package.
 var settings = []string{"extendedTypesEnabled=true", "enforceQuota=true", "reconfigEnabled=true", "admin.enableServer=false"}
 
-// zookeeper starts a real server.
+// zookeeper starts a real ZooKeeper.
 func zookeeper(t *testing.T) (addr string) {
 	return oracle.Start(t, oracle.Options{Config: settings, JVM: []string{"-Dzookeeper.extendedTypesEnabled=true"}}).Addr()
 }
 
-// zkgo starts one of ours.
+// zkgo starts a zkgo server.
 func zkgo(t *testing.T) (addr string) {
 	t.Helper()
 	ports, err := oracle.FreePorts(1)
@@ -50,13 +50,13 @@ func zkgo(t *testing.T) (addr string) {
 	return s.Addr
 }
 
-// result is what a shell did.
+// result is the result of a shell.
 type result struct {
 	out, err string
 	code     int
 }
 
-// run runs a shell on lines.
+// run runs a shell with lines as its input.
 func run(t *testing.T, command []string, lines string) result {
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
@@ -71,7 +71,7 @@ func run(t *testing.T, command []string, lines string) result {
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
-// java is zkCli.sh's program, without the library that edits lines.
+// java returns the command of zkCli.sh, without its line-editing library.
 func java(t *testing.T, args ...string) []string {
 	t.Helper()
 	dir, err := oracle.Dir()
@@ -88,16 +88,16 @@ func java(t *testing.T, args ...string) []string {
 		"-Dzookeeper.root.level=OFF", "-cp", path, "org.apache.zookeeper.ZooKeeperMain"}, args...)
 }
 
-// ours is zkgo cli.
+// ours returns the command of zkgo cli.
 func ours(t *testing.T, args ...string) []string {
 	return append([]string{process.Binary(t), "cli"}, args...)
 }
 
-// block is what one command printed.
+// block is the output of one command.
 type block struct{ command, out, err string }
 
-// Behind every command stand two whose answers mark where its output ends, also
-// without a session.
+// Two more commands follow every command. Their output marks where the command's output
+// ends, even without a session.
 const marks = "redo 99999\nprintwatches\n"
 
 var (
@@ -109,14 +109,13 @@ var (
 	eventID  = regexp.MustCompile(`zxid: \d+`)
 	owner    = regexp.MustCompile(`ephemeralOwner = 0x[1-9a-f][0-9a-f]+`)
 	greeting = regexp.MustCompile(`(?m)^(Connecting to .*|Welcome to ZooKeeper!|JLine support is disabled)\n`)
-	// Each shell names the version that it is of, and what it was built from.
+	// Each shell prints its own version and build.
 	builtFrom = regexp.MustCompile(`(ZooKeeper CLI version: )3\.9\.5(-[0-9a-f]+, built on .*|, zkgo .*)`)
-	// zkCli.sh shows the Java type of an exception.
+	// zkCli.sh prints the Java type of an exception.
 	javaType = regexp.MustCompile(`(?m)^org\.apache\.commons\.cli\.\w+: `)
 )
 
-// conversation runs the script, and returns what each command printed, and the
-// events.
+// conversation runs the script, and returns the output of each command and the events.
 func conversation(t *testing.T, shell func(*testing.T, ...string) []string, addr string) (blocks []block, events []string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/script.txt")
@@ -140,21 +139,21 @@ func conversation(t *testing.T, shell func(*testing.T, ...string) []string, addr
 	})
 	r.out, r.err = normal(strings.ReplaceAll(r.out, addr, "ADDRESS")), normal(r.err)
 	outs, errs := outMark.Split(r.out, -1), strings.Split(r.err, errMark)
-	// printwatches is a command of the script, too.
+	// printwatches is a command of the script too.
 	for i, command := range commands {
 		if i+1 >= len(outs) || i+1 >= len(errs) {
 			t.Fatalf("the shell stopped before %q: code %d\n%s\n%s", command, r.code, tail(outs), tail(errs))
 		}
 		blocks = append(blocks, block{command, strings.TrimSpace(outs[i]), strings.TrimSpace(errs[i])})
 	}
-	slices.Sort(events) // zkCli.sh prints those of several threads
+	slices.Sort(events) // several threads of zkCli.sh print them
 	return blocks, events
 }
 
 func tail(list []string) string { return list[len(list)-1] }
 
-// normal replaces what differs from one run to the next: dates but for the epoch,
-// sessions, and zxids, of which the order stays.
+// normal replaces what differs between runs: dates except the epoch, sessions, and zxids,
+// whose order it keeps.
 func normal(text string) string {
 	text = greeting.ReplaceAllString(text, "")
 	text = builtFrom.ReplaceAllString(text, "${1}3.9.5")
@@ -175,8 +174,7 @@ func normal(text string) string {
 	})
 }
 
-// onlyIn leaves out the lines of the usage that are of commands that zkCli.sh does
-// not have.
+// onlyIn removes the usage lines of commands that zkCli.sh doesn't have.
 func onlyIn(want, got string) string {
 	var kept []string
 	for line := range strings.SplitSeq(got, "\n") {
@@ -187,7 +185,7 @@ func onlyIn(want, got string) string {
 	return strings.Join(kept, "\n")
 }
 
-// TestScript runs all commands on the real server and on zkgo's, from both shells.
+// TestScript runs all commands on the real server and on zkgo, with both shells.
 func TestScript(t *testing.T) {
 	process.Needed(t)
 	oracle.Need(t)

@@ -1,9 +1,9 @@
 package cli
 
-// difference is what zkgo cli prints where it does not print what zkCli.sh does.
+// difference is the output of zkgo cli where it differs from that of zkCli.sh.
 type difference struct{ out, err, why string }
 
-// differences are those on purpose, by command.
+// differences are the deliberate ones, by command.
 var differences = map[string]difference{
 	"nonsense":              {err: "Command not found: nonsense. See: help", why: "the list of all commands hides the error"},
 	"whoami extra":          {err: "whoami: unexpected argument \"extra\"; a name or a value with spaces needs quotes\nwhoami", why: "an argument without a use is a mistake"},

@@ -1,6 +1,6 @@
-// Package cli holds zkgo cli against the real zkCli.sh: the same commands to both,
-// on Apache ZooKeeper and on zkgo, and what they print compared line by line, with a
-// table of what differs on purpose.
+// Package cli compares zkgo cli with the real zkCli.sh. It runs the same commands with both,
+// on Apache ZooKeeper and on zkgo, and compares their output line by line, with a table of
+// the deliberate differences.
 //
-// It needs Java and ZooKeeper's jars (package oracle), and is imported by nobody.
+// It needs Java and ZooKeeper's jars (package oracle). No package imports it.
 package cli

@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// TestReconfig changes a real ensemble of three, once from each shell: the same
-// commands, the same answers.
+// TestReconfig changes a real ensemble of three, once with each shell: the same commands
+// give the same replies.
 func TestReconfig(t *testing.T) {
 	process.Needed(t)
 	oracle.Need(t)
@@ -21,7 +21,7 @@ func TestReconfig(t *testing.T) {
 		Config: []string{"reconfigEnabled=true", "standaloneEnabled=false", "admin.enableServer=false"},
 		JVM:    []string{"-Dzookeeper.skipACL=yes"},
 	})
-	// One that is neither the leader nor who is asked goes and comes.
+	// A server that is neither the leader nor the one we connect to leaves and joins.
 	var addr, id string
 	for _, s := range servers {
 		mode, err := s.Word("srvr")
@@ -83,8 +83,8 @@ var (
 	counts        = regexp.MustCompile(`(?m)^dataVersion = \d+`)
 )
 
-// configless takes out what is another configuration's: its version, and how many
-// there were.
+// configless removes what differs between configurations: the version, and the number of
+// versions so far.
 func configless(r result) result {
 	r.out = normal(watched.ReplaceAllString(r.out, ""))
 	r.out = counts.ReplaceAllString(configVersion.ReplaceAllString(r.out, "${1}VERSION$2"), "dataVersion = N")

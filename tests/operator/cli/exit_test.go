@@ -11,13 +11,13 @@ import (
 // once is one command given as arguments.
 type once struct {
 	args []string
-	// What ours does otherwise, and why; nothing if it does the same.
+	// What zkgo cli does differently, and why; empty if it does the same.
 	code     int
 	out, err string
 	why      string
 }
 
-// TestExitCode gives commands as arguments: output, streams and exit code.
+// TestExitCode passes commands as arguments and compares output, streams and exit code.
 func TestExitCode(t *testing.T) {
 	process.Needed(t)
 	oracle.Need(t)
@@ -71,7 +71,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// clean takes out what is said about the connection.
+// clean removes the messages about the connection.
 func clean(r result) result {
 	r.out = normal(watched.ReplaceAllString(r.out, ""))
 	r.err = javaType.ReplaceAllString(r.err, "")

@@ -1,7 +1,7 @@
-// Package clitools holds the commands of zkgo cli that zkCli.sh does not have
-// against the real ZooKeeper: each is run on Apache ZooKeeper and on zkgo, on the
-// same tree with every kind of znode and 10,000 of them, and what they print is
-// compared; subtrees are copied, moved and compared between the two.
+// Package clitools tests the commands of zkgo cli that zkCli.sh doesn't have against the
+// real ZooKeeper. It runs each on Apache ZooKeeper and on zkgo, on the same tree with every
+// kind of znode and 10,000 of them, and compares the output; it copies, moves and compares
+// subtrees between the two.
 //
-// It needs Java and ZooKeeper's jars (package oracle), and is imported by nobody.
+// It needs Java and ZooKeeper's jars (package oracle). No package imports it.
 package clitools

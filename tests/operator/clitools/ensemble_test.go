@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// TestTopOfEnsemble: the servers of a real ensemble, whole and with one of them
-// dead.
+// TestTopOfEnsemble runs top on a real ensemble, first complete and then with a dead
+// server.
 func TestTopOfEnsemble(t *testing.T) {
 	need(t)
 	servers := oracle.Ensemble(t, 3, oracle.Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// patience bounds every wait: nothing is measured.
+// patience bounds every wait; the tests measure no times.
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// need skips the test where nobody asked for the real ZooKeeper.
+// need skips the test unless the environment asks for the real ZooKeeper.
 func need(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") != "1" || os.Getenv("ZKGO_LIVE") != "1" {
@@ -35,7 +35,7 @@ func need(t *testing.T) {
 	oracle.Need(t)
 }
 
-// side is one of the two servers, with a session that keeps ephemeral znodes.
+// side is one of the two servers, with a session that owns ephemeral znodes.
 type side struct {
 	name, addr, admin string
 	zk                *client.Client
@@ -79,8 +79,7 @@ func (s *side) connect(t *testing.T) {
 	t.Cleanup(func() { s.zk.Close() })
 }
 
-// Numbers of znodes in /large, in /app/many, elsewhere in /app, and of those that
-// are ephemeral.
+// Numbers of znodes in /large, in /app/many, elsewhere in /app, and of ephemeral znodes.
 const (
 	large      = 10_000
 	many       = 100
@@ -88,7 +87,7 @@ const (
 	ephemerals = 1
 )
 
-// fill makes the tree.
+// fill creates the tree.
 func (s *side) fill(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -145,7 +144,7 @@ func (s *side) fill(t *testing.T) {
 	}
 }
 
-// result is what a command has left.
+// result is the result of a command.
 type result struct {
 	out, err string
 	code     int
@@ -172,13 +171,13 @@ func command(t *testing.T, stdin string, args ...string) result {
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
-// Things that differ between any two servers.
+// Patterns of what differs between any two servers.
 var (
 	hexNumber = regexp.MustCompile(`0x[0-9a-f]+`)
 	timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// normal takes out of a result what differs between any two servers.
+// normal removes from a result what differs between any two servers.
 func (r result) normal(s *side) result {
 	clean := func(text string) string {
 		text = strings.ReplaceAll(text, s.addr, "SERVER")
@@ -188,8 +187,7 @@ func (r result) normal(s *side) result {
 	return result{clean(r.out), clean(r.err), r.code}
 }
 
-// same runs a command on both servers and compares. It returns what it printed on
-// the first.
+// same runs a command on both servers and compares the results. It returns the first one.
 func same(t *testing.T, sides []*side, args ...string) result {
 	t.Helper()
 	want := sides[0].run(t, "", args...)

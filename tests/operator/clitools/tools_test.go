@@ -18,8 +18,8 @@ import (
 
 const total = many + others
 
-// TestTools runs every tool on both servers, in an order in which the tree is whole
-// again after each part.
+// TestTools runs every tool on both servers, in an order that leaves the tree complete after
+// each part.
 func TestTools(t *testing.T) {
 	need(t)
 	sides := pair(t)
@@ -34,7 +34,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// look: tree, find, du.
+// look tests tree, find and du.
 func look(t *testing.T, sides []*side) {
 	out := ok(t, sides, "tree", "-data", "/app")
 	if want := fmt.Sprintf("\n%d znodes, ", total); !strings.Contains(out, want) || !strings.Contains(out, "├── live  [ephemeral 0x") {
@@ -56,7 +56,7 @@ func look(t *testing.T, sides []*side) {
 	}
 }
 
-// copyTree: cp, diff and rm within an ensemble.
+// copyTree tests cp, diff and rm within an ensemble.
 func copyTree(t *testing.T, sides []*side) {
 	if out := ok(t, sides, "cp", "-dry-run", "/app", "/copy"); strings.Count(out, "\ncreate ")+1 != total-ephemerals {
 		t.Errorf("a dry run: %s", shorten(out))
@@ -102,7 +102,7 @@ func change(t *testing.T, zk *client.Client) {
 	}
 }
 
-// sequences: the note about numbers that would be given again is true.
+// sequences: the note about sequence numbers that would be assigned again is true.
 func sequences(t *testing.T, sides []*side) {
 	for _, s := range sides {
 		ctx := t.Context()
@@ -136,7 +136,7 @@ func sequences(t *testing.T, sides []*side) {
 	ok(t, sides, "rm", "-r", "/behind")
 }
 
-// files: export, import, diff with a file.
+// files tests export, import, and diff with a file.
 func files(t *testing.T, sides []*side) {
 	for _, format := range []string{"json", "yaml"} {
 		var text [2]string
@@ -153,7 +153,7 @@ func files(t *testing.T, sides []*side) {
 				t.Fatal(err)
 			}
 			text[i] = hexNumber.ReplaceAllString(string(data), "HEX")
-			// What came from one goes into the other.
+			// An export from one side can be imported into the other.
 			other := sides[1-i]
 			if r := other.run(t, "", "import", "-dry-run", name, "/from/other"); r.code != 1 || !strings.Contains(r.err, "/from") {
 				t.Errorf("%s: imported without a parent: %+v", other.name, r)
@@ -180,7 +180,7 @@ func files(t *testing.T, sides []*side) {
 	}
 }
 
-// between: cp and mv from one ensemble to the other, and back.
+// between tests cp and mv from one ensemble to the other, and back.
 func between(t *testing.T, sides []*side) {
 	for i, s := range sides {
 		other := sides[1-i]
@@ -205,7 +205,7 @@ func between(t *testing.T, sides []*side) {
 	}
 }
 
-// largeTree: 10,000 znodes from one ensemble to the other by every way.
+// largeTree moves 10,000 znodes from one ensemble to the other in every way.
 func largeTree(t *testing.T, sides []*side) {
 	for i, s := range sides {
 		other := sides[1-i]
@@ -228,11 +228,11 @@ func largeTree(t *testing.T, sides []*side) {
 	}
 }
 
-// edit: written, unchanged, and somebody else was first.
+// edit tests a change, no change, and a conflict with another writer.
 func edit(t *testing.T, sides []*side) {
 	script := func(text string) string {
 		name := filepath.Join(t.TempDir(), "editor")
-		if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // the test runs it
 			t.Fatal(err)
 		}
 		return name
@@ -257,7 +257,7 @@ func edit(t *testing.T, sides []*side) {
 	ok(t, sides, "rm", "/edited")
 }
 
-// watch: events of both as they come.
+// watch tests that both servers deliver events as they occur.
 func watch(t *testing.T, sides []*side) {
 	var seen [2][]string
 	for i, s := range sides {
@@ -308,7 +308,7 @@ func watch(t *testing.T, sides []*side) {
 
 func second[T any](_ T, err error) error { return err }
 
-// top: by words and by AdminServer.
+// top tests top with four-letter words and with the AdminServer.
 func top(t *testing.T, sides []*side) {
 	for _, s := range sides {
 		for _, args := range [][]string{{"top", "-n", "2", "-i", "100ms"}, {"top", "-n", "2", "-i", "100ms", "-admin", s.admin}} {
@@ -337,7 +337,7 @@ func top(t *testing.T, sides []*side) {
 	}
 }
 
-// move: refused because of the ephemeral znode, and done without.
+// move tests mv: refused because of the ephemeral znode, and allowed without it.
 func move(t *testing.T, sides []*side) {
 	if r := same(t, sides, "mv", "/app", "/moved"); r.code != 1 || !strings.Contains(r.err, "/app/live: is an ephemeral znode of session") {
 		t.Errorf("%+v", r)
@@ -354,7 +354,7 @@ func move(t *testing.T, sides []*side) {
 	}
 }
 
-// remove: rm of all that is left.
+// remove tests rm of everything that is left.
 func remove(t *testing.T, sides []*side) {
 	if r := same(t, sides, "rm", "/moved"); r.code != 1 {
 		t.Errorf("without -r: %+v", r)

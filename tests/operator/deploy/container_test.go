@@ -14,11 +14,11 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// imageUser is who runs in the image.
+// imageUser is the user in the image.
 const imageUser = 1000
 
-// image lays out a root as the Dockerfile does: the binary, its other names, and the
-// directories of the image's user. Nothing else.
+// image lays out a root directory as the Dockerfile does, with nothing but the binary, its
+// other names, and the directories of the image's user.
 func image(t *testing.T) string {
 	t.Helper()
 	rooted(t)
@@ -42,8 +42,8 @@ func image(t *testing.T) string {
 	return dir
 }
 
-// inside is a command that runs in the root, as the image's user, with no environment
-// but this.
+// inside returns a command that runs in the root directory, as the image's user, with no
+// environment but env.
 func inside(t *testing.T, dir string, env []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := command(t, name, args...)
@@ -52,7 +52,7 @@ func inside(t *testing.T, dir string, env []string, name string, args ...string)
 	return cmd
 }
 
-// TestContainer runs what the image runs, from an empty root and not as root: the
+// TestContainer runs what the image runs, in an empty root directory and not as root: the
 // server with the variables of ZooKeeper's image, its health check, and the names of
 // ZooKeeper's scripts.
 func TestContainer(t *testing.T) {
@@ -90,7 +90,7 @@ func TestContainer(t *testing.T) {
 	if out, err := inside(t, dir, env, "/zkgo", "health", "/conf/zoo.cfg").CombinedOutput(); err == nil {
 		t.Errorf("a server that was stopped is healthy: %s", out)
 	}
-	// Again, as after an update of the image: the same data, and files that are there.
+	// Again, as after an update of the image: the same data, and existing files.
 	d = run(t, inside(t, dir, env, "/zkgo", "zkServer.sh", "start-foreground"))
 	serves(t, local(port))
 	if out := d.out.String(); !strings.Contains(out, "/conf/zoo.cfg is there already: the ZOO_ variables change nothing") {
@@ -98,7 +98,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestContainerRefusals: what is wrong is said, and ends the container.
+// TestContainerRefusals: the container reports what is wrong, and ends.
 func TestContainerRefusals(t *testing.T) {
 	process.Needed(t)
 	dir := image(t)
@@ -114,6 +114,6 @@ func TestContainerRefusals(t *testing.T) {
 		if err == nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
-		_ = os.Remove(filepath.Join(dir, "data/myid")) // one of them wrote none
+		_ = os.Remove(filepath.Join(dir, "data/myid")) // one of them wrote no file
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestThreeFiveThree is the drill of that name in docs/operations.md, by its commands.
+// TestThreeFiveThree is the drill of that name in docs/operations.md, with its commands.
 func TestThreeFiveThree(t *testing.T) {
 	e := newEnsemble(t, 5)
 	zkgo := program(t)
@@ -28,7 +28,7 @@ func TestThreeFiveThree(t *testing.T) {
 	e.reconfig(1, "-add", e.line(4)+","+e.line(5))
 	e.whole(1, 2, 3, 4, 5)
 	e.more()
-	// Five servers, of which two may go: those are enough for a majority of three.
+	// With five servers, two may stop: 1 and 2 were a majority of the first three.
 	e.stop(1, 2)
 	e.more()
 	e.start(zkgo, 1, 2)
@@ -52,20 +52,20 @@ func TestThreeFiveThree(t *testing.T) {
 	e.verify(stays...)
 }
 
-// TestLostVolume starts a server with an empty directory in the place of its old one.
+// TestLostVolume replaces a server's directory with an empty one.
 func TestLostVolume(t *testing.T) {
 	e := newEnsemble(t, 3)
 	zkgo := program(t)
 	e.form(zkgo, 1, 2, 3)
 	e.write("a b", 1, 2, 3)
-	lost := e.leader(1, 2, 3)              // the worst of them
-	_ = e.servers[lost].cmd.Process.Kill() // it runs
+	lost := e.leader(1, 2, 3)              // the worst case
+	_ = e.servers[lost].cmd.Process.Kill() // it is running
 	<-e.servers[lost].done
 	e.wipe(lost)
 	e.more()
 	e.start(zkgo, lost)
 	e.whole(1, 2, 3)
-	// It has what it had, and counts: another one may go.
+	// It has its data back, and a vote: another server may stop.
 	e.stop(lost%3 + 1)
 	e.more()
 	e.start(zkgo, lost%3+1)
@@ -73,8 +73,8 @@ func TestLostVolume(t *testing.T) {
 	e.verify(1, 2, 3)
 }
 
-// TestNewAddress moves a server to other ports, for clients and for servers; only its
-// own file knows.
+// TestNewAddress moves a server to other ports, for clients and for servers. Only that
+// server's own file has the new ports.
 func TestNewAddress(t *testing.T) {
 	e := newEnsemble(t, 3)
 	zkgo := program(t)
@@ -99,11 +99,11 @@ func TestNewAddress(t *testing.T) {
 	e.verify(1, 2, 3)
 }
 
-// oldVersion is the older version of the upgrade: the first commit with the present
-// formats of files and of messages between servers. There was no release before them.
+// oldVersion is the older version of the upgrade: the first commit with the current formats
+// of files and of messages between servers. There was no release before it.
 const oldVersion = "0a47d37"
 
-// older builds an older version, from the repository's history.
+// older builds an older version from the repository's history.
 func older(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "older")
@@ -112,7 +112,7 @@ func older(t *testing.T) string {
 	}
 	archive := filepath.Join(dir, "source.tar")
 	if out, err := command(t, "git", "-C", root, "archive", "-o", archive, oldVersion).CombinedOutput(); err != nil {
-		// A clone without history has nothing older than itself.
+		// A clone without history has no older version.
 		t.Logf("%s is not in this clone, so both versions are of the same source: %s", oldVersion, out)
 		return program(t)
 	}
@@ -123,11 +123,11 @@ func older(t *testing.T) string {
 	return filepath.Join(dir, "zkgo")
 }
 
-// behaviour is where the source says which behaviour level it knows.
+// behaviour matches the behaviour level in the source.
 var behaviour = regexp.MustCompile(`(?m)^const level = (\d+)$`)
 
-// newer builds these sources as a version that knows one behaviour level more, and
-// returns the program and that level.
+// newer builds these sources as a version with the next behaviour level, and returns the
+// program and that level.
 func newer(t *testing.T) (string, int) {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join(root, "raftfsm/entry.go"))
@@ -160,10 +160,10 @@ func newer(t *testing.T) (string, int) {
 	return path, level + 1
 }
 
-// TestUpgrade replaces the program of one server after another while clients write:
-// an older version by this one, and that by one that changes what entries do, as this
-// one does. Until the last server has the newer one, every step can be taken back;
-// afterwards the older version refuses to start, and harms nothing.
+// TestUpgrade upgrades the servers one after another while clients write: from an older
+// version to this one, and from this one to a version that changes what entries do. Until
+// the last server runs the newer version, every step can be reverted. Afterwards the older
+// version refuses to start, and does no harm.
 func TestUpgrade(t *testing.T) {
 	e := newEnsemble(t, 3)
 	a, b := older(t), program(t)
@@ -182,7 +182,7 @@ func TestUpgrade(t *testing.T) {
 	lead := e.leader(1, 2, 3)
 	one, other := lead%3+1, (lead+1)%3+1
 	replace(b, one, other)
-	replace(a, one)       // and back
+	replace(a, one)       // and downgrade
 	replace(b, one, lead) // the leader last: one election less
 	for _, id := range []int{1, 2, 3} {
 		e.says(id, fmt.Sprint("zk_behaviour_level ", level-1))
@@ -192,7 +192,7 @@ func TestUpgrade(t *testing.T) {
 		e.says(id, fmt.Sprint("zk_behaviour_level ", level-1))
 		e.says(id, fmt.Sprint("zk_behaviour_level_known ", level))
 	}
-	replace(b, other) // the newest may still go back
+	replace(b, other) // the newest version may still be downgraded
 	replace(c, other, lead)
 	for _, id := range []int{1, 2, 3} {
 		e.says(id, fmt.Sprint("zk_behaviour_level ", level))

@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// superDigest lets super:secret in, who may reconfigure.
+// superDigest lets clients log in as super:secret, which may reconfigure.
 const superDigest = "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4="
 
 // ensemble is a set of servers and the clients that write to it all the time.
@@ -30,14 +30,14 @@ type ensemble struct {
 	writers []*writer
 }
 
-// member is a server, by whatever version of the program it runs.
+// member is a server, running any version of the program.
 type member struct {
 	*daemon
 	id, quorum, election, client int
 	dir                          string
 }
 
-// newEnsemble chooses ports for servers with the ids from 1 to n.
+// newEnsemble chooses ports for servers with the ids 1 to n.
 func newEnsemble(t *testing.T, n int) *ensemble {
 	t.Helper()
 	process.Needed(t)
@@ -48,13 +48,13 @@ func newEnsemble(t *testing.T, n int) *ensemble {
 	return e
 }
 
-// line is a server's line in a list.
+// line returns a server's line in a list.
 func (e *ensemble) line(id int) string {
 	m := e.servers[id]
 	return fmt.Sprintf("server.%d=127.0.0.1:%d:%d;127.0.0.1:%d", id, m.quorum, m.election, m.client)
 }
 
-// configure writes zoo.cfg and myid of a server, with a list of servers.
+// configure writes a server's zoo.cfg and myid, with a list of servers.
 func (e *ensemble) configure(id int, list ...int) {
 	e.t.Helper()
 	lines := []string{"tickTime=1000", "initLimit=40", "syncLimit=20", "maxClientCnxns=0", "maxSessionTimeout=60000", "admin.enableServer=false",
@@ -83,7 +83,7 @@ func (e *ensemble) await(ids ...int) {
 	}
 }
 
-// form starts an ensemble.
+// form configures and starts an ensemble.
 func (e *ensemble) form(zkgo string, ids ...int) {
 	e.t.Helper()
 	for _, id := range ids {
@@ -103,7 +103,7 @@ func (e *ensemble) stop(ids ...int) {
 	}
 }
 
-// word is a server's answer to four letters, empty if there is none.
+// word returns a server's reply to a four-letter word, or "" if there is none.
 func (e *ensemble) word(id int, word string) string {
 	ctx, cancel := context.WithTimeout(e.t.Context(), process.Patience)
 	defer cancel()
@@ -114,7 +114,7 @@ func (e *ensemble) word(id int, word string) string {
 	return answer
 }
 
-// says waits until mntr of a server has a line.
+// says waits until a server's mntr has a line.
 func (e *ensemble) says(id int, line string) {
 	e.t.Helper()
 	eventually(e.t, fmt.Sprintf("server %d: %s", id, line), func() bool { return strings.Contains(e.word(id, "mntr"), strings.Replace(line, " ", "\t", 1)+"\n") })
@@ -135,15 +135,15 @@ func (e *ensemble) leader(ids ...int) int {
 	return lead
 }
 
-// whole waits until the leader of some servers has all others in step: what whoever
-// restarts servers one after another waits for.
+// whole waits until all other servers are in sync with the leader. An operator who restarts
+// servers one after another should wait for that.
 func (e *ensemble) whole(ids ...int) {
 	e.t.Helper()
 	e.await(ids...)
 	e.says(e.leader(ids...), fmt.Sprint("zk_synced_followers ", len(ids)-1))
 }
 
-// reconfig runs zkgo cli as the super user, until the servers it needs are there.
+// reconfig runs zkgo cli as the super user until the servers that it needs are available.
 func (e *ensemble) reconfig(through int, args ...string) {
 	e.t.Helper()
 	eventually(e.t, fmt.Sprint("reconfig ", args), func() bool {
@@ -155,7 +155,7 @@ func (e *ensemble) reconfig(through int, args ...string) {
 	})
 }
 
-// writer is a client that has a session, an ephemeral znode, and writes all the time.
+// writer is a client with a session and an ephemeral znode that writes all the time.
 type writer struct {
 	name    string
 	c       *client.Client
@@ -168,8 +168,8 @@ type writer struct {
 	err   error
 }
 
-// write starts clients that know some of the servers and follow the ensemble's
-// configuration to the others, and waits until they have written something.
+// write starts clients that know some of the servers and learn the others from the
+// ensemble's configuration, and waits until they have written something.
 func (e *ensemble) write(names string, ids ...int) {
 	e.t.Helper()
 	var addrs []string
@@ -219,7 +219,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// more waits until every client has written some more.
+// more waits until every client has made more writes.
 func (e *ensemble) more() {
 	e.t.Helper()
 	for _, w := range e.writers {
@@ -241,8 +241,8 @@ func (w *writer) count() int {
 	return len(w.acked)
 }
 
-// verify ends the writing and looks, on every one of some servers, for everything
-// that was acknowledged, and for the sessions that all clients began with.
+// verify ends the writes and checks that every given server has everything that was
+// acknowledged, and the sessions that the clients began with.
 func (e *ensemble) verify(ids ...int) {
 	e.t.Helper()
 	total := 0
@@ -284,12 +284,12 @@ func (e *ensemble) verify(ids ...int) {
 		c.Close()
 	}
 	for _, w := range e.writers {
-		w.c.Close() // while there is somebody to tell
+		w.c.Close() // while there is a server to tell
 	}
 	e.t.Logf("%d acknowledged writes of %d clients are on servers %v", total, len(e.writers), ids)
 }
 
-// wipe takes a stopped server's volume away.
+// wipe deletes a stopped server's volume.
 func (e *ensemble) wipe(id int) {
 	e.t.Helper()
 	if err := os.RemoveAll(e.servers[id].dir + "/data"); err != nil {

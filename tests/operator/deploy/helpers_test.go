@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 // built is the program that the tests run.
 var built struct {
 	once sync.Once
-	dir  string // with the program in it
+	dir  string // that contains the program
 	err  error
 }
 
-// program builds the program, once, as the Dockerfile does: with what a release is
-// built with, so that all builds here share what they compile.
+// program builds the program, once, with the flags of the Dockerfile and of a release, so
+// that all builds here share the compiled packages.
 func program(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -60,10 +60,10 @@ func program(t testing.TB) string {
 	return filepath.Join(built.dir, "zkgo")
 }
 
-// root is the repository's.
+// root is the path of the repository.
 const root = "../../.."
 
-// eventually waits for a condition.
+// eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*process.Patience)
@@ -91,7 +91,7 @@ func serves(t testing.TB, addr string) string {
 	return mode
 }
 
-// freePort returns a port that nobody has.
+// freePort returns a free port.
 func freePort(t testing.TB) int {
 	t.Helper()
 	ports, err := oracle.FreePorts(1)
@@ -101,15 +101,15 @@ func freePort(t testing.TB) int {
 	return ports[0]
 }
 
-// daemon is a process that the test ends.
+// daemon is a background process that ends with the test.
 type daemon struct {
 	cmd  *exec.Cmd
 	out  output
 	done chan struct{}
-	err  error // when done is closed
+	err  error // valid after done is closed
 }
 
-// run starts a process in the background; it is killed when the test ends.
+// run starts a process in the background and kills it when the test ends.
 func run(t testing.TB, cmd *exec.Cmd) *daemon {
 	t.Helper()
 	d := &daemon{cmd: cmd, done: make(chan struct{})}
@@ -131,7 +131,7 @@ func run(t testing.TB, cmd *exec.Cmd) *daemon {
 	return d
 }
 
-// stop ends a process as a service manager does, and returns how it ended.
+// stop stops a process as a service manager does, and returns its exit error.
 func (d *daemon) stop(t testing.TB) error {
 	t.Helper()
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -145,7 +145,7 @@ func (d *daemon) stop(t testing.TB) error {
 	return d.err
 }
 
-// output collects what a process prints.
+// output collects the output of a process.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -163,7 +163,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// must runs a program to its end and returns what it printed.
+// must runs a program until it ends and returns its output.
 func must(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -173,7 +173,7 @@ func must(t testing.TB, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// command is exec.Command with an end.
+// command is exec.Command with a timeout.
 func command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -181,7 +181,7 @@ func command(t testing.TB, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, name, args...)
 }
 
-// write writes a file and the directories above it.
+// write writes a file and creates its parent directories.
 func write(t testing.TB, path string, lines ...string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -192,10 +192,10 @@ func write(t testing.TB, path string, lines ...string) {
 	}
 }
 
-// local is an address of this machine.
+// local returns a loopback address with a port.
 func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// rooted skips nothing: the tests that need it fail without root.
+// rooted fails the test unless it runs as root. It doesn't skip.
 func rooted(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// pods is what a test needs of the manifests' stateful set.
+// pods are the parts of the manifests' stateful set that the test needs.
 type pods struct {
 	replicas int
 	args     []string
@@ -24,7 +24,7 @@ type pods struct {
 	live     string
 }
 
-// manifests builds the manifests, which checks them, and reads what is to be run.
+// manifests builds the manifests, which checks them, and returns what to run.
 func manifests(t *testing.T) pods {
 	t.Helper()
 	cmd := command(t, "go", "run", "-C", "manifests", ".", "../../../../deploy/kubernetes")
@@ -64,9 +64,9 @@ func manifests(t *testing.T) pods {
 	return p
 }
 
-// TestKubernetes runs the pods of the manifests without Kubernetes: each in its own
-// empty root, under the host name that a stateful set gives, with the arguments and
-// the variables of the manifests. Only names of hosts and ports are this machine's.
+// TestKubernetes runs the pods of the manifests without Kubernetes: each in its own empty
+// root directory, with the host name that a stateful set assigns, and with the arguments and
+// variables of the manifests. Only host names and ports are replaced with this machine's.
 func TestKubernetes(t *testing.T) {
 	process.Needed(t)
 	rooted(t)
@@ -129,7 +129,7 @@ func TestKubernetes(t *testing.T) {
 	if lead < 0 {
 		t.Fatal("nobody leads")
 	}
-	// As when the pod is moved: it hands over, ends, and the others are ready all along.
+	// As when the pod is moved: it hands over and ends, and the others stay ready.
 	if err := all[lead].stop(t); err != nil {
 		t.Errorf("pod %d on SIGTERM: %v", lead, err)
 	}
@@ -137,7 +137,7 @@ func TestKubernetes(t *testing.T) {
 	eventually(t, "another one leads", func() bool {
 		return serves(t, all[next].client) == "leader" || serves(t, all[(next+1)%p.replicas].client) == "leader"
 	})
-	// A server alone is alive, and not ready: no restart would help it.
+	// A single server is alive but not ready: a restart would not help it.
 	if err := all[next].stop(t); err != nil {
 		t.Errorf("pod %d on SIGTERM: %v", next, err)
 	}

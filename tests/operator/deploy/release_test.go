@@ -18,14 +18,14 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// What is released in these tests.
+// The version that these tests release.
 const (
 	version  = "1.2.3"
 	revision = "0123456789abcdef0123456789abcdef01234567"
 	commit   = "2026-11-22T09:00:00Z"
 )
 
-// released is the release that several tests look at.
+// released is the release that several tests inspect.
 var released struct {
 	once sync.Once
 	dir  string
@@ -59,7 +59,7 @@ func makeRelease(t *testing.T, source, out string) error {
 	return nil
 }
 
-// TestReproducible makes the release of the same sources again, in another directory.
+// TestReproducible makes a second release from the same sources, in another directory.
 func TestReproducible(t *testing.T) {
 	process.Needed(t)
 	first := release(t)
@@ -67,7 +67,7 @@ func TestReproducible(t *testing.T) {
 	for _, name := range strings.Split(strings.TrimRight(must(t, command(t, "git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z")), "\x00"), "\x00") {
 		b, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
-			continue // deleted, and not committed yet
+			continue // deleted, but not committed yet
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -99,8 +99,8 @@ func TestReproducible(t *testing.T) {
 	must(t, check)
 }
 
-// TestArchive unpacks what is downloaded and runs it: program, wrappers, the list of
-// what is in it.
+// TestArchive unpacks the archive and runs its contents: the program, the wrappers, the list
+// of modules.
 func TestArchive(t *testing.T) {
 	process.Needed(t)
 	dist, dir := release(t), t.TempDir()
@@ -162,7 +162,7 @@ func TestArchive(t *testing.T) {
 }
 
 // TestDebianPackage installs, runs, updates, removes and purges the package, on a
-// copy-on-write copy of this machine's files if the kernel lets us make one.
+// copy-on-write copy of this machine's files if the kernel allows us to make one.
 func TestDebianPackage(t *testing.T) {
 	process.Needed(t)
 	rooted(t)
@@ -191,8 +191,8 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
-// overlay returns a script that runs a command on a copy of the machine, empty if this
-// machine's kernel, or what contains us, does not let us mount one.
+// overlay returns a script that runs a command on a copy of the machine, or "" if the kernel
+// or the container that we run in doesn't allow us to mount one.
 func overlay(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -205,7 +205,7 @@ func overlay(t *testing.T) string {
 	write(t, path, "set -e", "cd "+dir,
 		"mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work merged",
 		"mount --bind /proc merged/proc", "mount --bind /dev merged/dev", `exec chroot merged "$@"`)
-	// What the kernel makes in it has no rights that RemoveAll could use.
+	// The kernel creates directories in it that RemoveAll has no permission for.
 	t.Cleanup(func() {
 		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {

@@ -15,8 +15,8 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// TestNotify stands where systemd stands: it is told when the server has opened its
-// ports, when it serves, and when it stops.
+// TestNotify acts as systemd: the server notifies it when it has opened its ports, when it
+// serves, and when it stops.
 func TestNotify(t *testing.T) {
 	process.Needed(t)
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestUnit lets systemd read the unit, and judge how much it locks up.
+// TestUnit makes systemd verify the unit and rate its sandboxing.
 func TestUnit(t *testing.T) {
 	process.Needed(t)
 	dir := t.TempDir()
@@ -74,6 +74,6 @@ func TestUnit(t *testing.T) {
 	if out := must(t, command(t, "systemd-analyze", "verify", "--man=no", unit)); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)
 	}
-	// 10 is a unit that restricts nothing, 0 one that may do nothing.
+	// 10 is a unit without restrictions, 0 one that may do nothing.
 	must(t, command(t, "systemd-analyze", "security", "--offline=yes", "--threshold=15", unit))
 }

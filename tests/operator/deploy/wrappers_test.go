@@ -18,15 +18,15 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// prefix is an installation of Apache ZooKeeper 3.9.5, to record what its scripts do:
+// prefix is an installation of Apache ZooKeeper 3.9.5 whose scripts to record:
 //
 //	ZKGO_REQUIRE=1 JAVA_HOME=… go test ./tests/operator/deploy -run Wrappers -args -prefix /opt/apache-zookeeper-3.9.5-bin
 var prefix = flag.String("prefix", "", "record what the scripts of the ZooKeeper installed here do")
 
-// transcript is what the scripts of ZooKeeper 3.9.5 print and exit with.
+// transcript has the output and exit codes of ZooKeeper 3.9.5's scripts.
 const transcript = "testdata/wrappers.txt"
 
-// session is what is done with the scripts, in this order.
+// session lists the script invocations, in order.
 var session = []string{
 	"zkServer.sh",
 	"zkServer.sh foo",
@@ -55,22 +55,22 @@ var session = []string{
 	"zkCleanup.sh 5",
 }
 
-// using is what the scripts print first.
+// using is the first line that the scripts print.
 const using = "err: Using config: PREFIX/bin/../conf/zoo.cfg\n"
 
-// differences are on purpose: step, line of ZooKeeper, line of ours.
+// differences are the deliberate ones: step, ZooKeeper's line, our line.
 var differences = [][3]string{
-	{"zkServer.sh", "rc 0", "rc 2"},                       // an argument that is not understood is a failure
-	{"zkServer.sh foo", "rc 0", "rc 2"},                   // of a script that calls it
-	{"zkServer.sh restart", using + using + using, using}, // it calls itself
+	{"zkServer.sh", "rc 0", "rc 2"},                       // an argument that isn't understood is a failure
+	{"zkServer.sh foo", "rc 0", "rc 2"},                   // of the calling script
+	{"zkServer.sh restart", using + using + using, using}, // ZooKeeper's script calls itself
 	{"zkCleanup.sh -n 3", "", "err: zkgo removes old snapshots and logs by itself: nothing to do."},
 }
 
-// noise is what only a JVM or a missing file of ZooKeeper's scripts prints, and what
-// is said of TLS options that are no options here.
+// noise matches lines about a JVM, about missing files of ZooKeeper's scripts, and about TLS
+// options that zkgo doesn't have.
 var noise = regexp.MustCompile(`^(err: ZooKeeper JMX enabled|err: grep: |err: mkdir: |out: .*ERROR o\.a\.z\.u\.ServiceUtils|out: /.*java$|out: +$|out: Note: We used|out:   (command est|provided all|CLIENT_JVM|-Dzoo))`)
 
-// TestWrappers does the same with the wrappers as was done with ZooKeeper's scripts.
+// TestWrappers runs the wrappers as the recording ran ZooKeeper's scripts.
 func TestWrappers(t *testing.T) {
 	process.Needed(t)
 	if *prefix != "" {
@@ -107,7 +107,7 @@ func TestWrappers(t *testing.T) {
 	}
 }
 
-// install lays the wrappers out as ZooKeeper's binary release is, with a name that
+// install lays the wrappers out as in ZooKeeper's binary release, in a directory whose name
 // has a space.
 func install(t *testing.T) string {
 	t.Helper()
@@ -121,7 +121,7 @@ func install(t *testing.T) string {
 	return home
 }
 
-// converse runs the session and returns what was printed.
+// converse runs the session and returns its output.
 func converse(t *testing.T, home string) string {
 	t.Helper()
 	port := strconv.Itoa(freePort(t))
@@ -135,7 +135,7 @@ func converse(t *testing.T, home string) string {
 	write(t, dir+"/dynamic", "server.7=localhost:1:2:participant;0.0.0.0:"+port)
 	write(t, dir+"/data/myid", "7")
 	pid := regexp.MustCompile(`process \d+`)
-	t.Cleanup(func() { _ = exec.Command(home+"/bin/zkServer.sh", "stop").Run() }) // it may be stopped
+	t.Cleanup(func() { _ = exec.Command(home+"/bin/zkServer.sh", "stop").Run() }) // it may have stopped
 	var b strings.Builder
 	for _, step := range session {
 		words := strings.Fields(strings.ReplaceAll(step, "PREFIX", "\x00"))
@@ -144,7 +144,7 @@ func converse(t *testing.T, home string) string {
 		}
 		cmd := command(t, filepath.Join(home, "bin", words[0]), words[1:]...)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "JAVA_HOME=" + os.Getenv("JAVA_HOME")}
-		// What "start" leaves in the background keeps the test's pipes: files.
+		// The background process of "start" keeps the test's pipes open: use files.
 		var stdout, stderr = scratch(t), scratch(t)
 		cmd.Stdout, cmd.Stderr = stdout, stderr
 		code := 0
@@ -156,7 +156,7 @@ func converse(t *testing.T, home string) string {
 			code = exit.ExitCode()
 		}
 		if strings.Contains(step, "start") && code == 0 {
-			serves(t, "127.0.0.1:"+port) // "start" does not wait for it
+			serves(t, "127.0.0.1:"+port) // "start" doesn't wait for it
 		}
 		fmt.Fprintf(&b, "$ %s\nrc %d\n", step, code)
 		for i, f := range []*os.File{stdout, stderr} {
@@ -169,7 +169,7 @@ func converse(t *testing.T, home string) string {
 	return b.String()
 }
 
-// lines writes what is not noise, the two streams always in the same order.
+// lines writes the lines that aren't noise, with the two streams always in the same order.
 func lines(b *strings.Builder, name, text string) {
 	for line := range strings.Lines(text) {
 		if line = name + ": " + strings.TrimRight(line, "\n"); !noise.MatchString(line) {
@@ -197,7 +197,7 @@ func content(t *testing.T, f *os.File) []byte {
 	return bytes.ReplaceAll(b, []byte("\r"), nil)
 }
 
-// steps parts a transcript.
+// steps splits a transcript into steps.
 func steps(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -209,8 +209,8 @@ func steps(text string) []string {
 	return all
 }
 
-// TestWrapperKeepsOffOthers: a pid file that was left behind by a machine that went
-// down names a process that by now is another's.
+// TestWrapperKeepsOffOthers: a stale pid file, left by a machine crash, names a process that
+// is now another program's.
 func TestWrapperKeepsOffOthers(t *testing.T) {
 	process.Needed(t)
 	home := install(t)
@@ -220,7 +220,7 @@ func TestWrapperKeepsOffOthers(t *testing.T) {
 	other := run(t, exec.Command("tail", "-f", "/dev/null"))
 	pidfile := filepath.Join(dir, "zookeeper_server.pid")
 	write(t, pidfile, strconv.Itoa(other.cmd.Process.Pid))
-	t.Cleanup(func() { _ = exec.Command(home+"/bin/zkServer.sh", "stop").Run() }) // it may be stopped
+	t.Cleanup(func() { _ = exec.Command(home+"/bin/zkServer.sh", "stop").Run() }) // it may have stopped
 	if out := script(t, home, "stop"); !strings.Contains(out, "STOPPED") {
 		t.Error(out)
 	}
@@ -237,7 +237,7 @@ func TestWrapperKeepsOffOthers(t *testing.T) {
 	}
 }
 
-// script runs zkServer.sh and returns what it printed on standard output.
+// script runs zkServer.sh and returns its standard output.
 func script(t *testing.T, home string, args ...string) string {
 	t.Helper()
 	out := scratch(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// compareEnsembles is compare against a server of an ensemble.
+// compareEnsembles is compare with a server of an ensemble.
 func compareEnsembles(t *testing.T, lines []string, play func(t *testing.T, addr string, s *transcript)) {
 	t.Helper()
 	var theirs, ours transcript
@@ -19,7 +19,7 @@ func compareEnsembles(t *testing.T, lines []string, play func(t *testing.T, addr
 		play(t, oracle.Ensemble(t, 2, oracle.Options{Config: lines})[1].Addr(), &theirs)
 	})
 	t.Run("zkgo", func(t *testing.T) {
-		// A server that is an ensemble of its own does for zkgo.
+		// For zkgo, an ensemble of one server is enough.
 		ports, err := oracle.FreePorts(2)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// patience bounds every wait: nothing is measured.
+// patience bounds every wait; the tests measure no times.
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func needOracle(t *testing.T) {
 	oracle.Need(t)
 }
 
-// sets are arguments of zkgo that set keys of zoo.cfg.
+// sets returns the zkgo arguments that set keys of zoo.cfg.
 func sets(lines []string) []string {
 	args := []string{"--set", "4lw.commands.whitelist=*"}
 	for _, l := range lines {
@@ -45,13 +45,13 @@ func sets(lines []string) []string {
 	return args
 }
 
-// transcript is what a scenario saw.
+// transcript is what a scenario observed.
 type transcript []string
 
 func (s *transcript) note(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-// compare plays a scenario against ZooKeeper and zkgo with the same lines in their
-// files, and expects the same transcript.
+// compare plays a scenario against ZooKeeper and zkgo with the same configuration lines,
+// and expects the same transcript.
 func compare(t *testing.T, lines []string, jvm []string, play func(t *testing.T, addr string, s *transcript)) {
 	t.Helper()
 	var theirs, ours transcript

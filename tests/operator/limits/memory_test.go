@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// TestMemoryCeiling fills a server until it refuses, looks at what goes on, and
-// makes room again.
+// TestMemoryCeiling fills a server until it refuses writes, checks what still works, and
+// frees memory again.
 func TestMemoryCeiling(t *testing.T) {
 	need(t)
 	srv := process.Start(t, t.TempDir(), sets([]string{"memoryCeiling=96m", "snapCount=1000000000"})...)

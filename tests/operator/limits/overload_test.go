@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// frameOf is a getData of /a in a frame of n bytes: what is behind the request in
-// a frame is not looked at.
+// frameOf returns an exists request for /a in a frame of n bytes: servers ignore what
+// follows the request in a frame.
 func frameOf(n int) []byte {
 	b, mark := proto.BeginFrame(nil)
 	b = (&proto.RequestHeader{Xid: 7, Op: proto.OpExists}).Append(b)
@@ -17,7 +17,7 @@ func frameOf(n int) []byte {
 	return proto.EndFrame(b, mark)
 }
 
-// TestFramesAndConnections: jute.maxbuffer, largeRequest*, maxClientCnxns, maxCnxns.
+// TestFramesAndConnections tests jute.maxbuffer, largeRequest*, maxClientCnxns and maxCnxns.
 func TestFramesAndConnections(t *testing.T) {
 	needOracle(t)
 	compare(t, []string{"maxClientCnxns=4", "maxCnxns=6", "largeRequestThreshold=1000", "largeRequestMaxBytes=1500"}, []string{"-Djute.maxbuffer=2000"},
@@ -52,19 +52,19 @@ func TestFramesAndConnections(t *testing.T) {
 		})
 }
 
-// TestSessionsThatBeginTooFast: connection_throttle_*.
+// TestSessionsThatBeginTooFast tests connection_throttle_*.
 func TestSessionsThatBeginTooFast(t *testing.T) {
 	needOracle(t)
 	compare(t, []string{"connection_throttle_tokens=2", "connection_throttle_fill_time=100000000", "connection_throttle_weight_enabled=true",
 		"connection_throttle_global_session_weight=3", "connection_throttle_renew_session_weight=2"}, nil,
 		func(t *testing.T, addr string, s *transcript) {
-			first := client(t, addr) // six tokens, of which a session takes three
+			first := client(t, addr) // takes three of the six tokens
 			renew := dial(t, addr)
 			req := proto.ConnectRequest{TimeOut: 30000, SessionID: 0x1234, Passwd: make([]byte, proto.PasswordSize), HasReadOnly: true}
 			if _, err := renew.nc.Write(proto.AppendFrame(nil, req.Append(nil))); err != nil {
 				t.Fatal(err)
 			}
-			b, err := renew.frame() // an unknown session costs what a known one does
+			b, err := renew.frame() // an unknown session costs as much as a known one
 			var resp proto.ConnectResponse
 			r := proto.NewReader(b)
 			resp.Decode(&r)
@@ -74,9 +74,8 @@ func TestSessionsThatBeginTooFast(t *testing.T) {
 		})
 }
 
-// TestRequestsThatWait: request_throttle_max_requests and throttled_op_wait_time.
-// How many wait for too long differs from run to run; what becomes of them does
-// not.
+// TestRequestsThatWait tests request_throttle_max_requests and throttled_op_wait_time. How
+// many requests wait too long differs from run to run; how they are answered does not.
 func TestRequestsThatWait(t *testing.T) {
 	needOracle(t)
 	compare(t, []string{"request_throttle_max_requests=1", "request_throttle_stall_time=5", "throttled_op_wait_time=1", "globalOutstandingLimit=100000"}, nil,
@@ -130,7 +129,7 @@ func TestRequestsThatWait(t *testing.T) {
 		})
 }
 
-// TestWritesWithoutPermission: enableEagerACLCheck, which only an ensemble has.
+// TestWritesWithoutPermission tests enableEagerACLCheck, which only an ensemble has.
 func TestWritesWithoutPermission(t *testing.T) {
 	needOracle(t)
 	compareEnsembles(t, []string{"enableEagerACLCheck=true"}, func(t *testing.T, addr string, s *transcript) {

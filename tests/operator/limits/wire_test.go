@@ -19,10 +19,10 @@ type peer struct {
 	xid int32
 }
 
-// dialFrom connects from an address of this machine. A server that has enough
-// connections accepts one more and closes it at once. That may be over before the
-// dial has looked, which then fails with what came of the connection: it is one
-// that was closed, like others.
+// dialFrom connects from an address of this machine. A server at its connection limit
+// accepts one more connection and closes it immediately. If that happens before the dial
+// has checked the connection, the dial fails with that error: dialFrom then returns a
+// closed connection like any other.
 func dialFrom(t *testing.T, from, addr string) *peer {
 	t.Helper()
 	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -31,7 +31,7 @@ func dialFrom(t *testing.T, from, addr string) *peer {
 		var far net.Conn
 		nc, far = net.Pipe()
 		far.Close()
-		return &peer{t: t, nc: nc} // has no deadline, as it is closed
+		return &peer{t: t, nc: nc} // has no deadline, because it is closed
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func dial(t *testing.T, addr string) *peer {
 	return dialFrom(t, "127.0.0.1", addr)
 }
 
-// connect begins a session. It reports false when the server closes instead.
+// connect begins a session. It reports false if the server closes the connection instead.
 func (p *peer) connect() bool {
 	req := proto.ConnectRequest{TimeOut: 30000, Passwd: make([]byte, proto.PasswordSize), HasReadOnly: true}
 	if _, err := p.nc.Write(proto.AppendFrame(nil, req.Append(nil))); err != nil {
@@ -58,7 +58,7 @@ func (p *peer) connect() bool {
 	return err == nil
 }
 
-// client is a connection with a session, which has to be given.
+// client returns a connection with a session, and fails the test if it gets none.
 func client(t *testing.T, addr string) *peer {
 	t.Helper()
 	p := dial(t, addr)
@@ -68,7 +68,7 @@ func client(t *testing.T, addr string) *peer {
 	return p
 }
 
-// guest is a client who comes again until there is room: who has hung up counts until
+// guest returns a client that retries until there is room: a closed connection counts until
 // the server has noticed.
 func guest(t *testing.T, addr string) *peer {
 	t.Helper()
@@ -109,7 +109,7 @@ func (p *peer) append(b []byte, op proto.Op, req proto.Record) []byte {
 	return proto.EndFrame(b, mark)
 }
 
-// reply is the header of the next reply, or how the connection ended.
+// reply returns the header of the next reply, or how the connection ended.
 func (p *peer) reply() (proto.ReplyHeader, string) {
 	b, err := p.frame()
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *peer) reply() (proto.ReplyHeader, string) {
 	return h, h.Err.Error()
 }
 
-// ask sends one request and says how it was answered.
+// ask sends one request and returns a description of the reply.
 func (p *peer) ask(op proto.Op, req proto.Record) string {
 	_, said := p.askHeader(op, req)
 	return said
@@ -140,8 +140,8 @@ func (p *peer) askHeader(op proto.Op, req proto.Record) (proto.ReplyHeader, stri
 	return p.reply()
 }
 
-// raw sends bytes and says how they were answered. A server may close before it
-// has read them all.
+// raw sends bytes and describes the reply. A server may close the connection before it has
+// read them all.
 func (p *peer) raw(b []byte) string {
 	if _, err := p.nc.Write(b); err != nil {
 		return "closed"

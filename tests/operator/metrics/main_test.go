@@ -21,10 +21,10 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// patience bounds every wait: nothing is measured.
+// patience bounds every wait; the tests measure no times.
 const patience = 90 * time.Second
 
-// need skips the test where nobody asked for it, and fails it where a tool is
+// need skips the test unless the environment asks for it, and fails it if a tool is
 // missing.
 func need(t *testing.T, tools ...string) {
 	t.Helper()
@@ -48,7 +48,7 @@ func needOracle(t *testing.T) {
 	oracle.Need(t)
 }
 
-// start starts a server on a port and a directory of its own.
+// start starts a server with its own port and directory.
 func start(t *testing.T, change ...func(*server.Config)) *server.Server {
 	t.Helper()
 	c := server.Config{
@@ -103,7 +103,7 @@ func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 	return leader, follower, observer
 }
 
-// wait waits until ok.
+// wait waits until ok returns true.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -130,7 +130,7 @@ func scrape(t *testing.T, addr string) string {
 	return string(b)
 }
 
-// work connects a client and has it do a little of everything.
+// work connects a client and makes it use most kinds of operation.
 func work(t *testing.T, addr string) *process.Client {
 	t.Helper()
 	c, err := process.Connect(addr, 0, nil, 30*time.Second)
@@ -150,7 +150,7 @@ func work(t *testing.T, addr string) *process.Client {
 	return c
 }
 
-// run runs a program and returns what it printed.
+// run runs a program and returns its output.
 func run(stdin, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Stdin = strings.NewReader(stdin)

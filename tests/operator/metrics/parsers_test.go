@@ -14,9 +14,9 @@ import (
 	"github.com/zkgo/zkgo/tests/peers"
 )
 
-// TestGoZookeeperReadsTheWords has go-zookeeper's own parsers read them. That of
-// srvr knows only the date that ZooKeeper 3.4 printed, so it must think of our
-// answer what it thinks of 3.9's; of that with a date of then it reads all.
+// TestGoZookeeperReadsTheWords runs go-zookeeper's own parsers on the replies. Its srvr
+// parser knows only the date format of ZooKeeper 3.4, so its result for our reply must be
+// the same as for 3.9's; with a date in the old format it must parse everything.
 func TestGoZookeeperReadsTheWords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -26,8 +26,8 @@ func TestGoZookeeperReadsTheWords(t *testing.T) {
 	if ok := zk.FLWRuok(servers, patience); !ok[0] {
 		t.Error("ruok: not ok")
 	}
-	// It takes the connection that asks for a client without a session, and says
-	// so; it does of ZooKeeper's answer, too.
+	// It reports the requesting connection as a client without a session; it does the same
+	// with ZooKeeper's reply.
 	clients, _ := zk.FLWCons(servers, patience)
 	if len(clients) != 1 || len(clients[0].Clients) != 1 || clients[0].Clients[0].SessionID != c.Session ||
 		clients[0].Clients[0].LastOperation != "SETD" || clients[0].Clients[0].Timeout != 30000 {
@@ -44,7 +44,7 @@ func TestGoZookeeperReadsTheWords(t *testing.T) {
 	}
 }
 
-// says answers one connection, whatever it asks, and returns where.
+// says sends answer to the first connection, whatever the request, and returns its address.
 func says(t *testing.T, answer string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func says(t *testing.T, answer string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestGoZookeeperReadsBothAlike: whatever it makes of ours it makes of the real one.
+// TestGoZookeeperReadsBothAlike: it parses our replies as it parses the real server's.
 func TestGoZookeeperReadsBothAlike(t *testing.T) {
 	needOracle(t)
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestGoZookeeperReadsBothAlike(t *testing.T) {
 	}
 }
 
-// TestKazooReadsTheWords has Kazoo ask, and read the version.
+// TestKazooReadsTheWords makes Kazoo send the words, and checks the version it reads.
 func TestKazooReadsTheWords(t *testing.T) {
 	need(t, "python3")
 	t.Parallel()
@@ -105,8 +105,8 @@ zk.stop(); print("all of it")
 	}
 }
 
-// TestWhatOthersParse holds the answers against what tools that cannot run here
-// take for granted; each entry says what it is that they do.
+// TestWhatOthersParse checks the replies against the assumptions of tools that can't run
+// here; each entry describes how the tool parses.
 func TestWhatOthersParse(t *testing.T) {
 	t.Parallel()
 	leader, follower, observer := ensemble(t)
@@ -121,8 +121,8 @@ func TestWhatOthersParse(t *testing.T) {
 	}
 }
 
-// telegraf takes each line apart by `^zk_(\w[\w\.\-]*)\s+([\w\.\-]+)`, wants the
-// state, and calls a number what has no text.
+// telegraf parses each line with `^zk_(\w[\w\.\-]*)\s+([\w\.\-]+)`, requires the state, and
+// treats a value as a number if it parses as one.
 func telegraf(t *testing.T, mntr string) {
 	t.Helper()
 	line := regexp.MustCompile(`^zk_(\w[\w\.\-]*)\s+([\w\.\-]+)`)
@@ -140,8 +140,8 @@ func telegraf(t *testing.T, mntr string) {
 	}
 }
 
-// exporter splits lines at blanks, reads the version up to the first comma, the
-// state as a label, and everything else as a number.
+// exporter splits lines at blanks, reads the version up to the first comma, the state as a
+// label, and everything else as a number.
 func exporter(t *testing.T, mntr, ruok string) {
 	t.Helper()
 	if ruok != "imok" {
@@ -163,8 +163,8 @@ func exporter(t *testing.T, mntr, ruok string) {
 	}
 }
 
-// datadog reads stat line by line: version, clients up to a blank line, then one
-// fact a line, of which the latency has three numbers.
+// datadog reads stat line by line: the version, the clients up to a blank line, then one
+// fact per line; the latency has three numbers.
 func datadog(t *testing.T, stat string) {
 	t.Helper()
 	facts := regexp.MustCompile(`(?s)^Zookeeper version: (\d+\.\d+\.\d+)[^\n]*\nClients:\n( /[0-9.:]+\[\d+\]\([^\n]*\)\n)*\n` +
@@ -175,9 +175,9 @@ func datadog(t *testing.T, stat string) {
 	}
 }
 
-// solr wants "imok", splits lines of mntr at the tab, those of conf at the first
-// equals sign unless they begin with "membership: " or "server.", and reads these
-// keys for its page; on a leader it counts zk_synced_followers.
+// solr wants "imok", splits lines of mntr at the tab, and lines of conf at the first equals
+// sign unless they begin with "membership: " or "server.". It reads these keys for its
+// page; on a leader it reads zk_synced_followers too.
 func solr(t *testing.T, ruok, mntr, conf string) {
 	t.Helper()
 	all := map[string]string{"ruok": ruok}

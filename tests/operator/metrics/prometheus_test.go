@@ -19,10 +19,10 @@ const (
 	dashboard = "../../../deploy/grafana/zkgo.json"
 )
 
-// names are the metrics that a server of some role exports, as they are queried.
+// names returns the metrics that a server of any role exports, as queries name them.
 func names(t *testing.T) map[string]bool {
 	t.Helper()
-	all := map[string]bool{"up": true} // Prometheus' own
+	all := map[string]bool{"up": true} // Prometheus's own
 	leader, follower, observer := ensemble(t)
 	for _, s := range []interface {
 		ClientAddr() string
@@ -61,7 +61,7 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// panels returns the expressions of the dashboard by the title of their panel.
+// panels returns the expressions of the dashboard by panel title.
 func panels(t *testing.T) map[string][]string {
 	t.Helper()
 	b, err := os.ReadFile(dashboard)
@@ -94,7 +94,7 @@ var (
 	words    = regexp.MustCompile(`[a-zA-Z_:][\w:]*(\s*\()?`)
 )
 
-// queried are the metrics that an expression is about.
+// queried returns the metrics in an expression.
 func queried(expr string) []string {
 	var found []string
 	for _, w := range words.FindAllString(notNames.ReplaceAllString(expr, " "), -1) {
@@ -113,8 +113,7 @@ func TestQueried(t *testing.T) {
 	}
 }
 
-// TestRulesAndDashboardAskForWhatThereIs: every metric that they name is one that
-// some server exports.
+// TestRulesAndDashboardAskForWhatThereIs: some server exports every metric that they name.
 func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
 	t.Parallel()
 	exported := names(t)
@@ -139,8 +138,8 @@ func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestPromtoolTakesTheRules checks their syntax and runs their unit tests, of
-// which there are two for each.
+// TestPromtoolTakesTheRules checks their syntax and runs their unit tests, two for each
+// rule.
 func TestPromtoolTakesTheRules(t *testing.T) {
 	need(t, "promtool")
 	t.Parallel()
@@ -162,7 +161,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 	}
 }
 
-// TestPromtoolTakesTheDashboard has its expressions checked as rules.
+// TestPromtoolTakesTheDashboard checks its expressions as rules.
 func TestPromtoolTakesTheDashboard(t *testing.T) {
 	need(t, "promtool")
 	t.Parallel()
@@ -183,7 +182,7 @@ func TestPromtoolTakesTheDashboard(t *testing.T) {
 	}
 }
 
-// complaints are what promtool dislikes about ZooKeeper's own names.
+// complaints are promtool's complaints about ZooKeeper's own names.
 var complaints = []string{
 	"counter metrics should have \"_total\" suffix",
 	"non-histogram and non-summary metrics should not have \"_count\" suffix",
@@ -193,8 +192,8 @@ var complaints = []string{
 	"non-counter metrics should not have",
 }
 
-// TestPromtoolReadsMetrics has promtool parse what servers of every role export.
-// It complains of names, which are ZooKeeper's, and of nothing else.
+// TestPromtoolReadsMetrics makes promtool parse the metrics of servers of every role. It
+// may complain about ZooKeeper's names, and about nothing else.
 func TestPromtoolReadsMetrics(t *testing.T) {
 	need(t, "promtool")
 	t.Parallel()
@@ -205,7 +204,7 @@ func TestPromtoolReadsMetrics(t *testing.T) {
 	}{leader, follower, observer, start(t)} {
 		work(t, s.ClientAddr())
 		text := scrape(t, s.MetricsAddr())
-		out, _ := run(text, "promtool", "check", "metrics") // the exit code says that there are complaints
+		out, _ := run(text, "promtool", "check", "metrics") // the exit code only says that there are complaints
 		for line := range strings.Lines(out) {
 			if !slices.ContainsFunc(complaints, func(c string) bool { return strings.Contains(line, c) }) {
 				t.Errorf("promtool: %s", line)
@@ -220,9 +219,9 @@ func TestPromtoolReadsMetrics(t *testing.T) {
 	}
 }
 
-// TestZooKeepersRulesFindTheirNumbers: what ZooKeeper's guide to monitoring has
-// alerts for, and what its dashboard, 10465 at grafana.com, shows besides the
-// inside of the Java server.
+// TestZooKeepersRulesFindTheirNumbers: zkgo exports the metrics of the alerts in ZooKeeper's
+// monitoring guide, and those of its dashboard, 10465 at grafana.com, except the internals
+// of the Java server.
 func TestZooKeepersRulesFindTheirNumbers(t *testing.T) {
 	t.Parallel()
 	exported := names(t)

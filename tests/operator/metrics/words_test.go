@@ -60,8 +60,7 @@ func stir(t *testing.T, addr, name string) *process.Client {
 	return c
 }
 
-// shapes turn what differs from server to server, and from moment to moment,
-// into what kind of thing it is.
+// shapes replace what differs between servers, and over time, with its type.
 var shapes = []struct {
 	what *regexp.Regexp
 	as   string
@@ -71,21 +70,21 @@ var shapes = []struct {
 	{regexp.MustCompile(`\w{3} \w{3} \d\d \d\d:\d\d:\d\d \w+ \d{4}`), "DATE"},
 	{regexp.MustCompile(`(?m)(Dir=)/.*$`), "${1}PATH"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
-	{regexp.MustCompile(`/e-\w+`), "/e"}, // listed by session, and so by who leads
+	{regexp.MustCompile(`/e-\w+`), "/e"}, // listed by session, so the order depends on the leader
 	{regexp.MustCompile(`0x[0-9a-f]+`), "0xHEX"},
 	{regexp.MustCompile(`-?\d+\.\d+`), "FLOAT"},
 	{regexp.MustCompile(`-?\d+`), "INT"},
 }
 
-// shape is the answer with everything that differs replaced; ZooKeeper lists
-// connections and watches, and with empty ones the sets of dump, in no order.
+// shape returns the answer with everything that differs replaced. It sorts connections and
+// watches, which ZooKeeper lists in no fixed order, and removes the empty sets of dump.
 func shape(word, answer string) string {
 	for _, s := range shapes {
 		answer = s.what.ReplaceAllString(answer, s.as)
 	}
 	lines := strings.Split(answer, "\n")
 	switch word {
-	case "envi": // what is below Java's names differs
+	case "envi": // the values differ: keep the names only
 		for i, line := range lines {
 			name, _, _ := strings.Cut(line, "=")
 			lines[i] = name
@@ -102,9 +101,9 @@ func shape(word, answer string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestWordsAreZooKeepers asks a real server and ours every word, standing alone
-// and as leader, follower and observer, and compares the answers line by line:
-// the names, their order, what kind of value they have, every blank.
+// TestWordsAreZooKeepers sends every word to a real server and to zkgo, standalone and as
+// leader, follower and observer, and compares the replies line by line: the names, their
+// order, the type of their values, and every blank.
 func TestWordsAreZooKeepers(t *testing.T) {
 	needOracle(t)
 	t.Parallel()
@@ -138,7 +137,7 @@ func TestWordsAreZooKeepers(t *testing.T) {
 	}
 }
 
-// mode asks a server what it is.
+// mode returns a server's mode.
 func mode(t *testing.T, addr string) string {
 	t.Helper()
 	found := regexp.MustCompile(`Mode: (\w+)`).FindStringSubmatch(ask(t, addr, "srvr"))
@@ -148,15 +147,15 @@ func mode(t *testing.T, addr string) string {
 	return found[1]
 }
 
-// unlike are names in mntr that ZooKeeper does not have.
+// unlike matches names in mntr that ZooKeeper doesn't have.
 var unlike = regexp.MustCompile(`^zk_(raft_\w+|behaviour_level\w*|config_file_differs|followers|clients_refused_\w+|memory_\w+|\w+_ack_latency)$`)
 
-// keyed are names of ZooKeeper's that depend on what clients have done since srst, which
-// was among the words, and those of its queues for each learner, which are not here.
+// keyed matches ZooKeeper's names that depend on what clients did since srst, which was
+// among the words, and those of its queue per learner, which zkgo doesn't have.
 var keyed = regexp.MustCompile(`_per_namespace$|^zk_\w+_\d+_learner_handler_qp_\w+$`)
 
-// compareMonitors holds the lines of our mntr against ZooKeeper's: names, what
-// they begin with, and kinds of value.
+// compareMonitors compares the lines of our mntr with ZooKeeper's: names, prefixes, and
+// types of values.
 func compareMonitors(t *testing.T, role, theirs, ours string) {
 	t.Helper()
 	want := map[string]string{}
@@ -187,7 +186,7 @@ func compareMonitors(t *testing.T, role, theirs, ours string) {
 	if n < 150 {
 		t.Errorf("%s: only %d of ZooKeeper's names", role, n)
 	}
-	first := func(s string) []string { // behind the version
+	first := func(s string) []string { // after the version
 		lines := strings.Split(s, "\n")[1:3]
 		if role == "standalone" {
 			return lines[:1]
@@ -199,7 +198,7 @@ func compareMonitors(t *testing.T, role, theirs, ours string) {
 	}
 }
 
-// kind of a value: what a parser could make of it.
+// kind returns the type of a value, as a parser could read it.
 func kind(value string) string {
 	switch {
 	case regexp.MustCompile(`^-?\d+$`).MatchString(value):

@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// TestEnsemble moves an ensemble of ZooKeeper, with a client, to one of zkgo, and
-// from there to an ensemble of ZooKeeper again.
+// TestEnsemble moves a ZooKeeper ensemble, with a client, to a zkgo ensemble, and from there
+// to a ZooKeeper ensemble again.
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -31,7 +31,7 @@ func TestEnsemble(t *testing.T) {
 		s.Stop()
 	}
 
-	// Whichever has the newest zxid, becomes server 2 of the new ensemble.
+	// The server with the newest zxid becomes server 2 of the new ensemble.
 	var best *zkfiles.Report
 	var from string
 	for _, s := range old {

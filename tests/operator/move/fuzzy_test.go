@@ -20,9 +20,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// TestFuzzySnapshots lets a ZooKeeper write snapshots all the time while clients
-// write, and starts from each of them: all must lead to the same state, the one
-// that the server showed, and that its digest says.
+// TestFuzzySnapshots makes a ZooKeeper write snapshots all the time while clients write, and
+// starts from each of them. All must lead to the same state, which must match what the
+// server showed and its digest.
 func TestFuzzySnapshots(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -42,8 +42,7 @@ func TestFuzzySnapshots(t *testing.T) {
 	}
 }
 
-// compareAll loads the directory once for every snapshot in it, and serves the
-// last state.
+// compareAll loads the directory once for every snapshot in it, and serves the last state.
 func compareAll(t *testing.T, data string, compression zkfiles.Compression, want map[string]string) {
 	var first string
 	fuzzy := 0
@@ -93,7 +92,7 @@ func compareAll(t *testing.T, data string, compression zkfiles.Compression, want
 	stop()
 }
 
-// work has some clients write what they can think of.
+// work makes several clients write all kinds of changes.
 func work(t *testing.T, addr string, rounds int) {
 	t.Helper()
 	const workers = 6
@@ -108,7 +107,7 @@ func work(t *testing.T, addr string, rounds int) {
 					t.Error(err)
 					return
 				}
-				if n%50 == 49 { // its ephemeral znodes go with it
+				if n%50 == 49 { // deletes its ephemeral znodes
 					_ = c.Close()
 					c = connect(t, addr)
 				}
@@ -118,7 +117,7 @@ func work(t *testing.T, addr string, rounds int) {
 	wg.Wait()
 }
 
-// step makes one change. What is not there, or is, is no failure.
+// step makes one change. A missing or existing znode is no failure.
 func step(t *testing.T, c *client.Client, r *rand.Rand, base string, n int) error {
 	path := fmt.Sprintf("%s/%d", base, r.IntN(40))
 	child := fmt.Sprintf("%s/%d", path, r.IntN(6))
@@ -139,7 +138,7 @@ func step(t *testing.T, c *client.Client, r *rand.Rand, base string, n int) erro
 	case 7:
 		_, err = c.Set(ctx(t), path, data, -1)
 	case 8:
-		err = c.DeleteAll(ctx(t), path) // and all below, so that a parent begins anew
+		err = c.DeleteAll(ctx(t), path) // and all descendants, so that a parent starts over
 	case 9:
 		_, err = c.SetACL(ctx(t), path, []client.ACL{{Perms: 31, ID: client.ID{Scheme: "world", ID: "anyone"}}, {Perms: 1, ID: client.ID{Scheme: "digest", ID: fmt.Sprintf("u%d:x=", n)}}}, -1)
 	case 10:
@@ -182,7 +181,7 @@ func snapshotZxid(name string) int64 {
 	return zxid
 }
 
-// until is a directory as it was before the snapshots behind zxid were written.
+// until is a directory without the snapshots written after zxid.
 type until struct {
 	fs.FS
 	zxid int64
@@ -200,7 +199,7 @@ func (u until) ReadDir(name string) ([]fs.DirEntry, error) {
 	return left, err
 }
 
-// Sub keeps them hidden below.
+// Sub hides them in subdirectories too.
 func (u until) Sub(name string) (fs.FS, error) {
 	sub, err := fs.Sub(u.FS, name)
 	return until{sub, u.zxid}, err

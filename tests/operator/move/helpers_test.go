@@ -19,10 +19,10 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// patience bounds every wait: nothing is measured.
+// patience bounds every wait; the tests measure no times.
 const patience = 90 * time.Second
 
-// need skips what runs the real ZooKeeper where nobody asked for it.
+// need skips tests with the real ZooKeeper unless the environment asks for it.
 func need(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" || os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -31,13 +31,13 @@ func need(t *testing.T) {
 	oracle.Need(t)
 }
 
-// superDigest lets the tests read znodes that nobody else may.
+// superDigest lets the tests read znodes that no other client may read.
 func superDigest() string {
 	sum := sha1.Sum([]byte("super:secret"))
 	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// options starts a ZooKeeper that knows every kind of znode.
+// options returns the options of a ZooKeeper that supports every kind of znode.
 func options(lines ...string) oracle.Options {
 	return oracle.Options{
 		Config: append([]string{"extendedTypesEnabled=true", "tickTime=2000", "maxSessionTimeout=600000"}, lines...),
@@ -45,12 +45,12 @@ func options(lines ...string) oracle.Options {
 	}
 }
 
-// dataDir is where a server of package oracle has its data.
+// dataDir returns the data directory of a server of package oracle.
 func dataDir(s *oracle.Server) string { return filepath.Join(s.Dir, "data") }
 
 func dir(path string) zkfiles.Dir { return zkfiles.Dir{FS: os.DirFS(path), Name: path} }
 
-// ctx ends with the test's patience.
+// ctx returns a context that ends with the test's patience.
 func ctx(t *testing.T) context.Context {
 	c, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -68,13 +68,13 @@ func connect(t *testing.T, addr string, opts ...client.Option) *client.Client {
 	return c
 }
 
-// reader is a client that may read everything.
+// reader returns a client that may read everything.
 func reader(t *testing.T, addr string) *client.Client {
 	t.Helper()
 	return connect(t, addr, client.WithAuth("digest", []byte("super:secret")))
 }
 
-// start runs zkgo on dir until the test ends, or until stop.
+// start runs zkgo on dir until the test ends or stop is called.
 func start(t *testing.T, dir, addr string) (stop func(), s *server.Server) {
 	t.Helper()
 	s, err := server.Start(ctx(t), config(dir, addr))
@@ -115,8 +115,8 @@ func imported(t *testing.T, src zkfiles.Source) (dir string, r *server.Imported)
 	return dir, r
 }
 
-// picture is everything that a client sees, path by path, but for the list of
-// servers, which is not the same there and here.
+// picture returns everything that a client sees, by path, except the list of servers, which
+// differs between the two.
 func picture(t *testing.T, c *client.Client) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -190,7 +190,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// everyKind makes znodes of every kind. c goes on owning the ephemeral ones.
+// everyKind creates znodes of every kind. c keeps the ephemeral ones.
 func everyKind(t *testing.T, c *client.Client) {
 	t.Helper()
 	create := func(path string, data []byte, opts ...client.CreateOption) {

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// TestKilledUnderLoad kills a ZooKeeper while clients write, and compares what is
-// made of its files with what it makes of them itself when it starts again.
+// TestKilledUnderLoad kills a ZooKeeper while clients write, and compares the state that
+// zkgo imports from its files with the state that ZooKeeper has after a restart.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -30,7 +30,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		must[string](t)(c.Create(ctx(t), base, nil))
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w), 9))
-			for n := 0; step(t, c, r, base, n) == nil; n++ { // until it is killed
+			for n := 0; step(t, c, r, base, n) == nil; n++ { // until the server is killed
 				if steps.Add(1) == 1000 {
 					close(reached)
 				}
@@ -44,7 +44,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	zk.Stop()
 	for _, c := range clients {
-		_ = c.Close() // or it would wait for another server
+		_ = c.Close() // otherwise it would wait for another server
 	}
 	wg.Wait()
 	copied := t.TempDir()

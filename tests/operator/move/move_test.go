@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// TestThereAndBack moves everything that a ZooKeeper holds to zkgo, with a
-// client that keeps its session, and from there to another ZooKeeper.
+// TestThereAndBack moves all data of a ZooKeeper to zkgo, with a client that keeps its
+// session, and from there to another ZooKeeper.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -29,7 +29,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	stop, _ := start(t, data, here)
 	same(t, "imported", picture(t, reader(t, here)), want)
-	stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral") // by the client that came along
+	stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral") // by the client that moved along
 	if err != nil || stat.EphemeralOwner != session || c.Session().ID != session {
 		t.Errorf("the ephemeral znode belongs to %#x, the client has session %#x, before it was %#x: %v", stat.EphemeralOwner, c.Session().ID, session, err)
 	}
@@ -61,14 +61,14 @@ func back(t *testing.T, zk *oracle.Server, c *client.Client, data string, compre
 		t.Fatal(err)
 	}
 	same(t, "exported "+string(compression), picture(t, reader(t, zk.Addr())), want)
-	// The session was opened at a ZooKeeper, so its password is one it knows.
+	// The session was opened at a ZooKeeper, so ZooKeeper knows its password.
 	stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral")
 	if err != nil || stat.EphemeralOwner != session || c.Session().ID != session {
 		t.Errorf("back: the ephemeral znode belongs to %#x, the client has session %#x, before it was %#x: %v", stat.EphemeralOwner, c.Session().ID, session, err)
 	}
 }
 
-// freeAddr returns an address at which nobody listens at the moment.
+// freeAddr returns an address that no server listens on at the moment.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

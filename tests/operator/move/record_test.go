@@ -16,14 +16,15 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// record names where the directories that the tests of internal/offline/zkfiles read are
-// to be recorded, and from what: for the jars in ./lib of release 3.4.14
+// record names the directory to record and the release to record from. The tests of
+// internal/offline/zkfiles read the recorded directories. For the jars in ./lib of release
+// 3.4.14:
 //
 //	ZKGO_LIVE=1 ZKGO_REQUIRE=1 go test -run Record ./tests/operator/move -record 3.4.14=$PWD/lib
 var record = flag.String("record", "", "`release=directory` with jars, to record what it writes")
 
-// TestRecord has a release write snapshots and logs and notes what it shows. The
-// client is one that speaks to a ZooKeeper 3.4, too.
+// TestRecord makes a release write snapshots and logs and records what it shows. Its client
+// can talk to a ZooKeeper 3.4 too.
 func TestRecord(t *testing.T) {
 	need(t)
 	release, lib, ok := strings.Cut(*record, "=")
@@ -112,7 +113,7 @@ func write(t *testing.T, c, other *zk.Conn, modern bool) {
 	}
 }
 
-// show writes a line for every znode that a test of ours can tell.
+// show writes a line for every znode, with the fields that our tests compare.
 func show(t *testing.T, c *zk.Conn, path string, out *strings.Builder) {
 	t.Helper()
 	data, s, err := c.Get(path)
@@ -137,7 +138,7 @@ func show(t *testing.T, c *zk.Conn, path string, out *strings.Builder) {
 	}
 }
 
-// keep copies the files, logs without most of the zeros at their ends.
+// keep copies the files, and logs without most of their trailing zeros.
 func keep(t *testing.T, data, target string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(data, "version-2", "*.*"))

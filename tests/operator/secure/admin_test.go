@@ -33,14 +33,14 @@ func adminOf(t *testing.T, lines ...string) string {
 	return fmt.Sprint("127.0.0.1:", free[0])
 }
 
-// curl returns what curl prints, and whether it was content.
+// curl returns the output of curl and whether curl succeeded.
 func curl(t *testing.T, args ...string) (string, bool) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "curl", append([]string{"-sS", "--fail", "--max-time", "60"}, args...)...).CombinedOutput()
 	return string(out), err == nil
 }
 
-// TestAdminTLS asks the AdminServer with curl as its settings let it.
+// TestAdminTLS queries the AdminServer with curl, under various TLS settings.
 func TestAdminTLS(t *testing.T) {
 	need(t, "curl", "openssl")
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestAdminTLS(t *testing.T) {
 	}
 }
 
-// TestVersionsAndSuites looks at the secure port with openssl.
+// TestVersionsAndSuites inspects the secure port with openssl.
 func TestVersionsAndSuites(t *testing.T) {
 	need(t, "openssl")
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestVersionsAndSuites(t *testing.T) {
 	login := file(t, "jaas.conf", jaas)
 	for _, tt := range []struct {
 		lines []string
-		good  []string // arguments of s_client with which it gets through
+		good  []string // arguments of s_client that let it connect
 		bad   []string
 	}{
 		{nil, []string{"-tls1_2", "-tls1_3"}, []string{"-tls1", "-tls1_1"}},
@@ -107,7 +107,7 @@ func TestVersionsAndSuites(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "openssl", append([]string{"s_client", "-connect", p.secure, "-CAfile", c.path("ca.pem"),
 				"-verify_return_error", "-verify_ip", "127.0.0.1", "-brief"}, strings.Fields(args)...)...)
 			cmd.Stdin = strings.NewReader("srvr")
-			out, _ := cmd.CombinedOutput() // openssl's exit code says nothing of the rest
+			out, _ := cmd.CombinedOutput() // openssl's exit code doesn't say whether it verified
 			return strings.Contains(string(out), "Verification: OK")
 		}
 		for _, args := range tt.good {
@@ -123,8 +123,7 @@ func TestVersionsAndSuites(t *testing.T) {
 	}
 }
 
-// names are the commands with their aliases; snapshot and restore have tests of
-// their own.
+// names are the commands with their aliases; snapshot and restore have separate tests.
 var names = []string{
 	"configuration", "conf", "config", "connections", "cons", "connection_stat_reset", "crst", "dirs", "dump", "environment", "env", "envi",
 	"get_trace_mask", "gtmk", "hash", "initial_configuration", "icfg", "is_read_only", "isro", "last_snapshot", "lsnp", "leader", "lead",
@@ -133,8 +132,8 @@ var names = []string{
 	"watch_summary", "wchs", "zabstate", "nix",
 }
 
-// TestAdminFields asks both servers every command and compares which fields of
-// which types they answer with.
+// TestAdminFields sends every command to both servers and compares the names and types of
+// the fields in the replies.
 func TestAdminFields(t *testing.T) {
 	needOracle(t)
 	t.Parallel()
@@ -161,8 +160,8 @@ func sorted(m map[string]string) []string {
 	return list
 }
 
-// fields asks a command and returns the type of every field, and the values of
-// those that every answer has.
+// fields sends a command and returns the type of every field, and the values of the fields
+// that every reply has.
 func fields(t *testing.T, addr, name string) map[string]string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/commands/"+name, nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// logback has the real server print its audit log as its own logback.xml does.
+// logback makes the real server write its audit log as its own logback.xml does.
 const logback = `<configuration>
   <appender name="AUDIT" class="ch.qos.logback.core.FileAppender">
     <file>audit.log</file><encoder><pattern>%d{ISO8601} %p %c{2}: %m%n</pattern></encoder>
@@ -36,8 +36,8 @@ Client {
 };
 `
 
-// TestAuditLines makes the same changes, and mistakes, on both servers and
-// compares their audit logs line by line.
+// TestAuditLines makes the same changes, and mistakes, on both servers and compares their
+// audit logs line by line.
 func TestAuditLines(t *testing.T) {
 	needOracle(t)
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestAuditLines(t *testing.T) {
 	want := changes(t, theirs.Addr(), theirLog)
 	got := changes(t, ours.Addr, ourLog)
 	for i, line := range got {
-		// Of a sequential znode that a multi makes, ZooKeeper does not find the type again.
+		// ZooKeeper doesn't log the type of a sequential znode that a multi creates.
 		if strings.Contains(line, "/m/as-") {
 			got[i] = strings.Replace(line, "\tznode_type=persistent_sequential", "", 1)
 		}
@@ -65,8 +65,7 @@ func TestAuditLines(t *testing.T) {
 	}
 }
 
-// changes makes changes and returns the lines that the server at addr has
-// written of them.
+// changes makes changes and returns the lines that the server at addr has logged for them.
 func changes(t *testing.T, addr, log string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -133,16 +132,16 @@ func changes(t *testing.T, addr, log string) []string {
 	})
 }
 
-// session and prefix are what differs between two runs.
+// session and prefix match what differs between two runs.
 var (
 	session = regexp.MustCompile(`session=0x[0-9a-f]+`)
 	prefix  = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} `)
 	user    = regexp.MustCompile(`user=[^\t]*`)
 )
 
-// lines waits until a log is complete and returns its lines without what differs
-// between two runs: times, sessions, and the order in which ZooKeeper names the
-// identities of a client, or lets go of ephemeral znodes, which is a hash table's.
+// lines waits until a log is complete and returns its lines without what differs between two
+// runs: times, sessions, and the order in which ZooKeeper lists the identities of a client,
+// or deletes ephemeral znodes, which is that of a hash table.
 func lines(t *testing.T, log string, complete func([]string) bool) []string {
 	t.Helper()
 	deadline := time.After(patience)

@@ -19,14 +19,14 @@ import (
 // storePassword is the password of all stores.
 const storePassword = "s3cret"
 
-// certs is a directory with certificates of one authority, in stores made with
-// the tools that operators have.
+// certs is a directory with certificates of one authority, in stores made with the tools
+// that operators have.
 type certs struct {
 	t    *testing.T
 	dir  string
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
-	crl  string // where certificates issued from now on say that the list is
+	crl  string // the revocation list's URL in certificates issued from now on
 }
 
 func newCerts(t *testing.T) *certs {
@@ -46,7 +46,7 @@ func (c *certs) write(name, kind string, der []byte) {
 	}
 }
 
-// sign makes a certificate that ends after valid; the first one is the authority's.
+// sign creates a certificate that expires after valid; the first one is the authority's.
 func (c *certs) sign(name pkix.Name, valid time.Duration) (*ecdsa.PrivateKey, *x509.Certificate) {
 	c.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -95,7 +95,7 @@ func (c *certs) issue(name string, subject pkix.Name, valid time.Duration) *x509
 	return cert
 }
 
-// trustStore writes ca.NAME with keytool, in a format of Java's.
+// trustStore writes ca.NAME with keytool, in one of Java's formats.
 func (c *certs) trustStore(format string) string {
 	c.t.Helper()
 	path := c.path("ca." + map[string]string{"JKS": "jks", "PKCS12": "p12"}[format])
@@ -103,8 +103,7 @@ func (c *certs) trustStore(format string) string {
 	return path
 }
 
-// encrypted writes a PEM file with the key of name, encrypted, and its
-// certificate.
+// encrypted writes a PEM file with the encrypted key of name, and its certificate.
 func (c *certs) encrypted(name string) string {
 	c.t.Helper()
 	key := c.path(name + ".encrypted.key")

@@ -16,13 +16,13 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// clientJAAS names clients that know their password and one that does not.
+// clientJAAS names clients that know their password, and one that doesn't.
 const clientJAAS = jaas + `
 Wrong { org.apache.zookeeper.server.auth.DigestLoginModule required username="bob" password="guess"; };
 Super { org.apache.zookeeper.server.auth.DigestLoginModule required username="super" password="adminpw"; };
 `
 
-// superDigest is that of super:test.
+// superDigest is the digest of super:test.
 const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
 // someClient is a line for the Java program: how one client connects.
@@ -32,8 +32,8 @@ type someClient struct {
 	settings string
 }
 
-// TestJavaClients has Java clients prove who they are, to ZooKeeper and to zkgo,
-// and compares what each server takes them for and lets them do.
+// TestJavaClients makes Java clients authenticate to ZooKeeper and to zkgo, and compares the
+// identities and permissions that each server gives them.
 func TestJavaClients(t *testing.T) {
 	needOracle(t)
 	need(t, "javac", "keytool", "openssl")
@@ -51,7 +51,7 @@ func TestJavaClients(t *testing.T) {
 	java := compile(t, "Secure")
 	login := file(t, "jaas.conf", clientJAAS)
 	loadSASL := "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-	// ZooKeeper cannot read the encrypted keys that today's OpenSSL makes.
+	// ZooKeeper can't read the encrypted keys that today's OpenSSL makes.
 	encrypted := strings.NewReplacer(c.path("server.p12"), c.encrypted("server"))
 	tlsLines := []string{
 		"ssl.keyStore.location=" + c.path("server.p12"), "ssl.keyStore.password=" + storePassword,
@@ -112,7 +112,7 @@ func TestJavaClients(t *testing.T) {
 // ports are the two client ports of a server.
 type ports struct{ plain, secure string }
 
-// withTLS adds the TLS port to lines that configure it.
+// withTLS adds the TLS port to lines that configure TLS.
 func withTLS(t *testing.T, lines []string) ([]string, string) {
 	t.Helper()
 	if !strings.Contains(strings.Join(lines, "\n"), "ssl.keyStore.location") {
@@ -173,10 +173,10 @@ func compile(t *testing.T, class string) []string {
 		"-cp", strings.Join([]string{classes, jars, jars + "/*"}, string(os.PathListSeparator)), class}
 }
 
-// run has the Java program connect as all clients and returns what it prints.
+// run makes the Java program connect as all clients and returns its output.
 func run(t *testing.T, java []string, login string, clients []someClient, p ports) string {
 	t.Helper()
-	// Without the second, Java's client has had no DIGEST-MD5 since 3.9.
+	// Without the second property, Java's client has had no DIGEST-MD5 since 3.9.
 	args := append([]string{"-Djava.security.auth.login.config=" + login, "-Dzookeeper.fips-mode=false"}, java[1:]...)
 	for _, c := range clients {
 		addr := p.plain

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/tests/peers"
 )
 
-// TestKazoo has Kazoo prove who it is by a digest, by SASL and by a certificate.
+// TestKazoo makes Kazoo authenticate with a digest, with SASL and with a certificate.
 func TestKazoo(t *testing.T) {
 	need(t, "openssl")
 	t.Parallel()

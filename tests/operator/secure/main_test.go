@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// patience bounds every wait: nothing is measured.
+// patience bounds every wait; the tests measure no times.
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
@@ -20,8 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// need skips the test where nobody asked for it, and fails it where a tool is
-// missing.
+// need skips the test unless the environment asks for it, and fails it if a tool is missing.
 func need(t *testing.T, tools ...string) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -54,7 +53,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// sets are arguments of zkgo that set keys of zoo.cfg.
+// sets returns the zkgo arguments that set keys of zoo.cfg.
 func sets(lines ...string) []string {
 	var args []string
 	for _, l := range lines {

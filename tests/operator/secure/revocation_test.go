@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestRevokedClients has Java clients come whose certificates name a list of what
-// was revoked, to both servers.
+// TestRevokedClients connects Java clients whose certificates name a revocation list to both
+// servers.
 func TestRevokedClients(t *testing.T) {
 	needOracle(t)
 	need(t, "javac", "keytool", "openssl")

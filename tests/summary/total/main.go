@@ -1,5 +1,5 @@
-// Command total adds up the runs in files that tests/summary has written, or on
-// its standard input, and prints the sum as Markdown.
+// Command total adds up the runs in files that tests/summary has written, or on standard
+// input, and prints the sum as Markdown.
 //
 //	go run ./tests/summary/total runs.jsonl
 //	go run ./tests/summary/total -every 10h runs.jsonl   and a row for each ten hours

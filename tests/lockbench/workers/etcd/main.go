@@ -1,5 +1,5 @@
-// Command etcd competes for etcd's own lock: concurrency.Mutex of its client. It
-// is a module of its own, so that nobody else needs that client.
+// Command etcd competes for etcd's own lock, concurrency.Mutex of its client. It is a
+// separate module, so that no other package needs that client.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/tests/lockbench/load"
 )
 
-// ttl is how many seconds a session lasts without its keep-alives.
+// ttl is how many seconds a session lasts without keep-alives.
 const ttl = 30
 
 func main() { load.Main(map[string]load.Dial{"mutex": dial}, nil) }

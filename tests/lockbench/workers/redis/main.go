@@ -1,6 +1,6 @@
-// Command redis competes for locks in Redis as most programs do: SET NX PX with a
-// random value, a script that deletes it if it is still one's own, and, since
-// nobody is told of a release, another try after a pause. RedLock does it with a
+// Command redis competes for locks in Redis as most programs do: with SET NX PX and a
+// random value, a script that deletes the key if it still has that value, and, since Redis
+// doesn't notify clients of a release, a retry after a pause. RedLock does this with a
 // majority of independent servers.
 package main
 
@@ -18,7 +18,7 @@ import (
 // length is how long a lock lasts.
 const length = 30 * time.Second
 
-// pause is how long to wait before another try.
+// pause is the range of the pause before a retry.
 type pause struct{ least, most time.Duration }
 
 func (p pause) draw() time.Duration { return p.least + mrand.N(p.most-p.least) }
@@ -32,8 +32,8 @@ func main() {
 	}, nil)
 }
 
-// dialer returns what connects to all servers: one, or several for RedLock, whose
-// steps with one server are those of the simple lock.
+// dialer returns a Dial that connects to all servers: one, or several for RedLock, which
+// does with each server what the simple lock does.
 func dialer(p pause) load.Dial {
 	return func(ctx context.Context, addrs []string) (load.Client, error) {
 		c := &redisClient{pause: p}
@@ -75,7 +75,7 @@ func (l *redisLock) Acquire(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The drift of clocks is RedLock's: a hundredth and two milliseconds.
+		// RedLock's allowance for clock drift: a hundredth and two milliseconds.
 		if yes > len(l.c.conns)/2 && time.Since(began) < length-length/100-2*time.Millisecond {
 			return nil
 		}
@@ -93,7 +93,7 @@ func (l *redisLock) Release(ctx context.Context) error {
 	return err
 }
 
-// ask asks all servers at once and counts who says yes.
+// ask asks all servers at once and counts those that agree.
 func (l *redisLock) ask(what func(*redis.Conn) (bool, error)) (int, error) {
 	type answer struct {
 		yes bool

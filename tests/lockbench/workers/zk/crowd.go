@@ -16,9 +16,9 @@ import (
 	"github.com/zkgo/zkgo/tests/lockbench/load"
 )
 
-// parent waits as one does who has not thought of the herd: it watches the
-// directory, and looks whether it is first whenever anything changes there. It is
-// no more of a lock than is needed to count what that costs.
+// parent waits in the naive way that causes a herd: it watches the directory and checks
+// whether it is first whenever anything changes there. It has only as much of a lock as we
+// need to count the cost.
 type parent struct {
 	conn recipes.Conn
 	dir  string
@@ -60,11 +60,11 @@ func (p *parent) Release(ctx context.Context) error {
 	return s.Delete(ctx, p.mine, client.AnyVersion)
 }
 
-// crowd has clients wait for one lock and releases it a few times: how long until
-// the next one has it, and how many packets the server sends and receives for
-// that, are told by its mntr.
+// crowd makes clients wait for one lock and releases it several times. It measures how
+// long it takes until the next client has the lock, and how many packets the server
+// receives and sends for that, according to its mntr.
 func crowd(ctx context.Context, dial load.Dial, j load.Job, releases int) (load.Result, error) {
-	own, err := askingCosts(j.Addrs[0]) // as long as there is nothing else to count
+	own, err := askingCosts(j.Addrs[0]) // while there is no other traffic
 	if err != nil {
 		return load.Result{}, err
 	}
@@ -145,7 +145,7 @@ func closeAll(clients []load.Client) {
 	done := make(chan struct{})
 	for _, c := range clients {
 		go func() {
-			_ = c.Close() // the server ends the session some time
+			_ = c.Close() // the session expires if this fails
 			done <- struct{}{}
 		}()
 	}
@@ -154,9 +154,8 @@ func closeAll(clients []load.Client) {
 	}
 }
 
-// settled waits until at least so many watches are set, and a little longer, and
-// returns how many packets the server has received and sent, and how often it was
-// asked for that.
+// settled waits until at least so many watches are set, and a little longer. It returns
+// how many packets the server has received and sent, and how often settled asked for that.
 func settled(ctx context.Context, addr string, watches int) (packets, asked int, err error) {
 	for asked = 1; ; asked++ {
 		m, err := mntr(addr)
@@ -178,7 +177,7 @@ func settled(ctx context.Context, addr string, watches int) (packets, asked int,
 
 func counted(m map[string]int) int { return m["zk_packets_received"] + m["zk_packets_sent"] }
 
-// askingCosts returns how many packets the server counts for being asked.
+// askingCosts returns how many packets one mntr request adds to the count.
 func askingCosts(addr string) (int, error) {
 	cost, before := math.MaxInt, 0
 	for i := range 5 {
@@ -194,7 +193,7 @@ func askingCosts(addr string) (int, error) {
 	return cost, nil
 }
 
-// mntr asks a server for its numbers.
+// mntr reads the server's numeric mntr values.
 func mntr(addr string) (map[string]int, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command zk competes for the locks of recipes/lock, at any server that speaks
-// ZooKeeper's protocol.
+// Command zk competes for the locks of recipes/lock, on any server that speaks ZooKeeper's
+// protocol.
 package main
 
 import (
@@ -17,12 +17,12 @@ import (
 // sessionTimeout is long enough for pings to be rare.
 const sessionTimeout = 30 * time.Second
 
-// acquirer is what the locks have in common.
+// acquirer is the common interface of the locks.
 type acquirer interface {
 	Acquire(ctx context.Context) (*lock.Lease, error)
 }
 
-// kinds make the locks at a path.
+// kinds create a lock at a path.
 var kinds = map[string]func(conn recipes.Conn, path string) load.Lock{
 	"mutex":  func(c recipes.Conn, path string) load.Lock { return &zkLock{lock: lock.NewMutex(c, path)} },
 	"lease":  func(c recipes.Conn, path string) load.Lock { return &zkLock{lock: lock.NewLeaseLock(c, path)} },

@@ -1,9 +1,9 @@
-// Command manifests builds a kustomization, reads every object into the types of
-// Kubernetes' own API, where an unknown or misspelt field is an error, checks that what
-// refers to something else in it finds it, and prints the result as JSON.
+// Command manifests builds a kustomization and reads every object into the types of the
+// Kubernetes API, where an unknown or misspelt field is an error. It checks that all
+// references between the objects resolve, and prints the result as JSON.
 //
-// It is a module of its own, so that kustomize and Kubernetes' types are nothing that
-// zkgo needs.
+// It is a separate module, so that zkgo doesn't depend on kustomize and the Kubernetes
+// types.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects is everything in a kustomization.
+// objects holds everything in a kustomization.
 type objects struct {
 	Services     []corev1.Service
 	ConfigMaps   []corev1.ConfigMap
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// build builds and reads.
+// build builds a kustomization and reads its objects.
 func build(dir string) (*objects, error) {
 	found, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *objects) add(kind string, text []byte) error {
 	return fmt.Errorf("%s is not known here", kind)
 }
 
-// strict adds an object to a list.
+// strict parses an object, rejecting unknown fields, and adds it to a list.
 func strict[T any](list *[]T, text []byte) error {
 	var object T
 	if err := yaml.UnmarshalStrict(text, &object); err != nil {
@@ -90,7 +90,7 @@ func strict[T any](list *[]T, text []byte) error {
 	return nil
 }
 
-// check looks for what refers to nothing.
+// check looks for references that don't resolve.
 func (o *objects) check() error {
 	if len(o.StatefulSets) != 1 || len(o.ConfigMaps) != 1 {
 		return fmt.Errorf("%d stateful sets and %d config maps", len(o.StatefulSets), len(o.ConfigMaps))
