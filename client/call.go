@@ -25,7 +25,6 @@ type call struct {
 	sync   bool         // send a sync before it, in the same write
 	guards *call        // set on such a sync: the read that fails if the sync does
 	sess   int64        // the session it must run in; 0: any
-	view   *Client      // the view that made the call
 
 	// guarded by core.mu while the call is with a link
 	seq       uint64
@@ -68,7 +67,7 @@ func (b *brokenError) Error() string {
 // newCall returns a call for an operation of view c on path.
 func (c *Client) newCall(op proto.Op, path string) *call {
 	k := c.core.calls.Get().(*call)
-	k.op, k.prefix, k.path, k.sess, k.view = op, c.prefix, path, c.session, c
+	k.op, k.prefix, k.path, k.sess = op, c.prefix, path, c.session
 	return k
 }
 
