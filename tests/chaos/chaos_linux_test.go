@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/summary"
 )
 
-// What `go test ./tests/chaos -args …` and make chaos can choose.
+// These flags are for `go test ./tests/chaos -args …` and make chaos.
 var ( //nolint:gochecknoglobals // flags
 	duration = flag.Duration("duration", 0, "how long clients work at least, in runs of two minutes; 0 skips the test, or with ZKGO_REQUIRE=1 means 20 s")
 	seed     = flag.Uint64("seed", 0, "of faults, load and their order, counted up from run to run; 0 for one from the clock")
@@ -28,7 +28,7 @@ var ( //nolint:gochecknoglobals // flags
 	keep     = flag.Bool("keep", false, "keep the directory of a run without failure, too")
 )
 
-// longest is how long a run is at most: checking a history takes memory.
+// longest is the maximum duration of a run: checking a history takes memory.
 const longest = 2 * time.Minute
 
 func TestChaos(t *testing.T) {
@@ -58,7 +58,7 @@ func TestChaos(t *testing.T) {
 		sum.Runs, sum.Void, sum.Failed, sum.Time.Round(time.Second), sum.Answered, sum.Elections, sum.AllFaults(), sum.Violations)
 }
 
-// TestGrayChaos is a short run with the faults of gray networks, beside those of
+// TestGrayChaos is a short run with gray network faults, in addition to
 // TestChaos, which runs all of them with -net=netns.
 func TestGrayChaos(t *testing.T) {
 	needed(t)
@@ -70,8 +70,8 @@ func TestGrayChaos(t *testing.T) {
 	oneRun(t, 15*time.Second, Namespaces, "forget-connections,forget-server,forget-clients,large-lost-leader,thin-link,kill-leader")
 }
 
-// oneRun runs an ensemble once and checks what the clients saw. faults are those
-// that have to be seen, separated by commas; empty: all.
+// oneRun runs an ensemble once and checks what the clients saw. faults lists the
+// faults that have to be seen, separated by commas; empty: all.
 func oneRun(t *testing.T, d time.Duration, network, faults string) *summary.Run {
 	t.Helper()
 	dir, err := os.MkdirTemp(*place, "zkgo-chaos-")
@@ -101,7 +101,7 @@ func oneRun(t *testing.T, d time.Duration, network, faults string) *summary.Run 
 	return summed(report, network, err, v)
 }
 
-// summed is what a run has shown, as tests/summary keeps it.
+// summed returns the result of a run in the form that tests/summary keeps.
 func summed(report *Report, network string, err error, v *checkers.Verdict) *summary.Run {
 	run := &summary.Run{Suite: "chaos", Layout: fmt.Sprintf("%d servers, %s, %s", *servers, *store, network), Seed: *seed, Ended: time.Now(), Seconds: report.Took.Seconds(),
 		Answered: report.Answered, Unanswered: report.Unknown, Elections: report.Elections, Faults: report.Faults}

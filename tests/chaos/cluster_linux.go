@@ -3,7 +3,7 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // what ZooKeeper's digest scheme is made of
+	"crypto/sha1" //nolint:gosec // ZooKeeper's digest scheme uses SHA-1
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -20,7 +20,7 @@ import (
 // anything should take on a loaded machine.
 const patience = 120 * time.Second
 
-// The administrator of the ensembles.
+// superUser is the administrator of the ensembles.
 const superUser = "super:chaos"
 
 var superDigest = func() string {
@@ -28,10 +28,10 @@ var superDigest = func() string {
 	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
 }()
 
-// Options say what kind of ensemble to run.
+// Options describes the ensemble to run.
 type Options struct {
-	Bin       string // zkgo
-	Dir       string // everything goes there
+	Bin       string // path of the zkgo binary
+	Dir       string // all files are below it
 	Servers   int
 	Store     string // wal or bolt
 	SnapCount int    // transactions between snapshots
@@ -50,9 +50,9 @@ type Cluster struct {
 	trace *Trace
 
 	mu      sync.Mutex
-	leads   map[int64]int // who led, by epoch
+	leads   map[int64]int // leader by epoch
 	states  []Status      // newest, by member
-	asked   []int         // what was asked before a server was touched does not count
+	asked   []int         // incremented by forget: older status replies don't count
 	changed chan struct{} // closed when states changes
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
@@ -110,7 +110,7 @@ func (c *Cluster) Close() {
 	c.net.close()
 }
 
-// Explain makes every server print what its goroutines do, which ends it.
+// Explain makes every server print its goroutines, which ends it.
 func (c *Cluster) Explain() {
 	for _, m := range c.Members {
 		if p := m.process(); p != nil && p.signal(syscall.SIGQUIT) == nil {
@@ -120,13 +120,13 @@ func (c *Cluster) Explain() {
 	}
 }
 
-// Dial connects a client with a server, over the network. The client's number
-// stands for the place in the network that it is at.
+// Dial connects a client to a server over the network. The client number selects
+// the client's place in the network.
 func (c *Cluster) Dial(ctx context.Context, client, server int) (net.Conn, error) {
 	return c.net.dialFrom(ctx, client, c.Members[server-1])
 }
 
-// observe follows what a server says of itself.
+// observe polls the status of a server.
 func (c *Cluster) observe(ctx context.Context, i int) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -147,7 +147,7 @@ func (c *Cluster) observe(ctx context.Context, i int) {
 	}
 }
 
-// forget drops what servers have said of themselves so far.
+// forget drops the status that the servers have reported so far.
 func (c *Cluster) forget(ms ...*Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,19 +179,19 @@ func (c *Cluster) note(i, asked int, s Status) {
 	}
 }
 
-// Elections is the number of epochs of which a leader was seen.
+// Elections returns the number of epochs in which a leader was seen.
 func (c *Cluster) Elections() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.leads)
 }
 
-// Await waits until f is true of what the servers say of themselves.
+// Await waits until f holds for the status that the servers report.
 func (c *Cluster) Await(what string, within time.Duration, f func([]Status) bool) error {
 	return c.await(what, within, f, nil)
 }
 
-// logged says whether any server has ever logged a text.
+// logged reports whether any server has ever logged a text.
 func (c *Cluster) logged(text string) bool {
 	for _, m := range c.Members {
 		if b, err := os.ReadFile(m.Log()); err == nil && bytes.Contains(b, []byte(text)) {
@@ -201,7 +201,7 @@ func (c *Cluster) logged(text string) bool {
 	return false
 }
 
-// await is Await that ends early when giveUp, if there is one, returns an error.
+// await is Await, but ends early if giveUp is not nil and returns an error.
 func (c *Cluster) await(what string, within time.Duration, f func([]Status) bool, giveUp func() error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -229,7 +229,7 @@ func (c *Cluster) await(what string, within time.Duration, f func([]Status) bool
 }
 
 // AwaitHealthy waits until every server serves, one leads, and the others have
-// caught up with where it was then.
+// caught up with the zxid that the leader had then.
 func (c *Cluster) AwaitHealthy() error {
 	c.forget(c.Members...)
 	var reached int64
@@ -256,7 +256,7 @@ func (c *Cluster) AwaitHealthy() error {
 	return err
 }
 
-// ended says which server is gone, if one is.
+// ended returns an error that names a server that has ended, or nil if all run.
 func (c *Cluster) ended() error {
 	for _, m := range c.Members {
 		if p := m.process(); p == nil || p.ended() {
@@ -266,7 +266,7 @@ func (c *Cluster) ended() error {
 	return nil
 }
 
-// AwaitLeader returns the leader of the newest epoch, above one.
+// AwaitLeader returns the leader of the newest epoch greater than above.
 func (c *Cluster) AwaitLeader(above int64) (*Member, int64, error) {
 	var leader *Member
 	epoch := above
@@ -289,12 +289,12 @@ func (c *Cluster) Others(but *Member) []*Member {
 	return slices.DeleteFunc(slices.Clone(c.Members), func(m *Member) bool { return m == but })
 }
 
-// wiped empties a directory but for myid.
+// wipe empties the server's data directory except for myid.
 func (m *Member) wipe() error {
 	return errors.Join(emptyDir(m.Data()), m.writeID())
 }
 
-// emptyDir removes what is in a directory, which may be a mount point.
+// emptyDir removes the content of a directory, which may be a mount point.
 func emptyDir(dir string) error {
 	all, err := os.ReadDir(dir)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// digestKey is one digest of one server.
+// digestKey identifies a digest by server and zxid.
 type digestKey struct {
 	server int
 	zxid   int64
 }
 
-// noteDigests records what the servers say of their trees, now and then: they
-// keep a digest for every 128th transaction since they were started.
+// noteDigests records the tree digests that the servers report, now and then:
+// each server keeps a digest for every 128th transaction since it was started.
 func (r *run) noteDigests() {
 	for _, m := range r.c.Members {
 		all, err := m.Digests()

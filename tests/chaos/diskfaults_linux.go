@@ -24,15 +24,15 @@ func diskFaults() []fault {
 	}
 }
 
-// diskFull lets a server run out of space while it works. It has to end rather
-// than to go on, and to come back when there is space again.
+// diskFull makes a server run out of space while it works. The server has to end
+// rather than go on, and to come back once there is space again.
 func diskFull(s *scene) error {
 	m := s.any()
 	d, err := s.smallDisk(m)
 	if err != nil {
 		return err
 	}
-	defer d.release() //nolint:errcheck // for the ways out with an error; the last one checks
+	defer d.release() //nolint:errcheck // for the error paths; the last call checks
 	from := m.LogEnd()
 	s.logf("the disk of server %d is full (%s)", m.ID, d.kind())
 	if err := d.fill(); err != nil {
@@ -53,7 +53,7 @@ func diskFull(s *scene) error {
 	return s.revive(m)
 }
 
-// damagedLog flips a bit in the log of a dead server, which has to find it.
+// damagedLog flips a bit in the log of a dead server, which has to detect it.
 func damagedLog(s *scene) error {
 	m := s.any()
 	s.logf("kill -9 of server %d", m.ID)
@@ -73,11 +73,11 @@ func damagedLog(s *scene) error {
 	return s.rejoin(m)
 }
 
-// indexed is how an entry of the log is named.
+// indexed matches how a message names an entry of the log.
 var indexed = regexp.MustCompile(`(index|entry|entries)\D{0,12}\d+`)
 
-// refusesToStart starts a server that has to end by itself, and returns what it
-// said last.
+// refusesToStart starts a server that has to end by itself, and returns its last
+// log line.
 func (m *Member) refusesToStart() (string, error) {
 	from := m.LogEnd()
 	if err := m.Start(); err != nil {
@@ -94,7 +94,7 @@ func (m *Member) refusesToStart() (string, error) {
 	return said, nil
 }
 
-// last is the last line of a text.
+// last returns the last line of a text.
 func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
@@ -116,15 +116,16 @@ func (s *scene) damageLog(m *Member) (path string, err error) {
 		return "", err
 	}
 	used := len(bytes.TrimRight(b, "\x00"))
-	// The last append may be taken for one that was cut off: not the last quarter.
+	// The server may take the last append for a torn one, so spare the last
+	// quarter.
 	at := s.rnd.IntN(max(1, used*3/4))
 	b[at] ^= 1 << s.rnd.IntN(8)
 	s.logf("a bit of byte %d of %d in %s of server %d is flipped", at, used, filepath.Base(path), m.ID)
 	return path, os.WriteFile(path, b, 0o600)
 }
 
-// damageBolt flips a bit in an entry that a start has to read, wherever in the
-// file it is: bolt leaves old copies of a page behind.
+// damageBolt flips a bit in an entry that the server has to read at its start. It
+// changes every copy in the file: bolt leaves old copies of a page behind.
 func (s *scene) damageBolt(m *Member) (path string, err error) {
 	if path, err = m.find("raft.bolt"); err != nil {
 		return "", err
@@ -137,8 +138,8 @@ func (s *scene) damageBolt(m *Member) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// The middle: an entry begins with the time at which it was appended, which is
-	// for people, and which no checksum covers.
+	// Change the middle: an entry begins with its append time, which is
+	// informational and not covered by a checksum.
 	bad := bytes.Clone(entry)
 	bad[len(bad)/3+s.rnd.IntN(len(bad)/3)] ^= 1 << s.rnd.IntN(8)
 	s.logf("a bit of an entry of %d bytes in %s of server %d is flipped", len(bad), filepath.Base(path), m.ID)
@@ -167,8 +168,8 @@ func (s *scene) boltEntry(path string, above uint64) (entry []byte, err error) {
 	return entry, err
 }
 
-// damagedSnapshot flips a bit in the newest snapshot of a dead server. It has
-// to say so; it may go on if its log still has everything.
+// damagedSnapshot flips a bit in the newest snapshot of a dead server. The server
+// has to report it; it may go on if its log still has all entries.
 func damagedSnapshot(s *scene) error {
 	m := s.any()
 	if err := s.awaitSnapshot(m); err != nil {
@@ -210,8 +211,8 @@ func (m *Member) snapshots() ([]string, error) {
 	return all, err
 }
 
-// snapshotAge orders the files of snapshots named term-index-time: a server's
-// indexes only grow.
+// snapshotAge orders snapshot files, which are named term-index-time: a server's
+// index only grows.
 func snapshotAge(path string) (index uint64) {
 	var term, msec uint64
 	if _, err := fmt.Sscanf(filepath.Base(filepath.Dir(path)), "%d-%d-%d", &term, &index, &msec); err != nil {
@@ -220,7 +221,8 @@ func snapshotAge(path string) (index uint64) {
 	return index
 }
 
-// snapshotIndex is where the newest snapshot ends, 0 without.
+// snapshotIndex returns the index at which the newest snapshot ends, or 0 if
+// there is none.
 func (m *Member) snapshotIndex() (index uint64) {
 	all, err := m.snapshots()
 	if err != nil || len(all) == 0 {
@@ -229,8 +231,8 @@ func (m *Member) snapshotIndex() (index uint64) {
 	return snapshotAge(all[len(all)-1])
 }
 
-// awaitSnapshot waits until the server has written a snapshot, which the
-// clients' writes make it do.
+// awaitSnapshot waits until the server has written a snapshot, which the clients'
+// writes trigger.
 func (s *scene) awaitSnapshot(m *Member) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		all, err := m.snapshots()

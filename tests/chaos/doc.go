@@ -1,19 +1,19 @@
-// Package chaos runs real zkgo processes as an ensemble, breaks what can break
-// around them while clients work, and holds what the clients saw against what
-// a server may ever tell.
+// Package chaos runs real zkgo processes as an ensemble, injects faults around
+// them while clients work, and checks what the clients saw against what a server
+// may ever reply.
 //
-// Every way from one server to another and from a client to a server leads
-// through a proxy of its own (faultnet). The servers' lists name the proxies;
-// each server listens elsewhere, by quorumListenAddress. All of that is on
-// addresses of the loopback network that belong to one run alone.
+// Every connection from one server to another and from a client to a server goes
+// through a proxy (faultnet). The servers' lists name the proxies; each server
+// listens on another address, set by quorumListenAddress. All addresses are on
+// the loopback network and belong to this run alone.
 //
-// A Run plants one fault after the other, in an order that its seed fixes, and
-// each fault has to be seen to have happened: a killed leader by the epoch of
-// the next, a stopped process by what the kernel says of it, a damaged log by
-// the message of the server that refuses it. A run in which a promised fault or
-// election was not seen, or in which too little was done, shows nothing: it is
-// void, and that is a failure.
+// A Run injects one fault after the other, in an order fixed by its seed, and
+// each fault has to be seen to have happened: a killed leader by the epoch of the
+// next, a stopped process by its state in the kernel, a damaged log by the
+// message of the server that refuses it. A run in which a promised fault or
+// election was not seen, or in which clients did too little, proves nothing: it
+// is void, and that is a failure.
 //
-// It needs Linux; faultnet does not. Disks are filled in a tmpfs when that can
-// be mounted, by a limit on the size of files otherwise.
+// The package needs Linux; faultnet does not. Disks are filled in a tmpfs if that
+// can be mounted, and otherwise by a limit on the size of files.
 package chaos

@@ -13,13 +13,13 @@ import (
 	"github.com/zkgo/zkgo/tests/netns"
 )
 
-// The networks that an ensemble can run in.
+// These are the networks that an ensemble can run in.
 const (
-	// Proxies carry every connection through a proxy of its own on the loopback
-	// network. They need no rights.
+	// Proxies sends every connection through a proxy on the loopback network. It
+	// needs no privileges.
 	Proxies = "proxy"
-	// Namespaces put every server and every place of clients in a network
-	// namespace of its own, with a packet filter between them. They need root.
+	// Namespaces puts every server and every place of clients in its own network
+	// namespace, with a packet filter between them. It needs root.
 	Namespaces = "netns"
 )
 
@@ -34,22 +34,23 @@ type link interface {
 type fabric interface {
 	link(from, to string) link
 	heal()
-	// reset breaks the connections that one end has opened to another and says
+	// reset breaks the connections that one end has opened to another and returns
 	// how many there were.
 	reset(from, to string) int
 	// attach gives a server its addresses.
 	attach(m *Member) error
-	// up and down say whether the process of a server listens.
+	// up and down tell the network whether the server's process listens.
 	up(m *Member) error
 	down(m *Member)
-	// enter moves a locked thread to where a server's process has to start. It
+	// enter moves a locked thread to where the server's process has to start. It
 	// reports whether the thread has to end after that.
 	enter(m *Member) (end bool, err error)
-	// dial connects with an address of a server without any fault in between.
+	// dial connects to an address of a server without any fault in between.
 	dial(ctx context.Context, m *Member, addr string) (net.Conn, error)
-	// dialFrom connects a client, by the number of its place, with a server.
+	// dialFrom connects a client, identified by the number of its place, to a
+	// server.
 	dialFrom(ctx context.Context, client int, m *Member) (net.Conn, error)
-	// clients are the names of the places that clients have dialled from.
+	// clients returns the names of the places that clients have dialled from.
 	clients() []string
 	close()
 }
@@ -73,14 +74,14 @@ func (s *scene) between(a, b string, f func(link)) {
 // proxies is a fabric on the loopback network.
 type proxies struct {
 	*faultnet.Net
-	subnet string // 127.a.b, of this run alone
+	subnet string // 127.a.b, used by this run alone
 
 	mu    sync.Mutex
 	ports map[[2]int]*faultnet.Port // by client and server
 }
 
-// newProxies finds addresses and ports that no other process uses. A process
-// that listens on a port everywhere has it on our addresses, too.
+// newProxies finds addresses and ports that no other process uses. A process that
+// listens on the wildcard address occupies the port on our addresses, too.
 func newProxies(c *Cluster) (*proxies, error) {
 	p := &proxies{Net: faultnet.New(c.opt.Seed), subnet: fmt.Sprintf("127.%d.%d", 64+rand.IntN(128), rand.IntN(256)), ports: map[[2]int]*faultnet.Port{}}
 	var err error
@@ -127,7 +128,7 @@ func (p *proxies) dial(ctx context.Context, _ *Member, addr string) (net.Conn, e
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// dialFrom gives every pair of a place and a server a proxy of its own.
+// dialFrom gives every pair of place and server its own proxy.
 func (p *proxies) dialFrom(ctx context.Context, client int, m *Member) (net.Conn, error) {
 	p.mu.Lock()
 	key := [2]int{client, m.ID}

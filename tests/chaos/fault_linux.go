@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// fault is one thing that can go wrong. Its run plants it, waits until it has
-// had its effect, takes it away again and waits until the ensemble is whole.
-// What it returns says that something promised was not seen.
+// fault is one thing that can go wrong. run injects it, waits until it has had
+// its effect, removes it and waits until the ensemble is healthy. run returns an
+// error if a promised effect was not seen.
 type fault struct {
 	name string
-	// servers is how many there have to be at least.
+	// servers is the smallest ensemble that the fault needs.
 	servers int
 	run     func(s *scene) error
 }
 
-// scene is what a fault works with.
+// scene is the environment of a fault.
 type scene struct {
 	*Cluster
 	rnd  *rand.Rand
-	done <-chan struct{} // the run is given up
+	done <-chan struct{} // closed when the run is aborted
 }
 
 // any returns a random member.
 func (s *scene) any() *Member { return s.Members[s.rnd.IntN(len(s.Members))] }
 
-// hold leaves a fault as it is for a time between from and to.
+// hold waits for a random duration between from and to while a fault lasts.
 func (s *scene) hold(from, to time.Duration) {
 	d := from
 	if to > from {
@@ -51,13 +51,13 @@ func (s *scene) replaced(epoch int64) error {
 	return err
 }
 
-// healed takes away what the network does and waits until all is well.
+// healed removes all network faults and waits until the ensemble is healthy.
 func (s *scene) healed() error {
 	s.net.heal()
 	return s.AwaitHealthy()
 }
 
-// names lists members for the trace.
+// names formats members for the trace.
 func names(ms []*Member) string {
 	var b []string
 	for _, m := range ms {
@@ -66,7 +66,7 @@ func names(ms []*Member) string {
 	return "{" + strings.Join(b, " ") + "}"
 }
 
-// faults returns everything that can go wrong in a network, in a fixed order.
+// faults returns all faults for a kind of network, in a fixed order.
 func faults(network string) []fault {
 	all := slices.Concat(processFaults(), networkFaults(), memberFaults(), diskFaults())
 	if network == Namespaces {

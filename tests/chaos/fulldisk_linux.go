@@ -15,11 +15,11 @@ import (
 type fullDisk interface {
 	kind() string
 	fill() error
-	says() string   // what the server prints of it
-	release() error // there is space again; the server has ended
+	says() string   // what the server logs about it
+	release() error // frees the space; the server has ended
 }
 
-// smallDisk makes the server's disk one that can be filled.
+// smallDisk gives the server a disk that can be filled.
 func (s *scene) smallDisk(m *Member) (fullDisk, error) {
 	if os.Geteuid() == 0 {
 		if t, err := s.onTmpfs(m); err == nil {
@@ -39,7 +39,7 @@ type tmpfs struct {
 	mounted bool
 }
 
-// spare is what a server may write before the disk is filled.
+// spare is how much a server may write before the disk is filled.
 const spare = 64 << 20
 
 // onTmpfs moves the data of a server to a tmpfs, between a kill and a start.
@@ -48,7 +48,7 @@ func (s *scene) onTmpfs(m *Member) (*tmpfs, error) {
 	if err != nil {
 		return nil, err
 	}
-	// To see whether it can be done at all, before the server is touched.
+	// Find out whether a mount works before the server is touched.
 	probe, err := os.MkdirTemp(m.dir, "mount")
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// release moves the data back to where they came from.
+// release moves the data back to the original directory.
 func (t *tmpfs) release() error {
 	if !t.mounted {
 		return nil
@@ -131,7 +131,7 @@ func (t *tmpfs) release() error {
 	return errors.Join(os.Remove(t.m.Data()), os.Rename(kept, t.m.Data()))
 }
 
-// sizeLimit makes every write of a running server fail, but to its log.
+// sizeLimit makes the file writes of a running server fail with EFBIG.
 type sizeLimit struct{ m *Member }
 
 func (*sizeLimit) kind() string   { return "a limit on the size of its files" }

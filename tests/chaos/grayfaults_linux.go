@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/tests/netns"
 )
 
-// grayFaults are those of a network that misbehaves without breaking: they take
-// its packet filter.
+// grayFaults are the faults of a network that misbehaves without going down. They
+// need the network's packet filter.
 func grayFaults() []fault {
 	return []fault{
 		{"forget-connections", 3, forgetConnections},
@@ -22,7 +22,7 @@ func grayFaults() []fault {
 	}
 }
 
-// filter is the packet filter of the network.
+// filter returns the packet filter of the network.
 func (s *scene) filter() (*netns.Net, error) {
 	f, ok := s.net.(*spaces)
 	if !ok {
@@ -46,7 +46,7 @@ func (s *scene) forget(f func(netns.Conn) bool) error {
 	return nil
 }
 
-// betweenServers says whether a connection is one between servers.
+// betweenServers reports whether a connection is between two servers.
 func (s *scene) betweenServers(c netns.Conn) bool {
 	return s.isServer(c.From) && s.isServer(c.To)
 }
@@ -55,8 +55,9 @@ func (s *scene) isServer(name string) bool {
 	return slices.ContainsFunc(s.Members, func(m *Member) bool { return serverName(m.ID) == name })
 }
 
-// forgetConnections: one or two connections between servers are forgotten, three
-// times. New ones work, so each time the ensemble has to be whole again.
+// forgetConnections makes the network forget one or two connections between
+// servers, three times. New connections work, so each time the ensemble has to
+// become healthy again.
 func forgetConnections(s *scene) error {
 	filter, err := s.filter()
 	if err != nil {
@@ -80,7 +81,8 @@ func forgetConnections(s *scene) error {
 	return nil
 }
 
-// forgetServer: all connections of a server with others are forgotten.
+// forgetServer makes the network forget all connections between a server and the
+// others.
 func forgetServer(s *scene) error {
 	name := serverName(s.any().ID)
 	s.logf("the network forgets what it knew of %s", name)
@@ -91,7 +93,7 @@ func forgetServer(s *scene) error {
 	return s.healed()
 }
 
-// forgetAll: all connections between servers are forgotten.
+// forgetAll makes the network forget all connections between servers.
 func forgetAll(s *scene) error {
 	if err := s.forget(s.betweenServers); err != nil {
 		return err
@@ -100,7 +102,8 @@ func forgetAll(s *scene) error {
 	return s.healed()
 }
 
-// forgetClients: the connections of all clients with a server are forgotten.
+// forgetClients makes the network forget the connections of all clients to a
+// server.
 func forgetClients(s *scene) error {
 	name := serverName(s.any().ID)
 	s.logf("the network forgets the clients of %s", name)
@@ -111,11 +114,11 @@ func forgetClients(s *scene) error {
 	return s.healed()
 }
 
-// sizes of packets that are lost, and of all above.
+// size returns the size from which packets are lost.
 func (s *scene) size() int { return []int{200, 1400}[s.rnd.IntN(2)] }
 
-// largeLostLeader: large packets from the leader to all others are lost. If no
-// entry gets through, another server has to lead.
+// largeLostLeader loses large packets from the leader to all others. If no entry
+// gets through, another server has to become leader.
 func largeLostLeader(s *scene) error {
 	filter, err := s.filter()
 	if err != nil {
@@ -139,7 +142,7 @@ func largeLostLeader(s *scene) error {
 	return s.healed()
 }
 
-// largeLost: large packets are lost on one direction of a link, whatever it carries.
+// largeLost loses large packets in one direction of a random link.
 func largeLost(s *scene) error {
 	filter, err := s.filter()
 	if err != nil {
@@ -153,7 +156,7 @@ func largeLost(s *scene) error {
 	return s.healed()
 }
 
-// thinLink: a link carries less than what is written, both ways.
+// thinLink limits a link, both ways, to less than what is written.
 func thinLink(s *scene) error {
 	filter, err := s.filter()
 	if err != nil {

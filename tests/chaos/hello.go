@@ -11,8 +11,9 @@ import (
 //
 //	magic[8] version u16 kind u8 code u8 from[32]
 //
-// where the first byte of from is its length and what follows the server's id
-// in Raft: its number, and behind a dot that of its disk if it was wiped.
+// The first byte of from is the length of the server's Raft ID, which follows:
+// the server's number and, if its disk was wiped, a dot and the number of the
+// disk.
 const (
 	helloMagic = "zkgopeer"
 	helloFrom  = len(helloMagic) + 4
@@ -21,7 +22,7 @@ const (
 
 var errHello = errors.New("this is not how a connection between servers begins")
 
-// whoDials reads who has dialled a quorum port.
+// whoDials reads which server has dialled a quorum port.
 func whoDials(r io.Reader) (string, []byte, error) {
 	b := make([]byte, helloSize)
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -35,6 +36,6 @@ func whoDials(r io.Reader) (string, []byte, error) {
 	return "s" + server, b, nil
 }
 
-// serverName and clientName are what the ends are called in the network.
+// serverName and clientName name the ends of the network.
 func serverName(id int) string { return fmt.Sprintf("s%d", id) }
 func clientName(id int) string { return fmt.Sprintf("c%d", id) }

@@ -11,15 +11,16 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// What a server may do for the client that held a lock when the server lost the
-// ensemble, and what the next owner of the lock may be told elsewhere: at no
-// instant both. A request that was sent after the next owner had its answer was
-// answered after it, whatever the machine did in between.
+// A server that has lost the ensemble may not serve the client that held a lock
+// once another server may have told the next owner that it holds the lock. A
+// request that the old holder sent after the next owner had got its reply was
+// answered after that reply, whatever the machine did in between.
 
 // lockSession is the timeout of the old holder's session.
 const lockSession = 6 * time.Second
 
-// asking is a client that asks its server all the time, without waiting.
+// asking is a client that sends requests all the time, without waiting for
+// replies.
 type asking struct {
 	c *process.Client
 
@@ -32,7 +33,7 @@ type asking struct {
 // exchange is a request that was answered.
 type exchange struct{ sent, answered time.Time }
 
-// ask starts asking, every few milliseconds, for the lock's data and with pings.
+// ask starts to send reads of the lock and pings, every few milliseconds.
 func ask(c *process.Client, lock string) *asking {
 	a := &asking{c: c, sent: map[int32]time.Time{}, closed: make(chan struct{})}
 	go a.read()
@@ -75,8 +76,8 @@ func (a *asking) read() {
 	}
 }
 
-// sentAfter counts what was sent after a time and answered, receivedAfter what
-// was answered after it.
+// sentAfter counts answered requests that were sent after a time, receivedAfter
+// requests that were answered after it.
 func (a *asking) sentAfter(at time.Time) int {
 	return a.count(func(e exchange) bool { return e.sent.After(at) })
 }
@@ -106,8 +107,8 @@ func (a *asking) awaitClosed(t *testing.T) {
 	}
 }
 
-// acquire takes the lock at a server as soon as it is free, and returns when
-// its new owner knew. Writes that are in flight in an election have no reply.
+// acquire takes the lock through a server as soon as it is free, and returns when
+// the new owner learned of it. Writes in flight during an election get no reply.
 func acquire(m *Member, lock string) (time.Time, error) {
 	mine := fmt.Sprintf("the next owner, at server %d", m.ID)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -136,7 +137,7 @@ func acquire(m *Member, lock string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("nobody got the lock at server %d: %w", m.ID, last)
 }
 
-// holding is a lock, its holder at one server and the next one at another.
+// holding is a lock with its holder on one server and the next owner on another.
 type holding struct {
 	t        *testing.T
 	s        *scene
@@ -161,7 +162,8 @@ func hold(t *testing.T, c *Cluster, lock string, atLeader bool) *holding {
 	return h
 }
 
-// passes waits until the lock has passed on, and returns when its next owner knew.
+// passes waits until the lock has passed on, and returns when its next owner
+// learned of it.
 func (h *holding) passes() (free time.Time) {
 	h.t.Helper()
 	free, err := acquire(h.new, h.lock)
@@ -170,7 +172,7 @@ func (h *holding) passes() (free time.Time) {
 	return free
 }
 
-// judge ends a holding.
+// judge checks the old holder's requests.
 func (h *holding) judge(free time.Time) {
 	h.t.Helper()
 	h.holder.awaitClosed(h.t)
@@ -179,7 +181,7 @@ func (h *holding) judge(free time.Time) {
 	}
 }
 
-// TestCutOffHolders: a server is cut off, with its clients.
+// TestCutOffHolders cuts off a server with its clients.
 func TestCutOffHolders(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -191,8 +193,8 @@ func TestCutOffHolders(t *testing.T) {
 	}
 }
 
-// TestStoppedHolders: the leader and a follower stand still for 30 s and find
-// the requests of that time when they go on.
+// TestStoppedHolders stops the leader and a follower for 30 s. They find the
+// requests of that time when they resume.
 func TestStoppedHolders(t *testing.T) {
 	t.Parallel()
 	c := startServers(t, 5)
@@ -217,8 +219,8 @@ func TestStoppedHolders(t *testing.T) {
 	check(t, c.AwaitHealthy())
 }
 
-// TestRemovedWhileCutOff: a server that is removed from the ensemble and cannot
-// be told falls silent all the same, to clients with long sessions too.
+// TestRemovedWhileCutOff checks that a server that is removed from the ensemble
+// and cannot be told stops serving all the same, also clients with long sessions.
 func TestRemovedWhileCutOff(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -229,7 +231,7 @@ func TestRemovedWhileCutOff(t *testing.T) {
 	check(t, h.s.reconfigure(h.old, false))
 	h.judge(h.passes())
 	long.awaitClosed(t)
-	// Five ticks of two seconds, and one for what was on its way.
+	// Five ticks of two seconds, and one second for requests in flight.
 	if n := long.sentAfter(cut.Add(11 * time.Second)); n > 0 {
 		t.Errorf("%d requests were answered more than syncLimit after the cut", n)
 	}

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// TestKilledLeaderLeavesConnections: clients of the servers that are left, with
-// nothing in flight and short sessions, do not notice that the leader has died.
+// TestKilledLeaderLeavesConnections checks that clients of the remaining servers,
+// with nothing in flight and short sessions, do not notice that the leader has
+// died.
 //
-// When no leader is found in time their servers have to let them go, so only a
-// quick election shows anything, and on a busy machine not every one does.
+// If no leader is found in time, their servers have to close the connections. So
+// only a quick election proves anything, and on a busy machine not every election
+// is quick.
 func TestKilledLeaderLeavesConnections(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -29,9 +31,9 @@ func TestKilledLeaderLeavesConnections(t *testing.T) {
 	t.Error("connections were closed although another leader was there at once")
 }
 
-// killUnderIdle kills the leader under clients of the other servers that only
-// ping. It returns how long it took at most until another led and how many lost
-// their connections, and leaves a whole ensemble.
+// killUnderIdle kills the leader while clients of the other servers only ping. It
+// returns an upper bound of the time until another server led, and how many
+// clients lost their connections, and leaves a healthy ensemble.
 func killUnderIdle(t *testing.T, c *Cluster, timeout time.Duration) (election time.Duration, dropped int) {
 	t.Helper()
 	leader, epoch, err := c.Leader()

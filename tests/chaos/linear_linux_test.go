@@ -15,9 +15,10 @@ import (
 	"github.com/zkgo/zkgo/tests/workload"
 )
 
-// TestLinearizableReads: clients read in each of the three ways in which a read
-// can be linearizable, and others write, while the leader is stopped until it
-// has a successor, or cut off with its clients, and comes back believing to lead.
+// TestLinearizableReads has clients that read in each of the three ways in which
+// a read can be linearizable, and others that write, while the leader is stopped
+// until it has a successor, or cut off with its clients, and returns believing
+// that it leads.
 func TestLinearizableReads(t *testing.T) {
 	t.Parallel()
 	needed(t)
@@ -59,8 +60,8 @@ func TestLinearizableReads(t *testing.T) {
 	}
 }
 
-// readersAndWriters are clients that do everything at any server, and some at
-// each that only read. All use the same registers.
+// readersAndWriters describes clients that do everything on any server, and
+// clients of each server that only read. All use the same registers.
 func readersAndWriters(c *Cluster, rec *history.Recorder, byConfig int) []workload.Config {
 	var conns atomic.Int64
 	load := workload.Config{Seed: 1, Servers: []int{1, 2, 3}, Recorder: rec, Clients: 6, Lockers: -1, Linear: 50, LinearServers: []int{byConfig},
@@ -76,7 +77,8 @@ func readersAndWriters(c *Cluster, rec *history.Recorder, byConfig int) []worklo
 	return loads
 }
 
-// linearReads counts the answered reads of each way.
+// linearReads counts the answered reads, by the way in which they are
+// linearizable.
 func linearReads(h *history.History, byConfig int) map[string]int {
 	ways := map[string]int{"by the server's configuration": 0, "for a session": 0, "behind a sync": 0}
 	asked, synced := map[int]bool{}, map[int]int{} // connections, and where the last sync was
@@ -102,8 +104,8 @@ func linearReads(h *history.History, byConfig int) map[string]int {
 	return ways
 }
 
-// cutLeader keeps the leader from the others, but not from its clients, until
-// another has led for a moment.
+// cutLeader cuts the leader off from the other servers, but not from its clients,
+// until another server has led for a moment.
 func (s *scene) cutLeader() error {
 	leader, epoch, err := s.Leader()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// askTimeout is for a four-letter word to a server that may be stopped.
+// askTimeout bounds a four-letter word to a server that may be stopped.
 const askTimeout = 2 * time.Second
 
 // Member is one server of the ensemble, running or not.
@@ -28,26 +28,27 @@ type Member struct {
 	c   *Cluster
 	dir string // with zoo.cfg and server.log
 
-	// The host on which the server listens, and the one that the others dial:
-	// another one if there is a proxy. The network gives them.
+	// The host that the server listens on, and the host that the others dial:
+	// they differ if there is a proxy. The network sets both.
 	listens, dialled string
 
 	mu   sync.Mutex
 	proc *proc
 }
 
-// Data is the server's data directory.
+// Data returns the server's data directory.
 func (m *Member) Data() string { return filepath.Join(m.dir, "data") }
 
-// Log is the file with everything that the server has printed.
+// Log returns the file with everything that the server has printed.
 func (m *Member) Log() string { return filepath.Join(m.dir, "server.log") }
 
-// line is the server's line of zoo.cfg, without its key.
+// line returns the server's line of zoo.cfg, without its key.
 func (m *Member) line() string {
 	return fmt.Sprintf("%s:%d:%d:participant;%s:%d", m.dialled, m.c.ports.quorum, m.c.ports.election, m.listens, m.c.ports.client)
 }
 
-// ClientAddr is where the server listens for clients, without a proxy.
+// ClientAddr returns the address on which the server listens for clients, without
+// a proxy.
 func (m *Member) ClientAddr() string { return addr(m.listens, m.c.ports.client) }
 
 func addr(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
@@ -74,7 +75,7 @@ func (m *Member) writeID() error {
 	return os.WriteFile(filepath.Join(m.Data(), "myid"), []byte(strconv.Itoa(m.ID)+"\n"), 0o600)
 }
 
-// Start starts the process. Its port is there for the others as soon as it
+// Start starts the process. Its port is open to the others as soon as the process
 // listens.
 func (m *Member) Start() error {
 	p, err := launch(m.Log(), func() (bool, error) { return m.c.net.enter(m) }, m.c.opt.Bin, "server", filepath.Join(m.dir, "zoo.cfg"))
@@ -89,9 +90,9 @@ func (m *Member) Start() error {
 	return nil
 }
 
-// open opens the ports when the process listens at all of them, and closes them
-// when it ends. One that was opened before would be taken down by the first who is
-// refused behind it, for good.
+// open opens the ports once the process listens on all of them, and closes them
+// when it ends. If a port were open earlier, the first connection refused behind
+// it would take it down permanently.
 func (m *Member) open(p *proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -125,14 +126,14 @@ func (m *Member) listening(port int) bool {
 	return true
 }
 
-// dial connects with a port of the server, past all faults of the network.
+// dial connects to a port of the server, bypassing all network faults.
 func (m *Member) dial(port int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	return m.c.net.dial(ctx, m, addr(m.listens, port))
 }
 
-// session opens a session at the server, past all faults of the network.
+// session opens a session on the server, bypassing all network faults.
 func (m *Member) session(timeout time.Duration) (*process.Client, error) {
 	conn, err := m.dial(m.c.ports.client)
 	if err != nil {
@@ -147,20 +148,20 @@ func (m *Member) process() *proc {
 	return m.proc
 }
 
-// Kill ends the process as kill -9 does.
+// Kill ends the process like kill -9.
 func (m *Member) Kill() {
 	p := m.process()
 	if p == nil || p.ended() {
 		return
 	}
 	m.mu.Lock()
-	m.c.net.down(m) // as its kernel would: nobody finds the port open behind the end of a connection
+	m.c.net.down(m) // as its kernel would: after a connection has ended, no client finds the port open
 	m.mu.Unlock()
 	p.kill()
 	m.c.forget(m)
 }
 
-// Stop asks the process to end and says how it did.
+// Stop asks the process to end and returns an error if it did not end cleanly.
 func (m *Member) Stop() error {
 	p := m.process()
 	defer m.c.forget(m)
@@ -177,9 +178,9 @@ func (m *Member) Stop() error {
 	return nil
 }
 
-// Status is what a server says of itself.
+// Status is what a server reports about itself.
 type Status struct {
-	Mode string // leader, follower, observer, or empty: it serves nobody
+	Mode string // leader, follower, observer, or empty: it does not serve
 	Zxid int64
 }
 
@@ -189,7 +190,7 @@ func (s Status) Epoch() int64 { return s.Zxid >> 32 }
 // Serves reports whether the server has a place in the ensemble.
 func (s Status) Serves() bool { return s.Mode == "leader" || s.Mode == "follower" }
 
-// Status asks the server, past the proxies.
+// Status asks the server, bypassing the proxies.
 func (m *Member) Status() (Status, error) {
 	var s Status
 	conn, err := m.dial(m.c.ports.client)
@@ -220,7 +221,7 @@ func (m *Member) Status() (Status, error) {
 	return s, lines.Err()
 }
 
-// Logged returns what the server has printed since a place in its log.
+// Logged returns what the server has printed since an offset in its log.
 func (m *Member) Logged(from int64) string {
 	f, err := os.Open(m.Log())
 	if err != nil {
@@ -237,7 +238,7 @@ func (m *Member) Logged(from int64) string {
 	return string(b)
 }
 
-// LogEnd is the place in the log behind everything printed so far.
+// LogEnd returns the offset of the end of the log.
 func (m *Member) LogEnd() int64 {
 	st, err := os.Stat(m.Log())
 	if err != nil {

@@ -22,10 +22,11 @@ func memberFaults() []fault {
 	}
 }
 
-// configNode is where the membership is read.
+// configNode is the znode that holds the membership.
 const configNode = "/zookeeper/config"
 
-// churn removes a server from the ensemble, the leader at times, and adds it again.
+// churn removes a server from the ensemble, sometimes the leader, and adds it
+// again.
 func churn(s *scene) error {
 	m := s.any()
 	s.logf("server %d is removed from the ensemble", m.ID)
@@ -55,8 +56,8 @@ func (s *scene) reconfigure(m *Member, member bool) error {
 	return fmt.Errorf("server %d could not be made a member (%v): %w", m.ID, member, last)
 }
 
-// reconfigure asks one server, if need be, to make another a member or not, and
-// returns whether it is one.
+// reconfigure asks one server to add or remove another member, if that is
+// necessary, and returns whether the other is a member.
 func (m *Member) reconfigure(other *Member, member bool) (is bool, err error) {
 	c, err := m.session(10 * time.Second)
 	if err != nil {
@@ -90,8 +91,8 @@ func listed(c *process.Client, m *Member) (bool, error) {
 	return strings.Contains("\n"+string(data), fmt.Sprintf("\nserver.%d=", m.ID)), err
 }
 
-// wipe empties a server's disk. It has forgotten what it promised, so it has to
-// come back as somebody else.
+// wipe empties a server's disk. The server has forgotten its votes, so it has to
+// come back under another Raft ID.
 func wipe(s *scene) error { return s.wipeOne(s.any()) }
 
 func wipeLeader(s *scene) error {
@@ -108,8 +109,8 @@ func (s *scene) wipeOne(m *Member) error {
 	return s.rejoin(m)
 }
 
-// rejoin brings a dead server back on an empty disk, the operator's way out of
-// a damaged one, and checks that it is not taken for the one it was.
+// rejoin brings a dead server back on an empty disk, which is how an operator
+// replaces a damaged disk, and checks that the server gets a new Raft ID.
 func (s *scene) rejoin(m *Member) error {
 	before, err := m.raftID()
 	if err != nil {
@@ -128,7 +129,8 @@ func (s *scene) rejoin(m *Member) error {
 	if after == before || !strings.HasPrefix(after, fmt.Sprintf("%d.", m.ID)) {
 		return fmt.Errorf("server %d was %s and is %s on another disk", m.ID, before, after)
 	}
-	// Until then another disk must not be lost: a majority of the votes would be gone.
+	// Until then no other disk may be lost: a majority of the votes would be
+	// gone.
 	vote := fmt.Sprintf("give server %s a vote", after)
 	if err := s.Await(vote, patience, func([]Status) bool { return s.logged(vote) }); err != nil {
 		return err
@@ -137,7 +139,7 @@ func (s *scene) rejoin(m *Member) error {
 	return nil
 }
 
-// raftID is what a server is called in Raft, as its disk has it.
+// raftID returns the server's Raft ID as stored on its disk.
 func (m *Member) raftID() (string, error) {
 	path, err := m.find("identity.json")
 	if err != nil {
@@ -153,7 +155,7 @@ func (m *Member) raftID() (string, error) {
 	return id.RaftID, json.Unmarshal(b, &id)
 }
 
-// find returns the one file of that name in the data directory.
+// find returns the only file of that name in the data directory.
 func (m *Member) find(pattern string) (string, error) {
 	all, err := m.findAll(pattern)
 	if err == nil && len(all) != 1 {
@@ -169,7 +171,7 @@ func (m *Member) findAll(pattern string) ([]string, error) {
 	var all []string
 	err := filepath.WalkDir(m.Data(), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a file that comes and goes
+			return nil // the file was removed meanwhile
 		}
 		if ok, _ := filepath.Match(pattern, filepath.Base(path)); err == nil && ok && !d.IsDir() {
 			all = append(all, path)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// passesOn is enough for the sessions of a server that was cut off to be ended
-// by the others, and for what they held to pass to their clients.
+// passesOn is long enough for the other servers to end the sessions of a server
+// that was cut off, and for the locks of those sessions to pass to other clients.
 const passesOn = 12 * time.Second
 
 func networkFaults() []fault {
@@ -28,7 +28,7 @@ func networkFaults() []fault {
 	}
 }
 
-// cut keeps two groups of servers from each other, both ways.
+// cut separates two groups of servers, both ways.
 func (s *scene) cut(a, b []*Member) {
 	for _, x := range a {
 		for _, y := range b {
@@ -37,8 +37,8 @@ func (s *scene) cut(a, b []*Member) {
 	}
 }
 
-// isolateLeader keeps the leader from the others, in half of the cases without
-// its clients: they go on talking to it as long as it lets them.
+// isolateLeader cuts the leader off from the others. In half of the cases its
+// clients still reach it: they keep talking to it as long as it lets them.
 func isolateLeader(s *scene) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {
@@ -93,15 +93,16 @@ func minority(s *scene) error {
 	return s.healed()
 }
 
-// muteLeader: nobody hears the leader, who hears everybody.
+// muteLeader cuts the leader's messages to the others, but not theirs to it.
 func muteLeader(s *scene) error {
 	return s.leaderOneWay("nobody hears server %d, the leader", func(leader, other string) link {
 		return s.net.link(leader, other)
 	})
 }
 
-// deafLeader: everybody hears the leader, who hears nobody. As long as it sends
-// heartbeats nobody else stands: it has to notice by itself that it leads nobody.
+// deafLeader cuts the others' messages to the leader, but not its messages to
+// them. As long as it sends heartbeats no other server starts an election: it has
+// to notice by itself that it has no followers.
 func deafLeader(s *scene) error {
 	return s.leaderOneWay("server %d, the leader, hears nobody", func(leader, other string) link {
 		return s.net.link(other, leader)
@@ -124,7 +125,7 @@ func (s *scene) leaderOneWay(what string, way func(leader, other string) link) e
 	return s.healed()
 }
 
-// oneWay cuts a single direction between two servers.
+// oneWay cuts one direction between two servers.
 func oneWay(s *scene) error {
 	i := s.rnd.Perm(len(s.Members))
 	a, b := s.Members[i[0]], s.Members[i[1]]
@@ -134,8 +135,8 @@ func oneWay(s *scene) error {
 	return s.healed()
 }
 
-// bridge leaves one server that hears everybody, between halves that do not
-// hear each other.
+// bridge leaves one server that reaches all others, between two halves that do
+// not reach each other.
 func bridge(s *scene) error {
 	i := s.rnd.Perm(len(s.Members))
 	half := (len(i) - 1) / 2
@@ -169,7 +170,7 @@ func ring(s *scene) error {
 	return s.healed()
 }
 
-// noQuorum lets no two servers hear each other: nobody may lead any more.
+// noQuorum cuts every link between servers: no server may lead any more.
 func noQuorum(s *scene) error {
 	_, epoch, err := s.Leader()
 	if err != nil {
@@ -238,7 +239,7 @@ func resetLinks(s *scene) error {
 	return s.healed()
 }
 
-// clientsCut keeps every client from one server.
+// clientsCut cuts every client off from one server.
 func clientsCut(s *scene) error {
 	m := s.any()
 	s.logf("no client reaches server %d", m.ID)
@@ -247,8 +248,8 @@ func clientsCut(s *scene) error {
 	return s.healed()
 }
 
-// clientsOneWay: some clients hear a server that does not hear them, others
-// are heard by one that they do not hear.
+// clientsOneWay cuts one direction between each client and a random server:
+// either the client's messages to the server or the server's to the client.
 func clientsOneWay(s *scene) error {
 	s.logf("clients and servers hear each other one way only")
 	for _, client := range s.net.clients() {
@@ -263,7 +264,8 @@ func clientsOneWay(s *scene) error {
 	return s.healed()
 }
 
-// clientsBad makes the network of the clients slow, lossy and prone to break.
+// clientsBad makes the network of the clients slow and lossy, and its connections
+// break.
 func clientsBad(s *scene) error {
 	s.logf("a bad network between clients and servers")
 	for _, client := range s.net.clients() {

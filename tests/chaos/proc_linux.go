@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// proc is a process that was started and is waited for.
+// proc is a started process whose end another goroutine waits for.
 type proc struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// launch starts a command that writes to the file at log, behind what is there. It
-// is killed when this process dies, however that happens. enter is called on the
-// thread that starts it and says whether that thread has to end.
+// launch starts a command that appends to the file at log. The command is killed
+// when this process dies, however that happens. enter is called on the thread
+// that starts the command, and reports whether that thread has to end.
 func launch(log string, enter func() (bool, error), bin string, args ...string) (*proc, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -30,8 +30,8 @@ func launch(log string, enter func() (bool, error), bin string, args ...string) 
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
-		// The kernel means the thread when it says parent: it may not end before
-		// the child does.
+		// For the kernel the parent is the thread: it may not end before the
+		// child does.
 		runtime.LockOSThread()
 		end, err := enter()
 		if !end {
@@ -42,7 +42,7 @@ func launch(log string, enter func() (bool, error), bin string, args ...string) 
 		}
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // exit tells
+			_ = p.cmd.Wait() // exit reports it
 			close(p.done)
 		}
 	}()
@@ -52,7 +52,7 @@ func launch(log string, enter func() (bool, error), bin string, args ...string) 
 	return p, nil
 }
 
-// stayHere starts a process where this one is.
+// stayHere starts a process in the namespace of this process.
 func stayHere() (bool, error) { return false, nil }
 
 // ended reports whether the process is gone.
@@ -73,13 +73,13 @@ func (p *proc) signal(s syscall.Signal) error {
 	return p.cmd.Process.Signal(s)
 }
 
-// kill ends the process as a power supply would.
+// kill ends the process like a power failure.
 func (p *proc) kill() {
 	_ = p.cmd.Process.Kill() // also one that was stopped
 	<-p.done
 }
 
-// exit returns how the process ended, within a time.
+// exit waits until the process has ended and returns how it ended.
 func (p *proc) exit(within time.Duration) (*os.ProcessState, error) {
 	select {
 	case <-p.done:

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// launcherVariable makes this test binary a process that launches another and
-// waits to be killed; it holds the path of a log.
+// launcherVariable turns this test binary into a process that launches two others
+// and waits to be killed. Its value is the path of a log.
 const launcherVariable = "ZKGO_CHAOS_LAUNCHER"
 
-// TestServersDieWithTheTest: what was launched does not outlive a test binary that
-// is killed, also when it was stopped.
+// TestServersDieWithTheTest checks that launched processes do not outlive a test
+// binary that is killed, even if they were stopped.
 func TestServersDieWithTheTest(t *testing.T) {
 	t.Parallel()
 	if log := os.Getenv(launcherVariable); log != "" {
@@ -64,7 +64,7 @@ func launchAndWait(t *testing.T, log string) {
 	select {}
 }
 
-// gone reports whether there is no such process any more, or only its exit code.
+// gone reports whether the process does not exist any more, or is a zombie.
 func gone(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

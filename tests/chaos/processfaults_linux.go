@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// longPause is longer than the sessions of the clients may be silent.
+// longPause is longer than a client's session timeout.
 const longPause = 10 * time.Second
 
 func processFaults() []fault {
@@ -24,7 +24,8 @@ func processFaults() []fault {
 	}
 }
 
-// killLeader: another server has to lead before the dead one comes back.
+// killLeader kills the leader. Another server has to lead before the dead one
+// comes back.
 func killLeader(s *scene) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {
@@ -73,8 +74,8 @@ func killAll(s *scene) error {
 	return s.replaced(epoch)
 }
 
-// killMajority leaves too few for anything, for longer than a leader leads without a
-// quorum, then brings them back in any order.
+// killMajority leaves too few servers for a quorum, for longer than a leader
+// leads without one, and then brings the dead servers back in any order.
 func killMajority(s *scene) error {
 	_, epoch, err := s.Leader()
 	if err != nil {
@@ -95,7 +96,7 @@ func killMajority(s *scene) error {
 	return s.replaced(epoch)
 }
 
-// pause stops processes as SIGSTOP does, for a while.
+// pause stops processes for a while, like SIGSTOP.
 func (s *scene) pause(from, to time.Duration, ms ...*Member) error {
 	return s.during(ms, func() error {
 		s.hold(from, to)
@@ -103,7 +104,7 @@ func (s *scene) pause(from, to time.Duration, ms ...*Member) error {
 	})
 }
 
-// during stops processes as long as f runs.
+// during stops processes while f runs.
 func (s *scene) during(ms []*Member, f func() error) error {
 	for _, m := range ms {
 		if err := m.process().signal(syscall.SIGSTOP); err != nil {
@@ -138,7 +139,7 @@ func awaitStopped(p *proc) error {
 
 func (s *scene) resume(ms ...*Member) {
 	for _, m := range ms {
-		_ = m.process().signal(syscall.SIGCONT) // to one that is gone
+		_ = m.process().signal(syscall.SIGCONT) // also to a process that is gone
 	}
 }
 
@@ -151,8 +152,8 @@ func pauseOne(s *scene) error {
 	return s.AwaitHealthy()
 }
 
-// pauseLeader stops the leader for longer than sessions last: another leader
-// has ended those that it knew of, and it wakes up believing to lead.
+// pauseLeader stops the leader for longer than sessions last: another leader has
+// ended the sessions that this one knew, and it wakes up believing that it leads.
 func pauseLeader(s *scene) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {
@@ -168,9 +169,9 @@ func pauseLeader(s *scene) error {
 	return s.replaced(epoch)
 }
 
-// napLeader stops the leader until others have had another for a moment: its
-// clients have not given it up, and when it goes on it finds their requests and
-// believes to lead.
+// napLeader stops the leader until the others have had another leader for a
+// moment. Its clients have not given it up, and when it goes on it finds their
+// requests and believes that it leads.
 func napLeader(s *scene) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {
@@ -189,7 +190,7 @@ func napLeader(s *scene) error {
 	return s.AwaitHealthy()
 }
 
-// pauseAll stops everybody for longer than sessions last.
+// pauseAll stops all servers for longer than sessions last.
 func pauseAll(s *scene) error {
 	s.logf("all servers are stopped for %v", longPause)
 	if err := s.pause(longPause, longPause, s.Members...); err != nil {
@@ -198,7 +199,7 @@ func pauseAll(s *scene) error {
 	return s.AwaitHealthy()
 }
 
-// transfer asks the leader to stop, which hands the lead over first.
+// transfer asks the leader to stop, which hands over the leadership first.
 func transfer(s *scene) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// needed skips a test of real processes unless it was asked for: it takes
-// seconds of real time.
+// needed skips a test of real processes unless it was asked for: it takes seconds
+// of real time.
 func needed(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") == "" && *duration == 0 {
@@ -22,7 +22,7 @@ func needed(t *testing.T) {
 	}
 }
 
-// startCluster runs an ensemble of three for a test.
+// startCluster runs an ensemble of three servers for a test.
 func startCluster(t *testing.T) *Cluster { return startServers(t, 3) }
 
 func startServers(t *testing.T, n int) *Cluster {
@@ -48,7 +48,7 @@ func startWith(t *testing.T, opt Options) *Cluster {
 				t.Logf("server %d:\n%s", m.ID, m.Logged(0))
 			}
 		}
-		trace.Close() //nolint:errcheck // nobody reads it
+		trace.Close() //nolint:errcheck // no test reads it
 	})
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// connect opens a session at a server.
+// connect opens a session on a server.
 func (m *Member) connect(t *testing.T, timeout time.Duration) *process.Client {
 	t.Helper()
 	c, err := process.Connect(m.ClientAddr(), 0, nil, timeout)
@@ -72,9 +72,9 @@ func (m *Member) connect(t *testing.T, timeout time.Duration) *process.Client {
 	return c
 }
 
-// TestWipedServerDoesNotVote: X is acknowledged by A and B while C is down, B
-// loses its disk, A dies. B and C are a majority by number, and neither knows X:
-// they must not serve. With A back, B comes back by itself as another server.
+// TestWipedServerDoesNotVote: A and B acknowledge X while C is down, B loses its
+// disk, A dies. B and C are a majority by number, but neither knows X: they must
+// not serve. Once A is back, B returns by itself as another server.
 func TestWipedServerDoesNotVote(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -110,15 +110,15 @@ func TestWipedServerDoesNotVote(t *testing.T) {
 	}
 }
 
-// pinger keeps a session alive through anything.
+// pinger keeps a session alive whatever happens.
 type pinger struct {
 	c       *process.Client
 	m       *Member
 	dropped int
 }
 
-// ping sends one; a connection that was lost is replaced by another to the
-// same session, which has to be there.
+// ping sends one ping. If the connection was lost, it attaches to the same
+// session over another; the session has to exist.
 func (p *pinger) ping() error {
 	if _, err := p.c.Do(proto.OpPing, nil); err == nil {
 		return nil
@@ -143,7 +143,7 @@ func (p *pinger) attach() error {
 	}
 }
 
-// every calls f in turn until the time is over or one of them fails.
+// every calls f repeatedly until the time is over or f fails.
 func every(d, during time.Duration, f func() error) error {
 	end := time.After(during)
 	tick := time.NewTicker(d)
@@ -160,9 +160,9 @@ func every(d, during time.Duration, f func() error) error {
 	}
 }
 
-// TestPauseExpiresNobody: all servers stand still for three session timeouts
-// while clients ping. Nobody whose client was there has expired, and somebody
-// whose client is gone has.
+// TestPauseExpiresNobody stops all servers for three session timeouts while
+// clients ping. No session with a client may expire, and the session whose client
+// is gone has to.
 func TestPauseExpiresNobody(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -173,7 +173,7 @@ func TestPauseExpiresNobody(t *testing.T) {
 	}
 	gone := c.Members[0].connect(t, timeout)
 	check(t, gone.Create("/gone", nil, proto.ModeEphemeral))
-	gone.Close() //nolint:errcheck // nobody will hear of it
+	gone.Close() //nolint:errcheck // the client is gone either way
 	for _, p := range live {
 		check(t, p.c.Create(fmt.Sprintf("/live%d", p.m.ID), nil, proto.ModeEphemeral))
 		check(t, p.ping())
@@ -205,8 +205,8 @@ func TestPauseExpiresNobody(t *testing.T) {
 }
 
 // TestRestartShowsNothingOld: a server that was away has thousands of entries to
-// apply when a client comes that has never seen anything. What the client reads
-// first is not older than when it came.
+// apply when a new client connects. The client's first read must not return a
+// state that is older than its connection.
 func TestRestartShowsNothingOld(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -244,14 +244,14 @@ func TestRestartShowsNothingOld(t *testing.T) {
 	}
 }
 
-// firstRead is what a new client of a server reads first, as soon as the server
-// lets it in.
+// firstRead returns what a new client of a server reads first, as soon as the
+// server accepts it.
 func firstRead(m *Member) ([]byte, error) {
 	for deadline := time.Now().Add(patience); ; {
 		c, err := process.Connect(m.ClientAddr(), 0, nil, 10*time.Second)
 		if err == nil {
 			data, _, rerr := c.Get("/n")
-			c.Close() //nolint:errcheck // it is of no further use
+			c.Close() //nolint:errcheck // it is no longer needed
 			if err = rerr; err == nil {
 				return data, nil
 			}

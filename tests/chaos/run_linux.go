@@ -18,34 +18,34 @@ import (
 	"github.com/zkgo/zkgo/tests/workload"
 )
 
-// Config says what a run is.
+// Config describes a run.
 type Config struct {
 	Options
 	Duration time.Duration
-	// Promise names the faults that have to be seen; nil: all that the number
-	// of servers allows. When the time is not over by then, more follow.
+	// Promise names the faults that have to be seen; nil: all that the number of
+	// servers allows. If time is left after them, more faults follow.
 	Promise []string
-	Rate    float64 // least operations a second, over the whole run; default 200
+	Rate    float64 // minimum of operations per second, over the whole run; default 200
 	Logf    func(format string, args ...any)
 }
 
-// ErrVoid says that a run has shown nothing, though nothing was wrong in it.
+// ErrVoid reports that a run has proved nothing, though it found no error.
 var ErrVoid = errors.New("void")
 
-// Report is what a run has shown.
+// Report is the result of a run.
 type Report struct {
 	Took      time.Duration // during which clients worked
 	Faults    map[string]int
 	Elections int
 	Answered  int // requests with a reply
-	Unknown   int // and without
+	Unknown   int // requests without a reply
 	History   *history.History
 }
 
-// Rate is operations a second.
+// Rate returns the number of answered operations per second.
 func (r *Report) Rate() float64 { return float64(r.Answered) / max(r.Took.Seconds(), 1) }
 
-// String is the report in a line.
+// String returns the report as one line.
 func (r *Report) String() string {
 	total := 0
 	var kinds []string
@@ -59,13 +59,13 @@ func (r *Report) String() string {
 }
 
 const (
-	// places is how many places in the network the clients are at.
+	// places is the number of places in the network that clients connect from.
 	places = 6
-	// seeds of what is decided where
+	// Seeds of the random decisions.
 	scheduleSeed, stepSeed = 11, 12
 )
 
-// run is a run under way.
+// run is a run in progress.
 type run struct {
 	cfg     Config
 	c       *Cluster
@@ -75,10 +75,9 @@ type run struct {
 	digests map[digestKey]bool
 }
 
-// Run runs an ensemble and breaks it. What is wrong with the histories is for
-// the checkers to find: the error says that the run is void, or that the
-// ensemble did not come back. The history is there in either case, if anything
-// ran at all.
+// Run runs an ensemble and injects faults. The checkers judge the history: the
+// error only says that the run is void, or that the ensemble did not recover. The
+// report has the history in either case, if anything ran at all.
 func Run(cfg Config) (*Report, error) {
 	cfg.Rate = cmp.Or(cfg.Rate, 200)
 	report := &Report{Faults: map[string]int{}, History: &history.History{}}
@@ -141,7 +140,7 @@ func (r *run) run() (err error) {
 	return err
 }
 
-// load is what the clients do.
+// load describes what the clients do.
 func (r *run) load() workload.Config {
 	var servers []int
 	for _, m := range r.c.Members {
@@ -155,7 +154,7 @@ func (r *run) load() workload.Config {
 		}}
 }
 
-// torment plants the promised faults and then others until the time is over.
+// torment injects the promised faults and then others until the time is over.
 func (r *run) torment(began time.Time) error {
 	rnd := rand.New(rand.NewPCG(r.cfg.Seed, scheduleSeed))
 	round, err := r.promised()
@@ -230,7 +229,7 @@ func (r *run) count() {
 	}
 }
 
-// enough says why the run shows nothing.
+// enough returns an error that says why the run proves nothing.
 func (r *run) enough() error {
 	if r.report.Rate() < r.cfg.Rate {
 		return fmt.Errorf("%w: %.0f operations a second are fewer than %.0f", ErrVoid, r.report.Rate(), r.cfg.Rate)

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Trace is the story of a run, one line for everything that was done or seen.
-// Its methods may be called by any goroutine.
+// Trace is the log of a run, with one line for everything that was done or seen.
+// Its methods may be called concurrently.
 type Trace struct {
 	began time.Time
-	also  func(string) // gets every line, too
+	also  func(string) // also receives every line
 
 	mu   sync.Mutex
 	file *os.File
 }
 
-// NewTrace begins a trace in a file.
+// NewTrace creates a trace that is written to a file.
 func NewTrace(path string, also func(string)) (*Trace, error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // change is a change of a znode that is known to have happened: a write that was
-// executed, or one that an event has told of.
+// executed, or a change that an event reported.
 type change struct {
 	zxid int64
 	typ  proto.EventType
@@ -20,10 +20,10 @@ type change struct {
 type changes struct {
 	data map[string][]change // created, deleted, data changed
 	kids map[string][]change // children changed
-	all  []change            // those of data
+	all  []change            // the changes in data
 }
 
-// knownChanges collects them.
+// knownChanges collects the known changes.
 func (x *index) knownChanges() *changes {
 	ch := &changes{data: make(map[string][]change), kids: make(map[string][]change)}
 	for _, w := range x.writes {
@@ -53,7 +53,7 @@ func (ch *changes) add(zxid int64, typ proto.EventType, path string, rec record)
 		return
 	}
 	ch.data[path] = append(ch.data[path], change{zxid, typ, path, rec})
-	if typ == proto.EventNodeDeleted { // which is told to those who watch the children, too
+	if typ == proto.EventNodeDeleted { // watchers of the children get this event, too
 		ch.kids[path] = append(ch.kids[path], change{zxid, typ, path, rec})
 	}
 	if typ != proto.EventNodeDataChanged {
@@ -62,7 +62,7 @@ func (ch *changes) add(zxid int64, typ proto.EventType, path string, rec record)
 	}
 }
 
-// eventOf is the event that a write causes.
+// eventOf returns the event that a write causes.
 func eventOf(kind proto.Op) proto.EventType {
 	switch kind {
 	case proto.OpCreate2:
@@ -73,13 +73,13 @@ func eventOf(kind proto.Op) proto.EventType {
 	return proto.EventNodeDataChanged
 }
 
-// unique sorts a list and leaves of equal changes the first.
+// unique sorts a list and keeps only the first of equal changes.
 func unique(list []change) []change {
 	slices.SortStableFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.zxid, b.zxid), cmp.Compare(a.typ, b.typ)) })
 	return slices.CompactFunc(list, func(a, b change) bool { return a.zxid == b.zxid && a.typ == b.typ })
 }
 
-// after returns those of a sorted list in (after, upTo].
+// after returns the changes of a sorted list in (after, upTo].
 func after(list []change, after, upTo int64) []change {
 	at := func(z int64) int {
 		i, _ := slices.BinarySearchFunc(list, z+1, func(c change, z int64) int { return cmp.Compare(c.zxid, z) })

@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// checker is one of the things that can be checked.
+// checker checks one property.
 type checker struct {
 	name string
 	run  func(x *index, o *Options, r *Result)

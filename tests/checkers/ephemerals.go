@@ -9,11 +9,11 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// ephemerals: a znode of a session is there as long as the session. Everything
-// that shows a session alive in the state of some zxid, replies on its
-// connections and znodes of its, has to come before everything that shows that
-// it had ended: a closeSession, a server's word, the absence of a znode that
-// nobody has deleted.
+// ephemerals checks that an ephemeral znode exists exactly as long as its
+// session. Everything that shows a session alive at some zxid (replies on its
+// connections, its znodes) has to come before everything that shows that it had
+// ended: a closeSession, a server's statement, the absence of a znode that no
+// client has deleted.
 func ephemerals(x *index, _ *Options, r *Result) {
 	bounds := x.bounds()
 	later := x.laterTransactions()
@@ -50,8 +50,8 @@ func ephemerals(x *index, _ *Options, r *Result) {
 	r.count(ended, "ended sessions")
 }
 
-// owners: what was created as an ephemeral znode has an owner, and nothing else
-// has.
+// owners checks that a znode has an owner if and only if it was created as an
+// ephemeral znode.
 func (x *index) owners(r *Result) {
 	for _, w := range x.writes {
 		if w.kind != proto.OpCreate2 || !w.done() || w.stat == nil {
@@ -67,14 +67,14 @@ func (x *index) owners(r *Result) {
 	}
 }
 
-// bound is what is known of the zxid at which a session ended.
+// bound is what is known about the zxid at which a session ended.
 type bound struct {
-	born               int64 // the lowest zxid at which it is known to live; 0: none
-	alive, ended       int64 // alive in the state of the one, not in that of the other
+	born               int64 // the lowest zxid at which it is known to be alive; 0: none
+	alive, ended       int64 // zxids of states: alive in the first, not in the second
 	aliveRec, endedRec record
 }
 
-// bounds holds them by session.
+// bounds holds a bound for each session.
 type bounds map[int64]*bound
 
 func (x *index) bounds() bounds { return make(bounds) }
@@ -101,7 +101,7 @@ func (b *bound) ends(zxid int64, rec record) {
 	}
 }
 
-// connections takes what the session's own client was told.
+// connections uses what the session's own client was told.
 func (b *bound) connections(l *life, later func(history.Time) *history.Op) {
 	for _, c := range l.conns {
 		for _, f := range c.frames {
@@ -124,16 +124,16 @@ func (b *bound) connections(l *life, later func(history.Time) *history.Op) {
 	}
 }
 
-// told notes that a server has called the session ended: it was so before
-// whatever was asked for afterwards.
+// told records that a server reported the session as ended: it had ended before
+// any request that was sent after that.
 func (b *bound) told(at history.Time, rec record, later func(history.Time) *history.Op) {
 	if o := later(at); o != nil {
 		b.ends(o.Zxid, rec)
 	}
 }
 
-// laterTransactions returns the function that finds, among the writes and the
-// reads behind a sync that were sent after a time, the one with the lowest zxid.
+// laterTransactions returns a function that finds, among the writes and the reads
+// after a sync that were sent after a given time, the one with the lowest zxid.
 func (x *index) laterTransactions() func(history.Time) *history.Op {
 	var list []*history.Op
 	for _, c := range x.conns {
@@ -160,7 +160,7 @@ func (x *index) laterTransactions() func(history.Time) *history.Op {
 	}
 }
 
-// owned takes what one ephemeral znode says about its session.
+// owned uses what one ephemeral znode says about its session.
 func owned(p *path, i int, all bounds) {
 	in := p.lives[i]
 	b := all.at(in.owner)
@@ -182,7 +182,7 @@ func owned(p *path, i int, all bounds) {
 	b.ends(gone, rec)
 }
 
-// state takes what a server's table says.
+// state uses a server's session table.
 func (b bounds) state(s *history.State) {
 	if s.Live == nil {
 		return

@@ -5,8 +5,9 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// expiry: a session lives on for its timeout, or what is left of it at a server
-// that has lost its leader, after a request of its client that was answered.
+// expiry checks that a session lives for its timeout, or for the rest of it on a
+// server that has lost its leader, after its client sent a request that was
+// answered.
 func expiry(x *index, o *Options, r *Result) {
 	expired := 0
 	for _, l := range x.sessions() {
@@ -29,7 +30,8 @@ func expiry(x *index, o *Options, r *Result) {
 	r.count(expired, "told that they expired")
 }
 
-// heard is when the latest request was sent that was answered before a time.
+// heard returns when the client sent the latest request that was answered before
+// a time.
 func (l *life) heard(before history.Time) (history.Time, record) {
 	var call history.Time
 	var rec record

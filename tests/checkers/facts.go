@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// facts holds all statements about every path against each other: there has to
+// facts checks all statements about every path against each other: there has to
 // be one history of each znode that explains every reply of every server.
 func facts(x *index, _ *Options, r *Result) {
 	nodes := 0
@@ -43,8 +43,8 @@ func (f *factCheck) violation(format string, a, b record, args ...any) {
 	f.r.violation(f.x, []record{a, b}, f.p.name+": "+format, args...)
 }
 
-// existence: incarnations do not overlap, and nobody saw nothing while one was
-// there. A delete that was acknowledged is such a nothing.
+// existence checks that incarnations do not overlap, and that no reply shows the
+// znode missing while one exists. An acknowledged delete is such a reply.
 func (f *factCheck) existence() {
 	for i, in := range f.p.lives {
 		if i > 0 && f.p.lives[i-1].last >= in.czxid {
@@ -57,8 +57,8 @@ func (f *factCheck) existence() {
 	}
 }
 
-// odd: what is only known to exist has to be an incarnation that is known, or one
-// that a request without a reply may have made.
+// odd checks znodes of which only the existence is known: each has to be a known
+// incarnation, or one that a request without a reply may have created.
 func (f *factCheck) odd() {
 	for _, pt := range f.p.odd {
 		after := int64(0)
@@ -71,8 +71,8 @@ func (f *factCheck) odd() {
 	}
 }
 
-// openCreates counts the creates of this path of which nobody knows whether they
-// were executed.
+// openCreates counts the creates of this path that may or may not have been
+// executed.
 func (f *factCheck) openCreates() int {
 	const digits = 10 // of the number at the end of a sequential znode's name
 	n := f.x.openCreates[f.p.name]
@@ -82,8 +82,8 @@ func (f *factCheck) openCreates() int {
 	return n
 }
 
-// origins: somebody created every incarnation, with the transaction of its
-// czxid.
+// origins checks that a client created every incarnation, with the transaction of
+// its czxid.
 func (f *factCheck) origins() {
 	open := -1
 	for _, in := range f.p.lives {
@@ -104,13 +104,14 @@ func (f *factCheck) origins() {
 	}
 }
 
-// wrote reports whether a transaction is known that made a write to this path.
+// wrote reports whether a known transaction made a write of that kind to this
+// path.
 func (f *factCheck) wrote(zxid int64, kind proto.Op) bool {
 	return slices.ContainsFunc(f.x.byZxid[zxid], func(w *write) bool { return w.path == f.p.name && w.kind == kind })
 }
 
-// ends: what was there and is not any more, somebody has deleted. Ephemerals go
-// with their sessions and containers when they are empty.
+// ends checks that a client has deleted every znode that is gone. Ephemerals go
+// with their sessions, and containers when they are empty.
 func (f *factCheck) ends() {
 	open := f.p.openDeletes()
 	for i, in := range f.p.lives {
@@ -132,8 +133,8 @@ func (f *factCheck) ends() {
 	}
 }
 
-// versions: the data of a znode change with the writes that are known, and with
-// no others; the version counts them.
+// versions checks that the data of a znode change with the known writes, and only
+// with those; the version counts them.
 func (f *factCheck) versions(in *incarnation) {
 	missing := 0
 	for i, v := range in.data {
@@ -162,8 +163,8 @@ func (f *factCheck) versions(in *incarnation) {
 	}
 }
 
-// blind: data are not seen any more when a request without a reply, which is
-// known to have been executed, has replaced them.
+// blind checks that data are no longer seen after a request without a reply,
+// which is known to have been executed, has replaced them.
 func (f *factCheck) blind() {
 	for _, w := range f.p.blind {
 		if in := f.p.before(w.zxid - 1); in != nil {
@@ -174,8 +175,8 @@ func (f *factCheck) blind() {
 	}
 }
 
-// twice is 1 for a write that another of the same multi has replaced at once:
-// its version is in no state.
+// twice returns 1 for a write that another write of the same multi has replaced:
+// no state shows its version.
 func twice(w *write, in *incarnation) int {
 	first, _ := slices.BinarySearchFunc(in.data, w.zxid, func(v *version, z int64) int { return cmp.Compare(v.from, z) })
 	for _, v := range in.data[first:] {
@@ -189,7 +190,7 @@ func twice(w *write, in *incarnation) int {
 	return 1
 }
 
-// author: the data were written by the transaction of their mzxid.
+// author checks that the transaction of the mzxid wrote the data.
 func (f *factCheck) author(in *incarnation, v *version) {
 	if v.from < f.x.first {
 		return
@@ -217,7 +218,8 @@ func (f *factCheck) author(in *incarnation, v *version) {
 	}
 }
 
-// children: the list of children changes at every pzxid, and only there.
+// children checks that the list of children changes at every pzxid, and only
+// there.
 func (f *factCheck) children(in *incarnation) {
 	for i, v := range in.kids {
 		if i > 0 {
@@ -233,7 +235,7 @@ func (f *factCheck) children(in *incarnation) {
 	}
 }
 
-// writesIn returns those of a list, which is sorted by zxid, in (after, upTo].
+// writesIn returns the writes in (after, upTo] of a list that is sorted by zxid.
 func writesIn(list []*write, after, upTo int64) []*write {
 	at := func(z int64) int {
 		i, _ := slices.BinarySearchFunc(list, z+1, func(w *write, z int64) int { return cmp.Compare(w.zxid, z) })
@@ -242,9 +244,9 @@ func writesIn(list []*write, after, upTo int64) []*write {
 	return list[at(after):max(at(after), at(upTo))]
 }
 
-// spanOver returns the version that is said to have lasted through zxid, which
-// began before and did not end there. Versions that overlap are reported for
-// that: it looks at the latest alone.
+// spanOver returns the version that is said to have lasted through zxid: it began
+// before zxid and did not end there. It looks only at the latest version;
+// overlapping versions are reported elsewhere.
 func spanOver(list []*version, zxid int64) *version {
 	i, _ := slices.BinarySearchFunc(list, zxid, func(v *version, z int64) int { return cmp.Compare(v.from, z) })
 	if i == 0 || list[i-1].last < zxid {
@@ -253,8 +255,9 @@ func spanOver(list []*version, zxid int64) *version {
 	return list[i-1]
 }
 
-// listings: a list of children shows every child that is known to exist at its
-// zxid. That it shows none that does not is among the statements.
+// listings checks that a list of children shows every child that is known to
+// exist at its zxid. That it shows no other child is checked through the
+// statements about paths.
 func listings(x *index, r *Result) {
 	n := 0
 	for _, name := range x.names {
@@ -274,7 +277,7 @@ func listings(x *index, r *Result) {
 	r.count(n, "listings")
 }
 
-// conclude prepares what several checkers ask of the writes.
+// conclude prepares what several checkers need to know about the writes.
 func (x *index) conclude() {
 	x.first = math.MaxInt64
 	for _, o := range x.h.Ops {

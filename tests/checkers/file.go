@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// CheckFile runs every checker over a history that was kept in a file.
+// CheckFile runs every checker over a history file.
 func CheckFile(name string, o Options) (*Verdict, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// madeFacts are histories of single znodes.
+// madeFacts returns histories of single znodes.
 func madeFacts() []handmade {
 	base := func() *made { return newMade().on(1, create("/a", "1.1", 10), setTo("/a", "1.2", 10, 11, 1)) }
 	only, both := []string{"facts"}, []string{"facts", "registers"}
@@ -54,7 +54,7 @@ func madeFacts() []handmade {
 	}
 }
 
-// madeOrder are histories about time.
+// madeOrder returns histories about real-time order.
 func madeOrder() []handmade {
 	base := func() *made { return newMade().on(1, create("/a", "1.1", 10), setTo("/a", "1.2", 10, 11, 1)) }
 	both := func() *made { // two at the same time

@@ -5,13 +5,13 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// in puts a request into a session.
+// in adds a session to a request.
 func in(session int64, o history.Op) history.Op {
 	o.Session = session
 	return o
 }
 
-// madeSessions are histories of sessions, their ephemerals and their ends.
+// madeSessions returns histories of sessions, their ephemerals and their ends.
 func madeSessions() []handmade {
 	none := func(zxid int64) history.Op { return exists("/x", zxid, nil) }
 	moved := func() *made {
@@ -60,7 +60,7 @@ func madeSessions() []handmade {
 	}
 }
 
-// madeLocks are histories of locks.
+// madeLocks returns histories of locks.
 func madeLocks() []handmade {
 	queue := func(m *made) *made {
 		return m.on(1, ephemeral("/l/n1", "1.1", 10, 1)).on(2, ephemeral("/l/n2", "2.1", 11, 2))
@@ -83,10 +83,10 @@ func madeLocks() []handmade {
 	}
 }
 
-// root is the root when its children have changed at a zxid.
+// root returns the root after its children have changed at a zxid.
 func root(pzxid int64) history.Node { return node("/", "", &history.Stat{Pzxid: pzxid}) }
 
-// madeStates are histories of what servers hold at the end.
+// madeStates returns histories with the final states of servers.
 func madeStates() []handmade {
 	base := func() *made { return newMade().on(1, create("/a", "1.1", 10)) }
 	root := root(10)

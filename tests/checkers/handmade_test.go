@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// made is a history that is made by hand, a step after the other: every step is
-// one second long and begins when the one before has ended.
+// made is a handmade history, built step by step: each step is one second long
+// and begins when the previous one has ended.
 type made struct {
 	h    history.History
 	now  history.Time
@@ -20,8 +20,8 @@ type made struct {
 
 func newMade() *made { return &made{now: 1e9, sent: make(map[int]int), seq: make(map[int]int)} }
 
-// on adds requests of a connection, whose session has its number; the one
-// follows the other.
+// on adds requests to a connection, one after the other. The session has the
+// number of the connection.
 func (m *made) on(conn int, ops ...history.Op) *made {
 	for _, o := range ops {
 		m.add(conn, o)
@@ -62,13 +62,13 @@ func (m *made) session(conn int, id int64, c history.Change) *made {
 	return m
 }
 
-// hold adds a time of holding a lock by the client, and session, of a number.
+// hold adds a Hold of a client whose session has the same number.
 func (m *made) hold(client int, czxid, from, to int64) *made {
 	m.h.Holds = append(m.h.Holds, &history.Hold{Client: client, Conn: client, Session: int64(client), Lock: "/l", Node: "/l/n" + string(rune('0'+client)), Czxid: czxid, From: from * 1e9, To: to * 1e9, Why: "release"})
 	return m
 }
 
-// state adds what a server held at the end.
+// state adds the final state of a server.
 func (m *made) state(server int, zxid int64, live []int64, nodes ...history.Node) *made {
 	m.h.States = append(m.h.States, &history.State{Server: server, At: m.now, Zxid: zxid, Final: true, Live: live, Nodes: nodes})
 	return m
@@ -78,7 +78,7 @@ func node(path, data string, st *history.Stat) history.Node {
 	return history.Node{Path: path, Data: data, Stat: *st}
 }
 
-// stat is that of a znode without children.
+// stat returns the stat of a znode without children.
 func stat(czxid, mzxid int64, version int32) *history.Stat {
 	return &history.Stat{Czxid: czxid, Mzxid: mzxid, Pzxid: czxid, Version: version}
 }
@@ -88,7 +88,7 @@ func owned(st *history.Stat, session int64) *history.Stat {
 	return st
 }
 
-// parent is that of a znode whose children changed.
+// parent returns the stat of a znode whose children changed.
 func parent(czxid, pzxid int64, cversion int32) *history.Stat {
 	return &history.Stat{Czxid: czxid, Mzxid: czxid, Pzxid: pzxid, Cversion: cversion}
 }
@@ -138,13 +138,13 @@ func closing(zxid int64) history.Op   { return history.Op{Op: proto.OpCloseSessi
 func watched(o history.Op) history.Op { o.Watch = true; return o }
 func linear(o history.Op) history.Op  { o.Linear = true; return o }
 
-// refused is a request that was not done.
+// refused returns a request that got an error reply.
 func refused(o history.Op, code proto.Code) history.Op {
 	o.Code, o.Stat, o.Created = code, nil, ""
 	return o
 }
 
-// lost is a request without a reply.
+// lost returns a request without a reply.
 func lost(o history.Op) history.Op {
 	return history.Op{Op: o.Op, Path: o.Path, Value: o.Value, Version: o.Version, Mode: o.Mode, Parts: o.Parts, Watches: o.Watches, Return: -1}
 }

@@ -12,17 +12,18 @@ const (
 	kids    = proto.EventNodeChildrenChanged
 )
 
-// addWatch leaves a watch that stays.
+// addWatch returns a request for a persistent watch.
 func addWatch(path string, mode proto.AddWatchMode, zxid int64) history.Op {
 	return history.Op{Op: proto.OpAddWatch, Path: path, Add: int32(mode), Zxid: zxid}
 }
 
-// again sets watches again.
+// again returns a request that sets watches again.
 func again(zxid int64, w history.Watches) history.Op {
 	return history.Op{Op: proto.OpSetWatches2, Watches: &w, Zxid: zxid}
 }
 
-// madeWatches are histories of watches: connection 1 writes, 2 watches.
+// madeWatches returns histories of watches: connection 1 writes, connection 2
+// watches.
 func madeWatches() []handmade {
 	only := []string{"watches"}
 	armed := func() *made {

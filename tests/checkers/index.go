@@ -10,30 +10,30 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// index is a history arranged for the checkers. It is built once, and only read
-// afterwards, but for what a life arranges when it is first asked.
+// index is a history arranged for the checkers. After it is built, it is only
+// read, except for the parts of a life that are computed on first use.
 type index struct {
 	h           *history.History
 	conns       []*connection   // by number
 	lives       map[int64]*life // by session id
-	writes      []*write        // every write of every request, multis taken apart
+	writes      []*write        // every write of every request, with multis split
 	byOp        map[*history.Op][]*write
-	values      map[string]*write     // who wrote a value
-	byZxid      map[int64][]*write    // those whose transaction is known
-	ops         map[int64]*history.Op // by the zxid of the transaction, refused ones too
+	values      map[string]*write     // by the value written
+	byZxid      map[int64][]*write    // writes whose transaction is known
+	ops         map[int64]*history.Op // by the zxid of the transaction, including failed ones
 	paths       map[string]*path
 	names       []string            // of paths, sorted
-	first       int64               // the lowest zxid of a reply: what is older, others did
+	first       int64               // the lowest zxid of a reply: older changes were made by others
 	statements  int                 // about paths
-	openCreates map[string]int      // by path, those of sequential znodes by the beginning of it
+	openCreates map[string]int      // by path; sequential znodes by the prefix of their path
 	kidChanges  map[string][]*write // known to have changed the children of a path, by zxid
 }
 
-// connection is what happened on one connection.
+// connection is the record of one connection.
 type connection struct {
 	id      int
 	session int64
-	ops     []*history.Op // as sent, those without a reply too
+	ops     []*history.Op // as sent, including requests without a reply
 	frames  []frame       // as received
 	attach  *history.Session
 	lost    *history.Session
@@ -53,8 +53,8 @@ type life struct {
 	conns   []*connection // as attached
 	changes []*history.Session
 	closed  *history.Op             // the first request to close it, nil if there was none
-	answers []answer                // that show that it lived, by Call; made when first asked for
-	deletes map[string]history.Time // when it first asked to delete a znode; made with them
+	answers []answer                // that show that it was alive, by Call; computed on first use
+	deletes map[string]history.Time // when it first asked to delete a znode; computed with answers
 }
 
 func newIndex(h *history.History) *index {
@@ -68,7 +68,7 @@ func newIndex(h *history.History) *index {
 	return x
 }
 
-// connect arranges what belongs to connections and sessions.
+// connect arranges the records of connections and sessions.
 func (x *index) connect() {
 	conns := make(map[int]*connection)
 	at := func(id int) *connection {
@@ -122,8 +122,8 @@ func (x *index) connect() {
 	}
 }
 
-// begin is when the connection's handshake was answered; connections of a
-// history without handshakes are in the order of their numbers.
+// begin returns when the handshake of the connection was answered. In a history
+// without handshakes, connections are in the order of their numbers.
 func (c *connection) begin() history.Time {
 	if c.attach == nil {
 		return 0

@@ -10,10 +10,10 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// locks: nobody believes that he holds a lock that another believes to hold;
-// nobody is told that his session lives, and with it what he holds, by a request
-// that he sent when another had been given the lock already; and a queue is
-// served in its order.
+// locks checks that no client believes it holds a lock that another client
+// believes it holds; that no client is told that its session, and with it its
+// lock, is alive by the reply to a request that it sent after another client had
+// been given the lock; and that each queue is served in order.
 func locks(x *index, o *Options, r *Result) {
 	byLock := make(map[string][]*history.Hold)
 	for _, h := range x.h.Holds {
@@ -23,8 +23,8 @@ func locks(x *index, o *Options, r *Result) {
 	for _, lock := range slices.Sorted(maps.Keys(byLock)) {
 		holds := byLock[lock]
 		slices.SortStableFunc(holds, func(a, b *history.Hold) int { return cmp.Compare(a.From, b.From) })
-		var longest *history.Hold // of those before, the one that lasts longest
-		var newest *history.Hold  // of those before, the one of the latest znode
+		var longest *history.Hold // of the earlier holds, the one that lasts longest
+		var newest *history.Hold  // of the earlier holds, the one with the latest znode
 		holders := make(map[int]bool)
 		for _, h := range holds {
 			holders[h.Client] = true
@@ -50,10 +50,11 @@ func locks(x *index, o *Options, r *Result) {
 	r.count(clients, "holders")
 }
 
-// told looks, for every holder, for an answer that he got to a request that he
-// sent after the next one had been given the lock and before he gave it back.
+// told looks, for every holder, for a reply to a request that the holder sent
+// after the next client had been given the lock and before the holder gave it
+// back.
 func (x *index) told(lock string, holds []*history.Hold, r *Result) {
-	first := make(map[string]*history.Hold) // the beginning of each znode's turn
+	first := make(map[string]*history.Hold) // the first hold of each znode
 	var turns []*history.Hold
 	for _, h := range holds {
 		if first[h.Node] == nil {
@@ -73,13 +74,13 @@ func (x *index) told(lock string, holds []*history.Hold, r *Result) {
 	}
 }
 
-// answer is a request that was answered as those of a session that lives.
+// answer is a request whose reply shows that the session is alive.
 type answer struct {
 	call history.Time
 	rec  record
 }
 
-// index arranges what a life's holds are compared with.
+// index computes what the holds of a life are compared with.
 func (l *life) index() {
 	if l.deletes != nil {
 		return
@@ -101,7 +102,7 @@ func (l *life) index() {
 	slices.SortStableFunc(l.answers, func(a, b answer) int { return cmp.Compare(a.call, b.call) })
 }
 
-// givesBack is when the holder began to give the lock back.
+// givesBack returns when the holder began to give the lock back.
 func (x *index) givesBack(h *history.Hold) history.Time {
 	l := x.life(h.Session)
 	l.index()
@@ -115,8 +116,8 @@ func (x *index) givesBack(h *history.Hold) history.Time {
 	return at
 }
 
-// answeredIn returns the first request that was sent from one time on and before
-// another, and answered as those of a session that lives.
+// answeredIn returns the first request sent in [from, before) whose reply shows
+// that the session is alive.
 func (l *life) answeredIn(from, before history.Time) record {
 	l.index()
 	i, _ := slices.BinarySearchFunc(l.answers, from, func(a answer, t history.Time) int { return cmp.Compare(a.call, t) })

@@ -10,10 +10,11 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// Everything that a checker goes through grows in a long run: the versions of a
-// znode, the lives of a name, the turns in a queue, the changes of a list of
-// children. A checker that looks at one list for every record of another is
-// done here in minutes, and not in a second or two.
+// TestALongHistory checks that checkers are fast on long runs, in which
+// everything that a checker iterates over grows: the versions of a znode, the
+// incarnations of a name, the turns in a queue, the changes of a list of
+// children. A checker that scans one list for every record of another would take
+// minutes here instead of a second or two.
 func TestALongHistory(t *testing.T) {
 	t.Parallel()
 	rounds := 20_000
@@ -23,8 +24,8 @@ func TestALongHistory(t *testing.T) {
 	m := newMade()
 	zxid := int64(1)
 	next := func() int64 { zxid++; return zxid }
-	// An ephemeral znode, so that the search for an order leaves it alone: that is
-	// not for one register with as many accesses.
+	// Use an ephemeral znode, so that the linearizability search skips it: the
+	// search is not made for a register with that many accesses.
 	born := next()
 	m.on(1, ephemeral("/r", "1.0", born, 1))
 	for i := range rounds {
@@ -51,8 +52,8 @@ func TestALongHistory(t *testing.T) {
 	}
 }
 
-// TestAHardRegister: one register whose order takes for ever to find does not
-// take the time of those behind it.
+// TestAHardRegister checks that a register whose order takes forever to find does
+// not use up the time of the registers after it.
 func TestAHardRegister(t *testing.T) {
 	t.Parallel()
 	m := newMade()
@@ -73,9 +74,10 @@ func TestAHardRegister(t *testing.T) {
 	}
 }
 
-// manyLost is a register with rounds of writes without a reply, of which some are
-// read, some were overwritten before anybody read them, and some never executed.
-// Any order of those that are left is to be searched without the zxids.
+// manyLost returns a register with rounds of writes without a reply: some are
+// read, some are overwritten before any client reads them, and some are never
+// executed. Without the zxids, a search would have to try every order of the
+// remaining ones.
 func manyLost(rounds int) *made {
 	m := newMade()
 	m.on(1, create("/a", "1.0", 10))
@@ -97,8 +99,8 @@ func manyLost(rounds int) *made {
 	return m
 }
 
-// TestManyWritesWithoutReply: registers that no search would come to an end with
-// are decided, and what is wrong in them is not hidden.
+// TestManyWritesWithoutReply checks that registers for which no search would
+// finish are decided, and that violations in them are found.
 func TestManyWritesWithoutReply(t *testing.T) {
 	t.Parallel()
 	registers := func(m *made) *checkers.Result {
@@ -118,7 +120,7 @@ func TestManyWritesWithoutReply(t *testing.T) {
 	if r := registers(m); len(r.Violations) != 1 {
 		t.Errorf("a read of the past is not seen: %+v", r)
 	}
-	m = manyLost(1) // and then zxids that lie about an order that there is
+	m = manyLost(1) // and then wrong zxids for an order that exists
 	m.on(1, setTo("/a", "1.1", 10, 9, 3), setTo("/a", "1.2", 10, 8, 4))
 	if r := registers(m); len(r.Violations) > 0 || len(r.Undecided) > 0 {
 		t.Errorf("the zxids are trusted: %+v", r)

@@ -12,20 +12,20 @@ import (
 // path is everything that was said about a path.
 type path struct {
 	name      string
-	container bool             // somebody asked for a container there
-	points    []point          // until they are arranged; those of lists of children are not among them
+	container bool             // a client asked for a container there
+	points    []point          // until they are arranged; without those from lists of children
 	listings  []listing        // of its children, by zxid
-	children  map[string]*path // those that are on some list, by their last name
+	children  map[string]*path // the children that are on some list, by name
 
 	lives   []*incarnation // by czxid
 	absent  []point        // by zxid: there was no znode
-	present []point        // there was one, no more is known; until they are taken
-	odd     []point        // there was one, no more is known, and no incarnation explains it
+	present []point        // it existed, no more is known; until they are processed
+	odd     []point        // it existed, no more is known, and no incarnation explains it
 	creates []*write
-	sets    map[int64][]*write // those whose answer has a stat, by its czxid
-	blind   []*write           // other sets that are known
-	opens   int                // sets of which nobody knows whether they were executed
-	deletes []*write           // those that are known first, by zxid, then those that are open
+	sets    map[int64][]*write // sets whose reply has a stat, by its czxid
+	blind   []*write           // other sets that are known to have been executed
+	opens   int                // number of sets that may or may not have been executed
+	deletes []*write           // known deletes first, by zxid, then those that may have been executed
 }
 
 // point is what one reply says about a path in the state of one zxid.
@@ -37,7 +37,7 @@ type point struct {
 	rec    record
 }
 
-// listing is the children of a path in the state of one zxid.
+// listing is the list of children of a path in the state of one zxid.
 type listing struct {
 	zxid  int64
 	names []string // sorted
@@ -50,7 +50,7 @@ func (l *listing) has(name string) bool {
 	return found
 }
 
-// incarnation is a znode from a creation to its deletion.
+// incarnation is a znode from its creation to its deletion.
 type incarnation struct {
 	czxid int64
 	span  // of existence
@@ -59,22 +59,22 @@ type incarnation struct {
 	kids  []*version // by pzxid; the version is the cversion
 }
 
-// span is a stretch of zxids in which nothing of a kind changed: from where a
-// stat says that it began to the last state that somebody saw.
+// span is a range of zxids in which something did not change: from the zxid at
+// which it began according to a stat, to the last state that a client saw.
 type span struct {
 	from, last int64
-	rec        record // that saw last
+	rec        record // that showed last
 }
 
-// extend notes that it lasted to zxid.
+// extend records that the span lasted to zxid.
 func (s *span) extend(zxid int64, rec record) {
 	if zxid > s.last || s.rec == nil {
 		s.last, s.rec = zxid, rec
 	}
 }
 
-// version is the data, or the list of children, of a znode from one change to
-// the next.
+// version is the data, or the list of children, of a znode from one change to the
+// next.
 type version struct {
 	span
 	number int32
@@ -88,9 +88,9 @@ func (x *index) path(name string) *path {
 	return x.paths[name]
 }
 
-// see notes a point.
+// see records a point.
 func (x *index) see(name string, p point) {
-	if name == "" || p.zxid <= 0 || under(name, "/zookeeper") { // which the servers write themselves
+	if name == "" || p.zxid <= 0 || under(name, "/zookeeper") { // the servers write /zookeeper themselves
 		return
 	}
 	at := x.path(name)
@@ -101,7 +101,7 @@ func (x *index) see(name string, p point) {
 	}
 }
 
-// observe takes every statement about a path out of the history.
+// observe extracts every statement about a path from the history.
 func (x *index) observe() {
 	for _, o := range x.h.Ops {
 		if o.Answered() && o.Bad == "" {
@@ -148,7 +148,7 @@ func (x *index) observe() {
 	x.listed()
 }
 
-// takeSet notes a setData that was executed or may have been.
+// takeSet records a setData that was executed or may have been.
 func (p *path) takeSet(w *write) {
 	switch {
 	case w.open():
@@ -164,10 +164,10 @@ func (p *path) takeSet(w *write) {
 	}
 }
 
-// whole reports whether a State is of one zxid.
+// whole reports whether a State shows one zxid.
 func whole(s *history.State) bool { return len(s.Nodes) > 0 && (s.Digest != "" || s.Final) }
 
-// observeAbsence notes what a whole tree does not hold.
+// observeAbsence records which znodes a whole tree does not have.
 func (x *index) observeAbsence(s *history.State) {
 	if !whole(s) {
 		return
@@ -180,7 +180,7 @@ func (x *index) observeAbsence(s *history.State) {
 	}
 }
 
-// observeOp takes what a reply states.
+// observeOp records what a reply states.
 func (x *index) observeOp(o *history.Op) {
 	switch o.Op {
 	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
@@ -204,7 +204,7 @@ func (x *index) observeOp(o *history.Op) {
 	}
 }
 
-// list notes the children that a reply shows.
+// list records the children that a reply shows.
 func (x *index) list(o *history.Op) {
 	if under(o.Path, "/zookeeper") || o.Zxid <= 0 {
 		return
@@ -225,9 +225,9 @@ func (x *index) list(o *history.Op) {
 	}
 }
 
-// listed takes from every list of children that they exist. Lists are most of
-// what a long history says, so what they say is not kept as points: it goes into
-// the incarnations at once.
+// listed records, for every list of children, that the children exist. Lists are
+// most of a long history, so listed does not keep points: it updates the
+// incarnations immediately.
 func (x *index) listed() {
 	for _, dir := range x.paths {
 		for _, l := range dir.listings {
@@ -239,8 +239,8 @@ func (x *index) listed() {
 	}
 }
 
-// observeMulti takes what a multi states: what it did, or why it failed. Of
-// several changes of one znode only the last is there in the state of its zxid.
+// observeMulti records what a multi states: what it did, or why it failed. Of
+// several changes to one znode only the last is visible in the state of its zxid.
 func (x *index) observeMulti(o *history.Op) {
 	if o.Code != proto.Ok {
 		return
@@ -257,7 +257,7 @@ func (x *index) observeMulti(o *history.Op) {
 	}
 }
 
-// observeWrite takes what the answer to a write states.
+// observeWrite records what the reply to a write states.
 func (x *index) observeWrite(o *history.Op, p *history.Part) {
 	target := p.Path
 	switch p.Op {
@@ -328,9 +328,9 @@ func (p *path) arrange() {
 	slices.SortStableFunc(p.deletes, func(a, b *write) int { return cmp.Compare(a.order(), b.order()) })
 }
 
-// there takes a statement that there was a znode, and no more: that of the
-// incarnation before it has lasted until then, if nothing is between. It does
-// not matter in which order such statements are taken.
+// there records a statement that only says that a znode existed: the incarnation
+// before it has lasted until then, if nothing contradicts that. The order of such
+// statements does not matter.
 func (p *path) there(pt point) {
 	in := p.before(pt.zxid)
 	switch {
@@ -342,18 +342,18 @@ func (p *path) there(pt point) {
 	}
 }
 
-// another reports whether what is there may be no more what was: an ephemeral
-// znode goes with its session and without a word, and somebody whose request has
-// got no reply may have made the next one.
+// another reports whether a znode at the same path may have replaced this
+// incarnation: an ephemeral znode goes with its session, without a record, and
+// another session may have created the next one with a request that got no reply.
 func (p *path) another(in *incarnation, pt point) bool {
 	return in.owner != 0 && slices.ContainsFunc(p.creates, func(w *write) bool {
 		return w.open() && w.op.Session != in.owner && w.op.Call < when(pt.rec)
 	})
 }
 
-// unlisted notes for every incarnation the first list of children that lacks it
-// after the last that tells it from others: it is gone by then, and what is said
-// to be there later is another.
+// unlisted records, for every incarnation, the first list of children without it
+// after the last statement that identifies it: it is gone by then, and a znode
+// shown there later is another one.
 func (x *index) unlisted() {
 	for name, p := range x.paths {
 		dir := x.paths[proto.Parent(name)]
@@ -375,7 +375,7 @@ func (x *index) unlisted() {
 	}
 }
 
-// listingsBefore counts the lists of children of states before zxid.
+// listingsBefore counts the lists of children from states before zxid.
 func (p *path) listingsBefore(zxid int64) int {
 	i, _ := slices.BinarySearchFunc(p.listings, zxid, func(l listing, z int64) int { return cmp.Compare(l.zxid, z) })
 	return i
@@ -387,18 +387,18 @@ func sortVersions(list []*version) {
 	})
 }
 
-// versionKey is what makes a version one: two numbers for one zxid stay two
-// versions, which contradict each other.
+// versionKey identifies a version. Two numbers for one zxid stay two versions,
+// which contradict each other.
 type versionKey struct {
 	in     *incarnation
 	zxid   int64
 	number int32
 }
 
-// versions finds those that are known while points are arranged.
+// versions finds the known versions while points are arranged.
 type versions map[versionKey]*version
 
-// add notes that a point shows the version of a zxid.
+// add records that a point shows the version of a zxid.
 func (vs versions) add(list []*version, in *incarnation, zxid int64, number int32, pt point) []*version {
 	key := versionKey{in, zxid, number}
 	v := vs[key]
@@ -414,7 +414,8 @@ func (vs versions) add(list []*version, in *incarnation, zxid int64, number int3
 	return list
 }
 
-// alive returns the incarnation that is known to exist at zxid, nil if none is.
+// alive returns the incarnation that is known to exist at zxid, or nil if there
+// is none.
 func (p *path) alive(zxid int64) *incarnation {
 	in := p.before(zxid)
 	if in == nil || in.last < zxid {
@@ -423,7 +424,7 @@ func (p *path) alive(zxid int64) *incarnation {
 	return in
 }
 
-// before returns the latest incarnation that began by zxid.
+// before returns the latest incarnation that began at or before zxid.
 func (p *path) before(zxid int64) *incarnation {
 	i, found := slices.BinarySearchFunc(p.lives, zxid, func(in *incarnation, z int64) int { return cmp.Compare(in.czxid, z) })
 	if found {
@@ -450,7 +451,7 @@ func (p *path) deletedIn(after, upTo int64) bool {
 	return i < len(p.deletes) && p.deletes[i].done() && p.deletes[i].zxid <= upTo
 }
 
-// openDeletes counts those of which nobody knows whether they were executed.
+// openDeletes counts the deletes that may or may not have been executed.
 func (p *path) openDeletes() int {
 	n := 0
 	for i := len(p.deletes) - 1; i >= 0 && !p.deletes[i].done(); i-- {

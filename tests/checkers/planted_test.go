@@ -21,8 +21,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// TestPlantedBugs plants a fault between the clients and a real ensemble, or
-// into it, and expects the checkers of that promise to see it.
+// TestPlantedBugs plants a fault between the clients and a real ensemble, or into
+// the ensemble, and expects the checkers of the broken guarantee to see it.
 func TestPlantedBugs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute, and four with the race detector; not with -short")
@@ -61,10 +61,10 @@ func planted() []plant {
 	return slices.Concat(plantedReplies(), plantedWrites(), plantedSessions(), plantedWatches(), plantedInside())
 }
 
-// reply passes a reply on.
+// pass forwards a reply.
 func pass(h *proto.ReplyHeader, body []byte) [][]byte { return [][]byte{frameFor(h, body)} }
 
-// plantedReplies are faults in what is answered.
+// plantedReplies are faults in replies.
 func plantedReplies() []plant {
 	return []plant{
 		{name: "a read is answered from an old state", seen: []string{"facts"}, bug: staleReads(false)},
@@ -125,8 +125,8 @@ func plantedReplies() []plant {
 	}
 }
 
-// lateFollowers makes one follower after the other lag behind, which does not know
-// it yet.
+// lateFollowers makes one follower after the other lag behind without noticing it
+// yet.
 func lateFollowers(cl *zktest.Cluster) {
 	for range 4 {
 		time.Sleep(time.Second)
@@ -137,7 +137,7 @@ func lateFollowers(cl *zktest.Cluster) {
 	}
 }
 
-// linearReads has some clients ask for linearizable reads.
+// linearReads makes some clients ask for linearizable reads.
 func linearReads(cfg *workload.Config) { cfg.Linear, cfg.Readers = 50, 4 }
 
 // staleReads answers getData with the body that the path had a while ago.
@@ -160,8 +160,8 @@ func staleReads(synced bool) *bug {
 	}}
 }
 
-// shortenLists takes the first of a list of children away; of the queue of a
-// lock all but the last.
+// shortenLists removes the first entry from a list of children, or all entries
+// but the last from the queue of a lock.
 func shortenLists(dir string, every int) func(p *proxy, h *proto.ReplyHeader, q request, body []byte) [][]byte {
 	return func(p *proxy, h *proto.ReplyHeader, q request, body []byte) [][]byte {
 		if q.op != proto.OpGetChildren2 || h.Err != proto.Ok || !strings.HasPrefix(q.path, dir) || !p.bug.happens(every) {
@@ -181,7 +181,7 @@ func shortenLists(dir string, every int) func(p *proxy, h *proto.ReplyHeader, q 
 	}
 }
 
-// plantedWrites are faults in what becomes of writes.
+// plantedWrites are faults in the execution of writes.
 func plantedWrites() []plant {
 	return []plant{
 		{name: "a write is acknowledged and not executed", seen: []string{"facts"}, bug: &bug{
@@ -283,8 +283,8 @@ func plantedSessions() []plant {
 	}
 }
 
-// expireHolder ends the session of a client that holds a lock another one waits for, as
-// soon as there is such a lock.
+// expireHolder ends the session of a client that holds a lock for which another
+// client waits, as soon as there is such a lock.
 func expireHolder(cl *zktest.Cluster) {
 	for range 100 {
 		time.Sleep(50 * time.Millisecond)
@@ -304,13 +304,13 @@ func expireHolder(cl *zktest.Cluster) {
 	}
 }
 
-// bySequence compares what the names end with.
+// bySequence compares the sequence numbers at the end of the names.
 func bySequence(a, b string) int {
 	const digits = 10
 	return cmp.Compare(a[len(a)-digits:], b[len(b)-digits:])
 }
 
-// plantedWatches are faults in what watchers are told.
+// plantedWatches are faults in notifications.
 func plantedWatches() []plant {
 	event := func(f func(p *proxy, e *proto.WatcherEvent, frame []byte) [][]byte) *bug {
 		return &bug{event: func(p *proxy, e *proto.WatcherEvent, frame []byte) [][]byte {
@@ -393,7 +393,8 @@ func (deaf) Accept(nc net.Conn) net.Conn           { return nc }
 func (deaf) Request(server.Request) server.Verdict { return server.Verdict{} }
 func (deaf) Live([]int64) []int64                  { return nil }
 
-// TestPlantedDeafness: sessions expire under clients that ping.
+// TestPlantedDeafness checks that the expiry of sessions whose clients ping is
+// found.
 func TestPlantedDeafness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

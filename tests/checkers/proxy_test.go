@@ -9,8 +9,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// proxy stands between a client and a real server and tampers with frames: so
-// a fault is planted into what a server says without a switch in the server.
+// proxy is a connection between a client and a real server that tampers with
+// frames. It plants faults into what a server says without a switch in the
+// server.
 type proxy struct {
 	net.Conn
 	server int
@@ -20,8 +21,8 @@ type proxy struct {
 	up, down bool                            // the handshake has passed
 	out      []byte                          // frames that the client has yet to read
 	requests map[int32]request               // by xid, as the client sent them
-	answers  map[int32]func([]byte) [][]byte // what becomes of the reply to a request
-	held     [][]byte                        // frames kept back
+	answers  map[int32]func([]byte) [][]byte // functions that replace the reply to a request
+	held     [][]byte                        // delayed frames
 }
 
 // request is what a client sent.
@@ -31,24 +32,24 @@ type request struct {
 	body []byte
 }
 
-// bug is a fault, counted.
+// bug is a fault, with a counter.
 type bug struct {
 	mu       sync.Mutex
 	happened int
-	memory   map[string][]byte // what a fault remembers through all connections
+	memory   map[string][]byte // shared by all connections
 
-	// up gets a request of the client's and returns what is sent instead.
+	// up gets a request from the client and returns the frames that are sent
+	// instead.
 	up func(p *proxy, h proto.RequestHeader, q request, frame []byte) [][]byte
-	// reply gets a reply to a request of the client's, event a notification;
-	// they return what the client gets instead.
+	// reply gets a reply to a client's request, event a notification; they return
+	// the frames that the client gets instead.
 	reply func(p *proxy, h *proto.ReplyHeader, q request, body []byte) [][]byte
 	event func(p *proxy, e *proto.WatcherEvent, frame []byte) [][]byte
 	// end is called when the server has closed the connection.
 	end func(p *proxy)
 }
 
-// happens counts the fault, and reports whether it is time for one: every nth
-// opportunity.
+// happens counts an opportunity for the fault, and reports true for every nth.
 func (b *bug) happens(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +64,7 @@ func newProxy(server int, nc net.Conn, b *bug) *proxy {
 	return &proxy{Conn: nc, server: server, bug: b, requests: make(map[int32]request), answers: make(map[int32]func([]byte) [][]byte)}
 }
 
-// Write takes whole frames from the client.
+// Write accepts whole frames from the client.
 func (p *proxy) Write(b []byte) (int, error) {
 	var out []byte
 	for rest := b; len(rest) > 0; {
@@ -80,7 +81,7 @@ func (p *proxy) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// sent deals with one frame of the client's.
+// sent processes one frame from the client.
 func (p *proxy) sent(frame []byte) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *proxy) sent(frame []byte) [][]byte {
 	return p.bug.up(p, h, q, frame)
 }
 
-// Read gives the client what it is to see.
+// Read returns the frames that the client should see.
 func (p *proxy) Read(b []byte) (int, error) {
 	for {
 		p.mu.Lock()
@@ -139,7 +140,7 @@ func frameOf(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// received deals with one frame of the server's.
+// received processes one frame from the server.
 func (p *proxy) received(frame []byte) [][]byte {
 	if !p.down {
 		p.down = true
@@ -166,13 +167,13 @@ func (p *proxy) received(frame []byte) [][]byte {
 	return p.bug.reply(p, &h, p.requests[h.Xid], r.Rest())
 }
 
-// frameFor makes a request or a reply.
+// frameFor encodes a request or a reply.
 func frameFor(h interface{ Append([]byte) []byte }, body []byte) []byte {
 	return append(h.Append(nil), body...)
 }
 
-// instead sends another request in the place of one; the reply to it becomes
-// what answer makes of it.
+// instead sends another request in place of the client's; answer converts the
+// reply to it.
 func (p *proxy) instead(xid int32, op proto.Op, body proto.Record, answer func(h proto.ReplyHeader, body []byte) []byte) [][]byte {
 	p.answers[xid] = func(frame []byte) [][]byte {
 		r := proto.NewReader(frame)

@@ -23,11 +23,11 @@ type run struct {
 	file    io.Writer
 	wrap    func(server int, nc net.Conn) net.Conn // between every client and its server; nil: nothing
 	trouble func(cl *zktest.Cluster)               // while the clients work
-	last    func(cl *zktest.Cluster)               // when the clients have ended
+	last    func(cl *zktest.Cluster)               // after the clients have ended
 	change  func(cfg *workload.Config)
 }
 
-// verdict runs it and checks what was recorded.
+// verdict performs the run and checks the history.
 func (r run) verdict(t *testing.T) *checkers.Verdict {
 	t.Helper()
 	if r.seconds == 0 {
@@ -60,7 +60,7 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 			t.Fatal(err)
 		}
 		cl.WaitServing()
-		time.Sleep(10 * time.Second) // what was left behind expires, and followers catch up
+		time.Sleep(10 * time.Second) // abandoned sessions expire, and followers catch up
 		if r.last != nil {
 			r.last(cl)
 		}

@@ -15,11 +15,11 @@ type mark struct {
 	op   *history.Op
 }
 
-// realtime: what begins after something has ended comes behind it. A write that
-// was sent after a reply with some zxid had come, to whomever, has a later one,
-// and a read behind a sync shows at least every write that had been answered
-// when the sync was sent, a linearizable one every write that had been when it
-// was sent itself.
+// realtime checks that a request that begins after another has ended is ordered
+// after it. A write that was sent after any client got a reply with some zxid has
+// a later zxid. A read after a sync shows at least every write that had been
+// answered when the sync was sent; a linearizable read shows every write that had
+// been answered when the read was sent.
 func realtime(x *index, _ *Options, r *Result) {
 	var known []mark // by the time at which it was known
 	for _, o := range x.h.Ops {
@@ -28,7 +28,7 @@ func realtime(x *index, _ *Options, r *Result) {
 		}
 	}
 	slices.SortStableFunc(known, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
-	for i := 1; i < len(known); i++ { // the highest by then
+	for i := 1; i < len(known); i++ { // the highest so far
 		if known[i].zxid < known[i-1].zxid {
 			known[i].zxid, known[i].op = known[i-1].zxid, known[i-1].op
 		}
@@ -45,7 +45,7 @@ func realtime(x *index, _ *Options, r *Result) {
 	x.onceOnly(r)
 }
 
-// orderOfWrites holds every transaction against the zxids known when its request
+// orderOfWrites checks every transaction against the zxids known when its request
 // was sent.
 func (x *index) orderOfWrites(r *Result, before func(history.Time) *mark) {
 	n := 0
@@ -66,8 +66,8 @@ func (x *index) orderOfWrites(r *Result, before func(history.Time) *mark) {
 	r.count(n, "writes")
 }
 
-// orderOfSyncs holds every read behind a sync, and every linearizable one, against
-// the writes that had been answered when the sync, or the read, was sent.
+// orderOfSyncs checks every read after a sync, and every linearizable read,
+// against the writes that had been answered when the sync, or the read, was sent.
 func (x *index) orderOfSyncs(r *Result) {
 	var written []mark
 	for zxid, o := range x.ops {
@@ -115,7 +115,7 @@ func (x *index) orderOfSyncs(r *Result) {
 	r.count(linear, "linearizable reads")
 }
 
-// onceOnly: a transaction belongs to one request.
+// onceOnly checks that a transaction belongs to only one request.
 func (x *index) onceOnly(r *Result) {
 	for _, o := range x.h.Ops {
 		if first := x.ops[o.Zxid]; first != nil && first != o && isWrite(o) && o.Answered() && o.Zxid > 0 {

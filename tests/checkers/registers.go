@@ -12,35 +12,36 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// register is the state of one znode as the search sees it.
+// register is the state of one znode in the search.
 type register struct {
 	exists  bool
 	version int32
 	value   string
 }
 
-// access is one use of a register: a write, or a read that is linearizable, be it
-// by a sync before it.
+// access is one use of a register: a write, or a read that is linearizable, e.g.
+// because a sync precedes it.
 type access struct {
 	kind    proto.Op // create2, setData, delete, getData
 	value   string   // to write
 	expect  int32
-	code    proto.Code // of the answer
-	version int32      // that the answer shows
+	code    proto.Code // of the reply
+	version int32      // in the reply
 	read    string
-	unknown bool // there was no answer
-	// executed says of one without an answer that somebody has seen its value.
+	unknown bool // there was no reply
+	// executed is set for an access without a reply if a client has seen its
+	// value.
 	executed bool
-	// zxid is the state that the answer shows, or in which somebody has seen what
-	// was written; 0 when nobody knows. It only suggests where to look.
+	// zxid is the state that the reply shows, or in which a client has seen the
+	// written value; 0 if unknown. It is only a hint for the search.
 	zxid int64
 	op   *history.Op
 }
 
 // registers searches, for every path that was written with setData, an order of
 // all its writes and linearizable reads that agrees with real time and with every
-// answer. The order of the zxids is tried first, but neither they nor versions are
-// trusted: when it does not hold, any other does.
+// reply. It tries the order of the zxids first, but trusts neither zxids nor
+// versions: if that order fails, any other order is accepted.
 func registers(x *index, o *Options, r *Result) {
 	byPath := x.accesses()
 	end := time.Now().Add(o.Search)
@@ -60,8 +61,8 @@ func registers(x *index, o *Options, r *Result) {
 		}
 		return result
 	}
-	// A register with many requests without a reply can take for ever: the others
-	// come first.
+	// The search can take forever for a register with many requests without a
+	// reply: do the others first.
 	for _, name := range names {
 		if witness(byPath[name]) {
 			continue
@@ -97,8 +98,8 @@ func model() porcupine.Model {
 	}
 }
 
-// step reports whether an access can have had its answer in a state, and the
-// state behind it.
+// step reports whether an access can have got its reply in a state, and returns
+// the next state.
 func (a *access) step(s register) (register, bool) {
 	code, next := a.outcome(s)
 	if a.unknown {
@@ -116,7 +117,7 @@ func (a *access) step(s register) (register, bool) {
 	return next, next.version == a.version
 }
 
-// outcome is what a register does.
+// outcome is the specification of a register.
 func (a *access) outcome(s register) (proto.Code, register) {
 	switch {
 	case a.kind == proto.OpCreate2 && s.exists:
@@ -135,10 +136,10 @@ func (a *access) outcome(s register) (proto.Code, register) {
 	return proto.Ok, register{exists: true, version: s.version + 1, value: a.value}
 }
 
-// accesses collects what the search is about, by path.
+// accesses collects the accesses for the search, by path.
 func (x *index) accesses() map[string][]porcupine.Operation {
 	written := make(map[string]bool)
-	others := make(map[string]bool) // end by themselves, or have names made up
+	others := make(map[string]bool) // disappear by themselves, or get generated names
 	for _, w := range x.writes {
 		switch {
 		case w.kind == proto.OpSetData:
@@ -188,8 +189,8 @@ func (x *index) accesses() map[string][]porcupine.Operation {
 	return byPath
 }
 
-// accessOf is a write as the search sees it; nil if it tells nothing, as the
-// parts of a multi that failed for another's sake.
+// accessOf returns a write as an access; nil if it proves nothing, e.g. the parts
+// of a multi that failed because of another part.
 func accessOf(w *write) *access {
 	a := &access{kind: w.kind, value: w.value, expect: w.version, code: w.code, unknown: !w.op.Answered(), executed: w.done(), zxid: w.zxid, op: w.op}
 	if w.op.Answered() {
@@ -212,11 +213,11 @@ func accessOf(w *write) *access {
 	return a
 }
 
-// latest is the last moment at which a request without a reply can have been
-// executed. If somebody has seen what it wrote, that is when its session was
-// attached anew, or was known to be over: what an abandoned connection left
-// behind is refused from then on. If not, it may be behind everything, which is
-// as good as never.
+// latest returns the last moment at which a request without a reply can have been
+// executed. If a client has seen its value, that is when its session was next
+// attached, or was known to be over: from then on the requests left on an
+// abandoned connection are refused. Otherwise it may be executed after everything
+// else, which is as good as never.
 func (x *index) latest(a *access) history.Time {
 	if a.executed {
 		for _, s := range x.life(a.op.Session).changes {
@@ -228,8 +229,8 @@ func (x *index) latest(a *access) history.Time {
 	return math.MaxInt64
 }
 
-// smallest shortens a history without a linearization as far as its end goes:
-// the shortest beginning that has none, of which the last accesses are shown.
+// smallest shortens a history that has no linearization: it returns the last
+// accesses of the shortest prefix that has none.
 func (x *index) smallest(ops []porcupine.Operation) []record {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int {

@@ -8,7 +8,8 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// replicas: servers that have applied the same transactions hold the same.
+// replicas checks that servers that have applied the same transactions hold the
+// same state.
 func replicas(x *index, _ *Options, r *Result) {
 	states := slices.Clone(x.h.States)
 	slices.SortStableFunc(states, func(a, b *history.State) int { return cmp.Compare(a.Zxid, b.Zxid) })
@@ -30,8 +31,8 @@ func replicas(x *index, _ *Options, r *Result) {
 	r.count(len(final), "servers at the end")
 }
 
-// difference says where two states differ, "" if they do not as far as both
-// say.
+// difference describes where two states differ, or returns "" if they agree where
+// both are known.
 func difference(a, b *history.State) string {
 	if a.Nodes != nil && b.Nodes != nil {
 		if what := differentNodes(a.Nodes, b.Nodes); what != "" {

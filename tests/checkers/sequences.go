@@ -17,8 +17,8 @@ type numbered struct {
 	rec    record
 }
 
-// sequences: under one parent, in one life of it, a znode that was created later
-// has the higher number, so none is ever used again.
+// sequences checks that, under one incarnation of a parent, a znode created later
+// has the higher number, so that no number is ever used again.
 func sequences(x *index, _ *Options, r *Result) {
 	byParent := make(map[string][]numbered)
 	n := 0
@@ -50,7 +50,7 @@ func sequences(x *index, _ *Options, r *Result) {
 }
 
 // oneLife reports whether the znode at path was not created anew between two
-// zxids, as far as anybody knows.
+// zxids, as far as is known.
 func (x *index) oneLife(path string, from, to int64) bool {
 	p := x.paths[path]
 	return p == nil || p.before(from) == p.before(to) && p.absentIn(from, to) == nil

@@ -5,10 +5,10 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// sessions: on every connection replies come in the order of the requests and
-// none is left out; through all connections of a session zxids never go back;
-// what was sent on a connection is not executed after the session has gone on
-// elsewhere.
+// sessions checks that on every connection replies come in the order of the
+// requests and none is missing; that across all connections of a session zxids
+// never go back; and that a request sent on a connection is not executed after
+// the session has continued on another.
 func sessions(x *index, _ *Options, r *Result) {
 	replies, moves := 0, 0
 	for _, l := range x.sessions() {
@@ -65,8 +65,8 @@ func (c *connection) inOrder(x *index, r *Result) {
 	}
 }
 
-// skipped reports requests that were never answered though a later one was. The
-// others come later on the connection and are reported for their order.
+// skipped reports requests that were never answered though a later one was. Other
+// missing replies come later on the connection, and inOrder reports their order.
 func (c *connection) skipped(x *index, r *Result, sent int, o *history.Op) {
 	for _, q := range c.ops {
 		if q.Sent > sent && q.Sent < o.Sent && !q.Answered() {
@@ -75,10 +75,10 @@ func (c *connection) skipped(x *index, r *Result, sent int, o *history.Op) {
 	}
 }
 
-// leftBehind checks that a request without a reply that turned out to be
-// executed was so before the session had its next reply elsewhere.
+// leftBehind checks that a request without a reply that turned out to be executed
+// was executed before the session got its next reply on another connection.
 func (l *life) leftBehind(x *index, r *Result) {
-	var later *connection // of those behind, the one that began with the lowest zxid
+	var later *connection // of the later connections, the one that began with the lowest zxid
 	var first *history.Op // the reply that showed it
 	for i := len(l.conns) - 1; i >= 0; i-- {
 		c := l.conns[i]
@@ -96,7 +96,7 @@ func (l *life) leftBehind(x *index, r *Result) {
 	}
 }
 
-// firstReply is the first reply that carries a zxid.
+// firstReply returns the first reply that carries a zxid.
 func (c *connection) firstReply() *history.Op {
 	for _, f := range c.frames {
 		if f.op != nil && f.op.Zxid > 0 {

@@ -13,8 +13,8 @@ import (
 
 var troubleSeeds = flag.Int("trouble.seeds", 2, "number of runs of TestTrouble")
 
-// TestTrouble: a correct ensemble keeps every promise while it is partitioned,
-// paused, killed and made to change its leader. What a checker reports here is
+// TestTrouble checks that a correct ensemble keeps every guarantee while it is
+// partitioned, paused, killed and made to change its leader. A violation here is
 // a bug of the server or of the checker.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// trouble breaks one server after the other for a while.
+// trouble disturbs one server after the other for a while.
 func trouble(cl *zktest.Cluster, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for range 6 {

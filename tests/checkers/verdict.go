@@ -10,57 +10,59 @@ import (
 )
 
 // Options says how strict the checkers are. The zero value is right for a run
-// in which every fault may happen alone.
+// with only one fault at a time.
 type Options struct {
-	// Search bounds the time that the search for a linearization may take in
-	// all; default 10 s. What is not decided by then is reported as such and is
-	// no violation.
+	// Search bounds the total time of the search for a linearization; default 10
+	// s. Registers that are not decided by then are reported as undecided, which
+	// is no violation.
 	Search time.Duration
-	// OnlyTold judges locks only by what holders were told, not by what they
-	// believed: for runs that cut a client off from its server and that server
-	// off from the leader at once. No server can tell a client then.
+	// OnlyTold judges locks only by what servers told the holders, not by what
+	// the holders believed. It is for runs that cut a client off from its server
+	// and that server off from the leader at the same time: then no server can
+	// tell the client.
 	OnlyTold bool
 	// Heard is the part of its timeout, in tenths, that a session has to live
 	// after a request that was answered; default 1. A server that has lost its
-	// leader answers for nine tenths of a timeout after the last request that
-	// the leader was told of: only one is left, be it that the client was silent
-	// before. 10 is right for runs in which no server was ever cut off or stopped.
+	// leader answers for nine tenths of a timeout after the last request that the
+	// leader was told of, so only one tenth may be left, e.g. if the client was
+	// silent before. 10 is right for runs in which no server was ever cut off or
+	// stopped.
 	Heard int
 	// Most is how many violations of each checker are kept; default 5.
 	Most int
 }
 
-// Verdict is what all checkers found.
+// Verdict is the findings of all checkers.
 type Verdict struct {
 	Results []*Result
 }
 
-// Result is what one checker found.
+// Result is the findings of one checker.
 type Result struct {
 	Checker    string
 	Counts     []Count
 	Violations []Violation
 	More       int      // violations that were not kept
-	Undecided  []string // what could not be decided in time
+	Undecided  []string // not decided in time
 
 	most int
 }
 
-// Count says how much of something was looked at.
+// Count says how many of something a checker examined.
 type Count struct {
 	What string
 	N    int
 }
 
-// Violation is a promise broken.
+// Violation is a broken guarantee.
 type Violation struct {
 	What string
-	// Around is the part of the history that shows it: the records that
-	// contradict each other, and the notes of what was broken at the time.
+	// Around is the part of the history that shows it: the contradicting records,
+	// and the notes about the faults at that time.
 	Around []string
 }
 
-// OK reports whether nothing was violated.
+// OK reports whether no checker found a violation.
 func (v *Verdict) OK() bool {
 	for _, r := range v.Results {
 		if len(r.Violations) > 0 {
@@ -70,8 +72,8 @@ func (v *Verdict) OK() bool {
 	return true
 }
 
-// Count returns how much of something a checker looked at, 0 if it does not
-// count that.
+// Count returns how many of something a checker examined, or 0 if it does not
+// count them.
 func (v *Verdict) Count(checker, what string) int {
 	for _, r := range v.Results {
 		for _, c := range r.Counts {
@@ -94,7 +96,7 @@ func (v *Verdict) Violated() []string {
 	return names
 }
 
-// String returns the verdict to read.
+// String returns the verdict for people to read.
 func (v *Verdict) String() string {
 	var b strings.Builder
 	for _, r := range v.Results {
@@ -129,7 +131,7 @@ func (v *Verdict) String() string {
 	return b.String()
 }
 
-// count notes how much was looked at.
+// count records how many of something the checker examined.
 func (r *Result) count(n int, what string) { r.Counts = append(r.Counts, Count{what, n}) }
 
 // record is any record of a history.
@@ -137,7 +139,7 @@ type record interface {
 	fmt.Stringer
 }
 
-// violation notes a promise broken and the records that show it.
+// violation records a broken guarantee and the records that show it.
 func (r *Result) violation(x *index, records []record, format string, args ...any) {
 	if len(r.Violations) >= r.most {
 		r.More++
@@ -146,8 +148,8 @@ func (r *Result) violation(x *index, records []record, format string, args ...an
 	r.Violations = append(r.Violations, Violation{What: fmt.Sprintf(format, args...), Around: x.around(records)})
 }
 
-// around returns the records as lines in the order of time, without repeating
-// any, with the notes of the time.
+// around returns the records as lines in order of time, without duplicates, with
+// the notes from that time.
 func (x *index) around(records []record) []string {
 	type entry struct {
 		at   history.Time
@@ -189,7 +191,7 @@ func (x *index) around(records []record) []string {
 	return lines
 }
 
-// when is the time by which a record is sorted.
+// when returns the time by which a record is sorted.
 func when(r record) history.Time {
 	switch r := r.(type) {
 	case *history.Op:

@@ -9,47 +9,47 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// armed is a watch from its registration on.
+// armed is a watch that has been registered.
 type armed struct {
-	zxid int64 // of the state in which it was left: later changes are told
+	zxid int64 // of the state in which it was registered: later changes have to be reported
 	rec  record
-	told map[told]bool // of one that stays
+	told map[told]bool // for a persistent watch
 }
 
-// told is an event.
+// told identifies an event.
 type told struct {
 	typ  proto.EventType
 	path string
 	zxid int64
 }
 
-// watcher is the state of one connection while its frames are gone through.
+// watcher is the state of one connection while its frames are checked.
 type watcher struct {
 	x  *index
 	r  *Result
 	ch *changes
 
-	data, kids            map[string]*armed // one-shot; a data watch of exists too
+	data, kids            map[string]*armed // one-shot; data includes the data watches of exists
 	persistent, recursive map[string]*armed
 	again                 *catchUp // a setWatches2 that has no reply yet
 
 	newest  *history.Op // the reply with the highest zxid so far
-	highest int64       // zxid of it
+	highest int64       // zxid of newest
 	lastEv  *history.Event
 
 	events, left int
 }
 
-// catchUp is what a setWatches2 may be told of before its reply.
+// catchUp is what a setWatches2 may report before its reply.
 type catchUp struct {
 	op                *history.Op
 	data, exist, kids map[string]bool
 }
 
-// watches: every change that a client watches is told to it, on the same
-// connection, before any reply of a state that shows it; in the order of the
-// transactions; once for a watch that goes with its event; and nothing is told
-// that nobody watches or that did not happen.
+// watches checks that every change that a client watches is reported to it, on
+// the same connection, before any reply from a state that shows it; in the order
+// of the transactions; once for a one-shot watch. It also checks that no event is
+// reported that the client does not watch or that did not happen.
 func watches(x *index, _ *Options, r *Result) {
 	ch := x.knownChanges()
 	events, left := 0, 0
@@ -76,7 +76,7 @@ func watches(x *index, _ *Options, r *Result) {
 	r.count(len(ch.all), "changes")
 }
 
-// begin notes what the connection is asked to set again.
+// begin records which watches the connection asks to set again.
 func (w *watcher) begin(c *connection) {
 	for _, o := range c.ops {
 		if o.Op == proto.OpSetWatches2 {
@@ -94,8 +94,8 @@ func set(list []string) map[string]bool {
 	return m
 }
 
-// reply takes a reply: it may have left a watch, and it must not show a change
-// that should have been told before.
+// reply processes a reply: it may register a watch, and it must not show a change
+// that should have been reported before.
 func (w *watcher) reply(o *history.Op) {
 	if o.Zxid <= 0 {
 		return
@@ -116,7 +116,7 @@ func (w *watcher) reply(o *history.Op) {
 	}
 }
 
-// lasting returns the watches of a mode of addWatch.
+// lasting returns the watches of an addWatch mode.
 func (w *watcher) lasting(mode int32) map[string]*armed {
 	if proto.AddWatchMode(mode) == proto.AddWatchPersistent {
 		return w.persistent
@@ -124,8 +124,8 @@ func (w *watcher) lasting(mode int32) map[string]*armed {
 	return w.recursive
 }
 
-// leave notes a watch. One that is there already stays as it is, but what it
-// should have told by now is looked for.
+// leave registers a watch. A watch that already exists stays as it is, so that
+// changes it should have reported are still checked.
 func (w *watcher) leave(kind map[string]*armed, path string, zxid int64, rec record) {
 	w.left++
 	if a := kind[path]; a != nil {
@@ -134,8 +134,9 @@ func (w *watcher) leave(kind map[string]*armed, path string, zxid int64, rec rec
 	kind[path] = &armed{zxid: zxid, rec: rec, told: make(map[told]bool)}
 }
 
-// setAgain notes the watches that a setWatches2 left: those that it has caught
-// up with are used up, the others count from the zxid that the client knew.
+// setAgain registers the watches that a setWatches2 left. Those that reported a
+// change while catching up are used up; the others count from the zxid that the
+// client knew.
 func (w *watcher) setAgain(o *history.Op) {
 	q := w.again
 	if q == nil || q.op != o {
@@ -164,7 +165,7 @@ func (w *watcher) setAgain(o *history.Op) {
 	}
 }
 
-// event takes a notification.
+// event processes a notification.
 func (w *watcher) event(e *history.Event) {
 	w.events++
 	if e.Zxid <= 0 {
@@ -182,8 +183,8 @@ func (w *watcher) event(e *history.Event) {
 	}
 }
 
-// order: events come in the order of their transactions and before every reply
-// of a state in which they have happened.
+// order checks that events come in the order of their transactions and before
+// every reply from a state in which they have happened.
 func (w *watcher) order(e *history.Event) {
 	if w.highest >= e.Zxid {
 		w.r.violation(w.x, []record{w.newest, e}, "%s: the event of zxid %#x came behind a reply of zxid %#x", e.Path, e.Zxid, w.highest)
@@ -194,7 +195,7 @@ func (w *watcher) order(e *history.Event) {
 	w.lastEv = e
 }
 
-// happened: a transaction that is known has caused the event.
+// happened checks that a known transaction has caused the event.
 func (w *watcher) happened(e *history.Event) {
 	known := w.x.byZxid[e.Zxid]
 	if len(known) == 0 {
@@ -212,8 +213,8 @@ func (w *watcher) happened(e *history.Event) {
 	w.r.violation(w.x, []record{known[0].op, e}, "%s: event %d of zxid %#x, a transaction that did something else", e.Path, e.Type, e.Zxid)
 }
 
-// match finds the watches that an event answers to, and uses up those that go
-// with it. early is a watch of the kind that was left in a later state.
+// match finds the watches that an event belongs to, and uses up the one-shot
+// ones. early is a watch of that kind that was registered in a later state.
 func (w *watcher) match(e *history.Event) (matched bool, early *armed) {
 	use := func(kind map[string]*armed, list []change) {
 		a := kind[e.Path]
@@ -260,7 +261,7 @@ func (w *watcher) match(e *history.Event) (matched bool, early *armed) {
 
 // mayRepeat reports whether one transaction can have caused an event more than
 // once: a multi that wrote a znode twice, perhaps one without a reply, or several
-// children that went at once.
+// children that were deleted at the same time.
 func (w *watcher) mayRepeat(e *history.Event) bool {
 	if e.Type == proto.EventNodeChildrenChanged || e.Type == proto.EventNodeDataChanged && len(w.x.byZxid[e.Zxid]) == 0 {
 		return true
@@ -274,7 +275,7 @@ func (w *watcher) mayRepeat(e *history.Event) bool {
 	return n > 1
 }
 
-// lost reports a change that the client was not told of.
+// lost reports a change that was not reported to the client.
 func (w *watcher) lost(a *armed, c change) {
 	records := []record{a.rec, c.rec}
 	if w.newest != nil {
@@ -283,7 +284,7 @@ func (w *watcher) lost(a *armed, c change) {
 	w.r.violation(w.x, records, "%s: the client watches since zxid %#x, has been shown zxid %#x, and was not told what happened at %#x (event %d)", c.path, a.zxid, w.highest, c.zxid, c.typ)
 }
 
-// end looks for changes that should have been told by the last reply.
+// end looks for changes that should have been reported by the last reply.
 func (w *watcher) end() {
 	for path, a := range w.data {
 		if missed := after(w.ch.data[path], a.zxid, w.highest); len(missed) > 0 {
@@ -304,8 +305,8 @@ func (w *watcher) end() {
 	}
 }
 
-// lasted looks for the changes at or below a path that a watch that stays did
-// not tell of.
+// lasted looks for the changes at or below a path that a persistent watch did not
+// report.
 func (w *watcher) lasted(a *armed, list []change, path string) {
 	for _, c := range list {
 		if under(c.path, path) && !a.told[told{c.typ, c.path, c.zxid}] {
@@ -314,8 +315,8 @@ func (w *watcher) lasted(a *armed, list []change, path string) {
 	}
 }
 
-// caughtUp takes an event without a zxid, which only a setWatches2 causes, and
-// only before its reply.
+// caughtUp processes an event without a zxid. Only a setWatches2 causes such
+// events, and only before its reply.
 func (w *watcher) caughtUp(e *history.Event) {
 	q := w.again
 	if q == nil {
@@ -356,8 +357,8 @@ func (w *watcher) caughtUp(e *history.Event) {
 	}
 }
 
-// unchanged returns who saw that something did not change from one zxid to
-// another, nil if nobody did.
+// unchanged returns a record that shows that something did not change from one
+// zxid to another, or nil if there is none.
 func (p *path) unchanged(from, to int64, of func(*incarnation) []*version) record {
 	if p == nil {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// An order of all accesses that explains every answer proves a register right,
-// wherever it comes from. The zxids of the replies suggest one. To try it takes no
-// time, whereas a search may take for ever; only when it does not hold one has to
-// search, and zxids that are wrong cannot hide anything.
+// An order of all accesses that explains every reply proves that a register is
+// right, wherever the order comes from. The zxids of the replies suggest one.
+// Trying it takes no time, whereas a search may take forever. Only if that order
+// fails is a search necessary, so wrong zxids cannot hide a violation.
 
-// witness reports whether the order of the zxids explains all answers.
+// witness reports whether the order of the zxids explains all replies.
 func witness(ops []porcupine.Operation) bool {
 	w := trial{}
 	for _, op := range ops {
@@ -41,8 +41,8 @@ func witness(ops []porcupine.Operation) bool {
 	return w.holds()
 }
 
-// learn gives writes without a reply the version that a read shows: what nobody
-// has read may have been written before.
+// learn gives writes without a reply the version that a read shows: a value that
+// no client has read may have been written before.
 func (w *trial) learn() {
 	versions := make(map[string]int32)
 	for _, op := range w.placed {
@@ -59,7 +59,7 @@ func (w *trial) learn() {
 	}
 }
 
-// rank puts a write before the reads of its transaction.
+// rank orders a write before the reads of its transaction.
 func (a *access) rank() int {
 	if a.kind == proto.OpGetData {
 		return 1
@@ -67,12 +67,12 @@ func (a *access) rank() int {
 	return 0
 }
 
-// trial is one try of an order.
+// trial is one attempt with an order.
 type trial struct {
 	placed []porcupine.Operation // in that order
-	open   []porcupine.Operation // without a reply, and nobody knows whether they were executed; by Call
+	open   []porcupine.Operation // without a reply, may have been executed or not; by Call
 	s      register
-	called history.Time // the latest Call so far: nothing that ended before it may follow
+	called history.Time // the latest Call so far: no access that ended before it may follow
 }
 
 func (w *trial) holds() bool {
@@ -92,7 +92,7 @@ func (w *trial) holds() bool {
 		}
 		w.s, w.called = next, max(w.called, op.Call)
 	}
-	for _, op := range w.open { // never executed, or behind everything
+	for _, op := range w.open { // never executed, or after everything else
 		if op.Return < w.called {
 			return false
 		}
@@ -100,9 +100,10 @@ func (w *trial) holds() bool {
 	return true
 }
 
-// explain executes as few of the open writes as let the access have its answer,
-// at most a number. What one of them writes is not read by anybody, so that any of
-// a kind does as well as another: the one sent first leaves most to those behind.
+// explain executes as few of the open writes as are needed for the reply of the
+// access, and no more than most. No client reads the value of an open write, so
+// all open writes of a kind are equivalent: using the one sent first leaves most
+// of them to later accesses.
 func (w *trial) explain(a *access, until history.Time, most int) bool {
 	for depth := 1; depth <= most; depth++ {
 		if w.explainIn(a, until, depth) {
@@ -144,9 +145,9 @@ func (w *trial) explainIn(a *access, until history.Time, depth int) bool {
 	return false
 }
 
-// fewer leaves out the reads that say nothing: a value that one write alone writes
-// is there for one stretch of time, and if that touches the read of it that was
-// answered first and the one that was sent last, it touches all between.
+// fewer drops redundant reads: a value that only one write writes exists for one
+// interval. If that interval touches the first-answered and the last-sent read of
+// the value, it touches all reads in between.
 func fewer(ops []porcupine.Operation) []porcupine.Operation {
 	type state struct {
 		value   string

@@ -12,24 +12,24 @@ import (
 type write struct {
 	op      *history.Op
 	kind    proto.Op // create2 for all creates, setData or delete
-	path    string   // that it changes; of a sequential create without a reply the prefix
+	path    string   // changed path; for a sequential create without a reply the prefix
 	seq     bool     // a sequential create without a reply: path is a prefix
 	value   string
 	mode    proto.CreateMode
 	version int32 // expected
 	stat    *history.Stat
 	code    proto.Code
-	// zxid is that of the transaction; 0 when nobody knows whether there was one.
+	// zxid is the transaction's; 0 if it is not known whether there was one.
 	zxid int64
 }
 
 // done reports whether the write is known to have been executed.
 func (w *write) done() bool { return w.zxid != 0 }
 
-// open reports whether nobody knows whether it was executed.
+// open reports whether it is not known whether the write was executed.
 func (w *write) open() bool { return w.zxid == 0 && !w.op.Answered() }
 
-// order is the zxid, and behind all of them if none is known.
+// order returns the zxid, or the highest value if none is known.
 func (w *write) order() int64 {
 	if !w.done() {
 		return math.MaxInt64
@@ -37,7 +37,7 @@ func (w *write) order() int64 {
 	return w.zxid
 }
 
-// takeWrites takes all writes out of the requests.
+// takeWrites extracts all writes from the requests.
 func (x *index) takeWrites() {
 	for _, o := range x.h.Ops {
 		switch o.Op {
@@ -79,14 +79,14 @@ func (x *index) takeWrite(o *history.Op, p *history.Part) {
 	}
 }
 
-// know notes that w was executed as a transaction.
+// know records that w was executed as a transaction.
 func (x *index) know(w *write, zxid int64) {
 	w.zxid = zxid
 	x.byZxid[zxid] = append(x.byZxid[zxid], w)
 }
 
-// seen concludes from a value at a path with an mzxid what became of a request
-// without a reply. A multi is executed whole.
+// seen infers from a value at a path with an mzxid what became of a request
+// without a reply. A multi is executed as a whole.
 func (x *index) seen(path, value string, mzxid int64) {
 	w := x.values[value]
 	if w == nil || !w.open() || !(w.path == path || w.seq && strings.HasPrefix(path, w.path)) {

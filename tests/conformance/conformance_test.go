@@ -14,7 +14,7 @@ import (
 
 var record = flag.Bool("record", false, "record the goldens anew from the real server")
 
-// live says that the real server runs beside the one under test.
+// live reports whether the real server runs beside the one under test.
 func live() bool { return os.Getenv("ZKGO_LIVE") == "1" }
 
 // scripts returns every script of testdata, parsed.
@@ -50,7 +50,7 @@ func golden(t *testing.T, script string) string {
 	return string(b)
 }
 
-// onReal carries out the script against a fresh real server.
+// onReal runs the script against a fresh real server.
 func onReal(t *testing.T, s *conformance.Script) string {
 	t.Helper()
 	options := oracle.Options{Config: s.Server}
@@ -71,7 +71,8 @@ func tail(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// TestRealServer holds the goldens against the real server, or records them.
+// TestRealServer checks the golden files against the real server, or records
+// them.
 func TestRealServer(t *testing.T) {
 	if !live() && !*record {
 		t.Skip("set ZKGO_LIVE=1 to hold the goldens against the real server, or -record to record them")

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// patience bounds every wait for the server. Nothing is measured by it: a
-// server that takes longer hangs.
+// patience bounds every wait for the server. It measures nothing: a server that
+// takes longer hangs.
 const patience = 30 * time.Second
 
-// largestFrame bounds what the runner accepts from a server.
+// largestFrame bounds the frames that the runner accepts from a server.
 const largestFrame = 64 << 20
 
 // conn is one connection of a script.
@@ -33,7 +33,7 @@ type conn struct {
 	zxid     int64 // of the last reply
 }
 
-// entry is one thing received, as text.
+// entry is one received frame, as text.
 type entry struct {
 	text  string
 	event bool
@@ -50,7 +50,7 @@ func dial(name, addr string) (*conn, error) {
 	return &conn{name: name, net: c, in: bufio.NewReader(c)}, nil
 }
 
-// passwordOrNil is the password of the connection, if there is a connection.
+// passwordOrNil returns the password of the connection, if there is a connection.
 func (c *conn) passwordOrNil() []byte {
 	if c == nil {
 		return nil
@@ -63,8 +63,8 @@ func (c *conn) nextXid() int32 {
 	return c.xid
 }
 
-// write sends in the background, so that a server that answers before it has
-// read everything cannot block both sides. Its errors show as the end of the
+// write sends in the background, so that a server that replies before it has read
+// everything cannot block both sides. A write error shows as the end of the
 // connection on the reading side.
 func (c *conn) write(b []byte, pieces bool) {
 	_ = c.net.SetWriteDeadline(time.Now().Add(patience)) // fails only on a closed socket
@@ -81,7 +81,7 @@ func (c *conn) write(b []byte, pieces bool) {
 	}()
 }
 
-// frame reads one frame; io.EOF however the connection ended.
+// frame reads one frame. It returns io.EOF however the connection ended.
 func (c *conn) frame() ([]byte, error) {
 	if c.eof {
 		return nil, io.EOF
@@ -104,8 +104,8 @@ func (c *conn) frame() ([]byte, error) {
 	return payload, nil
 }
 
-// ended tells the end of the connection from a server that hangs, and from an
-// end in the middle of a frame.
+// ended distinguishes the end of the connection from a server that hangs, and
+// from an end in the middle of a frame.
 func (c *conn) ended(partial []byte, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%s: nothing from the server for %v, %d requests unanswered", c.name, patience, len(c.pending))
@@ -117,11 +117,11 @@ func (c *conn) ended(partial []byte, err error) error {
 	return io.EOF
 }
 
-// match takes the request that a reply with this xid answers off the queue.
-// Replies come in the order of the requests, but for auth, which may overtake,
+// match removes from the queue the request that a reply with this xid answers.
+// Replies come in the order of the requests, except for auth, which may overtake,
 // and for requests marked "maybe", which may be dropped.
 func (c *conn) match(xid int32) (request, bool) {
-	inOrder := true // nothing that must be answered first is in front
+	inOrder := true // no request that must be answered first precedes it
 	for i, r := range c.pending {
 		mine := r.xid == xid || i == 0 && r.op.reply == shapeHandshake
 		if mine && (inOrder || r.op.code == codeAuth || r.has("maybe")) {
@@ -133,16 +133,16 @@ func (c *conn) match(xid int32) (request, bool) {
 	return request{}, false
 }
 
-// isEvent tells a notification from the reply to a request with xid −1.
+// isEvent distinguishes a notification from the reply to a request with xid −1.
 func (c *conn) isEvent(xid int32) bool {
 	return xid == xidEvent && (len(c.pending) == 0 || c.pending[0].xid != xidEvent)
 }
 
-// writes are the operations whose reply carries the zxid of a transaction of
-// their own.
+// writes are the operations whose reply carries the zxid of their own
+// transaction.
 var writes = []int32{1, 2, 5, 7, codeMulti, 15, 16, 19, 21, codeCloseSession}
 
-// take decodes one received frame. The entry is nil if the answer to a "maybe"
+// take decodes one received frame. The entry is nil if the reply to a "maybe"
 // request is not to be recorded.
 func (c *conn) take(payload []byte, n *normaliser, sent time.Time) (*entry, error) {
 	if len(payload) < replyHeader {

@@ -16,8 +16,8 @@ var connectFields = []field{
 	{name: "readOnly", kind: kindByte, def: "0"},
 }
 
-// connect opens a connection, sends the connect packet with the requests of
-// the block in the same segment, and records the answers.
+// connect opens a connection, sends the connect packet with the requests of the
+// block in the same segment, and records the replies.
 func (r *runner) connect(l line) error {
 	if len(l.words) < 2 {
 		return fmt.Errorf("connect needs a name")
@@ -66,10 +66,10 @@ func (r *runner) connect(l line) error {
 	return nil
 }
 
-// connectPacket builds the packet. "session=NAME" continues the session of
-// that connection, with its password unless another is given; the password
-// "wrong" differs from it in one bit, "short" lacks a byte. "readOnly=none"
-// leaves the last byte out, as old clients do.
+// connectPacket builds the packet. "session=NAME" continues the session of that
+// connection, with its password unless another is given; the password "wrong"
+// differs from it in one bit, "short" lacks a byte. "readOnly=none" omits the
+// last byte, as old clients do.
 func (r *runner) connectPacket(words []string) ([]byte, error) {
 	a, err := sortOut(connectFields, words)
 	if err != nil {

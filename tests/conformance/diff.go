@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Compare returns what differs between two transcripts, with the lines around
+// Compare returns the differences between two transcripts, with the lines around
 // the first difference, or "" if they are the same.
 func Compare(want, got string) string {
 	if want == got {
@@ -38,19 +38,19 @@ func Compare(want, got string) string {
 	return out.String()
 }
 
-// Difference is a place where the server under test is meant to differ from
+// Difference is a place where the server under test deliberately differs from
 // ZooKeeper.
 type Difference struct {
-	Script string // the transcript it is about
+	Script string // the transcript that it applies to
 	Reason string
 	Theirs string // lines of ZooKeeper's transcript, which must occur once
-	Ours   string // lines that stand there instead
+	Ours   string // lines that replace them
 }
 
 // ReadDifferences parses a file of blocks
 //
 //	script NAME
-//	reason WHY, over as many lines as it takes
+//	reason WHY, over as many lines as needed
 //	- a line of ZooKeeper's transcript
 //	+ the line in its place
 //
@@ -98,8 +98,8 @@ func ReadDifferences(file string) ([]Difference, error) {
 	return all, nil
 }
 
-// Apply turns ZooKeeper's transcript of a script into the one that the server
-// under test is meant to give. A difference that no longer applies is an error.
+// Apply turns ZooKeeper's transcript of a script into the one expected from the
+// server under test. A difference that no longer applies is an error.
 func Apply(all []Difference, script, transcript string) (string, error) {
 	for _, d := range all {
 		if d.Script != script {
@@ -114,7 +114,7 @@ func Apply(all []Difference, script, transcript string) (string, error) {
 	return transcript, nil
 }
 
-// occurrences counts where the lines begin in text, overlapping ones too.
+// occurrences counts where the lines begin in text, including overlapping ones.
 func occurrences(text, lines string) int {
 	n := 0
 	for rest := "\n" + text; ; n++ {

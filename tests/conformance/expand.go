@@ -8,7 +8,7 @@ import (
 )
 
 // expand unrolls the loops of a block and substitutes their variables, so that
-// what is left is the plain sequence of statements.
+// the plain sequence of statements is left.
 func expand(block []line, vars map[string]string) ([]line, error) {
 	var flat []line
 	for _, l := range block {
@@ -78,7 +78,7 @@ func unroll(l line, vars map[string]string) ([]line, error) {
 	return flat, nil
 }
 
-// Requests returns how many requests the script sends, connects not counted.
+// Requests returns how many requests the script sends, not counting connects.
 func (s *Script) Requests() (int, error) {
 	flat, err := expand(s.body, nil)
 	if err != nil {

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// normaliser replaces the values that differ from run to run by names that do
-// not; doc.go says which and how.
+// normaliser replaces values that differ between runs with names that do not;
+// doc.go says which and how.
 type normaliser struct {
 	base      int64 // the zxid called Z0
 	sessions  map[int64]string
 	passwords map[string]string
-	times     map[int64]int64  // zxid → the time its transaction was seen to have
-	windows   map[int64]window // zxid → when the write was under way
+	times     map[int64]int64  // zxid → observed time of its transaction
+	windows   map[int64]window // zxid → when the write was in flight
 	started   time.Time
 }
 
 // window is the span in which the time of a transaction must lie.
 type window struct{ sent, received time.Time }
 
-// clockSlack allows for two ways of reading one clock: milliseconds cut off
-// there and not here.
+// clockSlack allows for two ways of reading one clock: the server truncates to
+// milliseconds, the runner does not.
 const clockSlack = 5 * time.Millisecond
 
 func newNormaliser(base int64) *normaliser {
@@ -69,16 +69,17 @@ func (n *normaliser) password(v []byte) string {
 	return fmt.Sprint(len(v), "#", n.passwords[string(v)])
 }
 
-// wrote notes when the write that got this zxid was sent and answered.
+// wrote records when the write with this zxid was sent and when its reply
+// arrived.
 func (n *normaliser) wrote(zxid int64, w window) {
 	if _, ok := n.windows[zxid]; !ok {
 		n.windows[zxid] = w
 	}
 }
 
-// time names the time of the transaction zxid after the transaction, once it
-// is sure that it is that: the same wherever the zxid appears, and within the
-// span in which the write was under way.
+// time names a transaction time after the transaction's zxid, after checking the
+// time: it must be the same wherever the zxid appears, and lie within the span in
+// which the write was in flight.
 func (n *normaliser) time(zxid, millis int64) string {
 	if zxid == 0 {
 		return strconv.FormatInt(millis, 10)
@@ -105,15 +106,16 @@ func (n *normaliser) time(zxid, millis int64) string {
 	return name
 }
 
-// longest is the longest data or list that a transcript shows in full.
+// longest is the length of the longest data or list that a transcript shows in
+// full.
 const longest = 200
 
-// text shows a ustring or buffer.
+// text formats a ustring or buffer.
 func text(b []byte) string {
 	if b == nil {
 		return "null"
 	}
-	if len(b) > longest && !bytes.HasPrefix(b, []byte("server.")) { // a membership is worth its length
+	if len(b) > longest && !bytes.HasPrefix(b, []byte("server.")) { // show a membership in full
 		return fmt.Sprintf("%d bytes sha1:%x", len(b), sha1.Sum(b))
 	}
 	return strconv.Quote(string(b))

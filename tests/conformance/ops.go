@@ -12,8 +12,8 @@ const (
 	kindStrings
 )
 
-// field is one field of a request, in wire order. A field that a script leaves
-// out has the default.
+// field is one field of a request, in wire order. A field that a script omits has
+// the default.
 type field struct {
 	name  string
 	kind  kind
@@ -21,7 +21,7 @@ type field struct {
 	named bool // given by name only, never by position
 }
 
-// shape says how the body of a successful reply is to be decoded.
+// shape says how to decode the body of a successful reply.
 type shape int
 
 const (
@@ -40,7 +40,7 @@ const (
 	shapeHandshake
 )
 
-// op is an operation a script can name.
+// op is an operation that a script can name.
 type op struct {
 	name   string
 	code   int32
@@ -68,7 +68,7 @@ func watchFields(more ...string) []field {
 	return fields
 }
 
-// ops is the table of operations; read only.
+// ops is the table of operations. It is read-only.
 var ops = []op{
 	{"create", 1, createFields("0"), shapePath},
 	{"delete", 2, []field{pathField, version}, shapeNone},
@@ -106,8 +106,8 @@ var ops = []op{
 	{"op", 0, []field{{name: "code", kind: kindInt, def: "0"}, {name: "body", kind: kindString, def: ""}}, shapeNone},
 }
 
-// replyShape returns how replies to an opcode look, which "op" and "code="
-// need: what they send may be understood.
+// replyShape returns the shape of replies to an opcode. "op" and "code=" need it,
+// because the server may understand what they send.
 func replyShape(code int32) shape {
 	for _, o := range ops {
 		if o.code == code {
@@ -126,7 +126,7 @@ func opNamed(name string) (op, bool) {
 	return op{}, false
 }
 
-// Codes of operations that the runner treats in a way of its own.
+// These are the codes of operations that need special treatment by the runner.
 const (
 	codeGetData      = 4
 	codeGetChildren  = 8
@@ -137,7 +137,7 @@ const (
 	codeCloseSession = -11
 )
 
-// Xids that mean something by themselves.
+// These xids have a special meaning.
 const (
 	xidEvent = -1
 	xidPing  = -2

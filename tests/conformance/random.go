@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Random returns the script of a seed: several sessions that work on few paths
-// with few lists and identities, one statement after the other, so that a
-// server has no choice in what it answers. The same seed gives the same script.
+// Random returns the script for a seed: several sessions that work on few paths
+// with few lists and identities, one statement after the other, so that a correct
+// server has only one possible reply. The same seed gives the same script.
 func Random(seed uint64) (*Script, error) {
 	g := &generator{rand: rand.New(rand.NewPCG(seed, 0x5eed))}
 	g.script()
 	return ParseScript(fmt.Sprint("random-", seed), g.out.String())
 }
 
-// RandomText is Random as text, to be kept as a script of its own.
+// RandomText returns the script of Random as text, to be kept as a script file.
 func RandomText(seed uint64) string {
 	g := &generator{rand: rand.New(rand.NewPCG(seed, 0x5eed))}
 	g.script()
@@ -29,10 +29,10 @@ type generator struct {
 	rand   *rand.Rand
 	out    strings.Builder
 	marked bool
-	alone  bool // requests are not sent several at once
+	alone  bool // don't send several requests at once
 }
 
-// What random scripts are made of.
+// Random scripts use these values.
 var (
 	randomPaths = strings.Fields(`/ /a /a /a /a/x /a/x /a/y /a/x/p /a/x/p/q /b /b /b/z /b/z/w /c /c/d /e1 /e2
 		/a/s-0000000002 /b/s-0000000000 /zookeeper /zookeeper/quota /zookeeper/config /none/x /a/ a // /a/../b`)
@@ -48,7 +48,7 @@ var (
 
 func (g *generator) pick(list []string) string { return list[g.rand.IntN(len(list))] }
 
-// oneIn is true once in n times.
+// oneIn returns true once in n times.
 func (g *generator) oneIn(n int) bool { return g.rand.IntN(n) == 0 }
 
 func (g *generator) print(format string, args ...any) { fmt.Fprintf(&g.out, format+"\n", args...) }
@@ -60,20 +60,22 @@ func (g *generator) script() {
 	for setting, chance := range [...]int{2, 3, 10} {
 		if g.oneIn(chance) {
 			g.print("server %s", [...]string{"extendedTypesEnabled=true", "enforceQuota=true", "skipACL=yes"}[setting])
-			// ZooKeeper checks a quota against figures that lag behind pipelined writes.
+			// ZooKeeper checks a quota against counts that lag behind pipelined
+			// writes.
 			g.alone = g.alone || setting == 1
 		}
 	}
 	for _, c := range []string{"a", "b", "c"} {
 		g.print("connect %s", c)
 	}
-	// Through setWatches ZooKeeper tells of znodes that a client must not read, and zkgo does
-	// not (differences.txt). So a client that may read all of them sends it.
+	// Through setWatches ZooKeeper reports znodes that a client must not read,
+	// and zkgo does not (differences.txt). So a client that may read all of them
+	// sends it.
 	g.print("connect w\nw auth digest super:secret")
 	for range statements {
 		g.statement()
 	}
-	// What has become of it all.
+	// Show the final state.
 	g.print("connect end")
 	g.print("end auth digest super:secret")
 	for _, p := range []string{"/", "/a", "/a/x", "/a/y", "/a/x/p", "/b", "/b/z", "/c", "/c/d", "/e1", "/zookeeper/quota", "/zookeeper/quota/a"} {
@@ -106,8 +108,8 @@ func (g *generator) statement() {
 	}
 }
 
-// group prints requests for one segment, without setACL: ZooKeeper checks a
-// write against the list of before, if a setACL in front of it is not yet done.
+// group prints requests for one segment, without setACL: ZooKeeper checks a write
+// against the old list if a setACL before it has not been applied yet.
 func (g *generator) group(c string) {
 	g.print("%s {", c)
 	for range 2 + g.rand.IntN(6) {
@@ -120,23 +122,23 @@ func (g *generator) group(c string) {
 	g.print("}")
 }
 
-// session changes something about a session or connection.
+// session prints a change of a session or connection.
 func (g *generator) session(c string) {
 	switch g.rand.IntN(6) {
-	case 0: // ends and is replaced
+	case 0: // end and replace the session
 		g.print("drain\n%s closeSession unordered\ndrain unordered\nconnect %s", c, c)
-	case 1: // comes back over a new connection
+	case 1: // return over a new connection
 		g.print("%s drop\nconnect %s session=%s", c, c, c)
-	case 2: // has another connection take over
+	case 2: // let another connection take over
 		g.print("connect %s session=%s timeout=%d", c, c, 5000+g.rand.IntN(30000))
-	case 3: // is refused
+	case 3: // be refused
 		g.print("%s auth bad x\n%s eof\nconnect %s session=%s", c, c, c, c)
 	default:
 		g.print("%s auth digest %s", c, g.pick([]string{"bob:pw", "bob:pw", "alice:pw", "super:secret", "eve:x"}))
 	}
 }
 
-// request returns one request that can stand anywhere.
+// request returns one request that can be used anywhere.
 func (g *generator) request() string {
 	switch g.rand.IntN(24) {
 	case 0, 1, 2, 3, 4:
@@ -161,7 +163,7 @@ func (g *generator) request() string {
 	return fmt.Sprintf("%s %s %d", g.pick([]string{"exists", "getData", "getChildren", "getChildren2"}), g.path(), g.rand.IntN(2))
 }
 
-// create returns any create, sequential ones with a name of their own.
+// create returns any create; sequential znodes get a separate prefix.
 func (g *generator) create() string {
 	op := g.pick([]string{"create", "create", "create2", "create2", "createContainer", "createTTL"})
 	flags := g.pick(randomFlags)
@@ -185,7 +187,7 @@ func (g *generator) multi(head string) {
 	for range g.rand.IntN(6) {
 		switch g.rand.IntN(6) {
 		case 0, 1:
-			// A flag that no create knows fails the whole request: rare.
+			// A flag that no create knows fails the whole request, so it is rare.
 			request := g.create()
 			for strings.Contains(request, "flags=7") && !g.oneIn(5) {
 				request = g.create()
@@ -229,8 +231,8 @@ func (g *generator) setWatches(c string) {
 	g.print("%s setWatches2 rel=%s data=%s exist=%s child=%s persistent=%s recursive=%s", c, rel, list(), list(), list(), list(), list())
 }
 
-// quota works on the quota of /a or /a/x. There is never one of the root: it
-// kills a real server.
+// quota works on the quota of /a or /a/x, and never on one of the root, which
+// crashes a real server.
 func (g *generator) quota(c string) {
 	dir := "/zookeeper/quota" + g.pick([]string{"/a", "/a", "/a/x"})
 	switch g.rand.IntN(5) {

@@ -9,11 +9,12 @@ import (
 	"github.com/zkgo/zkgo/tests/oracle"
 )
 
-// recordedSeeds have goldens, so that they need no real server.
+// recordedSeeds is the number of seeds with golden files, which need no real
+// server.
 const recordedSeeds = 6
 
-// seeds returns the seeds to run: ZKGO_SEED=n is that one, ZKGO_SEEDS=n the
-// first n, and without either those that have goldens.
+// seeds returns the seeds to run: ZKGO_SEED=n selects that one, ZKGO_SEEDS=n the
+// first n, and without either those that have golden files.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
 	number := func(name string) (uint64, bool) {
@@ -41,8 +42,9 @@ func seeds(t *testing.T) []uint64 {
 	return all
 }
 
-// TestRandom plays random scripts to zkgo and compares with the real server:
-// with its goldens, or live with ZKGO_LIVE=1 or for seeds that have none.
+// TestRandom plays random scripts to zkgo and compares the transcripts with the
+// real server's: with its golden files, or live with ZKGO_LIVE=1 and for seeds
+// that have none.
 func TestRandom(t *testing.T) {
 	for _, seed := range seeds(t) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -66,8 +68,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// heldOrRecorded returns the golden, after holding it against what the real
-// server answered just now ("" if it was not asked) or recording that.
+// heldOrRecorded returns the golden transcript, after comparing it with the real
+// server's current one ("" if there is none) or recording that.
 func heldOrRecorded(t *testing.T, name, real string) string {
 	t.Helper()
 	if *record {

@@ -10,8 +10,8 @@ import (
 // replyHeader is the size of xid, zxid and error code.
 const replyHeader = 16
 
-// reply decodes the reply to r, header included, and returns it as text in
-// which every byte is accounted for.
+// reply decodes the reply to r, including the header, and returns it as text that
+// accounts for every byte.
 func (n *normaliser) reply(r request, payload []byte) string {
 	if r.op.reply == shapeHandshake && len(payload) > replyHeader {
 		return n.handshake(payload)
@@ -32,7 +32,7 @@ func (n *normaliser) reply(r request, payload []byte) string {
 	return out + d.rest()
 }
 
-// rest reports what decoding left over or missed.
+// rest reports leftover or missing bytes after decoding.
 func (d *decoder) rest() string {
 	switch {
 	case d.short:
@@ -83,7 +83,7 @@ func (n *normaliser) stat(d *decoder) string {
 		ver, cversion, aversion, n.session(owner), length, children)
 }
 
-// enclose shows a list, a long one by its length and hash.
+// enclose formats a list. It shows a long list by its length and hash.
 func enclose(elements []string) string {
 	all := strings.Join(elements, " ")
 	if len(all) > 4*longest {
@@ -92,7 +92,7 @@ func enclose(elements []string) string {
 	return "[" + all + "]"
 }
 
-// names reads a list whose order ZooKeeper leaves open, sorted.
+// names reads and sorts a list whose order ZooKeeper leaves open.
 func names(d *decoder) string {
 	count := d.count(4)
 	if count < 0 {
@@ -106,7 +106,7 @@ func names(d *decoder) string {
 	return enclose(list)
 }
 
-// ids reads whoAmI's identities, whose order ZooKeeper leaves open, sorted.
+// ids reads and sorts whoAmI's identities, whose order ZooKeeper leaves open.
 func ids(d *decoder) string {
 	count := d.count(8)
 	if count < 0 {
@@ -177,7 +177,7 @@ func (n *normaliser) event(payload []byte) string {
 		xid, n.zxid(zxid), code, kind, state, text(path)) + d.rest()
 }
 
-// handshake decodes the answer to a connect packet.
+// handshake decodes the reply to a connect packet.
 func (n *normaliser) handshake(payload []byte) string {
 	d := &decoder{b: payload}
 	proto, timeout, sid, password := d.int(), d.int(), d.long(), d.blob()

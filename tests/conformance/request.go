@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// request is a request ready to be sent, and what the runner must know to
-// read its reply.
+// request is a request ready to be sent, and what the runner needs to read its
+// reply.
 type request struct {
 	op    op
 	xid   int32 // as expected in the reply
@@ -18,20 +18,20 @@ type request struct {
 
 func (r request) has(flag string) bool { return slices.Contains(r.flags, flag) }
 
-// options are the words of a request that every operation knows.
+// options are the name=value words that every operation accepts.
 var options = []string{"xid", "code", "trail", "cut", "len", "hdr", "end"}
 
 // flags are words without a value.
 var flags = []string{"maybe", "unordered", "strict", "split", "closes", "anyzxid"}
 
-// arguments are the words behind an operation, sorted out.
+// arguments are the words after an operation, sorted by kind.
 type arguments struct {
 	fields  map[string]string
 	options map[string]string
 	flags   []string
 }
 
-// sortOut assigns name=value words to fields and options, and the others to
+// sortOut assigns name=value words to fields and options, and the other words to
 // the fields in wire order.
 func sortOut(fields []field, words []string) (arguments, error) {
 	a := arguments{fields: map[string]string{}, options: map[string]string{}}
@@ -108,7 +108,7 @@ func (m marks) request(l line, words []string, nextXid func() int32) (request, e
 	e.int(r.xid)
 	e.int(code)
 	if code == codePing {
-		r.xid = xidPing // whatever was asked
+		r.xid = xidPing // whatever xid the script asks for
 	}
 	if err := m.appendFields(&e, o, a); err != nil {
 		return r, err
@@ -137,7 +137,7 @@ func (m marks) xid(o op, a arguments, nextXid func() int32) (int32, error) {
 }
 
 // damage frames the payload after the changes that the script asks for: bytes
-// cut off or added at the end, a length that is a lie.
+// removed or added at the end, a false length.
 func (m marks) damage(payload []byte, a arguments) ([]byte, error) {
 	if text, ok := a.options["cut"]; ok {
 		n, err := m.number(text)
@@ -166,7 +166,7 @@ func (m marks) damage(payload []byte, a arguments) ([]byte, error) {
 	return wire, nil
 }
 
-// appendMulti encodes the sub-operations, each behind its header, and the end.
+// appendMulti encodes the sub-operations, each after its header, and the end.
 func (m marks) appendMulti(e *encoder, block []line, a arguments) error {
 	for _, l := range block {
 		o, ok := opNamed(l.words[0])

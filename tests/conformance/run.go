@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// runner carries out one script against one server.
+// runner runs one script against one server.
 type runner struct {
 	addr  string
 	norm  *normaliser
 	marks marks
 	conns map[string]*conn
-	order []string // of the connections' first appearance
+	order []string // names of the connections in order of first appearance
 	out   strings.Builder
 }
 
-// Run carries out the script against the server at addr, which must be fresh,
-// and returns the transcript. On an error the transcript ends where it stopped.
+// Run runs the script against the server at addr, which must be fresh, and
+// returns the transcript. On an error the transcript ends where the script
+// stopped.
 func Run(s *Script, addr string) (string, error) {
 	flat, err := expand(s.body, nil)
 	if err != nil {
@@ -44,8 +45,8 @@ func Run(s *Script, addr string) (string, error) {
 	return r.out.String(), nil
 }
 
-// probe opens and closes a session and returns the zxid that opening it took.
-// Every zxid of the transcript is counted from there.
+// probe opens and closes a session and returns the zxid of opening it. The zxids
+// of the transcript are relative to it.
 func probe(addr string) (int64, error) {
 	r := &runner{addr: addr, norm: newNormaliser(0), conns: map[string]*conn{}}
 	defer r.hangUp()
@@ -127,18 +128,18 @@ func (r *runner) echo(l line, depth int) {
 	}
 }
 
-// tick waits until the clock shows a time clearly later than that of any
-// transaction so far, so that a time that was not refreshed is seen.
+// tick waits until the clock is clearly later than the time of any transaction so
+// far, so that a stale time is detected.
 func tick() {
 	timer := time.NewTimer(4 * clockSlack)
 	<-timer.C
 }
 
-// errEnded says that a script uses a connection that is no more: either it
-// does not know what the server does, or the server does what it should not.
+// errEnded is returned if a script uses a connection that has ended: either the
+// script expects something else from the server, or the server is wrong.
 var errEnded = errors.New("the connection has ended")
 
-// send sends the requests in one segment and records what comes until all are
+// send sends the requests in one segment and records what arrives until all are
 // answered or the connection ends; "closes" waits for the end in any case.
 func (r *runner) send(c *conn, requests []line, flags []string) error {
 	if c.eof {
@@ -162,7 +163,7 @@ func (r *runner) send(c *conn, requests []line, flags []string) error {
 	return nil
 }
 
-// encode builds the requests and puts them on the pending queue.
+// encode encodes the requests and appends them to the pending queue.
 func (r *runner) encode(c *conn, requests []line) (wire []byte, closing bool, err error) {
 	for _, l := range requests {
 		if l.words[0] == "raw" {
@@ -186,7 +187,7 @@ func (r *runner) encode(c *conn, requests []line) (wire []byte, closing bool, er
 	return wire, closing, nil
 }
 
-// collect takes frames until enough says so.
+// collect reads frames until enough returns true.
 func (r *runner) collect(c *conn, sent time.Time, enough func([]entry) bool) ([]entry, error) {
 	var entries []entry
 	for !enough(entries) {
@@ -205,9 +206,9 @@ func (r *runner) collect(c *conn, sent time.Time, enough func([]entry) bool) ([]
 	return entries, nil
 }
 
-// record prints what was received, in the order of arrival except where
-// ZooKeeper leaves the order open: the replies to auth come first unless the
-// statement is strict, and neighbouring events are sorted if it is unordered.
+// record prints what was received, in the order of arrival except where ZooKeeper
+// leaves the order open: the replies to auth come first unless the statement is
+// strict, and neighbouring events are sorted if it is unordered.
 func (r *runner) record(c *conn, entries []entry, flags []string) {
 	if !slices.Contains(flags, "strict") {
 		slices.SortStableFunc(entries, func(a, b entry) int { return rank(a) - rank(b) })
@@ -260,8 +261,8 @@ func (r *runner) untilEOF(c *conn) error {
 	return r.noteEOF(c, err)
 }
 
-// drain pings and records what comes before the answer: with it, every event
-// caused by what was answered before has arrived.
+// drain sends a ping and records what arrives before its reply: every event
+// caused by a request that was answered earlier has arrived by then.
 func (r *runner) drain(c *conn, flags []string) error {
 	if err := r.send(c, []line{{words: []string{"ping"}}}, flags); err != nil {
 		return err
@@ -283,8 +284,8 @@ func (r *runner) drainAll(l line) error {
 	return nil
 }
 
-// await waits for "await N" events, caused by something that is not answered
-// to anybody: a session that expires, a node whose time is up.
+// await waits for "await N" events that no request causes, e.g. a session that
+// expires or a TTL node that is deleted.
 func (r *runner) await(c *conn, words []string) error {
 	want := 1
 	if len(words) > 0 {

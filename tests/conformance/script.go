@@ -12,17 +12,17 @@ import (
 type Script struct {
 	// Name is the file's name without directory and extension.
 	Name string
-	// Server holds the zoo.cfg lines the server must run with.
+	// Server lists the zoo.cfg lines that the server must run with.
 	Server []string
-	// JVM holds Java system properties, "name=value", of settings that
-	// ZooKeeper does not read from zoo.cfg.
+	// JVM lists Java system properties, "name=value", for settings that ZooKeeper
+	// does not read from zoo.cfg.
 	JVM []string
 
 	body []line
 }
 
-// Slow reports whether the script waits for the server's own clock, seconds
-// long: whoever is in a hurry leaves it out.
+// Slow reports whether the script waits for the server's clock for seconds. A
+// quick test run can skip such scripts.
 func (s *Script) Slow() bool {
 	switch s.Name {
 	case "containers-deleted", "session-expiry", "ttl-deleted":
@@ -31,7 +31,7 @@ func (s *Script) Slow() bool {
 	return false
 }
 
-// line is one line of a script: its words and, if it ended in "{", the block.
+// line is one line of a script: its words and, if it ends in "{", the block.
 type line struct {
 	no    int
 	words []string
@@ -72,7 +72,7 @@ func ParseScript(name, text string) (*Script, error) {
 
 type parser struct {
 	lines []string
-	next  int // index of the line to read, so also the number of the last one
+	next  int // index of the line to read, which is also the number of the previous line
 }
 
 // block parses lines up to the closing brace, or to the end at the top level.
@@ -113,7 +113,7 @@ func (p *parser) block(nested bool) ([]line, error) {
 	return block, nil
 }
 
-// split cuts a line into words at blanks outside of quotes and brackets, up to
+// split splits a line into words at blanks outside of quotes and brackets, up to
 // a "#" that begins a word.
 func split(text string) ([]string, error) {
 	var words []string
@@ -150,7 +150,7 @@ func split(text string) ([]string, error) {
 	return words, nil
 }
 
-// substitute replaces ${expression} by its value.
+// substitute replaces ${expression} with its value.
 func substitute(word string, vars map[string]string) (string, error) {
 	for {
 		start := strings.Index(word, "${")

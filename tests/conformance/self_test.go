@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// canned is a server that answers from a table: for every connection, in the
+// canned is a server that replies from a table: for every connection, in the
 // order of dialling, and every frame received on it, the payloads to send.
 type canned [][][][]byte
 
@@ -59,8 +59,9 @@ func answer(nc net.Conn, answers [][][]byte) {
 	}
 }
 
-// The times of transactions stand in the table as placeholders, because they
-// must lie between request and reply: the clock is read when one is first sent.
+// The table has placeholders for the times of transactions, because these must
+// lie between request and reply: the clock is read when a placeholder is first
+// sent.
 const firstTime, secondTime = 0x7117e7117e711701, 0x7117e7117e711702
 
 func clocked(payload []byte, times map[uint64]time.Time) []byte {
@@ -138,7 +139,7 @@ a getChildren /
 a closeSession
 `
 
-// conversation is what a good server answers to selfScript: zxids from base,
+// conversation returns a correct server's replies to selfScript: zxids from base,
 // sessions from session.
 func conversation(base, session int64) canned {
 	var children encoder
@@ -165,7 +166,7 @@ func runCanned(t *testing.T, c canned) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The script leaves w open; its answer to the last drain is in no table.
+	// The script leaves w open; no table has its reply to the last drain.
 	s.body = append(s.body, line{words: []string{"w", "drop"}})
 	transcript, err := Run(s, c.serve(t))
 	if err != nil {
@@ -174,8 +175,8 @@ func runCanned(t *testing.T, c canned) string {
 	return transcript
 }
 
-// TestNormalised: two good servers with other zxids, session ids and clocks
-// give one transcript.
+// TestNormalised checks that two correct servers with different zxids, session
+// ids and clocks give the same transcript.
 func TestNormalised(t *testing.T) {
 	t.Parallel()
 	want := runCanned(t, conversation(1, 0x100))
@@ -188,7 +189,7 @@ func TestNormalised(t *testing.T) {
 	}
 }
 
-// TestEverythingElseShows: whatever a server does wrong makes the comparison
+// TestEverythingElseShows checks that any error of a server makes the comparison
 // fail.
 func TestEverythingElseShows(t *testing.T) {
 	t.Parallel()
@@ -241,8 +242,8 @@ func TestEverythingElseShows(t *testing.T) {
 	}
 }
 
-// TestGoldenLines: a golden in which two lines are swapped, or one is changed
-// or lost, is another golden.
+// TestGoldenLines checks that a golden file in which two lines are swapped, or
+// one is changed or lost, compares as different.
 func TestGoldenLines(t *testing.T) {
 	t.Parallel()
 	want := runCanned(t, conversation(1, 0x100))
@@ -259,8 +260,8 @@ func TestGoldenLines(t *testing.T) {
 	}
 }
 
-// TestDifferences: a listed difference counts for its script alone and must
-// apply.
+// TestDifferences checks that a listed difference applies only to its script, and
+// has to apply.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	all := []Difference{{Script: "one", Reason: "r", Theirs: "b\n", Ours: "x\ny\n"}}

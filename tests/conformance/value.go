@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// marks are zxids that a script has given a name.
+// marks are zxids that a script has named.
 type marks map[string]int64
 
-// number reads a decimal or hexadecimal number, a mark "@m" or "@m+1".
+// number reads a decimal or hexadecimal number, or a mark "@m" or "@m+1".
 func (m marks) number(text string) (int64, error) {
 	name, marked := strings.CutPrefix(text, "@")
 	if !marked {
 		if n, err := strconv.ParseInt(text, 0, 64); err == nil {
 			return n, nil
 		}
-		n, err := strconv.ParseUint(text, 0, 64) // 0xffff… as it stands on the wire
+		n, err := strconv.ParseUint(text, 0, 64) // 0xffff… as it appears on the wire
 		return int64(n), err
 	}
 	offset := int64(0)
@@ -61,8 +61,8 @@ func (m marks) appendField(e *encoder, k kind, text string) error {
 	return err
 }
 
-// appendString encodes a ustring or buffer. Besides the strings of literal:
-// "null", and "len:N:text" for a length that is a lie.
+// appendString encodes a ustring or buffer. In addition to the strings of literal
+// it accepts "null", and "len:N:text" for a false length.
 func appendString(e *encoder, text string) error {
 	if text == "null" {
 		e.int(-1)
@@ -108,8 +108,8 @@ func literal(text string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// list reads "[a,b]" into its elements, or says that it is "null" or
-// "count:N", a length without elements.
+// list splits "[a,b]" into its elements. For "null" and "count:N" it returns only
+// a count.
 func list(text string) (elements []string, count int32, err error) {
 	if text == "null" {
 		return nil, -1, nil

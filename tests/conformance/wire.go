@@ -16,8 +16,8 @@ func framed(payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-// decoder takes jute primitives off a payload. After the first read past the
-// end it is short and returns zero values.
+// decoder reads jute primitives from a payload. After the first read past the
+// end, short is set and all reads return zero values.
 type decoder struct {
 	b     []byte
 	short bool
@@ -54,7 +54,7 @@ func (d *decoder) long() int64 {
 	return 0
 }
 
-// blob reads a buffer or ustring; nil is null, other than an empty one.
+// blob reads a buffer or ustring; nil means null, unlike an empty one.
 func (d *decoder) blob() []byte {
 	n := d.int()
 	if d.short || n == -1 {

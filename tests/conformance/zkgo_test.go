@@ -37,7 +37,7 @@ func startZkgo(t *testing.T, s *conformance.Script) string {
 	return srv.ClientAddr()
 }
 
-// onZkgo carries out the script against a fresh zkgo.
+// onZkgo runs the script against a fresh zkgo.
 func onZkgo(t *testing.T, s *conformance.Script) string {
 	t.Helper()
 	transcript, err := conformance.Run(s, startZkgo(t, s))
@@ -47,8 +47,8 @@ func onZkgo(t *testing.T, s *conformance.Script) string {
 	return transcript
 }
 
-// TestZkgo plays every script to zkgo and compares with what the real server
-// answered, but for the listed differences.
+// TestZkgo plays every script to zkgo and compares the transcript with the real
+// server's, except for the listed differences.
 func TestZkgo(t *testing.T) {
 	differences, err := conformance.ReadDifferences("testdata/differences.txt")
 	if err != nil {

@@ -38,7 +38,7 @@ func runs(t *testing.T) int {
 }
 
 // TestKill kills a server again and again on one data directory, so that each
-// start reads what several crashes have left, snapshots included.
+// start reads what several crashes have left, including snapshots.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"wal", "bolt"} {
@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// writers is the number of clients that write at once.
+// writers is the number of concurrent writers.
 const writers = 4
 
 // world is one data directory and what its clients know.
@@ -82,8 +82,8 @@ func (w *world) acked() (n int64) {
 	return n
 }
 
-// crash starts the server, checks what is there, lets the clients write until
-// enough is acknowledged, and kills it in the middle.
+// crash starts the server, checks its state, lets the clients write until enough
+// is acknowledged, and kills it in the middle.
 func (w *world) crash(t *testing.T, run int) {
 	t.Helper()
 	srv := w.start(t)
@@ -104,7 +104,7 @@ func (w *world) crash(t *testing.T, run int) {
 	}
 }
 
-// waitAcked waits until so many writes are acknowledged in all.
+// waitAcked waits until n writes are acknowledged in total.
 func (w *world) waitAcked(t *testing.T, srv *process.Server, n int64) {
 	t.Helper()
 	deadline := time.After(process.Patience)
@@ -121,8 +121,8 @@ func (w *world) waitAcked(t *testing.T, srv *process.Server, n int64) {
 	}
 }
 
-// verify attaches every client to its session and holds the server's state
-// against what it was told.
+// verify attaches every client to its session and checks the server's state
+// against what the client was told.
 func (w *world) verify(t *testing.T, srv *process.Server) {
 	t.Helper()
 	for _, wr := range w.writers {
@@ -135,7 +135,8 @@ func (w *world) verify(t *testing.T, srv *process.Server) {
 	}
 }
 
-// check starts the server once more, verifies, and stops it as an operator does.
+// check starts the server once more, verifies it, and stops it as an operator
+// does.
 func (w *world) check(t *testing.T) {
 	t.Helper()
 	srv := w.start(t)
@@ -145,14 +146,14 @@ func (w *world) check(t *testing.T) {
 	}
 }
 
-// writer is one client with a session that lives through all crashes. It
-// pipelines sets of its own znodes and creates numbered ephemerals, and
-// remembers what was acknowledged.
+// writer is one client with a session that survives all crashes. It pipelines
+// sets of its own znodes and creates numbered ephemerals, and remembers what was
+// acknowledged.
 type writer struct {
 	id       int
 	client   *process.Client
 	acked    atomic.Int64
-	err      error // what load ended with, unless by the kill
+	err      error // error that ended load, except the kill
 	zxid     int64 // newest seen
 	created  int   // numbered znodes known to exist
 	tried    int   // numbered znodes that may exist
@@ -185,7 +186,7 @@ func (wr *writer) attach(addr string) error {
 	return nil
 }
 
-// verify checks that all that was acknowledged is there.
+// verify checks that everything that was acknowledged is there.
 func (wr *writer) verify() error {
 	for i := range znodes {
 		path := wr.counter(i)
@@ -210,14 +211,14 @@ func (wr *writer) verify() error {
 	return wr.verifyNumbered()
 }
 
-// verifyNumbered checks the numbered ephemerals and takes over those whose
+// verifyNumbered checks the numbered ephemerals and adopts those whose
 // acknowledgement was lost.
 func (wr *writer) verifyNumbered() error {
 	for i := range wr.tried {
 		_, stat, err := wr.client.Get(wr.numbered(i))
 		switch {
 		case errors.Is(err, proto.ErrNoNode) && i >= wr.created:
-			wr.tried = i // unknown outcomes end at the first that did not happen
+			wr.tried = i // unknown outcomes end at the first create that did not happen
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s of %d acknowledged: %w", wr.numbered(i), wr.created, err)
@@ -244,7 +245,7 @@ func (wr *writer) load(stop <-chan struct{}) {
 }
 
 // burst pipelines one set of every znode and, while there are few, the next
-// ephemeral, and takes the replies. It reports whether the connection lives.
+// ephemeral, and reads the replies. It reports whether the connection is alive.
 func (wr *writer) burst() bool {
 	var reqs []process.Request
 	for i := range znodes {
@@ -277,7 +278,7 @@ func (wr *writer) burst() bool {
 	return true
 }
 
-// note takes one reply into account.
+// note records one reply.
 func (wr *writer) note(i int, q process.Request, reply process.Reply) bool {
 	switch {
 	case reply.Err != proto.Ok:

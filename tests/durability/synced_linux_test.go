@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// TestLoneWriteIsSynced looks with strace at what servers do between the arrival of
+// TestLoneWriteIsSynced uses strace to see what servers do between the arrival of
 // a lone write and its reply: a majority of them makes something durable in that
 // time, for every kind of write and each log store.
 func TestLoneWriteIsSynced(t *testing.T) {
@@ -63,13 +63,15 @@ func TestLoneWriteIsSynced(t *testing.T) {
 	}
 }
 
-// span is something that took its time, by the wall clock that all processes share.
+// span is something with a beginning and an end, by the wall clock that all
+// processes share.
 type span struct {
 	what       string
 	begin, end time.Time
 }
 
-// holdsOneOf says whether one of the calls, which are in order, lies within the span.
+// holdsOneOf reports whether one of the calls, which are in order, lies within
+// the span.
 func (s span) holdsOneOf(calls []span) bool {
 	for _, c := range calls {
 		if !c.begin.Before(s.begin) && !c.end.After(s.end) {
@@ -80,7 +82,7 @@ func (s span) holdsOneOf(calls []span) bool {
 }
 
 // loneWrites makes writes of every kind through a server, one at a time, with
-// nothing else going on, and says when each was under way.
+// nothing else in progress, and returns when each was in flight.
 func loneWrites(t *testing.T, s *failover.Server) (all []span) {
 	t.Helper()
 	c, err := process.Connect(s.Addr, 0, nil, 30*time.Second)
@@ -102,7 +104,7 @@ func loneWrites(t *testing.T, s *failover.Server) (all []span) {
 		{proto.OpDelete, &proto.DeleteRequest{Path: path + "/e-0000000000", Version: -1}},
 		{proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1}},
 	} {
-		<-time.After(50 * time.Millisecond) // whatever the one before has left behind is over
+		<-time.After(50 * time.Millisecond) // let the effects of the previous write end
 		began := time.Now()
 		if _, err := c.Do(w.op, w.rec); err != nil {
 			t.Fatalf("%v: %v", w.op, err)
@@ -118,7 +120,7 @@ type tracer struct {
 	file string
 }
 
-// trace begins to look at a process and returns when strace has attached to all
+// trace starts strace on a process and returns when strace has attached to all
 // its threads.
 func trace(t *testing.T, pid int) *tracer {
 	t.Helper()
@@ -141,19 +143,20 @@ func trace(t *testing.T, pid int) *tracer {
 	return tr
 }
 
-// Calls that ended: at once, or after another thread's line was printed in between.
+// These match finished calls: on one line, or resumed after another thread's
+// line.
 var (
 	whole   = regexp.MustCompile(`^(\d+) +(\d+\.\d+) (fsync|fdatasync)\(\d+\) += 0 <(\d+\.\d+)>$`)
 	resumed = regexp.MustCompile(`^(\d+) +(\d+\.\d+) <\.\.\. (fsync|fdatasync) resumed>\) += 0 <(\d+\.\d+)>$`)
 )
 
-// end lets the process go, and returns the syncs that it has made.
+// end stops strace, and returns the syncs that the process has made.
 func (tr *tracer) end(t *testing.T) (calls []span) {
 	t.Helper()
 	if err := tr.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = tr.cmd.Wait() // strace says with its exit code that it was interrupted
+	_ = tr.cmd.Wait() // strace's exit code says that it was interrupted
 	text, err := os.ReadFile(tr.file)
 	if err != nil {
 		t.Fatal(err)

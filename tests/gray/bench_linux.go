@@ -13,21 +13,22 @@ import (
 	"github.com/zkgo/zkgo/tests/failover"
 )
 
-// Plan says which scenarios to carry out.
+// Plan selects the scenarios to run.
 type Plan struct {
-	// Short leaves out the scenarios that wait for long, and most trials of
-	// those that have many.
+	// Short leaves out the scenarios that wait for long, and most trials of those
+	// that have many.
 	Short bool
-	// Only says what to do: a scenario is carried out if its table or its name
-	// contains one of the texts. Empty: everything.
+	// Only filters the scenarios: a scenario runs if its table or its name
+	// contains one of the texts. Empty: all scenarios.
 	Only []string
-	// Parallel is how many ensembles there are at a time at most; 0: 1.
+	// Parallel is the maximum number of ensembles that run at the same time; 0:
+	// 1.
 	Parallel int
 	// GivenUp is how long a scenario waits for service to return; 0: 40 s.
 	GivenUp time.Duration
 }
 
-// bench carries out scenarios with one program.
+// bench runs scenarios with one program.
 type bench struct {
 	program failover.Program
 	dir     string
@@ -40,9 +41,9 @@ type bench struct {
 	count int
 }
 
-// Measure carries out scenarios with a program, in a directory that it makes,
-// and returns what they have shown. note is called with each row at once, by one
-// goroutine at a time. The error says what could not be measured.
+// Measure runs scenarios with a program, in a directory below dir, and returns
+// their rows. note is called immediately with each row, by one goroutine at a
+// time. The error names what could not be measured.
 func Measure(p failover.Program, dir string, plan Plan, note func(Row)) ([]Row, error) {
 	b := &bench{program: p, dir: dir, plan: plan, note: note, givenUp: plan.GivenUp}
 	if b.givenUp == 0 {
@@ -52,7 +53,7 @@ func Measure(p failover.Program, dir string, plan Plan, note func(Row)) ([]Row, 
 	return b.rows, err
 }
 
-// parts are the scenarios, in groups that may run at the same time.
+// parts returns the scenarios, in groups that may run at the same time.
 func (b *bench) parts() []func() error {
 	away, cut, timeouts := awayFor(), cutFor(), seconds(6, 7)
 	if b.plan.Short {
@@ -75,7 +76,7 @@ func seconds(all ...int) (d []time.Duration) {
 	return d
 }
 
-// run runs parts, some at a time.
+// run runs parts, a limited number at a time.
 func (b *bench) run(parts []func() error) error {
 	room := make(chan struct{}, max(b.plan.Parallel, 1))
 	errs := make([]error, len(parts))
@@ -91,14 +92,14 @@ func (b *bench) run(parts []func() error) error {
 	return errors.Join(errs...)
 }
 
-// chosen says whether a scenario is asked for.
+// chosen reports whether a scenario is selected.
 func (b *bench) chosen(table, name string) bool {
 	return len(b.plan.Only) == 0 || slices.ContainsFunc(b.plan.Only, func(text string) bool {
 		return strings.Contains(table, text) || strings.Contains(name, text)
 	})
 }
 
-// start starts an ensemble in a directory of its own.
+// start starts an ensemble in its own directory.
 func (b *bench) start(set Settings) (*ensemble, error) {
 	b.mu.Lock()
 	b.count++
@@ -110,7 +111,7 @@ func (b *bench) start(set Settings) (*ensemble, error) {
 	return start(b.program, dir, set)
 }
 
-// report takes a row.
+// report records a row.
 func (b *bench) report(r Row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,7 +2,7 @@ package gray
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // what ZooKeeper's digest scheme is made of
+	"crypto/sha1" //nolint:gosec // ZooKeeper's digest scheme uses SHA-1
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// movers is how many sessions there are at five servers, two of which are cut off.
+	// movers is the number of sessions on five servers, two of which are cut off.
 	movers = 60
 	// moversTime is how long they are observed.
 	moversTime = 30 * time.Second
 	// mostExpired is how many of them may expire: ZooKeeper loses about as many.
 	mostExpired = 15
-	// refusal is how soon a server that cannot serve says so.
+	// refusal is how soon a server that cannot serve has to say so.
 	refusal = time.Second
 )
 
-// minority cuts two of five servers off from the others while sessions with
-// short timeouts are at all of them, and counts those that expire.
+// minority cuts two of five servers off from the others while sessions with short
+// timeouts are on all of them, and counts the sessions that expire.
 func (b *bench) minority(timeouts []time.Duration) error {
 	for _, timeout := range timeouts {
 		name := fmt.Sprintf("two of five servers cut off, 60 sessions with T = %.0f s", timeout.Seconds())
@@ -75,10 +75,10 @@ func (e *ensemble) moving(timeout time.Duration) (int, error) {
 	return int(expired.Load()), nil
 }
 
-// mover is a client that behaves as ZooKeeper's: it pings after a third of its
-// session's timeout, gives a silent server up after two thirds, waits at most
-// the timeout divided by the number of servers for a connection, and pauses for
-// up to a second before it tries another server.
+// mover is a client that behaves like ZooKeeper's: it pings after a third of its
+// session timeout, gives up a silent server after two thirds, waits at most the
+// timeout divided by the number of servers for a connection, and pauses for up to
+// a second before it tries another server.
 type mover struct {
 	e       *ensemble
 	timeout time.Duration
@@ -128,8 +128,8 @@ func (m *mover) connect(ctx context.Context, id int64, password []byte) (*proces
 	return process.Attach(conn, id, password, m.timeout, max(limit-time.Since(began), time.Millisecond))
 }
 
-// refusals measures how long a server that has no quorum, and one that was
-// removed, keep a client waiting that wants a session.
+// refusals measures how long a server without a quorum, and a server that was
+// removed, keep a client waiting that asks for a session.
 func (b *bench) refusals() error {
 	const cutOff, removed = "a server without a quorum is asked for a session", "a server removed by reconfig is asked for a session"
 	if b.chosen(clientTable, cutOff) {
@@ -150,7 +150,7 @@ func (b *bench) refusals() error {
 const superUser = "super:gray"
 
 func superDigest() string {
-	sum := sha1.Sum([]byte(superUser)) //nolint:gosec // ZooKeeper's digest scheme is made of it
+	sum := sha1.Sum([]byte(superUser)) //nolint:gosec // ZooKeeper's digest scheme uses SHA-1
 	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
@@ -191,7 +191,7 @@ func (b *bench) refuse(name string, set Settings, harm func(*ensemble, *server) 
 	}
 	err = eventually("it does not serve", patience, func() bool { return s.status().mode == "" })
 	if err != nil && b.program.Name != zkgo {
-		return nil // ZooKeeper's goes on serving after it was removed: there is nothing to measure
+		return nil // ZooKeeper keeps serving after it was removed: there is nothing to measure
 	}
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (b *bench) refuse(name string, set Settings, harm func(*ensemble, *server) 
 }
 
 // refused asks for a session that the server cannot open, and returns how long
-// that took.
+// the refusal took.
 func (e *ensemble) refused(s *server) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

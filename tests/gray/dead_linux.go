@@ -10,10 +10,10 @@ import (
 )
 
 // resumes is how soon writes and new sessions work again through every server
-// when connections were forgotten and new ones work: syncLimit, or this.
+// after connections were forgotten while new ones work: syncLimit, or this.
 const resumes = 5 * time.Second
 
-// fault is something that happens to the connections of an ensemble that works.
+// fault is something that happens to the connections of a healthy ensemble.
 type fault struct {
 	name   string
 	zkgo   bool // only zkgo has such connections
@@ -28,7 +28,7 @@ type trial struct {
 	followers []*server
 }
 
-// once makes the trials of a fault that happens once.
+// once returns the single trial of a fault.
 func once(f func(t *trial) ([]netns.Conn, error)) func(t *trial) ([]func() error, error) {
 	return func(t *trial) ([]func() error, error) {
 		return []func() error{func() error {
@@ -41,7 +41,7 @@ func once(f func(t *trial) ([]netns.Conn, error)) func(t *trial) ([]func() error
 	}
 }
 
-// forget forgets connections, of which there has to be one at least.
+// forget makes the network forget connections. There has to be at least one.
 func (t *trial) forget(conns ...netns.Conn) error {
 	if t.e.net.Forget(conns...) == 0 {
 		return fmt.Errorf("there was no connection to forget")
@@ -49,7 +49,7 @@ func (t *trial) forget(conns ...netns.Conn) error {
 	return nil
 }
 
-// deadFaults returns every way to forget connections. few leaves trials out.
+// deadFaults returns every way to forget connections. few leaves out trials.
 func deadFaults(few bool) []fault {
 	follows := func(kinds ...int) func(t *trial) ([]netns.Conn, error) {
 		return func(t *trial) (all []netns.Conn, err error) {
@@ -87,7 +87,7 @@ func deadFaults(few bool) []fault {
 	}
 }
 
-// of returns the connections of a server with others.
+// of returns the connections between a server and the others.
 func (e *ensemble) of(s *server) []netns.Conn {
 	return e.conns(func(c netns.Conn) bool { return c.From == s.name() || c.To == s.name() })
 }
@@ -95,8 +95,9 @@ func (e *ensemble) of(s *server) []netns.Conn {
 // fewTrials is how many of the singles and pairs a short run does.
 const fewTrials = 2
 
-// singles forgets one connection after the other: as many as there are at first,
-// each the oldest that was not there when the one before was forgotten.
+// singles forgets one connection after the other: as many as there are at the
+// start, each time the oldest that did not exist when the previous one was
+// forgotten.
 func singles(few bool) func(t *trial) ([]func() error, error) {
 	return func(t *trial) (all []func() error, err error) {
 		n := len(t.e.conns(func(netns.Conn) bool { return true }))
@@ -116,7 +117,7 @@ func singles(few bool) func(t *trial) ([]func() error, error) {
 	}
 }
 
-// manyPairs is how many pairs are tried, of about fifty that there are.
+// manyPairs is how many of the roughly fifty pairs are tried.
 const manyPairs = 10
 
 func pairs(few bool) func(t *trial) ([]func() error, error) {
@@ -137,7 +138,7 @@ func pairs(few bool) func(t *trial) ([]func() error, error) {
 	}
 }
 
-// dead carries out faults of connections, all with one ensemble.
+// dead runs connection faults, all with one ensemble.
 func (b *bench) dead(few bool) error {
 	faults := slices.DeleteFunc(deadFaults(few), func(f fault) bool {
 		return f.zkgo && b.program.Name != zkgo || !b.chosen(deadTable, f.name)
@@ -155,7 +156,7 @@ func (b *bench) dead(few bool) error {
 	return nil
 }
 
-// ready makes a trial's ensemble whole: a new one if there is none.
+// ready makes a trial's ensemble healthy, or starts a new one if there is none.
 func (b *bench) ready(t *trial) (err error) {
 	if t.e == nil {
 		if t.e, err = b.start(Settings{}); err != nil {
@@ -185,8 +186,8 @@ func (t *trial) close() {
 	t.e, t.p = nil, nil
 }
 
-// suffer carries out every trial of one fault. An ensemble that did not come
-// back is replaced.
+// suffer runs every trial of one fault. It replaces an ensemble that did not
+// recover.
 func (b *bench) suffer(t *trial, f fault) error {
 	row := Row{Table: deadTable, Scenario: f.name, Program: b.program.Name}
 	if err := b.ready(t); err != nil {
@@ -215,7 +216,7 @@ func (b *bench) suffer(t *trial, f fault) error {
 	return nil
 }
 
-// values are the columns of what clients noticed.
+// values returns the columns for what clients noticed.
 func (n noticed) values(most, limit time.Duration) []Value {
 	value := func(what string, d time.Duration) Value {
 		v := Value{What: what, Took: d, Limit: limit}

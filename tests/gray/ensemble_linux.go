@@ -31,7 +31,7 @@ const (
 	clientHost = "clients"
 )
 
-// Settings are what differs between the ensembles of the scenarios.
+// Settings are the differences between the ensembles of the scenarios.
 type Settings struct {
 	Servers int  // 0: 3
 	Tick    int  // tickTime in milliseconds; 0: 2000
@@ -39,7 +39,7 @@ type Settings struct {
 	Lines   []string
 }
 
-// ensemble is a number of servers, each in a namespace of its own.
+// ensemble is a set of servers, each in its own namespace.
 type ensemble struct {
 	program failover.Program
 	set     Settings
@@ -58,7 +58,7 @@ type server struct {
 	done chan struct{}
 }
 
-// syncLimit is that of every ensemble, in ticks.
+// syncLimit is used by every ensemble, in ticks.
 const syncLimit = 5
 
 // start starts an ensemble in a directory and returns when all servers serve.
@@ -126,7 +126,8 @@ func (e *ensemble) close() {
 	_ = e.net.Close()
 }
 
-// eventually waits until f is true, and says what was not seen otherwise.
+// eventually waits until f returns true. Otherwise its error says what was not
+// seen.
 func eventually(what string, within time.Duration, f func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -176,7 +177,8 @@ func (e *ensemble) leader() (*server, []*server, error) {
 	return leader, slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s == leader }), nil
 }
 
-// epoch is the newest that any server tells of. It goes up with every election.
+// epoch returns the newest epoch that any server reports. It grows with every
+// election.
 func (e *ensemble) epoch() int64 {
 	var newest int64
 	for _, s := range e.servers {
@@ -188,7 +190,7 @@ func (e *ensemble) epoch() int64 {
 func (s *server) cfg() string  { return filepath.Join(s.dir, "zoo.cfg") }
 func (s *server) name() string { return s.host.Name() }
 
-// addr is where clients dial the server.
+// addr returns the address at which clients dial the server.
 func (s *server) addr() string {
 	return net.JoinHostPort(s.host.Addr().String(), strconv.Itoa(clientPort))
 }
@@ -218,7 +220,7 @@ func (s *server) launch() error {
 		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // its output tells how it ended
+			_ = cmd.Wait() // its output shows how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -228,7 +230,7 @@ func (s *server) launch() error {
 	return nil
 }
 
-// kill ends the process as kill -9 does.
+// kill ends the process like kill -9.
 func (s *server) kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill() // it may be gone
@@ -236,7 +238,7 @@ func (s *server) kill() {
 	}
 }
 
-// state is what srvr tells; mode is empty if the server does not serve.
+// state is what srvr reports; mode is empty if the server does not serve.
 type state struct {
 	mode  string
 	epoch int64
@@ -277,14 +279,16 @@ func (s *server) word(word string) (string, error) {
 	return string(b), err
 }
 
-// The kinds of stream between servers of zkgo, as their first message names them.
+// These are the kinds of stream between zkgo servers, as named in their first
+// message.
 const (
 	raftStream = iota + 1
 	forwardStream
 	livenessStream
 )
 
-// kindOf returns the kind of a stream between servers of zkgo, 0 for others.
+// kindOf returns the kind of a stream between zkgo servers, or 0 for other
+// connections.
 func kindOf(c netns.Conn) int {
 	const magic = "zkgopeer"
 	if len(c.First) < len(magic)+3 || string(c.First[:len(magic)]) != magic || binary.BigEndian.Uint16(c.First[len(magic):]) == 0 {
@@ -308,8 +312,8 @@ func opened(from, to *server, kind int) func(netns.Conn) bool {
 	}
 }
 
-// entries returns the connection on which a leader of zkgo sends its entries to
-// a follower: that of Raft's which carries most while clients write.
+// entries returns the connection on which a zkgo leader sends its entries to a
+// follower: the Raft connection that carries most while clients write.
 func (e *ensemble) entries(leader, follower *server) ([]netns.Conn, error) {
 	pick := opened(leader, follower, raftStream)
 	var busiest netns.Conn

@@ -18,11 +18,11 @@ func TestMain(m *testing.M) {
 }
 
 // slack is what a busy machine adds to a limit: several ensembles and their
-// clients share it. The command measures without.
+// clients share it. The command measures without slack.
 const slack = 3 * time.Second
 
-// TestLimits carries out the short scenarios with zkgo, several at a time, and
-// checks what clients noticed against the limits.
+// TestLimits runs the short scenarios with zkgo, several at a time, and checks
+// what clients noticed against the limits.
 func TestLimits(t *testing.T) {
 	process.Needed(t)
 	netns.Needed(t)
@@ -61,7 +61,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// showLogs logs what servers have printed last.
+// showLogs logs the last output of the servers.
 func showLogs(t *testing.T, dir string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*", "server*", "out"))

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// leads is how soon another server leads that can replicate.
+// leads is how soon another server that can replicate has to lead.
 const leads = 10 * time.Second
 
-// largeCase is which packets are lost, under which load.
+// largeCase says which packets are lost, under which load.
 type largeCase struct {
 	name string
 	size int
@@ -27,9 +27,9 @@ func largeCases() []largeCase {
 	}
 }
 
-// large carries out the scenarios in which large packets from the leader to the
-// other servers are lost. Through the server that led not every request can ever
-// work, so the limit is about writes anywhere.
+// large runs the scenarios that lose large packets from the leader to the other
+// servers. Some requests through the old leader can never work, so the limit is
+// about writes through any server.
 func (b *bench) large() error {
 	for _, c := range largeCases() {
 		if !b.chosen(largeTable, c.name) {
@@ -78,7 +78,7 @@ func (b *bench) blackHole(c largeCase) error {
 	return nil
 }
 
-// acknowledged counts writes since a time.
+// acknowledged counts the writes acknowledged after a time.
 func (p *probes) acknowledged(from time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Report is what one run has shown of one program.
+// Report is the result of one run of one program.
 type Report struct {
 	Program, Version string
-	Commit           string // of zkgo and of this package
+	Commit           string // of zkgo and this package
 	Began, Ended     time.Time
 	Before, After    string // load averages
-	Nice             int    // of the servers and the clients
+	Nice             int    // niceness of the servers and the clients
 	Rows             []Row
 }
 
@@ -31,12 +31,13 @@ func NewReport(program, version string) *Report {
 	return r
 }
 
-// Finish notes the end of the run.
+// Finish records the end of the run.
 func (r *Report) Finish() { r.Ended, r.After = time.Now().UTC(), loadAverage() }
 
-// niceness is this process's.
+// niceness returns the niceness of this process.
 func niceness() int {
-	// The system call returns 20 minus it, so that it is never negative.
+	// The system call returns 20 minus the niceness, so that it is never
+	// negative.
 	n, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err != nil {
 		return 0
@@ -44,7 +45,7 @@ func niceness() int {
 	return 20 - n
 }
 
-// loadAverage is the machine's of the last minute.
+// loadAverage returns the machine's load average of the last minute.
 func loadAverage() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -54,7 +55,8 @@ func loadAverage() string {
 	return one
 }
 
-// Page is reports as Markdown. Of a scenario the report that comes last counts.
+// Page formats reports as Markdown. If several reports have the same scenario,
+// the last one counts.
 func Page(reports []*Report) string {
 	var b strings.Builder
 	b.WriteString(preamble)
@@ -76,7 +78,7 @@ func Page(reports []*Report) string {
 
 // writeTable writes one table: a line for each scenario, with the columns of zkgo
 // and then those of ZooKeeper. Scenarios of one table may have different columns:
-// there is a heading for each set.
+// there is one heading for each set of columns.
 func writeTable(b *strings.Builder, table string, rows []Row) {
 	order := scenarios()
 	var heads []string
@@ -111,7 +113,7 @@ func writeTable(b *strings.Builder, table string, rows []Row) {
 	}
 }
 
-// scenarios are the names of all scenarios, in the order of the tables.
+// scenarios returns the names of all scenarios, in the order of the tables.
 func scenarios() (names []string) {
 	for _, f := range deadFaults(false) {
 		names = append(names, f.name)
@@ -130,7 +132,7 @@ func scenarios() (names []string) {
 	return names
 }
 
-// head is what the row's columns are called.
+// head returns the names of the row's columns.
 func (r Row) head() string {
 	var all []string
 	for _, v := range r.Values {
@@ -150,7 +152,7 @@ func (r Row) cells(n int) string {
 	return strings.Join(cells, " | ")
 }
 
-// verdict is what the row has to keep to, and whether it does.
+// verdict returns the row's limits, and whether the row meets them.
 func (r Row) verdict() string {
 	var limits []string
 	missed := len(r.Wrong) > 0

@@ -22,16 +22,16 @@ const (
 	again = 20 * time.Millisecond
 )
 
-// load says how the probes work.
+// load describes what the probes do.
 type load struct {
 	timeout time.Duration // of the sessions; 0: 10 s
 	pause   time.Duration // between the writes of a writer; 0: 20 ms
 	size    int           // of the data that writers write; 0: 16 bytes
-	clock   time.Duration // pause between the writes of the clock; 0: there is none
-	ticking int           // size of those
+	clock   time.Duration // pause between the writes of the clock; 0: no clock
+	ticking int           // size of the clock's writes
 }
 
-// probes are clients that stay at their server whatever happens.
+// probes are clients that never leave their server.
 type probes struct {
 	e    *ensemble
 	load load
@@ -52,7 +52,7 @@ type read struct {
 	value      int64
 }
 
-// watch starts the probes at every server, and returns when each was answered.
+// watch starts the probes on every server, and returns when each has had a reply.
 func (e *ensemble) watch(l load) (*probes, error) {
 	if l.timeout == 0 {
 		l.timeout = 10 * time.Second
@@ -95,7 +95,7 @@ func (p *probes) close() {
 	p.wg.Wait()
 }
 
-// connect attaches a session of the probe to a server, or opens one.
+// connect attaches a session of the probe to a server, or opens a new one.
 func (p *probes) connect(ctx context.Context, s *server, id int64, password []byte) (*process.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -129,9 +129,9 @@ func (p *probes) prepare(ctx context.Context, leader *server) error {
 
 func (p *probes) own(i int) string { return fmt.Sprintf("%s/writer%d", root, i) }
 
-// session keeps a session at one server, and calls work with its connection
-// again and again, until ctx ends. A request is given up, as ZooKeeper's clients
-// do, when nothing came for two thirds of the session's timeout.
+// session keeps a session on one server, and calls work with its connection again
+// and again until ctx ends. It gives up a request, as ZooKeeper's clients do,
+// after two thirds of the session timeout without a frame.
 func (p *probes) session(ctx context.Context, s *server, work func(*process.Client) error) {
 	var id int64
 	var password []byte
@@ -155,7 +155,7 @@ func (p *probes) session(ctx context.Context, s *server, work func(*process.Clie
 }
 
 // write writes the probe's own znode, and checks by its version that no
-// acknowledged write is lost and none is done twice.
+// acknowledged write is lost or executed twice.
 func (p *probes) write(ctx context.Context, i int) {
 	var version, unknown int32
 	known := false
@@ -182,14 +182,14 @@ func (p *probes) write(ctx context.Context, i int) {
 	})
 }
 
-// open opens sessions and closes them.
+// open opens and closes sessions.
 func (p *probes) open(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		if c, err := p.connect(ctx, p.e.servers[i], 0, nil); err == nil {
 			p.mu.Lock()
 			p.sessions[i] = append(p.sessions[i], time.Now())
 			p.mu.Unlock()
-			_, _ = c.Do(proto.OpCloseSession, nil) // it expires otherwise
+			_, _ = c.Do(proto.OpCloseSession, nil) // otherwise it expires
 			c.Close()
 		}
 		pause(ctx, 5*again)
@@ -233,9 +233,9 @@ func (p *probes) read(ctx context.Context, i int) {
 	})
 }
 
-// oldest returns how old the oldest read at a server was that was sent after
-// from: for how long a later value had been acknowledged when the read was sent.
-// The true age is higher, never lower.
+// oldest returns the age of the oldest read on a server that was sent after from:
+// for how long a later value had been acknowledged when the read was sent. The
+// true age is higher, never lower.
 func (p *probes) oldest(i int, from time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,8 +248,8 @@ func (p *probes) oldest(i int, from time.Time) time.Duration {
 	return age
 }
 
-// gap returns the longest time between two of some instants within a period
-// that begins and ends like one of them.
+// gap returns the longest time between two successive instants in a period. The
+// beginning and the end of the period count as instants.
 func gap(at []time.Time, from, to time.Time) time.Duration {
 	var longest time.Duration
 	last := from
@@ -263,8 +263,8 @@ func gap(at []time.Time, from, to time.Time) time.Duration {
 	return max(longest, to.Sub(last))
 }
 
-// calm says whether every probe was answered all the time in a period, but for
-// pauses of a second.
+// calm reports whether every probe got replies throughout a period, except for
+// pauses of up to a second for writes and two seconds for new sessions.
 func (p *probes) calm(from, to time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,10 +276,10 @@ func (p *probes) calm(from, to time.Time) bool {
 	return true
 }
 
-// quiet is for how long all has to be well for it to count as well again.
+// quiet is how long service must be uninterrupted to count as restored.
 const quiet = 3 * time.Second
 
-// settled waits until all has been well for a while since a time.
+// settled waits until service has been uninterrupted for quiet, after since.
 func (p *probes) settled(since time.Time) error {
 	return eventually("writes and sessions through every server", patience, func() bool {
 		now := time.Now()
@@ -290,12 +290,12 @@ func (p *probes) settled(since time.Time) error {
 // noticed is what clients noticed of a fault.
 type noticed struct {
 	anywhere time.Duration   // longest time in which no write was acknowledged
-	writes   []time.Duration // the same at each server
-	sessions []time.Duration // longest time without a new session at each server
+	writes   []time.Duration // the same per server
+	sessions []time.Duration // longest time without a new session, per server
 }
 
-// observe waits until all is well again, at least for and at most until some
-// time after from, and returns what clients noticed since.
+// observe waits until service is restored, between least and most after from, and
+// returns what clients noticed since from.
 func (p *probes) observe(from time.Time, least, most time.Duration) noticed {
 	_ = eventually("all is well", most-time.Since(from), func() bool {
 		now := time.Now()
@@ -318,7 +318,7 @@ func merged(lists [][]time.Time) []time.Time {
 	return all
 }
 
-// faults returns what the probes have found wrong.
+// faults returns the errors that the probes have found.
 func (p *probes) faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

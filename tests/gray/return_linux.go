@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// serves is how soon a server serves after its start.
+	// serves is how soon a server has to serve after its start.
 	serves = 2 * time.Second
-	// reached is how soon a server serves after the network has healed.
+	// reached is how soon a server has to serve after the network has healed.
 	reached = 5 * time.Second
 )
 
-// How a server leaves.
+// These are the ways in which a server leaves.
 const (
 	killed = "killed"
 	cutOff = "cut off"
 )
 
-// awayFor and cutFor are for how long.
+// awayFor and cutFor return for how long a server is gone.
 func awayFor() []time.Duration { return seconds(2, 22, 25, 60) }
 func cutFor() []time.Duration  { return seconds(25, 60, 120) }
 
@@ -33,7 +33,7 @@ func returnName(leader bool, how string, d time.Duration) string {
 }
 
 // away kills a server, starts it again after a while and measures how long it
-// takes until it serves; the others go on writing.
+// takes until it serves; the other servers keep writing.
 func (b *bench) away(durations []time.Duration) error {
 	return b.leave(killed, durations, serves, func(e *ensemble, s *server, d time.Duration) (time.Time, error) {
 		s.kill()
@@ -70,7 +70,7 @@ func (e *ensemble) isolate(few ...*server) {
 
 func stay(d time.Duration) { <-time.After(d) }
 
-// leave makes the leader and then a follower leave for each of some durations.
+// leave makes the leader and then a follower leave, for each duration.
 func (b *bench) leave(how string, durations []time.Duration, limit time.Duration, f func(*ensemble, *server, time.Duration) (time.Time, error)) error {
 	for _, leads := range []bool{true, false} {
 		for _, d := range durations {
@@ -113,7 +113,7 @@ func (b *bench) comeBack(name string, leads bool, limit time.Duration, f func(*e
 		served.Kind = AtLeast
 	}
 	served.Took = time.Since(began)
-	// Writes and sessions through it, from its start on.
+	// These are writes and sessions through the server, since its start.
 	n := p.observe(began, 0, b.givenUp)
 	i := s.id - 1
 	b.report(Row{Table: returnTable, Scenario: name, Program: b.program.Name, Trials: 1, Wrong: p.faults(),

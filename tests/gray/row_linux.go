@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// Row is what one scenario has shown of one program.
+// Row is the result of one scenario with one program.
 type Row struct {
 	Table    string  // the table that it belongs to
 	Scenario string  // what happens, the same for both programs
-	Program  string  // which one
+	Program  string  // zkgo or ZooKeeper
 	Values   []Value // in the order of the table's columns
-	Trials   int     // how often it was done; a value is the worst of them
+	Trials   int     // number of trials; a value is the worst of them
 	Wrong    []string
 }
 
-// Value is one figure.
+// Value is one measured value.
 type Value struct {
 	What  string
-	Took  time.Duration // unless Count is what was measured
+	Took  time.Duration // unless Count was measured
 	Count int
 	Kind  Kind
-	// Limit is what zkgo keeps to, in the same unit. 0: no limit.
+	// Limit is the limit for zkgo, in the same unit. 0: no limit.
 	Limit time.Duration
 	Most  int
-	// Strict says that no load of the machine excuses a value above the limit.
+	// Strict means that no load of the machine excuses a value above the limit.
 	Strict bool
 }
 
 // Kind says which field of a Value was measured.
 type Kind uint8
 
-// The kinds of values.
+// These are the kinds of values.
 const (
 	Time    Kind = iota // Took
-	AtLeast             // Took, after which the scenario was given up
+	AtLeast             // Took, after which the scenario gave up
 	Number              // Count, at most Most
 )
 
-// String is the value with its unit.
+// String returns the value with its unit.
 func (v Value) String() string {
 	switch v.Kind {
 	case Number:
@@ -53,8 +53,8 @@ func (v Value) String() string {
 	return fmt.Sprintf("%.1f s", v.Took.Seconds())
 }
 
-// within says whether the value keeps to its limit, if it has one, on a machine
-// that may hold everything up for slack.
+// within reports whether the value is within its limit, if it has one, on a
+// machine that may delay everything by slack.
 func (v Value) within(slack time.Duration) bool {
 	if v.Kind == Number {
 		return v.Most == 0 || v.Count <= v.Most
@@ -65,7 +65,7 @@ func (v Value) within(slack time.Duration) bool {
 	return v.Limit == 0 || v.Kind == Time && v.Took <= v.Limit+slack
 }
 
-// String is the row in a line.
+// String returns the row as one line.
 func (r Row) String() string {
 	s := fmt.Sprintf("%-9s %s (%d):", r.Program, r.Scenario, r.Trials)
 	for _, v := range r.Values {
@@ -74,8 +74,8 @@ func (r Row) String() string {
 	return s
 }
 
-// Faults says what is not as it must be: a wrong answer of either program, and
-// of zkgo a value above its limit by more than slack, which is for the load of
+// Faults returns what is wrong: a wrong reply from either program, and for zkgo a
+// value that exceeds its limit by more than slack, which allows for the load of
 // the machine.
 func (r Row) Faults(slack time.Duration) []string {
 	faults := slices.Clone(r.Wrong)
@@ -95,7 +95,7 @@ func (r Row) Faults(slack time.Duration) []string {
 	return faults
 }
 
-// zkgo is what the rows call the program that has limits.
+// zkgo is the name in the rows of the program that has limits.
 const zkgo = "zkgo"
 
 // add merges another trial of the same scenario into the row.
@@ -116,7 +116,7 @@ func (r *Row) add(o Row) {
 	}
 }
 
-// The tables.
+// These are the tables.
 const (
 	deadTable   = "Connections that the network has forgotten"
 	largeTable  = "Large packets from the leader are lost"

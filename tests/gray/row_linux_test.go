@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRows: trials add up to the worst, limits are those of zkgo alone, and the
-// page has both programs in one line.
+// TestRows checks that a row shows the worst of its trials, that only zkgo has
+// limits, and that the page has both programs in one line.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	trial := func(took time.Duration, kind Kind, elections int) Row {

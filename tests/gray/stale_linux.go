@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/tests/netns"
 )
 
-// staleCase is what keeps one follower from getting what is committed in time.
+// staleCase is what delays committed entries on their way to one follower.
 type staleCase struct {
 	name    string
 	tick    int // milliseconds
@@ -24,8 +24,8 @@ func staleCases() []staleCase {
 	}
 }
 
-// stale carries out the scenarios in which one follower gets what is committed
-// too slowly. A plain read is never older than the bound.
+// stale runs the scenarios in which one follower receives committed entries too
+// slowly. A plain read must never be older than the bound.
 func (b *bench) stale() error {
 	for _, c := range staleCases() {
 		if !b.chosen(staleTable, c.name) {
@@ -49,7 +49,7 @@ func (b *bench) lag(name string, tick int, timeout time.Duration, harm func(*net
 		return err
 	}
 	defer e.close()
-	// A hundred writes of 1.1 kB a second.
+	// The clock makes about a hundred writes of 1.1 kB per second.
 	p, err := e.watch(load{timeout: timeout, pause: 200 * time.Millisecond, clock: 8 * time.Millisecond, ticking: 1100})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (b *bench) lag(name string, tick int, timeout time.Duration, harm func(*net
 	return nil
 }
 
-// readsAt counts reads at a server since a time.
+// readsAt counts the reads on a server since a time.
 func (p *probes) readsAt(i int, from time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// quorumTLS writes one self-signed certificate that all servers share, and returns
-// the settings that make them speak TLS with each other.
+// quorumTLS writes one self-signed certificate that all servers share, and
+// returns the settings that make them use TLS between each other.
 func quorumTLS(dir string) ([]string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,22 +1,22 @@
-// Package history holds what clients of an ensemble did and were told: the raw
-// material of every checker.
+// Package history holds what clients of an ensemble did and were told: the input
+// of every checker.
 //
-// Clients append to a Recorder while they run. It keeps everything in memory
-// and, if asked to, streams it to a file of one JSON object a line, which Read
-// turns into the same History again: a run that broke a promise is kept and can
-// be checked once more without being repeated.
+// Clients append to a Recorder while they run. It keeps everything in memory and,
+// on request, also writes it to a file with one JSON object per line, which Read
+// turns into the same History: a run that broke a guarantee is kept and can be
+// checked again without being repeated.
 //
-// A History is about observations only. Whoever records notes what was sent
-// when, and what came back when and in which order; what that means is for the
-// checkers. Three rules make it usable:
+// A History is only about observations. A client records what it sent when, and
+// what it received when and in which order; the checkers decide what that means.
+// Three rules make it usable:
 //
-//   - All times are of one clock, nanoseconds since the Recorder was made (Time).
-//     Call is taken before the first byte is handed to the connection, Return
-//     after the last has come out of it.
-//   - A request without a reply has Seq 0: nobody knows whether it was executed.
-//     One that was never handed to a connection is not recorded.
-//   - Every value that is written is unique in the run. Who reads it knows which
-//     request wrote it.
+//   - All times are from one clock, in nanoseconds since the Recorder was created (Time).
+//     Call is taken before the first byte is written to the connection, Return after the
+//     last byte has been read from it.
+//   - A request without a reply has Seq 0: it may or may not have been executed. A request
+//     that was never written to a connection is not recorded.
+//   - Every value that is written is unique in the run, so a read value identifies the
+//     request that wrote it.
 //
 // It imports proto and the standard library.
 package history

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// sample records one of each kind.
+// sample records one record of each kind.
 func sample(r *history.Recorder) {
 	st := history.StatOf(&proto.Stat{Czxid: 1, Mzxid: 2, Pzxid: 3, Version: 4, Cversion: 5, EphemeralOwner: 1<<62 + 1, NumChildren: 6})
 	r.Op(&history.Op{Client: 1, Conn: 2, Session: 1<<62 + 1, Server: 3, Sent: 1, Seq: 2, Call: 5, Return: 9, Op: proto.OpMulti, Zxid: 1<<40 + 7,

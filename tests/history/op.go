@@ -7,29 +7,29 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Time is nanoseconds since the beginning of the run, on the one clock of
-// everybody who records; 0 means never.
+// Time is nanoseconds since the beginning of the run, on the one clock that all
+// clients share; 0 means never.
 type Time = int64
 
-// Op is a request and what became of it.
+// Op is a request and its result.
 type Op struct {
 	Client  int   `json:"client"`
 	Conn    int   `json:"conn"`    // connections are numbered through the run, from 1
 	Session int64 `json:"session"` // of the connection
 	Server  int   `json:"server"`  // that the connection leads to
 
-	Sent   int  `json:"sent"`          // place among the requests of the connection, from 1
-	Seq    int  `json:"seq,omitempty"` // place of the reply among all frames received on the connection, from 1; 0: no reply came
+	Sent   int  `json:"sent"`          // position among the requests of the connection, from 1
+	Seq    int  `json:"seq,omitempty"` // position of the reply among all frames received on the connection, from 1; 0: no reply
 	Call   Time `json:"call"`
-	Return Time `json:"return,omitempty"` // 0: no reply came
+	Return Time `json:"return,omitempty"` // 0: no reply
 
 	Op      proto.Op         `json:"op"`
 	Path    string           `json:"path,omitempty"`
 	Value   string           `json:"value,omitempty"`   // written
 	Version int32            `json:"version,omitempty"` // expected by setData, delete and check
 	Mode    proto.CreateMode `json:"mode,omitempty"`
-	Watch   bool             `json:"watch,omitempty"`  // a read that leaves a watch
-	Linear  bool             `json:"linear,omitempty"` // a read that the server was asked to make linearizable, by its configuration or for the session
+	Watch   bool             `json:"watch,omitempty"`  // the read leaves a watch
+	Linear  bool             `json:"linear,omitempty"` // the server was asked to make the read linearizable, by its configuration or for the session
 	Add     int32            `json:"add,omitempty"`    // mode of addWatch
 	Parts   []Part           `json:"parts,omitempty"`  // of a multi
 	Watches *Watches         `json:"watches,omitempty"`
@@ -40,7 +40,7 @@ type Op struct {
 	Data     string     `json:"data,omitempty"`    // read
 	Stat     *Stat      `json:"stat,omitempty"`
 	Children []string   `json:"children,omitempty"`
-	Bad      string     `json:"bad,omitempty"` // what is wrong with a reply that cannot be understood
+	Bad      string     `json:"bad,omitempty"` // what is wrong with a reply that cannot be parsed
 }
 
 // Part is one operation of a multi and its result.
@@ -56,7 +56,7 @@ type Part struct {
 	Stat    *Stat      `json:"stat,omitempty"`
 }
 
-// Watches is what a setWatches2 carries.
+// Watches is the content of a setWatches2.
 type Watches struct {
 	Relative   int64    `json:"relative"`
 	Data       []string `json:"data,omitempty"`
@@ -66,7 +66,7 @@ type Watches struct {
 	Recursive  []string `json:"recursive,omitempty"`
 }
 
-// Stat is what checkers need of a znode's metadata.
+// Stat is the part of a znode's metadata that checkers need.
 type Stat struct {
 	Czxid    int64 `json:"c"`
 	Mzxid    int64 `json:"m"`
@@ -77,17 +77,17 @@ type Stat struct {
 	Children int32 `json:"children,omitempty"`
 }
 
-// StatOf keeps what checkers need of s.
+// StatOf returns the part of s that checkers need.
 func StatOf(s *proto.Stat) *Stat {
 	return &Stat{Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid, Version: s.Version, Cversion: s.Cversion,
 		Owner: s.EphemeralOwner, Children: s.NumChildren}
 }
 
-// Answered reports whether a reply came, be it a refusal.
+// Answered reports whether a reply came, including an error reply.
 func (o *Op) Answered() bool { return o.Seq != 0 }
 
-// Done reports whether the server said that it did what was asked. A multi of
-// which an operation failed did nothing.
+// Done reports whether the server said that it executed the request. A multi with
+// a failed operation changed nothing.
 func (o *Op) Done() bool {
 	if !o.Answered() || o.Code != proto.Ok {
 		return false
@@ -134,7 +134,7 @@ func (o *Op) String() string {
 	return b.String()
 }
 
-// result writes what came back.
+// result writes the reply.
 func (o *Op) result(b *strings.Builder) {
 	if !o.Answered() {
 		b.WriteString("no reply")
@@ -158,7 +158,7 @@ func (o *Op) result(b *strings.Builder) {
 	}
 }
 
-// Clock returns t as seconds to read.
+// Clock returns t in seconds, for people.
 func Clock(t Time) string {
 	if t == 0 {
 		return "?"

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// History is everything that was recorded, each kind in the order of its
-// recording. The checkers only read it.
+// History is everything that was recorded, each kind in the order in which it was
+// recorded. The checkers only read it.
 type History struct {
 	Ops      []*Op
 	Events   []*Event
@@ -30,7 +30,7 @@ type line struct {
 	Note    *Note    `json:"note,omitempty"`
 }
 
-// add puts l where it belongs.
+// add appends the record in l to its list.
 func (h *History) add(l *line) bool {
 	switch {
 	case l.Op != nil:
@@ -51,8 +51,8 @@ func (h *History) add(l *line) bool {
 	return true
 }
 
-// Recorder collects a History. Its methods may be called by many goroutines.
-// What is recorded must not be changed any more.
+// Recorder collects a History. Its methods may be called concurrently. The caller
+// must not change a record after recording it.
 type Recorder struct {
 	start time.Time
 
@@ -60,13 +60,13 @@ type Recorder struct {
 	h   History
 	out *bufio.Writer // nil: memory only
 	enc *json.Encoder
-	err error // the first of writing
+	err error // the first write error
 
-	clients, conns int // numbers given out
+	clients, conns int // numbers handed out
 }
 
-// NewRecorder begins a run. w gets every record as it comes, one JSON object a
-// line; nil keeps the history in memory only.
+// NewRecorder begins a run. w gets every record as it comes, one JSON object per
+// line; if w is nil, the history stays in memory only.
 func NewRecorder(w io.Writer) *Recorder {
 	r := &Recorder{start: time.Now()}
 	if w != nil {
@@ -76,10 +76,10 @@ func NewRecorder(w io.Writer) *Recorder {
 	return r
 }
 
-// Now is the time of the run.
+// Now returns the time since the run began.
 func (r *Recorder) Now() Time { return int64(time.Since(r.start)) + 1 }
 
-// NewClient returns a number for a client that nobody has yet.
+// NewClient returns an unused client number.
 func (r *Recorder) NewClient() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *Recorder) NewClient() int {
 	return r.clients
 }
 
-// NewConn returns a number for a connection that none has yet.
+// NewConn returns an unused connection number.
 func (r *Recorder) NewConn() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,10 +116,10 @@ func (r *Recorder) Session(s *Session) { r.add(line{Session: s}) }
 // Hold records that a lock was held.
 func (r *Recorder) Hold(h *Hold) { r.add(line{Hold: h}) }
 
-// State records what a server held.
+// State records the state of a server.
 func (r *Recorder) State(s *State) { r.add(line{State: s}) }
 
-// Note records what somebody may want to know who reads the history.
+// Note records a text for the reader of the history.
 func (r *Recorder) Note(format string, args ...any) {
 	r.add(line{Note: &Note{At: r.Now(), Text: fmt.Sprintf(format, args...)}})
 }
@@ -131,8 +131,8 @@ func (r *Recorder) Len() int {
 	return len(r.h.Ops)
 }
 
-// History returns what was recorded so far. The records are shared, the lists
-// are the caller's.
+// History returns what was recorded so far. The records are shared; the lists
+// belong to the caller.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,8 +146,8 @@ func (r *Recorder) History() *History {
 	}
 }
 
-// Flush hands what is buffered to the writer and returns the first error of
-// writing. Closing the writer is its owner's business.
+// Flush writes buffered records to the writer and returns the first write error.
+// The caller has to close the writer.
 func (r *Recorder) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +160,8 @@ func (r *Recorder) Flush() error {
 	return r.err
 }
 
-// Read reads what a Recorder has written. A last line that was cut off, as that
-// of a program that was killed, is left out.
+// Read reads what a Recorder has written. It drops a truncated last line, which a
+// killed program leaves.
 func Read(r io.Reader) (*History, error) {
 	h := &History{}
 	names := make(map[string]string) // a name is on thousands of lists of children
@@ -182,7 +182,7 @@ func Read(r io.Reader) (*History, error) {
 	}
 }
 
-// share replaces strings by equal ones that are known already.
+// share replaces strings with equal strings that are already known.
 func share(list []string, known map[string]string) {
 	for i, s := range list {
 		if k, ok := known[s]; ok {
@@ -205,7 +205,7 @@ func (h *History) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// lines wraps every record.
+// lines wraps every record in a line.
 func (h *History) lines() []line {
 	var all []line
 	for _, o := range h.Ops {

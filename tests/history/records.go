@@ -12,11 +12,11 @@ type Event struct {
 	Conn    int             `json:"conn"`
 	Session int64           `json:"session"`
 	Server  int             `json:"server"`
-	Seq     int             `json:"seq"` // place among all frames received on the connection, from 1
+	Seq     int             `json:"seq"` // position among all frames received on the connection, from 1
 	At      Time            `json:"at"`
 	Type    proto.EventType `json:"type"`
 	Path    string          `json:"path"`
-	Zxid    int64           `json:"zxid"` // of the transaction; −1: what setWatches caught up with
+	Zxid    int64           `json:"zxid"` // of the transaction; −1: a change that setWatches caught up with
 }
 
 // String returns a line for people.
@@ -25,25 +25,27 @@ func (e *Event) String() string {
 		Clock(e.At), e.Client, e.Conn, e.Server, e.Session, e.Type, e.Path, e.Zxid, e.Seq)
 }
 
-// Change is what happened to a session as its client saw it.
+// Change is what happened to a session, as seen by its client.
 type Change string
 
-// The changes of a session.
+// These are the changes of a session.
 const (
-	// Created: a handshake gave the client a new session.
+	// Created means that a handshake gave the client a new session.
 	Created Change = "created"
-	// Attached: a handshake gave the client its session again.
+	// Attached means that a handshake gave the client its session again.
 	Attached Change = "attached"
-	// Expired: a server told the client that its session is over.
+	// Expired means that a server told the client that its session is over.
 	Expired Change = "expired"
-	// Lost: the connection ended without that anybody said so; the session may live.
+	// Lost means that the connection ended without such a message; the session
+	// may be alive.
 	Lost Change = "lost"
-	// Abandoned: the client left its session to expire, and will not come back.
+	// Abandoned means that the client left its session to expire, and will not
+	// return to it.
 	Abandoned Change = "abandoned"
 )
 
-// Session is a change of a session. That a client closed its session is an Op
-// (proto.OpCloseSession).
+// Session is a change of a session. A client that closes its session is recorded
+// as an Op (proto.OpCloseSession).
 type Session struct {
 	Client   int    `json:"client"`
 	Conn     int    `json:"conn"`
@@ -51,7 +53,7 @@ type Session struct {
 	Server   int    `json:"server"`
 	Change   Change `json:"change"`
 	Call     Time   `json:"call,omitempty"` // when the handshake was sent
-	At       Time   `json:"at"`             // when the client knew
+	At       Time   `json:"at"`             // when the client learned of it
 	Timeout  Time   `json:"timeout,omitempty"`
 	LastZxid int64  `json:"lastZxid,omitempty"` // that the client sent with the handshake
 	Why      string `json:"why,omitempty"`
@@ -65,12 +67,13 @@ func (s *Session) String() string {
 
 // Hold is a time during which a client believed that it held a lock.
 //
-// Belief begins with the reply that shows the client's own znode to be the
+// The belief begins with the reply that shows the client's own znode to be the
 // first in the queue. It ends as in ZooKeeper's own clients: when the client
-// begins to release the lock, when it is told that its session has expired,
-// when its connection ends, and when it has heard nothing for two thirds of its
-// session's timeout, at which a client gives its connection up. A client that
-// comes back to its session believes again, in a new Hold, as soon as the
+// begins to release the lock, when it is told that its session has expired, when
+// its connection ends, and when it has received nothing for two thirds of its
+// session timeout, after which a client gives up its connection. A client that
+// returns to its session believes again, in a new Hold, as soon as the handshake
+// is answered.
 // handshake is answered.
 type Hold struct {
 	Client  int   `json:"client"`
@@ -80,9 +83,9 @@ type Hold struct {
 
 	Lock  string `json:"lock"`  // the parent of the queue
 	Node  string `json:"node"`  // the holder's own znode
-	Czxid int64  `json:"czxid"` // of it
-	From  Time   `json:"from"`  // the reply that said so was there
-	To    Time   `json:"to"`    // belief ended
+	Czxid int64  `json:"czxid"` // of the node
+	From  Time   `json:"from"`  // when the reply that said so arrived
+	To    Time   `json:"to"`    // when the belief ended
 	Why   string `json:"why"`
 }
 
@@ -92,8 +95,8 @@ func (h *Hold) String() string {
 		Clock(h.From), Clock(h.To), h.Client, h.Conn, h.Server, h.Session, h.Lock, h.Node, h.Czxid, h.Why)
 }
 
-// State is what one server held at one zxid: at the end of a run, or, with a
-// digest alone, at any time.
+// State is the state of one server at one zxid: at the end of a run or, with only
+// a digest, at any time.
 type State struct {
 	Server int    `json:"server"`
 	At     Time   `json:"at"`
@@ -101,7 +104,7 @@ type State struct {
 	Digest string `json:"digest,omitempty"` // of everything; equal for equal states
 	Final  bool   `json:"final,omitempty"`  // taken after the clients had ended and the servers had caught up
 	Nodes  []Node `json:"nodes,omitempty"`  // sorted by path; nil: not looked at
-	// Live are the sessions of the table; nil: not looked at.
+	// Live is the list of sessions in the table; nil: not examined.
 	Live []int64 `json:"live"`
 }
 
@@ -117,8 +120,7 @@ func (s *State) String() string {
 	return fmt.Sprintf("%s server %d at zxid %#x: digest %s, %d znodes, %d sessions", Clock(s.At), s.Server, s.Zxid, s.Digest, len(s.Nodes), len(s.Live))
 }
 
-// Note is anything that helps to understand a run, above all what was broken
-// and when.
+// Note is any text that helps to understand a run, e.g. a fault and its time.
 type Note struct {
 	At   Time   `json:"at"`
 	Text string `json:"text"`

@@ -1,8 +1,8 @@
-// Package hostile speaks the protocol between servers and means no good: it sends
-// messages that are malformed, absurd or false to the quorum ports of an ensemble.
+// Package hostile implements a malicious peer: it sends messages that are
+// malformed, absurd or false to the quorum ports of an ensemble.
 //
-// A Peer that was given the ensemble's id is let in as a member, as a stolen backup
-// would allow. One without it knocks as any stranger on the network can.
+// A Peer with the ensemble's id is accepted as a member, as a stolen backup would
+// allow. A Peer without it connects as any stranger on the network can.
 package hostile
 
 import (
@@ -33,8 +33,8 @@ type Peer struct {
 	id      quorum.ClusterID
 }
 
-// New returns a peer that listens on addr and calls itself as. The zero id makes it
-// a stranger.
+// New returns a peer that listens on addr and identifies itself as the server as.
+// The zero id makes it a stranger.
 func New(network quorum.Network, addr, as string, id quorum.ClusterID, rnd *rand.Rand) (*Peer, error) {
 	hub, err := quorum.Listen(network, addr, quorum.Identity{ServerID: as, Cluster: id, Nonce: rnd.Uint64() | 1}, quorum.Security{}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -46,11 +46,11 @@ func New(network quorum.Network, addr, as string, id quorum.ClusterID, rnd *rand
 // Close ends the process.
 func (p *Peer) Close() error { return p.hub.Close() }
 
-// patience is how long an attack waits for an answer.
+// patience is how long an attack waits for a reply.
 const patience = 2 * time.Second
 
-// Attack does one hostile thing, chosen by chance, to the server at addr, and
-// returns its name. It ends within a few seconds.
+// Attack makes one random attack on the server at addr, and returns the attack's
+// name. It ends within a few seconds.
 func (p *Peer) Attack(ctx context.Context, addr, server string) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -58,8 +58,8 @@ func (p *Peer) Attack(ctx context.Context, addr, server string) string {
 	return kinds[p.rnd.IntN(len(kinds))](ctx, addr, server)
 }
 
-// Frames returns every hostile message of Raft, by name, as bytes for a stream: those
-// in the name of as that no server may take from as.
+// Frames returns every hostile Raft message, by name, as bytes for a stream:
+// messages in the name of as that no server may accept from as.
 func Frames(as string, rnd *rand.Rand) map[string][]byte {
 	head := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as), Addr: []byte(as)}
 	other := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("77"), Addr: []byte("77")}
@@ -112,18 +112,18 @@ func Frames(as string, rnd *rand.Rand) map[string][]byte {
 	}
 }
 
-// frame encodes a message of Raft after its type.
+// frame encodes a Raft message after its type.
 func frame(kind byte, message any) []byte {
 	b := bytes.NewBuffer([]byte{kind})
 	var handle codec.MsgpackHandle
 	handle.TimeNotBuiltin = true
 	if err := codec.NewEncoder(b, &handle).Encode(message); err != nil {
-		panic(err) // a message of this package's own
+		panic(err) // a message of this package
 	}
 	return b.Bytes()
 }
 
-// raft sends one hostile message of Raft.
+// raft sends one hostile Raft message.
 func (p *Peer) raft(ctx context.Context, addr, server string) string {
 	frames := Frames(p.as, p.rnd)
 	names := make([]string, 0, len(frames))
@@ -136,7 +136,7 @@ func (p *Peer) raft(ctx context.Context, addr, server string) string {
 }
 
 // Send opens a stream, sends b and reads until the other side or the context ends
-// it. It returns what came back.
+// the stream. It returns what it read.
 func (p *Peer) Send(ctx context.Context, kind quorum.Kind, addr, server string, b []byte) []byte {
 	conn, _, err := p.hub.Dial(ctx, kind, addr, server)
 	if err != nil {
@@ -155,7 +155,7 @@ func exchange(ctx context.Context, conn net.Conn, b []byte) []byte {
 	return answer
 }
 
-// forward sends runs of commands and reports of sessions that are none.
+// forward sends random bytes as batches of commands and reports of sessions.
 func (p *Peer) forward(ctx context.Context, addr, server string) string {
 	kind := []quorum.Kind{quorum.Forward, quorum.Liveness}[p.rnd.IntN(2)]
 	b := binary.BigEndian.AppendUint64(nil, p.rnd.Uint64())
@@ -167,7 +167,7 @@ func (p *Peer) forward(ctx context.Context, addr, server string) string {
 	return fmt.Sprint(kind, " without sense")
 }
 
-// question asks what only a member, or a leader, may ask.
+// question sends requests that only a member, or a leader, may send.
 func (p *Peer) question(ctx context.Context, addr, server string) string {
 	super := map[string]any{"ids": []map[string]string{{"Scheme": "super", "ID": ""}},
 		"body": binary.BigEndian.AppendUint64([]byte("\xff\xff\xff\xff\x00\x00\x00\x011\xff\xff\xff\xff"), math.MaxUint64)}
@@ -185,14 +185,14 @@ func (p *Peer) question(ctx context.Context, addr, server string) string {
 	name := names[p.rnd.IntN(len(names))]
 	data, err := json.Marshal(questions[name])
 	if err != nil {
-		panic(err) // a message of this package's own
+		panic(err) // a message of this package
 	}
 	kind := []quorum.Kind{quorum.Probe, quorum.Change, quorum.Canvass}[p.rnd.IntN(3)]
 	p.Send(ctx, kind, addr, server, append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...))
 	return name
 }
 
-// knock sends what is no handshake, or the beginning of one.
+// knock sends an invalid handshake, or the beginning of one.
 func (p *Peer) knock(ctx context.Context, addr, _ string) string {
 	conn, err := p.network.Dial(ctx, addr)
 	if err != nil {

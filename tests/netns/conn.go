@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// firstBytes is how much of what the client of a connection sends first is kept.
+// firstBytes is how much of the client's first data is kept per connection.
 const firstBytes = 64
 
-// Conn is a TCP connection as the packet filter has seen it. It is a copy: it
+// Conn is a TCP connection as the packet filter has seen it. It is a copy and
 // does not change.
 type Conn struct {
 	From, To string         // hosts: From has opened it
 	Src, Dst netip.AddrPort // Src is From's end
 	First    []byte         // the first bytes that From has sent, up to 64
-	Sent     int64          // bytes of payload that From has sent,
-	Received int64          // and that it was sent; retransmissions count again
+	Sent     int64          // payload bytes that From has sent,
+	Received int64          // and received; retransmissions count again
 	Opened   time.Time
-	LastSeen time.Time // when a packet of either direction came
+	LastSeen time.Time // when the last packet in either direction was seen
 
 	state connState
 }
@@ -32,11 +32,11 @@ type connState struct {
 	over        bool // ended by both sides or by a reset
 	forgotten   bool
 	reset       bool
-	acks        [2]uint32 // that From and To have sent last
+	acks        [2]uint32 // last acknowledgment sent by From and To
 	established bool
 }
 
-// pair names a connection by its ends.
+// pair identifies a connection by its ends.
 type pair struct{ src, dst netip.AddrPort }
 
 // table is the state of the packet filter.
@@ -45,7 +45,7 @@ type table struct {
 	conns map[pair]*Conn
 }
 
-// verdict is what becomes of a packet.
+// verdict says what happens to a packet.
 type verdict uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	refuse // answer it with a reset
 )
 
-// see notes a packet of a TCP connection and says what becomes of it.
+// see records a packet of a TCP connection and returns what happens to it.
 func (t *table) see(p *packet, from, to string, now time.Time) verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *table) see(p *packet, from, to string, now time.Time) verdict {
 	return forward
 }
 
-// note follows a connection.
+// note updates the connection from a packet.
 func (c *Conn) note(p *packet, opener bool, now time.Time) {
 	c.LastSeen = now
 	way := 1
@@ -133,8 +133,8 @@ func (t *table) live() []Conn {
 	return all
 }
 
-// mark changes the state of connections that are still those of the list, and
-// returns how many were.
+// mark changes the state of those listed connections that still exist, and
+// returns how many they were.
 func (t *table) mark(list []Conn, f func(*connState)) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

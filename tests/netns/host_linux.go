@@ -12,26 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Host is one network namespace. Its methods may be called by any goroutine.
+// Host is one network namespace. Its methods may be called concurrently.
 type Host struct {
 	name string
 	addr netip.Addr
 	ns   *os.File // the namespace
-	tun  *os.File // packets that the host sends and gets
+	tun  *os.File // packets that the host sends and receives
 }
 
 const (
 	tunDevice = "/dev/net/tun"
-	device    = "net0" // what its interface is called in every host
+	device    = "net0" // name of the interface in every host
 )
 
-// Name is the name of the host in its Net.
+// Name returns the name of the host in its Net.
 func (h *Host) Name() string { return h.name }
 
-// Addr is the host's address.
+// Addr returns the host's address.
 func (h *Host) Addr() netip.Addr { return h.addr }
 
-// Usable says why this process cannot make a network, nil if it can.
+// Usable returns an error if this process cannot create a network, and nil if it
+// can.
 func Usable() error {
 	n := New(0)
 	_, err := n.Host("probe")
@@ -46,7 +47,7 @@ func newHost(name string, addr netip.Addr) (*Host, error) {
 	return h, nil
 }
 
-// make moves the thread into a new namespace, which it describes in h.
+// make moves the thread into a new namespace, and records it in h.
 func (h *Host) make() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("a network namespace takes CAP_SYS_ADMIN: %w", err)
@@ -103,7 +104,8 @@ func (h *Host) configure() error {
 	return nil
 }
 
-// receive hands a packet to the host. If its queue is full the packet is lost.
+// receive delivers a packet to the host. If the host's queue is full, the packet
+// is lost.
 func (h *Host) receive(raw []byte) { _, _ = h.tun.Write(raw) }
 
 func (h *Host) close() error {
@@ -127,8 +129,8 @@ func (h *Host) Enter() error {
 	return nil
 }
 
-// Do runs f on a thread in the host's namespace and returns its error. What f
-// starts in other goroutines is not in the namespace.
+// Do runs f on a thread in the host's namespace and returns its error. Other
+// goroutines that f starts are not in the namespace.
 func (h *Host) Do(f func() error) error {
 	return onThread(func() error {
 		if err := h.Enter(); err != nil {
@@ -138,8 +140,8 @@ func (h *Host) Do(f func() error) error {
 	})
 }
 
-// onThread runs f on a thread that ends with it. The main thread never ends, so
-// it is left as it is.
+// onThread runs f on a thread that ends with it. The main thread never ends, so f
+// does not run on it.
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Link is one direction from one host to another. Its methods may be called by
-// any goroutine and apply to the next packet. The zero faults forward every
-// packet at once.
+// Link is one direction from one host to another. Its methods may be called
+// concurrently, and apply to the next packet. Without faults, every packet is
+// forwarded immediately.
 type Link struct {
 	deliver func([]byte)
 
@@ -16,12 +16,12 @@ type Link struct {
 	rand   *rand.Rand
 	cut    bool
 	loss   float64
-	large  int // packets of this many bytes and more are lost; 0: none
+	large  int // packets of this size and larger are lost; 0: none
 	delay  time.Duration
 	jitter time.Duration
 	rate   int64 // bits per second; 0: unlimited
 	depth  time.Duration
-	free   time.Time // when a packet that is sent with this rate is out
+	free   time.Time // when the link has finished sending at this rate
 	last   time.Time // due time of the newest packet in the queue
 	queue  []queued
 	timer  *time.Timer
@@ -38,18 +38,19 @@ func (l *Link) Cut() { l.set(func() { l.cut = true }) }
 // Lose drops each packet with probability p.
 func (l *Link) Lose(p float64) { l.set(func() { l.loss = p }) }
 
-// DropLarge drops packets whose IP length is size bytes or more, as a tunnel
-// does whose MTU is too small and whose ICMP messages are filtered.
+// DropLarge drops packets whose IP length is size bytes or more, like a tunnel
+// whose MTU is too small and whose ICMP messages are filtered.
 func (l *Link) DropLarge(size int) { l.set(func() { l.large = size }) }
 
-// Slow delays every packet by d and up to jitter more, and keeps their order.
+// Slow delays every packet by d plus up to jitter, and keeps their order.
 func (l *Link) Slow(d, jitter time.Duration) { l.set(func() { l.delay, l.jitter = d, jitter }) }
 
 // Rate limits the link to a number of bits per second. Packets that would wait
 // in its queue for longer than depth are dropped.
 func (l *Link) Rate(bits int64, depth time.Duration) { l.set(func() { l.rate, l.depth = bits, depth }) }
 
-// Heal ends all of that. What waits in the queue still arrives, in time.
+// Heal ends all faults of the link. Queued packets still arrive when they are
+// due.
 func (l *Link) Heal() {
 	l.set(func() { l.cut, l.loss, l.large, l.delay, l.jitter, l.rate, l.depth = false, 0, 0, 0, 0, 0, 0 })
 }
@@ -60,7 +61,8 @@ func (l *Link) set(f func()) {
 	l.mu.Unlock()
 }
 
-// send forwards a packet, now or later or never. It may keep raw only by copying.
+// send forwards a packet now or later, or drops it. It keeps raw only by copying
+// it.
 func (l *Link) send(raw []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +95,7 @@ func (l *Link) send(raw []byte) {
 	}
 }
 
-// arm calls drain after d. Under the lock.
+// arm calls drain after d. The caller holds the lock.
 func (l *Link) arm(d time.Duration) {
 	if l.timer == nil {
 		l.timer = time.AfterFunc(d, l.drain)
@@ -102,8 +104,8 @@ func (l *Link) arm(d time.Duration) {
 	l.timer.Reset(d)
 }
 
-// drain delivers what is due. A packet that is in the queue when the link is cut
-// is lost.
+// drain delivers the packets that are due. Packets in the queue are lost if the
+// link is cut.
 func (l *Link) drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Needed skips a test if this process cannot make a network, and fails it
-// instead if ZKGO_REQUIRE=1 says that it must.
+// Needed skips a test if this process cannot create a network. With
+// ZKGO_REQUIRE=1 it fails the test instead.
 func Needed(t testing.TB) {
 	t.Helper()
 	err := Usable()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Net is a network of hosts. Its methods may be called by any goroutine.
+// Net is a network of hosts. Its methods may be called concurrently.
 type Net struct {
 	table table
 	wg    sync.WaitGroup
@@ -24,20 +24,20 @@ type Net struct {
 // way is a direction between two hosts.
 type way struct{ from, to string }
 
-// New returns a network without hosts. Which packets Lose drops and what Slow
-// adds follow from seed.
+// New returns a network without hosts. The packets that Lose drops and the delays
+// that Slow adds follow from seed.
 func New(seed uint64) *Net {
 	return &Net{table: table{conns: make(map[pair]*Conn)}, rand: rand.New(rand.NewPCG(seed, 3)), links: make(map[way]*Link)}
 }
 
-// subnet is that of every Net: each is alone in its namespaces. /24.
+// subnet is used by every Net: each is isolated in its namespaces. /24.
 var subnet = [3]byte{10, 77, 0}
 
-// maxHosts is how many addresses there are.
+// maxHosts is the number of addresses.
 const maxHosts = 254
 
-// Host adds a host with a name of its own. Its address is that of the order in
-// which hosts are added: the first is 10.77.0.1.
+// Host adds a host with a unique name. Addresses are in the order in which hosts
+// are added: the first is 10.77.0.1.
 func (n *Net) Host(name string) (*Host, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,8 +81,8 @@ func (n *Net) Between(a, b string, f func(*Link)) {
 	f(n.Link(b, a))
 }
 
-// Heal heals every link. Connections that were forgotten stay so: a firewall
-// does not get its state back.
+// Heal heals every link. Forgotten connections stay forgotten: a firewall does
+// not get its state back.
 func (n *Net) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,19 +91,21 @@ func (n *Net) Heal() {
 	}
 }
 
-// Conns returns the connections between hosts that are established now and
-// were neither forgotten nor reset, oldest first.
+// Conns returns the connections between hosts that are established now and were
+// neither forgotten nor reset, oldest first.
 func (n *Net) Conns() []Conn { return n.table.live() }
 
-// Forget drops every further packet of connections, in both directions and for
-// good, as a firewall does that has lost its state. No end is told. A new
-// connection works, from the same port too. It returns how many there still were.
+// Forget drops every further packet of connections, in both directions and
+// permanently, like a firewall that has lost its state. No end is told. A new
+// connection works, also from the same port. Forget returns how many of the
+// connections still existed.
 func (n *Net) Forget(conns ...Conn) int {
 	return n.table.mark(conns, func(s *connState) { s.forgotten = true })
 }
 
-// Reset breaks connections: each end gets a TCP reset, at once or as the answer
-// to the next packet that it sends. It returns how many there still were.
+// Reset breaks connections: each end gets a TCP reset, immediately or in reply to
+// the next packet that it sends. Reset returns how many of the connections still
+// existed.
 func (n *Net) Reset(conns ...Conn) int {
 	count := n.table.mark(conns, func(s *connState) { s.reset = true })
 	for _, c := range conns {
@@ -115,7 +117,7 @@ func (n *Net) Reset(conns ...Conn) int {
 	return count
 }
 
-// Close ends the network. Processes in its namespaces go on without one.
+// Close ends the network. Processes in its namespaces keep running without one.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	hosts := n.hosts
@@ -141,7 +143,7 @@ func (n *Net) carry(from *Host) {
 		}
 		p, ok := parse(buf[:size])
 		if !ok {
-			continue // IPv6: no host has an address of it
+			continue // IPv6: no host has such an address
 		}
 		n.route(from, &p)
 	}
@@ -165,7 +167,7 @@ func (n *Net) route(from *Host, p *packet) {
 	}
 }
 
-// at returns the host with an address, nil if there is none.
+// at returns the host with an address, or nil if there is none.
 func (n *Net) at(addr netip.Addr) *Host {
 	b := addr.As4()
 	n.mu.Lock()
@@ -183,7 +185,7 @@ func (n *Net) host(name string) *Host {
 	return n.named(name)
 }
 
-// named returns a host. Under the lock.
+// named returns a host. The caller holds the lock.
 func (n *Net) named(name string) *Host {
 	for _, h := range n.hosts {
 		if h.name == name {

@@ -17,7 +17,8 @@ import (
 // patience is far longer than anything takes on a loaded machine.
 const patience = 60 * time.Second
 
-// pairOfHosts is a network with the hosts a and b. b echoes what it is sent at :7.
+// pairOfHosts is a network with the hosts a and b. b echoes what it receives at
+// :7.
 type pairOfHosts struct {
 	*Net
 	t    *testing.T
@@ -44,7 +45,7 @@ func newPair(t *testing.T) *pairOfHosts {
 				return
 			}
 			t.Cleanup(func() { c.Close() })
-			go io.Copy(c, c) //nolint:errcheck // it ends as it ends
+			go io.Copy(c, c) //nolint:errcheck // the copy may end with any error
 		}
 	}()
 	return p
@@ -87,8 +88,8 @@ func (p *pairOfHosts) mustEcho(c net.Conn, n int) {
 	}
 }
 
-// moment is how long nothing has to come over a link that is broken. On a slow
-// machine the test sees too little, never too much.
+// moment is how long nothing may arrive over a broken link. On a slow machine the
+// test may miss data, but never fails wrongly.
 const moment = 300 * time.Millisecond
 
 func (p *pairOfHosts) mustNotEcho(c net.Conn, n int) {
@@ -119,8 +120,8 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// TestForget: the packets of established connections are lost for good, those of
-// new ones are not.
+// TestForget checks that the packets of established connections are lost
+// permanently, and that those of new connections are not.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -197,8 +198,8 @@ func TestReset(t *testing.T) {
 	p.mustEcho(kept, 5)
 }
 
-// TestShapes: a rate and a delay are kept. A slow machine makes it slower, never
-// faster.
+// TestShapes checks that a rate and a delay are kept. A slow machine makes it
+// slower, never faster.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -221,8 +222,8 @@ func TestShapes(t *testing.T) {
 	p.mustEcho(c, 100_000)
 }
 
-// TestProcesses: a process that is started on a host's thread is in its namespace
-// and sees nothing else.
+// TestProcesses checks that a process that is started on a host's thread is in
+// its namespace and sees nothing else.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -30,7 +30,7 @@ type packet struct {
 	payload  []byte
 }
 
-// parse reads an IPv4 packet. It reports false for anything else.
+// parse reads an IPv4 packet. It returns false for anything else.
 func parse(raw []byte) (packet, bool) {
 	if len(raw) < ipHeader || raw[0]>>4 != 4 {
 		return packet{}, false
@@ -57,8 +57,8 @@ func parse(raw []byte) (packet, bool) {
 	return p, true
 }
 
-// reset returns the packet with which dst refuses p's connection to src: the
-// sequence number is the one that the sender of p waits for.
+// reset returns the packet with which dst refuses p's connection to src. Its
+// sequence number is the one that the sender of p expects.
 func (p *packet) reset() []byte {
 	b := make([]byte, ipHeader+tcpHeader)
 	b[0] = 4<<4 | ipHeader/4
@@ -78,7 +78,7 @@ func (p *packet) reset() []byte {
 	return b
 }
 
-// sum adds 16-bit words for the Internet checksum, fold ends it.
+// sum adds 16-bit words for the Internet checksum; fold completes it.
 func sum(n uint32, b []byte) uint32 {
 	for i := 0; i+1 < len(b); i += 2 {
 		n += uint32(binary.BigEndian.Uint16(b[i:]))

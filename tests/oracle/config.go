@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// configure lays out the directories of n servers: zoo.cfg, data and, in an
+// configure creates the directories of n servers: zoo.cfg, data and, in an
 // ensemble, myid.
 func configure(dir string, n int, o Options) ([]*Server, error) {
 	perServer := 1
@@ -57,7 +57,7 @@ func configure(dir string, n int, o Options) ([]*Server, error) {
 	return servers, nil
 }
 
-// override returns the defaults whose key no line of extra sets, then extra.
+// override returns the defaults whose keys extra does not set, followed by extra.
 func override(defaults, extra []string) []string {
 	set := make(map[string]bool)
 	for _, line := range extra {
@@ -74,7 +74,7 @@ func override(defaults, extra []string) []string {
 }
 
 // FreePorts returns n different TCP ports of 127.0.0.1 that were free a moment
-// ago. Another process may take one at any time: callers retry.
+// ago. Another process may take one at any time, so callers retry.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -82,7 +82,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("oracle: looking for a free port: %w", err)
 		}
-		// Held until all are chosen, so that no port is chosen twice.
+		// Hold it until all are chosen, so that no port is chosen twice.
 		defer l.Close()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}

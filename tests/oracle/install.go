@@ -12,18 +12,19 @@ import (
 	"testing"
 )
 
-// Version is the ZooKeeper release that answers for ZooKeeper's behaviour.
+// Version is the ZooKeeper release that defines ZooKeeper's behaviour for the
+// tests.
 const Version = "3.9.5"
 
-// RequireEnv names the variable that turns a missing oracle from a skipped
-// test into a failed one.
+// RequireEnv names the variable that makes a test fail instead of being skipped
+// if the oracle is missing.
 const RequireEnv = "ZKGO_REQUIRE"
 
 //go:embed install.sh
 var installScript []byte
 
-// Dir returns the directory with the server's jars and installs them first if
-// they are not there yet. The outcome is remembered for the process.
+// Dir returns the directory with the server's jars, and installs them first if
+// they are missing. The process caches the result.
 var Dir = sync.OnceValues(func() (string, error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", fmt.Errorf("oracle: no Java to run ZooKeeper %s with: %w", Version, err)
@@ -43,8 +44,8 @@ var Dir = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// Need skips the test if the real server cannot run here, and fails it instead
-// if ZKGO_REQUIRE=1 says that it must.
+// Need skips the test if the real server cannot run here. With ZKGO_REQUIRE=1 it
+// fails the test instead.
 func Need(t testing.TB) {
 	t.Helper()
 	_, err := Dir()

@@ -4,5 +4,5 @@ package oracle
 
 import "syscall"
 
-// sysProcAttr asks for nothing: only Linux can tie a child's life to ours.
+// sysProcAttr returns nil: only Linux can kill a child when its parent dies.
 func sysProcAttr() *syscall.SysProcAttr { return nil }

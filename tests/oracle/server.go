@@ -15,23 +15,25 @@ import (
 )
 
 // patience bounds every wait. It is generous because nothing is measured: a
-// healthy server starts in about a second, a starved machine may need many.
+// healthy server starts in about a second, but an overloaded machine may need
+// much longer.
 const patience = 90 * time.Second
 
-// Options says how servers are to be started.
+// Options describes how servers are started.
 type Options struct {
 	// Config holds additional zoo.cfg lines ("enforceQuota=true"). A line
 	// replaces the default line of the same key.
 	Config []string
 	// JVM holds additional arguments for java ("-Djute.maxbuffer=2000").
 	JVM []string
-	// Lib is the directory with the jars of another release; "": Version's.
+	// Lib is the directory with the jars of another release; "" means those of
+	// Version.
 	Lib string
 }
 
 // Server is one ZooKeeper process.
 type Server struct {
-	// ID is the server's number in its ensemble; 0 if it stands alone.
+	// ID is the server's number in its ensemble; 0 for a standalone server.
 	ID int
 	// Port is the client port on 127.0.0.1.
 	Port int
@@ -47,7 +49,7 @@ type Server struct {
 // Addr returns the client address, host:port.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 
-// PID returns the id of the java process, 0 if it does not run.
+// PID returns the id of the java process, or 0 if it does not run.
 func (s *Server) PID() int {
 	if s.cmd == nil {
 		return 0
@@ -55,7 +57,7 @@ func (s *Server) PID() int {
 	return s.cmd.Process.Pid
 }
 
-// Log returns what the server has printed, for messages of failing tests.
+// Log returns what the server has printed, for the messages of failing tests.
 func (s *Server) Log() string {
 	b, err := os.ReadFile(filepath.Join(s.Dir, "out"))
 	if err != nil {
@@ -67,8 +69,8 @@ func (s *Server) Log() string {
 // Exited returns a channel that is closed once the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.done }
 
-// Run starts the process on the directory that is already there, as after a
-// Stop, and waits until it serves.
+// Run starts the process on the existing directory, e.g. after a Stop, and waits
+// until it serves.
 func (s *Server) Run() error {
 	if err := s.launch(); err != nil {
 		return err
@@ -76,8 +78,8 @@ func (s *Server) Run() error {
 	return s.await()
 }
 
-// At describes a server whose directory somebody else has laid out: zoo.cfg
-// and what it names. Run starts it; somebody has to Stop it.
+// At describes a server whose directory the caller has created: zoo.cfg and the
+// files it names. Run starts the server; the caller has to Stop it.
 func At(dir string, id, port int) *Server { return &Server{ID: id, Port: port, Dir: dir} }
 
 // With adds arguments for java.
@@ -86,7 +88,7 @@ func (s *Server) With(jvm ...string) *Server {
 	return s
 }
 
-// Launch is Run without the wait: a server of an ensemble serves only when
+// Launch is Run without the wait: a server of an ensemble serves only after
 // enough of the others were started.
 func (s *Server) Launch() error { return s.launch() }
 
@@ -104,7 +106,8 @@ func (s *Server) launch() error {
 		return err
 	}
 	defer out.Close()
-	// Small and quick to start: a serial collector, only the first compiler.
+	// Keep it small and quick to start: serial collector, only the first
+	// compiler.
 	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Dfile.encoding=UTF-8", "-Djava.awt.headless=true"}
 	args = append(args, s.jvm...)
@@ -116,14 +119,14 @@ func (s *Server) launch() error {
 
 	started, done := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The parent-death signal is tied to the thread: keep it.
+		// The parent-death signal is tied to the thread, so keep the thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is the log's business
+			_ = cmd.Wait() // the log shows how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -133,7 +136,7 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// errExited says that the process ended before it served.
+// errExited is returned if the process ended before it served.
 var errExited = errors.New("oracle: the server ended before it served")
 
 // await waits until "srvr" names a mode, which a server prints only when it
@@ -143,8 +146,8 @@ func (s *Server) await() error {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for time.Now().Before(deadline) {
-		// A connection that comes before the database is loaded can be left
-		// hanging for ever by ZooKeeper: give up on it soon and try another.
+		// ZooKeeper can leave a connection hanging forever that arrives before
+		// the database is loaded: give up soon and try another.
 		if out, err := s.word("srvr", 2*time.Second); err == nil && strings.Contains(out, "Mode: ") {
 			return nil
 		}
@@ -157,7 +160,7 @@ func (s *Server) await() error {
 	return fmt.Errorf("oracle: server at %s does not serve after %v:\n%s", s.Addr(), patience, s.Log())
 }
 
-// Word sends a four-letter word and returns the answer.
+// Word sends a four-letter word and returns the reply.
 func (s *Server) Word(word string) (string, error) { return s.word(word, patience) }
 
 func (s *Server) word(word string, limit time.Duration) (string, error) {
@@ -176,8 +179,8 @@ func (s *Server) word(word string, limit time.Duration) (string, error) {
 	return string(b), err
 }
 
-// Stop kills the process, as by kill -9, and waits until it is gone. The
-// directory stays, so Run can start the server again.
+// Stop kills the process, like kill -9, and waits until it is gone. The directory
+// stays, so Run can start the server again.
 func (s *Server) Stop() {
 	if s.cmd == nil {
 		return
@@ -203,8 +206,8 @@ func Ensemble(t testing.TB, n int, o Options) []*Server {
 	return ensemble(t, n, o)
 }
 
-// attempts bounds the retries when another process takes a port between our
-// choosing it and the server's binding it.
+// attempts bounds the retries if another process takes a port after we chose it
+// and before the server binds it.
 const attempts = 5
 
 func ensemble(t testing.TB, n int, o Options) []*Server {

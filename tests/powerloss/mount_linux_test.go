@@ -37,8 +37,8 @@ func tryMount(dir string, f lossyfs.Faults) (*lossyfs.Mounted, error) {
 	return lossyfs.Mount(lossyfs.NewDisk(f), dir)
 }
 
-// imageDir returns a directory for disk images: in memory where there is such
-// a place, for opening an image fsyncs a lot.
+// imageDir returns a directory for disk images: in memory if possible, because
+// opening an image fsyncs a lot.
 func imageDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "powerloss")

@@ -13,15 +13,15 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 )
 
-// promise is what a workload was promised by the moment of a cut, and what it
-// was doing then: that may have happened or not.
+// promise is what a workload had been told by the time of a cut, and the step
+// that was in progress then: that step may have happened or not.
 type promise struct {
 	doing  string
-	before string // what was going on at an earlier cut, see uncertain
+	before string // the step in progress at an earlier cut, see uncertain
 
 	entries  map[uint64]uint64 // index to term
 	compact  uint64            // entries up to here may be gone
-	snapshot uint64            // index of the newest one
+	snapshot uint64            // index of the newest snapshot
 	term     uint64
 	vote     vote
 }
@@ -31,12 +31,12 @@ type vote struct {
 	cand string
 }
 
-// uncertain says that what was going on has happened or not, and that something
-// else begins.
+// uncertain records that the step in progress may have happened or not, and that
+// another one begins.
 func (p *promise) uncertain() { p.before, p.doing = p.doing, "" }
 
-// mayBe says whether verb was going on, now or at an earlier cut, and parses
-// its arguments.
+// mayBe reports whether verb was in progress, now or at an earlier cut, and
+// parses its arguments.
 func (p *promise) mayBe(verb string, args ...any) bool {
 	for _, doing := range []string{p.doing, p.before} {
 		if rest, ok := strings.CutPrefix(doing, verb+" "); ok {
@@ -74,7 +74,7 @@ func (p *promise) mark(line string) {
 	case "opened", "compacted":
 	case "store":
 		p.doing = line
-		// Behind an earlier cut this tells whether the removal had happened.
+		// After an earlier cut this shows whether the removal had happened.
 		if fmt.Sscan(rest, &a); p.mayBe("remove", &b) {
 			p.forget(max(a, b))
 		}
@@ -83,7 +83,7 @@ func (p *promise) mark(line string) {
 	}
 }
 
-// forget: entries from index on were removed.
+// forget drops the entries from index on, which were removed.
 func (p *promise) forget(index uint64) {
 	for i := range p.entries {
 		if i >= index {
@@ -92,7 +92,7 @@ func (p *promise) forget(index uint64) {
 	}
 }
 
-// kept says whether an image keeps the promise.
+// kept returns an error if an image does not keep the promise.
 func (p *promise) kept(dir string, kind raftlog.Kind) error {
 	s, err := raftlog.Open(options(dir, kind))
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *promise) keptLog(s *raftlog.Store) error {
 	return nil
 }
 
-// mayHold looks at an entry that was not acknowledged: it must be one that was
+// mayHold checks an entry that was not acknowledged: it must be one that was
 // being stored.
 func (p *promise) mayHold(s *raftlog.Store, i uint64) error {
 	var errs []error
@@ -154,8 +154,8 @@ func (p *promise) mayHold(s *raftlog.Store, i uint64) error {
 	return errors.Join(append(errs, fmt.Errorf("entry %d appeared, while %q, before %q", i, p.doing, p.before))...)
 }
 
-// sameEntry reads an entry. A store whose entry is damaged does not return
-// from GetLog.
+// sameEntry reads an entry. A store whose entry is damaged does not return from
+// GetLog.
 func sameEntry(s *raftlog.Store, index, term uint64) error {
 	var l raft.Log
 	done := make(chan error, 1)
@@ -224,7 +224,7 @@ func (p *promise) keptSnapshot(s *raftlog.Store) error {
 	return err
 }
 
-// goesOn appends after the cut and opens once more.
+// goesOn appends after the cut and opens the store once more.
 func goesOn(s *raftlog.Store, dir string, kind raftlog.Kind) error {
 	last, err := s.Logs().LastIndex()
 	if err != nil {

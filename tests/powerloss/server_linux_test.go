@@ -23,13 +23,13 @@ const (
 
 func startServer(t *testing.T, dir, store string) *process.Server {
 	t.Helper()
-	// Snapshots every few writes, so that cuts meet some.
+	// Take snapshots every few writes, so that some cuts hit one.
 	return process.Start(t, dir, "--set", "logStore="+store, "--set", "snapCount=60")
 }
 
-// TestServerKeepsItsWord: a real server on a disk that loses what is not
-// fsynced. After a power cut at any moment every write that a client was told
-// of is there.
+// TestServerKeepsItsWord runs a real server on a disk that loses data that was
+// not fsynced. After a power cut at any point, every write that was acknowledged
+// to a client must be there.
 func TestServerKeepsItsWord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a real server; not with -short")
@@ -70,8 +70,8 @@ func TestServerKeepsItsWord(t *testing.T) {
 	}
 }
 
-// write creates znodes one after the other and tells of each that the server
-// acknowledged.
+// write creates znodes one after the other and calls acked for each that the
+// server acknowledged.
 func write(addr string, client, n int, acked func(path string)) error {
 	c, err := process.Connect(addr, 0, nil, process.Patience)
 	if err != nil {
@@ -90,8 +90,8 @@ func write(addr string, client, n int, acked func(path string)) error {
 
 func znodeData(path string) []byte { return bytes.Repeat([]byte(path), 1+len(path)%40) }
 
-// cutServer cuts the power at moments spread over a run, starts a server on
-// what is left each time, and asks for all that was acknowledged.
+// cutServer cuts the power at points spread over a run, starts a server on what
+// is left each time, and asks for everything that was acknowledged.
 func cutServer(t *testing.T, ops []lossyfs.Op, store string, f lossyfs.Faults, few int) (broken []error, nacked, made int) {
 	t.Helper()
 	player := lossyfs.Replay(ops, f)
@@ -119,7 +119,7 @@ func cutServer(t *testing.T, ops []lossyfs.Op, store string, f lossyfs.Faults, f
 	return broken, len(acked), made
 }
 
-// moments returns n numbers of operations up to all of them.
+// moments returns n operation counts, evenly spread, up to all of them.
 func moments(ops []lossyfs.Op, n int) []int {
 	var at []int
 	for i := range n {
@@ -163,8 +163,8 @@ func holds(t *testing.T, dir, store string, paths []string) error {
 	return nil
 }
 
-// TestServerEndsWithItsDisk: when the disk is gone the server ends by itself,
-// and acknowledges nothing in the meantime.
+// TestServerEndsWithItsDisk checks that the server ends by itself when its disk
+// is gone, and acknowledges nothing in the meantime.
 func TestServerEndsWithItsDisk(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"wal", "bolt"} {

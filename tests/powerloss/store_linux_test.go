@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 )
 
-// record runs the workload on a lossy disk, in a process of its own, and
-// returns what it did there.
+// record runs the workload on a lossy disk, in its own process, and returns the
+// operations on that disk.
 func record(t *testing.T, kind raftlog.Kind) []lossyfs.Op {
 	t.Helper()
 	m := mount(t, lossyfs.Faults{})
@@ -37,8 +37,8 @@ func cutEverywhere(t *testing.T, ops []lossyfs.Op, kind raftlog.Kind, f lossyfs.
 	return cutFrom(t, &promise{entries: map[uint64]uint64{}}, 0, ops, kind, f, lucky, few)
 }
 
-// cutFrom is cutEverywhere for a run that begins with the operation start, with
-// p promised before.
+// cutFrom is cutEverywhere for a run that begins with the operation start, with p
+// promised before.
 func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind raftlog.Kind, f lossyfs.Faults, lucky bool, few int) (int, []error) {
 	t.Helper()
 	var broken []error
@@ -74,8 +74,9 @@ func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind raftlog
 	return made, broken
 }
 
-// TestAcknowledgedSurvives cuts the power throughout a run of everything Raft
-// does to a store. Once everything unsynced is lost, once some of it survives.
+// TestAcknowledgedSurvives cuts the power throughout a run of everything that
+// Raft does to a store. It runs once with all unsynced data lost, and once with
+// some of it surviving.
 func TestAcknowledgedSurvives(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
@@ -93,9 +94,9 @@ func TestAcknowledgedSurvives(t *testing.T) {
 	}
 }
 
-// TestLyingDiskIsDetected: on a disk that ignores fsync, of files or of
-// directories, the very same run must break its promises. Else the test above
-// could not fail.
+// TestLyingDiskIsDetected checks that the same run breaks its promises on a disk
+// that ignores fsync, of files or of directories. Otherwise the test above could
+// not fail.
 func TestLyingDiskIsDetected(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
@@ -113,8 +114,8 @@ func TestLyingDiskIsDetected(t *testing.T) {
 	}
 }
 
-// TestCutDuringRecovery cuts the power once, lets the store open on what is left
-// and append a little, and cuts again throughout that.
+// TestCutDuringRecovery cuts the power once, opens the store on what is left and
+// appends a little, and cuts again throughout that.
 func TestCutDuringRecovery(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
@@ -159,8 +160,9 @@ func again(t *testing.T, ops []lossyfs.Op, at int, kind raftlog.Kind, seed uint6
 	}
 }
 
-// TestFullDisk lets the disk fill up at various moments. The store must report
-// it and acknowledge nothing from then on; with space again everything is there.
+// TestFullDisk lets the disk fill up at various points. The store must report it
+// and acknowledge nothing from then on. Once there is space again, everything is
+// there.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {

@@ -15,14 +15,14 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// In the child process these name what to run and where.
+// In the child process these variables name what to run and where.
 const (
 	envKind = "ZKGO_POWERLOSS_KIND"
 	envDir  = "ZKGO_POWERLOSS_DIR"
 	envPart = "ZKGO_POWERLOSS_PART" // "reopen" only opens, stores and closes
 )
 
-// exitFailed is how the child ends when the store reports an error.
+// exitFailed is the exit code of the child when the store reports an error.
 const exitFailed = 3
 
 func TestMain(m *testing.M) {
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 
 const rounds = 20
 
-// workload drives a store through everything that Raft does to it, and marks
-// before each step what it is about to do, and after it that it was done.
+// workload drives a store through everything that Raft does to it. Before each
+// step it marks what it is about to do, and after the step that it is done.
 type workload struct {
 	dir   string
 	kind  raftlog.Kind
@@ -68,7 +68,7 @@ func (w *workload) mark(format string, args ...any) error {
 	return err
 }
 
-// step marks, does, marks.
+// step marks, calls do, and marks again.
 func (w *workload) step(before, after string, do func() error) error {
 	if err := w.mark("%s", before); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (w *workload) open() error {
 		w.s, err = raftlog.Open(options(w.dir, w.kind))
 		if err == nil {
 			go func(failed <-chan error) {
-				fmt.Fprintln(os.Stderr, <-failed) // whoever failed is blocked for good
+				fmt.Fprintln(os.Stderr, <-failed) // the goroutine that failed is blocked permanently
 				os.Exit(exitFailed)
 			}(w.s.Failed())
 		}
@@ -109,7 +109,7 @@ func (w *workload) open() error {
 	})
 }
 
-// reopen is the first that happens after a power cut.
+// reopen is the first thing that happens after a power cut.
 func (w *workload) reopen() (err error) {
 	if w.marks, err = os.Create(filepath.Join(w.dir, lossyfs.MarkName)); err != nil {
 		return err
@@ -222,10 +222,10 @@ func (w *workload) snapshot() error {
 	})
 }
 
-// entryData is the content of an entry, up to 1.5 KiB.
+// entryData returns the content of an entry, up to 1.5 KiB.
 func entryData(index, term uint64) []byte { return noise(index, term, 1500) }
 
-// stateData is the content of a snapshot, up to 20 KiB.
+// stateData returns the content of a snapshot, up to 20 KiB.
 func stateData(index uint64) []byte { return noise(index, 1<<40, 20_000) }
 
 func noise(a, b uint64, most int) []byte {

@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Client is the least that speaks the protocol: frames go out and come back
-// in order, nothing is retried.
+// Client is a minimal client for the protocol: it sends and receives frames in
+// order, and retries nothing.
 type Client struct {
 	Session  int64
 	Password []byte
 	Timeout  time.Duration // negotiated
-	Limit    time.Duration // of the wait for a frame; Patience unless it was set
+	Limit    time.Duration // for a frame; Patience unless set otherwise
 
 	conn net.Conn
 	in   *bufio.Reader
@@ -30,7 +30,7 @@ type Reply struct {
 	Body []byte
 }
 
-// Connect opens a connection and a session, or attaches to the session given.
+// Connect opens a connection and a session, or attaches to the given session.
 func Connect(addr string, session int64, password []byte, timeout time.Duration) (*Client, error) {
 	conn, err := net.DialTimeout("tcp", addr, Patience)
 	if err != nil {
@@ -39,8 +39,8 @@ func Connect(addr string, session int64, password []byte, timeout time.Duration)
 	return Attach(conn, session, password, timeout, Patience)
 }
 
-// Attach is Connect over a connection that is open already, which it closes when
-// it fails. limit bounds the wait for each frame.
+// Attach is Connect over an open connection, which it closes on error. limit
+// bounds the wait for each frame.
 func Attach(conn net.Conn, session int64, password []byte, timeout, limit time.Duration) (*Client, error) {
 	c := &Client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), Limit: limit}
 	if err := c.handshake(session, password, timeout); err != nil {
@@ -93,16 +93,17 @@ func (c *Client) Send(reqs ...Request) error {
 	return err
 }
 
-// Xid numbers the request that was sent last; whoever sends may ask.
+// Xid returns the number of the request sent last. Only the sending goroutine may
+// call it.
 func (c *Client) Xid() int32 { return c.xid }
 
-// Request is one request to Send.
+// Request is one request for Send.
 type Request struct {
 	Op     proto.Op
 	Record proto.Record
 }
 
-// Receive returns the next reply, leaving out notifications.
+// Receive returns the next reply and skips notifications.
 func (c *Client) Receive() (Reply, error) {
 	for {
 		frame, err := c.frame()
@@ -121,7 +122,8 @@ func (c *Client) Receive() (Reply, error) {
 	}
 }
 
-// Do sends one request and returns its reply; a refusal is the error.
+// Do sends one request and returns its reply. An error reply is returned as the
+// error.
 func (c *Client) Do(op proto.Op, rec proto.Record) (Reply, error) {
 	if err := c.Send(Request{op, rec}); err != nil {
 		return Reply{}, err
@@ -163,13 +165,13 @@ func (c *Client) Children(path string) ([]string, error) {
 	return resp.Children, r.Err()
 }
 
-// Create makes a znode open to everybody.
+// Create creates a znode with an open ACL.
 func (c *Client) Create(path string, data []byte, mode proto.CreateMode) error {
 	_, err := c.Do(proto.OpCreate, &proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL(), Flags: int32(mode)})
 	return err
 }
 
-// Close closes the connection, not the session.
+// Close closes the connection but not the session.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // frame reads one frame.

@@ -17,7 +17,7 @@ import (
 // loaded machine.
 const Patience = 60 * time.Second
 
-// build is the zkgo that this test binary has built.
+// build is the zkgo binary that this test binary has built.
 type build struct {
 	once sync.Once
 	path string
@@ -27,7 +27,7 @@ type build struct {
 var built build //nolint:gochecknoglobals // one build serves all tests of a test binary
 
 // Binary builds zkgo, once for all tests of a test binary, and returns its path.
-// ZKGO_BINARY names one that is built already.
+// If ZKGO_BINARY names a binary, Binary returns that instead.
 func Binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -52,7 +52,7 @@ func Binary(t testing.TB) string {
 }
 
 // Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1
-// asks for it: "go test ./..." is to be quick, and .ci/run runs everything.
+// asks for it: "go test ./..." should be quick, and .ci/run runs everything.
 func Needed(t testing.TB) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -60,7 +60,7 @@ func Needed(t testing.TB) {
 	}
 }
 
-// Cleanup removes what Binary built. Call it from TestMain.
+// Cleanup removes the binary that Binary built. TestMain should call it.
 func Cleanup() {
 	if built.path != "" && os.Getenv("ZKGO_BINARY") == "" {
 		os.RemoveAll(filepath.Dir(built.path)) //nolint:errcheck // a leftover in the temp dir
@@ -73,11 +73,11 @@ type Server struct {
 	cmd  *exec.Cmd
 	out  *lockedBuffer
 	done chan struct{}
-	err  error // of Wait, valid when done is closed
+	err  error // result of Wait, valid once done is closed
 }
 
 // Start runs `zkgo server` with the given data directory on a free client port
-// and returns when it listens. More arguments follow as they are.
+// and returns when it listens. args are added to the command line.
 func Start(t testing.TB, dataDir string, args ...string) *Server {
 	t.Helper()
 	s, err := Try(Binary(t), dataDir, args...)
@@ -88,14 +88,14 @@ func Start(t testing.TB, dataDir string, args ...string) *Server {
 	return s
 }
 
-// Try is Start for a start that may fail: the error holds what the server said.
+// Try is Start for a start that may fail: the error contains the server's output.
 func Try(bin, dataDir string, args ...string) (*Server, error) {
 	return Run(bin, append([]string{"server", "--data-dir", dataDir, "--client-port", "0",
 		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false"}, args...)...)
 }
 
-// Run runs zkgo with a command line that serves clients on 127.0.0.1, and
-// returns when it listens. The error holds what it said instead.
+// Run runs zkgo with a command line that serves clients on 127.0.0.1, and returns
+// when it listens. If it does not, the error contains its output.
 func Run(bin string, args ...string) (*Server, error) {
 	s := &Server{cmd: exec.Command(bin, args...), out: &lockedBuffer{}, done: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
@@ -109,11 +109,11 @@ func Run(bin string, args ...string) (*Server, error) {
 	return s, s.listening()
 }
 
-// clientAddr is what a server prints of the port that it was given.
+// clientAddr matches the line in which a server logs its client port.
 var clientAddr = regexp.MustCompile(`listens for clients.* addresses="?(127\.0\.0\.1:\d+)`)
 
-// listening waits until the server says where it listens. A port chosen here
-// beforehand could be another server's by then.
+// listening waits until the server logs its address. A port that the test chose
+// in advance could meanwhile belong to another process.
 func (s *Server) listening() error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -135,13 +135,13 @@ func (s *Server) listening() error {
 	}
 }
 
-// Kill ends the process as kill -9 does and waits until it is gone.
+// Kill ends the process like kill -9 and waits until it is gone.
 func (s *Server) Kill() {
 	s.cmd.Process.Kill() //nolint:errcheck // it may be gone already
 	<-s.done
 }
 
-// Stop asks the process to end and returns how it did.
+// Stop asks the process to end and returns how it ended.
 func (s *Server) Stop() error {
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Output returns what the process has printed.

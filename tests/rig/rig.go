@@ -1,7 +1,7 @@
-// Package rig is what the tests and examples of the recipes stand on: a server in
-// fake time with what a test asks of it, and a server in this process for examples.
+// Package rig has the helpers for the tests and examples of the recipes: a server
+// in fake time with common assertions, and a server in this process for examples.
 //
-// It imports client, server and server/zktest, and is imported by tests only.
+// It imports client, server and server/zktest, and only tests import it.
 package rig
 
 import (
@@ -17,14 +17,15 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// Run runs a test with a server in fake time, beside others.
+// Run runs a test with a server in fake time, in parallel with other tests.
 func Run(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
 }
 
-// Within returns a context for what has to work in the end: an hour of fake time.
+// Within returns a context for what has to succeed eventually: an hour of fake
+// time.
 func Within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -40,7 +41,8 @@ func Must(t *testing.T, err error) {
 	}
 }
 
-// NoWatches fails the test if a watch is left at the server when all is quiet.
+// NoWatches fails the test if a watch is left on the server when all goroutines
+// are idle.
 func NoWatches(t *testing.T, zs *zktest.Server) {
 	t.Helper()
 	synctest.Wait()
@@ -49,7 +51,8 @@ func NoWatches(t *testing.T, zs *zktest.Server) {
 	}
 }
 
-// Children returns the names below a path in order, none if there is no such znode.
+// Children returns the names of a znode's children in order, or none if it does
+// not exist.
 func Children(zs *zktest.Server, path string) []string {
 	if !zs.Exists(path) {
 		return nil
@@ -69,9 +72,10 @@ func Closed(ch <-chan struct{}) bool {
 	}
 }
 
-// Embedded runs a server in this process, in real time, and returns a client of it,
-// for examples: a program would say client.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181").
-// It panics if that fails, since an example has nobody to tell.
+// Embedded runs a server in this process, in real time, and returns a client of
+// it, for examples: a program would call client.Connect(ctx,
+// "zk1:2181,zk2:2181,zk3:2181"). It panics on error, since an example cannot
+// report one.
 func Embedded() (c *client.Client, stop func()) {
 	srv, err := server.Start(context.Background(), server.Config{Memory: true, ExtendedTypes: true})
 	if err != nil {

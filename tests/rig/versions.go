@@ -8,9 +8,10 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ShiftVersions returns conn as it would be if every znode had been written by more
-// times than it was: what takes 2³² writes otherwise takes a few. As at a server, a
-// request for version -1 is for every version, also for a znode whose version is -1.
+// ShiftVersions returns conn as if every znode had been written by more times
+// than it was: a test needs only a few writes for what would otherwise take 2³².
+// As on a server, a request for version -1 matches every version, also for a
+// znode whose version is -1.
 func ShiftVersions(conn recipes.Conn, by int32) recipes.Conn { return shiftedConn{conn, by} }
 
 type shiftedConn struct {

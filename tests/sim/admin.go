@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// patience is how long an administrator waits for an answer, in fake time.
+// patience is how long an administrator waits for a reply, in fake time.
 const patience = 20 * time.Second
 
 // reconfig asks a server to change the ensemble, as zkCli's reconfig does.
@@ -35,11 +35,11 @@ func reconfig(p *process, joining, leaving string) (proto.Code, error) {
 	var reply proto.ReplyHeader
 	reply.Decode(&r)
 	bye := proto.RequestHeader{Xid: 2, Op: proto.OpCloseSession}
-	_, _ = exchange(nc, bye.Append(nil)) // the session would expire as well
+	_, _ = exchange(nc, bye.Append(nil)) // otherwise the session would expire
 	return reply.Err, r.Err()
 }
 
-// orNull is null, which asks for nothing, instead of an empty list.
+// orNull returns null, which requests no change, instead of an empty list.
 func orNull(list string) string {
 	if list == "" {
 		return proto.NullString
@@ -47,7 +47,7 @@ func orNull(list string) string {
 	return list
 }
 
-// exchange sends a frame and returns the next one that comes.
+// exchange sends a frame and returns the next frame it receives.
 func exchange(nc net.Conn, body []byte) ([]byte, error) {
 	if _, err := nc.Write(proto.AppendFrame(nil, body)); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// churn makes a server leave the ensemble, or gives it another role in it. That
-// takes a moment in which every server is there: a change that has to wait for
-// one of them shows nothing but the waiting.
+// churn removes a server from the ensemble, or changes its role. It runs only
+// when every server is up: a change that has to wait for a missing server tests
+// nothing but the wait.
 func (n *nemesis) churn(observer bool, role string) bool {
 	h := n.c.hosts[n.rnd.IntN(len(n.c.hosts))]
 	if len(n.moved) > 0 || observer != (h.id > n.c.layout.Voters) || !n.c.await(3*time.Second, n.c.whole) {
@@ -33,9 +33,10 @@ func (n *nemesis) churn(observer bool, role string) bool {
 	return err == nil && code == proto.Ok
 }
 
-// settle brings back every server that was moved. Others are running and can be
-// reached by now. A request whose answer got lost may take effect later still,
-// so the list is looked at, and looked at again when the next faults are mended.
+// settle brings back every server that was moved. The other servers are running
+// and reachable by now. A request whose reply was lost may still take effect
+// later, so settle checks the list now, and again after the next faults are
+// fixed.
 func (n *nemesis) settle() {
 	var left []*host
 	for _, h := range n.moved {
@@ -60,8 +61,8 @@ func (n *nemesis) settle() {
 	n.moved = left
 }
 
-// inDoubt is how long a request to change the ensemble may go on after its
-// client has heard the last of it.
+// inDoubt is how long a request to change the ensemble may still take effect
+// after its client stopped waiting for the reply.
 const inDoubt = 90 * time.Second
 
 // settleAll waits until no server can be moved any more.
@@ -74,7 +75,8 @@ func (n *nemesis) settleAll() {
 	}
 }
 
-// listed says whether the leader has a server in its list with that role.
+// listed reports whether the leader's membership list has the server with that
+// role.
 func (n *nemesis) listed(h *host, role string) bool {
 	lead := n.c.leader()
 	if lead == nil {
@@ -84,12 +86,13 @@ func (n *nemesis) listed(h *host, role string) bool {
 	return node != nil && strings.Contains(string(node.Membership()), line(h, role))
 }
 
-// line is how a server stands in the list.
+// line is the server's line in the membership list.
 func line(h *host, role string) string {
 	return fmt.Sprintf("server.%d=%s:2888:3888:%s;0.0.0.0:2181", h.id, h.name, role)
 }
 
-// reconfig asks the leader, or who can be asked, to change the ensemble.
+// reconfig asks the leader, or any server that can be reached, to change the
+// ensemble.
 func (n *nemesis) reconfig(joining, leaving string) (proto.Code, error) {
 	h := n.c.leader()
 	if h == nil {

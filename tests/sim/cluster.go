@@ -19,13 +19,13 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Layout is what a cluster is made of.
+// Layout describes the servers of a cluster.
 type Layout struct {
 	Voters, Observers int
 	Store             raftlog.Kind
 }
 
-// String says it in words.
+// String describes the layout for people.
 func (l Layout) String() string {
 	if l.Observers == 0 {
 		return fmt.Sprintf("%d voters, %s", l.Voters, l.Store)
@@ -33,8 +33,8 @@ func (l Layout) String() string {
 	return fmt.Sprintf("%d voters, %d observer, %s", l.Voters, l.Observers, l.Store)
 }
 
-// Cluster is a whole ensemble in one process and in fake time: real servers on a
-// network and disks in memory.
+// Cluster is a whole ensemble in one process and in fake time: real servers on an
+// in-memory network and in-memory disks.
 type Cluster struct {
 	layout    Layout
 	dir       string
@@ -47,11 +47,11 @@ type Cluster struct {
 
 	mu         sync.Mutex
 	replays    func(host string, message any) []quorum.Replay
-	counts     map[string]int // what was seen to happen
+	counts     map[string]int // counted events, by name
 	violations []string
 }
 
-// host is a machine with a server: its disk and its clock outlive the processes.
+// host is a machine with a server: its disk and its clock outlive its processes.
 type host struct {
 	c     *Cluster
 	id    int
@@ -61,7 +61,7 @@ type host struct {
 
 	mu       sync.Mutex
 	proc     *process // nil: none runs
-	expected bool     // that the server stops by itself, for its disk is broken
+	expected bool     // true if the server is expected to stop by itself because its disk is broken
 }
 
 const (
@@ -69,10 +69,10 @@ const (
 	syncLimit = 5
 )
 
-// linearServers make all reads linearizable.
+// linearServers lists the servers that make all reads linearizable.
 var linearServers = []int{1}
 
-// NewCluster describes a cluster without starting it. Databases get their files
+// NewCluster describes a cluster without starting it. The database files are
 // below dir.
 func NewCluster(dir string, seed uint64, l Layout) *Cluster {
 	c := &Cluster{layout: l, dir: dir, trace: newTrace(), net: quorum.NewMemory(), counts: make(map[string]int)}
@@ -85,8 +85,8 @@ func NewCluster(dir string, seed uint64, l Layout) *Cluster {
 	return c
 }
 
-// config is how a process of the host runs: small limits, so that what happens
-// in days elsewhere happens in minutes.
+// config returns the server configuration for a process of the host. The limits
+// are small, so that minutes cover what would otherwise take days.
 func (h *host) config(p *process) server.Config {
 	l := h.c.layout
 	return server.Config{
@@ -97,14 +97,14 @@ func (h *host) config(p *process) server.Config {
 	}
 }
 
-// up returns the process that runs, nil if none does.
+// up returns the running process, or nil if none runs.
 func (h *host) up() *process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.proc
 }
 
-// node returns the replica of the server, nil while none runs.
+// node returns the server's replica, or nil while none runs.
 func (h *host) node() *raftfsm.Node {
 	p := h.up()
 	if p == nil {
@@ -129,7 +129,7 @@ func (h *host) status() raftfsm.Status {
 }
 
 // startAll starts every server that does not run. A server must start whatever
-// was done to it: what a disk with an error kept is enough.
+// was done to it: the data that a faulty disk kept is enough.
 func (c *Cluster) startAll() {
 	for _, h := range c.hosts {
 		if h.up() == nil {
@@ -147,7 +147,7 @@ func (c *Cluster) startHost(h *host) {
 	}
 }
 
-// stoppedItself is told of a server that has given up.
+// stoppedItself is called when a server stops by itself.
 func (c *Cluster) stoppedItself(p *process, err error) {
 	p.h.mu.Lock()
 	expected := p.h.expected
@@ -159,7 +159,7 @@ func (c *Cluster) stoppedItself(p *process, err error) {
 	}
 }
 
-// violate notes a broken promise.
+// violate records a broken guarantee.
 func (c *Cluster) violate(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	c.trace.say("VIOLATION: %s", text)
@@ -168,14 +168,14 @@ func (c *Cluster) violate(format string, args ...any) {
 	c.violations = append(c.violations, text)
 }
 
-// note counts something that was seen to happen.
+// note counts an event.
 func (c *Cluster) note(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts[what]++
 }
 
-// leader returns the server that leads by the newest epoch, nil for none.
+// leader returns the server that leads the newest epoch, or nil if there is none.
 func (c *Cluster) leader() *host {
 	var lead *host
 	var epoch uint32
@@ -187,7 +187,7 @@ func (c *Cluster) leader() *host {
 	return lead
 }
 
-// epoch is the newest that any server knows.
+// epoch returns the newest epoch that any server knows.
 func (c *Cluster) epoch() uint32 {
 	var epoch uint32
 	for _, h := range c.hosts {
@@ -196,7 +196,7 @@ func (c *Cluster) epoch() uint32 {
 	return epoch
 }
 
-// await waits in fake time.
+// await polls ok in fake time until it holds or limit has passed.
 func (c *Cluster) await(limit time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(limit); !ok(); {
 		if time.Now().After(end) {
@@ -207,8 +207,8 @@ func (c *Cluster) await(limit time.Duration, ok func() bool) bool {
 	return true
 }
 
-// whole reports whether every server serves under one leader and has the vote
-// that its place on the list gives it.
+// whole reports whether every server serves under one leader, and the number of
+// voters is that of the layout.
 func (c *Cluster) whole() bool {
 	lead := c.leader()
 	if lead == nil || lead.node() == nil || len(lead.node().Voters()) != c.layout.Voters {
@@ -222,8 +222,8 @@ func (c *Cluster) whole() bool {
 	return true
 }
 
-// clientHost is where a client's connections come from; there are a few, so that
-// a cut can concern some of the clients.
+// clientHost returns the host that a client's connections come from. There are
+// several hosts, so that a partition can affect only some of the clients.
 func clientHost(i int64) string { return fmt.Sprintf("c%d", i%3) }
 
 // dial connects a client to a server.
@@ -231,7 +231,7 @@ func (c *Cluster) dial(ctx context.Context, id int) (net.Conn, error) {
 	return c.net.Host(clientHost(c.dials.Add(1))).Dial(ctx, c.hosts[id-1].name+":2181")
 }
 
-// close ends every server and waits until nothing is left.
+// close ends every server and waits until all processes have ended.
 func (c *Cluster) close() {
 	for _, h := range c.hosts {
 		if p := h.up(); p != nil {
@@ -241,7 +241,7 @@ func (c *Cluster) close() {
 	c.processes.Wait()
 }
 
-// tempDir makes a directory for the databases of a run, in memory if possible.
+// tempDir creates a directory for the databases of a run, in memory if possible.
 func tempDir() (string, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "zkgo-sim-")
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
@@ -250,5 +250,5 @@ func tempDir() (string, error) {
 	return dir, err
 }
 
-// rnd returns a source for one purpose of a run.
+// rnd returns a random source for one purpose of a run.
 func rnd(seed uint64, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }

@@ -15,31 +15,31 @@ import (
 
 const (
 	dbPage = 4096
-	dbMeta = 2 // bbolt's first pages are the two meta pages
+	dbMeta = 2 // bbolt's first two pages are its meta pages
 )
 
-// databases are the files of a volume that bbolt maps into memory. bbolt works
-// on a real file; after each of its commits, what has changed there is written to
-// the volume in the order in which bbolt would have synced it: first the pages of
-// the tree, then, when they are durable, the meta page that makes them valid. The
-// power may go at any moment of that.
+// databases holds the files of a volume that bbolt maps into memory. bbolt works
+// on a real file. After each of its commits, the changed pages are written to the
+// volume in the order in which bbolt would have synced them: first the pages of
+// the tree, then, once these are durable, the meta page that makes them valid. A
+// power cut may happen at any point in between.
 type databases struct {
 	dir  string
-	turn chan struct{} // one commit at a time, as bbolt does
+	turn chan struct{} // allows one commit at a time, as bbolt does
 
 	mu    sync.Mutex
 	paths map[lossyfs.ID]string
 	ever  int
 
-	before, after []byte // room for content; who has the turn uses it
+	before, after []byte // buffers for content; the goroutine that holds turn uses them
 }
 
 func newDatabases(dir string) *databases {
 	return &databases{dir: dir, turn: make(chan struct{}, 1), paths: make(map[lossyfs.ID]string)}
 }
 
-// path returns the real file of a database, which gets its content when it is
-// asked for first.
+// path returns the real file of a database. The first call copies the content
+// from the volume.
 func (b *databases) path(v *volume, id lossyfs.ID) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,14 +59,14 @@ func (b *databases) path(v *volume, id lossyfs.ID) (string, error) {
 	return p, nil
 }
 
-// known returns the real file of a database, "" of anything else.
+// known returns the real file of a database, or "" for any other file.
 func (b *databases) known(id lossyfs.ID) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.paths[id]
 }
 
-// commit carries out a transaction.
+// commit runs a transaction.
 func (b *databases) commit(v *volume, id lossyfs.ID, name string, f func() error) error {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
@@ -92,8 +92,8 @@ func (b *databases) commit(v *volume, id lossyfs.ID, name string, f func() error
 	return nil
 }
 
-// pull brings what bbolt has written without a commit, as when it made the file,
-// to the volume.
+// pull copies what bbolt has written without a commit, e.g. when it created the
+// file, to the volume.
 func (b *databases) pull(v *volume, id lossyfs.ID) error {
 	if b.known(id) == "" {
 		return nil
@@ -107,8 +107,8 @@ func (b *databases) pull(v *volume, id lossyfs.ID) error {
 	return pathError("write", b.known(id), b.write(v, id, before, after, 0, len(after)))
 }
 
-// content returns what is on the volume and what is in the real file, until it
-// is called again.
+// content returns the content on the volume and the content of the real file.
+// Both are valid until the next call.
 func (b *databases) content(v *volume, id lossyfs.ID) (before, after []byte, err error) {
 	b.before = room(b.before, v.mem.Size(id))
 	v.mem.ReadAt(id, b.before, 0)
@@ -132,7 +132,7 @@ func (b *databases) content(v *volume, id lossyfs.ID) (before, after []byte, err
 	return b.before, b.after[:n], err
 }
 
-// room returns b with n bytes, or a longer one.
+// room returns b resized to n bytes, or a new slice if b is too small.
 func room(b []byte, n int64) []byte {
 	if int64(cap(b)) < n {
 		return make([]byte, n, n+n/2)
@@ -140,7 +140,7 @@ func room(b []byte, n int64) []byte {
 	return b[:n]
 }
 
-// write writes the pages from byte lo to byte hi that differ.
+// write writes the pages between byte offsets lo and hi that differ.
 func (b *databases) write(v *volume, id lossyfs.ID, before, after []byte, lo, hi int) syscall.Errno {
 	for at := lo; at < hi; at += dbPage {
 		end := min(at+dbPage, hi)

@@ -12,21 +12,21 @@ import (
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 )
 
-// drive is the disk of a server: it outlives the processes, each of which has a
-// volume of its own.
+// drive is the disk of a server. It outlives the processes; each process has its
+// own volume.
 type drive struct {
 	root string // for the files of databases
 
 	mu      sync.Mutex
 	luck    *rand.Rand
-	now     *volume       // of the process that runs; nil: none does
+	now     *volume       // of the running process; nil: none runs
 	mem     *lossyfs.Disk // while no process runs
 	volumes int
-	latency time.Duration // longest of an fsync
+	latency time.Duration // longest fsync
 	stalled chan struct{} // closed at the end of a stall; nil: none
-	broken  int           // fsyncs until one fails; 0: none will
+	broken  int           // fsyncs until one fails; 0: none fails
 	fullUp  bool
-	trap    int // moments until fire is called
+	trap    int // calls of moment until fire is called
 	fire    func()
 	seen    map[string]int // faults that took effect, by kind
 }
@@ -36,7 +36,7 @@ func newDrive(root string, seed, number uint64) *drive {
 		latency: time.Millisecond, seen: make(map[string]int)}
 }
 
-// mount gives the next process its volume.
+// mount returns the volume for the next process.
 func (d *drive) mount() (*volume, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,8 +50,8 @@ func (d *drive) mount() (*volume, error) {
 	return v, nil
 }
 
-// detach takes the disk from its process, which goes on in the void. With a
-// power cut only the durable part is left of what it wrote, and some of the rest.
+// detach takes the disk from its process, which goes on without effect. After a
+// power cut only the durable part of its writes is left, and some of the rest.
 func (d *drive) detach(powerCut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,21 +69,21 @@ func (d *drive) detach(powerCut bool) {
 	d.releaseLocked()
 }
 
-// wipe replaces the disk by an empty one. No process may run.
+// wipe replaces the disk with an empty one. No process may be running.
 func (d *drive) wipe() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mem = lossyfs.NewMemory()
 }
 
-// set changes what is wrong with the disk.
+// set calls f with the lock held, to change the disk's faults.
 func (d *drive) set(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
 }
 
-// stall lets every fsync hang until release.
+// stall makes every fsync hang until release.
 func (d *drive) stall() {
 	d.set(func() {
 		if d.stalled == nil {
@@ -101,7 +101,7 @@ func (d *drive) releaseLocked() {
 	}
 }
 
-// moment is one at which the power may go.
+// moment marks a point at which a power cut may happen.
 func (d *drive) moment(v *volume) {
 	d.mu.Lock()
 	var fire func()
@@ -116,7 +116,7 @@ func (d *drive) moment(v *volume) {
 	}
 }
 
-// allow says whether there is room for an operation.
+// allow returns ENOSPC if the disk is full and the operation needs space.
 func (d *drive) allow(v *volume, op lossyfs.Op) syscall.Errno {
 	switch op.Kind {
 	case lossyfs.Create, lossyfs.Mkdir:
@@ -140,7 +140,7 @@ func (d *drive) full(v *volume) syscall.Errno {
 	return syscall.ENOSPC
 }
 
-// fsync fails when it is due to fail. With slow it takes time.
+// fsync fails if an error is due. If slow is set, it takes time.
 func (d *drive) fsync(v *volume, slow bool) syscall.Errno {
 	d.mu.Lock()
 	if d.now != v {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// faults are all kinds of trouble, each as likely as the others.
+// faults lists all kinds of fault; each is equally likely.
 var faults = []fault{
 	{"partition: one server", func(n *nemesis) bool {
 		h := n.victim()
@@ -25,14 +25,14 @@ var faults = []fault{
 		n.c.net.Partition(side, o[len(o)/2:])
 		return true
 	}},
-	{"partition: bridge", func(n *nemesis) bool { // one server is all that two sides have in common
+	{"partition: bridge", func(n *nemesis) bool { // only one server reaches both sides
 		h := n.victim()
 		o := n.others(h)
 		n.say("%v and %v reach only %s", o[:len(o)/2], o[len(o)/2:], h.name)
 		n.c.net.Partition(o[:len(o)/2], o[len(o)/2:])
 		return true
 	}},
-	{"partition: ring", func(n *nemesis) bool { // everybody has a majority, no two the same
+	{"partition: ring", func(n *nemesis) bool { // every server has a majority, no two the same
 		if len(n.c.hosts) < 5 {
 			return false
 		}
@@ -94,7 +94,7 @@ var faults = []fault{
 		n.c.net.Reset(h.name, o)
 		return true
 	}},
-	{"loss: stall", func(n *nemesis) bool { // as when packets get lost for a moment
+	{"loss: stall", func(n *nemesis) bool { // as when packets are lost for a moment
 		h := n.victim()
 		for range 1 + n.rnd.IntN(5) {
 			o := n.others(h)[0]
@@ -143,7 +143,7 @@ var faults = []fault{
 		return hit
 	}},
 	{"power cut: in a write", func(n *nemesis) bool { return n.trap(n.running(), 1+n.rnd.IntN(60)) }},
-	{"power cut: at start", func(n *nemesis) bool { // while it recovers from another one
+	{"power cut: at start", func(n *nemesis) bool { // while it recovers from a power cut
 		h := n.running()
 		if !n.end(h, true) {
 			return false
@@ -162,7 +162,7 @@ var faults = []fault{
 		h.up().stop()
 		return true
 	}},
-	{"pause", func(n *nemesis) bool { // as SIGSTOP, as far as others can see
+	{"pause", func(n *nemesis) bool { // like SIGSTOP, as far as other servers can see
 		h := n.running()
 		if h == nil {
 			return false
@@ -230,7 +230,7 @@ func (n *nemesis) end(h *host, powerCut bool) bool {
 	return true
 }
 
-// trap lets the power of a server go at one of its next writes.
+// trap cuts the power of a server at one of its next writes.
 func (n *nemesis) trap(h *host, moments int) bool {
 	if h == nil {
 		return false
@@ -251,7 +251,7 @@ func (n *nemesis) trapped(h *host) {
 	p.end(true)
 }
 
-// wipe takes all that a server has. The next one may only lose its disk when this
+// wipe empties a server's disk. The next server may only lose its disk after this
 // one has a vote again.
 func (n *nemesis) wipe() bool {
 	h := n.running()
@@ -273,7 +273,7 @@ func (n *nemesis) wipe() bool {
 
 func (n *nemesis) rejoined(h *host) bool { return h.status().Serving && n.c.whole() }
 
-// spoil breaks a disk; the server has to notice and to stop.
+// spoil breaks a disk; the server has to notice and stop.
 func (n *nemesis) spoil(h *host, what string, f func(*drive)) bool {
 	if h == nil {
 		return false
@@ -286,7 +286,7 @@ func (n *nemesis) spoil(h *host, what string, f func(*drive)) bool {
 	return true
 }
 
-// stall lets the fsyncs of a server hang.
+// stall makes the fsyncs of a server hang.
 func (n *nemesis) stall(h *host) bool {
 	if h == nil {
 		return false
@@ -296,7 +296,7 @@ func (n *nemesis) stall(h *host) bool {
 	return true
 }
 
-// transfer has the leader hand over.
+// transfer makes the leader hand over its leadership.
 func (n *nemesis) transfer() bool {
 	lead := n.c.leader()
 	if lead == nil {
@@ -316,7 +316,7 @@ func (n *nemesis) transfer() bool {
 	return true
 }
 
-// duplicate brings messages of Raft twice, the second time late.
+// duplicate delivers Raft messages twice, the second time late.
 func (n *nemesis) duplicate() bool {
 	n.say("messages of Raft come twice")
 	most := n.up(5 * time.Second)
@@ -328,7 +328,7 @@ func (n *nemesis) duplicate() bool {
 			n.c.note("InstallSnapshot twice")
 			n.c.mu.Lock()
 			defer n.c.mu.Unlock()
-			return []quorum.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}} // there are few of them
+			return []quorum.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}} // every one, because they are rare
 		case *raft.TimeoutNowRequest:
 			return nil
 		default:

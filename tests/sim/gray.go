@@ -9,22 +9,24 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Faults of a network that does not break: it forgets the state of established
-// connections without a word, while new ones work, or it loses large packets only.
+// These faults come from a network that does not go down: it silently forgets the
+// state of established connections, while new ones work, or it loses only large
+// packets.
 //
-// When nothing else is wrong they come with a promise about time: service through
-// every server that has the means is back within a bound.
+// If there is no other fault, they come with a guarantee about time: within a
+// bound, every server that can serve does so again.
 
 const (
-	// forgottenBound is for forgotten connections: syncLimit × tickTime, or 5 s.
+	// forgottenBound is the bound for forgotten connections: syncLimit ×
+	// tickTime, or 5 s.
 	forgottenBound = min(syncLimit*tickTime, 5*time.Second)
-	// largeBound is for a leader whose large packets are lost.
+	// largeBound is the bound for a leader whose large packets are lost.
 	largeBound = 10 * time.Second
-	// probeBytes is what a write carries that has to get through.
+	// probeBytes is the size of the write that has to get through.
 	probeBytes = 3000
 )
 
-// Packets from those sizes on are lost.
+// largeSizes are the sizes from which packets are lost.
 var largeSizes = []int{200, 1400} //nolint:gochecknoglobals // a table
 
 var grayFaults = []fault{ //nolint:gochecknoglobals // a table
@@ -104,10 +106,11 @@ func (n *nemesis) isServer(name string) bool {
 	return slices.ContainsFunc(n.c.hosts, func(h *host) bool { return h.name == name })
 }
 
-// undisturbed reports whether nothing is wrong but what is about to be made so.
+// undisturbed reports whether there is no fault yet except the one about to be
+// injected.
 func (n *nemesis) undisturbed() bool { return !n.disturbed && len(n.undo) == 0 && n.c.whole() }
 
-// forget has the network forget connections.
+// forget makes the network forget connections.
 func (n *nemesis) forget(which string, match func(dialer, acceptor string) bool) bool {
 	whole := n.undisturbed()
 	count := n.c.net.Forget(match)
@@ -118,7 +121,8 @@ func (n *nemesis) forget(which string, match func(dialer, acceptor string) bool)
 	return count > 0
 }
 
-// servedWithin demands that every server but one takes a large write within a time.
+// servedWithin requires every server except but to complete a large write within
+// a limit.
 func (n *nemesis) servedWithin(limit time.Duration, why string, but *host) {
 	began := time.Now()
 	for _, h := range n.c.hosts {
@@ -128,7 +132,7 @@ func (n *nemesis) servedWithin(limit time.Duration, why string, but *host) {
 		for {
 			p := h.up()
 			if p == nil || p.isGone() {
-				return // it stopped by itself, which is another matter
+				return // the server stopped by itself; stoppedItself handles that
 			}
 			err := probe(p, began.Add(limit))
 			if err == nil {
@@ -144,7 +148,7 @@ func (n *nemesis) servedWithin(limit time.Duration, why string, but *host) {
 	n.c.note("served in time: " + map[bool]string{true: "forgotten connections", false: "large packets"}[but == nil])
 }
 
-// probe has a new client of a server do a large write that changes nothing.
+// probe makes a large write that changes nothing, as a new client of a server.
 func probe(p *process, by time.Time) error {
 	nc, err := p.srv.Dial()
 	if err != nil {

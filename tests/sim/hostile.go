@@ -10,9 +10,9 @@ import (
 	"github.com/zkgo/zkgo/tests/hostile"
 )
 
-// hostilePeer has a process that is no member attack a server: as a stranger, or with
-// the ensemble's id, as a stolen disk would give it. No such attack may change
-// anything, so it needs no mending.
+// hostilePeer makes a process that is not a member attack a server: as a
+// stranger, or with the ensemble's id, as found on a stolen disk. No such attack
+// may change anything, so there is nothing to undo.
 func (n *nemesis) hostilePeer() bool {
 	h := n.running()
 	if h == nil {

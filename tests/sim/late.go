@@ -8,12 +8,13 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// lateness is how long after a snapshot its copy comes.
+// lateness is how long after a snapshot its copy arrives.
 const lateness = 6 * time.Second
 
-// lateSnapshot brings a snapshot a second time to a server that has acknowledged
-// more since, while it and others that lack all that are the majority in reach:
-// if it fell back to the snapshot, writes that were acknowledged would be lost.
+// lateSnapshot delivers a snapshot a second time to a server that has
+// acknowledged newer entries since. At that time this server and others that lack
+// those entries are the only reachable majority: if it fell back to the snapshot,
+// acknowledged writes would be lost.
 func (n *nemesis) lateSnapshot() bool {
 	lead := n.c.leader()
 	if lead == nil || len(n.moved) > 0 || !n.c.await(3*time.Second, n.c.whole) || lead != n.c.leader() {
@@ -28,7 +29,7 @@ func (n *nemesis) lateSnapshot() bool {
 	late, keepers := voters[0], []string{lead.name}
 	var behind []string
 	for _, h := range voters[1:] {
-		if len(keepers) < n.c.layout.Voters/2 { // a majority with the late one
+		if len(keepers) < n.c.layout.Voters/2 { // a majority with the late server
 			keepers = append(keepers, h.name)
 		} else {
 			behind = append(behind, h.name)
@@ -51,8 +52,8 @@ func (n *nemesis) lateSnapshot() bool {
 	return true
 }
 
-// snapshotTo lets a server fall so far behind that the leader sends it a snapshot,
-// of which a copy is to follow.
+// snapshotTo lets a server fall so far behind that the leader sends it a
+// snapshot. A copy of that snapshot follows later.
 func (n *nemesis) snapshotTo(lead, to *host) bool {
 	node := lead.node()
 	if node == nil {

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// nemesis breaks a cluster, never more than it has to survive, and mends it.
+// nemesis breaks a cluster, never beyond what it has to survive, and repairs it.
 type nemesis struct {
 	c   *Cluster
 	rnd *rand.Rand
 
-	faults    []fault        // what it may do
-	undo      []func()       // what mends the faults that are there
+	faults    []fault        // that it may inject
+	undo      []func()       // undo the current faults
 	done      map[string]int // faults that took effect, by kind
 	hostiles  int            // hostile processes so far
 	promised  []promise      // faults whose effect shows later
 	wiped     *host          // has lost its disk and has no vote yet
-	moved     []*host        // have another place in the ensemble than the layout says, or may get one
-	disturbed bool           // a fault was made since the last mending
-	uncertain time.Time      // when a request to move one came to no end that was told
+	moved     []*host        // have, or may get, another place in the ensemble than the layout says
+	disturbed bool           // a fault was injected since the last call of mend
+	uncertain time.Time      // when a request to move a server last ended without a known result
 }
 
-// promise is a fault that has to be seen to have happened.
+// promise is a fault whose effect has to be seen.
 type promise struct {
 	what string
 	kept func() bool
 }
 
-// fault is one kind of trouble. do returns false when it cannot be made now; the
-// nemesis then takes another one.
+// fault is one kind of fault. do returns false if the fault cannot be injected
+// now; the nemesis then tries another kind.
 type fault struct {
 	name string
 	do   func(n *nemesis) bool
@@ -48,10 +48,11 @@ func (n *nemesis) only(names []string) {
 	n.faults = slices.DeleteFunc(allFaults(), func(f fault) bool { return !slices.Contains(names, f.name) })
 }
 
-// allFaults are the faults of every file.
+// allFaults returns the faults of every file.
 func allFaults() []fault { return slices.Concat(faults, grayFaults) }
 
-// torment breaks and mends until the time is over, and then mends everything.
+// torment breaks and repairs the cluster until the time is over, and then repairs
+// everything.
 func (n *nemesis) torment(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		n.sleep(200*time.Millisecond, 4*time.Second)
@@ -68,7 +69,7 @@ func (n *nemesis) torment(d time.Duration) {
 	n.settleAll()
 }
 
-// inject makes one fault.
+// inject injects one fault.
 func (n *nemesis) inject() {
 	for range 20 {
 		f := n.faults[n.rnd.IntN(len(n.faults))]
@@ -101,7 +102,7 @@ func (n *nemesis) healLinks() {
 	n.c.net.Rejoin(all, all)
 }
 
-// everybody is every name in the network, the clients among them.
+// everybody returns every name in the network, including the clients.
 func (n *nemesis) everybody() []string {
 	var all []string
 	for _, h := range n.c.hosts {
@@ -113,22 +114,22 @@ func (n *nemesis) everybody() []string {
 	return all
 }
 
-// promise notes that kept has to be true by the end of the run.
+// promise records that kept has to be true by the end of the run.
 func (n *nemesis) promise(what string, kept func() bool) {
 	n.promised = append(n.promised, promise{what, kept})
 }
 
 func (n *nemesis) sleep(least, most time.Duration) { time.Sleep(least + n.up(most-least)) }
 
-// up returns a time up to d.
+// up returns a random duration of at most d.
 func (n *nemesis) up(d time.Duration) time.Duration { return time.Duration(n.rnd.Int64N(int64(d) + 1)) }
 
-// say writes into the trace.
+// say writes to the trace.
 func (n *nemesis) say(format string, args ...any) {
 	n.c.trace.say("-- %s", fmt.Sprintf(format, args...))
 }
 
-// victim is any server, the leader half of the time.
+// victim returns a random server: the leader half of the time.
 func (n *nemesis) victim() *host {
 	if lead := n.c.leader(); lead != nil && n.rnd.IntN(2) == 0 {
 		return lead
@@ -136,7 +137,7 @@ func (n *nemesis) victim() *host {
 	return n.c.hosts[n.rnd.IntN(len(n.c.hosts))]
 }
 
-// running is a victim that runs, nil if it does not.
+// running returns a victim, or nil if it does not run.
 func (n *nemesis) running() *host {
 	if h := n.victim(); h.node() != nil {
 		return h
@@ -144,7 +145,7 @@ func (n *nemesis) running() *host {
 	return nil
 }
 
-// others are the names of all servers but h.
+// others returns the names of all servers except h, in random order.
 func (n *nemesis) others(h *host) []string {
 	var list []string
 	for _, o := range n.c.hosts {

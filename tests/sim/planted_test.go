@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// bug is a mistake that the simulator has to find. It is planted into the source
-// that a second test binary is built from, so nothing of it is in the product.
+// bug is a bug that the simulator has to find. It is planted into the source from
+// which a second test binary is built, so no product code contains it.
 type bug struct {
 	name   string
-	edits  []edit // more than one where a second mechanism guards against the first mistake
-	faults string // kinds that lead there; empty: all
-	seeds  int    // within which it has to be found
-	says   string // what the report has to name
+	edits  []edit // several if a second mechanism guards against the first bug
+	faults string // kinds of fault that expose the bug; empty: all
+	seeds  int    // number of seeds within which it has to be found
+	says   string // text that the report has to contain
 }
 
-// edit is one change of the source.
+// edit is one change to the source.
 type edit struct {
 	file         string // from the root of the module
 	right, wrong string
@@ -50,10 +50,10 @@ var bugs = []bug{ //nolint:gochecknoglobals // a table
 		faults: "late snapshot", seeds: 4, says: "which is applied already"},
 }
 
-// plantedVariable names the bug that is to show.
+// plantedVariable names the bug to enable.
 const plantedVariable = "ZKGO_SIM_BUG"
 
-// TestPlantedBugs plants mistakes and looks for them with a few seeds each.
+// TestPlantedBugs plants bugs and searches for them with a few seeds each.
 func TestPlantedBugs(t *testing.T) {
 	if os.Getenv("ZKGO_REQUIRE") == "" {
 		t.Skip("builds a second simulator and runs it for a while: ZKGO_REQUIRE=1")
@@ -88,8 +88,8 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// build makes a simulator with all bugs in it, each of which shows only when it
-// is asked for, and returns the path.
+// build builds a simulator that contains all bugs, each disabled unless
+// plantedVariable names it, and returns the path.
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -138,7 +138,8 @@ func put(t *testing.T, name, text string) {
 	}
 }
 
-// search runs one seed in a simulator with a bug and reports whether that failed.
+// search runs one seed in a simulator with a bug, and reports whether the run
+// failed.
 func search(t *testing.T, binary string, b bug, seed int) (said string, failed bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -154,7 +155,7 @@ func search(t *testing.T, binary string, b bug, seed int) (said string, failed b
 	return tail(string(out)), err != nil
 }
 
-// tail is what of a report is worth showing.
+// tail returns the lines of a report that are worth showing.
 func tail(s string) string {
 	var kept []string
 	for line := range strings.Lines(s) {

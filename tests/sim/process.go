@@ -14,9 +14,9 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// process is one run of a server, from its start to its end. Goroutines cannot
-// be killed: a process that dies is cut off from network, clients and disk at one
-// stroke, and then closed in the void where nobody sees it.
+// process is one run of a server, from its start to its end. Goroutines cannot be
+// killed: a process that dies is cut off from network, clients and disk at once,
+// and is then closed where its effects reach nothing.
 type process struct {
 	h       *host
 	vol     *volume
@@ -30,8 +30,8 @@ type process struct {
 	closed  chan struct{} // closed when srv.Close has returned
 }
 
-// start runs a server. The error is one of its start; a process that dies during
-// its start has none.
+// start runs a server. It returns the error of server.Start, and nil if the
+// process dies during its start.
 func (h *host) start() error {
 	vol, err := h.drive.mount()
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *process) isGone() bool {
 	}
 }
 
-// run serves clients until the end of the process, and then closes what is left.
+// run serves clients until the process ends, and then closes what is left.
 func (p *process) run() {
 	var wg sync.WaitGroup
 	if l, err := p.net.Listen(p.h.name + ":2181"); err == nil {
@@ -90,7 +90,7 @@ func (p *process) run() {
 		p.end(true)
 	case <-p.gone:
 	}
-	// In the void: only that it ends counts.
+	// The process is detached: it only has to finish.
 	timer := time.NewTimer(closes)
 	defer timer.Stop()
 	select {
@@ -101,7 +101,7 @@ func (p *process) run() {
 	wg.Wait()
 }
 
-// closes is within what time any server can be closed, in fake time.
+// closes bounds how long it may take to close any server, in fake time.
 const closes = 5 * time.Minute
 
 func (p *process) accept(l net.Listener) {
@@ -114,9 +114,9 @@ func (p *process) accept(l net.Listener) {
 	}
 }
 
-// end ends the process at once, as kill -9 does or a power cut. It may be called
-// from inside the process, too. The network goes first: whatever was acknowledged
-// before it went is on the disk already.
+// end ends the process at once, like kill -9 or a power cut. It may also be
+// called from inside the process. The network is cut first: everything
+// acknowledged before that is already on the disk.
 func (p *process) end(powerCut bool) {
 	p.died.Do(func() {
 		close(p.gone)
@@ -130,8 +130,9 @@ func (p *process) end(powerCut bool) {
 	})
 }
 
-// close closes the server and returns what tells the end of that. Close must not
-// be called by two: the second would wait in a mutex, where time stands still.
+// close closes the server and returns a channel that is closed once Close has
+// returned. Two goroutines must not call Close: the second would wait for a
+// mutex, where fake time stands still.
 func (p *process) close() <-chan struct{} {
 	p.closing.Do(func() {
 		go func() {
@@ -142,8 +143,8 @@ func (p *process) close() <-chan struct{} {
 	return p.closed
 }
 
-// stop ends the process as an operator does, who kills it when it takes too long:
-// its disk may hang. The data that it left unsynced stays in the kernel's cache.
+// stop ends the process as an operator does, who kills it if it takes too long:
+// its disk may hang. Unsynced data stays in the kernel's cache.
 func (p *process) stop() {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -155,7 +156,7 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// wire is the network between the servers as one process sees it.
+// wire is the network between the servers as seen by one process.
 type wire struct {
 	quorum.Network
 	c    *Cluster
@@ -175,7 +176,7 @@ func (w *wire) Listen(addr string) (net.Listener, error) {
 	}
 }
 
-// Dial implements quorum.Network. A dead process reaches nobody.
+// Dial implements quorum.Network. A dead process reaches no server.
 func (w *wire) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,26 +18,26 @@ import (
 	"github.com/zkgo/zkgo/tests/workload"
 )
 
-// Options says what a run is. Everything but Seed, Minutes and Out follows from
-// the seed where it is not set.
+// Options describes a run. All fields except Seed, Minutes and Out follow from
+// the seed if they are not set.
 type Options struct {
 	Seed    uint64
-	Minutes int // of torment, in fake time
+	Minutes int // with faults, in fake time
 	Layout  Layout
 	Faults  []string // kinds; nil: all
 	Out     string   // directory for what a failed run leaves behind
 
-	Live io.Writer // gets the trace as it is made; nil: nobody
+	Live io.Writer // receives the trace as it is written; nil: not written
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Violations []string
-	Void       []string // why the run shows nothing, though it broke no promise
+	Void       []string // why the run proves nothing, though it broke no guarantee
 	Faults     map[string]int
-	Seen       map[string]int // what was seen to happen
-	Ops        int            // requests that were answered
-	Unanswered int            // and those that never were
+	Seen       map[string]int // counted events, by name
+	Ops        int            // answered requests
+	Unanswered int            // requests that were never answered
 	Elections  int
 	Simulated  time.Duration
 	History    *history.History
@@ -50,11 +50,11 @@ type Result struct {
 	broken int // Violations that no checker found
 }
 
-// leastOps per minute: a run with fewer shows nothing.
+// leastOps is the minimum per minute: a run with fewer proves nothing.
 const leastOps = 100
 
-// Run carries a run out. It has to be called in a bubble of testing/synctest, and
-// Judge after it, outside: checking takes real time.
+// Run performs a run. It has to be called in a testing/synctest bubble; Judge has
+// to be called after it and outside the bubble, because checking takes real time.
 func Run(o Options) *Result {
 	dir, err := tempDir()
 	if err != nil {
@@ -80,8 +80,8 @@ func Run(o Options) *Result {
 	return r
 }
 
-// Judge checks the history, and whether the run shows anything. A run that broke
-// a promise leaves its trace and its history behind.
+// Judge checks the history, and whether the run proves anything. A run that broke
+// a guarantee leaves its trace and its history behind.
 func (r *Result) Judge() {
 	if r.c == nil {
 		return
@@ -92,8 +92,8 @@ func (r *Result) Judge() {
 	}
 }
 
-// workAndTorment lets clients work while the nemesis does its worst, and looks
-// at what the servers hold in the end.
+// workAndTorment lets clients work while the nemesis injects faults, and inspects
+// the servers' state at the end.
 func (c *Cluster) workAndTorment(n *nemesis, rec *history.Recorder, o Options) {
 	var ids []int
 	for _, h := range c.hosts {
@@ -129,7 +129,7 @@ func (c *Cluster) workAndTorment(n *nemesis, rec *history.Recorder, o Options) {
 	}
 }
 
-// final records what every server holds when nothing happens any more.
+// final records the state of every server once nothing changes any more.
 func (c *Cluster) final(rec *history.Recorder) {
 	same := func() bool {
 		var zxid int64
@@ -148,7 +148,7 @@ func (c *Cluster) final(rec *history.Recorder) {
 		}
 		return true
 	}
-	time.Sleep(30 * time.Second) // sessions that nobody keeps alive expire
+	time.Sleep(30 * time.Second) // sessions without a client expire
 	if !c.await(time.Minute, same) {
 		c.violate("the servers do not come to hold the same")
 	}
@@ -159,8 +159,8 @@ func (c *Cluster) final(rec *history.Recorder) {
 	}
 }
 
-// compareDigests compares the servers' trees all the time: two that are at the
-// same zxid have to be the same.
+// compareDigests compares the servers' trees all the time: two trees at the same
+// zxid have to be the same.
 func (c *Cluster) compareDigests(ctx context.Context) {
 	at := make(map[int64]uint64)
 	for ctx.Err() == nil {
@@ -183,7 +183,7 @@ func (c *Cluster) compareDigests(ctx context.Context) {
 	}
 }
 
-// judge checks the history, and whether the run shows anything.
+// judge checks the history, and whether the run proves anything.
 func (c *Cluster) judge(n *nemesis, r *Result, o Options) {
 	c.mu.Lock()
 	r.Seen = maps.Clone(c.counts)
@@ -203,7 +203,8 @@ func (c *Cluster) judge(n *nemesis, r *Result, o Options) {
 			r.Unanswered++
 		}
 	}
-	// Clients and servers may be cut off at once: nobody can tell a client then.
+	// Clients and servers may be cut off at the same time: then no server can
+	// tell a client.
 	r.Verdict = checkers.Check(r.History, checkers.Options{OnlyTold: true})
 	r.broken = len(r.Violations)
 	for _, x := range r.Verdict.Results {
@@ -224,8 +225,8 @@ func (c *Cluster) judge(n *nemesis, r *Result, o Options) {
 	}
 }
 
-// leave writes what a failed run leaves behind, and returns the name of the
-// trace.
+// leave writes the trace and history of a failed run, and returns the name of the
+// trace file.
 func (c *Cluster) leave(r *Result, o Options) string {
 	out := o.Out
 	if out == "" {
@@ -277,7 +278,7 @@ func writeHistory(name string, h *history.History) error {
 	return rec.Flush()
 }
 
-// summary is the result as tests/summary keeps it.
+// summary returns the result in the form that tests/summary keeps.
 func (r *Result) summary() *summary.Run {
 	run := &summary.Run{Suite: "simulation", Layout: r.o.Layout.String(), Seed: r.o.Seed, Ended: time.Now(), Seconds: r.Simulated.Seconds(),
 		Answered: r.Ops, Unanswered: r.Unanswered, Elections: r.Elections, Faults: r.Faults, Seen: r.Seen, Void: r.Void}

@@ -28,7 +28,7 @@ var ( //nolint:gochecknoglobals // flags
 	figures = flag.String("sim.summary", "", "file to which each run appends what it has shown, for tests/summary/total")
 )
 
-// layoutOf is what the cluster of a seed is made of.
+// layoutOf returns the layout of a seed's cluster.
 func layoutOf(seed uint64) Layout {
 	r := rnd(seed, 5)
 	l := Layout{Voters: 3, Store: raftlog.WAL}
@@ -44,7 +44,7 @@ func layoutOf(seed uint64) Layout {
 	return l
 }
 
-// simulate carries out one run and judges it.
+// simulate performs one run and judges it.
 func simulate(t *testing.T, o Options) (r *Result) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) { r = Run(o) })
@@ -52,13 +52,13 @@ func simulate(t *testing.T, o Options) (r *Result) {
 	return r
 }
 
-// total sums up what many runs showed.
+// total sums up the results of many runs.
 type total struct {
 	mu sync.Mutex
 	*summary.Total
 }
 
-// add adds a run, also to the file that was asked for.
+// add adds a run, also to the file that -sim.summary names.
 func (s *total) add(t *testing.T, r *Result) {
 	t.Helper()
 	s.mu.Lock()
@@ -73,13 +73,13 @@ func (s *total) add(t *testing.T, r *Result) {
 	}
 }
 
-// TestMain lets garbage lie for longer: a run is short and its heap is small.
+// TestMain makes garbage collection rarer: a run is short and its heap is small.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
-// TestSeeds breaks ensembles in every way, each as its seed says.
+// TestSeeds injects faults into ensembles, as each seed determines.
 func TestSeeds(t *testing.T) {
 	n := *seeds
 	switch {
@@ -112,7 +112,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// run carries out the run of a seed.
+// run performs the run of a seed.
 func (s *total) run(t *testing.T, seed uint64) {
 	o := Options{Seed: seed, Minutes: *minutes, Layout: layoutOf(seed), Out: *out}
 	if *only != "" {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// trace is what happened in a run, in order: what was broken, and what the
-// servers said. It is kept only to be written when the run fails.
+// trace is the log of a run, in order: the injected faults and the servers' log
+// lines. It is kept only to be written if the run fails.
 type trace struct {
 	start time.Time
 
 	mu     sync.Mutex
 	lines  []string
-	counts map[string]int // by what was said
-	live   io.Writer      // gets every line as it comes; nil: nobody
+	counts map[string]int // by text
+	live   io.Writer      // receives every line as it is written; nil: not written
 }
 
 func newTrace() *trace { return &trace{start: time.Now(), counts: make(map[string]int)} }
@@ -44,12 +44,12 @@ func (t *trace) writeTo(w io.Writer) error {
 	return nil
 }
 
-// logger returns the log of a server, whose lines go into the trace.
+// logger returns a logger that writes a server's lines to the trace.
 func (t *trace) logger(server int) *slog.Logger {
 	return slog.New(&traceLog{t: t, name: fmt.Sprintf("server %d", server)})
 }
 
-// traceLog puts the lines of a server's log into a trace.
+// traceLog writes the lines of a server's log to a trace.
 type traceLog struct {
 	t     *trace
 	name  string
@@ -82,5 +82,5 @@ func (l *traceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &next
 }
 
-// WithGroup implements slog.Handler; nobody groups.
+// WithGroup implements slog.Handler; no caller uses groups.
 func (l *traceLog) WithGroup(string) slog.Handler { return l }

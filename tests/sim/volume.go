@@ -13,10 +13,10 @@ import (
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 )
 
-// volume is the file system of one process: a disk in memory that knows what
-// would be left of it without power. What the process does at the disk is
-// subject to the faults of its drive until the process has died; then it goes on
-// in the void, because a goroutine cannot be killed.
+// volume is the file system of one process: an in-memory disk that knows what a
+// power cut would leave. The faults of its drive apply to what the process does
+// until it has died; after that it goes on without effect, because a goroutine
+// cannot be killed.
 type volume struct {
 	d     *drive
 	mem   *lossyfs.Disk
@@ -32,7 +32,7 @@ func pathError(op, name string, errno syscall.Errno) error {
 	return &fs.PathError{Op: op, Path: name, Err: errno}
 }
 
-// walk returns the directory of name and the last part of it.
+// walk returns the directory that contains name, and the last element of name.
 func (v *volume) walk(name string) (dir lossyfs.ID, base string, errno syscall.Errno) {
 	dir = lossyfs.Root
 	parts := strings.Split(strings.Trim(filepath.Clean(name), "/"), "/")
@@ -49,7 +49,7 @@ func (v *volume) walk(name string) (dir lossyfs.ID, base string, errno syscall.E
 	return dir, parts[len(parts)-1], 0
 }
 
-// find returns what name leads to.
+// find returns the node that name refers to.
 func (v *volume) find(name string) (id lossyfs.ID, isDir bool, errno syscall.Errno) {
 	dir, base, errno := v.walk(name)
 	if errno != 0 {
@@ -65,8 +65,8 @@ func (v *volume) find(name string) (id lossyfs.ID, isDir bool, errno syscall.Err
 	return id, isDir, 0
 }
 
-// change carries out what changes the disk, with a moment before and after it at
-// which the power may go.
+// change performs an operation that changes the disk. A power cut may happen
+// before and after it.
 func (v *volume) change(op lossyfs.Op) (lossyfs.ID, syscall.Errno) {
 	if errno := v.d.allow(v, op); errno != 0 {
 		return 0, errno
@@ -185,8 +185,9 @@ func (v *volume) SyncDir(name string) error {
 	return pathError("fsync", name, errno)
 }
 
-// sync makes things durable. With slow it takes time, as it does for log and
-// vote. All else is written under locks for which nobody could wait in fake time.
+// sync makes data durable. If slow is set, it takes time, as it does for log and
+// vote. All other files are written under locks, and no goroutine can wait for a
+// lock in fake time.
 func (v *volume) sync(op lossyfs.Op, slow bool) syscall.Errno {
 	v.d.moment(v)
 	if errno := v.d.fsync(v, slow); errno != 0 {
@@ -197,7 +198,7 @@ func (v *volume) sync(op lossyfs.Op, slow bool) syscall.Errno {
 	return errno
 }
 
-// Lock implements vfs.FS: nobody else has this volume.
+// Lock implements vfs.FS: no other process uses this volume.
 func (v *volume) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Database implements vfs.FS.
@@ -231,7 +232,7 @@ func (v *volume) info(name string, id lossyfs.ID, isDir bool) fs.FileInfo {
 	return i
 }
 
-// info is what is known about a file.
+// info describes a file.
 type info struct {
 	name string
 	size int64
@@ -255,7 +256,7 @@ type file struct {
 	v    *volume
 	id   lossyfs.ID
 	name string
-	off  int64 // of Read and Write; one goroutine uses them
+	off  int64 // of Read and Write; only one goroutine uses them
 }
 
 // ReadAt implements vfs.File.

@@ -11,23 +11,23 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// lag is how far a server is behind that nobody asks to sync.
+// lag is how far a server is behind if no client asks it to sync.
 const lag = 5 * time.Second
 
-// behind is a connection that broke with a write under way, and goes on with a
-// server that has not heard of that write: what the write was about is shown as it
-// was before, until a sync or another write is answered, or until the server has
-// caught up by itself.
+// behind is a connection that broke during a write and continues on a server that
+// has not applied that write: reads show the written znodes as they were before,
+// until a sync or another write is answered, or until the server has caught up by
+// itself.
 type behind struct {
 	recipes.Conn
-	ahead *client.Client // knows everything
+	ahead *client.Client // has applied every write
 
 	mu     sync.Mutex
-	old    map[string]state // what is shown instead of what is there
+	old    map[string]state // what is shown instead of the current state
 	caught chan struct{}    // closed when the server has caught up
 }
 
-// state is a znode as it was. Whoever is shown it gets copies, to change as he likes.
+// state is a znode as it was. Each reader gets its own copy.
 type state struct {
 	there bool
 	data  []byte
@@ -35,7 +35,7 @@ type state struct {
 	names []string
 }
 
-// Session makes it a [recipes.Conn].
+// Session implements [recipes.Conn].
 func (b *behind) Session(ctx context.Context) (recipes.Session, error) {
 	s, err := b.Conn.Session(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *behind) Session(ctx context.Context) (recipes.Session, error) {
 	return behindSession{s, b}, nil
 }
 
-// write does a write, and leaves the server behind if its reply is lost.
+// write executes a write, and leaves the server behind if its reply is lost.
 func (b *behind) write(do func() error, paths ...string) error {
 	before := make(map[string]state)
 	for _, p := range paths {
@@ -62,14 +62,14 @@ func (b *behind) write(do func() error, paths ...string) error {
 			b.old, b.caught = before, caught
 			time.AfterFunc(lag, func() { b.catchUp(caught) })
 		}
-	case !errors.Is(err, client.ErrConnectionLoss): // a server answers a write when it knows all before it
+	case !errors.Is(err, client.ErrConnectionLoss): // a server that answers a write has applied all writes before it
 		_, _, caught := b.shown("")
 		b.catchUp(caught)
 	}
 	return err
 }
 
-// look returns what is there. What cannot be read is not there.
+// look returns the current state. A znode that cannot be read counts as missing.
 func (b *behind) look(path string) (s state) {
 	ctx := context.Background()
 	var err error
@@ -80,8 +80,8 @@ func (b *behind) look(path string) (s state) {
 	return s
 }
 
-// catchUp ends the time in which the server is behind, if it is the one whose end
-// caught is.
+// catchUp ends the time in which the server is behind, unless caught belongs to
+// an earlier such time.
 func (b *behind) catchUp(caught chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,8 +91,8 @@ func (b *behind) catchUp(caught chan struct{}) {
 	}
 }
 
-// shown returns what the server shows instead of what is there, if it does, and
-// when it will have caught up.
+// shown returns the old state that the server shows for path, if any, and a
+// channel that is closed when the server has caught up.
 func (b *behind) shown(path string) (s state, instead bool, caught chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *behind) shown(path string) (s state, instead bool, caught chan struct{}
 	return s, instead, b.caught
 }
 
-// behindSession is a session of it.
+// behindSession is a session on a behind connection.
 type behindSession struct {
 	recipes.Session
 	b *behind
@@ -123,7 +123,7 @@ func (s behindSession) Create(ctx context.Context, path string, data []byte, mod
 	return created, err
 }
 
-// CreateTTL makes it a [recipes.TTLCreator], if it is one without this.
+// CreateTTL implements [recipes.TTLCreator], if the wrapped session does.
 func (s behindSession) CreateTTL(ctx context.Context, path string, data []byte, ttl time.Duration, acl []client.ACL) (created string, err error) {
 	c, can := s.Session.(recipes.TTLCreator)
 	if !can {
@@ -180,7 +180,7 @@ func (s behindSession) Children(ctx context.Context, path string) ([]string, cli
 	return names, stat, err
 }
 
-// answered reports whether a read has an answer.
+// answered reports whether a read got a reply.
 func answered(err error) bool { return err == nil || errors.Is(err, client.ErrNoNode) }
 
 func (s state) missing() error {
@@ -214,8 +214,9 @@ func (s behindSession) ChildrenW(ctx context.Context, path string) ([]string, cl
 	return names, stat, w, err
 }
 
-// watch returns a watch that a server leaves which is behind: it fires when that has
-// caught up. w is the one that was left in truth, unless err says that it was not.
+// watch returns a watch as left on a server that is behind: it fires when that
+// server has caught up. w is the real watch, unless err says that it was not
+// left.
 func (b *behind) watch(w recipes.Watch, err error, caught <-chan struct{}) recipes.Watch {
 	l := &late{events: make(chan client.Event, 1), gone: make(chan struct{})}
 	if err == nil {
@@ -224,7 +225,7 @@ func (b *behind) watch(w recipes.Watch, err error, caught <-chan struct{}) recip
 	go func() {
 		select {
 		case <-caught:
-			l.remove(context.Background()) // what has fired is at no server any more
+			l.remove(context.Background()) // no server has a watch that has fired
 			l.events <- client.Event{Type: client.EventNodeDataChanged}
 		case <-l.gone:
 		}
@@ -232,7 +233,7 @@ func (b *behind) watch(w recipes.Watch, err error, caught <-chan struct{}) recip
 	return l
 }
 
-// late is such a watch.
+// late is a watch on a server that is behind.
 type late struct {
 	real   recipes.Watch // nil if there is none
 	events chan client.Event

@@ -1,10 +1,10 @@
-// Package steps runs a piece of work with a ZooKeeper client again and again,
-// and lets something go wrong at each of its requests in turn: the request is
-// lost with its connection, the reply is, the server behind the next connection
-// does not know yet what was done, the session expires, the caller's context ends.
-// So no step of a recipe remains untried. Time is fake.
+// Package steps runs a piece of work with a ZooKeeper client again and again, and
+// injects a fault at each of its requests in turn: the request is lost with its
+// connection, the reply is lost, the server of the next connection has not yet
+// applied the write, the session expires, the caller's context ends. So every
+// step of a recipe is tested. Time is fake.
 //
-// It imports client, recipes and server/zktest, and is imported by tests only.
+// It imports client, recipes and server/zktest, and only tests import it.
 package steps
 
 import (
@@ -22,15 +22,15 @@ import (
 // Fault is what goes wrong.
 type Fault int
 
-// The faults.
+// These are the faults.
 const (
 	None        Fault = iota
-	LostRequest       // the connection breaks, the request is not done
-	LostReply         // the request is done, then the connection breaks
+	LostRequest       // the connection breaks, the request is not executed
+	LostReply         // the request is executed, then the connection breaks
 	Expiry            // the session expires just before the request
-	Cancel            // the context ends while the request is under way
-	CancelLost        // the context ends, and the request is done though its reply is lost
-	LostBehind        // the reply is lost, and the next server is behind: it does not know what was done
+	Cancel            // the context ends while the request is in flight
+	CancelLost        // the context ends, and the request is executed though its reply is lost
+	LostBehind        // the reply is lost, and the next server is behind: it has not applied the request
 	faults
 )
 
@@ -43,15 +43,16 @@ func (f Fault) String() string {
 type Env struct {
 	*testing.T
 	Server *zktest.Server
-	// Client is whose requests are disturbed, Conn the same for recipes. There is
-	// no Client if the work runs over another one: see EachOver.
+	// Client is the client whose requests are disturbed; Conn is the same for
+	// recipes. There is no Client if the work runs over another client: see
+	// EachOver.
 	Client *client.Client
 	Conn   recipes.Conn
-	// Other is a client whose requests are not.
+	// Other is a client whose requests are not disturbed.
 	Other *client.Client
 	// Ctx is for the disturbed work. It ends when the fault says so.
 	Ctx context.Context
-	// Fault is what goes wrong at which request, counted from 1.
+	// Fault happens at request Nth, counted from 1.
 	Fault Fault
 	Nth   int
 }
@@ -59,7 +60,7 @@ type Env struct {
 // Canceled reports whether this run's context ends.
 func (e *Env) Canceled() bool { return e.Fault == Cancel || e.Fault == CancelLost }
 
-// Bounded returns a context for what has to work in the end.
+// Bounded returns a context for what has to succeed eventually.
 func (e *Env) Bounded() context.Context {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -67,10 +68,10 @@ func (e *Env) Bounded() context.Context {
 	return ctx
 }
 
-// Each runs work once undisturbed, counts the requests, and then once for every
-// fault at every request; with -short, at every third request. Work has to fail the
-// test when a promise is broken. before, which may be nil, prepares the state and is
-// not disturbed.
+// Each runs work once undisturbed, counts the requests, and then runs it once for
+// every fault at every request; with -short, at every third request. Work has to
+// fail the test if a guarantee is broken. before, which may be nil, prepares the
+// state and is not disturbed.
 func Each(t *testing.T, before, work func(e *Env)) {
 	t.Helper()
 	EachOver(t, func(e *Env) (recipes.Conn, int64) {
@@ -79,8 +80,8 @@ func Each(t *testing.T, before, work func(e *Env)) {
 	}, before, work)
 }
 
-// EachOver is Each for another client, which open connects. It returns what the
-// recipes see of it, and its session.
+// EachOver is Each for another client, which open connects. open returns the
+// client's connection for recipes, and its session.
 func EachOver(t *testing.T, open func(e *Env) (recipes.Conn, int64), before, work func(e *Env)) {
 	t.Helper()
 	steps := run(t, None, 0, open, before, work)
@@ -138,7 +139,7 @@ func run(t *testing.T, f Fault, n int, open func(e *Env) (recipes.Conn, int64), 
 	return steps
 }
 
-// plan sets the fault up.
+// plan injects the fault.
 func (e *Env) plan(m zktest.Match, cancel context.CancelFunc) *zktest.Fault {
 	const moment = 10 * time.Millisecond
 	switch e.Fault {
@@ -162,7 +163,7 @@ func (e *Env) plan(m zktest.Match, cancel context.CancelFunc) *zktest.Fault {
 	return nil
 }
 
-// when does something as soon as the fault has begun to happen, if it does.
+// when calls do as soon as the fault has begun to happen, if it does.
 func (e *Env) when(f *zktest.Fault, do func()) {
 	for !f.Happened() {
 		select {

@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// body returns the record that asks for o, nil for none.
+// body returns the request record for o, or nil if o has none.
 func body(o *history.Op) proto.Record {
 	switch o.Op {
 	case proto.OpCreate2, proto.OpCreate, proto.OpCreateContainer:
@@ -59,7 +59,7 @@ func multi(parts []history.Part) *proto.MultiRequest {
 	return q
 }
 
-// decode fills in what the reply to o says behind its header.
+// decode fills in o from the reply after its header.
 func decode(o *history.Op, r *proto.Reader) error {
 	if o.Code != proto.Ok {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// Config says what clients there are and what they do. The zero value of a
-// field means its default; Servers, Dial and Recorder have to be set.
+// Config describes the clients and what they do. The zero value of a field means
+// its default; Servers, Dial and Recorder have to be set.
 type Config struct {
 	Seed     uint64
 	Servers  []int                                                   // ids for Dial
@@ -24,46 +24,47 @@ type Config struct {
 	Clients  int // of the mixed kind; default 6, negative: none
 	Lockers  int // default 3, negative: none
 	Locks    int // that they compete for; default 1
-	Pipeline int // most requests in flight of a mixed client; default 8
+	Pipeline int // maximum of requests in flight per mixed client; default 8
 
-	Timeout time.Duration // of sessions, to ask for; default 6 s
+	Timeout time.Duration // requested session timeout; default 6 s
 	Think   time.Duration // mean pause of a client between two steps; default 20 ms
 	Hold    time.Duration // mean time that a lock is held; default 200 ms
 
-	// LongHolds is how many of a hundred holds last longer than two sessions
-	// may be silent: who loses the ensemble holds a lock that passes on then,
-	// and those who wait do nothing but ping. Default 0.
+	// LongHolds is the percentage of holds that last longer than two session
+	// timeouts: if their holder loses the ensemble, its lock passes to another
+	// client meanwhile, and the waiting clients only ping. Default 0.
 	LongHolds int
 
-	// Linear is how many of a hundred mixed clients ask for linearizable reads.
-	// LinearServers are the servers whose configuration makes all reads so.
-	// Default: none.
+	// Linear is the percentage of mixed clients that ask for linearizable reads.
+	// LinearServers lists the servers whose configuration makes all reads
+	// linearizable. Default: none.
 	Linear        int
 	LinearServers []int
 
-	// Readers is how many clients only read registers. Default 0.
+	// Readers is the number of clients that only read registers. Default 0.
 	Readers int
 
-	// Idlers is how many clients do nothing but ping for longer than their
-	// sessions may be silent. Default 0.
+	// Idlers is the number of clients that only ping, for longer than their
+	// session timeout. Default 0.
 	Idlers int
 
-	// Registers is how many registers are in use at a time, PerRegister after
-	// how many uses each is given up for a new one: the time to check the
-	// history of one grows faster than its length. Defaults 4 and 150.
+	// Registers is the number of registers in use at a time. PerRegister is the
+	// number of uses after which a register is replaced by a new one: the time to
+	// check the history of a register grows faster than its length. Defaults 4
+	// and 150.
 	Registers, PerRegister int
 
 	// Calm keeps clients from dropping connections and sessions by themselves.
 	Calm bool
 
-	Root string // the znode below which all happens; default /w
+	Root string // the znode that contains all others; default /w
 }
 
-// world is what the clients of one Run share.
+// world is the state that the clients of one Run share.
 type world struct {
 	Config
 	rec  *history.Recorder
-	uses atomic.Int64 // of registers, ever
+	uses atomic.Int64 // of registers, in total
 }
 
 // newWorld fills in the defaults.
@@ -85,7 +86,7 @@ func newWorld(cfg Config) (*world, error) {
 }
 
 // Run prepares the tree, lets all clients work until ctx is done, and returns
-// when they have ended. The error says that the tree could not be prepared in
+// when they have ended. It returns an error if the tree could not be prepared in
 // time: then nothing was tested.
 func Run(ctx context.Context, cfg Config) error {
 	w, err := newWorld(cfg)
@@ -112,12 +113,12 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// rand returns the source of what one client decides.
+// rand returns the random source of one client.
 func (w *world) rand(kind, number uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.Seed, kind<<32|number))
 }
 
-// pause waits about d and reports false when ctx is done or stop closed first.
+// pause waits for d. It returns false if ctx is done or stop is closed first.
 func pause(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

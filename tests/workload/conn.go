@@ -18,23 +18,23 @@ import (
 // maxFrame is longer than any reply to a client of this package.
 const maxFrame = 16 << 20
 
-// The auth packet that makes the reads of a session linearizable.
+// This auth packet makes the reads of a session linearizable.
 const (
 	optionsScheme = "zkgo"
 	linearizable  = "reads=linearizable"
 )
 
-// errExpired is what a handshake says about a session that is over.
+// errExpired is returned if the handshake says that the session is over.
 var errExpired = errors.New("workload: the session has expired")
 
 // call is a request that waits for its reply.
 type call struct {
 	op   *history.Op
-	done chan struct{} // closed when the reply is there, or will not come
+	done chan struct{} // closed when the reply has arrived, or will not come
 }
 
-// conn is one connection of a client, with the handshake behind it. Three
-// goroutines serve it: one reads, one writes, one pings and gives up.
+// conn is one connection of a client after its handshake. Three goroutines serve
+// it: one reads, one writes, and one pings and gives up.
 type conn struct {
 	w       *world
 	s       *session
@@ -45,24 +45,25 @@ type conn struct {
 	timeout time.Duration
 	done    chan struct{} // closed when the connection has ended and every request is recorded
 	quit    chan struct{} // closed when it ends
-	wake    chan struct{} // there is something to write
+	wake    chan struct{} // signals that there is something to write
 
 	mu       sync.Mutex
 	out      []byte
 	sent     int
-	linear   bool // what it reads from now on is linearizable
+	linear   bool // reads from now on are linearizable
 	xid      int32
 	waiting  map[int32]*call // by xid
 	closed   bool
 	why      string
-	ended    history.Time // when the client knew
+	ended    history.Time // when the client learned of the end
 	heard    time.Time
 	wrote    time.Time
 	received int
 }
 
-// dial connects s to a server and attaches its session, or opens one. An error
-// other than errExpired leaves it open whether the server has heard of us.
+// dial connects s to a server and attaches its session, or opens a new one. After
+// an error other than errExpired, the server may or may not have attached the
+// session.
 func (w *world) dial(ctx context.Context, s *session, server int) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout/2)
 	defer cancel()
@@ -85,7 +86,7 @@ func (w *world) dial(ctx context.Context, s *session, server int) (*conn, error)
 	return c, nil
 }
 
-// handshake attaches to the session, and records what it has become.
+// handshake attaches to the session and records the result.
 func (c *conn) handshake() error {
 	s := c.s
 	ev := &history.Session{Client: s.client, Conn: c.id, Server: c.server, Session: s.id, Change: history.Attached, Call: c.w.rec.Now(), LastZxid: s.lastZxid()}
@@ -118,7 +119,7 @@ func (c *conn) handshake() error {
 	return nil
 }
 
-// start lets the connection work.
+// start starts the connection's goroutines.
 func (c *conn) start() {
 	var wg sync.WaitGroup
 	wg.Go(c.read)
@@ -131,7 +132,7 @@ func (c *conn) start() {
 	}()
 }
 
-// send sends a request, and returns at once.
+// send queues a request and returns immediately.
 func (c *conn) send(o *history.Op) *call {
 	p := &call{op: o, done: make(chan struct{})}
 	o.Client, o.Conn, o.Session, o.Server = c.s.client, c.id, c.session, c.server
@@ -178,7 +179,7 @@ func (c *conn) send(o *history.Op) *call {
 	return p
 }
 
-// write hands to the connection what was sent.
+// write writes queued requests to the connection.
 func (c *conn) write() {
 	for {
 		c.mu.Lock()
@@ -201,7 +202,7 @@ func (c *conn) write() {
 	}
 }
 
-// read takes frames until the connection ends.
+// read reads frames until the connection ends.
 func (c *conn) read() {
 	for {
 		frame, err := readFrame(c.nc)
@@ -236,7 +237,7 @@ func (c *conn) frame(frame []byte) error {
 	if h.Xid == proto.XidNotification {
 		return c.event(&h, &r, seq, now)
 	}
-	if p == nil { // the checkers are to see it
+	if p == nil { // record it for the checkers
 		c.w.rec.Op(&history.Op{Client: c.s.client, Conn: c.id, Session: c.session, Server: c.server, Op: proto.OpError, Seq: seq, Return: now, Zxid: h.Zxid, Code: h.Err})
 		return fmt.Errorf("a reply to xid %d, which nobody waits for", h.Xid)
 	}
@@ -255,7 +256,7 @@ func (c *conn) frame(frame []byte) error {
 	return err
 }
 
-// event records a notification and tells the session.
+// event records a notification and passes it to the session.
 func (c *conn) event(h *proto.ReplyHeader, r *proto.Reader, seq int, now history.Time) error {
 	var e proto.WatcherEvent
 	if e.Decode(r); r.Err() != nil {
@@ -267,9 +268,9 @@ func (c *conn) event(h *proto.ReplyHeader, r *proto.Reader, seq int, now history
 	return nil
 }
 
-// watchTheTime pings when nothing was sent for a third of the session's timeout,
-// and gives the connection up when nothing was heard for two thirds, as
-// ZooKeeper's clients do.
+// watchTheTime pings after a third of the session timeout without a request, and
+// gives up the connection after two thirds without a reply, as ZooKeeper's
+// clients do.
 func (c *conn) watchTheTime() {
 	for {
 		c.mu.Lock()
@@ -296,10 +297,10 @@ func (c *conn) watchTheTime() {
 	}
 }
 
-// close ends the connection. Requests without a reply stay so.
+// close ends the connection. Pending requests stay without a reply.
 func (c *conn) close(why string) { c.closeAt(why, 0) }
 
-// closeAt ends it as of some time ago.
+// closeAt ends the connection as of some time ago.
 func (c *conn) closeAt(why string, ago time.Duration) {
 	c.mu.Lock()
 	first := !c.closed
@@ -313,7 +314,7 @@ func (c *conn) closeAt(why string, ago time.Duration) {
 	}
 }
 
-// giveUp records what was never answered.
+// giveUp records the requests that were never answered.
 func (c *conn) giveUp() {
 	c.mu.Lock()
 	var lost []*call

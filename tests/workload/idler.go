@@ -8,15 +8,15 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// idler is a client that does nothing but ping, for longer than its session may
-// be silent, and looks then whether its ephemeral znode is there. Nothing else
-// tells the leader that it lives: its server has to.
+// idler is a client that only pings, for longer than its session timeout, and
+// then checks whether its ephemeral znode still exists. Only the pings show that
+// it is alive: its server has to tell the leader.
 type idler struct {
 	*session
 	c     *conn
 	tries int
-	node  string // ours
-	owner int64  // session that has made it, or tried
+	node  string // this client's znode
+	owner int64  // session that has created it, or tried to
 }
 
 func (w *world) newIdler(number uint64) *idler {
@@ -41,7 +41,7 @@ func (l *idler) use(ctx context.Context) string {
 		l.node, l.owner = fmt.Sprintf("%s%s/c%d.%d", l.w.Root, dirIdlers, l.client, l.tries), l.id
 	}
 	for {
-		// One that lost the reply to its create finds out here, too.
+		// This also shows whether a create without a reply was executed.
 		o := l.c.do(&history.Op{Op: proto.OpExists, Path: l.node})
 		if o.Code == proto.ErrNoNode {
 			o = l.c.do(&history.Op{Op: proto.OpCreate2, Path: l.node, Value: fmt.Sprintf("%d.%d", l.client, l.tries), Mode: proto.ModeEphemeral})

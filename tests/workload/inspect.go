@@ -12,9 +12,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Inspect looks into a server of this process: what it holds at this moment, at
-// one zxid. Final says that the clients have ended and that the server has
-// caught up with the others.
+// Inspect returns the state of a server in this process at this moment, at one
+// zxid. final means that the clients have ended and that the server has caught up
+// with the others.
 func Inspect(rec *history.Recorder, server int, n *raftfsm.Node, final bool) *history.State {
 	t := n.Tree()
 	t.RLock()
@@ -30,7 +30,7 @@ func Inspect(rec *history.Recorder, server int, n *raftfsm.Node, final bool) *hi
 	return s
 }
 
-// collect appends n and all below it.
+// collect appends n and all znodes below it.
 func collect(t *tree.Tree, n *tree.Node, to *[]history.Node) {
 	var st proto.Stat
 	n.Stat(&st)
@@ -40,10 +40,10 @@ func collect(t *tree.Tree, n *tree.Node, to *[]history.Node) {
 	}
 }
 
-// Dump reads the whole tree through a client of a server: for processes, which
-// nobody can look into. Every read is recorded like those of other clients. The
-// State has no digest and no sessions, and is of one zxid only if nothing
-// changed meanwhile: Final is set if all replies carried the same one.
+// Dump reads the whole tree through a client of a server: for processes, whose
+// memory Inspect cannot read. Every read is recorded like those of other clients.
+// The State has no digest and no sessions, and shows one zxid only if nothing
+// changed meanwhile: Final is set if all replies carried the same zxid.
 func Dump(ctx context.Context, cfg Config, server int) (*history.State, error) {
 	cfg.Servers = []int{server}
 	w, err := newWorld(cfg)
@@ -67,11 +67,12 @@ func Dump(ctx context.Context, cfg Config, server int) (*history.State, error) {
 	}
 }
 
-// dumpedAtOnce is how many znodes a dump asks for without waiting: a server whose
-// reads are linearizable asks a quorum once for what arrives together.
+// dumpedAtOnce is the number of znodes that a dump requests without waiting: a
+// server with linearizable reads asks the quorum only once for requests that
+// arrive together.
 const dumpedAtOnce = 64
 
-// dump walks the tree below the root; nil when the connection ended.
+// dump walks the tree below the root. It returns nil if the connection ended.
 func (c *conn) dump() *history.State {
 	sync := c.do(&history.Op{Op: proto.OpSync, Path: c.w.Root})
 	state := &history.State{Server: c.server, Zxid: sync.Zxid, Final: true}

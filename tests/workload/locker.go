@@ -11,22 +11,22 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// locker is a client that takes and releases locks by ZooKeeper's recipe: an
-// ephemeral sequential znode in the lock's directory, the lowest holds the lock,
-// the others watch the one before theirs.
+// locker is a client that takes and releases locks by ZooKeeper's recipe: each
+// client creates an ephemeral sequential znode in the lock's directory; the
+// lowest holds the lock, and every other client watches the znode before its own.
 type locker struct {
 	*session
 	c        *conn
 	lock     string // the directory of the queue
 	attempts int
-	prefix   string // of the znode that is being made or has been made; "": none
-	node     string // ours, "" if not known to exist
+	prefix   string // of the znode that the client is creating or has created; "": none
+	node     string // this client's znode, "" if not known to exist
 	czxid    int64
 	owner    int64 // session of the attempt
 	holding  bool  // from the reply that said so until the release begins or the session is lost
 	released bool  // the release has begun
 	hold     *history.Hold
-	changed  chan struct{} // an event came
+	changed  chan struct{} // receives a value when an event arrives
 }
 
 func (w *world) newLocker(number uint64) *locker {
@@ -64,13 +64,13 @@ func (l *locker) run(ctx context.Context) {
 	}
 }
 
-// forget begins anew after the session has ended, and the znode with it.
+// forget starts again after the session has ended, and its znode with it.
 func (l *locker) forget() {
 	l.prefix, l.node, l.holding, l.released, l.owner = "", "", false, false, l.id
 }
 
-// use works on one connection. It returns when that has ended, the client wants
-// it to, or ctx is done.
+// use works on one connection. It returns when that has ended, the client decides
+// to leave it, or ctx is done.
 func (l *locker) use(ctx context.Context) string {
 	for {
 		var ok bool
@@ -96,7 +96,7 @@ func (l *locker) use(ctx context.Context) string {
 	}
 }
 
-// enqueue makes the znode. It reports false when the connection has ended.
+// enqueue creates the znode. It returns false if the connection has ended.
 func (l *locker) enqueue() bool {
 	l.attempts++
 	l.lock = l.w.lock(l.rnd.IntN(l.w.Locks))
@@ -108,7 +108,8 @@ func (l *locker) enqueue() bool {
 	return o.Answered()
 }
 
-// wait looks at the queue, and waits for the one before to go if there is one.
+// wait reads the queue, and waits until the znode before its own is gone if there
+// is one.
 func (l *locker) wait(ctx context.Context) bool {
 	o := l.c.do(&history.Op{Op: proto.OpGetChildren2, Path: l.lock})
 	if !o.Done() {
@@ -117,7 +118,7 @@ func (l *locker) wait(ctx context.Context) bool {
 	queue := o.Children
 	slices.SortFunc(queue, func(a, b string) int { return strings.Compare(turn(a), turn(b)) })
 	mine := slices.IndexFunc(queue, func(name string) bool { return strings.HasPrefix(l.lock+"/"+name, l.prefix) })
-	if mine < 0 { // the request was never executed, and will not be: another attempt
+	if mine < 0 { // the request was never executed, and will not be: try again
 		l.prefix, l.node = "", ""
 		return true
 	}
@@ -142,10 +143,10 @@ func (l *locker) wait(ctx context.Context) bool {
 	return true
 }
 
-// turn is the number at the end of a sequential znode's name.
+// turn returns the number at the end of a sequential znode's name.
 func turn(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// find looks at a znode that turned out to be ours.
+// find reads the stat of a znode that turned out to be this client's.
 func (l *locker) find(path string) bool {
 	o := l.c.do(&history.Op{Op: proto.OpExists, Path: path})
 	if o.Done() {
@@ -154,12 +155,12 @@ func (l *locker) find(path string) bool {
 	return o.Answered()
 }
 
-// believe begins a time of holding the lock.
+// believe begins a Hold.
 func (l *locker) believe() {
 	l.hold = &history.Hold{Client: l.client, Session: l.id, Server: l.c.server, Conn: l.c.id, Lock: l.lock, Node: l.node, Czxid: l.czxid, From: l.w.rec.Now()}
 }
 
-// doubt ends it.
+// doubt ends the Hold.
 func (l *locker) doubt(at history.Time, why string) {
 	if l.hold == nil {
 		return
@@ -169,9 +170,9 @@ func (l *locker) doubt(at history.Time, why string) {
 	l.hold = nil
 }
 
-// critical holds the lock for a while, as somebody who makes sure now and then
-// that he still does, and begins the release. It returns a reason to leave the
-// connection.
+// critical holds the lock for a while, like a client that checks now and then
+// whether it still holds the lock, and begins the release. It returns a reason to
+// leave the connection.
 func (l *locker) critical(ctx context.Context) string {
 	hold := l.about(l.w.Hold)
 	if l.w.LongHolds > 0 && l.rnd.IntN(100) < l.w.LongHolds {
@@ -186,7 +187,7 @@ func (l *locker) critical(ctx context.Context) string {
 		if !o.Answered() {
 			return "no reply"
 		}
-		if o.Code == proto.ErrNoNode { // the checkers will have something to say
+		if o.Code == proto.ErrNoNode { // the checkers will report it
 			break
 		}
 		if !l.w.Calm && hold < l.w.Timeout && l.chance(10) {
@@ -198,7 +199,8 @@ func (l *locker) critical(ctx context.Context) string {
 	return ""
 }
 
-// leave is what a holder does who does not release.
+// leave makes the holder leave without releasing the lock, and returns the
+// reason.
 func (l *locker) leave() string {
 	switch l.rnd.IntN(3) {
 	case 0:
@@ -209,7 +211,7 @@ func (l *locker) leave() string {
 	return "the client moves"
 }
 
-// closeSession ends the session, and with it what it holds.
+// closeSession ends the session, and with it the client's holds.
 func (l *locker) closeSession() string {
 	l.doubt(l.w.rec.Now(), "session closed")
 	l.holding = false
@@ -222,7 +224,7 @@ func (l *locker) closeSession() string {
 	return "session closed"
 }
 
-// farewell ends the run for this client: some close their session, others leave.
+// farewell ends the run for this client: half of the clients close their session.
 func (l *locker) farewell() string {
 	if l.rnd.IntN(2) == 0 {
 		return l.closeSession()

@@ -9,14 +9,14 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// mixed is a client that does everything but take locks.
+// mixed is a client that does everything except take locks.
 type mixed struct {
 	*session
 	c        *conn
-	flight   []*call // not known to be answered, as sent
+	flight   []*call // in flight, in the order sent
 	values   int
 	versions map[string]int32 // of registers, as last seen
-	made     []string         // sequential znodes of ours
+	made     []string         // sequential znodes of this client
 }
 
 func (w *world) newMixed(number uint64) *mixed {
@@ -44,7 +44,7 @@ func (m *mixed) run(ctx context.Context) {
 	}
 }
 
-// use works on one connection until it ends or the client wants it to.
+// use works on one connection until it ends or the client decides to leave it.
 func (m *mixed) use(ctx context.Context) (why string) {
 	for pause(ctx, m.about(m.w.Think), m.c.quit) {
 		if !m.room(ctx) {
@@ -64,7 +64,7 @@ func (m *mixed) use(ctx context.Context) (why string) {
 	return "the connection ended"
 }
 
-// room waits until another request may be sent, and reports false when the
+// room waits until another request may be sent. It returns false if the
 // connection or the run ends.
 func (m *mixed) room(ctx context.Context) bool {
 	for len(m.flight) >= m.w.Pipeline {
@@ -80,7 +80,7 @@ func (m *mixed) room(ctx context.Context) bool {
 	return true
 }
 
-// learn looks at the replies that have come.
+// learn processes the replies that have arrived.
 func (m *mixed) learn() {
 	left := m.flight[:0]
 	for _, p := range m.flight {
@@ -109,7 +109,7 @@ func (m *mixed) learnFrom(o *history.Op) {
 	}
 }
 
-// whim is a reason to leave the connection, "" for most of the time.
+// whim returns a reason to leave the connection, or "" most of the time.
 func (m *mixed) whim() string {
 	if m.w.Calm || !m.chance(6) {
 		return ""
@@ -124,7 +124,7 @@ func (m *mixed) whim() string {
 	return "the client moves"
 }
 
-// farewell ends the run for this client: some close their session, others leave.
+// farewell ends the run for this client: half of the clients close their session.
 func (m *mixed) farewell() string {
 	if m.rnd.IntN(2) == 0 {
 		return "the run is over"
@@ -137,16 +137,16 @@ func (m *mixed) farewell() string {
 	return "session closed"
 }
 
-// send sends a request without waiting for it.
+// send sends a request without waiting for the reply.
 func (m *mixed) send(o *history.Op) { m.flight = append(m.flight, m.c.send(o)) }
 
-// value is one that nobody else writes.
+// value returns a value that no other request writes.
 func (m *mixed) value() string {
 	m.values++
 	return fmt.Sprintf("%d.%d", m.client, m.values)
 }
 
-// step sends what comes to the client's mind.
+// step sends a random request.
 func (m *mixed) step() {
 	switch n := m.rnd.IntN(100); {
 	case n < 55:
@@ -199,7 +199,7 @@ func (m *mixed) multi(path string) {
 	m.send(&history.Op{Op: proto.OpMulti, Parts: parts})
 }
 
-// onSequence makes sequential znodes, deletes them, or lists them.
+// onSequence creates, deletes or lists sequential znodes.
 func (m *mixed) onSequence() {
 	dir := m.w.sequence(m.rnd.IntN(sequences))
 	switch n := m.rnd.IntN(100); {
@@ -217,7 +217,7 @@ func (m *mixed) onSequence() {
 	}
 }
 
-// onEphemeral competes for a name, or looks who has it.
+// onEphemeral competes for a name, or reads which client has it.
 func (m *mixed) onEphemeral() {
 	path := m.w.ephemeral(m.rnd.IntN(ephemerals))
 	switch n := m.rnd.IntN(100); {
@@ -235,7 +235,7 @@ func (m *mixed) onEphemeral() {
 	}
 }
 
-// onContainer fills containers and empties them.
+// onContainer fills and empties containers.
 func (m *mixed) onContainer() {
 	path := m.w.container(m.rnd.IntN(containers))
 	child := fmt.Sprintf("%s/x%d", path, m.rnd.IntN(2))
@@ -251,7 +251,7 @@ func (m *mixed) onContainer() {
 	}
 }
 
-// look pings, or leaves a watch that stays.
+// look sends a sync, or adds a persistent watch.
 func (m *mixed) look() {
 	switch n := m.rnd.IntN(100); {
 	case n < 70:

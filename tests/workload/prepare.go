@@ -8,17 +8,17 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// The znodes below the root and what is below them.
+// These are the znodes below the root, and their contents.
 const (
 	dirRegisters  = "/r" // the registers
 	dirSequences  = "/s" // parents of sequential znodes
 	dirEphemerals = "/e" // ephemerals under names that clients compete for
 	dirContainers = "/c" // containers
 	dirLocks      = "/l" // the queues of locks
-	dirIdlers     = "/i" // the ephemerals of clients that are idle
+	dirIdlers     = "/i" // the ephemerals of idlers
 )
 
-// How many there are of each; few, so that clients meet.
+// These are the numbers of each kind: small, so that clients meet.
 const (
 	sequences  = 2
 	ephemerals = 8
@@ -30,14 +30,15 @@ func (w *world) ephemeral(i int) string { return fmt.Sprintf("%s%s/e%d", w.Root,
 func (w *world) container(i int) string { return fmt.Sprintf("%s%s/c%d", w.Root, dirContainers, i) }
 func (w *world) lock(i int) string      { return fmt.Sprintf("%s%s/l%d", w.Root, dirLocks, i) }
 
-// register is the path of a register; which are in use moves on with use.
+// register returns the path of a register. The set of registers in use changes
+// over time.
 func (w *world) register(i int) string {
 	n := w.uses.Add(1)
 	phase := int(n) / (w.PerRegister * w.Registers)
 	return fmt.Sprintf("%s%s/%d-%d", w.Root, dirRegisters, phase, i%w.Registers)
 }
 
-// prepare creates what every client expects to be there.
+// prepare creates the znodes that every client expects.
 func (w *world) prepare(ctx context.Context) error {
 	s := newSession(w, w.rand(0, 0))
 	paths := []string{w.Root, w.Root + dirRegisters, w.Root + dirSequences, w.Root + dirEphemerals, w.Root + dirContainers, w.Root + dirLocks,
@@ -72,7 +73,7 @@ func (w *world) prepare(ctx context.Context) error {
 	return nil
 }
 
-// hangUp closes the connection and waits until all is recorded.
+// hangUp closes the connection and waits until every request is recorded.
 func (c *conn) hangUp(why string) {
 	c.close(why)
 	<-c.done

@@ -7,17 +7,18 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// reader is a client that only reads registers, without waiting for anything. A
-// server that lost the ensemble, or was stopped, finds reads that no write of the
-// same client holds back.
+// reader is a client that only reads registers, without waiting. When a server
+// has lost the ensemble or was stopped, it finds reads that no write of the same
+// client holds back.
 type reader struct {
 	*session
-	sync bool // a sync goes before every read
+	sync bool // send a sync before every read
 	c    *conn
 }
 
-// newReader makes every third reader one that asks for linearizable reads, one
-// that sends a sync before each, and one that leaves it to its server.
+// newReader makes one third of the readers ask for linearizable reads, one third
+// send a sync before each read, and one third rely on the configuration of the
+// server.
 func (w *world) newReader(number uint64) *reader {
 	r := &reader{session: newSession(w, w.rand(5, number)), sync: number%3 == 1}
 	r.linear = number%3 == 0

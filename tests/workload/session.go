@@ -12,23 +12,23 @@ import (
 	"github.com/zkgo/zkgo/tests/history"
 )
 
-// session is what a client carries from one connection to the next.
+// session is the state that a client carries from one connection to the next.
 type session struct {
 	w      *world
 	client int
-	rnd    *rand.Rand // of the client's own goroutine
+	rnd    *rand.Rand // used only by the client's own goroutine
 	linear bool       // asks for linearizable reads
 
 	id     int64 // 0: none
 	passwd []byte
 
-	mu      sync.Mutex // connections tell of frames
-	zxid    int64      // newest that a reply carried
+	mu      sync.Mutex // connections report frames
+	zxid    int64      // newest zxid in a reply
 	watches [watchKinds]map[string]bool
-	onEvent func(e *history.Event) // on the connection's goroutine; nil: nobody asks
+	onEvent func(e *history.Event) // called on the connection's goroutine; nil: not called
 }
 
-// The watches that a client remembers.
+// These are the kinds of watches that a client remembers.
 const (
 	watchData = iota
 	watchExist
@@ -44,7 +44,7 @@ func newSession(w *world, rnd *rand.Rand) *session {
 	return s
 }
 
-// reset makes it the session of somebody who has none.
+// reset forgets the session.
 func (s *session) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *session) lastZxid() int64 {
 	return s.zxid
 }
 
-// replied keeps what a reply says about the watches and the zxid.
+// replied updates the watches and the zxid from a reply.
 func (s *session) replied(o *history.Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,8 @@ func (s *session) notified(e *history.Event) {
 	}
 }
 
-// setWatches is the request that sets all watches again; nil without any.
+// setWatches returns the request that sets all watches again, or nil if there are
+// none.
 func (s *session) setWatches() *history.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,12 +121,11 @@ func (s *session) setWatches() *history.Op {
 		Child: lists[watchChild], Persistent: lists[watchPersistent], Recursive: lists[watchRecursive]}}
 }
 
-// breath is about how long a client waits before it connects again.
+// breath is the mean time that a client waits before it connects again.
 const breath = 10 * time.Millisecond
 
-// connect tries servers until one attaches the session, begins a new session
-// when the old one is over, and sets the watches again. It returns nil when ctx
-// is done.
+// connect tries servers until one attaches the session, begins a new session if
+// the old one is over, and sets the watches again. It returns nil if ctx is done.
 func (s *session) connect(ctx context.Context) *conn {
 	for s.id == 0 || pause(ctx, s.about(breath), nil) {
 		server := s.w.Servers[s.rnd.IntN(len(s.w.Servers))]
@@ -157,12 +157,12 @@ func (s *session) abandon() {
 	s.reset()
 }
 
-// about returns a time between nothing and twice d.
+// about returns a random duration between 0 and twice d.
 func (s *session) about(d time.Duration) time.Duration {
 	return time.Duration(s.rnd.Int64N(int64(2*d) + 1))
 }
 
-// chance is true n times in 1000.
+// chance returns true n times in 1000.
 func (s *session) chance(n int) bool { return s.rnd.IntN(1000) < n }
 
 // do sends a request and waits until it is answered or will not be.

@@ -19,8 +19,8 @@ func dialer(cl *zktest.Cluster) func(context.Context, int) (net.Conn, error) {
 	return func(_ context.Context, id int) (net.Conn, error) { return cl.Server(id).Dial() }
 }
 
-// TestEverythingHappens: a run without faults contains what the checkers are to
-// check.
+// TestEverythingHappens checks that a run without faults contains everything that
+// the checkers should check.
 func TestEverythingHappens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestEverythingHappens(t *testing.T) {
 			t.Fatal(err)
 		}
 		state, err := workload.Dump(t.Context(), cfg, 2)
-		for range 10 { // a session that was abandoned may expire in the midst of it
+		for range 10 { // an abandoned session may expire meanwhile
 			if err != nil || state.Final {
 				break
 			}

@@ -1,12 +1,12 @@
 // Package faultnet carries TCP connections between named ends through proxies
-// that can be told to misbehave, each direction of each pair of ends by itself:
-// to hold everything back, to be slow, to stall now and then, to break.
+// that can be told to misbehave, separately for each direction of each pair of
+// ends: they hold everything back, are slow, stall now and then, or break.
 //
-// A link that is cut behaves as a network that drops every packet does to TCP:
-// nothing arrives, nobody is told, and what was sent is delivered when the
-// network heals, unless an end has given up by then. The end of a connection is
-// held back just the same.
+// A cut link behaves like TCP over a network that drops every packet: nothing
+// arrives, no end is told, and what was sent is delivered when the network heals,
+// unless an end has given up by then. The end of a connection is held back in the
+// same way.
 //
-// One thing differs from a real network: to connect over a cut link succeeds
-// and then nothing comes, where a real connect would hang.
+// One thing differs from a real network: connecting over a cut link succeeds and
+// then nothing arrives, where a real connect would hang.
 package faultnet

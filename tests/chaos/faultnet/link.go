@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Link is the way from one end to another. Its methods may be called by any
-// goroutine, and are in force for open connections at once.
+// Link is the path from one end to another. Its methods may be called
+// concurrently, and take effect immediately, also for open connections.
 type Link struct {
 	mu     sync.Mutex
 	healed chan struct{} // nil: not cut; closed when it heals
@@ -17,8 +17,8 @@ type Link struct {
 	rand   *rand.Rand
 }
 
-// stall is how long a lost packet holds up what follows it: as long as TCP
-// takes to send it again.
+// stall is how long a lost packet delays the data after it: as long as TCP takes
+// to retransmit.
 const stall = 200 * time.Millisecond
 
 // Cut lets nothing pass until Heal.
@@ -30,22 +30,22 @@ func (l *Link) Cut() {
 	}
 }
 
-// Slow delays everything by d and up to jitter more, keeping the order.
+// Slow delays everything by d plus up to jitter, and keeps the order.
 func (l *Link) Slow(d, jitter time.Duration) {
 	l.mu.Lock()
 	l.delay, l.jitter = d, jitter
 	l.mu.Unlock()
 }
 
-// Lose makes TCP on this link behave as if a packet was lost with probability
-// p: what follows waits for 200 ms, and one time in twenty for longer.
+// Lose makes TCP on this link behave as if each packet was lost with probability
+// p: the data after it waits for 200 ms, and one time in twenty for longer.
 func (l *Link) Lose(p float64) {
 	l.mu.Lock()
 	l.loss = p
 	l.mu.Unlock()
 }
 
-// Heal ends all of that.
+// Heal ends all faults of the link.
 func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *Link) Heal() {
 	}
 }
 
-// due is when what was sent now arrives, if the link is not cut then.
+// due returns when data sent now arrives, if the link is not cut then.
 func (l *Link) due(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,14 +73,16 @@ func (l *Link) due(now time.Time) time.Time {
 	return now.Add(d)
 }
 
-// barrier is closed when the link heals, nil when it is not cut.
+// barrier returns a channel that is closed when the link heals, or nil if it is
+// not cut.
 func (l *Link) barrier() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.healed
 }
 
-// pass waits until the link is not cut, or ended is closed: then it is false.
+// pass waits until the link is not cut. It returns false if ended is closed
+// first.
 func (l *Link) pass(ended <-chan struct{}) bool {
 	for {
 		b := l.barrier()

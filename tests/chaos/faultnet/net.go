@@ -32,7 +32,7 @@ func New(seed uint64) *Net {
 	return n
 }
 
-// Link returns the way from one end to another.
+// Link returns the path from one end to another.
 func (n *Net) Link(from, to string) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,8 +63,8 @@ func (n *Net) Heal() {
 	}
 }
 
-// Reset breaks the connections that one end has dialled to another, and
-// returns how many there were.
+// Reset breaks the connections that one end has dialled to another, and returns
+// how many there were.
 func (n *Net) Reset(from, to string) int {
 	n.mu.Lock()
 	var open []*pair
@@ -78,7 +78,7 @@ func (n *Net) Reset(from, to string) int {
 	return len(open)
 }
 
-// Close breaks everything and waits for it.
+// Close breaks all connections and waits until they have ended.
 func (n *Net) Close() {
 	n.cancel()
 	n.mu.Lock()
@@ -128,18 +128,18 @@ func (n *Net) Down(end string) {
 	}
 }
 
-// mirror takes the ports of an end down that is not there any more.
+// mirror takes down the ports of an end that is gone.
 func (n *Net) mirror(end string) {
 	for _, p := range n.portsOf(end) {
 		p.mirror()
 	}
 }
 
-// serve carries a connection that was dialled until it ends. The first bytes
-// of the dialler were read already.
+// serve carries a dialled connection until it ends. The dialler's first bytes
+// have already been read.
 func (n *Net) serve(conn *net.TCPConn, p *Port, from string, first []byte) {
 	there, back := n.Link(from, p.to), n.Link(p.to, from)
-	// Neither the first packet nor its answer pass a cut.
+	// Neither the first packet nor its reply may pass a cut.
 	if !there.pass(n.ctx.Done()) || !back.pass(n.ctx.Done()) {
 		_ = conn.Close()
 		return
@@ -186,7 +186,7 @@ func (n *Net) remove(w way, p *pair) {
 	n.mu.Unlock()
 }
 
-// dialTimeout is for a process on this machine that may be stopped.
+// dialTimeout bounds a dial to a process on this machine that may be stopped.
 const dialTimeout = 5 * time.Second
 
 func (p *Port) dial(ctx context.Context) (*net.TCPConn, error) {

@@ -14,7 +14,7 @@ import (
 // patience is far longer than anything takes on a loaded machine.
 const patience = 60 * time.Second
 
-// echo is a server that sends back what it gets.
+// echo is a server that sends back what it receives.
 type echo struct{ ln net.Listener }
 
 func startEcho(t *testing.T) *echo {
@@ -31,7 +31,7 @@ func startEcho(t *testing.T) *echo {
 				return
 			}
 			go func() {
-				io.Copy(c, c) //nolint:errcheck // it ends as it ends
+				io.Copy(c, c) //nolint:errcheck // the copy may end with any error
 				c.Close()
 			}()
 		}
@@ -39,7 +39,7 @@ func startEcho(t *testing.T) *echo {
 	return &echo{ln}
 }
 
-// byLetter: the first byte is the name of who dials.
+// byLetter reads the dialler's name, which is the first byte.
 func byLetter(r io.Reader) (string, []byte, error) {
 	var b [1]byte
 	_, err := io.ReadFull(r, b[:])
@@ -63,7 +63,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{n, t, p}
 }
 
-// dial connects as name; the echo of the name has arrived when it returns,
+// dial connects as name. When it returns, the echo of the name has arrived,
 // unless the link is cut.
 func (r *rig) dial(name string) net.Conn {
 	r.t.Helper()
@@ -85,18 +85,18 @@ func (r *rig) send(c net.Conn, s string) {
 
 func (r *rig) expect(c net.Conn, s string) {
 	r.t.Helper()
-	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // reading tells
+	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // the read reports errors
 	b := make([]byte, len(s))
 	if _, err := io.ReadFull(c, b); err != nil || string(b) != s {
 		r.t.Fatalf("got %q, %v; want %q", b, err, s)
 	}
 }
 
-// silent checks that nothing comes for a moment. On a slow machine it may see
-// too little, never too much.
+// silent checks that nothing arrives for a moment. On a slow machine it may miss
+// data, but never fails wrongly.
 func (r *rig) silent(c net.Conn) {
 	r.t.Helper()
-	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) //nolint:errcheck // reading tells
+	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) //nolint:errcheck // the read reports errors
 	var b [1]byte
 	var timeout net.Error
 	if n, err := c.Read(b[:]); n > 0 || !errors.As(err, &timeout) || !timeout.Timeout() {
@@ -140,7 +140,7 @@ func TestReset(t *testing.T) {
 	if n := r.Reset("a", "s"); n != 1 {
 		t.Errorf("%d connections broken", n)
 	}
-	a.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // reading tells
+	a.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // the read reports errors
 	if _, err := a.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("read from a broken connection: %v", err)
 	}
@@ -169,8 +169,8 @@ func TestSlowKeepsOrder(t *testing.T) {
 	r.expect(a, want)
 }
 
-// TestPortFollowsProcess: when somebody learns that a connection has ended, the
-// port of a process that is gone refuses already.
+// TestPortFollowsProcess checks that, when an end learns that a connection has
+// ended, the port of a process that is gone already refuses connections.
 func TestPortFollowsProcess(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -197,7 +197,7 @@ func TestPortFollowsProcess(t *testing.T) {
 	}
 	ln.Close()                                  //nolint:errcheck // as a process does
 	served.Close()                              //nolint:errcheck // that ends
-	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // reading tells
+	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // the read reports errors
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("read: %v", err)
 	}

@@ -8,12 +8,13 @@ import (
 	"syscall"
 )
 
-// Identify tells who has dialled by the first bytes that come over the
-// connection, and returns these for the end that was dialled.
+// Identify determines which end has dialled from the first bytes of the
+// connection. It returns these bytes, so that they can be sent to the dialled
+// end.
 type Identify func(r io.Reader) (from string, first []byte, err error)
 
-// Port is where an end is dialled: it stands in front of the address at which
-// that end really listens. It is down until Up.
+// Port is the address at which an end is dialled, in front of the address at
+// which that end really listens. It is down until Up.
 type Port struct {
 	net      *Net
 	addr     string
@@ -25,7 +26,7 @@ type Port struct {
 	ln net.Listener
 }
 
-// Port makes a port at addr for an end that listens at target.
+// Port creates a port at addr for an end that listens at target.
 func (n *Net) Port(to, addr, target string, identify Identify) *Port {
 	p := &Port{net: n, addr: addr, to: to, target: target, identify: identify}
 	n.mu.Lock()
@@ -34,17 +35,17 @@ func (n *Net) Port(to, addr, target string, identify Identify) *Port {
 	return p
 }
 
-// PortFrom makes a port on any free port of the host that only one end dials,
-// and that is up.
+// PortFrom creates a port on any free port of host that only one end dials, and
+// brings it up.
 func (n *Net) PortFrom(from, to, host, target string) (*Port, error) {
 	p := n.Port(to, net.JoinHostPort(host, "0"), target, func(io.Reader) (string, []byte, error) { return from, nil, nil })
 	return p, p.Up()
 }
 
-// Addr is where to dial.
+// Addr returns the address to dial.
 func (p *Port) Addr() string { return p.addr }
 
-// Up makes the port take connections.
+// Up makes the port accept connections.
 func (p *Port) Up() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +61,8 @@ func (p *Port) Up() error {
 	return nil
 }
 
-// Down makes the port refuse connections, as that of a process that is gone.
-// Open connections stay.
+// Down makes the port refuse connections, like the port of a process that is
+// gone. Open connections stay.
 func (p *Port) Down() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +72,8 @@ func (p *Port) Down() {
 	}
 }
 
-// mirror takes the port down when the process behind it is gone: whoever learns
-// that a connection has ended finds that the port refuses new ones.
+// mirror takes the port down if the process behind it is gone. So an end that
+// learns that a connection has ended finds that the port refuses new ones.
 func (p *Port) mirror() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,11 +10,12 @@ import (
 
 const (
 	chunkSize = 32 << 10
-	// inFlight bounds what one direction of a connection holds, in chunks.
+	// inFlight bounds the number of chunks that one direction of a connection
+	// holds.
 	inFlight = 64
 )
 
-// chunk is some bytes on their way, or the end of the stream.
+// chunk is data in transit, or the end of the stream.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -26,7 +27,7 @@ type pair struct {
 	a, b  *net.TCPConn
 	ended chan struct{}
 	once  sync.Once
-	gone  func(dialler bool) // called when an end has closed, before the other is told
+	gone  func(dialler bool) // called when an end has closed, before the other end is told
 }
 
 func newPair(a, b *net.TCPConn) *pair { return &pair{a: a, b: b, ended: make(chan struct{})} }
@@ -110,7 +111,7 @@ func (p *pair) collect(from *net.TCPConn, link *Link, first []byte, queue chan<-
 	}
 }
 
-// await waits until t; false: the connection has ended.
+// await waits until t. It returns false if the connection has ended.
 func (p *pair) await(t time.Time) bool {
 	d := time.Until(t)
 	if d <= 0 {

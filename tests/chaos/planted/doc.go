@@ -1,7 +1,7 @@
 // Package planted shows that a chaos run can fail: it builds servers with one
-// mechanism broken each, has package chaos torment them with the faults that the
-// mechanism is there for, and asks that the checkers name the broken promise.
+// broken mechanism each, has package chaos inject the faults that the mechanism
+// protects against, and requires that the checkers name the broken guarantee.
 //
-// It imports tests/chaos and tests/checkers. The source stays as it is: broken
-// files are laid over it for the compiler alone.
+// It imports tests/chaos and tests/checkers. The source stays unchanged: only the
+// compiler reads the broken files in its place.
 package planted

@@ -16,20 +16,20 @@ import (
 	"github.com/zkgo/zkgo/tests/checkers"
 )
 
-// What make chaos-planted can choose.
+// These flags are for make chaos-planted.
 var ( //nolint:gochecknoglobals // flags
 	duration = flag.Duration("duration", 0, "how long each broken server is tormented; 0 skips the test")
 	seed     = flag.Uint64("seed", 1, "of faults and load")
 )
 
-// bug is one mechanism broken.
+// bug is one broken mechanism.
 type bug struct {
 	name     string
-	in       string // the directory, or the module whose it is
+	in       string // the directory of the file, or its module
 	file     string
-	old, new string // what stands there once, and what instead
+	old, new string // the original text, which occurs once, and its replacement
 	faults   []string
-	// found is one of the checkers that have to see it.
+	// found lists the checkers of which one has to see the bug.
 	found []string
 }
 
@@ -47,8 +47,8 @@ func bugs() []bug {
 		{"linearizable reads are not confirmed by a quorum", "../../../raftfsm", "barrier.go",
 			"if !e.awaitQuorum(ctx, asked) {", "if asked.trans == nil {",
 			[]string{"nap-leader"}, []string{"realtime", "registers"}},
-		// Faults that leave the leader alone: a new one gives every session its
-		// whole timeout.
+		// These faults don't affect the leader: a new leader gives every session
+		// its whole timeout.
 		{"servers do not report whose clients ping", "../../../raftfsm", "liveness.go",
 			"buf = e.live(e.n.cfg.Handler.Live(buf[:0]))", "_ = e.n.cfg.Handler.Live(nil)\n\tbuf = e.live(buf[:0])",
 			[]string{"slow-links"}, []string{"expiry"}},
@@ -88,7 +88,7 @@ func (b *bug) build(t *testing.T, dir string) string {
 	return bin
 }
 
-// overlay has the compiler read another file instead of one of ours.
+// overlay makes the compiler read another file in place of one of ours.
 func (b *bug) overlay(t *testing.T, dir string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(b.in, b.file))
@@ -102,7 +102,7 @@ func (b *bug) overlay(t *testing.T, dir string) string {
 	return list
 }
 
-// module has a broken copy of a module stand in for it: an overlay may not.
+// module replaces a module with a broken copy, which an overlay cannot do.
 func (b *bug) module(t *testing.T, dir string) string {
 	t.Helper()
 	original := strings.TrimSpace(run(t, "go", "list", "-m", "-f", "{{.Dir}}", b.in))
@@ -126,7 +126,7 @@ func (b *bug) patch(t *testing.T, from, to string) {
 	if n := strings.Count(string(text), b.old); n != 1 {
 		t.Fatalf("%q stands in %s %d times: what was broken there has moved", b.old, from, n)
 	}
-	_ = os.Remove(to) // a copy of a file that is read-only
+	_ = os.Remove(to) // the copy of a read-only file
 	check(t, os.WriteFile(to, []byte(strings.Replace(string(text), b.old, b.new, 1)), 0o600))
 }
 

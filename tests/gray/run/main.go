@@ -1,13 +1,14 @@
 //go:build linux
 
-// Command run measures what clients of zkgo and of Apache ZooKeeper notice of
-// gray networks, and writes the result as a page. It needs root.
+// Command run measures what clients of zkgo and of Apache ZooKeeper notice when a
+// network misbehaves without going down, and writes the result as a page. It
+// needs root.
 //
 //	go run ./tests/gray/run                              everything, about half an hour
-//	go run ./tests/gray/run -short                       what does not wait for long
+//	go run ./tests/gray/run -short                       without the long scenarios
 //	go run ./tests/gray/run -only "forward stream"       some scenarios
 //	go run ./tests/gray/run -page docs/reliability-gray.md
-//	go run ./tests/gray/run -programs "" -page FILE      a page of what is in the record
+//	go run ./tests/gray/run -programs "" -page FILE      a page from the record
 package main
 
 import (
@@ -134,7 +135,7 @@ func read(record string) ([]*gray.Report, error) {
 	}
 }
 
-// program returns what to measure.
+// program returns the program to measure.
 func program(name, binary, dir string) (failover.Program, error) {
 	switch {
 	case name == "ZooKeeper":

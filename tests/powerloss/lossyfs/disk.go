@@ -17,23 +17,25 @@ type ID uint64
 // Root is the root directory.
 const Root ID = 1
 
-// MarkName is a file in the root directory that stores nothing: what is
-// written to it becomes a mark among the operations. So a program under test
-// says what it was promised at exactly which moment.
+// MarkName is a file in the root directory that stores nothing: data written to
+// it becomes a mark among the operations. A program under test uses it to record
+// what was acknowledged at which point.
 const MarkName = ".marks"
 
-// Faults says in which way a disk lies about having stored something, or fails.
+// Faults says how a disk pretends to have stored something, or fails.
 type Faults struct {
 	IgnoreFsync    bool // of files
 	IgnoreDirFsync bool
-	// Capacity bounds the bytes in all files, 0 does not: ENOSPC.
+	// Capacity bounds the bytes in all files, beyond which a write gets ENOSPC.
+	// 0: no bound.
 	Capacity int64
-	// NoJournal forgets every operation once it is carried out, for a disk that
-	// is used for long and never replayed.
+	// NoJournal discards every operation after it is executed, for a disk that is
+	// used for a long time and never replayed.
 	NoJournal bool
 }
 
-// Disk is what is in the files now, and what would be left after a power cut.
+// Disk is the current content of the files, and what would be left after a power
+// cut.
 type Disk struct {
 	mu      sync.Mutex
 	faults  Faults
@@ -44,7 +46,7 @@ type Disk struct {
 	used    int64 // bytes in files that have or had a name
 	dead    bool
 	replay  bool // no journal is kept
-	// held is closed when fsyncs may go on; nil while nothing holds them.
+	// held is closed when fsyncs may proceed; nil if nothing holds them.
 	held chan struct{}
 }
 
@@ -57,7 +59,7 @@ type inode struct {
 
 	entries map[string]ID
 	kept    map[string]ID // durable entries
-	pending []change      // what turns kept into entries, in order
+	pending []change      // the changes that turn kept into entries, in order
 }
 
 // change is one directory operation, atomic across the names it touches.
@@ -79,7 +81,7 @@ func newFile() *inode { return &inode{dirty: map[int]bool{}} }
 // Kind is the kind of an operation.
 type Kind uint8
 
-// The operations that change something, or would.
+// These are the operations that change something, or would.
 const (
 	Create Kind = iota
 	Mkdir
@@ -92,7 +94,7 @@ const (
 	Mark
 )
 
-// Op is one operation as the kernel asked for it.
+// Op is one operation as the kernel requested it.
 type Op struct {
 	Kind        Kind
 	Node, To    ID // To: the target directory of a rename
@@ -102,8 +104,8 @@ type Op struct {
 	Excl        bool
 }
 
-// HoldFsyncs makes every fsync wait, of files and directories, until release is
-// called: a disk that hangs. Only one hold at a time.
+// HoldFsyncs makes every fsync of files and directories wait until release is
+// called, like a disk that hangs. Only one hold may be active at a time.
 func (d *Disk) HoldFsyncs() (release func()) {
 	held := make(chan struct{})
 	d.mu.Lock()
@@ -127,7 +129,7 @@ func (d *Disk) awaitFsync() {
 	}
 }
 
-// do carries an operation out and records it.
+// do executes an operation and records it.
 func (d *Disk) do(op Op) (ID, syscall.Errno) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,8 +146,8 @@ func (d *Disk) do(op Op) (ID, syscall.Errno) {
 	return id, errno
 }
 
-// grow accounts for the bytes an operation adds. What is removed is not given
-// back, as if somebody still had it open.
+// grow accounts for the bytes that an operation adds. Removed files do not free
+// space, as if a process still had them open.
 func (d *Disk) grow(op Op) syscall.Errno {
 	n := d.inodes[op.Node]
 	if n == nil || op.Kind != Write && op.Kind != Truncate {
@@ -219,7 +221,7 @@ func (d *Disk) remove(dir *inode, op Op) syscall.Errno {
 }
 
 // rename moves an entry. Between directories it is two changes that a power cut
-// may separate, as it may where nothing else is promised.
+// may separate, as POSIX allows.
 func (d *Disk) rename(dir *inode, op Op) syscall.Errno {
 	id, ok := dir.entries[op.Name]
 	to := d.inodes[op.To]
@@ -304,8 +306,8 @@ func (n *inode) copyPage(to []byte, p int) {
 	}
 }
 
-// Load puts the files of a real directory onto the disk, as durable, without
-// the marks.
+// Load copies the files of a real directory to the disk, as durable, without the
+// marks.
 func (d *Disk) Load(from string) error { return d.load(Root, from) }
 
 func (d *Disk) load(to ID, from string) error {
@@ -345,13 +347,13 @@ func (d *Disk) load(to ID, from string) error {
 	return nil
 }
 
-// Mark records a mark, as writing to MarkName does, for a test that sees for
-// itself what the program under test acknowledges.
+// Mark records a mark, like a write to MarkName, for a test that itself observes
+// what the program under test acknowledges.
 func (d *Disk) Mark(text string) {
 	_, _ = d.do(Op{Kind: Mark, Node: Root, Data: []byte(text)}) // a disk without power has no marks
 }
 
-// Cut turns the power off: every operation fails from now on.
+// Cut turns the power off: from now on every operation fails.
 func (d *Disk) Cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

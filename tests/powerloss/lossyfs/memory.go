@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// This file is the disk without a kernel: for programs that reach it through an
+// This file is the disk without a kernel, for programs that reach it through an
 // interface instead of a mount.
 
 // NewMemory returns an empty disk that keeps no journal.
@@ -17,10 +17,11 @@ func NewMemory() *Disk {
 	return d
 }
 
-// Do carries an operation out. For Create it returns the file, be it new or not.
+// Do executes an operation. For Create it returns the file, whether it is new or
+// not.
 func (d *Disk) Do(op Op) (ID, syscall.Errno) { return d.do(op) }
 
-// Lookup returns what an entry of a directory leads to.
+// Lookup returns the inode that a directory entry refers to.
 func (d *Disk) Lookup(dir ID, name string) (id ID, isDir, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +47,7 @@ func (d *Disk) Size(file ID) int64 {
 	return int64(len(d.inodes[file].data))
 }
 
-// ReadAt copies what lies at off into b and returns how much that was.
+// ReadAt copies the data at off into b and returns the number of bytes.
 func (d *Disk) ReadAt(file ID, b []byte, off int64) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,8 +58,8 @@ func (d *Disk) ReadAt(file ID, b []byte, off int64) int {
 	return copy(b, data[off:])
 }
 
-// AfterCut returns the disk as a power cut now leaves it behind, with the luck
-// of Export; the disk itself goes on.
+// AfterCut returns the disk as a power cut now would leave it, with luck as in
+// Export; the disk itself continues.
 func (d *Disk) AfterCut(luck *rand.Rand) *Disk {
 	return d.copy(func(n *inode) *inode {
 		if !n.dir {
@@ -75,8 +76,8 @@ func (d *Disk) AfterCut(luck *rand.Rand) *Disk {
 	})
 }
 
-// Clone returns a copy with all that a running kernel knows: what the end of a
-// process leaves behind.
+// Clone returns a copy with everything that a running kernel knows: the state
+// after a process has ended.
 func (d *Disk) Clone() *Disk {
 	return d.copy(func(n *inode) *inode {
 		return &inode{
@@ -99,7 +100,7 @@ func (d *Disk) copy(one func(*inode) *inode) *Disk {
 	return to
 }
 
-// collect drops the inodes that no name leads to any more.
+// collect drops inodes that no name refers to.
 func (d *Disk) collect() {
 	reached := map[ID]bool{}
 	var walk func(id ID)

@@ -9,7 +9,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Mounted is a disk that is mounted somewhere.
+// Mounted is a mounted disk.
 type Mounted struct {
 	*Disk
 	Dir    string
@@ -17,8 +17,8 @@ type Mounted struct {
 	once   sync.Once
 }
 
-// Mount mounts a disk at an existing directory. It takes root and /dev/fuse; no
-// helper program is needed.
+// Mount mounts a disk at an existing directory. It needs root and /dev/fuse, but
+// no helper program.
 func Mount(d *Disk, dir string) (*Mounted, error) {
 	fs := &fuseFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), disk: d, dirs: map[uint64][]dirent{}}
 	server, err := fuse.NewServer(fs, dir, &fuse.MountOptions{
@@ -39,7 +39,7 @@ func Mount(d *Disk, dir string) (*Mounted, error) {
 	return &Mounted{Disk: d, Dir: dir, server: server}, nil
 }
 
-// Unmount unmounts, lazily if somebody still uses it.
+// Unmount unmounts the disk, lazily if a process still uses it.
 func (m *Mounted) Unmount() (err error) {
 	m.once.Do(func() {
 		if err = m.server.Unmount(); err != nil {
@@ -49,7 +49,7 @@ func (m *Mounted) Unmount() (err error) {
 	return err
 }
 
-// fuseFS translates. It keeps nothing in the kernel's caches but mapped pages.
+// fuseFS translates FUSE requests. The kernel caches nothing except mapped pages.
 type fuseFS struct {
 	fuse.RawFileSystem
 	disk *Disk

@@ -23,7 +23,7 @@ func Replay(ops []Op, f Faults) *Player {
 	return &Player{disk: d, ops: ops}
 }
 
-// Advance carries out the operations up to the n-th.
+// Advance executes the operations up to the n-th.
 func (p *Player) Advance(n int) error {
 	for ; p.at < n; p.at++ {
 		if _, errno := p.disk.do(p.ops[p.at]); errno != 0 {
@@ -33,12 +33,12 @@ func (p *Player) Advance(n int) error {
 	return nil
 }
 
-// Export writes what a power cut now leaves behind; see Disk.Export.
+// Export writes what a power cut now would leave; see Disk.Export.
 func (p *Player) Export(to string, luck *rand.Rand) error { return p.disk.Export(to, luck) }
 
-// Export writes what a power cut leaves behind into the directory to. Without
-// luck everything that was not fsynced is lost. With luck some of it survives:
-// of the pages of a file any, of the changes to a directory the first few, for
+// Export writes what a power cut would leave to the directory to. With nil luck,
+// everything that was not fsynced is lost. Otherwise some of it survives: any of
+// a file's pages, but only a prefix of the changes to a directory, because
 // metadata is written in order; a page may even be torn between sectors.
 func (d *Disk) Export(to string, luck *rand.Rand) error {
 	d.mu.Lock()
@@ -46,7 +46,8 @@ func (d *Disk) Export(to string, luck *rand.Rand) error {
 	return d.export(Root, to, luck, 0)
 }
 
-// ExportAll writes what is in the files now, as if all of it had been fsynced.
+// ExportAll writes the current content of the files, as if all of it had been
+// fsynced.
 func (d *Disk) ExportAll(to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +110,8 @@ func (n *inode) afterCut(luck *rand.Rand) []byte {
 	return out
 }
 
-// Luck must meet the same things in the same order, or a seed means nothing.
+// The order of iteration must be fixed, otherwise a seed would not determine the
+// result.
 
 func sortedNames(m map[string]ID) []string { return slices.Sorted(maps.Keys(m)) }
 
