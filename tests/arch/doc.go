@@ -1,5 +1,5 @@
-// Package arch holds the rules of the house that a compiler does not check:
-// who may import whom, how large a file or a function may grow, how tests
-// wait, and what a package may pull in. Its tests read the source of the whole
-// module, and ask the go command.
+// Package arch enforces the rules that the compiler doesn't check: which package may
+// import which, how large files and functions may grow, how tests wait, which words
+// comments avoid, and which libraries a package may pull in. Its tests read the source
+// of the whole module, and ask the go command.
 package arch

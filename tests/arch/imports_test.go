@@ -17,7 +17,7 @@ type rule struct {
 // rules lists every package that others build on. Test files are free.
 var rules = []rule{
 	{"proto", nil, "the vocabulary stands on nothing"},
-	{"internal/histogram", nil, "whoever counts something must be able to import it"},
+	{"internal/histogram", nil, "every package that counts something imports it"},
 	{"internal/sasl", nil, "an exchange of tokens knows no connection"},
 	{"tree", []string{"proto"}, "the tree is pure: no clock, no network, no log"},
 	{"session", []string{"proto"}, "the session table changes only by what the log says"},
@@ -133,8 +133,8 @@ func checkInternal(t *testing.T, f file, imp string) {
 	}
 }
 
-// TestOnlyTestsImportTesting: the test server is in the shipped program, too, and
-// what package testing is for is in nobody's hands there.
+// TestOnlyTestsImportTesting: the shipped program contains the test server, but must
+// not link package testing, which would add its flags.
 func TestOnlyTestsImportTesting(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {

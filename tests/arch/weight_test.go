@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestClientIsLight: whoever imports the client or the recipes gets nothing
-// besides but proto, sasl and the standard library: no server, command, user interface
-// or metrics, and no library of others.
+// TestClientIsLight: a program that imports the client or the recipes links only
+// proto, sasl and the standard library besides: no server, command, user interface or
+// metrics, and no other library.
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range []string{"client", "recipes"} {

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 // mutex is the lock that all languages contend for.
 const mutex = "/mutex"
 
-// everybody lists the kinds of worker that contend for it.
-var everybody = []string{"go", "go-careless", "java", "python"}
+// workerKinds lists the kinds of worker that contend for it.
+var workerKinds = []string{"go", "go-careless", "java", "python"}
 
 // TestMutex makes all languages contend for one lock while it kills and stops workers and
 // servers.
@@ -45,7 +45,7 @@ func TestMutex(t *testing.T) {
 	k := findTools(t)
 	t.Run("ensemble", func(t *testing.T) {
 		t.Parallel()
-		contend(t, newRun(t, k, 3, false, mutex), *wanted, everybody)
+		contend(t, newRun(t, k, 3, false, mutex), *wanted, workerKinds)
 	})
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
@@ -54,7 +54,7 @@ func TestMutex(t *testing.T) {
 	if *real {
 		t.Run("ZooKeeper", func(t *testing.T) {
 			oracle.Need(t)
-			contend(t, newRun(t, k, 3, true, mutex), *wanted/10, everybody)
+			contend(t, newRun(t, k, 3, true, mutex), *wanted/10, workerKinds)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestMutex(t *testing.T) {
 // servers.
 func contend(t *testing.T, r *run, want int, languages []string) {
 	t.Helper()
-	for _, lang := range everybody {
+	for _, lang := range workerKinds {
 		r.start(lang, "mutex:"+mutex+":2")
 	}
 	faults := 0

@@ -80,8 +80,8 @@ var faults = []fault{
 	{"reordering", func(n *nemesis) bool {
 		d := n.up(150 * time.Millisecond)
 		n.say("connections overtake one another by up to %v", d)
-		for _, a := range n.everybody() {
-			for _, b := range n.everybody() {
+		for _, a := range n.allHosts() {
+			for _, b := range n.allHosts() {
 				n.c.net.Jitter(a, b, d)
 			}
 		}
@@ -168,7 +168,7 @@ var faults = []fault{
 			return false
 		}
 		n.say("%s stands still", h.name)
-		n.c.net.Partition([]string{h.name}, n.everybody())
+		n.c.net.Partition([]string{h.name}, n.allHosts())
 		h.drive.stall()
 		return true
 	}},

@@ -98,12 +98,12 @@ func (n *nemesis) mend() {
 }
 
 func (n *nemesis) healLinks() {
-	all := n.everybody()
+	all := n.allHosts()
 	n.c.net.Rejoin(all, all)
 }
 
-// everybody returns every name in the network, including the clients.
-func (n *nemesis) everybody() []string {
+// allHosts returns every name in the network, including the clients.
+func (n *nemesis) allHosts() []string {
 	var all []string
 	for _, h := range n.c.hosts {
 		all = append(all, h.name)
