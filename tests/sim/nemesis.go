@@ -66,6 +66,9 @@ func (n *nemesis) torment(d time.Duration) {
 		}
 	}
 	n.mend()
+	// A server whose fsync hung until now may have got an error from it, and stop.
+	time.Sleep(time.Second)
+	n.c.startAll()
 	n.settleAll()
 }
 
