@@ -32,27 +32,33 @@ func aclCommands() []Command {
 const authHelp = `AUTH may be - for what comes in on the standard input or @FILE for what a file holds,
 so that it stands neither in a history nor in the list of processes; @@x is @x.`
 
-// parseACL parses scheme:id:perms,…. It reports invalid entries to errors and skips
-// them.
-func parseACL(errors io.Writer, text string) []client.ACL {
+// parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
+// zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't,
+// because a mistyped permission could lock the znode for good. A comma at the end is
+// accepted, as in zkCli.sh.
+func parseACL(text string) ([]client.ACL, error) {
 	var acl []client.ACL
-	for entry := range strings.SplitSeq(text, ",") {
+	var wrong []string
+	for entry := range strings.SplitSeq(strings.TrimRight(text, ","), ",") {
 		first, last := strings.Index(entry, ":"), strings.LastIndex(entry, ":")
 		if first == last {
-			fmt.Fprintln(errors, entry+" does not have the form scheme:id:perm")
+			wrong = append(wrong, entry+" does not have the form scheme:id:perm")
 			continue
 		}
 		var perms client.Perms
 		for _, letter := range entry[last+1:] {
 			p := subtree.PermOf(letter)
 			if p == 0 {
-				fmt.Fprintf(errors, "Unknown perm type: %c\n", letter)
+				wrong = append(wrong, fmt.Sprintf("Unknown perm type: %c", letter))
 			}
 			perms |= p
 		}
 		acl = append(acl, client.ACL{Perms: perms, ID: client.ID{Scheme: entry[:first], ID: entry[first+1 : last]}})
 	}
-	return acl
+	if len(wrong) > 0 {
+		return nil, misuse("%s", strings.Join(wrong, "\n"))
+	}
+	return acl, nil
 }
 
 // ACL is the JSON form of an ACL entry.
@@ -103,16 +109,16 @@ func setACL(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	acl := parseACL(c.Err, c.Args[1])
+	acl, err := parseACL(c.Args[1])
+	if err != nil {
+		return err
+	}
 	v, err := version(c.Value("v"))
 	if err != nil {
 		return err
 	}
 	if err := checkPath(c.Args[0]); err != nil {
 		return err
-	}
-	if len(acl) == 0 {
-		return &client.Error{Op: "setACL", Code: client.ErrInvalidACL}
 	}
 	if !c.Has("R") {
 		stat, err := zk.SetACL(ctx, c.Args[0], acl, v)

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/zkgo/zkgo/client"
 )
 
 // Command runs one command as Run does, prints its error to the error stream, and
@@ -38,12 +41,22 @@ func (s *Shell) told(err error) (code int, quit bool) {
 		return 0, true
 	}
 	if text := sentence(err); text != "" {
+		if s.lacksChroot(err) {
+			text += " (the chroot " + s.chroot + " may be missing)"
+		}
 		fmt.Fprintln(s.cfg.Err, text)
 	}
 	if exit := (*Exit)(nil); errors.As(err, &exit) {
 		return exit.Code, false
 	}
 	return 1, false
+}
+
+// lacksChroot reports whether an error says that the root of a session with a chroot
+// does not exist.
+func (s *Shell) lacksChroot(err error) bool {
+	e := (*client.Error)(nil)
+	return s.chroot != "" && errors.As(err, &e) && e.Code == client.ErrNoNode && e.Path == "/"
 }
 
 // Script runs the lines of a text until its end, quit, or the end of ctx. It
@@ -87,9 +100,13 @@ func scan(ctx context.Context, text io.Reader) (lines <-chan string, failed *err
 		defer close(ch)
 		scanner := bufio.NewScanner(text)
 		scanner.Buffer(nil, longestLine)
-		for scanner.Scan() {
+		for first := true; scanner.Scan(); first = false {
+			line := scanner.Text()
+			if first {
+				line = strings.TrimPrefix(line, "\ufeff") // a byte order mark, which editors on Windows add
+			}
 			select {
-			case ch <- scanner.Text():
+			case ch <- line:
 			case <-ctx.Done():
 				return
 			}

@@ -37,7 +37,7 @@ func TestCommands(t *testing.T) {
 	b.want("get /a", "hi\n", "", 0)
 	b.want("getAllChildrenNumber /a", "2\n", "", 0)
 	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
-	b.want("setAcl /a world:anyone:cdrw,bad", "", "bad does not have the form scheme:id:perm\n", 0)
+	b.want("setAcl /a world:anyone:cdrw,", "", "", 0)
 	b.want("getAcl /a", "'world,'anyone\n: cdrw\n", "", 0)
 	b.want("setAcl -R /a world:anyone:r", "", "Insufficient permission : /a\n", 1)
 	b.want("create -e /e", "", "Created /e\n", 0)
@@ -224,6 +224,64 @@ func TestExportReplacesNoFile(t *testing.T) {
 	}
 }
 
+// TestExportReplacesLinkTarget checks that a forced export keeps a symbolic link and
+// replaces its target, and that it refuses a link without one.
+func TestExportReplacesLinkTarget(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	dir, other := t.TempDir(), t.TempDir()
+	file, link, broken := filepath.Join(other, "x.yaml"), filepath.Join(dir, "link.yaml"), filepath.Join(dir, "broken.yaml")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{link: file, broken: filepath.Join(dir, "missing")} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Skip("no symbolic links here: ", err)
+		}
+	}
+	b.do("create /app")
+	if _, errs, code := b.do("export -force -f " + link + " /app"); code != 0 {
+		t.Errorf("%q, %d", errs, code)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link: %v, %v", info, err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "root: /app") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, errs, code := b.do("export -force -f " + broken + " /app"); code != 1 {
+		t.Errorf("a broken link: %q, %d", errs, code)
+	}
+	if info, err := os.Lstat(broken); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the broken link: %v, %v", info, err)
+	}
+	if _, errs, code := b.do("export -force -format json -f " + dir + " /app"); code != 1 || !strings.Contains(errs, dir+" is a directory") {
+		t.Errorf("a directory: %q, %d", errs, code)
+	}
+}
+
+// TestExportToOutput checks that the file "-" is the output.
+func TestExportToOutput(t *testing.T) {
+	b := newTold(t, zktest.Run(t))
+	t.Chdir(t.TempDir())
+	b.do("create /app")
+	want, _, _ := b.do("export /app")
+	if !strings.Contains(want, `"root"`) {
+		t.Fatalf("without -f: %q", want)
+	}
+	for _, line := range []string{"export -f - /app", "export -f - -force /app", "export -f - -format json /app"} {
+		if out, errs, code := b.do(line); out != want || code != 0 {
+			t.Errorf("%s: %q, %q, %d", line, out, errs, code)
+		}
+	}
+	if out, errs, code := b.do("export -f - -format yaml /app"); !strings.Contains(out, "root: /app") || code != 0 {
+		t.Errorf("YAML: %q, %q, %d", out, errs, code)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("created: %v, %v", left, err)
+	}
+}
+
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))
@@ -281,6 +339,57 @@ func TestEvents(t *testing.T) {
 	b.want("printwatches", "printwatches is off\n", "", 0)
 }
 
+// TestPrintWatchesArgument checks that a mistyped argument doesn't switch events off.
+func TestPrintWatchesArgument(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	b.want("printwatches maybe", "", "printwatches maybe: want on or off\n", 2)
+	b.want("printwatches ON", "", "printwatches ON: want on or off\n", 2)
+	b.want("printwatches", "printwatches is on\n", "", 0)
+}
+
+// TestMistypedACL checks that a command with an invalid ACL fails and changes nothing.
+func TestMistypedACL(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	b.do("create /a")
+	b.do("create /a/b")
+	b.do("create /c x world:anyone:r")
+	for acl, want := range map[string]string{
+		"world:anyone:x":       "Unknown perm type: x\n",
+		"world:anyone:xr":      "Unknown perm type: x\n",
+		"world:anyone:xy":      "Unknown perm type: x\nUnknown perm type: y\n",
+		"bad":                  "bad does not have the form scheme:id:perm\n",
+		"world:anyone:r,bad":   "bad does not have the form scheme:id:perm\n",
+		"bad,world:anyone:rwx": "bad does not have the form scheme:id:perm\nUnknown perm type: x\n",
+		"world:anyone:r,,":     "",
+		",world:anyone:r":      " does not have the form scheme:id:perm\n",
+		",":                    " does not have the form scheme:id:perm\n",
+	} {
+		if want == "" {
+			b.want("setAcl /c "+acl, "", "Insufficient permission : /c\n", 1) // the ACL is valid
+			continue
+		}
+		b.want("setAcl /a "+acl, "", want, 2)
+		b.want("setAcl -R /a "+acl, "", want, 2)
+		b.want("create /new x "+acl, "", want, 2)
+	}
+	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
+	b.want("getAcl /a/b", "'world,'anyone\n: cdrwa\n", "", 0)
+	b.want("ls /", "[a, c, zookeeper]\n", "", 0)
+}
+
+// TestMissingChroot checks that the error for the root names a chroot that doesn't
+// exist.
+func TestMissingChroot(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t), func(c *Config) { c.Server = "server/nochroot" })
+	want := "Node does not exist: / (the chroot /nochroot may be missing)\n"
+	b.want("ls /", "", want, 1)
+	b.want("tree /", "", "reading /: zookeeper: getChildren2 /: NoNode (-101) (the chroot /nochroot may be missing)\n", 1)
+	b.want("get /x", "", "Node does not exist: /x\n", 1)
+}
+
 // TestJSON checks that commands that print data print exactly one document.
 func TestJSON(t *testing.T) {
 	t.Parallel()
@@ -329,6 +438,17 @@ func TestScript(t *testing.T) {
 	b.want("ls /", "[a, b, zookeeper]\n", "", 0)
 	if code := b.shell.Script(t.Context(), strings.NewReader("nonsense\ncreate /d\n"), true); code != 2 {
 		t.Errorf("exit code %d", code)
+	}
+	b.want("ls /", "[a, b, zookeeper]\n", "", 0)
+}
+
+// TestScriptWithByteOrderMark checks that a byte order mark is no part of the first
+// command.
+func TestScriptWithByteOrderMark(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	if code := b.shell.Script(t.Context(), strings.NewReader("\ufeffcreate /a\ncreate /b\n"), true); code != 0 {
+		t.Errorf("exit code %d, %q", code, b.err.take())
 	}
 	b.want("ls /", "[a, b, zookeeper]\n", "", 0)
 }

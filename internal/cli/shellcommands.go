@@ -78,8 +78,12 @@ func redo(ctx context.Context, c *Call) error {
 
 func printWatches(_ context.Context, c *Call) error {
 	if len(c.Args) > 0 {
-		c.shell.events.setPrinting(c.Args[0] == "on")
-		return nil
+		switch c.Args[0] {
+		case "on", "off":
+			c.shell.events.setPrinting(c.Args[0] == "on")
+			return nil
+		}
+		return misuse("printwatches %s: want on or off", c.Args[0])
 	}
 	state := "off"
 	if c.shell.events.printing() {

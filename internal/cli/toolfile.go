@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,7 @@ func exportCommand() Command {
 		Short:       "write a subtree to a file",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "f", Arg: "file", Help: "the file, which must end in .json, .yaml or .yml unless there is -format; without it the output"},
+			{Name: "f", Arg: "file", Help: "the file, which must end in .json, .yaml or .yml unless there is -format; - or no -f is the output"},
 			{Name: "force", Help: "replace the file if it exists"},
 			{Name: "format", Arg: "format", Help: "json or yaml; json for the output"},
 			{Name: "stat", Help: "write zxids, times and versions too, for the reader"},
@@ -42,7 +43,11 @@ func runExport(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayWrite(c.Value("f")); err != nil {
+	name := c.Value("f")
+	if name == "-" {
+		name = "" // the output, as - is the input of import
+	}
+	if err := c.mayWrite(name); err != nil {
 		return err
 	}
 	bar := c.progress("exporting", total(ctx, p))
@@ -63,7 +68,6 @@ func runExport(ctx context.Context, c *Call) error {
 		n, err = subtree.Export(ctx, w, src, o)
 		return err
 	}
-	name := c.Value("f")
 	if name == "" {
 		err = write(c.Out)
 	} else {
@@ -83,12 +87,13 @@ func runExport(ctx context.Context, c *Call) error {
 // format returns the requested format, or the one that the file name implies.
 func (c *Call) format() (subtree.Format, error) {
 	name := c.Value("format")
-	if name == "" && c.Has("f") {
+	toFile := c.Has("f") && c.Value("f") != "-"
+	if name == "" && toFile {
 		name = strings.TrimPrefix(filepath.Ext(c.Value("f")), ".")
 	}
 	switch name {
 	case "json", "":
-		if name == "" && c.Has("f") {
+		if name == "" && toFile {
 			break
 		}
 		return subtree.JSON, nil
@@ -98,15 +103,60 @@ func (c *Call) format() (subtree.Format, error) {
 	return "", misuse("format %q of %q: name json or yaml with -format, or give the file a name that ends in .json, .yaml or .yml", name, c.Value("f"))
 }
 
-// mayWrite returns an error if the file exists, unless -force was given.
+// mayWrite returns an error if the file exists, unless -force was given and the file
+// can be replaced.
 func (c *Call) mayWrite(name string) error {
-	if name == "" || c.Has("force") {
+	if name == "" {
 		return nil
 	}
-	if _, err := os.Lstat(name); err == nil {
+	if _, err := os.Lstat(name); err != nil {
+		return nil //nolint:nilerr // the file is missing, or creating it reports the error
+	}
+	if _, err := replaced(name); err != nil {
+		return err
+	}
+	if !c.Has("force") {
 		return existsError(name)
 	}
 	return nil
+}
+
+// replaced returns the file that a forced export to name replaces: the target if name
+// is a symbolic link. It returns an error for a device, a directory and everything
+// else that isn't a regular file.
+func replaced(name string) (string, error) {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return name, nil
+	}
+	file := name
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if file, err = filepath.EvalSymlinks(name); err == nil {
+			info, err = os.Lstat(file)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", refuse(name + " is " + kindOf(info.Mode()) + " and not a regular file, which export could replace: name another file, or - for the output")
+	}
+	return file, nil
+}
+
+// kindOf names the kind of a file that isn't a regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "a special file"
 }
 
 func existsError(name string) error {
@@ -114,8 +164,15 @@ func existsError(name string) error {
 }
 
 // writeFile writes a file completely or not at all. Without force it replaces no
-// file.
+// file, and with it only a regular one.
 func writeFile(name string, force bool, write func(io.Writer) error) error {
+	if force {
+		file, err := replaced(name)
+		if err != nil {
+			return err
+		}
+		name = file
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err

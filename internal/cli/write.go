@@ -81,10 +81,9 @@ func create(ctx context.Context, c *Call) error {
 		}
 	}
 	if len(c.Args) > 2 {
-		acl := parseACL(c.Err, c.Args[2])
-		if len(acl) == 0 {
-			fmt.Fprintln(c.Err, keeperCode("InvalidACL", ""))
-			return &client.Error{Op: "create", Code: client.ErrInvalidACL}
+		acl, err := parseACL(c.Args[2])
+		if err != nil {
+			return err
 		}
 		opts = append(opts, client.WithACL(acl...))
 	}

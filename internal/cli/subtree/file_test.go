@@ -49,6 +49,24 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
+// TestByteOrderMark checks that a file with a byte order mark is read as without it.
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	zs, c := run(t)
+	zs.Seed(map[string]string{"/s": "", "/s/a": "one"})
+	for _, format := range formats {
+		file := export(t, walk(c, "/s"), subtree.ExportOptions{Format: format, Root: "/s"})
+		doc, err := subtree.Read(strings.NewReader("\ufeff" + file))
+		if err != nil || doc.Root != "/s" || doc.Count != 2 {
+			t.Fatalf("%s: %+v, %v", format, doc, err)
+		}
+		same(t, doc.Source(), walk(c, "/s"))
+	}
+	if _, err := subtree.Read(strings.NewReader("\ufeff")); err == nil || err.Error() != "the file is empty" {
+		t.Errorf("a mark alone: %v", err)
+	}
+}
+
 // TestCutOff checks that no truncated file is accepted.
 func TestCutOff(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// detect determines the format from the first non-blank character.
+// byteOrderMark is what some editors write at the start of a UTF-8 file.
+const byteOrderMark = "\ufeff"
+
+// detect determines the format from the first non-blank character. It skips a byte
+// order mark.
 func detect(r io.Reader) (*bufio.Reader, Format, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
+	if head, err := b.Peek(len(byteOrderMark)); err == nil && string(head) == byteOrderMark {
+		if _, err := b.Discard(len(head)); err != nil {
+			return nil, "", err
+		}
+	}
 	for {
 		c, err := b.ReadByte()
 		switch {
