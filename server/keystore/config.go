@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +19,8 @@ type Options struct {
 	Trust Store
 
 	ClientAuth       string   // none, want or need; empty: need
-	Protocols        []string // TLSv1.2, TLSv1.3; empty: both
-	CipherSuites     []string // Go or Java names; empty: Go's choice
+	Protocols        []string // TLSv1.2, TLSv1.3; older ones are dropped; empty: both
+	CipherSuites     []string // Go or Java names, unusable ones are dropped; empty: Go's choice
 	VerifyClientHost bool     // a client's certificate must contain the client's address
 	ReverseDNS       bool     // or a host name of that address
 	Reload           bool     // reload the files when they change
@@ -30,6 +31,9 @@ type Options struct {
 // the error of a failed reload to warn and keeps using the last good configuration.
 func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 	stamp := o.stamp() // before reading: a file that changes meanwhile is read again
+	if err := o.dropUnusable(warn); err != nil {
+		return nil, err
+	}
 	load := o.checking(o.watched(o.load, warn))
 	base, err := load()
 	if err != nil {
@@ -50,6 +54,9 @@ func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	if o.Trust.Location == "" {
 		return nil, errors.New("trustStore.location is not set: nobody is trusted")
+	}
+	if err := o.dropUnusable(warn); err != nil {
+		return nil, err
 	}
 	load := o.checking(o.watched(func() (*tls.Config, error) {
 		c, err := o.load()
@@ -93,11 +100,10 @@ func (o Options) load() (*tls.Config, error) {
 	// Disable tickets: a client that resumes a session isn't checked against a trust
 	// store that has changed since.
 	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true}
-	if err := o.versions(c); err != nil {
-		return nil, err
-	}
-	if c.CipherSuites, err = suites(o.CipherSuites); err != nil {
-		return nil, err
+	o.versions(c)
+	for _, name := range o.CipherSuites {
+		id, _ := suite(name)
+		c.CipherSuites = append(c.CipherSuites, id)
 	}
 	if err := o.clients(c); err != nil {
 		return nil, err
@@ -161,39 +167,66 @@ func verifyHost(cert *x509.Certificate, ip string, reverse bool) error {
 	return err
 }
 
-// versions sets the range of TLS versions.
-func (o Options) versions(c *tls.Config) error {
-	if len(o.Protocols) == 0 {
-		return nil
+var (
+	offered = map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
+	tooOld  = []string{"SSLv2Hello", "SSLv2", "SSLv3", "TLSv1", "TLSv1.1"}
+)
+
+// dropUnusable drops the TLS versions that are too old and the cipher suites that Go
+// doesn't offer, with a warning each, so that a list written for Java works. It
+// returns an error if none of a list is left, or if a version is unknown.
+func (o *Options) dropUnusable(warn func(error)) error {
+	var errs []error
+	var versions, suites []string
+	for _, name := range o.Protocols {
+		name = strings.TrimSpace(name)
+		switch {
+		case offered[name] != 0:
+			versions = append(versions, name)
+		case slices.Contains(tooOld, name):
+			errs = append(errs, fmt.Errorf("%q of ssl.enabledProtocols or ssl.protocol is too old and is not offered: TLSv1.2 and TLSv1.3 are", name))
+		default:
+			return fmt.Errorf("%q of ssl.enabledProtocols or ssl.protocol is neither TLSv1.2 nor TLSv1.3", name)
+		}
 	}
-	c.MinVersion, c.MaxVersion = 0, 0
-	for _, p := range o.Protocols {
-		v, ok := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}[strings.TrimSpace(p)]
-		if !ok {
-			return fmt.Errorf("ssl.enabledProtocols: %q is neither TLSv1.2 nor TLSv1.3; older ones are not offered", p)
+	if len(o.Protocols) > 0 && len(versions) == 0 {
+		return errors.Join(errs...)
+	}
+	old := len(errs)
+	for _, name := range o.CipherSuites {
+		name = strings.TrimSpace(name)
+		if _, ok := suite(name); ok {
+			suites = append(suites, name)
+		} else {
+			errs = append(errs, fmt.Errorf("%q of ssl.ciphersuites is unknown or not safe enough, and is not offered", name))
 		}
-		if c.MinVersion == 0 || v < c.MinVersion {
-			c.MinVersion = v
+	}
+	if len(o.CipherSuites) > 0 && len(suites) == 0 {
+		return errors.Join(errs[old:]...)
+	}
+	o.Protocols, o.CipherSuites = versions, suites
+	if warn != nil {
+		for _, err := range errs {
+			warn(err)
 		}
-		c.MaxVersion = max(c.MaxVersion, v)
 	}
 	return nil
 }
 
-// suites returns cipher suites by name. Go doesn't allow a choice of TLS 1.3 suites:
-// their names are accepted and ignored.
-func suites(names []string) ([]uint16, error) {
-	var ids []uint16
-	for _, name := range names {
-		id, ok := suite(strings.TrimSpace(name))
-		if !ok {
-			return nil, fmt.Errorf("ssl.ciphersuites: %q is unknown or not safe enough to be offered", name)
-		}
-		ids = append(ids, id)
+// versions sets the range of TLS versions.
+func (o Options) versions(c *tls.Config) {
+	if len(o.Protocols) == 0 {
+		return
 	}
-	return ids, nil
+	c.MinVersion, c.MaxVersion = tls.VersionTLS13, 0
+	for _, p := range o.Protocols {
+		c.MinVersion = min(c.MinVersion, offered[p])
+		c.MaxVersion = max(c.MaxVersion, offered[p])
+	}
 }
 
+// suite returns a cipher suite by name. Go doesn't allow a choice of TLS 1.3 suites:
+// their names are accepted and ignored.
 func suite(name string) (uint16, bool) {
 	for _, s := range tls.CipherSuites() {
 		// Java's names of the two ChaCha suites also end in _SHA256.

@@ -109,7 +109,7 @@ func TestSet(t *testing.T) {
 	before.readFile, c.readFile = nil, nil
 	for key, value := range map[string]string{
 		"tickTime": "x", "clientPortAddress": "::1#", "clientPort": "65536", "peerType": "king", "server.1": "a:1", "group.1": "x", "weight.1": "",
-		"skipACL": "true", "forceSync": "false", "logStore": "sqlite", "admin.commandURL": "commands",
+		"skipACL": "true", "logStore": "sqlite", "admin.commandURL": "commands",
 		"admin.serverPort": "65536", "jute.maxbuffer": "0", "snapCount": "1e5", "dataDir": "", "dataLogDir": "",
 		"ssl.keyStore.type": "DER", "ssl.clientAuth": "maybe", "nio.sessionlessCnxnTimeout": "", "snapSizeLimitInKb": "9999999999999999999",
 	} {

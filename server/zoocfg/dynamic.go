@@ -2,10 +2,12 @@ package zoocfg
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
@@ -34,6 +36,10 @@ func pointAt(text, dynamic string, client bool) (string, error) {
 	var b strings.Builder
 	r := lineReader{text: text, line: 1}
 	line := "dynamicConfigFile=" + escape(dynamic)
+	if p, err := splitProperty(line); err != nil || trim(p.value) != dynamic {
+		return "", &Error{Key: "dynamicConfigFile", Msg: fmt.Sprintf("%q cannot be a value of a properties file, "+
+			"which has no blanks at the ends and no bytes that are not UTF-8", dynamic)}
+	}
 	placed := false
 	for from := 0; ; from = r.pos {
 		more := r.next()
@@ -84,8 +90,22 @@ func comments(piece string) string {
 	return piece[:at]
 }
 
-// escape escapes a value for a properties file.
-func escape(value string) string { return strings.ReplaceAll(value, `\`, `\\`) }
+// escape escapes a value for a properties file, which is ASCII: properties decodes
+// other bytes as ISO-8859-1.
+func escape(value string) string {
+	var b strings.Builder
+	for i, u := range utf16.Encode([]rune(value)) {
+		switch {
+		case u == '\\', u == ' ' && i == 0:
+			b.WriteString(`\` + string(rune(u)))
+		case u < ' ' || u > '~':
+			fmt.Fprintf(&b, `\u%04X`, u)
+		default:
+			b.WriteByte(byte(u))
+		}
+	}
+	return b.String()
+}
 
 // Backup copies a configuration file to a file with the suffix .bak.
 func Backup(path string) error {

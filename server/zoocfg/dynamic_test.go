@@ -3,6 +3,7 @@ package zoocfg
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -41,5 +42,33 @@ func TestPointAt(t *testing.T) {
 	}
 	if err := PointAt(filepath.Join(t.TempDir(), "none"), "/d", false); err == nil {
 		t.Error("a file that is not there")
+	}
+}
+
+// TestPointAtOddPaths checks that the parser, which decodes ISO-8859-1, reads the path
+// that pointAt has written.
+func TestPointAtOddPaths(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"/etc/zoo.cfg.dynamic.100000000", "/srv/ü conf/zoo1.cfg.dynamic.1", "/日本/\U0001F600/d", `C:\conf\u0041\d`, "/a=b:c#d!e/f",
+		"/tab\tand\nnewline\rand\fin it/d", "/\x00\x01\x7f\u0080\u00ff\uffff/d", `/ends with \`, "=d", ":d", "#d",
+	} {
+		text, err := pointAt("tickTime=5\n", path, false)
+		if err != nil {
+			t.Errorf("%q: %v", path, err)
+			continue
+		}
+		props, err := properties(text)
+		if err != nil || len(props) != 2 || props[1].key != "dynamicConfigFile" || props[1].value != path || props[1].eightBit {
+			t.Errorf("%q is read as %+v, %v", path, props, err)
+		}
+	}
+	if props, err := properties("k=" + escape("  v") + "\n"); err != nil || props[0].value != "  v" {
+		t.Errorf("leading blanks: %+v, %v", props, err)
+	}
+	for _, path := range []string{"/bad\xff/d", " /leading", "/trailing "} {
+		if _, err := pointAt("", path, false); err == nil || !strings.Contains(err.Error(), "dynamicConfigFile") {
+			t.Errorf("%q: %v", path, err)
+		}
 	}
 }

@@ -58,6 +58,34 @@ func label(key string) string {
 	return key + ": "
 }
 
+// Refused is the error of a configuration that also has warnings, which may name the
+// cause: a misspelt key is a warning, and the missing key is the error.
+type Refused struct {
+	Err      error
+	Warnings []Warning
+}
+
+// Error returns the errors and then the warnings, one a line.
+func (r *Refused) Error() string {
+	var b strings.Builder
+	b.WriteString(r.Err.Error())
+	for _, w := range r.Warnings {
+		b.WriteString("\nwarning: " + w.String())
+	}
+	return b.String()
+}
+
+// Unwrap returns the errors.
+func (r *Refused) Unwrap() []error { return []error{r.Err} }
+
+// refused adds the warnings to an error, which may be nil.
+func (c *Config) refused(err error) error {
+	if err == nil || len(c.Warnings) == 0 {
+		return err
+	}
+	return &Refused{Err: err, Warnings: slices.Clone(c.Warnings)}
+}
+
 // origin is the place where a key was set.
 type origin struct {
 	file string

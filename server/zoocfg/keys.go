@@ -48,7 +48,7 @@ func listenerKeys() []key {
 		{name: "client.portUnification", set: boolean(func(c *Config) *bool { return &c.PortUnification })},
 		{name: "clientPortListenBacklog", set: integer(anyInt, func(c *Config) *int { return &c.ClientPortListenBacklog })},
 		{name: "maxClientCnxns", set: integer(anyInt, func(c *Config) *int { return &c.MaxClientCnxns })},
-		{name: "maxCnxns", set: propInt(0, func(c *Config) *int { return &c.MaxCnxns })},
+		{name: "maxCnxns", set: insteadBelow("maxCnxns", 0, "0", propInt(0, func(c *Config) *int { return &c.MaxCnxns }))},
 		{name: "nio.sessionlessCnxnTimeout", set: propMillis(1, func(c *Config) *time.Duration { return &c.SessionlessCnxnTimeout })},
 		{name: "tcpKeepAlive", set: boolean(func(c *Config) *bool { return &c.TCPKeepAlive })},
 		{name: "tickTime", set: millis(0, (*Config).setTick, func(c *Config) *time.Duration { return &c.TickTime })},
@@ -93,15 +93,15 @@ func storageKeys() []key {
 	return []key{
 		{name: "dataDir", set: takes((*Config).setDataDir, func(c *Config) string { return c.DataDir })},
 		{name: "dataLogDir", set: takes((*Config).setDataLogDir, func(c *Config) string { return c.DataLogDir })},
-		{name: "snapCount", set: propInt(1, func(c *Config) *int { return &c.SnapCount })},
+		{name: "snapCount", set: insteadBelow("snapCount", 1, "2", propInt(1, func(c *Config) *int { return &c.SnapCount }))},
 		{name: "snapSizeLimitInKb", set: propLong(anyInt, func(c *Config) *int64 { return &c.SnapSizeLimitKB })},
 		{name: "autopurge.snapRetainCount", set: integer(anyInt, func(c *Config) *int { return &c.AutopurgeRetain })},
 		{name: "autopurge.purgeInterval", set: takes(setPurgeInterval, func(c *Config) string { return strconv.Itoa(int(c.AutopurgeInterval / time.Hour)) })},
-		{name: "forceSync", set: onUnlessNo(func(c *Config) *bool { return &c.ForceSync })},
-		{name: "fsync.warningthresholdms", set: propMillis(0, func(c *Config) *time.Duration { return &c.FsyncWarning })},
-		{name: "snapshot.trust.empty", set: boolean(func(c *Config) *bool { return &c.SnapshotTrustEmpty })},
+		unused("forceSync", onUnlessNo(func(c *Config) *bool { return &c.ForceSync })),
+		unused("fsync.warningthresholdms", propMillis(anyInt, func(c *Config) *time.Duration { return &c.FsyncWarning })),
+		unused("snapshot.trust.empty", boolean(func(c *Config) *bool { return &c.SnapshotTrustEmpty })),
 		{name: "datadir.autocreate", set: boolean(func(c *Config) *bool { return &c.DataDirAutocreate })},
-		{name: "db.autocreate", set: boolean(func(c *Config) *bool { return &c.DBAutocreate })},
+		unused("db.autocreate", boolean(func(c *Config) *bool { return &c.DBAutocreate })),
 		{name: "logStore", set: oneOf(func(c *Config) *string { return &c.LogStore }, "wal", "bolt")},
 	}
 }
@@ -114,7 +114,7 @@ func featureKeys() []key {
 		{name: "emulate353TTLNodes", set: boolean(func(c *Config) *bool { return &c.Emulate353TTL })},
 		{name: "enforceQuota", set: boolean(func(c *Config) *bool { return &c.EnforceQuota })},
 		{name: "enableEagerACLCheck", set: boolean(func(c *Config) *bool { return &c.EnableEagerACLCheck })},
-		{name: "fips-mode", set: boolean(func(c *Config) *bool { return &c.FIPSMode })},
+		unused("fips-mode", boolean(func(c *Config) *bool { return &c.FIPSMode })),
 	}
 }
 
@@ -122,7 +122,7 @@ func adminKeys() []key {
 	return []key{
 		{name: "admin.enableServer", set: boolean(func(c *Config) *bool { return &c.Admin.Enable })},
 		{name: "admin.serverPort", set: takes(setAdminPort, func(c *Config) string { return strconv.Itoa(c.Admin.Port) })},
-		{name: "admin.serverAddress", set: text(func(c *Config) *string { return &c.Admin.Address })},
+		{name: "admin.serverAddress", set: setListenAddress(func(c *Config) *string { return &c.Admin.Address })},
 		{name: "admin.commandURL", set: takes(setCommandURL, func(c *Config) string { return c.Admin.CommandURL })},
 		{name: "admin.idleTimeout", set: propMillis(0, func(c *Config) *time.Duration { return &c.Admin.IdleTimeout })},
 		{name: "admin.portUnification", set: boolean(func(c *Config) *bool { return &c.Admin.PortUnification })},
@@ -138,7 +138,7 @@ func adminKeys() []key {
 func metricsKeys() []key {
 	return []key{
 		{name: "metricsProvider.className", set: takes(setMetricsClass, func(c *Config) string { return c.Metrics.ClassName })},
-		{name: "metricsProvider.httpHost", set: text(func(c *Config) *string { return &c.Metrics.HTTPHost })},
+		{name: "metricsProvider.httpHost", set: setListenAddress(func(c *Config) *string { return &c.Metrics.HTTPHost })},
 		{name: "metricsProvider.httpPort", set: portNumber(func(c *Config) *int { return &c.Metrics.HTTPPort })},
 		{name: "metricsProvider.exportJvmInfo", set: boolean(func(c *Config) *bool { return &c.Metrics.ExportJVMInfo })},
 	}

@@ -60,8 +60,8 @@ func tlsKeys(prefix string, set func(*Config) *TLS) []key {
 		flag("allowReverseDnsLookup", func(t *TLS) *bool { return &t.AllowReverseDNSLookup }),
 		flag("crl", func(t *TLS) *bool { return &t.CRL }),
 		flag("ocsp", func(t *TLS) *bool { return &t.OCSP }),
-		{name: prefix + "handshakeDetectionTimeoutMillis", set: propMillis(1,
-			func(c *Config) *time.Duration { return &set(c).HandshakeDetectionTimeout })},
+		{name: prefix + "handshakeDetectionTimeoutMillis", set: insteadBelow(prefix+"handshakeDetectionTimeoutMillis", 1, "5000", propMillis(1,
+			func(c *Config) *time.Duration { return &set(c).HandshakeDetectionTimeout }))},
 	}
 	if prefix == "ssl." {
 		all = append(all, key{name: "client.certReload", set: boolean(func(c *Config) *bool { return &c.TLS.CertReload })})

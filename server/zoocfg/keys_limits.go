@@ -36,7 +36,7 @@ type RequestThrottle struct {
 func limitKeys() []key {
 	return []key{
 		{name: "jute.maxbuffer", set: takes((*Config).setJuteMaxBuffer, func(c *Config) string { return strconv.Itoa(c.JuteMaxBuffer) })},
-		{name: "jute.maxbuffer.extrasize", set: propInt(0, func(c *Config) *int { return &c.JuteExtraSize })},
+		unused("jute.maxbuffer.extrasize", propInt(anyInt, func(c *Config) *int { return &c.JuteExtraSize })),
 		{name: "largeRequestMaxBytes", set: propInt(1, func(c *Config) *int { return &c.LargeRequestMax })},
 		{name: "largeRequestThreshold", set: propInt(Unset, func(c *Config) *int { return &c.LargeRequestAt })},
 		{name: "globalOutstandingLimit", set: propInt(1, func(c *Config) *int { return &c.GlobalOutstanding })},
@@ -62,12 +62,12 @@ func throttleKeys() []key {
 		{name: conn + "local_session_weight", set: propInt(1, func(c *Config) *int { return &c.ConnThrottle.LocalSession })},
 		{name: conn + "renew_session_weight", set: propInt(1, func(c *Config) *int { return &c.ConnThrottle.RenewedSession })},
 
-		{name: "request_throttle_max_requests", set: propInt(0, func(c *Config) *int { return &c.RequestThrottle.MaxRequests })},
+		{name: "request_throttle_max_requests", set: insteadBelow("", 0, "0", propInt(0, func(c *Config) *int { return &c.RequestThrottle.MaxRequests }))},
 		{name: "request_throttle_stall_time", set: propMillis(1, func(c *Config) *time.Duration { return &c.RequestThrottle.StallTime })},
 		{name: "request_throttle_drop_stale", set: boolean(func(c *Config) *bool { return &c.RequestThrottle.DropStale })},
-		{name: "request_stale_connection_check", set: boolean(func(c *Config) *bool { return &c.RequestThrottle.StaleConnection })},
+		unused("request_stale_connection_check", boolean(func(c *Config) *bool { return &c.RequestThrottle.StaleConnection })),
 		{name: "request_stale_latency_check", set: boolean(func(c *Config) *bool { return &c.RequestThrottle.StaleLatency })},
-		{name: "throttled_op_wait_time", set: propMillis(0, func(c *Config) *time.Duration { return &c.RequestThrottle.OpWaitTime })},
+		{name: "throttled_op_wait_time", set: insteadBelow("", 0, "0", propMillis(0, func(c *Config) *time.Duration { return &c.RequestThrottle.OpWaitTime }))},
 	}
 }
 

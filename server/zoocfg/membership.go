@@ -24,6 +24,9 @@ func (c *Config) setMember(key, value string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.sameMember(key, id); err != nil {
+		return err
+	}
 	switch {
 	case strings.HasPrefix(key, "server.") && id > MaxID:
 		return tooLargeID(id)
@@ -44,6 +47,35 @@ func (c *Config) setMember(key, value string) error {
 			c.Weights = map[uint64]int64{}
 		}
 		c.Weights[id] = w
+	}
+	return nil
+}
+
+// sameMember returns an error if another spelling of the key, as server.01 for server.1,
+// sets the same member already. ZooKeeper keeps one of the two lines.
+func (c *Config) sameMember(key string, id uint64) error {
+	kind := "weight"
+	var known bool
+	switch {
+	case strings.HasPrefix(key, "server."):
+		kind = "server."
+		_, known = c.Server(id)
+	case strings.HasPrefix(key, "group"):
+		kind = "group"
+		_, known = c.Groups[id]
+	default:
+		_, known = c.Weights[id]
+	}
+	if !known {
+		return nil
+	}
+	for other, at := range c.origin {
+		if other == key || !strings.HasPrefix(other, kind) {
+			continue
+		}
+		if same, err := memberID(other); err == nil && same == id {
+			return fmt.Errorf("%s%s has the same number %d: expected one line for each", place(at.file, at.line), other, id)
+		}
 	}
 	return nil
 }
@@ -120,6 +152,7 @@ func (c *Config) readDynamic() error {
 		return inFile(err, file)
 	}
 	c.Membership = Membership{ConfigVersion: versionOf(file)}
+	maps.DeleteFunc(c.origin, func(key string, _ origin) bool { return isMember(key) })
 	var errs problems
 	for _, p := range c.lastOfEach(props) {
 		key := trim(p.key)
@@ -127,15 +160,19 @@ func (c *Config) readDynamic() error {
 		case key == "version":
 			err = errors.New("dynamic file shouldn't have version inside")
 		case isMember(key):
+			c.origin[key] = origin{file, p.line}
 			err = c.setMember(key, p.value)
 		default:
 			err = fmt.Errorf("Unrecognised parameter: %s: expected server.N, group.N or weight.N", key)
+			if rest, marked := strings.CutPrefix(key, decodedMark); marked {
+				key = rest
+				err = fmt.Errorf("the file begins with a byte order mark, remove it (Unrecognised parameter: %s)", visible(byteOrderMark+rest))
+			}
 		}
 		if err != nil {
 			errs.add(&Error{File: file, Line: p.line, Key: key, Msg: err.Error(), Err: err})
-			continue
+			delete(c.origin, key)
 		}
-		c.origin[key] = origin{file, p.line}
 	}
 	return errs.join()
 }

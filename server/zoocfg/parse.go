@@ -31,7 +31,8 @@ func WithSet(key, value string) Option {
 }
 
 // Parse reads a configuration file, the dynamic file it names, and myid. Its error
-// joins an [Error] for every invalid line and every violated rule.
+// joins an [Error] for every invalid line and every violated rule. It is a [Refused] if
+// there are warnings too.
 func Parse(path string, opts ...Option) (*Config, error) {
 	o := gather(opts)
 	text, err := o.readFile(path)
@@ -75,7 +76,7 @@ func load(path, text string, o options) (*Config, error) {
 	}
 	c.validate(&errs)
 	if err := errs.join(); err != nil {
-		return nil, err
+		return nil, c.refused(err)
 	}
 	return c, nil
 }

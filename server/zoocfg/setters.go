@@ -91,6 +91,20 @@ func setAddress(field func(*Config) *string) setter {
 	}, func(c *Config) string { return *field(c) }}
 }
 
+// setListenAddress is setAddress for a key whose empty value means all addresses.
+func setListenAddress(field func(*Config) *string) setter {
+	s := setAddress(field)
+	set := s.set
+	s.set = func(c *Config, v string) error {
+		if v == "" {
+			*field(c) = ""
+			return nil
+		}
+		return set(c, v)
+	}
+	return s
+}
+
 func (c *Config) warnRelative(key, path string) {
 	if !filepath.IsAbs(path) && !strings.HasPrefix(path, "./") {
 		c.warn(key, "", "%s is relative. Prepend ./ to indicate that you're sure!", path)

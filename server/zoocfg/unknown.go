@@ -9,6 +9,10 @@ import (
 // more of them probably isn't a configuration file.
 const maxUnknown = 100
 
+// byteOrderMark is the first character of some UTF-8 files, and decodedMark what
+// properties, which decodes ISO-8859-1, makes of it.
+const byteOrderMark, decodedMark = "\ufeff", "\u00ef\u00bb\u00bf"
+
 // warnUnknown warns of a key that ZooKeeper would turn into an unused system
 // property.
 func (c *Config) warnUnknown(name string) {
@@ -25,8 +29,7 @@ func (c *Config) warnUnknown(name string) {
 			return
 		}
 	}
-	// A byte order mark is decoded as three characters of the first key.
-	if rest, ok := strings.CutPrefix(name, "\u00ef\u00bb\u00bf"); ok {
+	if rest, ok := strings.CutPrefix(name, decodedMark); ok {
 		c.warn(name, rest, "unknown key: the file begins with a byte order mark, remove it")
 		return
 	}
@@ -55,7 +58,9 @@ func guideName(name string) string {
 // nearestKey returns the known key that an unknown one was probably meant to be, or
 // "".
 func nearestKey(name string) string {
-	if word, number, ok := strings.Cut(name, "."); ok && isDigits(number) && distance(strings.ToLower(word), "server") <= 2 {
+	// The dot before the number may be missing, or another character.
+	word := strings.TrimRight(name, "0123456789")
+	if number := name[len(word):]; number != "" && distance(strings.ToLower(strings.TrimRight(word, ".-_")), "server") <= 2 {
 		return "server." + number
 	}
 	best, least := "", max(1, min(4, len(name)/4))+1
@@ -82,10 +87,6 @@ func sortedKeys() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func isDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 func abs(n int) int { return max(n, -n) }

@@ -4,17 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
 // Validate repeats Parse's checks across keys after Set has changed the
 // configuration. It reads the dynamic file and myid, and takes the client address
 // from the server's own line. It may be called any number of times. Its error joins
-// an [Error] for every violated rule.
+// an [Error] for every violated rule. It is a [Refused] if there are warnings too.
 func (c *Config) Validate() error {
 	var errs problems
 	c.validate(&errs)
-	return errs.join()
+	return c.refused(errs.join())
 }
 
 // validate adds the errors of the checks across keys.
@@ -177,10 +178,26 @@ func (c *Config) readMyID() error {
 	}
 	id, ok := parseLong(first)
 	if !ok || id < 0 {
-		return &Error{File: path, Line: 1, Msg: "serverid " + first + " is not a number: expected nothing but digits in the first line"}
+		return &Error{File: path, Line: 1, Msg: "serverid " + visible(first) + " is not a number: expected nothing but digits in the first line" + markHint(first)}
 	}
 	c.MyID, c.HasMyID, c.myIDFrom = uint64(id), true, path
 	return c.checkMyID()
+}
+
+// visible quotes a text if it's empty or has invisible characters.
+func visible(text string) string {
+	if q := strconv.Quote(text); text == "" || q != `"`+text+`"` {
+		return q
+	}
+	return text
+}
+
+// markHint returns a hint if a file begins with a byte order mark.
+func markHint(text string) string {
+	if strings.HasPrefix(text, byteOrderMark) {
+		return "; the file begins with a byte order mark, remove it"
+	}
+	return ""
 }
 
 // maxExtendedID reserves the top byte 0xFF, which marks the owners of TTL nodes.

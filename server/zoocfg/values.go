@@ -167,6 +167,35 @@ func propInt(least int64, field func(*Config) *int) setter {
 	}, showInt(field)}
 }
 
+// insteadBelow replaces a number below least, as ZooKeeper does, and warns if name
+// isn't empty.
+func insteadBelow(name string, least int64, instead string, s setter) setter {
+	set := s.set
+	s.set = func(c *Config, v string) error {
+		if n, ok := decode(v); ok && n < least {
+			if name != "" {
+				c.warn(name, "", "%s is below %d: using %s", v, least, instead)
+			}
+			v = instead
+		}
+		return set(c, v)
+	}
+	return s
+}
+
+// unused is a key that has no effect in zkgo and whose value ZooKeeper doesn't check:
+// an unreadable value must not keep the server from starting.
+func unused(name string, s setter) key {
+	set := s.set
+	s.set = func(c *Config, v string) error {
+		if err := set(c, v); err != nil {
+			c.warn(name, "", "has no effect here, but its value may be a mistake: %v", err)
+		}
+		return nil
+	}
+	return key{name: name, set: s}
+}
+
 func propLong(least int64, field func(*Config) *int64) setter {
 	return setter{func(c *Config, v string) error {
 		n, err := propertyNumber(v, least, math.MaxInt64)

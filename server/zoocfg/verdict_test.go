@@ -52,7 +52,6 @@ var stricter = map[string]string{
 	"props-wrong-boolean":          "ZooKeeper reads any property that is not true as false: enforceQuota=yes would be off",
 	"props-wrong-number":           "ZooKeeper silently takes the default for a property that is no number",
 	"props-skipacl-true":           "only yes skips ACLs; the writer of true meant yes and would get no",
-	"props-force-sync-false":       "only no switches it off; the writer of false meant no and would get yes",
 	"metrics-port-word":            "ZooKeeper's parser passes it on and its metrics provider then fails the start",
 	"enforce-auth-without-schemes": "ZooKeeper's parser accepts it and its server then fails the start",
 	"ensemble-id-300-extended":     "ZooKeeper's parser accepts it and its server then fails the start",

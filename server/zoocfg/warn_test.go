@@ -1,9 +1,12 @@
 package zoocfg
 
 import (
+	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestUnknownKeys(t *testing.T) {
@@ -17,6 +20,8 @@ func TestUnknownKeys(t *testing.T) {
 		"zookeeper.authProvider.1":   "authProvider.1",
 		"4lw.command.whitelist":      "4lw.commands.whitelist",
 		"Sever.1":                    "server.1",
+		"server1":                    "server.1",
+		"server_12":                  "server.12",
 		"ssl.keystore.location":      "ssl.keyStore.location",
 		"foo":                        "",
 		"x":                          "",
@@ -123,5 +128,123 @@ func TestErrorText(t *testing.T) {
 		if e.Error() != want {
 			t.Errorf("got %s, want %s", e, want)
 		}
+	}
+}
+
+// TestRefusedHasWarnings checks that an error comes with the warning that explains it.
+func TestRefusedHasWarnings(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"datadir=/x\n":             "zoo.cfg: dataDir: dataDir is not set: expected the directory for snapshots and log\nwarning: zoo.cfg:1: datadir: unknown key, did you mean dataDir?",
+		"\xef\xbb\xbfdataDir=/x\n": "byte order mark",
+	} {
+		_, err := ParseText("zoo.cfg", text, WithReadFile(noFiles))
+		var r *Refused
+		var e *Error
+		if !errors.As(err, &r) || !errors.As(err, &e) || e.Key != "dataDir" || len(r.Warnings) == 0 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	c := parse(t, "unheard=1\n")
+	c.DataDir = ""
+	var r *Refused
+	if err := c.Validate(); !errors.As(err, &r) || len(r.Warnings) != 1 {
+		t.Errorf("Validate: %v", err)
+	}
+}
+
+func TestByteOrderMarkOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	const text = "dataDir=/data\ninitLimit=1\nsyncLimit=1\ndynamicConfigFile=/dyn\n"
+	for name, files := range map[string]map[string]string{
+		"dyn":  {"/dyn": "\xef\xbb\xbfserver.1=a:1:2\nserver.2=b:1:2\n", "/data/myid": "1\n"},
+		"myid": {"/dyn": "server.1=a:1:2\nserver.2=b:1:2\n", "/data/myid": "\xef\xbb\xbf1\n"},
+	} {
+		_, err := ParseText("zoo.cfg", text, WithReadFile(func(path string) ([]byte, error) {
+			if content, ok := files[filepath.ToSlash(path)]; ok {
+				return []byte(content), nil
+			}
+			return noFiles(path)
+		}))
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "byte order mark") || !strings.Contains(err.Error(), `\ufeff`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUnusedValues checks that a value without an effect doesn't keep a server from
+// starting.
+func TestUnusedValues(t *testing.T) {
+	t.Parallel()
+	for line, warned := range map[string]bool{
+		"forceSync=false": true, "forceSync=no": false, "snapshot.trust.empty=yes": true, "db.autocreate=no": true, "fips-mode=no": true,
+		"fsync.warningthresholdms=-1": false, "fsync.warningthresholdms=soon": true, "jute.maxbuffer.extrasize=-1": false,
+		"request_stale_connection_check=no": true,
+	} {
+		c := parse(t, line+"\n")
+		key, _, _ := strings.Cut(line, "=")
+		if warned != (len(c.Warnings) == 1 && c.Warnings[0].Key == key && c.Warnings[0].Line == 2) || len(c.Warnings) > 1 {
+			t.Errorf("%s: %v", line, c.Warnings)
+		}
+	}
+}
+
+// TestReplacedNumbers checks numbers that ZooKeeper replaces.
+func TestReplacedNumbers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		line   string
+		value  func(c *Config) any
+		want   any
+		warned bool
+	}{
+		{"maxCnxns=-1", func(c *Config) any { return c.MaxCnxns }, 0, true},
+		{"maxCnxns=7", func(c *Config) any { return c.MaxCnxns }, 7, false},
+		{"snapCount=0", func(c *Config) any { return c.SnapCount }, 2, true},
+		{"request_throttle_max_requests=-1", func(c *Config) any { return c.RequestThrottle.MaxRequests }, 0, false},
+		{"throttled_op_wait_time=-1", func(c *Config) any { return c.RequestThrottle.OpWaitTime }, time.Duration(0), false},
+		{"ssl.handshakeDetectionTimeoutMillis=0", func(c *Config) any { return c.TLS.HandshakeDetectionTimeout }, 5 * time.Second, true},
+	} {
+		c := parse(t, tc.line+"\n")
+		if got := tc.value(c); got != tc.want || (len(c.Warnings) > 0) != tc.warned {
+			t.Errorf("%s: %v, %v", tc.line, got, c.Warnings)
+		}
+	}
+}
+
+// TestListenAddresses checks that all addresses accept the brackets of IPv6.
+func TestListenAddresses(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"[::1]": "::1", "[::]": "::", "::1": "::1", "": "", "host": "host", "10.0.0.1": "10.0.0.1"} {
+		c := parse(t, "admin.serverAddress="+value+"\nmetricsProvider.httpHost="+value+"\n")
+		if c.Admin.Address != want || c.Metrics.HTTPHost != want {
+			t.Errorf("%q: %q and %q, want %q", value, c.Admin.Address, c.Metrics.HTTPHost, want)
+		}
+	}
+	for _, key := range []string{"admin.serverAddress", "metricsProvider.httpHost"} {
+		if _, err := ParseText("zoo.cfg", "dataDir=/data\n"+key+"=[::1\n", WithReadFile(noFiles)); err == nil {
+			t.Errorf("%s=[::1 is accepted", key)
+		}
+	}
+}
+
+// TestSameMember checks that two spellings of one id aren't one server silently.
+func TestSameMember(t *testing.T) {
+	t.Parallel()
+	const limits = "dataDir=/data\ninitLimit=1\nsyncLimit=1\n"
+	for _, lines := range []string{
+		"server.01=a:1:2\nserver.1=b:1:2\n", "server.1=a:1:2\nserver.001=b:1:2\n",
+		"server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2\ngroup.01=1:2\n", "server.1=a:1:2\nserver.2=b:1:2\nweight.1=1\nweight.+1=1\n",
+	} {
+		for _, text := range []string{limits + lines, limits + "dynamicConfigFile=/dyn\n"} {
+			_, err := ParseText("zoo.cfg", text, WithMyID(1), WithReadFile(func(string) ([]byte, error) { return []byte(lines), nil }))
+			if err == nil || !strings.Contains(err.Error(), "has the same number 1") {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+	c := parse(t, "initLimit=1\nsyncLimit=1\nserver.01=a:1:2\nserver.2=b:1:2\n", WithMyID(1), WithSet("server.2", "c:1:2"))
+	if s, ok := c.Server(2); !ok || s.Addrs[0].Host != "c" {
+		t.Errorf("--set of a server of the file: %+v", s)
 	}
 }
