@@ -3,4 +3,20 @@
 set -u
 ZOOBINDIR=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$ZOOBINDIR/zkEnv.sh"
+
+# A connection without the TLS or the login that was asked for must not go unnoticed.
+unused=
+split_flags "${CLIENT_JVMFLAGS:-}" "${JVMFLAGS:-}"
+for flag in ${flags[@]+"${flags[@]}"}; do
+  case $flag in
+    -Dzookeeper.client.secure* | -Dzookeeper.ssl.* | -Dzookeeper.sasl.* | -Djava.security.* | -Djavax.net.ssl.* | -Djute.maxbuffer*)
+      flag=${flag#-D}
+      unused="$unused ${flag%%=*}"
+      ;;
+  esac
+done
+if [ -n "$unused" ]; then
+  echo "Warning: JVM flags without effect here:$unused. See -client-configuration and the --tls flags of zkgo cli." >&2
+fi
+
 exec "$ZKGO" cli "$@"

@@ -12,9 +12,14 @@ if [ -n "${2:-}" ]; then
 fi
 echo "Using config: $ZOOCFG" >&2
 
-# shellcheck disable=SC2206 # flags are words
-command=("$ZKGO" server "$ZOOCFG" ${ZKGO_SERVER_FLAGS:-})
-if [ -n "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ]; then command+=(--set zookeeper.datadir.autocreate=false); fi
+# build_command sets the array command to the command line of the server.
+build_command() {
+  local sets
+  server_flags
+  # shellcheck disable=SC2206 # flags are words
+  command=("$ZKGO" server "$ZOOCFG" ${sets[@]+"${sets[@]}"} ${ZKGO_SERVER_FLAGS:-})
+  if [ -n "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ]; then command+=(--set datadir.autocreate=false); fi
+}
 log=$ZOO_LOG_DIR/zookeeper-${USER:-}-server-${HOSTNAME:-}.out
 
 # pid_file: where the process id is noted.
@@ -39,8 +44,16 @@ runs() {
 }
 
 start() {
-  local pidfile pid
+  local pidfile pid dir
   pidfile=$(pid_file) || exit 1
+  if [ -n "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ]; then
+    # Without this check, making the directory of the pid file would make the data directory.
+    dir=$(setting dataDir)
+    if [ ! -d "$dir" ]; then
+      echo "ZooKeeper data directory is missing at $dir fix the path or make the directory"
+      exit 1
+    fi
+  fi
   mkdir -p "$(dirname "$pidfile")" "$ZOO_LOG_DIR" || exit 1
   echo -n "Starting zookeeper ... "
   if [ -f "$pidfile" ] && pid=$(<"$pidfile") && runs "$pid"; then
@@ -139,9 +152,16 @@ status() {
 }
 
 case ${1:-} in
-  start) start ;;
-  start-foreground) exec "${command[@]}" ;;
+  start)
+    build_command
+    start
+    ;;
+  start-foreground)
+    build_command
+    exec "${command[@]}"
+    ;;
   print-cmd)
+    build_command
     printf '"%s" ' "${command[@]}"
     echo "> \"$log\" 2>&1 < /dev/null"
     ;;
@@ -150,6 +170,7 @@ case ${1:-} in
     "$ZKGO" version | sed -E 's/^zkgo ([^ ]+) \(ZooKeeper ([^)]+)\).*/zkgo \1, compatible with Apache ZooKeeper, version \2/'
     ;;
   restart)
+    build_command
     stop
     start
     ;;

@@ -153,13 +153,59 @@ func next(text string) (int, token) {
 		}
 		return -1, token{}
 	case text[0] == '"':
-		if i := strings.IndexByte(text[1:], '"'); i >= 0 {
-			return i + 2, token{text: text[1 : i+1], quoted: true}
-		}
-		return -1, token{}
+		return quoted(text)
 	}
 	if i := strings.IndexAny(text, " \t\r\n{}=;\""); i >= 0 {
 		return i, token{text: text[:i]}
 	}
 	return len(text), token{text: text}
+}
+
+// quoted is next for a quoted string. Java's parser is a StreamTokenizer: it decodes the
+// escapes, and a string doesn't continue on the next line.
+func quoted(text string) (int, token) {
+	var b strings.Builder
+	for i := 1; i < len(text); {
+		switch c := text[i]; {
+		case c == '"':
+			return i + 1, token{text: b.String(), quoted: true}
+		case c == '\n', c == '\r':
+			return -1, token{}
+		case c != '\\':
+			b.WriteByte(c)
+			i++
+		case i+1 == len(text):
+			return -1, token{}
+		case text[i+1] >= '0' && text[i+1] <= '7':
+			n, char := octal(text[i+1:])
+			b.WriteRune(char)
+			i += 1 + n
+		default:
+			b.WriteByte(escaped(text[i+1]))
+			i += 2
+		}
+	}
+	return -1, token{}
+}
+
+// octal decodes one to three octal digits, up to 377, and returns their number.
+func octal(text string) (n int, char rune) {
+	limit := 2
+	if text[0] <= '3' {
+		limit = 3
+	}
+	for n < limit && n < len(text) && text[n] >= '0' && text[n] <= '7' {
+		char = char<<3 | rune(text[n]-'0')
+		n++
+	}
+	return n, char
+}
+
+// escaped returns the character that a backslash and c stand for: c itself, unless c
+// names a control character.
+func escaped(c byte) byte {
+	if i := strings.IndexByte("abfnrtv", c); i >= 0 {
+		return "\a\b\f\n\r\t\v"[i]
+	}
+	return c
 }

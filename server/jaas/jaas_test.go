@@ -15,7 +15,7 @@ Client { x.y.Other required user_no="1"; };
 Server {
     org.apache.zookeeper.server.auth.DigestLoginModule required /* two
        of them */
-    user_super="admin\secret"
+    user_super="admin\\secret"
     # the second
     user_bob="bob=;{}secret" user_empty="";
 };
@@ -31,6 +31,9 @@ func TestUsers(t *testing.T) {
 	for jaas, part := range map[string]string{
 		text:                                   `"Client"`,
 		"":                                     "no section",
+		`Client { "escaped\" };`:               "line 1",
+		`Client { "backslash\`:                 "line 1",
+		"Client {\n \"two\nlines\" };":         "line 2",
 		`Client { a.DigestLoginModule r; };`:   "no user",
 		`Client { "unclosed };`:                "line 1",
 		"\nClient { /* unclosed };":            "line 2",
@@ -75,5 +78,27 @@ QuorumLearner {
 	}
 	if _, _, err := Login("", "L"); !errors.Is(err, ErrNoSection) {
 		t.Errorf("a missing section: %v", err)
+	}
+}
+
+// TestEscapes expects the values that the login configuration of OpenJDK 17 has for the
+// same text.
+func TestEscapes(t *testing.T) {
+	t.Parallel()
+	for quoted, want := range map[string]string{
+		`a\\b`:                `a\b`,
+		`pa\"ss;`:             `pa"ss;`,
+		`\a\b\f\n\r\t\v`:      "\a\b\f\n\r\t\v",
+		`\x\'\/\ü`:            "x'/ü",
+		`\101\60\7`:           "A0\a",
+		`\377\477\18\0`:       "ÿ\x277\x018\x00",
+		"line\\\nfeed":        "line\nfeed",
+		`\\`:                  `\`,
+		`"` + "\n user_b=\"x": "",
+	} {
+		got, err := Users(`S { a.DigestLoginModule required user_a="`+quoted+`"; };`, "S")
+		if err != nil || got["a"] != want {
+			t.Errorf("%q: %q, %v, want %q", quoted, got["a"], err, want)
+		}
 	}
 }

@@ -8,6 +8,8 @@
 //     image (testdata/entrypoint was recorded from it), even for invalid values: the
 //     server reports those when it reads the file.
 //   - Existing files are never changed.
+//   - ZooKeeper's system properties in SERVER_JVMFLAGS and JVMFLAGS are settings of the
+//     server; the entrypoint doesn't write them to a file.
 //   - The package reads the environment only through the caller's Lookup.
 //
 // It imports server/zoocfg and internal/smallfile.
@@ -37,6 +39,9 @@ type Plan struct {
 	MyID       string // without the newline
 
 	dataDir, logDir string
+	keepDirs        bool       // ZOO_DATADIR_AUTOCREATE_DISABLE: don't create the directories
+	properties      []property // of the JVM
+	unused          []string   // names of the JVM's flags without an effect
 }
 
 // defaults are the values in the official image.
@@ -97,10 +102,13 @@ func FromEnvironment(lookup Lookup) Plan {
 		id = "1"
 	}
 	dir := value("ZOO_DATA_DIR")
+	// The last one wins, as in ZooKeeper's scripts.
+	properties, unused := jvmFlags(value("SERVER_JVMFLAGS") + " " + value("JVMFLAGS"))
 	return Plan{
 		ConfigPath: filepath.Join(value("ZOO_CONF_DIR"), "zoo.cfg"), Config: b.String(),
 		MyIDPath: filepath.Join(dir, "myid"), MyID: id,
-		dataDir: dir, logDir: value("ZOO_DATA_LOG_DIR"),
+		dataDir: dir, logDir: value("ZOO_DATA_LOG_DIR"), keepDirs: value("ZOO_DATADIR_AUTOCREATE_DISABLE") != "",
+		properties: properties, unused: unused,
 	}
 }
 
@@ -129,10 +137,30 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// Read returns the content that a file will have after Write, which writes it only if it
+// doesn't exist. A caller uses it to check the configuration before the first write.
+func (p Plan) Read(path string) ([]byte, error) {
+	data, err := smallfile.Read(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	switch filepath.Clean(path) {
+	case p.ConfigPath:
+		return []byte(p.Config), nil
+	case p.MyIDPath:
+		return []byte(p.MyID + "\n"), nil
+	}
+	return data, err
+}
+
 // Write writes the missing files. The notes say which variables had no effect because
 // a file exists.
 func (p Plan) Write() (notes []string, err error) {
-	for _, dir := range []string{filepath.Dir(p.ConfigPath), p.dataDir, p.logDir} {
+	dirs := []string{filepath.Dir(p.ConfigPath)}
+	if !p.keepDirs {
+		dirs = append(dirs, p.dataDir, p.logDir)
+	}
+	for _, dir := range dirs {
 		if dir == "" { // the server rejects and reports the line
 			continue
 		}

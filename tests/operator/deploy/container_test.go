@@ -3,7 +3,9 @@
 package deploy
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,7 +100,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestContainerRefusals: the container reports what is wrong, and ends.
+// TestContainerRefusals: the container reports what is wrong, and ends. It writes no file,
+// because existing files would keep the mistake.
 func TestContainerRefusals(t *testing.T) {
 	process.Needed(t)
 	dir := image(t)
@@ -107,13 +110,17 @@ func TestContainerRefusals(t *testing.T) {
 		want string
 	}{
 		"a value":   {[]string{"ZOO_CONF_DIR=/tmp/a", "ZOO_TICK_TIME=soon"}, `/tmp/a/zoo.cfg:3: tickTime: expected an integer of at least 0, got "soon"`},
-		"read-only": {[]string{"ZOO_CONF_DIR=/tmp/b", "ZOO_DATA_DIR=/elsewhere"}, "/elsewhere"},
+		"read-only": {[]string{"ZOO_CONF_DIR=/tmp/b", "ZOO_DATA_DIR=/elsewhere"}, "dataDir: this process, which runs as user 1000, cannot write to /"},
 		"no id":     {[]string{"ZOO_CONF_DIR=/tmp/c", "ZOO_MY_ID=x"}, "myid"},
 	} {
 		out, err := inside(t, dir, c.env, "/zkgo", "container").CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
-		_ = os.Remove(filepath.Join(dir, "data/myid")) // one of them wrote no file
+	}
+	for _, path := range []string{"data/myid", "tmp/a", "tmp/b", "tmp/c"} {
+		if _, err := os.Stat(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a container that was refused has written %s: %v", path, err)
+		}
 	}
 }
