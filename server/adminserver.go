@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -24,7 +25,7 @@ type Admin struct {
 	// Snapshots says who may fetch the whole state, and how often.
 	Snapshots admin.SnapshotOptions
 	// Optional turns a port that is in use into a warning: the server starts without
-	// it.
+	// it. In an ensemble it also does so for a host that it can't listen on.
 	Optional bool
 }
 
@@ -41,9 +42,10 @@ type httpServer struct {
 	s *http.Server
 }
 
-// openHTTP serves requests at addr until close is called.
-func (s *Server) openHTTP(addr string, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
-	plain, err := net.Listen("tcp", addr)
+// openHTTP serves requests at the address of at until close is called. ctx ends the wait
+// for a host name.
+func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
+	plain, err := s.cfg.awaitName(ctx, at, listenTCP)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func (h *httpServer) close() error {
 }
 
 // openAdmin opens the port for commands over HTTP, if it is configured.
-func (s *Server) openAdmin() error {
+func (s *Server) openAdmin(ctx context.Context) error {
 	a := s.cfg.Admin
 	if a == nil {
 		return nil
@@ -94,11 +96,15 @@ func (s *Server) openAdmin() error {
 			s.stats.snapshotsTooEarly.Add(1)
 		}
 	}
+	opts.Refused = func(r *http.Request, command, reason string) {
+		s.complaints.warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
+	}
 	h := admin.Handler(adminSource{picture{s}}, url, opts)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}
-	srv, err := s.openHTTP(a.Addr, a.TLS, h, idle)
+	at := port{"admin.serverPort", a.Addr}
+	srv, err := s.openHTTP(ctx, at, a.TLS, h, idle)
 	switch {
 	case err == nil:
 		s.admin = srv
@@ -106,8 +112,12 @@ func (s *Server) openAdmin() error {
 	case a.Optional && addressInUse(err):
 		s.log.Warn("no commands over HTTP: the port is in use; set admin.serverPort, or admin.enableServer=false", "address", a.Addr)
 		return nil
+	case a.Optional && s.cfg.distributed() && HostProblem(err) != "":
+		s.log.Warn("no commands over HTTP: the server can't listen on the host; set admin.serverAddress, or admin.enableServer=false",
+			"address", a.Addr, "error", err)
+		return nil
 	}
-	return &ListenError{Setting: "admin.serverPort", Addr: a.Addr, Err: err}
+	return at.failed(err)
 }
 
 // wsaEAddrInUse is WSAEADDRINUSE, the error number on Windows.
@@ -142,7 +152,10 @@ func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	return a.s.node.LastSnapshot()
 }
 
-// adminFromZooCfg translates the admin.* settings.
+// adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an
+// ensemble serves without the AdminServer if its port is in use, and a standalone server
+// doesn't start. We make an exception for the default port, which another program has
+// often taken.
 func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	a := &z.Admin
 	if !a.Enable {
@@ -154,7 +167,7 @@ func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	}
 	c.Admin = &Admin{
 		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
-		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet, TLS: security, Profiles: a.Profiles,
+		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet || z.Distributed(), TLS: security, Profiles: a.Profiles,
 		Snapshots: admin.SnapshotOptions{NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, Interval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval},
 	}
 	return nil

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zoocfg"
@@ -108,19 +110,97 @@ func TestAdminPortInUse(t *testing.T) {
 	}
 }
 
+// TestAdminOfAMemberIsOptional: a member of an ensemble serves without the AdminServer
+// if it can't listen on the host, as in ZooKeeper. A standalone server doesn't start.
+func TestAdminOfAMemberIsOptional(t *testing.T) {
+	t.Parallel()
+	var log logBuffer
+	foreign := Admin{Addr: "192.0.2.1:0", Optional: true} // an address for documentation
+	s := startServer(t, alone, func(c *Config) {
+		c.Admin, c.Logger = &foreign, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	if n := strings.Count(log.String(), "set admin.serverAddress"); n != 1 || s.AdminAddr() != "" {
+		t.Errorf("admin at %q, log:\n%s", s.AdminAddr(), log.String())
+	}
+	if s, err := Start(t.Context(), Config{Memory: true, Admin: &foreign}); err == nil || !strings.Contains(err.Error(), "admin.serverPort") {
+		t.Errorf("standalone: %v", err)
+		if s != nil {
+			_ = s.Close()
+		}
+	}
+}
+
+// TestRefusedCommandsAreLogged: every refusal of snapshot and restore is logged at WARN
+// with the client and the command, and a client that repeats it can't flood the log.
+func TestRefusedCommandsAreLogged(t *testing.T) {
+	t.Parallel()
+	const own = "digest admin:pw"
+	for _, tt := range []struct {
+		name, method, command, auth, says string
+		code                              int
+		change                            func(*Admin)
+	}{
+		{"no auth", http.MethodPost, "restore", "", "it has no Authorization header", http.StatusUnauthorized, nil},
+		{"wrong auth", http.MethodGet, "snapshot", "nonsense x", "authentication failed", http.StatusUnauthorized, nil},
+		{"no permission", http.MethodGet, "snapshot", "digest some:body", "it takes all permissions on /", http.StatusForbidden, nil},
+		{"too early", http.MethodGet, "snapshot", own, "it comes too early", http.StatusTooManyRequests, func(a *Admin) { a.Snapshots.Interval = time.Hour }},
+		{"no snapshots", http.MethodGet, "snapshot", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.Snapshots.NoSnapshot = true }},
+		{"no restores", http.MethodPost, "restore", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.Snapshots.NoRestore = true }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log logBuffer
+			s := startServer(t, func(c *Config) {
+				c.Admin, c.Logger = &Admin{Addr: "127.0.0.1:0"}, slog.New(slog.NewTextHandler(&log, nil))
+				if tt.change != nil {
+					tt.change(c.Admin)
+				}
+			})
+			<-s.Ready()
+			id, err := digestID("SHA1", "admin:pw")
+			if err != nil {
+				t.Fatal(err)
+			}
+			connect(t, s).must(proto.OpSetACL, &proto.SetACLRequest{Path: "/", Version: -1, ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "digest", ID: id}}}})
+			for range 3 { // the first one isn't too early
+				eventually(t, "the command is refused", func() bool {
+					code, _, _ := askState(t, tt.method, "http://"+s.AdminAddr()+"/commands/"+tt.command, tt.auth, nil)
+					return code == tt.code
+				})
+			}
+			var found []string
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, tt.says) {
+					found = append(found, line)
+				}
+			}
+			if len(found) != 1 || !strings.Contains(found[0], "level=WARN") || !strings.Contains(found[0], "client=127.0.0.1:") ||
+				!strings.Contains(found[0], "command="+tt.command) && !strings.Contains(found[0], "scheme=nonsense") {
+				t.Errorf("the log has %q", found)
+			}
+		})
+	}
+}
+
 func TestAdminFromZooCfg(t *testing.T) {
 	t.Parallel()
+	const twoServers = "initLimit=10\nsyncLimit=5\nserver.1=a:2888:3888\nserver.2=b:2888:3888"
 	for text, want := range map[string]string{
 		"":                         "0.0.0.0:8080 /commands 30s true",
 		"admin.enableServer=false": "",
 		"admin.serverPort=8081\nadmin.serverAddress=127.0.0.1\nadmin.commandURL=/zk\nadmin.idleTimeout=5000": "127.0.0.1:8081 /zk 5s false",
 		"admin.serverPort=8080":                             "0.0.0.0:8080 /commands 30s false",
+		"admin.serverPort=8080\n" + twoServers:              "0.0.0.0:8080 /commands 30s true",
 		"admin.forceHttps=true":                             "error",
 		"admin.forceHttps=true\nadmin.enableServer=false":   "",
 		"admin.needClientAuth=true\nadmin.serverPort=8081":  "error",
 		"admin.portUnification=true\nadmin.serverPort=8081": "error",
 	} {
-		z, err := zoocfg.ParseText("zoo.cfg", "clientPort=0\ndataDir="+filepath.Join(t.TempDir(), "x")+"\n"+text+"\n")
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		z, err := zoocfg.ParseText("zoo.cfg", "clientPort=0\ndataDir="+dir+"\n"+text+"\n")
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,8 +68,8 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 				t.Errorf("docs/compatibility.md: %s is %s, but no server shows it", name, verdict)
 			}
 		case verdict == "meaningless here":
-			if exported[name] {
-				t.Errorf("docs/compatibility.md: %s is %s, but a server exports it", name, verdict)
+			if exported[name] && !alwaysZero(name) {
+				t.Errorf("docs/compatibility.md: %s is %s, but a server counts it", name, verdict)
 			}
 		default:
 			t.Errorf("docs/compatibility.md: %s is %q", name, verdict)
@@ -81,6 +83,52 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 	for name := range ours {
 		if !exported[name] || known[name] {
 			t.Errorf("docs/compatibility.md: %s is no metric of zkgo's own", name)
+		}
+	}
+}
+
+// alwaysZero reports whether a metric has no meaning in zkgo.
+func alwaysZero(name string) bool {
+	for _, names := range []string{alwaysZeroGauges, alwaysZeroCounters, alwaysZeroBasic, alwaysZeroPercentiles} {
+		if slices.Contains(strings.Fields(names), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPrometheusHasEveryMetric compares what a leader exports to Prometheus with
+// ZooKeeper's list of metrics and their types. ZooKeeper registers all of them with
+// every provider.
+func TestPrometheusHasEveryMetric(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("metrics/testdata/zookeeper.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := startEnsemble(t, 3, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })
+	leader, _ := e.leader()
+	code, body := fetch(t, "http://"+leader.MetricsAddr()+"/metrics")
+	if code != http.StatusOK {
+		t.Fatalf("%d: %s", code, body)
+	}
+	verdicts := table(t, "Metrics", "ZooKeeper's metric")
+	for line := range strings.Lines(string(b)) {
+		name, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
+		// Keyed metrics appear with their first key, and texts are no series.
+		// Only an observer of an observer master has observer_master_id.
+		if !slices.Contains([]string{"counter", "gauge", "summary"}, kind) || strings.HasSuffix(name, "_per_namespace") || name == "observer_master_id" {
+			continue
+		}
+		if !strings.Contains(body, "\n# TYPE "+name+" "+kind+"\n") {
+			t.Errorf("there is no %s %s", kind, name)
+		}
+		zero := name + " 0\n"
+		if kind == "summary" {
+			zero = name + "_count 0\n"
+		}
+		if verdicts[name] == "meaningless here" && (!alwaysZero(name) || !strings.Contains(body, "\n"+zero)) {
+			t.Errorf("%s is meaningless here, but isn't always 0", name)
 		}
 	}
 }

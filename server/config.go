@@ -53,7 +53,8 @@ type Config struct {
 	ListenHost string
 	// QuorumBindTries is how often the server tries to bind the quorum port at the
 	// start, a second apart, while its name doesn't resolve or its address isn't
-	// available; default 3, negative for ever. With a Network it tries once.
+	// available; default 3, negative for ever. With a Network it tries once. It is also
+	// how often the server looks up a host name of its other ports that doesn't resolve.
 	QuorumBindTries int
 
 	TickTime                             time.Duration // default 2 s

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"time"
@@ -17,14 +18,15 @@ type Metrics struct {
 }
 
 // openMetrics opens the port for Prometheus, if it is configured.
-func (s *Server) openMetrics() error {
+func (s *Server) openMetrics(ctx context.Context) error {
 	m := s.cfg.Metrics
 	if m == nil {
 		return nil
 	}
-	srv, err := s.openHTTP(m.Addr, nil, metrics.Handler(picture{s}, m.Process), defaultAdminIdle)
+	at := port{"metricsProvider.httpPort", m.Addr}
+	srv, err := s.openHTTP(ctx, at, nil, metrics.Handler(picture{s}, m.Process), defaultAdminIdle)
 	if err != nil {
-		return &ListenError{Setting: "metricsProvider.httpPort", Addr: m.Addr, Err: err}
+		return at.failed(err)
 	}
 	s.metrics = srv
 	return nil

@@ -23,12 +23,10 @@ func (m *monitor) keyed(kind status.MetricKind, key, name string, n int64) {
 }
 
 func (m *monitor) text(name, value string)    { m.add(status.Note, name, value) }
-func (m *monitor) never(name string)          { m.add(status.Note, name, "0") }
 func (m *monitor) int(name string, n int64)   { m.add(status.Gauge, name, strconv.FormatInt(n, 10)) }
 func (m *monitor) count(name string, n int64) { m.add(status.Counter, name, strconv.FormatInt(n, 10)) }
 
-// Metrics implements status.Source: ZooKeeper's names in its order, as far as they
-// apply to zkgo.
+// Metrics implements status.Source: ZooKeeper's names in its order.
 func (v picture) Metrics() []status.Metric {
 	p := v.Server()
 	var m monitor
@@ -48,16 +46,12 @@ func (v picture) Metrics() []status.Metric {
 	m.int("outstanding_requests", p.Outstanding)
 	m.int("znode_count", int64(p.Nodes))
 	m.int("global_sessions", int64(p.GlobalSessions))
-	m.never("non_mtls_remote_conn_count")
+	m.int("non_mtls_remote_conn_count", 0)
 	m.int("last_client_response_size", p.LastReply)
 	m.int("packets_sent", p.Sent)
 	m.int("packets_received", p.Received)
 	m.int("max_client_response_size", p.MaxReply)
-	throttles := status.Note // always 0 without a throttle
-	if v.s.tokens != nil {
-		throttles = status.Gauge
-	}
-	m.add(throttles, "connection_drop_probability", v.s.dropProbability())
+	m.add(status.Gauge, "connection_drop_probability", v.s.dropProbability())
 	m.int("watch_count", int64(p.WatchCount))
 	m.int("auth_failed_count", p.AuthFailed)
 	m.int("min_latency", p.LatencyMin)
@@ -69,7 +63,7 @@ func (v picture) Metrics() []status.Metric {
 	m.int("max_latency", p.LatencyMax)
 	m.int("outstanding_tls_handshake", v.s.stats.handshaking.Load())
 	m.int("min_client_response_size", p.MinReply)
-	m.never("non_mtls_local_conn_count")
+	m.int("non_mtls_local_conn_count", 0)
 	if v.s.cfg.distributed() {
 		m.int("quorum_size", int64(p.QuorumSize))
 	}
@@ -94,17 +88,16 @@ func (v picture) Metrics() []status.Metric {
 // leading adds what only a leader knows. ZooKeeper no longer has zk_followers, but its
 // guide still lists it and tools ask for it.
 func (v picture) leading(m *monitor, p status.Server) {
-	note := func(name string, n int64) { m.text(name, strconv.FormatInt(n, 10)) }
-	note("followers", int64(p.Learners))
+	m.text("followers", strconv.Itoa(p.Learners))
 	m.int("learners", int64(p.Learners))
 	m.int("synced_followers", int64(p.SyncedFollowers))
 	m.int("synced_observers", int64(p.SyncedObservers))
-	m.never("synced_non_voting_followers")
+	m.int("synced_non_voting_followers", 0)
 	m.int("pending_syncs", v.s.stats.syncs.Load())
 	m.int("leader_uptime", int64(p.LeaderUptime/time.Millisecond))
-	note("last_proposal_size", p.LastProposal)
-	note("min_proposal_size", p.MinProposal)
-	note("max_proposal_size", p.MaxProposal)
+	m.int("last_proposal_size", p.LastProposal)
+	m.int("min_proposal_size", p.MinProposal)
+	m.int("max_proposal_size", p.MaxProposal)
 }
 
 // summary adds the lines of a distribution, in whole milliseconds except for the

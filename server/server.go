@@ -95,7 +95,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkPorts(&cfg); err != nil {
+	if err := checkPorts(ctx, &cfg); err != nil {
 		return nil, err
 	}
 	s := newServer(cfg)
@@ -142,7 +142,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.memory != nil {
 		s.spawn(s.watchMemory)
 	}
-	if err := errors.Join(s.openListeners(), s.openAdmin(), s.openMetrics()); err != nil {
+	if err := errors.Join(s.openListeners(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.keepClientPort()
@@ -194,16 +194,20 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	}
 }
 
-// openListeners opens the client ports.
-func (s *Server) openListeners() error {
+// openListeners opens the client ports. ctx ends the wait for a host name.
+func (s *Server) openListeners(ctx context.Context) error {
 	c := &s.cfg
+	open := func(p port, security *tlsPort) error {
+		_, err := c.awaitName(ctx, p, func(addr string) (net.Listener, error) { return nil, s.listen(p.setting, addr, security) })
+		return err
+	}
 	if c.ClientAddr != "" {
-		if err := s.listen("clientPort", c.ClientAddr, s.clientTLS()); err != nil {
+		if err := open(port{"clientPort", c.ClientAddr}, s.clientTLS()); err != nil {
 			return err
 		}
 	}
 	if c.SecureAddr != "" {
-		return s.listen("secureClientPort", c.SecureAddr, s.tlsPort)
+		return open(port{"secureClientPort", c.SecureAddr}, s.tlsPort)
 	}
 	return nil
 }

@@ -1,12 +1,16 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -142,4 +146,98 @@ func sameAddress(members []raftfsm.Member) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// lookupTimeout bounds the time in which CheckAddresses resolves names.
+const lookupTimeout = 2 * time.Second
+
+// wsaEAddrNotAvail is Windows' error number for EADDRNOTAVAIL.
+const wsaEAddrNotAvail = syscall.Errno(10049)
+
+// CheckAddresses returns an error for each setting whose host this machine can't listen
+// on, because the name doesn't resolve or the address is one of another machine. Each
+// error begins with the setting. These are separate from the errors of [FromZooCfg]: a
+// file may be checked on another machine, and a name may resolve later. To find out,
+// CheckAddresses listens on a free port of each host for a moment.
+func CheckAddresses(ctx context.Context, c Config) []error {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	all := c.hosts()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() { errs[i] = p.checkHost(ctx) })
+	}
+	wg.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// hosts returns the addresses that the server listens on, with the settings that name
+// their hosts.
+func (c *Config) hosts() []port {
+	client := "clientPortAddress"
+	var all []port
+	for _, m := range c.Members {
+		if m.ID != c.ID || !c.distributed() {
+			continue
+		}
+		own := fmt.Sprintf("server.%d", m.ID)
+		if m.ClientAddr != "" && m.ClientAddr == c.ClientAddr {
+			client = own + " (address for clients)"
+		}
+		if c.ListenHost != "" || c.ListenAll {
+			all = append(all, port{"quorumListenAddress", c.quorumListens(m.QuorumAddr)})
+			continue
+		}
+		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
+			all = append(all, port{own, addr})
+		}
+	}
+	all = append(all, port{client, c.ClientAddr}, port{"secureClientPortAddress", c.SecureAddr})
+	if c.Admin != nil {
+		all = append(all, port{"admin.serverAddress", c.Admin.Addr})
+	}
+	if c.Metrics != nil {
+		all = append(all, port{"metricsProvider.httpHost", c.Metrics.Addr})
+	}
+	return all
+}
+
+// checkHost reports that this machine can't listen on the host of the address.
+func (p port) checkHost(ctx context.Context) error {
+	host, _, err := net.SplitHostPort(p.addr)
+	if err != nil || everyHost(host) {
+		return nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	if err == nil {
+		return l.Close()
+	}
+	if problem := HostProblem(err); problem != "" {
+		return fmt.Errorf("%s: %s", p.setting, problem)
+	}
+	return fmt.Errorf("%s: cannot listen on %s: %w", p.setting, host, err)
+}
+
+// HostProblem describes an error of listening that another port doesn't fix: the name
+// of the host doesn't resolve, or its address is one of another machine. It returns ""
+// for other errors.
+func HostProblem(err error) string {
+	var listen *net.OpError
+	if !errors.As(err, &listen) || listen.Op != "listen" {
+		return ""
+	}
+	var lookup *net.DNSError
+	if errors.As(listen, &lookup) {
+		return fmt.Sprintf("the name %s does not resolve: %s", lookup.Name, lookup.Err)
+	}
+	var errno syscall.Errno
+	if errors.As(listen, &errno) && (errno == syscall.EADDRNOTAVAIL || errno == wsaEAddrNotAvail) {
+		host := fmt.Sprint(listen.Addr)
+		if addr, ok := listen.Addr.(*net.TCPAddr); ok {
+			host = addr.IP.String()
+		}
+		return host + " is not an address of this machine"
+	}
+	return ""
 }

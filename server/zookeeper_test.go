@@ -14,7 +14,7 @@ import (
 
 // recorded returns a directory written by a real ZooKeeper 3.9.5.
 func recorded() zkfiles.Source {
-	dir := "zkfiles/testdata/3.9.5"
+	dir := "../internal/offline/zkfiles/testdata/3.9.5"
 	return zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(dir), Name: dir}}
 }
 
@@ -65,7 +65,7 @@ func TestImportRisesAboveEveryEpoch(t *testing.T) {
 		zxid  int64
 	}{{"7", 8 << 32}, {"2147483646", 2147483647 << 32}, {"2147483647", 0}} {
 		from := t.TempDir()
-		if err := os.CopyFS(from, os.DirFS("zkfiles/testdata/3.9.5")); err != nil {
+		if err := os.CopyFS(from, os.DirFS("../internal/offline/zkfiles/testdata/3.9.5")); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(from, "version-2", "acceptedEpoch"), []byte(c.epoch), 0o600); err != nil {

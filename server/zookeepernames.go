@@ -28,8 +28,10 @@ const (
 		proposal_latency quorum_ack_latency read_commitproc_time_ms readlatency request_throttle_queue_time_ms
 		sync_processor_queue_flush_time_ms updatelatency`
 
-	// Metrics without a meaning in zkgo: 0 in mntr and monitor, and not a series.
-	alwaysZero = `add_dead_watcher_stall_time dead_watchers_cleared dead_watchers_queued digest_mismatches_count insecure_admin_count
+	// Metrics without a meaning in zkgo: always 0. They are exported to Prometheus, too:
+	// there an alert for a name that is missing never fires.
+	alwaysZeroGauges   = `non_mtls_local_conn_count non_mtls_remote_conn_count synced_non_voting_followers`
+	alwaysZeroCounters = `add_dead_watcher_stall_time dead_watchers_cleared dead_watchers_queued digest_mismatches_count insecure_admin_count
 		outstanding_changes_queued outstanding_changes_removed quit_leading_due_to_disloyal_voter request_commit_queued
 		requests_not_forwarded_to_commit_processor response_packet_cache_hits response_packet_cache_misses
 		response_packet_get_children_cache_hits response_packet_get_children_cache_misses
@@ -50,16 +52,13 @@ func (m *monitor) complete(sums []status.Summary) {
 	for _, v := range *m {
 		have[v.Name] = true
 	}
-	for name := range strings.FieldsSeq(zooKeeperCounters) {
+	for name := range strings.FieldsSeq(zooKeeperCounters + " " + alwaysZeroCounters) {
 		if !have[name] {
 			m.count(name, 0)
 		}
 	}
-	for name := range strings.FieldsSeq(alwaysZero) {
-		m.never(name)
-	}
-	for _, s := range append(sums, unobserved(nil, alwaysZeroBasic, alwaysZeroPercentiles)...) {
-		m.summary(&s)
+	for i := range sums {
+		m.summary(&sums[i])
 	}
 }
 
@@ -70,7 +69,8 @@ func completed(sums []status.Summary) []status.Summary {
 	for i := range sums {
 		have[sums[i].Name] = true
 	}
-	return append(sums, unobserved(have, zooKeeperBasic, zooKeeperPercentiles)...)
+	sums = append(sums, unobserved(have, zooKeeperBasic, zooKeeperPercentiles)...)
+	return append(sums, unobserved(have, alwaysZeroBasic, alwaysZeroPercentiles)...)
 }
 
 // unobserved returns empty summaries for the names that are not in have.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ digest:user:password. ` + authVariable + ` holds the same, unseen by others.`,
 	flags.StringVar(&f.key, "key", "", "`file` with its private key (PEM)")
 	flags.BoolVar(&f.insecure, "insecure", false, "do not verify the server's certificate")
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
-	flags.BoolVar(&f.force, "force", false, "replace FILE if it exists, when the new backup is whole")
+	flags.BoolVar(&f.force, "force", false, "replace FILE if it is a regular file or a symlink to one, when the new backup is whole")
 	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.MarkFlagRequired("from") // the flag exists
@@ -113,6 +114,11 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	}
 	if f.auth, err = adminAuth(f.auth); err != nil {
 		return err
+	}
+	if f.force && path != "-" {
+		if path, err = replaceable(path); err != nil {
+			return fmt.Errorf("--force: %w", err)
+		}
 	}
 	created := "zkgo " + server.Version()
 	var errs []error
@@ -157,6 +163,27 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 		return r, errors.Join(err, os.Remove(fresh))
 	}
 	return r, nil
+}
+
+// replaceable returns the file that --force may replace or create at path. A symlink
+// stays, and the file that it names is replaced. Anything but a regular file is refused:
+// a rename onto a device such as /dev/null removes it for all processes.
+func replaceable(path string) (string, error) {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return path, nil
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("%s exists, and what it names can't be replaced: %w", path, err)
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is not a regular file (%s) and can't be replaced; name a file, or - for the standard output", target, info.Mode())
+	}
+	return target, nil
 }
 
 // adminAuth converts scheme:credentials, the format of every other --auth, to the

@@ -81,7 +81,7 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	flags.IntVar(&f.runs, "runs", 1, "how often to measure each work, in turns")
 	flags.StringVar(&f.format, "format", "text", "text, json or csv")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
-	flags.StringArrayVar(&f.auth, "auth", nil, "authenticate with `scheme:credentials`; may be repeated")
+	flags.StringArrayVar(&f.auth, "auth", nil, "authenticate with `scheme:credentials`, or @FILE that holds it; may be repeated")
 	flags.BoolVar(&f.tls, "tls", false, "connect with TLS")
 	flags.StringVar(&f.caFile, "tls-ca", "", "PEM `file` of the authorities to trust, instead of the system's")
 	flags.StringVar(&f.certFile, "tls-cert", "", "PEM `file` of the client's certificate")
@@ -205,11 +205,11 @@ func (f *benchFlags) complete() error {
 		return usagef("--writes 0: that is the work get")
 	}
 	for _, a := range f.auth {
-		scheme, credentials, ok := strings.Cut(a, ":")
-		if !ok {
-			return usagef("--auth %s: there must be a scheme, a colon and credentials", scheme)
+		scheme, secret, err := credentials("--auth", a)
+		if err != nil {
+			return usagef("%w", err)
 		}
-		f.Auth = append(f.Auth, proto.AuthPacket{Scheme: scheme, Auth: []byte(credentials)})
+		f.Auth = append(f.Auth, proto.AuthPacket{Scheme: scheme, Auth: []byte(secret)})
 	}
 	if f.tls || f.caFile != "" || f.certFile != "" || f.insecure {
 		return f.completeTLS()

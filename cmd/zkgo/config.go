@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -63,8 +65,10 @@ written.
 
 The exit code is 0 when zkgo server would take the configuration on this machine and
 as this user, 1 when it would refuse it, with every reason, and with --strict also 1
-when there are warnings. Key stores, JAAS files and certificates are read; whether a
-port is in use, and what the data directory holds, is left to the start.`,
+when there are warnings. Key stores, JAAS files and certificates are read. An address
+to listen on that does not resolve, or is not one of this machine, is a warning: the
+file may be meant for another machine. Whether a port is in use, and what the data
+directory holds, is left to the start.`,
 		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
   zkgo config check --strict --set tickTime=500 zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
@@ -73,15 +77,19 @@ port is in use, and what the data directory holds, is left to the start.`,
 			if err != nil {
 				return err
 			}
-			return f.check(z, cmd.OutOrStdout())
+			return f.check(cmd.Context(), z, cmd.OutOrStdout())
 		},
 	})
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "warnings are errors")
 	return cmd
 }
 
-func (f *configFlags) check(z *zoocfg.Config, w io.Writer) error {
+func (f *configFlags) check(ctx context.Context, z *zoocfg.Config, w io.Writer) error {
 	check := z.Check()
+	cfg, refused := runnable(z)
+	for _, err := range server.CheckAddresses(ctx, cfg) {
+		check.Warnings = append(check.Warnings, err.Error())
+	}
 	if f.output == "json" {
 		if err := writeJSON(w, check); err != nil {
 			return err
@@ -89,8 +97,8 @@ func (f *configFlags) check(z *zoocfg.Config, w io.Writer) error {
 	} else if _, err := check.WriteTo(w); err != nil {
 		return err
 	}
-	if _, err := runnable(z); err != nil {
-		return fmt.Errorf("the server would refuse it: %w", err)
+	if refused != nil {
+		return fmt.Errorf("the server would refuse it: %w", refused)
 	}
 	if n := len(check.Warnings); f.strict && n > 0 {
 		return fmt.Errorf("%d warnings", n)

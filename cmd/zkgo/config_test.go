@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,5 +54,62 @@ func TestConfig(t *testing.T) {
 	}
 	if _, _, err := zkgo(t, "config", "show", "-o", "yaml"); err == nil {
 		t.Error("yaml is taken")
+	}
+}
+
+// foreign is an address for documentation, which no machine has.
+const foreign = "203.0.113.7"
+
+// needForeign skips a test on a machine that listens on addresses that it doesn't have.
+func needForeign(t *testing.T) {
+	t.Helper()
+	if l, err := net.Listen("tcp", net.JoinHostPort(foreign, "0")); err == nil {
+		l.Close()
+		t.Skip("this machine listens on addresses that it doesn't have")
+	}
+}
+
+// TestForeignAddress checks a file whose server can't listen here: config check warns,
+// and the server names the setting instead of advising another port.
+func TestForeignAddress(t *testing.T) {
+	t.Parallel()
+	needForeign(t)
+	const three = "initLimit=5\nsyncLimit=2\nserver.2=127.0.0.1:28882:28883\nserver.3=127.0.0.1:28884:28885\nserver.1="
+	for _, c := range []struct{ name, lines, want string }{
+		{"clientPortAddress", "clientPort=0\nclientPortAddress=" + foreign + "\n", "clientPortAddress: " + foreign + " is not an address of this machine"},
+		{"a name", "clientPort=0\nclientPortAddress=nosuch.invalid\n", "clientPortAddress: the name nosuch.invalid does not resolve"},
+		{"the own line", "clientPort=0\n" + three + foreign + ":28880:28881\n", "server.1: " + foreign + " is not an address of this machine"},
+		{"clients in the own line", three + "127.0.0.1:28880:28881;" + foreign + ":24193\n", "server.1 (address for clients): " + foreign + " is not an address of this machine"},
+		{"the AdminServer", "clientPort=0\nadmin.serverPort=28886\nadmin.serverAddress=" + foreign + "\n", "admin.serverAddress: " + foreign + " is not an address of this machine"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			name := filepath.Join(data, "zoo.cfg")
+			text := "dataDir=" + filepath.ToSlash(data) + "\n" + c.lines
+			if !strings.Contains(text, "admin.") {
+				text += "admin.enableServer=false\n"
+			}
+			for file, text := range map[string]string{name: text, filepath.Join(data, "myid"): "1"} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, _, err := zkgo(t, "config", "check", name); err != nil || !strings.Contains(out, "Warnings:\n  "+c.want) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			out, _, err := zkgo(t, "config", "check", "-o", "json", name)
+			var check struct{ Warnings []string }
+			if err != nil || json.Unmarshal([]byte(out), &check) != nil || len(check.Warnings) != 1 || !strings.HasPrefix(check.Warnings[0], c.want) {
+				t.Errorf("%v, %q", err, check.Warnings)
+			}
+			if _, _, err := zkgo(t, "config", "check", "--strict", name); err == nil || err.Error() != "1 warnings" {
+				t.Errorf("strict: %v", err)
+			}
+			_, _, err = zkgo(t, "server", name)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "another port") {
+				t.Errorf("server: %v", err)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"syscall"
 	"time"
@@ -42,6 +43,12 @@ another needs.`,
   zkgo health --word mntr --server zk2:2181`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.timeout <= 0 {
+				return usagef("--timeout %v: want a duration above 0", f.timeout)
+			}
+			if f.await < 0 {
+				return usagef("--wait %v: want a duration of 0 or more", f.await)
+			}
 			for _, name := range []string{"server", "secure"} {
 				if len(args) > 0 && cmd.Flags().Changed(name) {
 					return usagef("%s names the server, and so does --%s: give one of them", args[0], name)
@@ -53,7 +60,7 @@ another needs.`,
 			}
 			answer, err := f.ask(cmd.Context(), target)
 			if err != nil {
-				return f.explain(err)
+				return f.explain(target, err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), answer)
 			return err
@@ -86,7 +93,7 @@ func (f *healthFlags) target(args []string) (health.Target, error) {
 }
 
 // explain adds advice to an error.
-func (f *healthFlags) explain(err error) error {
+func (f *healthFlags) explain(t health.Target, err error) error {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &record) && f.secure:
@@ -95,13 +102,27 @@ func (f *healthFlags) explain(err error) error {
 		return fmt.Errorf("%w; with TLS use --secure", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: no server listens there", err)
+	case closed(err) && t.TLS != nil:
+		return fmt.Errorf("%w: the server closed the connection: the port may not speak TLS, or require a client certificate", err)
+	case closed(err):
+		return fmt.Errorf("%w: the server closed the connection without an answer: it may expect TLS (--secure), refuse more connections from here, "+
+			"or not be a port for ZooKeeper clients", err)
 	}
 	return err
 }
 
+// closed reports that the peer has closed the connection.
+func closed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
 // ask queries the server once, or until the server serves.
 func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(f.timeout, f.await))
+	limit := f.timeout
+	if f.await > 0 {
+		limit = f.await
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch {
 	case f.word != "":

@@ -112,7 +112,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	began := time.Now()
 	s, err := server.Start(ctx, cfg)
 	if err != nil {
-		return startError(err, cfg.DataDir)
+		return startError(ctx, err, cfg)
 	}
 	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors(s.Node().Gather))
 	announce(log, s, z)
@@ -136,10 +136,12 @@ func runnable(z *zoocfg.Config) (server.Config, error) {
 }
 
 // startError adds the flag or setting that fixes a start error.
-func startError(err error, dataDir string) error {
+func startError(ctx context.Context, err error, cfg server.Config) error {
 	var port *server.ListenError
 	var file *fs.PathError
 	switch {
+	case server.HostProblem(err) != "":
+		return hostError(ctx, err, cfg)
 	case errors.As(err, &port) && port.Setting == "clientPort":
 		return fmt.Errorf("%w; choose another port with --client-port or clientPort", err)
 	case errors.As(err, &port):
@@ -148,7 +150,23 @@ func startError(err error, dataDir string) error {
 		return fmt.Errorf("%w; stop that server, or choose another directory with --data-dir or dataDir", err)
 	case errors.As(err, &file) && errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: the data directory is %s, and this process runs as user %d; choose another one with --data-dir or dataDir",
-			err, absolute(dataDir), os.Getuid())
+			err, absolute(cfg.DataDir), os.Getuid())
+	}
+	return err
+}
+
+// hostError adds to the error of a start what is wrong with the hosts to listen on, and
+// the settings that name them. Another port wouldn't help.
+func hostError(ctx context.Context, err error, cfg server.Config) error {
+	var problems []error
+	if ctx.Err() == nil {
+		problems = server.CheckAddresses(ctx, cfg)
+	}
+	if len(problems) == 0 { // e.g. the name resolves by now
+		return fmt.Errorf("%w; %s", err, server.HostProblem(err))
+	}
+	for _, p := range problems {
+		err = fmt.Errorf("%w; %w", err, p)
 	}
 	return err
 }

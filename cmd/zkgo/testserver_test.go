@@ -231,7 +231,7 @@ func TestTestserverRefuses(t *testing.T) {
 		"--parent -7":        "--parent -7",
 		"--set tickTime=x":   "tickTime",
 		"/no/such/zoo.cfg":   "/no/such/zoo.cfg",
-		"a b":                "2",
+		"a b":                "takes [zoo.cfg]",
 		"--tick 1ns":         "tickTime 1ns",
 		"--stay " + cfg:      "--servers says how many",
 		"--control-port -1":  "-1",

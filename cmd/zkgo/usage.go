@@ -64,7 +64,7 @@ func strict(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return misused(cmd, err)
+			return misused(cmd, argumentsError(cmd, args, err))
 		}
 		// cobra checks these after the arguments, but its errors can't be recognized,
 		// so we check them here first.
@@ -73,6 +73,37 @@ func strict(cmd *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// argumentsError replaces cobra's error about the number of arguments, which only counts
+// them, by one that names them. It suggests a subcommand if the first is similar to one.
+func argumentsError(cmd *cobra.Command, args []string, err error) error {
+	if u := (*usageError)(nil); errors.As(err, &u) {
+		return err
+	}
+	_, want, _ := strings.Cut(cmd.Use, " ")
+	if want == "" {
+		want = "no arguments"
+	}
+	text := fmt.Sprintf("%s takes %s and was given none", cmd.CommandPath(), want)
+	if len(args) > 0 {
+		text = fmt.Sprintf("%s takes %s and was given %q", cmd.CommandPath(), want, args)
+		if near := cli.Similar(args[0], subcommands(cmd)); near != "" {
+			text += ". Did you mean " + cmd.CommandPath() + " " + near + "?"
+		}
+	}
+	return errors.New(text)
+}
+
+// subcommands returns the names of the commands below cmd.
+func subcommands(cmd *cobra.Command) []string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
 }
 
 // group makes a command with subcommands reject unknown ones.
@@ -88,12 +119,7 @@ func group(cmd *cobra.Command) {
 
 // unknownCommand returns an error that suggests the most similar command.
 func unknownCommand(cmd *cobra.Command, word string) error {
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
+	names := subcommands(cmd)
 	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
 	_, inShell := cli.Find(word)
 	switch near := cli.Similar(word, names); {

@@ -49,9 +49,18 @@ func TestUsageErrors(t *testing.T) {
 		"testserver --port 99999":               "65535",
 		"testserver --servers many":             "want a number",
 		"health --timeout 5":                    "30s",
+		"health --timeout 0":                    "--timeout 0s: want a duration above 0",
+		"health --timeout=-1s":                  "--timeout -1s: want a duration above 0",
+		"health --wait=-1s":                     "--wait -1s",
 		"bench sett":                            "Did you mean set?",
 		"bench get --format xml":                "--format",
+		"bench get --auth digest":               "--auth: want two words with a colon",
+		"bench get --auth @" + file + ".nosuch": "no such file",
 		"backup x":                              "from",
+		"backup verfy x.zkb":                    "Did you mean zkgo backup verify?",
+		"backup extract x.zkb":                  `zkgo backup extract takes FILE DIR and was given ["x.zkb"]`,
+		"backup verify":                         "zkgo backup verify takes FILE and was given none",
+		"container x":                           "zkgo container takes no arguments",
 		"backup x --from y --cert z":            "key",
 		"recover --yes --dry-run":               "dry-run",
 		"cli -nonsense ls /":                    "zkgo cli --help",
@@ -194,5 +203,26 @@ func TestAdminAuth(t *testing.T) {
 		if got, err := adminAuth(text); got != want || err != nil {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+}
+
+// TestBenchAuth reads credentials from a file and from the flag.
+func TestBenchAuth(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("digest:a:b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := benchFlags{format: "text", runs: 1, auth: []string{"@" + file, "digest:c:d"}}
+	f.Writes = 0.1
+	if err := f.complete(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range f.Auth {
+		got = append(got, a.Scheme+" "+string(a.Auth))
+	}
+	if strings.Join(got, ", ") != "digest a:b, digest c:d" {
+		t.Errorf("%q", got)
 	}
 }

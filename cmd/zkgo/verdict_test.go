@@ -50,8 +50,8 @@ func configurations() []configuration {
 
 		{"a bad value", "", base + "tickTime=x\n", []string{"zoo.cfg:4: tickTime: expected"}},
 		{"several errors", "", "dataDir=DIR/plain\nclientPort=x\ntickTime=y\n", []string{"zoo.cfg:2: clientPort", "zoo.cfg:3: tickTime"}},
-		{"several reasons", "9", "dataDir=DIR/data\nclientPort=2181\nadmin.serverPort=2181\n" + three + secure + "wrong\n",
-			[]string{"server id 9 is not among", "TLS for clients", "clientPort and admin.serverPort"}},
+		{"several reasons", "9", "dataDir=DIR/data\nclientPort=2281\n" + three + secure + "wrong\n",
+			[]string{"server id 9 is not among", "TLS for clients", "clientPort and secureClientPort"}},
 		{"no myid", "", base + three, []string{"myid file is missing"}},
 		{"an id that is not listed", "9", base + three, []string{"server id 9 is not among"}},
 		{"an id too large", "1", base + three + "server.256=d:2888:3888\n", []string{"zoo.cfg:9: server.256", "too large"}},
@@ -75,6 +75,7 @@ func configurations() []configuration {
 		{"a directory for the audit log", "", base + "audit.enable=true\naudit.file=DIR/nothing\n", []string{"audit.file", "is a directory"}},
 		{"two uses of a port", "", "dataDir=DIR/data\nclientPort=7000\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n" +
 			"metricsProvider.httpPort=7000\n", []string{"clientPort and metricsProvider.httpPort both listen"}},
+		{"the AdminServer's port", "", "dataDir=DIR/data\nclientPort=2181\nadmin.serverPort=2181\n", []string{"clientPort and admin.serverPort both listen"}},
 		{"the port for the other servers", "1", "dataDir=DIR/data\nclientPort=2888\n" + three, []string{"clientPort and server.1 both listen"}},
 		{"the secure port", "", "dataDir=DIR/data\nclientPort=2281\n" + secure + "right\n", []string{"clientPort and secureClientPort both listen"}},
 	}

@@ -34,6 +34,10 @@ type SnapshotOptions struct {
 	NoSnapshot, NoRestore bool
 	// TooEarly is called for every command that Interval rejects. Nil: not called.
 	TooEarly func(command string)
+	// Refused is called for every refused command, with one of a few reasons, unless
+	// Authorize returned Unknown: Authorize knows why, and reports it itself. Nil: not
+	// called.
+	Refused func(r *http.Request, command, reason string)
 	// Interval is the minimum time between two snapshots, RestoreInterval that
 	// between two restores. 0: no limit.
 	Interval, RestoreInterval time.Duration
@@ -100,6 +104,7 @@ func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
 	name := path.Base(r.URL.Path)
 	header := r.Header.Get("Authorization")
 	if header == "" {
+		s.refused(r, name, "it has no Authorization header")
 		reply(w, http.StatusUnauthorized, name, nil, "Auth info is missing for the command")
 		return false
 	}
@@ -108,6 +113,7 @@ func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
 	case Granted:
 		return true
 	case Denied:
+		s.refused(r, name, "it takes all permissions on /")
 		reply(w, http.StatusForbidden, name, nil, "Not authorized")
 	default:
 		reply(w, http.StatusUnauthorized, name, nil, "Not authenticated")
@@ -115,8 +121,15 @@ func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
+// refused reports a command that is refused.
+func (s *snapshots) refused(r *http.Request, command, reason string) {
+	if s.opts.Refused != nil {
+		s.opts.Refused(r, command, reason)
+	}
+}
+
 // due rejects a call that comes before the interval has passed.
-func (s *snapshots) due(w http.ResponseWriter, l *limiter, interval time.Duration, name string) bool {
+func (s *snapshots) due(w http.ResponseWriter, r *http.Request, l *limiter, interval time.Duration, name string) bool {
 	now := time.Now
 	if s.opts.Now != nil {
 		now = s.opts.Now
@@ -127,6 +140,7 @@ func (s *snapshots) due(w http.ResponseWriter, l *limiter, interval time.Duratio
 	if s.opts.TooEarly != nil {
 		s.opts.TooEarly(name)
 	}
+	s.refused(r, name, "it comes too early after the one before")
 	w.Header().Set("Retry-After", strconv.Itoa(int((interval+time.Second-1)/time.Second)))
 	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, interval))
 	return false
@@ -139,9 +153,10 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	case !s.authorized(w, r):
 		return
 	case s.opts.NoSnapshot:
+		s.refused(r, name, "it is disabled")
 		reply(w, http.StatusServiceUnavailable, name, nil, "Snapshot command is disabled (admin.snapshot.enabled)")
 		return
-	case !s.due(w, &s.snapshot, s.opts.Interval, name):
+	case !s.due(w, r, &s.snapshot, s.opts.Interval, name):
 		return
 	}
 	if q := r.URL.Query(); q.Has("streaming") && !strings.EqualFold(q.Get("streaming"), "true") {
@@ -156,6 +171,7 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.exports.Add(1) > maxExports {
 		s.exports.Add(-1)
+		s.refused(r, name, "too many snapshots are being sent")
 		w.Header().Set("Retry-After", "10")
 		reply(w, http.StatusServiceUnavailable, name, nil, fmt.Sprintf("%d snapshots are being sent already, and each takes a file of the whole state: try again when one has ended", maxExports))
 		return
@@ -195,9 +211,10 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusMethodNotAllowed, name, nil, "restore takes a POST with the snapshot as its body")
 		return
 	case s.opts.NoRestore:
+		s.refused(r, name, "it is disabled")
 		reply(w, http.StatusServiceUnavailable, name, nil, "Restore command is disabled (admin.restore.enabled)")
 		return
-	case !s.due(w, &s.restores, s.opts.RestoreInterval, name):
+	case !s.due(w, r, &s.restores, s.opts.RestoreInterval, name):
 		return
 	}
 	zxid, err := s.src.Restore(r.Context(), progressing(w, r))

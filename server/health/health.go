@@ -128,9 +128,23 @@ func Serving(ctx context.Context, t Target) (mode string, err error) {
 	return "", fmt.Errorf("%s does not tell its mode: %q", t.Addr, strings.TrimSpace(answer))
 }
 
+// ended reports that ctx is over. A dial that ctx cuts short may return a moment before
+// ctx.Err does, so ended also compares the deadline.
+func ended(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+// timedOut reports that an attempt was cut short instead of having a result.
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
 // Await repeats Serving until the server serves or ctx ends, because a starting
 // server refuses connections for a while. Each attempt may take as long as each;
-// pause is the time between attempts. Await returns the error of the last attempt.
+// pause is the time between attempts. Await returns the error of the last attempt, except
+// if that attempt failed because ctx ended: then it returns the error of the one before.
 func Await(ctx context.Context, t Target, each, pause time.Duration) (mode string, err error) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -141,7 +155,7 @@ func Await(ctx context.Context, t Target, each, pause time.Duration) (mode strin
 		if last == nil {
 			return mode, nil
 		}
-		if err == nil || ctx.Err() == nil {
+		if err == nil || !ended(ctx) || !timedOut(last) {
 			err = last
 		}
 		select {

@@ -216,3 +216,34 @@ func keyPair(t *testing.T) (string, tls.Certificate) {
 	}
 	return path, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
+
+// TestAwaitCutShort checks that Await returns the answer of an attempt and not the
+// timeout of a later one, which the end of the wait has cut short. A dial compares the
+// deadline itself, so it may fail a moment before ctx.Err reports the end.
+func TestAwaitCutShort(t *testing.T) {
+	t.Parallel()
+	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ctx := &late{Context: parent}
+	addr := serve(t, nil, func(string) string {
+		ctx.over.Store(true)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		return "This ZooKeeper instance is not currently serving requests\n"
+	})
+	if _, err := Await(ctx, Target{Addr: addr}, time.Minute, time.Millisecond); !errors.Is(err, ErrNotServing) {
+		t.Error(err)
+	}
+}
+
+// late is a context whose deadline passes before its timer runs.
+type late struct {
+	context.Context
+	over atomic.Bool
+}
+
+func (l *late) Deadline() (time.Time, bool) {
+	if l.over.Load() {
+		return time.Now().Add(-time.Millisecond), true
+	}
+	return time.Now().Add(time.Minute), true
+}

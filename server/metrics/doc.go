@@ -4,6 +4,6 @@
 // neither listens nor starts goroutines, and it counts nothing itself: the
 // instrumented packages do that where events happen.
 //
-// The names are ZooKeeper's own: without a prefix, and counters without _total. It
-// exports only metrics that can change.
+// The names are ZooKeeper's own: without a prefix, and counters without _total. As in
+// ZooKeeper, every name is exported, also those that are always 0 here.
 package metrics

@@ -1,10 +1,20 @@
 package metrics
 
+import (
+	"slices"
+	"strings"
+)
+
 // Help returns the description of a metric, or its name if the metric is unknown.
 func Help(name string) string {
 	for _, table := range []func() map[string]string{gauges, counters, times, sizes} {
 		if text, ok := table()[name]; ok {
 			return text
+		}
+	}
+	for _, these := range constants() {
+		if slices.Contains(strings.Fields(these.names), name) {
+			return "Always 0: " + these.why + "."
 		}
 	}
 	return name
@@ -52,6 +62,9 @@ func gauges() map[string]string {
 		"quota_count_usage_per_namespace": "Znodes that count against those quotas.",
 		"quota_bytes_usage_per_namespace": "Bytes that count against those quotas.",
 		"connection_drop_probability":     "How likely a client is turned away that asks for a session now.",
+		"last_proposal_size":              "Bytes of this leader's latest log entry, -1 before the first.",
+		"min_proposal_size":               "Bytes of this leader's smallest log entry, -1 before the first.",
+		"max_proposal_size":               "Bytes of this leader's largest log entry, -1 before the first.",
 		"raft_term":                       "Raft's term.",
 		"raft_last_log_index":             "Index of the newest entry in this server's log.",
 		"raft_commit_index":               "Index up to which this server knows the log to be committed.",
@@ -162,5 +175,35 @@ func sizes() map[string]string {
 		"write_per_namespace":                "Bytes of a write, by child of the root.",
 		"connection_token_deficit":           "Tokens that were out when a session was begun.",
 		"startup_txns_loaded":                "Writes in the log beyond the snapshot at the start.",
+	}
+}
+
+// constants are ZooKeeper's metrics without a meaning in zkgo, and the reasons.
+func constants() []struct{ why, names string } {
+	return []struct{ why, names string }{
+		{"zkgo has no commit processor", `commit_commit_proc_req_queued concurrent_request_processing_in_commit_processor
+			local_write_committed_time_ms pending_session_queue_size read_commit_proc_issued read_commit_proc_req_queued
+			request_commit_queued requests_not_forwarded_to_commit_processor server_write_committed_time_ms session_queues_drained
+			time_waiting_empty_pool_in_commit_processor_read_ms write_commit_proc_req_queued write_commitproc_time_ms`},
+		{"zkgo has no final processor", "read_final_proc_time_ms write_final_proc_time_ms"},
+		{"zkgo checks a write when it applies it", `close_session_prep_time outstanding_changes_queued outstanding_changes_removed
+			prep_process_time proposal_process_time`},
+		{"at most two entries are written at a time, and other writes wait in prep_processor_queue_size", `sync_processor_queue_and_flush_time_ms
+			sync_processor_queue_size sync_processor_queue_time_ms sync_processor_request_queued`},
+		{"zkgo removes the watches of a connection at once", `add_dead_watcher_stall_time dead_watchers_cleaner_latency
+			dead_watchers_cleared dead_watchers_queued`},
+		{"zkgo has no cache of replies", `response_packet_cache_hits response_packet_cache_misses
+			response_packet_get_children_cache_hits response_packet_get_children_cache_misses`},
+		{"servers don't queue packets for each other", "learner_request_processor_queue_size skip_learner_request_to_next_processor_count"},
+		{"followers that catch up get the log as the others do", "inflight_diff_count"},
+		{"zkgo has no observer masters", "om_commit_process_time_ms om_proposal_process_time_ms"},
+		{"zkgo drops requests with their connection", "stale_requests"},
+		{"a server stops at its first such error", "digest_mismatches_count unrecoverable_error_count"},
+		{"zkgo has no such limit", "insecure_admin_count tls_handshake_exceeded"},
+		{"zkgo doesn't run in a JVM", "jvm_pause_time_ms netty_queued_buffer_capacity"},
+		{"closing a socket doesn't wait", "socket_closing_time"},
+		{"Raft elects no leader that a voter may leave", "quit_leading_due_to_disloyal_voter"},
+		{"zkgo doesn't count these apart", "non_mtls_local_conn_count non_mtls_remote_conn_count"},
+		{"zkgo has no followers without a vote", "synced_non_voting_followers"},
 	}
 }

@@ -177,7 +177,7 @@ type MetricKind uint8
 
 // The kinds of metric.
 const (
-	Note    MetricKind = iota // text, a number that never changes, or part of a Summary
+	Note    MetricKind = iota // text, or a number that only mntr shows
 	Gauge                     // may go up and down
 	Counter                   // goes up; srst resets it to 0
 )

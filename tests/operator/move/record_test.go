@@ -51,7 +51,7 @@ func TestRecord(t *testing.T) {
 	var expect strings.Builder
 	show(t, c, "/", &expect)
 	srv.Stop()
-	target := filepath.Join("..", "..", "..", "server", "zkfiles", "testdata", release)
+	target := filepath.Join("..", "..", "..", "internal", "offline", "zkfiles", "testdata", release)
 	if err := os.RemoveAll(target); err != nil {
 		t.Fatal(err)
 	}
