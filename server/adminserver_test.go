@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -214,5 +217,51 @@ func TestAdminFromZooCfg(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: %q, want %q (%v)", text, got, want, err)
 		}
+	}
+}
+
+// TestAdminConnectionsAreBounded: clients that send no complete header can't hold more
+// than maxHTTPConns connections, and others are still served.
+func TestAdminConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} })
+	var closed atomic.Int32
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	for range maxHTTPConns + 50 {
+		conn, err := net.Dial("tcp", s.AdminAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nX: ")); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+				closed.Add(1)
+			}
+		})
+	}
+	eventually(t, "the oldest connections are closed", func() bool { return closed.Load() >= 50 })
+	resp, err := http.Get("http://" + s.AdminAddr() + "/commands/ruok")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.AdminAddr()+"/commands/ruok", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X", strings.Repeat("x", 64<<10))
+	if resp, err = http.DefaultClient.Do(req); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 64 KiB: %s", resp.Status)
 	}
 }

@@ -49,7 +49,11 @@ type Hub struct {
 	conns     map[net.Conn]struct{}
 	crowds    map[crowd][]*tracked
 	refusals  map[string]time.Time // last time logged, by text
-	closed    bool
+	// In the period that began at refusalsFrom, refusalLines refusals were logged and
+	// unlogged ones left out.
+	refusalsFrom           time.Time
+	refusalLines, unlogged int
+	closed                 bool
 }
 
 // Security says how servers authenticate each other. Both fields may be nil: then all
@@ -459,19 +463,43 @@ func (h *Hub) complain(err *RefusedError) {
 	}
 	key := fmt.Sprint(err.Incoming, err.Code, addr, err.To, err.Theirs.ServerID, err.Theirs.Ensemble, err.Theirs.List, cause)
 	now := time.Now()
-	h.mu.Lock()
-	again := now.Sub(h.refusals[key]) < refusalPause
-	if !again {
-		if len(h.refusals) > maxHandshakes {
-			clear(h.refusals)
-		}
-		h.refusals[key] = now
+	log, unlogged := h.mayLog(key, now)
+	if unlogged > 0 {
+		h.log.Warn("refused other calls that are not logged one by one", "count", unlogged, "within", refusalPause)
 	}
-	h.mu.Unlock()
-	if !again {
+	if log {
 		h.log.Warn("refused to talk to another server", "err", err.Error())
 	}
 }
+
+// mayLog decides whether a refusal is logged: each kind once in refusalPause, and at most
+// maxRefusalLines kinds. The caller chooses much of the kind, so without the second bound
+// a stranger could fill the log. It also returns the number of refusals that the period
+// before left out for that reason.
+func (h *Hub) mayLog(key string, now time.Time) (log bool, unlogged int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now.Sub(h.refusalsFrom) >= refusalPause {
+		unlogged, h.unlogged = h.unlogged, 0
+		h.refusalsFrom, h.refusalLines = now, 0
+	}
+	if now.Sub(h.refusals[key]) < refusalPause {
+		return false, unlogged
+	}
+	if h.refusalLines >= maxRefusalLines {
+		h.unlogged++
+		return false, unlogged
+	}
+	if len(h.refusals) > maxHandshakes {
+		clear(h.refusals)
+	}
+	h.refusals[key] = now
+	h.refusalLines++
+	return true, unlogged
+}
+
+// maxRefusalLines is how many refusals are logged in refusalPause.
+const maxRefusalLines = 64
 
 // Close closes the port and all connections of the hub, and waits for the acceptors to
 // return.

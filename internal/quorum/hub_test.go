@@ -226,3 +226,25 @@ func TestAttemptToConnectIsShort(t *testing.T) {
 		}
 	})
 }
+
+// TestStrangersDoNotFillTheLog: a caller that names another server each time gets a
+// bounded number of lines, and what was left out is counted.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log logBuffer
+		h := newHub(t, NewMemory(), Identity{ServerID: "1", Cluster: ClusterID{1}}, &log)
+		for i := range 1000 {
+			h.complain(&RefusedError{Incoming: true, Code: WrongTarget, Addr: "10.0.0.1:5", To: fmt.Sprint(i)})
+		}
+		if n := strings.Count(log.String(), "refused to talk"); n != maxRefusalLines {
+			t.Errorf("%d lines", n)
+		}
+		time.Sleep(refusalPause)
+		h.complain(&RefusedError{Incoming: true, Code: WrongTarget, Addr: "10.0.0.1:5", To: "1"})
+		if want := fmt.Sprint("count=", 1000-maxRefusalLines); !strings.Contains(log.String(), want) {
+			t.Errorf("no %s", want)
+		}
+		h.Close()
+	})
+}
