@@ -323,7 +323,7 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []proto.ID) proto.Code {
 	_, over := target.tooLarge()
 	switch {
-	case policy&tree.SkipACL == 0 && !tree.Allowed(m.tree.Get(tree.ConfigPath).ACL(), proto.PermWrite, ids):
+	case policy&tree.SkipACL == 0 && !m.tree.Get(tree.ConfigPath).Allows(proto.PermWrite, ids):
 		return proto.ErrNoAuth
 	case over:
 		return proto.ErrBadArguments

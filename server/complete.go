@@ -12,7 +12,7 @@ import (
 type fsm struct {
 	scratch []byte                    // the reply being built
 	event   notification              // the event being delivered
-	acl     []proto.ACL               // of the event being fired, for allow
+	fired   *tree.Event               // being fired, for allow
 	allow   func(*watch.Watcher) bool // made once
 	dirty   []*conn                   // connections with output to write, at the latest at the end of the entry
 	writer  *rawWriter
@@ -266,5 +266,5 @@ func newFSM() fsm {
 // mayRead reports whether w's client may receive the event being fired.
 func (f *fsm) mayRead(w *watch.Watcher) bool {
 	c, ok := w.Sink().(*conn)
-	return ok && tree.Allowed(f.acl, proto.PermRead, c.identities())
+	return ok && f.fired.Allows(proto.PermRead, c.identities())
 }

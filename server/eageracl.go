@@ -33,7 +33,7 @@ func (c *conn) eagerly(op proto.Op, body []byte) proto.Code {
 	t := c.s.tree
 	t.RLock()
 	defer t.RUnlock()
-	if n := t.Get(path); n != nil && !tree.Allowed(n.ACL(), perm, c.identities()) {
+	if n := t.Get(path); n != nil && !n.Allows(perm, c.identities()) {
 		return proto.ErrNoAuth
 	}
 	return proto.Ok

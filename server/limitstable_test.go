@@ -44,6 +44,7 @@ func limitsTable(t *testing.T) string {
 		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", maxIdentities, size(maxIdentityBytes)), "AuthFailed, and closed"},
 		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(maxCarriedBytes), len(tree.Fingerprint{})),
 			"all of them go with a write whose ACL has the scheme `auth`, and with a reconfig"},
+		{"entries that those of scheme `auth` become in an ACL", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
 		{"watches of a connection", ofCeiling(t, big.MaxWatchBytes, def.MaxWatchBytes), "−125 (QuotaExceeded); a `setWatches` is closed"},
 		{"watches of all connections", ofCeiling(t, big.MaxWatchBytesTotal, def.MaxWatchBytesTotal), "the largest is closed"},
 		{"unread replies and events of a connection", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.MaxOutput, size(def.MaxOutput)), "closed. One reply may be of any length"},

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// allowed reports whether one of q's identities has one of perms in acl.
-func (s *Server) allowed(q *request, acl []proto.ACL, perms proto.Perms) bool {
-	return s.cfg.SkipACL || tree.Allowed(acl, perms, q.ids)
+// allowed reports whether one of q's identities has one of perms on n.
+func (s *Server) allowed(q *request, n *tree.Node, perms proto.Perms) bool {
+	return s.cfg.SkipACL || n.Allows(perms, q.ids)
 }
 
 // find returns the node at path if q's client may read it.
@@ -19,7 +19,7 @@ func (s *Server) find(q *request, path string) (*tree.Node, proto.Code) {
 	if n == nil {
 		return nil, proto.ErrNoNode
 	}
-	if !s.allowed(q, n.ACL(), proto.PermRead) {
+	if !s.allowed(q, n, proto.PermRead) {
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.Ok
@@ -118,10 +118,10 @@ func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 		return proto.ErrNoNode, out
 	}
 	acl := n.ACL()
-	if !s.allowed(q, acl, proto.PermRead|proto.PermAdmin) {
+	if !s.allowed(q, n, proto.PermRead|proto.PermAdmin) {
 		return proto.ErrNoAuth, out
 	}
-	if !s.allowed(q, acl, proto.PermAdmin) {
+	if !s.allowed(q, n, proto.PermAdmin) {
 		acl = tree.RedactACL(acl)
 	}
 	return proto.Ok, appendStat(proto.AppendACLs(out, acl), n)

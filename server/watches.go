@@ -83,7 +83,7 @@ func (s *Server) fire(events []tree.Event) {
 		if s.cfg.SkipACL || openToRead(e.ACL) {
 			allow = nil
 		}
-		f.acl = e.ACL
+		f.fired = e
 		s.stats.fired(e.Type, s.watches.Fire(e.Type, e.Path, e.Zxid, allow))
 	}
 }
@@ -252,7 +252,7 @@ func (r *rewatching) catchUp(req *proto.SetWatches2) {
 // must not read it.
 func (r *rewatching) find(path string) (n *tree.Node, hidden bool) {
 	n = r.s.tree.Get(path)
-	return n, n != nil && !r.s.allowed(r.q, n.ACL(), proto.PermRead)
+	return n, n != nil && !r.s.allowed(r.q, n, proto.PermRead)
 }
 
 // newer fills st with n's stat and reports whether *field, a field of st, is above

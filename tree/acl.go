@@ -73,7 +73,7 @@ func matches(id *proto.ID, ids []proto.ID) bool {
 
 // allowed is Allowed under the leader's policy.
 func (tx *Txn) allowed(n *Node, perms proto.Perms) bool {
-	return tx.Policy&SkipACL != 0 || Allowed(n.acl.list, perms, tx.IDs) || len(tx.Prints) > 0 && n.acl.allows(perms, tx.Prints)
+	return tx.Policy&SkipACL != 0 || n.Allows(perms, tx.IDs) || len(tx.Prints) > 0 && n.acl.allows(perms, tx.Prints)
 }
 
 // RedactACL returns acl as a client without the ADMIN permission sees it: the
@@ -114,20 +114,23 @@ func normalizeACL(dst, acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, 
 	if len(dst) == start {
 		return nil, proto.ErrInvalidACL
 	}
-	auth := false
+	auth := 0
 	for i := range dst[start:] {
 		id := &dst[start+i].ID
 		if code := validID(id, p); code != proto.Ok {
 			return nil, code
 		}
 		if id.Scheme == "auth" {
-			auth = true
+			auth++
 			if !authenticated(ids, p) {
 				return nil, proto.ErrInvalidACL
 			}
 		}
 	}
-	if auth {
+	if auth*len(ids) > MaxExpanded {
+		return nil, proto.ErrInvalidACL
+	}
+	if auth > 0 {
 		dst = expandAuth(dst, start, ids, p)
 	}
 	return dst, proto.Ok
@@ -186,6 +189,11 @@ func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	}
 	return dst, proto.Ok
 }
+
+// MaxExpanded bounds how many entries those of scheme auth become in a list. ZooKeeper has no
+// bound: a client with hundreds of identities could make a list of millions of entries
+// with one request, on every server.
+const MaxExpanded = 4096
 
 // expandAuth replaces each entry of scheme auth in dst[start:] with one entry per
 // authenticated identity.

@@ -164,3 +164,23 @@ func TestRedactACL(t *testing.T) {
 		t.Error("the list itself was changed")
 	}
 }
+
+// TestAuthIsBounded: entries of scheme auth don't multiply a request without a bound.
+func TestAuthIsBounded(t *testing.T) {
+	t.Parallel()
+	ids := make([]proto.ID, 64)
+	for i := range ids {
+		ids[i] = proto.ID{Scheme: "digest", ID: fmt.Sprint("u:", i)}
+	}
+	list := make([]proto.ACL, MaxExpanded/len(ids))
+	for i := range list {
+		list[i] = proto.ACL{Perms: proto.Perms(i + 1), ID: proto.ID{Scheme: "auth"}}
+	}
+	if got, code := NormalizeACL(list, ids, 0); code != proto.Ok || len(got) != MaxExpanded {
+		t.Errorf("%v, %d entries", code, len(got))
+	}
+	list = append(list, proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth", ID: "again"}})
+	if _, code := NormalizeACL(list, ids, 0); code != proto.ErrInvalidACL {
+		t.Errorf("one more: %v", code)
+	}
+}

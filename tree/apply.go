@@ -79,5 +79,5 @@ func (t *Tree) commit(n *Node) { t.count(n) }
 
 // fire appends an event about n.
 func fire(events *[]Event, typ proto.EventType, n *Node, zxid int64) {
-	*events = append(*events, Event{Type: typ, Path: n.path(), Zxid: zxid, ACL: n.acl.list})
+	*events = append(*events, Event{Type: typ, Path: n.path(), Zxid: zxid, ACL: n.acl.list, access: n.acl})
 }

@@ -13,6 +13,7 @@ type aclEntry struct {
 	list   []proto.ACL   // immutable
 	hash   uint64        // the same in every process
 	refs   int           // nodes that have it; 0: not in the table
+	index  *aclIndex     // of a long list; nil for a short one
 	prints []Fingerprint // fingerprints of the list; nil until needed
 	next   *aclEntry     // another list with the same hash
 }
@@ -39,6 +40,7 @@ func (a *aclTable) intern(list []proto.ACL) *aclEntry {
 		id := &e.list[i].ID
 		id.Scheme, id.ID = strings.Clone(id.Scheme), strings.Clone(id.ID)
 	}
+	e.index = indexACL(e.list)
 	a.retain(e)
 	return e
 }

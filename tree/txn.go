@@ -41,7 +41,9 @@ type Event struct {
 	Type proto.EventType
 	Path string
 	Zxid int64
-	ACL  []proto.ACL // a watcher must have READ under this list; immutable
+	ACL  []proto.ACL // a watcher must have READ under this list, see Allows; immutable
+
+	access *aclEntry // that has ACL
 }
 
 // Result is the outcome of one transaction, or of one operation of a multi. A

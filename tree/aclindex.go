@@ -1,0 +1,115 @@
+package tree
+
+import "github.com/zkgo/zkgo/proto"
+
+// indexFrom is the length from which a list has an index. Comparing the entries of a
+// shorter list one by one takes less time than a request.
+const indexFrom = 64
+
+// aclIndex is a long ACL prepared for Allowed. A request can carry a list of 80,000
+// entries and, in a multi, thousands of operations that check it: comparing each entry
+// each time would hold up all clients. The cost of a check depends on the number of the
+// client's identities only.
+//
+// Permissions of equal identities are merged: an entry grants a permission to a client
+// exactly if the merged entries do.
+type aclIndex struct {
+	anyone proto.Perms
+	ids    map[proto.ID]proto.Perms // without addresses
+	nets   map[ipNet]proto.Perms
+	bits   [2][129]bool // lengths of the prefixes in nets, by family
+}
+
+// ipNet is a network: the address has zeros after the prefix.
+type ipNet struct {
+	addr ipAddr
+	bits int
+}
+
+// masked returns the network of addr with a prefix length.
+func masked(addr ipAddr, bits int) ipNet {
+	n := ipNet{addr: ipAddr{n: addr.n}, bits: bits}
+	for i, left := 0, bits; i < addr.n && left > 0; i, left = i+1, left-8 {
+		mask := byte(0xff)
+		if left < 8 {
+			mask <<= 8 - left
+		}
+		n.addr.b[i] = addr.b[i] & mask
+	}
+	return n
+}
+
+// family is the position of an address family in aclIndex.bits.
+func (a ipAddr) family() int {
+	if a.n == 4 {
+		return 0
+	}
+	return 1
+}
+
+// indexACL returns the index of a list, nil for a short one.
+func indexACL(list []proto.ACL) *aclIndex {
+	if len(list) < indexFrom {
+		return nil
+	}
+	x := &aclIndex{ids: make(map[proto.ID]proto.Perms), nets: make(map[ipNet]proto.Perms)}
+	for i := range list {
+		id, perms := list[i].ID, list[i].Perms
+		switch {
+		case id.Scheme == "world" && id.ID == "anyone":
+			x.anyone |= perms
+		case id.Scheme != "ip":
+			x.ids[id] |= perms
+		default:
+			if addr, bits, ok := parseNet(id.ID); ok {
+				x.nets[masked(addr, bits)] |= perms
+				x.bits[addr.family()][bits] = true
+			}
+		}
+	}
+	return x
+}
+
+// allows is Allowed for the list, but for the scheme super.
+func (x *aclIndex) allows(perms proto.Perms, ids []proto.ID) bool {
+	if x.anyone&perms != 0 {
+		return true
+	}
+	for _, id := range ids {
+		if id.Scheme != "ip" {
+			if x.ids[id]&perms != 0 {
+				return true
+			}
+			continue
+		}
+		addr, ok := parseIP(id.ID)
+		if !ok {
+			continue
+		}
+		for bits, any := range x.bits[addr.family()] {
+			if any && x.nets[masked(addr, bits)]&perms != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Allows is Allowed for the list of a znode.
+func (n *Node) Allows(perms proto.Perms, ids []proto.ID) bool { return n.acl.Allows(perms, ids) }
+
+// Allows is Allowed for the list under which e may be received.
+func (e *Event) Allows(perms proto.Perms, ids []proto.ID) bool { return e.access.Allows(perms, ids) }
+
+// Allows is Allowed for the list of e.
+func (e *aclEntry) Allows(perms proto.Perms, ids []proto.ID) bool {
+	if e.index == nil {
+		return Allowed(e.list, perms, ids)
+	}
+	for i := range ids {
+		if ids[i].Scheme == "super" {
+			return true
+		}
+	}
+	return e.index.allows(perms, ids)
+}
