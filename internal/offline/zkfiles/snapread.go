@@ -115,14 +115,19 @@ func (s *snapshotReader) sessions() {
 	}
 }
 
-// acls reads the table of access control lists.
+// acls reads the table of access control lists. A list is no longer than a field, since
+// it came in a request: the number of its entries, which a file announces, is not
+// believed.
 func (s *snapshotReader) acls() {
 	for n := s.count("access control lists"); n > 0 && s.err == nil; n-- {
-		number := s.long()
+		number, from := s.long(), s.off
 		list := []proto.ACL{}
 		for k := s.count("entries of an access control list"); k > 0 && s.err == nil; k-- {
 			perms := s.int()
 			list = append(list, proto.ACL{Perms: proto.Perms(perms), ID: proto.ID{Scheme: s.string("scheme"), ID: s.nullable("id")}})
+			if n := s.off - from; n > int64(s.maxField()) {
+				s.fail(fmt.Errorf("an access control list of more than %d bytes: %w", n, ErrTooLong))
+			}
 		}
 		s.lists[number] = list
 	}
