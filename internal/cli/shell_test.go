@@ -359,12 +359,10 @@ func TestMistypedACL(t *testing.T) {
 		"world:anyone:x":       "Unknown perm type: x\n",
 		"world:anyone:xr":      "Unknown perm type: x\n",
 		"world:anyone:xy":      "Unknown perm type: x\nUnknown perm type: y\n",
-		"bad":                  "bad does not have the form scheme:id:perm\n",
 		"world:anyone:r,bad":   "bad does not have the form scheme:id:perm\n",
 		"bad,world:anyone:rwx": "bad does not have the form scheme:id:perm\nUnknown perm type: x\n",
 		"world:anyone:r,,":     "",
 		",world:anyone:r":      " does not have the form scheme:id:perm\n",
-		",":                    " does not have the form scheme:id:perm\n",
 	} {
 		if want == "" {
 			b.want("setAcl /c "+acl, "", "Insufficient permission : /c\n", 1) // the ACL is valid

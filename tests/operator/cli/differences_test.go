@@ -11,7 +11,5 @@ var differences = map[string]difference{
 	"create /missing/child":               {err: "Node does not exist: /missing, the parent of /missing/child: create -p creates the parents as well", why: "it says which znode is missing, and what helps"},
 	"create /typo/b x world:anyone:xyz":   {err: "Unknown perm type: x\nUnknown perm type: y\nUnknown perm type: z", why: "a mistyped ACL must not lock a znode"},
 	"create /typo/d x world:anyone:r,foo": {err: "foo does not have the form scheme:id:perm", why: "a mistyped ACL must not lock a znode"},
-	"create /acl/c x foo":                 {err: "foo does not have the form scheme:id:perm", why: "the invalid ACL is a usage error"},
-	"setAcl /acl foo":                     {err: "foo does not have the form scheme:id:perm", why: "the invalid ACL is a usage error"},
 	"ls /nowhere":                         {err: "Not connected", why: "standard output is for data, and a script has to see the failure"},
 }
