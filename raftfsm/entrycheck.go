@@ -40,6 +40,7 @@ func (p *entryCheckers) get() *entryChecker {
 
 // put clears a checker, except for the capacity of IDs, and returns it to the pool.
 func (p *entryCheckers) put(c *entryChecker) {
+	clear(c.cmd.IDs[:cap(c.cmd.IDs)]) // they are parts of an entry
 	*c = entryChecker{cmd: Command{IDs: c.cmd.IDs[:0]}}
 	p.pool.Put(c)
 }

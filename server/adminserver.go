@@ -226,6 +226,14 @@ func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	return a.s.node.LastSnapshot()
 }
 
+// BeginLong implements admin.Source.
+func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (end func()) {
+	return a.s.long.begin(func() {
+		a.s.complaints.warn(a.s.clock(), "closing a client that does not read the answer to its command", "client", r.RemoteAddr, "command", command)
+		cut()
+	})
+}
+
 // adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an
 // ensemble serves without the AdminServer if its port is in use, and a standalone server
 // doesn't start. We make an exception for the default port, which another program has

@@ -13,7 +13,7 @@ import (
 // group of a user.
 const (
 	maxIdentities    = 256
-	maxIdentityBytes = 64 << 10
+	maxIdentityBytes = 16 << 10
 )
 
 // maxCarriedBytes bounds the bytes of identities that go with each command. If a client

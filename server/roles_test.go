@@ -10,7 +10,6 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/admin"
-	"github.com/zkgo/zkgo/server/fourletter"
 	"github.com/zkgo/zkgo/server/metrics"
 )
 
@@ -39,7 +38,7 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 	if role == "observer" {
 		mode, voting, peerType = role, "false", "1"
 	}
-	word := func(name string) string { return string(fourletter.Answer(name, nil, s.Status(), "")) }
+	word := func(name string) string { return answer(t, s, name) }
 	page := func(h http.Handler, path string) string {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))

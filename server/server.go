@@ -36,6 +36,7 @@ type Server struct {
 	flushers   flushers
 	rounds     rounds
 	complaints complaints
+	long       *longAnswers
 	barriers   barriers
 	modes      modes
 	stats      stats
@@ -157,7 +158,7 @@ func newServer(cfg Config) *Server {
 		barriers: barriers{poke: make(chan struct{}, 1)},
 		conns:    make(map[*conn]struct{}), perHost: make(map[string]int),
 		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
-		traceMask: defaultTraceMask,
+		traceMask: defaultTraceMask, long: newLongAnswers(),
 	}
 	s.fsm.allow = s.fsm.mayRead
 	s.complaints.log = cfg.Logger

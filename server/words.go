@@ -27,5 +27,35 @@ func (c *conn) answerWord(word string) {
 		}
 		arg = c.unread()[proto.LengthSize:][:fourletter.ArgSize]
 	}
-	_, _ = c.nc.Write(fourletter.Answer(word, arg, s.Status(), c.nc.RemoteAddr().String()))
+	if fourletter.Long(word) {
+		defer s.long.begin(func() {
+			c.complain("closing a client that does not read the answer to its command", "command", word)
+			s.stats.dropped.Add(1)
+			c.kill()
+		})()
+		if c.isClosed() {
+			return
+		}
+	}
+	// The client may have closed the connection.
+	_ = fourletter.Answer(wordWriter{c}, word, arg, s.Status(), c.nc.RemoteAddr().String())
+}
+
+// wordWriter writes the answer to a four-letter word. What is being written counts as
+// output of the connection.
+type wordWriter struct{ c *conn }
+
+func (w wordWriter) Write(b []byte) (int, error) {
+	c := w.c
+	c.mu.Lock()
+	c.pushing = len(b)
+	c.mu.Unlock()
+	c.s.countQueued(len(b))
+	err := c.writeAll(b)
+	c.mu.Lock()
+	left := c.pushing
+	c.pushing = 0
+	c.mu.Unlock()
+	c.s.queuedOut.Add(-int64(left))
+	return len(b) - left, err
 }

@@ -24,6 +24,16 @@ func word(t *testing.T, s *Server, ask string) string {
 	return string(b)
 }
 
+// answer returns the answer to a four-letter word that no connection asks for.
+func answer(t *testing.T, s *Server, name string) string {
+	t.Helper()
+	var b strings.Builder
+	if err := fourletter.Answer(&b, name, nil, s.Status(), ""); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestFourLetterWords(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -150,10 +160,10 @@ func TestDumpOfAFollower(t *testing.T) {
 			leader:    `^SessionTracker dump:\nSession Sets \(\d+\)/\(1\):\n`,
 			others[0]: `^SessionTracker dump:\nGlobal Sessions\(1\):\n0x[0-9a-f]+\t30000ms\nephemeral nodes dump:\n`,
 		} {
-			if got := string(fourletter.Answer("dump", nil, s.Status(), "")); !regexp.MustCompile(want).MatchString(got) {
+			if got := answer(t, s, "dump"); !regexp.MustCompile(want).MatchString(got) {
 				t.Errorf("%s, want %s", got, want)
 			}
-			if got := string(fourletter.Answer("hash", nil, s.Status(), "")); got != "" {
+			if got := answer(t, s, "hash"); got != "" {
 				t.Errorf("hash: %q before there were 128 transactions", got)
 			}
 		}

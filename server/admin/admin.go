@@ -18,6 +18,10 @@ type Source interface {
 	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is false
 	// if there is none.
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
+	// BeginLong waits until the handler may answer a command whose answer grows with the
+	// number of clients. The source calls cut to end the answer early. The handler calls
+	// end after the answer.
+	BeginLong(command string, r *http.Request, cut func()) (end func())
 }
 
 // DefaultURL is the path of the commands unless the configuration sets another.
@@ -141,6 +145,11 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 				reply(w, http.StatusOK, c.names[0], nil, errNotServing)
 				return
 			}
+			if c.long {
+				defer h.src.BeginLong(c.names[0], r, func() {
+					_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+				})()
+			}
 			o, err := c.run(h.src, r)
 			if err != nil {
 				reply(w, http.StatusOK, c.names[0], nil, err.Error())
@@ -173,5 +182,5 @@ func reply(w http.ResponseWriter, code int, name string, o object, problem strin
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(o.encode())
+	_ = o.encode(w) // the client may have closed the connection
 }

@@ -285,7 +285,11 @@ func TestSpelling(t *testing.T) {
 			t.Errorf("%s: %s", command, got)
 		}
 	}
-	if got := string(object{{"a", "<é&\"\\\x01\n>"}, {"b", object{}}, {"c", []object{}}, {"d", true}}.encode()); got !=
+	var b strings.Builder
+	if err := (object{{"a", "<é&\"\\\x01\n>"}, {"b", object{}}, {"c", []object{}}, {"d", true}}).encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); got !=
 		"{\n  \"a\" : \"<é&\\\"\\\\\\u0001\\n>\",\n  \"b\" : { },\n  \"c\" : [ ],\n  \"d\" : true\n}" {
 		t.Error(got)
 	}

@@ -15,6 +15,7 @@ import (
 type command struct {
 	names       []string // the first is the primary name
 	needsServer bool     // fails while the server doesn't serve clients
+	long        bool     // the answer grows with the number of clients
 	run         func(src Source, r *http.Request) (object, error)
 	serve       func(s *snapshots, w http.ResponseWriter, r *http.Request) // instead of run
 }
@@ -30,12 +31,17 @@ func all() []command {
 		c.needsServer = false
 		return c
 	}
+	long := func(run func(Source) object, names ...string) command {
+		c := serving(run, names...)
+		c.long = true
+		return c
+	}
 	return []command{
 		serving(configuration, "configuration", "conf", "config"),
-		serving(connections, "connections", "cons"),
+		long(connections, "connections", "cons"),
 		serving(resetConnections, "connection_stat_reset", "crst"),
 		serving(dirs, "dirs"),
-		serving(dump, "dump"),
+		long(dump, "dump"),
 		always(environment, "environment", "env", "envi"),
 		always(traceMask, "get_trace_mask", "gtmk"),
 		serving(digests, "hash"),
@@ -52,12 +58,12 @@ func all() []command {
 		{names: []string{"set_trace_mask", "stmk"}, run: setTraceMask},
 		{names: []string{"snapshot", "snap"}, serve: reading((*snapshots).serveSnapshot)},
 		serving(resetServer, "stat_reset", "srst"),
-		serving(stats, "stats", "stat"),
+		long(stats, "stats", "stat"),
 		always(systemProperties, "system_properties", "sysp"),
 		serving(votingView, "voting_view"),
 		serving(watchSummary, "watch_summary", "wchs"),
-		serving(watches, "watches", "wchc"),
-		serving(watchesByPath, "watches_by_path", "wchp"),
+		long(watches, "watches", "wchc"),
+		long(watchesByPath, "watches_by_path", "wchp"),
 		always(zabState, "zabstate"),
 	}
 }

@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -19,15 +21,15 @@ type field struct {
 // with appends a field.
 func (o object) with(name string, value any) object { return append(o, field{name, value}) }
 
-// encode formats o as Jackson's pretty printer does, because some tools search the
-// text for "name" : value.
-func (o object) encode() []byte {
-	var b bytes.Buffer
-	o.print(&b, 0)
-	return b.Bytes()
+// encode writes o to w, piece by piece. It formats o as Jackson's pretty printer does,
+// because some tools search the text for "name" : value.
+func (o object) encode(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 32<<10)
+	o.print(b, 0)
+	return b.Flush()
 }
 
-func (o object) print(b *bytes.Buffer, depth int) {
+func (o object) print(b *bufio.Writer, depth int) {
 	if len(o) == 0 {
 		b.WriteString("{ }")
 		return
@@ -49,7 +51,7 @@ func (o object) print(b *bytes.Buffer, depth int) {
 	b.WriteByte('}')
 }
 
-func printValue(b *bytes.Buffer, v any, depth int) {
+func printValue(b *bufio.Writer, v any, depth int) {
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("null")
@@ -68,7 +70,7 @@ func printValue(b *bytes.Buffer, v any, depth int) {
 	}
 }
 
-func list[T any](b *bytes.Buffer, items []T, print func(T)) {
+func list[T any](b *bufio.Writer, items []T, print func(T)) {
 	b.WriteString("[ ")
 	for i, item := range items {
 		if i > 0 {
@@ -83,9 +85,10 @@ func list[T any](b *bytes.Buffer, items []T, print func(T)) {
 }
 
 // text prints a string with arbitrary bytes as a JSON string.
-func text(b *bytes.Buffer, s string) {
-	enc := json.NewEncoder(b)
+func text(b *bufio.Writer, s string) {
+	var quoted bytes.Buffer
+	enc := json.NewEncoder(&quoted)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // encoding a string can't fail
-	b.Truncate(b.Len() - 1)
+	b.Write(quoted.Bytes()[:quoted.Len()-1])
 }

@@ -5,9 +5,10 @@
 package fourletter
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
@@ -45,38 +46,48 @@ func Refusal(word string) []byte {
 	return fmt.Appendf(nil, "%s is not executed because it is not in the whitelist.\n", word)
 }
 
-// Answer returns the answer to word. arg is the argument of stmk. self is the address
-// of the connection that asks; the lists show it as not being read from.
-func Answer(word string, arg []byte, src status.Source, self string) []byte {
-	var b bytes.Buffer
+// pieceSize is how much of an answer is written at a time.
+const pieceSize = 32 << 10
+
+// Long reports whether the answer to word grows with the number of clients.
+func Long(word string) bool {
+	switch word {
+	case "cons", "dump", "stat", "wchc", "wchp":
+		return true
+	}
+	return false
+}
+
+// Answer writes the answer to word to w, piece by piece. arg is the argument of stmk.
+// self is the address of the connection that asks; the lists show it as not being read
+// from. The error is w's.
+func Answer(w io.Writer, word string, arg []byte, src status.Source, self string) error {
+	b := bufio.NewWriterSize(w, pieceSize)
 	switch word {
 	case "ruok":
 		b.WriteString("imok")
-		return b.Bytes()
 	case "envi":
-		environment(&b, src)
-		return b.Bytes()
+		environment(b, src)
 	case "gtmk":
 		b.WriteString(strconv.FormatUint(src.TraceMask(), 10))
-		return b.Bytes()
 	case "stmk":
-		setMask(&b, src, arg)
-		return b.Bytes()
-	}
-	srv := src.Server()
-	switch {
-	case word == "isro":
-		b.WriteString(isReadOnly(srv))
-	case !srv.Serving:
-		b.WriteString(notServing)
+		setMask(b, src, arg)
 	default:
-		whileServing(&b, word, srv, src, self)
+		srv := src.Server()
+		switch {
+		case word == "isro":
+			b.WriteString(isReadOnly(srv))
+		case !srv.Serving:
+			b.WriteString(notServing)
+		default:
+			whileServing(b, word, srv, src, self)
+		}
 	}
-	return b.Bytes()
+	return b.Flush()
 }
 
 // whileServing answers the words that need a serving server.
-func whileServing(b *bytes.Buffer, word string, srv status.Server, src status.Source, self string) {
+func whileServing(b *bufio.Writer, word string, srv status.Server, src status.Source, self string) {
 	switch word {
 	case "srvr":
 		server(b, srv, nil, self)
@@ -125,14 +136,14 @@ func isReadOnly(srv status.Server) string {
 	return "null"
 }
 
-func environment(b *bytes.Buffer, src status.Source) {
+func environment(b *bufio.Writer, src status.Source) {
 	b.WriteString("Environment:\n")
 	for _, p := range src.Environment() {
 		fmt.Fprintf(b, "%s=%s\n", p.Key, p.Value)
 	}
 }
 
-func setMask(b *bytes.Buffer, src status.Source, arg []byte) {
+func setMask(b *bufio.Writer, src status.Source, arg []byte) {
 	if len(arg) != ArgSize {
 		return
 	}
@@ -143,7 +154,7 @@ func setMask(b *bytes.Buffer, src status.Source, arg []byte) {
 
 // configuration omits the final newline of an ensemble's configuration, as ZooKeeper
 // does.
-func configuration(b *bytes.Buffer, c status.Configuration, readOnly bool) {
+func configuration(b *bufio.Writer, c status.Configuration, readOnly bool) {
 	kv := func(key string, value any) { fmt.Fprintf(b, "%s=%v\n", key, value) }
 	kv("clientPort", c.ClientPort)
 	kv("secureClientPort", c.SecureClientPort)

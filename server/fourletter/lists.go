@@ -1,7 +1,7 @@
 package fourletter
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"fmt"
 	"maps"
@@ -16,7 +16,7 @@ import (
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
 // server prints the answer to srvr, and with conns that to stat.
-func server(b *bytes.Buffer, s status.Server, conns []status.Conn, self string) {
+func server(b *bufio.Writer, s status.Server, conns []status.Conn, self string) {
 	fmt.Fprintf(b, "Zookeeper version: %s\n", s.Version)
 	if s.ReadOnly {
 		b.WriteString("READ-ONLY mode; serving only read-only clients\n")
@@ -46,7 +46,7 @@ func Float(f float64) string {
 	return text
 }
 
-func connections(b *bytes.Buffer, conns []status.Conn, self string) {
+func connections(b *bufio.Writer, conns []status.Conn, self string) {
 	for _, c := range conns {
 		connection(b, c, self, false)
 		b.WriteByte('\n')
@@ -55,7 +55,7 @@ func connections(b *bytes.Buffer, conns []status.Conn, self string) {
 }
 
 // connection prints one connection, with brief in the format of stat.
-func connection(b *bytes.Buffer, c status.Conn, self string, brief bool) {
+func connection(b *bufio.Writer, c status.Conn, self string, brief bool) {
 	interest := c.Interest
 	if c.Addr == self {
 		interest = 0
@@ -76,7 +76,7 @@ func connection(b *bytes.Buffer, c status.Conn, self string, brief bool) {
 // connections by the time at which the server closes them if it doesn't hear from
 // them. A follower doesn't know when sessions expire, so it lists them with their
 // timeouts.
-func dump(b *bytes.Buffer, srv status.Server, src status.Source) {
+func dump(b *bufio.Writer, srv status.Server, src status.Source) {
 	s := src.Sessions()
 	b.WriteString("SessionTracker dump:\n")
 	if srv.Mode == "follower" || srv.Mode == "observer" {
@@ -92,7 +92,7 @@ func dump(b *bytes.Buffer, srv status.Server, src status.Source) {
 	for _, id := range sortedKeys(s.Ephemerals) {
 		fmt.Fprintf(b, "0x%x:\n", uint64(id))
 		for _, path := range s.Ephemerals[id] {
-			fmt.Fprintf(b, "\t%s\n", path)
+			indented(b, path)
 		}
 	}
 	byExpiry := make(map[time.Time][]string)
@@ -104,7 +104,7 @@ func dump(b *bytes.Buffer, srv status.Server, src status.Source) {
 }
 
 // expiring prints sets ordered by expiry time.
-func expiring[T any](b *bytes.Buffer, title string, sets map[time.Time][]T, line func(T) string) {
+func expiring[T any](b *bufio.Writer, title string, sets map[time.Time][]T, line func(T) string) {
 	total := 0
 	for _, set := range sets {
 		total += len(set)
@@ -118,23 +118,31 @@ func expiring[T any](b *bytes.Buffer, title string, sets map[time.Time][]T, line
 	}
 }
 
-func watchesBySession(b *bytes.Buffer, watches map[int64][]string) {
+func watchesBySession(b *bufio.Writer, watches map[int64][]string) {
 	for _, id := range sortedKeys(watches) {
 		fmt.Fprintf(b, "0x%x\n", uint64(id))
 		for _, path := range watches[id] {
-			fmt.Fprintf(b, "\t%s\n", path)
+			indented(b, path)
 		}
 	}
 	b.WriteByte('\n')
 }
 
-func watchesByPath(b *bytes.Buffer, watches map[string][]int64) {
+func watchesByPath(b *bufio.Writer, watches map[string][]int64) {
 	for _, path := range sortedKeys(watches) {
-		fmt.Fprintf(b, "%s\n", path)
+		b.WriteString(path)
+		b.WriteByte('\n')
 		for _, id := range watches[path] {
 			fmt.Fprintf(b, "\t0x%x\n", uint64(id))
 		}
 	}
+	b.WriteByte('\n')
+}
+
+// indented prints a path in a line of its own. A path may be long, so it isn't copied.
+func indented(b *bufio.Writer, path string) {
+	b.WriteByte('\t')
+	b.WriteString(path)
 	b.WriteByte('\n')
 }
 

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// watchedByMany starts a server whose lists of watches are much longer than what the
+// server stores: many sessions watch one long path.
+func watchedByMany(t *testing.T, change ...func(*Config)) *Server {
+	s := startServer(t, change...)
+	s.long.time = 50 * time.Millisecond
+	path := "/" + strings.Repeat("p", 500<<10)
+	connect(t, s).create(path, nil, proto.ModePersistent)
+	for range 20 {
+		connect(t, s).get(path, true)
+	}
+	return s
+}
+
+// Clients that ask for lists and don't read them can't fill the server's memory, and
+// don't keep others from their lists.
+func TestUnreadListsAreBounded(t *testing.T) {
+	s := watchedByMany(t)
+	size := len(answer(t, s, "wchc"))
+	before := heapInUse()
+	for range 50 {
+		dial(t, s).write([]byte("wchc"))
+	}
+	eventually(t, "a client that reads gets its list", func() bool {
+		w := dial(t, s)
+		w.write([]byte("wchc"))
+		n, err := io.Copy(io.Discard, w.nc)
+		return err == nil && int(n) == size
+	})
+	if grown := heapInUse() - before; grown > int64(2*size) {
+		t.Errorf("the heap grew by %d bytes; one answer has %d", grown, size)
+	}
+}
+
+// The same over HTTP.
+func TestUnreadListsOverHTTPAreBounded(t *testing.T) {
+	s := watchedByMany(t, withAdmin)
+	before := heapInUse()
+	for range 20 {
+		nc, err := net.Dial("tcp", s.AdminAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		if _, err := io.WriteString(nc, "GET /commands/watches HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := int64(0)
+	eventually(t, "a client that reads gets its list", func() bool {
+		resp, err := http.Get("http://" + s.AdminAddr() + "/commands/watches")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		size, err = io.Copy(io.Discard, resp.Body)
+		return err == nil && size > 20*500<<10
+	})
+	if grown := heapInUse() - before; grown > 2*size {
+		t.Errorf("the heap grew by %d bytes; one answer has %d", grown, size)
+	}
+}
+
+// heapInUse returns the live bytes of the heap.
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// The oldest answer is cut off only when it has taken its time and another waits.
+func TestTheOldestLongAnswerIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLongAnswers()
+		var cut []int
+		ends := make([]func(), maxLongAnswers)
+		for i := range ends {
+			ends[i] = l.begin(func() {
+				cut = append(cut, i)
+				go ends[i]()
+			})
+		}
+		began := time.Now()
+		last := l.begin(func() {})
+		if waited := time.Since(began); waited != longAnswerTime || len(cut) != 1 || cut[0] != 0 {
+			t.Errorf("after %v these were cut off: %v", waited, cut)
+		}
+		last()
+		time.Sleep(10 * longAnswerTime)
+		l.begin(func() {})
+		if len(cut) != 1 {
+			t.Errorf("cut off although there was room: %v", cut)
+		}
+	})
+}
