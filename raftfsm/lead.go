@@ -21,7 +21,8 @@ type leadership struct {
 	refused     chan error // the error if the leaderStart was not accepted
 	proposer    *proposer  // nil until the leadership is open
 	began       time.Time  // when its leaderStart was proposed, by the machine's clock
-	reaped      time.Time  // when the last search for znodes to reap began
+	expiries    expiryLog
+	reaped      time.Time // when the last search for znodes to reap began
 }
 
 // errNewLeader is the reason for giving up commands when another leadership begins.
@@ -299,6 +300,7 @@ func (n *Node) duties() {
 // session with a command in flight is alive, however slow the log is.
 func (n *Node) expire() {
 	now := n.cfg.Now()
+	n.lead.expiries.renew(n.log, now)
 	n.live = n.others.live(n.cfg.Handler.Live(n.live[:0]))
 	for _, id := range n.live {
 		n.deadlines.touched(id, now)
@@ -315,7 +317,7 @@ func (n *Node) expire() {
 			n.deadlines.attached(row)
 			continue
 		}
-		n.log.Info("session expires", "session", fmt.Sprintf("0x%x", row.session), "timeout", row.timeout)
+		n.lead.expiries.log(n.log, now, row)
 		n.proposeOwn(&Command{Kind: KindExpire, Session: row.session, Gen: row.gen})
 	}
 }

@@ -55,12 +55,13 @@ func limitsTable(t *testing.T) string {
 		{"replies to those", size(maxDue), "it is not read from"},
 		{"a request, and so a path, an ACL, a multi, a `setWatches`", fmt.Sprintf("`jute.maxbuffer`, %d bytes", def.JuteMaxBuffer), "closed"},
 		{"all of these while memory is short", fmt.Sprintf("%d %% of `memoryCeiling`", clientPercent), "the largest are closed before writes are refused"},
-		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`", lostSessionsPerCnxn), "the address gets no new session"},
+		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`; %d if that is 0", lostSessionsPerCnxn, maxLostSessions), "the address gets no new session"},
 		{"sessions of read-only mode", fmt.Sprint(maxLocals), "one without a connection is forgotten"},
 		{"answers to commands that list connections, sessions or watches, over all ports", fmt.Sprint(maxLongAnswers), fmt.Sprintf("the next waits; the oldest is closed once it has taken %v", longAnswerTime)},
 		{"a connection without a session", seconds(def.SessionlessTimeout), "closed"},
 		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
 		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(complaintEvery), size(maxLogged)), "counted in the next"},
+		{"lines of the log about sessions that expire", "100 in 10 s", "counted in the next"},
 		{"names of a client in a line of the audit log", size(maxUserNames), "left out"},
 	}
 	var b strings.Builder

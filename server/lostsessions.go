@@ -5,6 +5,9 @@ package server
 // until its timeout, on every server, and costs the client nothing.
 const lostSessionsPerCnxn = 100
 
+// maxLostSessions is that bound if maxClientCnxns is 0.
+const maxLostSessions = 100_000
+
 // lostSessions counts, by address, the sessions that have lost their connection to this
 // server and have neither ended nor come back. The Server's mutex guards it.
 type lostSessions struct {
@@ -39,7 +42,10 @@ func (l *lostSessions) remove(sid int64) {
 // mayBegin reports whether the address of c may begin another session.
 func (s *Server) mayBegin(c *conn) bool {
 	most := s.cfg.MaxClientCnxns * lostSessionsPerCnxn
-	if most <= 0 || c.host == "" {
+	if most <= 0 {
+		most = maxLostSessions
+	}
+	if c.host == "" {
 		return true
 	}
 	s.mu.Lock()

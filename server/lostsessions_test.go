@@ -57,3 +57,23 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 		t.Errorf("there is room, and a session is refused; %d are lost", lost())
 	}
 }
+
+// An address has a bound too if it may have any number of connections.
+func TestSessionsAreBoundedWithoutMaxClientCnxns(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", -1 })
+	if w := tcp(t, s, "127.0.0.2"); w.resp.TimeOut == 0 {
+		t.Fatal("the first session is refused")
+	}
+	s.mu.Lock()
+	s.lost.counts = map[string]int{"127.0.0.2": maxLostSessions}
+	s.mu.Unlock()
+	nc, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}).Dial("tcp", s.ClientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	refused := &wire{t: t, nc: nc}
+	refused.write(proto.AppendFrame(nil, (&proto.ConnectRequest{TimeOut: 30000}).Append(nil)))
+	refused.wantClosed()
+}

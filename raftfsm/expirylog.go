@@ -1,0 +1,43 @@
+package raftfsm
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// maxExpiryLines is how many expired sessions are logged in expiryWindow.
+const (
+	maxExpiryLines = 100
+	expiryWindow   = 10 * time.Second
+)
+
+// expiryLog logs the sessions that expire. It only counts those above maxExpiryLines: a
+// client can begin thousands of sessions and leave them.
+type expiryLog struct {
+	since  time.Time
+	lines  int
+	others int
+}
+
+// renew begins another window if the present one is over.
+func (e *expiryLog) renew(log *slog.Logger, now time.Time) {
+	if now.Sub(e.since) < expiryWindow {
+		return
+	}
+	if e.others > 0 {
+		log.Info("more sessions expired than were logged", "sessions", e.others)
+	}
+	*e = expiryLog{since: now}
+}
+
+// log logs or counts one session.
+func (e *expiryLog) log(log *slog.Logger, now time.Time, row deadline) {
+	e.renew(log, now)
+	if e.lines == maxExpiryLines {
+		e.others++
+		return
+	}
+	e.lines++
+	log.Info("session expires", "session", fmt.Sprintf("0x%x", row.session), "timeout", row.timeout)
+}
