@@ -41,9 +41,9 @@ func TestWaitingIsReported(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, log.b.String())
 			}
 		}
-		time.Sleep(time.Hour)
-		if n := log.count(report); n < 5 || n > 15 {
-			t.Errorf("%d reports in an hour:\n%s", n, log.b.String())
+		time.Sleep(20 * time.Minute)
+		if n := log.count(report); n < 4 || n > 10 {
+			t.Errorf("%d reports in 20 minutes:\n%s", n, log.b.String())
 		}
 		c.start(2)
 		c.rigs[1].awaitServed()
