@@ -45,7 +45,7 @@ chaos-planted: ## see that chaos finds servers broken on purpose; DURATION=1m fo
 	go test -count=1 -timeout 0 -v ./tests/chaos/planted -args -duration=$(or $(DURATION),1m) -seed=$(or $(SEED),1)
 
 gray: ## what clients notice of gray networks, beside ZooKeeper; half an hour, root; ONLY="forward stream" for some
-	go run ./tests/gray/run $(if $(ONLY),-only "$(ONLY)",-page docs/reliability-gray.md)
+	go run ./tests/gray/run $(if $(ONLY),-only "$(ONLY)",-page docs/design/reliability-gray.md)
 
 interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for some
 	tests/interop/run.sh $(SUITES)
@@ -62,17 +62,17 @@ figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Mark
 hours: ## run sim or chaos for hours, again where it was stopped; SUITE=sim RUNS=2000 SEED=1 DIR=/tmp/hours
 	tests/summary/hours.sh $(or $(SUITE),sim) $(or $(DIR),/tmp/hours) $(or $(SEED),1) $(RUNS)
 
-hours-page: ## write docs/reliability-hours.md from what make hours has recorded in DIR
-	tests/summary/hours.sh page $(or $(DIR),/tmp/hours) >docs/reliability-hours.md
+hours-page: ## write docs/design/reliability-hours.md from what make hours has recorded in DIR
+	tests/summary/hours.sh page $(or $(DIR),/tmp/hours) >docs/design/reliability-hours.md
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
-	go run ./tests/compare/run -results docs/results -plots docs/plots -page docs/benchmarks.md
+	go run ./tests/compare/run -results docs/design/results -plots docs/design/plots -page docs/design/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
-	go run ./tests/failover/run -results docs/results -page docs/reliability-failover.md
+	go run ./tests/failover/run -results docs/design/results -page docs/design/reliability-failover.md
 
 lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
-	go run ./tests/lockbench/run -results docs/results -page docs/locks.md
+	go run ./tests/lockbench/run -results docs/design/results -page docs/guide/locks.md
 
 ci: ## everything
 	.ci/run

@@ -32,7 +32,7 @@ func (e *ensemble) warnIfOpen() {
 	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 {
 		says += "; with reconfigEnabled=true it can also change who the members are, and so take over all data"
 	}
-	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/security.md")
+	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/operate/quorum-security.md")
 }
 
 // RefusedMessages returns the number of Raft messages that this server has refused

@@ -11,11 +11,11 @@ import (
 	"github.com/zkgo/zkgo/server/fourletter"
 )
 
-// table reads the rows of a table of docs/compatibility.md as a map from the first
-// column to the second.
+// table reads the rows of a table of docs/operate/compatibility.md as a map from the names
+// of the first column to the second.
 func table(t *testing.T, section, head string) map[string]string {
 	t.Helper()
-	b, err := os.ReadFile("../docs/compatibility.md")
+	b, err := os.ReadFile("../docs/operate/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,20 +23,23 @@ func table(t *testing.T, section, head string) map[string]string {
 	text, _, _ = strings.Cut(text, "\n## ")
 	_, text, found := strings.Cut(text, "\n| "+head+" | | |\n|---|---|---|\n")
 	if !found {
-		t.Fatalf("docs/compatibility.md has no table of %s below %s", head, section)
+		t.Fatalf("docs/operate/compatibility.md has no table of %s below %s", head, section)
 	}
 	text, _, _ = strings.Cut(text+"\n", "\n\n")
 	rows := map[string]string{}
 	for line := range strings.Lines(text) {
-		m := regexp.MustCompile("^\\| `(\\S+)` \\| ([^|]+) \\|").FindStringSubmatch(line)
+		m := regexp.MustCompile("^\\| (`[^|]+`) \\| ([^|]+) \\|").FindStringSubmatch(line)
 		if m == nil {
-			t.Errorf("docs/compatibility.md: %q is no row of %s", line, head)
+			t.Errorf("docs/operate/compatibility.md: %q is no row of %s", line, head)
 			continue
 		}
-		if rows[m[1]] != "" {
-			t.Errorf("docs/compatibility.md has %s twice", m[1])
+		for _, name := range strings.Split(m[1], ", ") {
+			name = strings.Trim(name, "`")
+			if rows[name] != "" {
+				t.Errorf("docs/operate/compatibility.md has %s twice", name)
+			}
+			rows[name] = m[2]
 		}
-		rows[m[1]] = m[2]
 	}
 	return rows
 }
@@ -55,34 +58,34 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 		if name, _, _ := strings.Cut(line, " "); name != "#" {
 			known[name] = true
 			if theirs[name] == "" {
-				t.Errorf("docs/compatibility.md says nothing of %s", name)
+				t.Errorf("docs/operate/compatibility.md says nothing of %s", name)
 			}
 		}
 	}
 	for name, verdict := range theirs {
 		switch {
 		case !known[name]:
-			t.Errorf("docs/compatibility.md: ZooKeeper has no %s", name)
+			t.Errorf("docs/operate/compatibility.md: ZooKeeper has no %s", name)
 		case verdict == "same" || verdict == "better":
 			if !exported[name] && !notes[name] {
-				t.Errorf("docs/compatibility.md: %s is %s, but no server shows it", name, verdict)
+				t.Errorf("docs/operate/compatibility.md: %s is %s, but no server shows it", name, verdict)
 			}
-		case verdict == "meaningless here":
+		case verdict == "always 0":
 			if exported[name] && !alwaysZero(name) {
-				t.Errorf("docs/compatibility.md: %s is %s, but a server counts it", name, verdict)
+				t.Errorf("docs/operate/compatibility.md: %s is %s, but a server counts it", name, verdict)
 			}
 		default:
-			t.Errorf("docs/compatibility.md: %s is %q", name, verdict)
+			t.Errorf("docs/operate/compatibility.md: %s is %q", name, verdict)
 		}
 	}
 	for name := range exported {
 		if theirs[name] == "" && ours[name] == "" {
-			t.Errorf("docs/compatibility.md does not have %s", name)
+			t.Errorf("docs/operate/compatibility.md does not have %s", name)
 		}
 	}
 	for name := range ours {
 		if !exported[name] || known[name] {
-			t.Errorf("docs/compatibility.md: %s is no metric of zkgo's own", name)
+			t.Errorf("docs/operate/compatibility.md: %s is no metric of zkgo's own", name)
 		}
 	}
 }
@@ -127,8 +130,8 @@ func TestPrometheusHasEveryMetric(t *testing.T) {
 		if kind == "summary" {
 			zero = name + "_count 0\n"
 		}
-		if verdicts[name] == "meaningless here" && (!alwaysZero(name) || !strings.Contains(body, "\n"+zero)) {
-			t.Errorf("%s is meaningless here, but isn't always 0", name)
+		if verdicts[name] == "always 0" && (!alwaysZero(name) || !strings.Contains(body, "\n"+zero)) {
+			t.Errorf("%s is not always 0", name)
 		}
 	}
 }
@@ -139,11 +142,11 @@ func TestEveryWordIsDocumented(t *testing.T) {
 	rows := table(t, "Four-letter words", "word")
 	for _, word := range fourletter.Words() {
 		if rows[word] != "same" && rows[word] != "better" {
-			t.Errorf("docs/compatibility.md: %s is %q", word, rows[word])
+			t.Errorf("docs/operate/compatibility.md: %s is %q", word, rows[word])
 		}
 		delete(rows, word)
 	}
 	for word := range rows {
-		t.Errorf("docs/compatibility.md: there is no word %s", word)
+		t.Errorf("docs/operate/compatibility.md: there is no word %s", word)
 	}
 }

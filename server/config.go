@@ -109,7 +109,7 @@ type Config struct {
 	ContainerMaxNeverUsed time.Duration
 
 	// LinearizableReads makes every client's reads linearizable. A client can also ask
-	// for it itself; see docs/reads.md.
+	// for it itself; see docs/guide/reads.md.
 	LinearizableReads bool
 
 	FourLetterWords []string // words answered in addition to srvr; "*" is all

@@ -15,7 +15,7 @@ const never = math.MinInt64 / 2
 
 // gate reports whether a reply may leave. It may not once the leader may have expired
 // the session: the client could then rely on a lock that another client already holds.
-// docs/architecture.md has the rule.
+// docs/design/architecture.md has the rule.
 func (c *conn) gate() error {
 	if !c.s.gated || c.local || c.sid == 0 || c.alive() {
 		return nil

@@ -34,7 +34,7 @@ func ofCeiling(t *testing.T, with, without int64) string {
 	return fmt.Sprintf("1/%d of `memoryCeiling`; without one %s", part, size(int(without)))
 }
 
-// limitsTable returns the table of docs/operations.md with the bounds of what a client
+// limitsTable returns the table of docs/operate/limits.md with the bounds of what a client
 // may hold.
 func limitsTable(t *testing.T) string {
 	def, big := Config{}.withDefaults(), Config{MemoryCeiling: 1 << 40}.withDefaults()
@@ -74,12 +74,12 @@ func limitsTable(t *testing.T) string {
 // The documentation states the bounds that are in the code.
 func TestTheTableOfLimitsIsTheCodes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/operate/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := limitsTable(t)
 	if !strings.Contains(string(text), "|---|---|---|\n"+want+"\n") {
-		t.Errorf("docs/operations.md, Limits and overload, has to have:\n%s", want)
+		t.Errorf("docs/operate/limits.md has to have:\n%s", want)
 	}
 }

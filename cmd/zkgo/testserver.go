@@ -40,7 +40,7 @@ func testserverCommand() *cobra.Command {
 
 One line of JSON on stdout says that it serves: where clients connect
 (connectString), where the HTTP endpoints for faults, time and state are
-(control), and the process (pid). The log is on stderr. docs/testserver.md
+(control), and the process (pid). The log is on stderr. docs/guide/testserver.md
 describes the endpoints; GET /v1 lists them.
 
 It ends with the process that started it, however that ends: when its stdin, if

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -33,19 +34,23 @@ func (r *release) content(goos, bin string) ([]entry, error) {
 		trees["conf"] = filepath.Join(r.source, "deploy/conf")
 	}
 	for to, from := range trees {
-		files, err := os.ReadDir(from)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range files {
-			if f.IsDir() || to == "docs" && !strings.HasSuffix(f.Name(), ".md") {
-				continue
+		err := filepath.WalkDir(from, func(file string, f fs.DirEntry, err error) error {
+			if err != nil || f.IsDir() || to == "docs" && !strings.HasSuffix(f.Name(), ".md") {
+				return err
+			}
+			name, err := filepath.Rel(from, file)
+			if err != nil {
+				return err
 			}
 			mode := os.FileMode(0o644)
 			if to == "bin" && f.Name() != "zkEnv.sh" {
 				mode = 0o755
 			}
-			all = append(all, entry{to + "/" + f.Name(), filepath.Join(from, f.Name()), mode})
+			all = append(all, entry{to + "/" + filepath.ToSlash(name), file, mode})
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })

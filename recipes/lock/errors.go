@@ -12,7 +12,7 @@ var (
 	ErrReleased = errors.New("lock released")
 
 	// ErrNotAcquired is the error of a TryAcquire when another client is first.
-	ErrNotAcquired = errors.New("lock not acquired: somebody else is first")
+	ErrNotAcquired = errors.New("lock not acquired: another client is first")
 
 	// ErrUpgrade refuses the write lock to an owner that holds the read lock, because
 	// the owner would wait for itself.

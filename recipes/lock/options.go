@@ -34,7 +34,7 @@ func WithLossPolicy(p recipes.LossPolicy) Option { return func(c *config) { c.po
 func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
 // WithKazooLayout names znodes as Kazoo does, so that unmodified Kazoo programs can
-// use the same lock, but Curator programs can't: see docs/locks.md.
+// use the same lock, but Curator programs can't: see docs/guide/locks.md.
 func WithKazooLayout() Option { return func(c *config) { c.layout = kazooLayout } }
 
 // WithName sets the part between the mark and the number in the names of a [Mutex]'s

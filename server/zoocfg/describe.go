@@ -19,9 +19,9 @@ type Verdict string
 const (
 	Same        Verdict = "same"
 	Better      Verdict = "better"
-	Meaningless Verdict = "meaningless here"
+	Meaningless Verdict = "no effect"
 	Missing     Verdict = "missing"
-	Ours        Verdict = "of zkgo's own"
+	Ours        Verdict = "zkgo's own"
 )
 
 // Description describes a key. The keys with a number are server.N, group.N, weight.N
@@ -76,16 +76,34 @@ func Describe(key string) (d Description, ok bool) {
 	return Description{}, false
 }
 
-// Table returns the table of all keys in Markdown, as in docs/compatibility.md.
+// Table returns the tables of all keys in Markdown, as in docs/operate/compatibility.md: the
+// keys that have an effect by section, and then the others by the reason.
 func Table() string {
 	var b strings.Builder
 	section := ""
+	var reasons []string
+	without := map[string][]string{} // keys without an effect by reason
 	for _, d := range Descriptions() {
+		key, words := "`"+d.Key+"`", strings.ReplaceAll(d.Words, "|", `\|`)
+		if d.Verdict == Meaningless {
+			if without[words] == nil {
+				reasons = append(reasons, words)
+			}
+			without[words] = append(without[words], key)
+			continue
+		}
 		if d.Section != section {
 			section = d.Section
-			fmt.Fprintf(&b, "\n### %s\n\n| key | | |\n|---|---|---|\n", section)
+			fmt.Fprintf(&b, "\n### %s\n\n| key | meaning |\n|---|---|\n", section)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Key, d.Verdict, strings.ReplaceAll(d.Words, "|", `\|`))
+		if d.Verdict != Same {
+			words = "**" + string(d.Verdict) + "**: " + words
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", key, words)
+	}
+	b.WriteString("\n### Keys without effect\n\n| keys | why |\n|---|---|\n")
+	for _, reason := range reasons {
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(without[reason], ", "), reason)
 	}
 	return b.String()
 }

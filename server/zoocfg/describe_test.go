@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// rewrite updates docs/compatibility.md from keys.txt.
-var rewrite = flag.Bool("rewrite", false, "write the table of keys into docs/compatibility.md")
+// rewrite updates docs/operate/compatibility.md from keys.txt.
+var rewrite = flag.Bool("rewrite", false, "write the table of keys into docs/operate/compatibility.md")
 
 // All keys that ZooKeeper 3.9.5 reads, according to testdata/keys.sh, and all keys of
 // the table have descriptions, and no others. The descriptions agree with the table.
@@ -69,11 +69,11 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// The table in docs/compatibility.md matches keys.txt. -rewrite updates it.
+// The table in docs/operate/compatibility.md matches keys.txt. -rewrite updates it.
 func TestTheDocumentHasTheTable(t *testing.T) {
 	t.Parallel()
 	const title, next = "## zoo.cfg\n", "\n## "
-	name := filepath.Join("..", "..", "docs", "compatibility.md")
+	name := filepath.Join("..", "..", "docs", "operate", "compatibility.md")
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ const byDefault = "default"
 func (s *Setting) Set() bool { return s.Origin != byDefault }
 
 // Settings returns all keys that have an effect in zkgo with their effective values,
-// in the order of the table in docs/compatibility.md, followed by the members.
+// in the order of the table in docs/operate/compatibility.md, followed by the members.
 func (c *Config) Settings() []Setting {
 	var all []Setting
 	for _, d := range Descriptions() {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// docs/curator.md says for every public class of Curator what it is called here.
+// docs/guide/curator.md says for every public class of Curator what it is called here.
 // testdata/curator.txt has the classes, as the jars of Curator hold them:
 //
 //	go test ./tests/arch -run Curator -args -record "$(ls curator-{framework,recipes,x-discovery,x-async}-*.jar)"
@@ -57,13 +57,13 @@ func recordCurator(t *testing.T) {
 	}
 }
 
-// A row of docs/curator.md: classes, and what stands for them.
+// A row of docs/guide/curator.md: classes, and what stands for them.
 type row struct{ part, classes, here string }
 
-// curatorRows reads the tables of docs/curator.md. A heading is a part of Curator.
+// curatorRows reads the tables of docs/guide/curator.md. A heading is a part of Curator.
 func curatorRows(t *testing.T) []row {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/curator.md")
+	text, err := os.ReadFile("../../docs/guide/curator.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func curatorRows(t *testing.T) []row {
 			part = strings.ToLower(strings.TrimSpace(heading))
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if strings.HasPrefix(line, "| `") && len(cells) == 2 {
+		if strings.HasPrefix(line, "|`") && len(cells) == 2 {
 			rows = append(rows, row{part, cells[0], cells[1]})
 		}
 	}
@@ -91,7 +91,7 @@ func names(cell string) (list []string) {
 	return list
 }
 
-// TestCuratorIsAnswered holds docs/curator.md against the classes of Curator: none
+// TestCuratorIsAnswered holds docs/guide/curator.md against the classes of Curator: none
 // is missing, and none is named that does not exist. Names may have "…" for any
 // characters; "package.*" stands for all in it; a nested class goes with its outer.
 func TestCuratorIsAnswered(t *testing.T) {
@@ -126,13 +126,13 @@ func TestCuratorIsAnswered(t *testing.T) {
 		}
 		if !known {
 			missing++
-			t.Errorf("docs/curator.md does not say what became of %s (%s)", class, part)
+			t.Errorf("docs/guide/curator.md does not say what became of %s (%s)", class, part)
 		}
 	}
 	for part, list := range patterns {
 		for _, p := range list {
 			if !used[p] && part != "kazoo" {
-				t.Errorf("docs/curator.md names %s, which Curator's %s has not", p, part)
+				t.Errorf("docs/guide/curator.md names %s, which Curator's %s has not", p, part)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func TestCuratorsAnswersExist(t *testing.T) {
 		for _, name := range names(r.here) {
 			if dir, is := strings.CutPrefix(name, "recipes/"); is {
 				if known[dir] == nil {
-					t.Errorf("docs/curator.md: there is no package %s", name)
+					t.Errorf("docs/guide/curator.md: there is no package %s", name)
 				}
 				continue
 			}
@@ -161,7 +161,7 @@ func TestCuratorsAnswersExist(t *testing.T) {
 			}
 			looked++
 			if !known[pkg][name] && !known["client"][name] {
-				t.Errorf("docs/curator.md: there is no %s.%s", pkg, name)
+				t.Errorf("docs/guide/curator.md: there is no %s.%s", pkg, name)
 			}
 		}
 	}

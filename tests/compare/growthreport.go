@@ -51,35 +51,57 @@ func (r *GrowthReport) Plots() (all []Plot) {
 // Section returns the report for a page whose plots are in directory plots.
 func (r *GrowthReport) Section(plots string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, %s; each point is the median of %d runs of %g s, each on a server of its own.\n"+
-		"Below: processor time of the server, in µs, and in the last column how many times the dearest point costs what the cheapest does.\n\n",
+	fmt.Fprintf(&b, "%s, %s, %s; each point is the median of %d runs of %g s, each on a server of its own. Processor time of the server.\n\n",
 		r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Runs, r.Seconds)
+	b.WriteString("|work|grows|from|to|")
+	for _, name := range r.Contenders {
+		fmt.Fprintf(&b, "%s: µs|×|", name)
+	}
+	b.WriteString("\n|---|---|--:|--:|" + strings.Repeat("--:|--:|", len(r.Contenders)) + "\n")
 	for _, g := range r.Curves {
-		fmt.Fprintf(&b, "**%s**; µs an %s:\n\n| %s |", g.Name, g.Per, g.Amount)
 		widest := g.widest()
-		for _, p := range widest {
-			fmt.Fprintf(&b, " %s |", number(float64(p.N)))
+		if len(widest) == 0 {
+			continue
 		}
-		b.WriteString(" |\n|---|" + strings.Repeat("--:|", len(widest)+1) + "\n")
+		fmt.Fprintf(&b, "|%s|%s|%s|%s|", g.Name, g.Amount, amount(widest[0].N), amount(widest[len(widest)-1].N))
 		for _, name := range r.Contenders {
-			fmt.Fprintf(&b, "| %s |", name)
-			for i := range widest {
-				if i < len(g.Points[name]) {
-					fmt.Fprintf(&b, " %s |", number(g.Points[name][i].CPU))
-				} else {
-					b.WriteString(" – |")
-				}
-			}
-			fmt.Fprintf(&b, " %s |\n", number(g.flatness(name)))
+			fmt.Fprintf(&b, "%s|%s|", g.span(name, widest[len(widest)-1].N), number(g.flatness(name)))
 		}
 		b.WriteString("\n")
 	}
 	if plots != "" {
+		b.WriteString("\n")
 		for _, p := range r.Plots() {
 			fmt.Fprintf(&b, "![%s](%s)\n", p.About, path.Join(plots, p.File))
 		}
 	}
 	return b.String()
+}
+
+// span returns a contender's cost at its first and last points, and where its curve ends
+// if that is before last.
+func (g *Growth) span(name string, last int) string {
+	points := g.Points[name]
+	if len(points) == 0 {
+		return "–"
+	}
+	end := points[len(points)-1]
+	text := number(points[0].CPU) + "–" + number(end.CPU)
+	if end.N < last {
+		text += " (" + amount(end.N) + ")"
+	}
+	return text
+}
+
+// amount formats a round number.
+func amount(n int) string {
+	switch {
+	case n >= 1_000_000 && n%1_000_000 == 0:
+		return fmt.Sprintf("%dM", n/1_000_000)
+	case n >= 1000 && n%1000 == 0:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
 }
 
 // widest returns the points of the contender that went furthest.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -197,20 +196,4 @@ func (l *line) verdict() string {
 		return text + " | reached"
 	}
 	return text + " | **missed**"
-}
-
-// Section returns the report for a page. plots is the directory of its plots, as the page
-// has to link it; "" if they were not written.
-func (r *Report) Section(plots string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, %s; %d runs of %g s for each cell: the median, and the least and the greatest.\n\n", r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Runs, r.Seconds)
-	for _, c := range r.Contenders {
-		fmt.Fprintf(&b, "- %s: %s\n", c, r.Versions[c])
-	}
-	if plots != "" {
-		for _, p := range r.Plots() {
-			fmt.Fprintf(&b, "\n![%s](%s)\n", p.About, path.Join(plots, p.File))
-		}
-	}
-	return b.String() + "\n" + r.Table()
 }

@@ -42,6 +42,16 @@ func TestReport(t *testing.T) {
 		t.Fatalf("%d pictures", len(plots))
 	}
 	section := r.Section("plots")
+	for _, want := range []string{
+		"|load|servers|zkgo: ops/s|÷ ZooKeeper|p50|p99|CPU/op|ops/s ÷ etcd|\n",
+		"|set <64×1>|1|30k|3.00|1.00|1.00|1.00|1.50|\n",
+		"|lock|3|30k|3.00|–|–|–|–|\n",
+		"|an empty server|RSS MiB|12.0|12.0|1.00|\n",
+	} {
+		if !strings.Contains(section, want) {
+			t.Errorf("there is no %q in:\n%s", want, section)
+		}
+	}
 	for _, p := range plots {
 		if !strings.Contains(section, "("+"plots/"+p.File+")") {
 			t.Errorf("the section does not show %s", p.File)

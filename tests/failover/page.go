@@ -73,7 +73,7 @@ func rows() []row {
 // Table returns the figures side by side, in Markdown.
 func (r *Report) Table() string {
 	var b strings.Builder
-	b.WriteString("| | zkgo: median | worst | n | ZooKeeper: median | worst | n | ZooKeeper ÷ zkgo | required |\n|---|--:|--:|--:|--:|--:|--:|--:|---|\n")
+	b.WriteString("||zkgo: median|worst|ZooKeeper: median|worst|ZooKeeper ÷ zkgo|required|\n|---|--:|--:|--:|--:|--:|---|\n")
 	for _, w := range rows() {
 		ours, theirs := w.of(r.Of("zkgo", w.scenario)), w.of(r.Of("ZooKeeper", w.scenario))
 		if ours.n+theirs.n == 0 {
@@ -85,9 +85,9 @@ func (r *Report) Table() string {
 		}
 		limit := ""
 		if w.limit > 0 {
-			limit = fmt.Sprintf("≤ %.0f ms: %s", w.limit, verdict(ours.n > 0 && ours.median <= w.limit))
+			limit = fmt.Sprintf("≤ %.0f: %s", w.limit, verdict(ours.n > 0 && ours.median <= w.limit))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", w.what, ours.cells(w.unit), theirs.cells(w.unit), ratio, limit)
+		fmt.Fprintf(&b, "|%s|%s|%s|%s|%s|\n", w.what, ours.cells(w.unit), theirs.cells(w.unit), ratio, limit)
 	}
 	return b.String()
 }
@@ -105,22 +105,25 @@ func (w row) of(r *Result) stats {
 	return s
 }
 
-// cells formats the statistics as three columns of the table.
+// cells formats the statistics as two columns of the table.
 func (s stats) cells(unit string) string {
 	if s.n == 0 {
-		return "– | – | –"
+		return "–|–"
 	}
-	return fmt.Sprintf("%s | %s | %d", figure(s.median, unit), figure(s.worst, unit), s.n)
+	return figure(s.median, unit) + "|" + figure(s.worst, unit)
 }
 
+// figure formats a figure. Times are in milliseconds.
 func figure(v float64, unit string) string {
 	switch {
-	case unit == "ms" && v < 10 || unit == "s":
-		return fmt.Sprintf("%.2f %s", v, unit)
-	case unit == "":
-		return fmt.Sprintf("%.0f", v)
+	case unit == "s":
+		return fmt.Sprintf("%.0f", 1000*v)
+	case unit == "ms" && v < 10:
+		return fmt.Sprintf("%.2f", v)
+	case unit == "%":
+		return fmt.Sprintf("%.0f%%", v)
 	}
-	return fmt.Sprintf("%.0f %s", v, unit)
+	return fmt.Sprintf("%.0f", v)
 }
 
 func verdict(ok bool) string {
@@ -133,11 +136,11 @@ func verdict(ok bool) string {
 // harm returns the table of what must never happen, summed up by scenario.
 func (r *Report) harm() string {
 	var b strings.Builder
-	b.WriteString("| | | seconds | elections nobody needed | sessions lost | ephemerals lost | writes lost or doubled | other errors | connections lost | writes | reads |\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString("||incidents|seconds|needless elections|lost: sessions/ephemerals/writes|other errors|connections lost|writes|reads|\n" +
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, res := range r.Results {
 		if res.Skipped != "" {
-			fmt.Fprintf(&b, "| %s | %s | not run: %s |\n", res.Scenario, res.Program, res.Skipped)
+			fmt.Fprintf(&b, "|%s, %s|not run: %s|\n", res.Scenario, res.Program, res.Skipped)
 			continue
 		}
 		if res.Scenario == "idle" {
@@ -154,7 +157,7 @@ func (r *Report) harm() string {
 		if res.Scenario == "starve" || res.Scenario == "overload" || res.Scenario == "stall" {
 			elections = fmt.Sprint(res.Elections)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %.0f | %s | %d | %d | %d | %d | %d | %d | %d |\n", res.Scenario, res.Program, res.Took, elections,
+		fmt.Fprintf(&b, "|%s, %s|%d|%.0f|%s|%d/%d/%d|%d|%d|%d|%d|\n", res.Scenario, res.Program, len(res.Incidents), res.Took, elections,
 			o.SessionsLost, o.EphemeralsLost, len(o.Wrong), other, o.Errors[connectionLoss], o.Writes, o.Reads)
 	}
 	return b.String()
@@ -177,40 +180,24 @@ Written by ` + "`make failover`" + ` (tests/failover): do not edit, run it again
 
 %s UTC, %s, %d CPUs, %s; load average before %s, after %s; %.1f minutes; commit %s; %s.
 
-%s
-Worst is the highest, of reads answered and connections kept the lowest.
+Times are in milliseconds. Worst is the highest, of reads answered and connections kept the lowest.
 
 %s
-## The rules behind the figures
+A killed process is noticed by its connections and its port within milliseconds; no timeout is involved. A silent leader is given up after
+2 s if its machine accepts no connections, otherwise after 4 s ([decision 028](decisions/028-when-a-leader-is-given-up.md)). Servers that
+have lost their leader keep answering reads
+([how long](architecture.md#how-long-a-server-may-go-on-without-its-leader)).
 
-- A killed process is noticed by its connections and its port, within milliseconds; the other servers ask one another who leads and
-  how long their logs are, and the best one stands for election. No timeout is involved.
-- A leader that is silent is given up after 2 s where its machine accepts no connections either, and after 4 s where only its process is
-  silent, by a majority (two fifths of syncLimit × tickTime, of which 5 s count for the former). A leader that a majority does not
-  follow any more steps down after 2.5 s.
-- A server that has lost its leader goes on serving a session's reads until two thirds of that session's timeout, or
-  syncLimit × tickTime (10 s) if that is less, have passed since a leader that a majority followed has last acknowledged to have
-  heard of its sessions. Then it closes the connection, while the session has a third of its timeout left to be taken elsewhere: nobody
-  is told that he holds what another may hold already.
-
+%s
 ## How it was measured
 
-- Three servers on one machine with ZooKeeper's sample settings (tickTime 2000, initLimit 10, syncLimit 5), data on the same disk;
-  Java with the options of ZooKeeper's own start script. The same clients, in one process, at all of them; the servers and the
-  clients share the processors.
-- At every server one writer sets its own znode, waits for the answer and 2 ms, and sets it again; one reader reads in the same
-  way; three holders own an ephemeral znode and ping ten times a second. Sessions have a timeout of 10 s. Who loses its connection
-  tries its own server first, then the next, with 5 ms after each round: so servers are measured, not the patience of a client.
-- *No write acknowledged anywhere* is the longest time in which none of the three writers got an answer. *Until every writer writes
-  again* is the longest time one of them waited, the one whose server is gone among them. It includes connecting again.
-- *A machine that vanishes* is a process that is frozen (SIGSTOP): no connection ends, nothing is refused, nothing answers. Its own
-  writer, who cannot know, is left out.
-- *No read* and *connections* are about servers that live. A client with a write on its way when the leader is lost has its
-  connection closed: whether that write counts nobody can tell.
-- *Four CPU hogs*, *fifty CPU hogs*: shell loops with the priority of everybody else. *Disks hang*: every server has its data on a file system in user
-  space (tests/powerloss/lossyfs) whose fsync waits for one second of every two, on one server after the other, then on all.
-  *Elections nobody needed* is by how much the epoch went up.
-- *Sessions, ephemerals, writes*: every client checks its own while it runs, and at the end the ensemble is asked. *Writes lost or
-  doubled*: a writer is alone with its znode, so each answer's version must be above the one before, by no more than the writes whose
-  outcome is unknown.
+- Three servers on one machine with ZooKeeper's sample settings (tickTime 2000, initLimit 10, syncLimit 5); the clients share its
+  processors. At every server one writer and one reader work request by request, and three holders own an ephemeral znode. Sessions have a
+  timeout of 10 s. A client that loses its connection tries its own server first, then the next.
+- *No write acknowledged anywhere*: the longest time in which no writer got a reply. *Until every writer writes again*: the longest time one
+  of them waited, including reconnecting.
+- *Machine vanishes*: the process is frozen (SIGSTOP), so no connection ends and nothing is refused. Its own writer is left out.
+- *CPU hogs*: shell loops with normal priority. *Disks hang*: fsync waits for one second of every two (tests/powerloss/lossyfs), on one server
+  after the other, then on all.
+- *Lost writes*: a writer is alone with its znode, so its version must rise by one for each write; writes with unknown outcome are allowed for.
 `

@@ -10,5 +10,5 @@
 // On every server one client writes, one opens sessions and one reads; they never
 // move to another server, so that each server is measured. A Row has what they
 // noticed and the limits that zkgo has to meet. The command run writes
-// docs/reliability-gray.md; the tests of this package run the short scenarios.
+// docs/design/reliability-gray.md; the tests of this package run the short scenarios.
 package gray

@@ -32,11 +32,11 @@ func (r *Report) Tables() string {
 
 // competition writes the table of eight clients.
 func (r *Report) competition(b *strings.Builder) {
-	b.WriteString("| servers | lock | an acquired lock is | own locks: acquisitions/s | one lock: acquisitions/s | of these handed to another | longest wait | hand-off p50 | p99 |\n" +
+	b.WriteString("|servers|lock|an acquired lock is|own locks/s|one lock/s|handed to another|longest wait, ms|hand-off p50, ms|p99, ms|\n" +
 		"|---|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, row := range r.Rows {
 		handed := median(row.Shared, func(l load.Result) float64 { return 100 * float64(l.HandOffs) / float64(max(l.Acquisitions, 1)) })
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %.0f %% | %s | %s | %s |\n", servers(row.Service), row.Label, row.Durable,
+		fmt.Fprintf(b, "|%s|%s|%s|%s|%s|%.0f%%|%s|%s|%s|\n", servers(row.Service), row.Label, row.Durable,
 			count(median(row.Own, perSecond)), count(median(row.Shared, perSecond)), handed,
 			ms(median(row.Shared, waitMax)), ms(median(row.Worked, handOff50)), ms(median(row.Worked, handOff99)))
 	}
@@ -57,7 +57,7 @@ const (
 
 // beside writes the table that compares zkgo's mutex with ZooKeeper's.
 func (r *Report) beside(b *strings.Builder) {
-	head := "`lock.Mutex`, zkgo ÷ ZooKeeper:\n\n| servers | own locks/s | aim | one lock/s | hand-off p50 | aim |\n|--:|--:|---|--:|--:|---|\n"
+	head := "`lock.Mutex`, zkgo ÷ ZooKeeper:\n\n|servers|own locks/s|aim|one lock/s|hand-off p50|aim|\n|--:|--:|---|--:|--:|---|\n"
 	for _, n := range []string{"1", "3"} {
 		ours, theirs := r.find("zkgo-"+n+"/mutex"), r.find("zookeeper-"+n+"/mutex")
 		if ours == nil || theirs == nil {
@@ -69,7 +69,7 @@ func (r *Report) beside(b *strings.Builder) {
 		own := ratio(func(row *Row) []load.Result { return row.Own }, perSecond)
 		shared := ratio(func(row *Row) []load.Result { return row.Shared }, perSecond)
 		handOff := ratio(func(row *Row) []load.Result { return row.Worked }, handOff50)
-		fmt.Fprintf(b, "%s| %s | %.2f | ≥ %d: %s | %.2f | %.2f | ≤ %.1f: %s |\n", head, n, own, ownAim, met(own >= ownAim), shared, handOff, handOffAim, met(handOff <= handOffAim))
+		fmt.Fprintf(b, "%s|%s|%.2f|≥ %d: %s|%.2f|%.2f|≤ %.1f: %s|\n", head, n, own, ownAim, met(own >= ownAim), shared, handOff, handOffAim, met(handOff <= handOffAim))
 		head = ""
 	}
 	if head == "" {
@@ -93,10 +93,10 @@ func (r *Report) crowdTable(b *strings.Builder) {
 	if len(r.Crowds) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "One release while %s wait, counted by the server:\n\n| servers | they watch | packets received and sent | until the next one holds it |\n|---|---|--:|--:|\n",
+	fmt.Fprintf(b, "One release while %s wait, counted by the server:\n\n|servers|they watch|packets received and sent|until the next one holds it, ms|\n|---|---|--:|--:|\n",
 		count(float64(r.Crowds[0].Waiters)))
 	for _, c := range r.Crowds {
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", servers(c.Service), c.Label, count(c.Packets), ms(c.HandOff))
+		fmt.Fprintf(b, "|%s|%s|%s|%s|\n", servers(c.Service), c.Label, count(c.Packets), ms(c.HandOff))
 	}
 	b.WriteString("\n")
 }
@@ -123,15 +123,15 @@ func count(v float64) string {
 	return s
 }
 
-// ms formats microseconds as milliseconds.
+// ms formats microseconds as milliseconds, without the unit.
 func ms(micros float64) string {
 	switch v := micros / 1000; {
 	case v == 0:
 		return "–"
 	case v < 10:
-		return fmt.Sprintf("%.2f ms", v)
+		return fmt.Sprintf("%.2f", v)
 	default:
-		return fmt.Sprintf("%.0f ms", v)
+		return fmt.Sprintf("%.0f", v)
 	}
 }
 
@@ -148,12 +148,7 @@ func sortedKeys(m map[string]string) []string {
 //
 //	<!-- lockbench:figures --> … <!-- lockbench:end -->
 //
-// the failovers after <!-- lockbench:failover -->, and single figures into cells:
-//
-//	<!--own zkgo-3/mutex-->4,100<!--/-->
-//
-// "own" stands for own locks/s, "shared" for acquisitions/s of a shared lock, and "p50"
-// for its hand-off. Figures that were not measured stay as they are.
+// and the failovers after <!-- lockbench:failover -->.
 func (r *Report) WriteInto(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -169,7 +164,7 @@ func (r *Report) WriteInto(path string) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return os.WriteFile(path, []byte(r.cells(text)), 0o644)
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // between replaces the text between a marker and the next end marker.
@@ -180,39 +175,4 @@ func between(text, from, to, with string) (string, error) {
 		return "", fmt.Errorf("%s … %s is not there", from, to)
 	}
 	return head + from + "\n" + with + to + tail, nil
-}
-
-// cells fills in the single figures.
-func (r *Report) cells(text string) string {
-	const begin, middle, end = "<!--", "-->", "<!--/-->"
-	parts := strings.Split(text, end)
-	for i := range parts[:len(parts)-1] {
-		at := strings.LastIndex(parts[i], begin)
-		if at < 0 {
-			continue
-		}
-		what, _, ok := strings.Cut(parts[i][at+len(begin):], middle)
-		name, key, _ := strings.Cut(what, " ")
-		if figure := r.figure(name, key); ok && figure != "" {
-			parts[i] = parts[i][:at] + begin + what + middle + figure
-		}
-	}
-	return strings.Join(parts, end)
-}
-
-// figure returns one median, or "" if it was not measured.
-func (r *Report) figure(name, key string) string {
-	row := r.find(key)
-	if row == nil {
-		return ""
-	}
-	switch name {
-	case "own":
-		return count(median(row.Own, perSecond))
-	case "shared":
-		return count(median(row.Shared, perSecond))
-	case "p50":
-		return ms(median(row.Worked, handOff50))
-	}
-	return ""
 }

@@ -11,6 +11,7 @@ import (
 // period is the sum of consecutive runs that together take some hours.
 type period struct {
 	from, to time.Duration // of the total time so far
+	last     time.Time     // when its last run ended
 	*Total
 }
 
@@ -28,7 +29,7 @@ func periods(runs []*Run, every time.Duration) []period {
 		last := &all[len(all)-1]
 		last.Add(r)
 		at = last.from + last.Time
-		last.to = at
+		last.to, last.last = at, r.Ended
 	}
 	return all
 }

@@ -25,33 +25,27 @@ case $suite in
 esac
 [ -n "$dir" ] || usage
 
-# page prints docs/reliability-hours.md.
+# page prints docs/design/reliability-hours.md.
 page() {
   cat <<'END'
 # Hours
 
 Written by `make hours-page` (tests/summary/hours.sh): do not edit, run it again.
 
-The cumulative record of the simulation ([reliability-sim.md](reliability-sim.md)) and of chaos on real processes
-([reliability-chaos.md](reliability-chaos.md)). Each row adds up the runs that ended one after another within so many hours of the time that
-clients saw: simulated time, or real time. A void run counts as such and adds nothing else.
+The cumulative record of the simulation and of chaos on real processes ([what they do](reliability.md)). A row adds up the runs at one
+commit that ended one after another within 25 simulated hours or one hour of chaos. A void run counts as such and adds nothing else.
 
     make hours SUITE=sim DIR=/tmp/hours               # 2,000 seeds of ten simulated minutes and more, one processor
-    make hours SUITE=chaos DIR=/tmp/hours             # 50 runs of about four minutes, as root
-    make hours SUITE=chaos DIR=/tmp/hours SEED=1001   # beside it, with other seeds
+    make hours SUITE=chaos DIR=/tmp/hours SEED=1001   # 50 runs of about four minutes, as root; SEED for other seeds
     make hours-page DIR=/tmp/hours
 
-Each can be stopped and started again: a seed that is in the record is left out.
 END
-  local suite record every
-  for record in "$dir"/*/sim.jsonl "$dir"/*/chaos.jsonl; do
-    [ -s "$record" ] || continue
-    suite=$(basename "$record" .jsonl) every=1h
-    [ "$suite" = chaos ] || every=25h
-    printf '\n## %s at commit %s\n\n' "$suite" "$(basename "$(dirname "$record")")"
-    go run ./tests/summary/total -every "$every" "$record"
-  done
+  go run ./tests/summary/total -record simulation -every 25h $(records sim)
+  go run ./tests/summary/total -record chaos -every 1h $(records chaos)
 }
+
+# records prints the names of a suite's records.
+records() { find "$dir" -mindepth 2 -maxdepth 2 -name "$1.jsonl" -size +0 | sort; }
 [ "$suite" != page ] || { page | cat -s | sed '${/^$/d}'; exit; }
 
 commit=$(git rev-parse --short HEAD)

@@ -92,6 +92,35 @@ func TestHourByHour(t *testing.T) {
 	}
 }
 
+// TestRecords: a row for each commit and period, in chronological order, with the counts of
+// all kinds of faults that any row has.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	var old, later []*Run
+	for i := range 3 {
+		run := Run{Suite: "chaos", Layout: "3 servers, wal", Seed: uint64(i), Ended: time.Unix(1e9, 0), Seconds: 1500, Answered: 1000, Faults: map[string]int{"wipe": 1}}
+		old = append(old, &run)
+		next := run
+		next.Ended, next.Faults = time.Unix(1.1e9, 0), map[string]int{"kill-one": 2}
+		later = append(later, &next)
+	}
+	later[0].DidNotHeal = "server 1 is gone"
+	var b bytes.Buffer
+	if err := WriteRecords(&b, "chaos", []Record{{"bbb", later}, {"empty", nil}, {"aaa", old}}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"## Chaos\n",
+		"|aaa|09-09|1.2|3|0|0|3,000|0|0|3|0/3|0|\n|bbb|11-09|1.2|3|0|1|3,000|0|0|6|6/0|0|\n|all||2.5|6|0|1|6,000|0|0|9|6/3|0|\n",
+		"kill-one 6, wipe 3.\n",
+		"- bbb, seed 0, 3 servers, wal: server 1 is gone\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestReadRefusesGarbage: a truncated line is not a run.
 func TestReadRefusesGarbage(t *testing.T) {
 	t.Parallel()

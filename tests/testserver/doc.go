@@ -1,5 +1,5 @@
 // Package testserver runs zkgo testserver as its users do. It runs the examples of
-// docs/testserver.md, in pytest with Kazoo and in JUnit with Curator, exactly as printed
+// docs/guide/testserver.md, in pytest with Kazoo and in JUnit with Curator, exactly as printed
 // there, and the test suites of third-party Go modules that need a ZooKeeper.
 //
 //	ZKGO_REQUIRE=1 go test ./tests/testserver      needs Java, Maven, Python and the package registries

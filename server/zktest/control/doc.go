@@ -1,6 +1,6 @@
 // Package control runs a test server that programs in any language control over HTTP.
 // Each endpoint does what a call to package zktest does in a Go test. The command
-// "zkgo testserver" serves these endpoints; docs/testserver.md describes them, and a
+// "zkgo testserver" serves these endpoints; docs/guide/testserver.md describes them, and a
 // test compares that page with the table in routes.go.
 //
 // Invalid input gets an error that names it before zktest sees it. If zktest itself

@@ -141,12 +141,12 @@ func TestBadInputToACluster(t *testing.T) {
 // The page describes all existing endpoints, and no others.
 func TestThePageHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/testserver.md")
+	page, err := os.ReadFile("../../../docs/guide/testserver.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var described []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `((?:GET|PUT|POST|DELETE) /v1[^` ?]*)").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| ?`((?:GET|PUT|POST|DELETE) /v1[^` ?]*)").FindAllStringSubmatch(string(page), -1) {
 		described = append(described, m[1])
 	}
 	for _, e := range control.Endpoints() {

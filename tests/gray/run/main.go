@@ -7,7 +7,7 @@
 //	go run ./tests/gray/run                              everything, about half an hour
 //	go run ./tests/gray/run -short                       without the long scenarios
 //	go run ./tests/gray/run -only "forward stream"       some scenarios
-//	go run ./tests/gray/run -page docs/reliability-gray.md
+//	go run ./tests/gray/run -page docs/design/reliability-gray.md
 //	go run ./tests/gray/run -programs "" -page FILE      a page from the record
 package main
 

@@ -1,5 +1,5 @@
 // Command run measures locks side by side and writes the results as JSON and into
-// docs/locks.md.
+// docs/guide/locks.md.
 //
 //	go run ./tests/lockbench/run                    everything, about five minutes
 //	go run ./tests/lockbench/run -small             everything, briefly

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestThreeFiveThree is the drill of that name in docs/operations.md, with its commands.
+// TestThreeFiveThree grows and shrinks an ensemble with the commands of docs/operate/membership.md.
 func TestThreeFiveThree(t *testing.T) {
 	e := newEnsemble(t, 5)
 	zkgo := program(t)

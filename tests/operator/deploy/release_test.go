@@ -122,7 +122,7 @@ func TestArchive(t *testing.T) {
 			t.Error("the program needs a loader: it is not static")
 		}
 	}
-	for _, name := range []string{"LICENSE", "conf/zoo_sample.cfg", "docs/operations.md", "man/zkgo-server.1", "completions/zkgo.bash", "bin/zkCli.sh"} {
+	for _, name := range []string{"LICENSE", "conf/zoo_sample.cfg", "docs/operate/quickstart.md", "man/zkgo-server.1", "completions/zkgo.bash", "bin/zkCli.sh"} {
 		if _, err := os.Stat(filepath.Join(home, name)); err != nil {
 			t.Error(err)
 		}

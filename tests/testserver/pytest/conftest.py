@@ -23,7 +23,7 @@ class TestServer:
         self.hosts, self.control = ready["connectString"], ready["control"]
 
     def ask(self, method, endpoint, /, **body):
-        """Calls an endpoint of docs/testserver.md."""
+        """Calls an endpoint of docs/guide/testserver.md."""
         data = json.dumps(body).encode() if body else None
         request = urllib.request.Request(self.control + "/v1" + endpoint, data, method=method)
         try:

@@ -27,7 +27,7 @@ public class TestServer implements AutoCloseable {
         control = field(ready, "control");
     }
 
-    /** Calls an endpoint of docs/testserver.md and returns its JSON. */
+    /** Calls an endpoint of docs/guide/testserver.md and returns its JSON. */
     public String ask(String method, String path, String body) throws Exception {
         HttpRequest request = HttpRequest.newBuilder(URI.create(control + "/v1" + path))
                 .method(method, HttpRequest.BodyPublishers.ofString(body)).build();
