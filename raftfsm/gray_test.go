@@ -486,3 +486,51 @@ func TestStreamWithoutProgress(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyThisServerHasLostTheLeader cuts a follower off from the leader but not from the
+// other follower. There is no election that its clients could wait for, so it must not say
+// so, however long the cut lasts.
+func TestOnlyThisServerHasLostTheLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		lead, _ := c.leader()
+		id, f := c.follower()
+		c.net.Hold(hostOf(id), hostOf(lead))
+		c.net.Hold(hostOf(lead), hostOf(id))
+		c.eventually("it has lost the leader", func() bool { return !f.Status().Serving })
+		time.Sleep(electing)
+		for range 300 {
+			time.Sleep(200 * time.Millisecond)
+			if f.Electing() {
+				t.Fatalf("it expects an election, and server %d leads: %+v", lead, f.Status())
+			}
+		}
+		if now, _ := c.leader(); now != lead {
+			t.Errorf("server %d leads", now)
+		}
+	})
+}
+
+// TestARemovedServerExpectsNoElection removes a server. It knows why it doesn't serve, and
+// doesn't let its clients wait for an election.
+func TestARemovedServerExpectsNoElection(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 4)
+		for _, m := range c.list {
+			c.start(m.ID, func(cfg *Config) { cfg.SyncLimit = 30 })
+		}
+		id, r := c.follower()
+		_, l := c.leader()
+		if o := l.do(reconfigure(l.attach(time.Hour), "", fmt.Sprint(id), "", -1)); o.code != proto.Ok {
+			t.Fatalf("%+v", o)
+		}
+		c.eventually("it has left", func() bool { return !r.Status().Serving })
+		for range 300 {
+			time.Sleep(200 * time.Millisecond)
+			if s := r.Status(); r.Electing() || !strings.Contains(s.Reason, "no member") {
+				t.Fatalf("election %v, %+v", r.Electing(), s)
+			}
+		}
+	})
+}

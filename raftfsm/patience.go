@@ -154,7 +154,7 @@ func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Durati
 		}
 		return
 	}
-	if e.gone.Load() != nil {
+	if e.gone.Load() != nil || e.removed() {
 		return
 	}
 	if lasted >= p.slow || lasted >= p.dead && reach.failed.Load() && !reach.opened.Load() {
@@ -186,7 +186,7 @@ const electing = 2 * time.Second
 // electing implements others.
 func (e *ensemble) electing() bool {
 	trans := e.transportNow()
-	return trans != nil && e.leadNow() == nil && trans.QuorumRuns(electing)
+	return trans != nil && e.leadNow() == nil && !e.removed() && trans.QuorumRuns(electing)
 }
 
 // reach tests whether a server's machine accepts a connection, several times while the

@@ -23,7 +23,7 @@ func (s *Server) keepClientPort() {
 		return
 	}
 	s.spawn(func() {
-		at, failed := s.cfg.ClientAddr, ""
+		at, failed, hasPart := s.cfg.ClientAddr, "", s.node.Self().ClientAddr != ""
 		for {
 			var retry <-chan time.Time
 			if failed != "" {
@@ -37,6 +37,12 @@ func (s *Server) keepClientPort() {
 			}
 			line := s.node.Self()
 			want := line.ClientAddr
+			if hasPart != (want != "") && line.ByReconfig() {
+				if hasPart = want != ""; !hasPart {
+					s.log.Warn("a reconfig has removed the client address from this server's line: it listens as before until it stops; "+
+						"add the address to the line with reconfig, or set clientPort in the configuration file, before the next start", "listening", at)
+				}
+			}
 			if !line.ByReconfig() || want == "" || want == at {
 				failed = ""
 				continue

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -68,4 +69,41 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.Close()
+}
+
+// A reconfig may leave a server's line without a client address. The server says at once
+// what that means for its next start.
+func TestALineWithoutAClientAddressIsReported(t *testing.T) {
+	var log logBuffer
+	e := startEnsemble(t, 3, func(c *Config) {
+		c.ReconfigEnabled, c.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
+	})
+	_, others := e.leader()
+	s := others[0]
+	eventually(t, "the state tells named lines apart", func() bool { now, newest := s.Node().Level(); return now == newest })
+	var list []string
+	for line := range strings.Lines(string(s.Node().Membership())) {
+		if strings.HasPrefix(line, fmt.Sprintf("server.%d=", s.cfg.ID)) {
+			line = fmt.Sprintf("server.%d=%s:2888:3888", s.cfg.ID, host(int(s.cfg.ID)))
+		}
+		if strings.HasPrefix(line, "server.") {
+			list = append(list, strings.TrimSpace(line))
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := free.Addr().String()
+	_ = free.Close()
+	w := connect(t, s)
+	w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.ID, host(int(s.cfg.ID)), next),
+		Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
+	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
+	w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: proto.NullString, Leaving: proto.NullString,
+		NewMembers: strings.Join(list, ","), CurConfigID: -1})
+	eventually(t, "the warning", func() bool { return strings.Contains(log.String(), "removed the client address") })
+	if n := strings.Count(log.String(), "removed the client address"); n != 1 {
+		t.Errorf("%d warnings", n)
+	}
 }

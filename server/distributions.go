@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/histogram"
 	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // distribution is a measured quantity under one of ZooKeeper's names. Two names may
@@ -115,12 +116,16 @@ func (v picture) namespaces(now time.Time) (sums []status.Summary) {
 }
 
 // perNamespace adds quotas, their usage and the writes that they refused. Quotas below
-// the same child of the root are summed.
+// the same child of the root are summed. Like the accesses, they are shown for at most
+// maxNamespaces children with names of at most maxNamespaceName bytes.
 func (v picture) perNamespace(m *monitor) {
 	type use struct{ countLimit, bytesLimit, count, bytes, refused int64 }
 	all := map[string]*use{}
 	of := func(name string) *use {
 		if all[name] == nil {
+			if len(all) >= maxNamespaces || len(name) > maxNamespaceName {
+				return new(use) // not shown
+			}
 			all[name] = &use{countLimit: -1, bytesLimit: -1, count: -1, bytes: -1}
 		}
 		return all[name]
@@ -134,6 +139,7 @@ func (v picture) perNamespace(m *monitor) {
 	t.RLock()
 	quotas := t.Quotas()
 	t.RUnlock()
+	slices.SortFunc(quotas, func(a, b tree.QuotaUse) int { return cmp.Compare(a.Path, b.Path) })
 	for _, q := range quotas {
 		if name := namespaceOf(q.Path); name != "" {
 			u := of(name)

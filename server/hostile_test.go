@@ -1,6 +1,7 @@
 package server
 
 import (
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -101,6 +102,26 @@ func TestAMultiReadHasABound(t *testing.T) {
 		if got := w.call(proto.OpMultiRead, &req); got.Err != want {
 			t.Errorf("%d reads: %v, want %v", n, got.Err, want)
 		}
+	}
+}
+
+// A reply to a multiRead that is above the bound is refused before it takes memory.
+func TestARefusedMultiReadTakesNoMemory(t *testing.T) {
+	s := startServer(t)
+	w := connect(t, s)
+	w.create("/a", make([]byte, 1<<20-100), proto.ModePersistent)
+	var req proto.MultiRequest
+	for range 1000 {
+		req.Ops = append(req.Ops, proto.MultiOp{Op: proto.OpGetData, Req: &proto.GetDataRequest{Path: "/a"}})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got := w.call(proto.OpMultiRead, &req); got.Err != proto.ErrMarshalling {
+		t.Errorf("%v", got.Err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+		t.Errorf("%d bytes were allocated", used)
 	}
 }
 

@@ -2,8 +2,11 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/proto"
 )
 
 func TestNamespaceOf(t *testing.T) {
@@ -86,5 +89,34 @@ func BenchmarkCountReadElsewhere(b *testing.B) {
 	paths := []string{"/kafka/brokers/topics/some-topic", "/solr/collections"}
 	for i := 0; b.Loop(); i++ {
 		reads.add(&all, paths[i&1], 100)
+	}
+}
+
+// Metrics of quotas have the bounds of the other metrics of namespaces: a client may set
+// any number of quotas, on paths of any length.
+func TestMetricsOfQuotasAreBounded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	w := connect(t, s)
+	quota := func(name string) {
+		for _, path := range []string{"/zookeeper/quota/" + name, "/zookeeper/quota/" + name + "/zookeeper_limits"} {
+			w.create(path, []byte("count=5,bytes=-1"), proto.ModePersistent)
+		}
+	}
+	for i := range maxNamespaces + 50 {
+		quota(fmt.Sprintf("n%04d", i))
+	}
+	quota("0" + strings.Repeat("x", maxNamespaceName))
+	shown := 0
+	for _, m := range s.Status().Metrics() {
+		if m.Name == "quota_count_limit_per_namespace" {
+			shown++
+			if len(m.Key) > maxNamespaceName {
+				t.Errorf("a name of %d bytes", len(m.Key))
+			}
+		}
+	}
+	if shown != maxNamespaces {
+		t.Errorf("%d quotas are shown", shown)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
@@ -165,24 +166,45 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 
 // multiRead answers each of its reads with a code of its own. It sets no watches. A
 // short request can ask for any amount of data, so a reply above the bound of a
-// client's output is refused.
+// client's output is refused before it takes memory.
 func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 	var req proto.MultiRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); r.Err() != nil || len(req.Ops) > 0 && req.Ops[0].Op.Kind() != proto.Read {
 		return proto.ErrMarshalling, out
 	}
-	start := len(out)
+	size := 0
 	for _, op := range req.Ops {
 		path := readPath(op)
 		if path == proto.NullString {
 			return proto.ErrMarshalling, out
 		}
-		if out = s.readOne(q, op, path, out); len(out)-start > s.cfg.MaxOutput {
+		if size += s.leastReply(q, op, path); size > s.cfg.MaxOutput {
 			return proto.ErrMarshalling, out
 		}
 	}
+	start := len(out)
+	out = slices.Grow(out, size)
+	for _, op := range req.Ops {
+		if out = s.readOne(q, op, readPath(op), out); len(out)-start > s.cfg.MaxOutput {
+			return proto.ErrMarshalling, out[:start]
+		}
+	}
 	return proto.Ok, proto.AppendMultiEnd(out)
+}
+
+// leastReply returns how many bytes one read of a multiRead adds to the reply, without
+// the names of children.
+func (s *Server) leastReply(q *request, op proto.MultiOp, path string) int {
+	const header, length = 9, 4
+	n, code := s.find(q, path)
+	switch {
+	case code != proto.Ok:
+		return header + length
+	case op.Op == proto.OpGetData:
+		return header + length + len(n.Data()) + proto.StatSize
+	}
+	return header + length + length*n.NumChildren()
 }
 
 // readPath returns the path of a read in a multiRead.

@@ -73,7 +73,8 @@ func validKerberos(id string) bool {
 // with known keywords or object identifiers, separated by commas, semicolons or
 // plus signs.
 func validX500(id string) bool {
-	for rest := id; strings.TrimSpace(rest) != ""; {
+	// Trimming here, and not for every attribute, keeps this linear in the length of id.
+	for rest := strings.TrimSpace(id); rest != ""; {
 		attribute, more := cutAttribute(rest)
 		keyword, _, found := strings.Cut(attribute, "=")
 		if !found || !x500Keyword(strings.ToUpper(strings.TrimSpace(keyword))) {
@@ -82,7 +83,7 @@ func validX500(id string) bool {
 		if more == "" {
 			return true
 		}
-		if rest = more[1:]; strings.TrimSpace(rest) == "" {
+		if rest = more[1:]; rest == "" {
 			return false
 		}
 	}

@@ -6,10 +6,14 @@ import "github.com/zkgo/zkgo/proto"
 // shorter list one by one takes less time than a request.
 const indexFrom = 64
 
+// indexFromBytes is the total length of the addresses from which a list has an index:
+// an address may have any number of leading zeros.
+const indexFromBytes = 4 << 10
+
 // aclIndex is a long ACL prepared for Allowed. A request can carry a list of 80,000
-// entries and, in a multi, thousands of operations that check it: comparing each entry
-// each time would hold up all clients. The cost of a check depends on the number of the
-// client's identities only.
+// entries, or one address of a megabyte, and, in a multi, thousands of operations that
+// check it: comparing each entry each time would hold up all clients. The cost of a
+// check depends on the number of the client's identities only.
 //
 // Permissions of equal identities are merged: an entry grants a permission to a client
 // exactly if the merged entries do.
@@ -49,7 +53,7 @@ func (a ipAddr) family() int {
 
 // indexACL returns the index of a list, nil for a short one.
 func indexACL(list []proto.ACL) *aclIndex {
-	if len(list) < indexFrom {
+	if len(list) < indexFrom && addressBytes(list) < indexFromBytes {
 		return nil
 	}
 	x := &aclIndex{ids: make(map[proto.ID]proto.Perms), nets: make(map[ipNet]proto.Perms)}
@@ -68,6 +72,17 @@ func indexACL(list []proto.ACL) *aclIndex {
 		}
 	}
 	return x
+}
+
+// addressBytes returns the total length of the addresses in a list.
+func addressBytes(list []proto.ACL) int {
+	total := 0
+	for i := range list {
+		if list[i].ID.Scheme == "ip" {
+			total += len(list[i].ID.ID)
+		}
+	}
+	return total
 }
 
 // allows is Allowed for the list, but for the scheme super.

@@ -70,6 +70,7 @@ func (t *Tree) apply(tx *Txn, op proto.Op, req proto.Record, r *Result, events *
 // the totals.
 func (t *Tree) edit(n *Node) {
 	t.preserve(n)
+	t.quotaChanges(n.path())
 	t.undo.changed(n)
 	t.uncount(n)
 }

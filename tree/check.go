@@ -116,6 +116,11 @@ func (c *checker) sums() error {
 	case t.undo.active || len(t.undo.steps) > 0 || t.undo.cversions != nil || t.undo.quotas != nil:
 		return fmt.Errorf("a multi has left something behind")
 	}
+	for path, s := range t.measured.subtrees {
+		if count, bytes := t.usage(t.Get(path)); count != s.count || bytes != s.bytes {
+			return fmt.Errorf("%d nodes of %d bytes at %q, measured as %d of %d", count, bytes, path, s.count, s.bytes)
+		}
+	}
 	if err := t.nodes.check(); err != nil {
 		return err
 	}

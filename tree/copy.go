@@ -90,7 +90,7 @@ func (t *Tree) Recall(c *Copy) {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
 	}
-	t.result, t.undo, t.aclBuf = Result{}, journal{}, nil // they keep old texts alive
+	t.result, t.undo, t.aclBuf, t.measured = Result{}, journal{}, nil, measured{} // they keep old texts alive
 	if t.recalled == nil || t.recalled.c != c {
 		t.recalled = newRecalled(c)
 	}

@@ -84,6 +84,7 @@ func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Co
 		text: newText(kindOf(owner), owner, path, c.data), acl: t.acls.intern(acl),
 		czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time,
 	})
+	t.quotaChanges(n.path())
 	t.bear(tx, parent, n, cversion)
 	r.Path = n.path()
 	n.Stat(&r.Stat) // before a stats node's data is replaced, as in ZooKeeper

@@ -44,6 +44,7 @@ func (t *Tree) remove(tx *Txn, n *Node, events *[]Event) {
 	parent.pzxid = max(parent.pzxid, tx.Zxid)
 	t.commit(parent)
 	t.preserve(n)
+	t.quotaChanges(n.path())
 	t.detach(n)
 	t.quotaDeleted(n)
 	fire(events, proto.EventNodeDeleted, n, tx.Zxid)

@@ -29,6 +29,9 @@ func (t *Tree) count(n *Node) {
 	t.totals.digest += own
 	t.totals.full += full
 	t.totals.dataSize += int64(len(n.path())) + n.dataLen()
+	if len(t.measured.subtrees) > 0 {
+		t.measured.follow(n.path(), 1, n.dataLen())
+	}
 	t.noteLength(n.size)
 }
 
@@ -38,6 +41,9 @@ func (t *Tree) uncount(n *Node) {
 	t.totals.digest -= own
 	t.totals.full -= full
 	t.totals.dataSize -= int64(len(n.path())) + n.dataLen()
+	if len(t.measured.subtrees) > 0 {
+		t.measured.follow(n.path(), -1, -n.dataLen())
+	}
 }
 
 // digests returns n's part of ZooKeeper's digest and of the full digest.

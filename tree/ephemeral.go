@@ -15,6 +15,57 @@ func (t *Tree) Ephemerals(session int64) []string {
 	return paths
 }
 
+// EphemeralList collects the paths of a session's ephemeral znodes that start with a text,
+// in no particular order, as in ZooKeeper: sorting tens of thousands of them would hold up
+// writes. It works in steps, between which its caller can release the tree's lock. It has
+// each znode that exists all the time, and none that is created meanwhile.
+type EphemeralList struct {
+	t       *Tree
+	of      *nodes
+	session int64
+	prefix  string
+	zxid    int64   // when the list was started
+	rest    []*Node // some may be deleted before they are visited, and their slots reused
+	paths   []string
+}
+
+// ListEphemerals starts a list. The caller holds the lock.
+func (t *Tree) ListEphemerals(session int64, prefix string) *EphemeralList {
+	l := &EphemeralList{t: t, session: session, prefix: prefix}
+	l.start()
+	return l
+}
+
+func (l *EphemeralList) start() {
+	set := l.t.ephemerals[l.session]
+	l.of, l.zxid, l.rest, l.paths = l.t.nodes, l.t.zxid, make([]*Node, 0, len(set)), nil
+	for n := range set {
+		l.rest = append(l.rest, n)
+	}
+}
+
+// Step visits more znodes and reports whether any are left. The caller holds the lock.
+func (l *EphemeralList) Step() bool {
+	if l.t.nodes != l.of {
+		l.start() // the whole content of the tree has been replaced
+	}
+	same := l.t.zxid == l.zxid
+	visit := l.rest[:min(censusStep, len(l.rest))]
+	l.rest = l.rest[len(visit):]
+	for _, n := range visit {
+		if n.first == nil || !same && n.czxid > l.zxid {
+			continue
+		}
+		if path := n.path(); strings.HasPrefix(path, l.prefix) {
+			l.paths = append(l.paths, path)
+		}
+	}
+	return len(l.rest) > 0
+}
+
+// Paths returns the paths found so far.
+func (l *EphemeralList) Paths() []string { return l.paths }
+
 // EphemeralSessions returns the sorted paths of the ephemeral znodes of every
 // session that has any.
 func (t *Tree) EphemeralSessions() map[int64][]string {

@@ -39,6 +39,17 @@ type room struct {
 // at returns the node with number n, which must not be none.
 func (x *nodes) at(n number) *Node { return &x.blocks[n>>blockBits][n&(blockSize-1)] }
 
+// living returns the node that has the number n now, or nil.
+func (x *nodes) living(n number) *Node {
+	if at := int(n >> blockBits); at >= len(x.blocks) || x.blocks[at] == nil {
+		return nil
+	}
+	if node := x.at(n); node.first != nil {
+		return node
+	}
+	return nil
+}
+
 // parent returns n's parent; nil for the root.
 func (x *nodes) parent(n *Node) *Node {
 	if n.parent == none {

@@ -83,12 +83,7 @@ func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	}
 	var q quota
 	if t.undo.active {
-		for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
-			if known, found := t.undo.quotas[path[:end]]; found {
-				q = known
-				break
-			}
-		}
+		q = t.quotaBefore(path)
 	} else if prefix := t.quotaOf(path); prefix != "" {
 		q = t.loadQuota(prefix)
 	}
@@ -106,6 +101,60 @@ func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 		return proto.ErrQuotaExceeded
 	}
 	return proto.Ok
+}
+
+// quotaBefore returns the quota that applied to path before the running multi, or an
+// empty one.
+func (t *Tree) quotaBefore(path string) quota {
+	if len(t.quotas) == 0 && len(t.undo.quotas) == 0 {
+		return quota{}
+	}
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if q := t.rememberQuota(path[:end]); q != nil {
+			return *q
+		}
+	}
+	return quota{}
+}
+
+// rememberQuota returns the quota of a limited path as it was before the running multi,
+// or nil. If the quota exists, rememberQuota keeps that state: reading it again for each
+// operation could take long.
+func (t *Tree) rememberQuota(prefix string) *quota {
+	q, known := t.undo.quotas[prefix]
+	if !known && t.quotas[prefix] != nil {
+		loaded := t.loadQuota(prefix)
+		q = &loaded
+		t.keepQuota(prefix, q)
+	}
+	return q
+}
+
+// keepQuota records the state of a quota before the running multi.
+func (t *Tree) keepQuota(prefix string, q *quota) {
+	if t.undo.quotas == nil {
+		t.undo.quotas = make(map[string]*quota)
+	}
+	t.undo.quotas[strings.Clone(prefix)] = q
+}
+
+// quotaChanges must be called before the running multi creates, changes or removes the
+// node at path. It records the quota that the node belongs to. Reading all quotas when a
+// multi starts would cost more, the more quotas there are.
+func (t *Tree) quotaChanges(path string) {
+	if !t.undo.enforced || !strings.HasPrefix(path, quotaPath+"/") {
+		return
+	}
+	rest := path[len(quotaPath):]
+	prefix, found := strings.CutSuffix(rest, limitsName)
+	if !found {
+		if prefix, found = strings.CutSuffix(rest, statsName); !found {
+			return
+		}
+	}
+	if _, known := t.undo.quotas[prefix]; !known && t.rememberQuota(prefix) == nil {
+		t.keepQuota(prefix, nil)
+	}
 }
 
 // charge adds to the usage of the quota that applies to path. It changes only the
@@ -148,7 +197,7 @@ func (t *Tree) measure(path string) []byte {
 	now.set(countName, 0)
 	now.set(bytesName, 0)
 	if n := t.Get(path); n != nil {
-		count, bytes := t.usage(n)
+		count, bytes := t.measuredUsage(n)
 		now.set(countName, int64(count))
 		now.set(bytesName, bytes)
 	}
@@ -177,11 +226,20 @@ const (
 
 func tallyNames() [4]string { return [4]string{"count", "bytes", "byteHardLimit", "countHardLimit"} }
 
+// MaxQuotaText is the length up to which the data of a quota's znodes are read. The
+// four numbers take 120 bytes. Every change below the limited path reads these data, so
+// with a megabyte of them each small request would take 25 ms on all servers. ZooKeeper
+// has no bound.
+const MaxQuotaText = 1 << 10
+
 // parseTally parses data. It ignores everything but pairs of a known name and a
 // number: clients may write anything to these znodes. The tally is bad if ZooKeeper
-// can't parse a part as a name and a number, or if data is null. A missing number
-// at the end of a part is bad, but an empty number between two = counts as −1.
+// can't parse a part as a name and a number, or if data is null or too long. A missing
+// number at the end of a part is bad, but an empty number between two = counts as −1.
 func parseTally(data []byte) tally {
+	if len(data) > MaxQuotaText {
+		return tally{bad: true}
+	}
 	names := tallyNames()
 	text := viewString(data)
 	v := tally{bad: data == nil || strings.Trim(text, ",;") != "" && strings.ContainsAny(text[:1], ",;")}

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
@@ -74,5 +76,146 @@ func must(t *testing.T, r *Result) {
 	t.Helper()
 	if r.Code != proto.Ok {
 		t.Fatal(r.Code)
+	}
+}
+
+// quotas makes n quotas that allow one znode each, on /q0, /q1 and so on.
+func quotas(tb testing.TB, n int) *Tree {
+	tb.Helper()
+	tree := New()
+	tx := &Txn{}
+	for i := range n {
+		top := fmt.Sprintf("/q%d", i)
+		for _, path := range []string{top, quotaPath + top, quotaPath + top + limitsName, quotaPath + top + statsName} {
+			req := &proto.CreateRequest{Path: path, ACL: proto.OpenACL()}
+			if strings.HasSuffix(path, limitsName) {
+				req.Data = []byte("count=-1,bytes=-1=;countHardLimit=1")
+			}
+			tx.Zxid++
+			if r := tree.Apply(tx, proto.OpCreate, req); r.Code != proto.Ok {
+				tb.Fatal(path, r.Code)
+			}
+		}
+	}
+	return tree
+}
+
+// A multi reads the quotas that it changes or that apply to it, and no others.
+func TestAMultiReadsItsQuotasOnly(t *testing.T) {
+	t.Parallel()
+	tree := quotas(t, 200)
+	tx := &Txn{Zxid: tree.LastZxid() + 1, Policy: EnforceQuota}
+	run := func(op proto.Op, req proto.Record, want proto.Code, read int) {
+		t.Helper()
+		var r Result
+		if got := tree.part(tx, &proto.MultiOp{Op: op, Req: req}, &r, &r.Events); got != want {
+			t.Errorf("%v: %v, want %v", op, got, want)
+		}
+		if len(tree.undo.quotas) != read {
+			t.Errorf("after %v %d quotas are read, want %d", op, len(tree.undo.quotas), read)
+		}
+	}
+	tree.begin(tx)
+	run(proto.OpCheck, &proto.CheckVersionRequest{Path: "/q0", Version: -1}, proto.Ok, 0)
+	run(proto.OpCreate, &proto.CreateRequest{Path: "/free", ACL: proto.OpenACL()}, proto.Ok, 0)
+	run(proto.OpCreate, &proto.CreateRequest{Path: "/q7/x", ACL: proto.OpenACL()}, proto.ErrQuotaExceeded, 1)
+	run(proto.OpSetData, &proto.SetDataRequest{Path: "/q7", Version: -1}, proto.Ok, 1)
+	run(proto.OpDelete, &proto.DeleteRequest{Path: quotaPath + "/q8" + limitsName, Version: -1}, proto.Ok, 2)
+	run(proto.OpCreate, &proto.CreateRequest{Path: "/q8/x", ACL: proto.OpenACL()}, proto.ErrQuotaExceeded, 2)
+	tree.rollback()
+	tree.end()
+	if err := tree.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Within a multi quotas count as they were before it, whatever it does to them.
+func TestQuotasThatAMultiChanges(t *testing.T) {
+	t.Parallel()
+	const limits, stats = quotaPath + "/q0" + limitsName, quotaPath + "/q0" + statsName
+	create := func(path, data string) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: path, Data: []byte(data), ACL: proto.OpenACL()}}
+	}
+	set := func(path, data string) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpSetData, Req: &proto.SetDataRequest{Path: path, Data: []byte(data), Version: -1}}
+	}
+	remove := func(path string) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: path, Version: -1}}
+	}
+	for name, c := range map[string]struct {
+		ops  []proto.MultiOp
+		want proto.Code
+	}{
+		"higher limit":          {[]proto.MultiOp{set(limits, "countHardLimit=9")}, proto.ErrQuotaExceeded},
+		"other usage":           {[]proto.MultiOp{set(stats, "count=0,bytes=0")}, proto.ErrQuotaExceeded},
+		"no limit any more":     {[]proto.MultiOp{remove(limits)}, proto.ErrQuotaExceeded},
+		"no usage any more":     {[]proto.MultiOp{remove(stats)}, proto.ErrQuotaExceeded},
+		"nothing any more":      {[]proto.MultiOp{remove(stats), remove(limits)}, proto.ErrQuotaExceeded},
+		"another limit":         {[]proto.MultiOp{remove(limits), create(limits, "countHardLimit=9")}, proto.ErrQuotaExceeded},
+		"a new one below":       {[]proto.MultiOp{create(quotaPath+"/q0/x", ""), create(quotaPath+"/q0/x"+limitsName, "countHardLimit=9"), create(quotaPath+"/q0/x"+statsName, "")}, proto.ErrQuotaExceeded},
+		"a new one on another":  {[]proto.MultiOp{create("/y", ""), create(quotaPath+"/y", ""), create(quotaPath+"/y"+limitsName, "countHardLimit=1"), create(quotaPath+"/y"+statsName, ""), create("/y/x", "")}, proto.ErrQuotaExceeded},
+		"usage made by the way": {[]proto.MultiOp{create("/q1/x", "")}, proto.ErrQuotaExceeded},
+	} {
+		tree := quotas(t, 2)
+		do := func(policy Policy, ops ...proto.MultiOp) proto.Code {
+			r := tree.Apply(&Txn{Zxid: tree.LastZxid() + 1, Policy: policy}, proto.OpMulti, &proto.MultiRequest{Ops: ops})
+			for _, part := range r.Multi {
+				if part.Code != proto.Ok {
+					return part.Code
+				}
+			}
+			return r.Code
+		}
+		if got := do(EnforceQuota, append(c.ops, create("/q0/x", ""))...); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if got := do(0, append(c.ops, create("/q0/x", ""))...); got != proto.Ok {
+			t.Errorf("%s: %v without enforcement", name, got)
+		}
+		if err := tree.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tree := quotas(t, 1)
+	ops := []proto.MultiOp{create("/y", ""), create(quotaPath+"/y", ""), create(quotaPath+"/y"+limitsName, "countHardLimit=1"), create(quotaPath+"/y"+statsName, ""), create("/y/x", "")}
+	if r := tree.Apply(&Txn{Zxid: tree.LastZxid() + 1, Policy: EnforceQuota}, proto.OpMulti, &proto.MultiRequest{Ops: ops}); r.Multi[4].Code != proto.Ok {
+		t.Errorf("a quota that the multi itself makes: %v", r.Multi[4].Code)
+	}
+}
+
+// Texts above the bound aren't read, whatever they say.
+func TestLongQuotaTexts(t *testing.T) {
+	t.Parallel()
+	text := func(numbers string, n int) []byte { return []byte(numbers + strings.Repeat(",", n-len(numbers))) }
+	for _, c := range []struct {
+		limits, stats int
+		want          proto.Code
+	}{
+		{MaxQuotaText, MaxQuotaText, proto.Ok},
+		{MaxQuotaText + 1, 10, proto.ErrMarshalling},
+		{20, MaxQuotaText + 1, proto.ErrMarshalling},
+	} {
+		tree := quotas(t, 1)
+		do(t, tree, proto.OpSetData, &proto.SetDataRequest{Path: quotaPath + "/q0" + limitsName, Data: text("countHardLimit=9", c.limits), Version: -1})
+		do(t, tree, proto.OpSetData, &proto.SetDataRequest{Path: quotaPath + "/q0" + statsName, Data: text("count=1", c.stats), Version: -1})
+		tx := &Txn{Zxid: tree.LastZxid() + 1, Policy: EnforceQuota}
+		if got := tree.Apply(tx, proto.OpCreate, &proto.CreateRequest{Path: "/q0/x", ACL: proto.OpenACL()}).Code; got != c.want {
+			t.Errorf("limits of %d bytes, usage of %d: %v, want %v", c.limits, c.stats, got, c.want)
+		}
+	}
+}
+
+func BenchmarkMultiAmongQuotas(b *testing.B) {
+	for _, n := range []int{10, 20_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			tree := quotas(b, n)
+			tx := &Txn{Zxid: tree.LastZxid(), Policy: EnforceQuota}
+			req := &proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpSetData, Req: &proto.SetDataRequest{Path: "/q0", Version: -1}}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				tx.Zxid++
+				tree.Apply(tx, proto.OpMulti, req)
+			}
+		})
 	}
 }

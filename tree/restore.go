@@ -35,7 +35,9 @@ func (t *Tree) replace(load func() error) error {
 }
 
 // forget drops what keeps old nodes alive.
-func (t *Tree) forget() { t.result, t.undo, t.aclBuf, t.recalled = Result{}, journal{}, nil, nil }
+func (t *Tree) forget() {
+	t.result, t.undo, t.aclBuf, t.recalled, t.measured = Result{}, journal{}, nil, nil, measured{}
+}
 
 // loader builds a tree from records. Nodes come in any order: a parent whose own
 // record hasn't come yet is in the tree as a blank.

@@ -28,6 +28,7 @@ type Tree struct {
 	containers nodeSet           // containers and nodes with a time to live
 	quotas     map[string]*Node  // limits node by the path it limits, "" for the root's
 	totals     totals
+	measured   measured
 	longest    atomic.Int32 // see LongestData
 
 	epoch uint32      // number of snapshots taken
@@ -106,7 +107,7 @@ func (t *Tree) reset() {
 	t.ephemerals = make(map[int64]nodeSet)
 	t.containers = make(nodeSet)
 	t.quotas = make(map[string]*Node)
-	t.totals = totals{}
+	t.totals, t.measured = totals{}, measured{}
 	t.zxid = 0
 }
 

@@ -11,9 +11,12 @@ type journal struct {
 	// keep counting for its operations, but aren't stored.
 	cversions map[*Node]int32
 
-	// quotas holds limits and usage as they were before the multi, by limited
-	// path; nil if quotas aren't enforced.
-	quotas map[string]quota
+	// quotas holds limits and usage as they were before the multi, by limited path.
+	// It has the quotas that the multi has changed or checked so far; a nil entry
+	// stands for a quota that the multi has created. It is not kept unless quotas are
+	// enforced.
+	enforced bool
+	quotas   map[string]*quota
 }
 
 // action is the kind of a step of the journal.
@@ -65,9 +68,7 @@ func (j *journal) wrapped(n *Node, cversion int32) {
 // begin starts the journal.
 func (t *Tree) begin(tx *Txn) {
 	t.undo.active, t.undo.before = true, t.totals
-	if tx.Policy&EnforceQuota != 0 {
-		t.undo.quotas = t.allQuotas()
-	}
+	t.undo.enforced = tx.Policy&EnforceQuota != 0
 }
 
 // end ends the multi: it vacates deleted nodes and keeps the journal's memory unless

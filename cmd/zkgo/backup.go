@@ -7,14 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/smallfile"
@@ -116,32 +118,55 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		return err
 	}
 	if f.force && path != "-" {
-		if path, err = replaceable(path); err != nil {
+		if path, err = cli.Replaceable(path); err != nil {
 			return fmt.Errorf("--force: %w", err)
 		}
 	}
 	created := "zkgo " + server.Version()
 	var errs []error
-	for _, url := range f.from {
-		src := backup.Source{URL: url, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}
+	for _, from := range f.from {
+		src := backup.Source{URL: from, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}
 		if path == "-" {
 			// Output to stdout can't be undone, so use only the first server.
 			h, end, err := backup.Stream(ctx, src, stdout, created)
 			if err == nil {
 				fmt.Fprintf(stderr, "zxid %s of %s, %d bytes; not read back\n", h.Zxid, h.Source, end.Bytes)
 			}
-			return err
+			return f.explain(ctx, from, err)
 		}
 		r, err := f.take(ctx, src, path, created)
 		if err == nil {
 			return out.print(stdout, backupResult{r})
 		}
-		errs = append(errs, err)
+		errs = append(errs, f.explain(ctx, from, err))
 		if ctx.Err() != nil || errors.Is(err, os.ErrExist) {
 			break
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// explain says why an AdminServer can't be reached, as every command that connects does.
+func (f *backupFlags) explain(ctx context.Context, source string, err error) error {
+	var request *url.Error
+	if !errors.As(err, &request) {
+		return err
+	}
+	addr, config := "", (*tls.Config)(nil)
+	if u, bad := url.Parse(request.URL); bad == nil {
+		if addr = u.Host; u.Port() == "" {
+			addr = net.JoinHostPort(u.Hostname(), u.Scheme)
+		}
+		if u.Scheme == "https" {
+			config = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+	}
+	port := "--from is the URL of an AdminServer (admin.serverPort), and not the port for ZooKeeper clients"
+	return cli.Explain(ctx, addr, config, cli.Terms{
+		CA: "--cacert, or verify none with --insecure", Cert: "--cert and --key", Name: "connect by a name that is in the certificate", Auth: "--auth",
+		UseTLS: "write https:// in --from, with --cacert if it is needed", NoTLS: "write http:// in --from",
+		Closed: "it may expect TLS (https://), or be another port: " + port, Serves: "a ZooKeeper client would be served there: " + port,
+	}, fmt.Errorf("--from %s: %w", source, err))
 }
 
 // take takes a backup. With --force, a complete backup replaces an older file.
@@ -165,37 +190,13 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 	return r, nil
 }
 
-// replaceable returns the file that --force may replace or create at path. A symlink
-// stays, and the file that it names is replaced. Anything but a regular file is refused:
-// a rename onto a device such as /dev/null removes it for all processes.
-func replaceable(path string) (string, error) {
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		return path, nil
-	}
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", fmt.Errorf("%s exists, and what it names can't be replaced: %w", path, err)
-	}
-	info, err := os.Stat(target)
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file (%s) and can't be replaced; name a file, or - for the standard output", target, info.Mode())
-	}
-	return target, nil
-}
-
 // adminAuth converts scheme:credentials, the format of every other --auth, to the
 // AdminServer's format, which has a space. It also accepts that format, and a scheme
 // alone. @FILE reads any of them from a file.
 func adminAuth(text string) (string, error) {
-	if name, ok := strings.CutPrefix(text, "@"); ok {
-		data, err := smallfile.Read(name)
-		if err != nil {
-			return "", usagef("--auth: %w", err)
-		}
-		text = strings.TrimRight(string(data), "\r\n")
+	text, err := secretText("--auth", text)
+	if err != nil {
+		return "", err
 	}
 	scheme, credentials, ok := strings.Cut(text, ":")
 	if !ok || strings.Contains(scheme, " ") {
@@ -275,15 +276,17 @@ func backupVerifyCommand() *cobra.Command {
 		Use:   "verify FILE",
 		Short: "Read a backup to its end, and load it",
 		Long: `Read a backup to its end, check every checksum, load the tree and compare it
-with the digest in it: what zkgo restore does before it writes anything.`,
-		Example: `  zkgo backup verify zk.zkb -o json`,
-		Args:    cobra.ExactArgs(1),
+with the digest in it: what zkgo restore does before it writes anything. FILE - is
+the standard input.`,
+		Example: `  zkgo backup verify zk.zkb -o json
+  ssh vault cat zk.zkb | zkgo backup verify -`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := backup.Load(args[0])
+			name, c, err := loadBackup(args[0], stdin(cmd))
 			if err != nil {
 				return err
 			}
-			return out.print(cmd.OutOrStdout(), describe(args[0], c))
+			return out.print(cmd.OutOrStdout(), describe(name, c))
 		},
 	}
 	cmd.Flags().StringVarP(&out.output, "output", "o", "text", "`format`: text or json")
@@ -295,11 +298,23 @@ func backupExtractCommand() *cobra.Command {
 		Use:   "extract FILE DIR",
 		Short: "Take the snapshot out of a backup, for Apache ZooKeeper",
 		Long: `Take the snapshot out of a backup and write it as snapshot.<zxid>, as Apache
-ZooKeeper has it in version-2 of an empty dataDir.`,
+ZooKeeper has it in version-2 of an empty dataDir. FILE - is the standard input.`,
 		Example: `  zkgo backup extract zk.zkb /var/lib/zookeeper/version-2`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := backup.ExtractTo(args[0], args[1])
+			if err := named(cmd, "the snapshot gets its name from what is in it", args[1]); err != nil {
+				return err
+			}
+			file := args[0]
+			if file == standardInput {
+				spooled, remove, err := spool(stdin(cmd))
+				if err != nil {
+					return fmt.Errorf("%s: %w", inputName, err)
+				}
+				defer remove()
+				file = spooled
+			}
+			path, err := backup.ExtractTo(file, args[1])
 			if errors.Is(err, os.ErrExist) {
 				return fmt.Errorf("%w; name another directory, or remove the file first", err)
 			}
@@ -325,7 +340,7 @@ func restoreCommand() *cobra.Command {
 		Short: "Make a new cluster of a backup",
 		Long: `Make the data directory of a new cluster of a backup; also of a snapshot file of
 Apache ZooKeeper's, or of the directory of one snapshot of zkgo's. The directories
-of the configuration must not hold a state.
+of the configuration must not hold a state. BACKUP - is the standard input.
 
 In an ensemble one server is restored. Start it: it serves alone. Then start the
 others with empty data directories (and their myid): they join and are sent the
@@ -336,11 +351,15 @@ were not, all sessions end, and with them the ephemeral znodes; and the epoch
 rises by 256, or to --epoch, above every zxid that clients may have seen.`,
 		Example: `  zkgo restore --dry-run zk.zkb /etc/zookeeper/zoo.cfg
   zkgo restore zk.zkb /etc/zookeeper/zoo.cfg
+  ssh vault cat zk.zkb | zkgo restore - /etc/zookeeper/zoo.cfg
   zkgo restore snapshot.100001a2b --data-dir /var/lib/zkgo`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.name(args[1:]); err != nil {
+			if err := f.name(cmd, args[1:]); err != nil {
 				return err
+			}
+			if args[0] == standardInput && f.config == standardInput {
+				return usagef("%s: the standard input is either the backup or the configuration: name a file for one of them", cmd.CommandPath())
 			}
 			return runRestore(&f, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -369,11 +388,11 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	if err := server.CheckEmpty(cfg); err != nil {
 		return stateError(err)
 	}
-	c, err := backup.Load(path)
+	name, c, err := loadBackup(path, f.stdin)
 	if err != nil {
 		return err
 	}
-	if err := describe(path, c).Text(stdout); err != nil || f.dryRun {
+	if err := describe(name, c).Text(stdout); err != nil || f.dryRun {
 		return err
 	}
 	r, err := server.Restore(cfg, c.Tree, c.Sessions, f.epoch)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/bench"
 	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/smallfile"
@@ -133,7 +134,7 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 			}
 			result, err := bench.Run(ctx, cfg)
 			if err != nil {
-				return benchError(err)
+				return f.explain(ctx, err)
 			}
 			results = append(results, result)
 			if err := f.show(stdout, result, len(results) == 1); err != nil {
@@ -160,16 +161,40 @@ func (f *benchFlags) announce(stderr io.Writer) {
 	}
 }
 
-// benchError adds an explanation if err means that a server can't be reached.
-func benchError(err error) error {
-	var network *net.OpError
-	if cause := cli.Cause(err); cause != err.Error() {
-		if errors.As(err, &network) && network.Addr != nil {
-			return fmt.Errorf("%s: %s", network.Addr, cause)
-		}
-		return fmt.Errorf("%w: %s", err, cause)
+// explain adds an explanation if err means that a server can't be reached.
+func (f *benchFlags) explain(ctx context.Context, err error) error {
+	terms := cli.ClientTerms()
+	terms.Auth, terms.Name = "--auth", "connect by a name that is in the certificate"
+	addr := f.failed(err)
+	if answersTLS(err) {
+		err = fmt.Errorf("%w: %w", client.ErrTLSRequired, err)
 	}
-	return err
+	return cli.Explain(ctx, addr, f.TLS, terms, err)
+}
+
+// answersTLS reports whether the answer to the handshake was an alert of TLS, 0x15 0x03,
+// whose first bytes look like the length of a frame.
+func answersTLS(err error) bool {
+	var length uint32
+	_, rest, found := strings.Cut(err.Error(), "opening a session: a frame of ")
+	_, bad := fmt.Sscanf(rest, "%d bytes", &length)
+	return found && bad == nil && length>>16 == 0x1503
+}
+
+// failed returns the server to which an error belongs, or "" if it doesn't say.
+func (f *benchFlags) failed(err error) string {
+	var network *net.OpError
+	var name *net.DNSError
+	for _, server := range f.Servers {
+		host, _, _ := net.SplitHostPort(server)
+		if strings.Contains(err.Error(), server+": ") || errors.As(err, &name) && name.Name == host {
+			return server
+		}
+	}
+	if errors.As(err, &network) && network.Addr != nil {
+		return network.Addr.String()
+	}
+	return ""
 }
 
 // show prints the result of a run.

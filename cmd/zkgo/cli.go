@@ -60,6 +60,9 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
 			if help, _ := cmd.Flags().GetBool("help"); help {
 				return cmd.Help()
 			}
+			if err := realFiles(cmd); err != nil {
+				return err
+			}
 			return f.run(cmd)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {

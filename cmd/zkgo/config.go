@@ -44,11 +44,11 @@ func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 }
 
 // read reads the configuration in the arguments.
-func (f *configFlags) read(args []string) (*zoocfg.Config, error) {
+func (f *configFlags) read(cmd *cobra.Command, args []string) (*zoocfg.Config, error) {
 	if f.output != "text" && f.output != "json" {
 		return nil, usagef("--output %q: want text or json", f.output)
 	}
-	if err := f.name(args); err != nil {
+	if err := f.name(cmd, args); err != nil {
 		return nil, err
 	}
 	return f.zooCfg()
@@ -67,13 +67,13 @@ The exit code is 0 when zkgo server would take the configuration on this machine
 as this user, 1 when it would refuse it, with every reason, and with --strict also 1
 when there are warnings. Key stores, JAAS files and certificates are read. An address
 to listen on that does not resolve, or is not one of this machine, is a warning: the
-file may be meant for another machine. Whether a port is in use, and what the data
+file may be meant for another machine. A zoo.cfg - is the standard input. Whether a port is in use, and what the data
 directory holds, is left to the start.`,
 		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
   zkgo config check --strict --set tickTime=500 zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			z, err := f.read(args)
+			z, err := f.read(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ Passwords are hidden.`,
   zkgo config show zoo.cfg -o json | jq '.[] | select(.key == "tickTime")'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			z, err := f.read(args)
+			z, err := f.read(cmd, args)
 			if err != nil {
 				return err
 			}

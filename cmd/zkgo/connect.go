@@ -3,14 +3,12 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server/keystore"
 )
 
@@ -101,16 +99,12 @@ func (f *connectFlags) options() ([]client.Option, error) {
 // credentials splits "name:secret". The text may be in a file, to keep it out of the
 // process list. Errors never contain the secret.
 func credentials(flag, text string) (name, secret string, err error) {
-	if file, ok := strings.CutPrefix(text, "@"); ok {
-		data, err := smallfile.Read(file)
-		if err != nil {
-			return "", "", fmt.Errorf("%s: %w", flag, err)
-		}
-		text = strings.TrimRight(string(data), "\r\n")
+	if text, err = secretText(flag, text); err != nil {
+		return "", "", err
 	}
 	name, secret, ok := strings.Cut(text, ":")
 	if !ok || name == "" {
-		return "", "", fmt.Errorf("%s: want two words with a colon between", flag)
+		return "", "", usagef("%s: want two words with a colon between", flag)
 	}
 	return name, secret, nil
 }

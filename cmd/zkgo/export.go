@@ -32,7 +32,7 @@ that ZooKeeper does not know, and end when their timeout is over.`,
   zkgo export --to-zookeeper /tmp/zk --compression gz zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.name(args); err != nil {
+			if err := f.name(cmd, args); err != nil {
 				return err
 			}
 			return runExport(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/server/health"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // healthFlags holds the flags of zkgo health.
@@ -37,7 +37,9 @@ because nobody listens, because it has no quorum, or because it does not answer 
 
 It sends srvr, which has to be in 4lw.commands.whitelist (by default it is). With --wait it
 asks again until the server serves: what a script that restarts servers one after
-another needs.`,
+another needs. --live with --wait asks again until the server answers at all, and
+--word with --wait sends the word when the server serves. zoo.cfg - is the standard
+input.`,
 		Example: `  zkgo health /etc/zkgo/zoo.cfg
   zkgo health --server zk2:2181 --wait 2m
   zkgo health --word mntr --server zk2:2181`,
@@ -54,13 +56,16 @@ another needs.`,
 					return usagef("%s names the server, and so does --%s: give one of them", args[0], name)
 				}
 			}
-			target, err := f.target(args)
+			if f.word != "" && len(f.word) != 4 {
+				return usagef("--word %q: want four letters, as mntr", f.word)
+			}
+			target, err := f.target(cmd, args)
 			if err != nil {
 				return err
 			}
 			answer, err := f.ask(cmd.Context(), target)
 			if err != nil {
-				return f.explain(target, err)
+				return f.explain(cmd.Context(), target, err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), answer)
 			return err
@@ -73,13 +78,14 @@ another needs.`,
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long one question may take")
 	flags.DurationVar(&f.await, "wait", 0, "ask again until the server serves, for at most this `duration`")
 	flags.StringVar(&f.word, "word", "", "print the answer to a four-letter `word` instead")
+	cmd.MarkFlagsMutuallyExclusive("word", "live")
 	return cmd
 }
 
 // target returns the port to query.
-func (f *healthFlags) target(args []string) (health.Target, error) {
+func (f *healthFlags) target(cmd *cobra.Command, args []string) (health.Target, error) {
 	if len(args) == 1 {
-		c, err := zoocfg.Parse(args[0])
+		c, err := parseConfig(args[0], stdin(cmd))
 		if err != nil {
 			return health.Target{}, err
 		}
@@ -92,47 +98,77 @@ func (f *healthFlags) target(args []string) (health.Target, error) {
 	return t, nil
 }
 
-// explain adds advice to an error.
-func (f *healthFlags) explain(t health.Target, err error) error {
-	var record tls.RecordHeaderError
-	switch {
-	case errors.As(err, &record) && f.secure:
-		return fmt.Errorf("%w: the port does not speak TLS: leave --secure out", err)
-	case strings.Contains(err.Error(), "expect TLS") && !f.secure:
-		return fmt.Errorf("%w; with TLS use --secure", err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: no server listens there", err)
-	case closed(err) && t.TLS != nil:
-		return fmt.Errorf("%w: the server closed the connection: the port may not speak TLS, or require a client certificate", err)
-	case closed(err):
-		return fmt.Errorf("%w: the server closed the connection without an answer: it may expect TLS (--secure), refuse more connections from here, "+
-			"or not be a port for ZooKeeper clients", err)
+// explain says why a server gave no answer, as every command that connects does.
+func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
+	terms := cli.ClientTerms()
+	terms.UseTLS, terms.NoTLS = "use --secure, or name its zoo.cfg", "leave --secure out"
+	terms.Cert = "the key store (ssl.keyStore.location) of its zoo.cfg"
+	terms.Closed = "it may expect TLS (--secure), refuse more connections from here, or not be a port for ZooKeeper clients"
+	if t.TLS != nil {
+		terms.Closed = "the port may not speak TLS, or require a client certificate"
 	}
-	return err
+	switch text := err.Error(); {
+	case errors.Is(err, health.ErrNotServing):
+		err = fmt.Errorf("%w: %w", cli.ErrNotServing, err)
+	case strings.Contains(text, "closed the connection without an answer"), strings.Contains(text, "closes the connection without a word"):
+		err = fmt.Errorf("%w: %w", err, io.EOF)
+	case strings.Contains(text, `"\x15\x03`): // an alert of TLS as the answer
+		err = fmt.Errorf("%w: %w", client.ErrTLSRequired, err)
+	}
+	return cli.Explain(ctx, t.Addr, t.TLS, terms, err)
 }
 
-// closed reports that the peer has closed the connection.
-func closed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// ask queries the server once, or until the server serves.
+// ask queries the server once, or until the server serves or is live.
 func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) {
-	limit := f.timeout
-	if f.await > 0 {
-		limit = f.await
+	if f.await == 0 {
+		return f.once(ctx, t)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	waiting, cancel := context.WithTimeout(ctx, f.await)
+	defer cancel()
+	if f.live {
+		return "live", f.awaitLive(waiting, t)
+	}
+	mode, err := health.Await(waiting, t, f.timeout, healthEvery)
+	if err == nil && f.word != "" {
+		return f.once(ctx, t)
+	}
+	return modeLine(mode, err)
+}
+
+// once asks the server one question.
+func (f *healthFlags) once(ctx context.Context, t health.Target) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	switch {
 	case f.word != "":
 		return health.Word(ctx, t, f.word)
 	case f.live:
 		return "live", health.Live(ctx, t)
-	case f.await > 0:
-		return modeLine(health.Await(ctx, t, f.timeout, healthEvery))
 	}
 	return modeLine(health.Serving(ctx, t))
+}
+
+// awaitLive repeats the question until the server answers or ctx ends. Its error is that
+// of the last attempt, except if the end of ctx cut that attempt short.
+func (f *healthFlags) awaitLive(ctx context.Context, t health.Target) (err error) {
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	for {
+		once, cancel := context.WithTimeout(ctx, f.timeout)
+		last := health.Live(once, t)
+		cancel()
+		if last == nil {
+			return nil
+		}
+		if err == nil || ctx.Err() == nil {
+			err = last
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // modeLine formats a mode as zkServer.sh status does.

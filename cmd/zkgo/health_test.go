@@ -1,8 +1,12 @@
 package main
 
 import (
+	"io"
+	"log"
 	"net"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -68,5 +72,121 @@ func TestHealthOfAnotherPort(t *testing.T) {
 		if _, _, err := zkgo(t, append([]string{"health"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("health %s: %v, want %q", args, err, want)
 		}
+	}
+}
+
+// words answers four-letter words until the test ends.
+func words(t *testing.T, answer func(word string) string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			word := make([]byte, 4)
+			if _, err := io.ReadFull(c, word); err == nil {
+				_, _ = io.WriteString(c, answer(string(word)))
+			}
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestHealthWaitsForWords checks that --wait also holds for --live, until the server
+// answers, and for --word, which is asked when the server serves.
+func TestHealthWaitsForWords(t *testing.T) {
+	t.Parallel()
+	const silent, without = "", "This ZooKeeper instance is not currently serving requests\n"
+	for _, c := range []struct {
+		flag, want string
+		answers    []string // to srvr
+		looks      int32
+	}{
+		{"--live", "live\n", []string{silent, silent, without}, 3},
+		{"--word=mntr", "mntr\tyes\n\n", []string{silent, without, "Mode: leader\n"}, 3},
+		{"--word=mntr", "mntr\tyes\n\n", []string{"Mode: leader\n"}, 1},
+	} {
+		var looks atomic.Int32
+		addr := words(t, func(word string) string {
+			if word != "srvr" {
+				return "mntr\tyes\n"
+			}
+			n := looks.Add(1)
+			return c.answers[min(int(n), len(c.answers))-1]
+		})
+		out, _, err := zkgo(t, "health", "-s", addr, "--wait", "60s", c.flag)
+		if err != nil || out != c.want || looks.Load() != c.looks {
+			t.Errorf("%s: %q after %d looks, %v", c.flag, out, looks.Load(), err)
+		}
+	}
+	addr := words(t, func(string) string { return without })
+	if _, _, err := zkgo(t, "health", "-s", addr, "--wait", "300ms", "--word", "mntr"); err == nil || !strings.Contains(err.Error(), "does not serve clients: it has no quorum") {
+		t.Errorf("%v", err)
+	}
+	addr = words(t, func(string) string { return silent })
+	if _, _, err := zkgo(t, "health", "-s", addr, "--wait", "300ms", "--live"); err == nil || !strings.Contains(err.Error(), "it may expect TLS (--secure)") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSaysWhyItCannotConnect checks that commands without a client session explain a
+// failed connect in the same words as zkgo cli, with their own flags.
+func TestSaysWhyItCannotConnect(t *testing.T) {
+	t.Parallel()
+	without := words(t, func(string) string { return "This ZooKeeper instance is not currently serving requests\n" })
+	serves := words(t, func(word string) string {
+		if word == "srvr" {
+			return "Mode: standalone\n"
+		}
+		return ""
+	})
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	web := strings.TrimPrefix(secure.URL, "https://")
+	waits := web // four letters are less than the header of a TLS record
+	alert := words(t, func(string) string { return "\x15\x03\x03\x00\x02\x02\x46" })
+	for args, want := range map[string]string{
+		"health -s 127.0.0.1:1":                               "127.0.0.1:1: connection refused: no server listens there",
+		"health -s nosuch.invalid:2181":                       "nosuch.invalid:2181: no such host: check the host name",
+		"health -s " + without:                                without + ": it runs but does not serve clients: it has no quorum",
+		"health -s " + alert:                                  alert + ": the port expects TLS: use --secure",
+		"bench get -q -s 127.0.0.1:1":                         "127.0.0.1:1: connection refused: no server listens there",
+		"bench get -q -s nosuch.invalid:2181":                 "nosuch.invalid:2181: no such host: check the host name",
+		"bench get -q -s " + alert:                            alert + ": the port expects TLS: use --tls",
+		"health --timeout 200ms -s " + waits:                  waits + ": the port expects TLS: use --secure",
+		"backup --from " + web + " FILE":                      "the port expects TLS: write https://",
+		"bench get -q -s nosuch:x":                            "unknown port",
+		"backup --from 127.0.0.1:1 FILE":                      "127.0.0.1:1: connection refused: no server listens there",
+		"backup --from http://nosuch.invalid FILE":            "nosuch.invalid:http: no such host: check the host name",
+		"backup --from " + serves + " FILE":                   serves + ": a ZooKeeper client would be served there: --from is the URL of an AdminServer",
+		"backup --from https://" + alert + " FILE":            alert + ": ",
+		"backup --from http://" + alert + " FILE":             alert + ": the port expects TLS: write https:// in --from",
+		"backup --from 127.0.0.1:1 --from " + alert + " FILE": "no server listens there",
+	} {
+		args = strings.ReplaceAll(args, "FILE", t.TempDir()+"/a.zkb")
+		if _, _, err := zkgo(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("zkgo %s: %v, want %q", args, err, want)
+		}
+	}
+	// A server without a quorum closes the connection of a client, and answers srvr.
+	quorum := words(t, func(word string) string {
+		if word == "srvr" {
+			return "This ZooKeeper instance is not currently serving requests\n"
+		}
+		return ""
+	})
+	if _, _, err := zkgo(t, "bench", "get", "-q", "-s", quorum); err == nil || !strings.Contains(err.Error(), quorum+": it runs but does not serve clients: it has no quorum") {
+		t.Errorf("bench: %v", err)
 	}
 }

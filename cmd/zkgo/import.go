@@ -40,7 +40,7 @@ it first and alone; then start the others with empty directories.`,
   zkgo import --from /data/zk --logs /log/zk --data-dir /var/lib/zkgo`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.name(args); err != nil {
+			if err := f.name(cmd, args); err != nil {
 				return err
 			}
 			return runImport(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -17,6 +17,9 @@ type inspectFlags struct {
 	logs   string
 }
 
+// opensByName is why the commands don't read the standard input.
+const opensByName = "it finds files by their names, and reads some of them twice: save the input first"
+
 // json reports whether the output format is JSON.
 func (f *inspectFlags) json() (bool, error) {
 	switch f.output {
@@ -118,6 +121,9 @@ checked, of zkgo's logs everything: verify checks all.`,
 		Example: `  zkgo inspect list /var/lib/zookeeper --data-log-dir /var/log/zookeeper`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, opensByName, args...); err != nil {
+				return err
+			}
 			files, err := inspect.List(inspect.Dirs{Data: args[0], Logs: f.logs}, false)
 			if err != nil {
 				return err
@@ -143,6 +149,9 @@ succeeds: a crash can leave that as well as a file that was cut.`,
   zkgo inspect verify /backups/zk-0x1000004d2.zkb`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, opensByName, args...); err != nil {
+				return err
+			}
 			files, err := inspect.Verify(inspect.Dirs{Data: args[0], Logs: f.logs})
 			if err != nil {
 				return err
@@ -170,6 +179,9 @@ data directory: then it is the newest snapshot with the log behind it.`,
   zkgo inspect snapshot version-2/snapshot.1a2b -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, opensByName, args...); err != nil {
+				return err
+			}
 			img, err := inspect.Open(inspect.Dirs{Data: args[0], Logs: f.logs})
 			if err != nil {
 				return err
@@ -194,6 +206,9 @@ The command fails when a znode differs.`,
   zkgo inspect diff /var/lib/zookeeper/version-2/snapshot.1a2b /var/lib/zkgo --stats`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, opensByName, args...); err != nil {
+				return err
+			}
 			before, err := inspect.Open(inspect.Dirs{Data: args[0]})
 			if err != nil {
 				return err
@@ -248,6 +263,9 @@ without zxid and result.`,
 				if err := v.to.UnmarshalText([]byte(v.text)); err != nil {
 					return fmt.Errorf("--%s: %w", v.name, err)
 				}
+			}
+			if err := named(cmd, opensByName, args...); err != nil {
+				return err
 			}
 			return printLog(f, args[0], filter, cmd.OutOrStdout())
 		},

@@ -16,6 +16,9 @@ func manCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Hidden:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, "there are several pages", args[0]); err != nil {
+				return err
+			}
 			at := server.BuildTime() // instead of today, so that a version always has the same pages
 			root := cmd.Root()
 			root.DisableAutoGenTag = true

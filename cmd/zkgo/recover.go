@@ -47,7 +47,7 @@ What the directories held is moved into before-recovery-... beside it.`,
   zkgo recover --yes --rejoin 8dd59e83fee1091079774c41aef5d02a zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.name(args); err != nil {
+			if err := f.name(cmd, args); err != nil {
 				return err
 			}
 			return runRecover(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -33,6 +33,7 @@ type serverFlags struct {
 	set                 []string
 	logFormat, logLevel string
 	options             []zoocfg.Option // additional options for reading the file
+	stdin               io.Reader       // what - means as the file
 }
 
 func serverCommand() *cobra.Command {
@@ -51,8 +52,11 @@ over the file.`,
   zkgo server --set 4lw.commands.whitelist='*' --set maxClientCnxns=0`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.name(args); err != nil {
+			if err := f.name(cmd, args); err != nil {
 				return err
+			}
+			if f.config == standardInput {
+				return usagef("%s -: the configuration must be a file, because the server writes changes of the membership into it", cmd.CommandPath())
 			}
 			return runServer(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
@@ -67,7 +71,8 @@ over the file.`,
 }
 
 // name sets the configuration file from the argument.
-func (f *serverFlags) name(args []string) error {
+func (f *serverFlags) name(cmd *cobra.Command, args []string) error {
+	f.stdin = stdin(cmd)
 	if len(args) == 0 {
 		return nil
 	}
@@ -229,7 +234,7 @@ func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 		for _, kv := range sets {
 			opts = append(opts, zoocfg.WithSet(kv[0], kv[1]))
 		}
-		return zoocfg.Parse(f.config, opts...)
+		return parseConfig(f.config, f.stdin, opts...)
 	}
 	z := zoocfg.Default()
 	for _, kv := range sets {

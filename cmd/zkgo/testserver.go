@@ -58,6 +58,9 @@ and connections are not limited.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if err := named(cmd, "the end of the standard input ends the servers", args[0]); err != nil {
+					return err
+				}
 				f.config = args[0]
 			}
 			return runTestserver(cmd.Context(), &f, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -71,7 +71,7 @@ func strict(cmd *cobra.Command) {
 		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 			return misused(cmd, err)
 		}
-		return nil
+		return realFiles(cmd)
 	}
 }
 

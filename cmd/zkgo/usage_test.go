@@ -52,6 +52,8 @@ func TestUsageErrors(t *testing.T) {
 		"health --timeout 0":                    "--timeout 0s: want a duration above 0",
 		"health --timeout=-1s":                  "--timeout -1s: want a duration above 0",
 		"health --wait=-1s":                     "--wait -1s",
+		"health --word mntrs":                   "four letters",
+		"health --word mntr --live":             "word",
 		"bench sett":                            "Did you mean set?",
 		"bench get --format xml":                "--format",
 		"bench get --auth digest":               "--auth: want two words with a colon",

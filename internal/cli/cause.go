@@ -14,16 +14,48 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
+// Terms are the words for what the user of a command can do about a failed connect: the
+// names of flags, and hints. The failures and their causes are the same for all commands.
+type Terms struct {
+	CA     string // the flag for the authorities to trust
+	Cert   string // the flags for the client's certificate
+	Name   string // hint for a certificate without the host's name
+	Auth   string // the flags for identities
+	UseTLS string // hint for a port that expects TLS
+	NoTLS  string // hint for a port that doesn't speak TLS
+	Closed string // hint for a port that closes the connection
+	Serves string // hint for a port that does so and answers srvr
+}
+
+// ClientTerms are the terms of the commands that connect as clients.
+func ClientTerms() Terms {
+	return Terms{
+		CA: "--tls-ca", Cert: "--tls-cert and --tls-key", Auth: "--auth and --sasl",
+		Name:   "connect by a name that is in the certificate, or give it with --tls-server-name",
+		UseTLS: "use --tls, with --tls-ca and --tls-cert if they are needed, or name the port for plaintext clients",
+		NoTLS:  "leave the --tls flags out, or name its port for TLS clients (secureClientPort)",
+		Closed: "it may not serve (no quorum), refuse more connections from here (maxClientCnxns), " +
+			"be behind what this client has seen, expect TLS (--tls), or not be a port for ZooKeeper clients",
+		Serves: "it serves, but closed this connection: the client has seen a later zxid than the server has, or the server refuses more connections (maxClientCnxns); its log says which",
+	}
+}
+
 // Cause describes in one line why a server couldn't be used, and which flag or
 // setting helps, if any. It returns the text of an error that it doesn't know
 // unchanged.
 func Cause(err error) string {
-	for _, known := range causes() {
-		if known.is(err) {
-			return known.say(err)
+	text, _ := ClientTerms().cause(err)
+	return text
+}
+
+// cause implements Cause. It reports whether it knows the error.
+func (t Terms) cause(err error) (text string, known bool) {
+	for _, c := range t.causes() {
+		if c.is(err) {
+			return c.say(err), true
 		}
 	}
-	return err.Error()
+	return err.Error(), false
 }
 
 // cause is one kind of failure.
@@ -40,31 +72,38 @@ func with(hint string) func(error) string {
 	return func(err error) string { return lastWords(err) + ": " + hint }
 }
 
+// ErrNotServing is the cause for a server that answers and doesn't serve clients.
+var ErrNotServing error = probed{"it runs but does not serve clients: it has no quorum, or is starting (its log says why)"}
+
 // causes returns the known kinds, most specific first.
-func causes() []cause {
+func (t Terms) causes() []cause {
 	alert := func(words ...string) func(error) bool {
 		return func(err error) bool {
 			_, text, ok := strings.Cut(err.Error(), "remote error: tls: ")
 			return ok && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(text, w) })
 		}
 	}
+	says := func(text string) func(error) bool { // an error of net/http that has no type
+		return func(err error) bool { return strings.Contains(err.Error(), text) }
+	}
 	return []cause{
 		{is[probed], func(err error) string { return as[probed](err).text }},
-		{same(client.ErrTLSRequired), fixed("the port expects TLS: use --tls, with --tls-ca and --tls-cert if they are needed, or name the port for plaintext clients")},
-		{is[tls.RecordHeaderError], fixed("it does not speak TLS: leave the --tls flags out, or name its port for TLS clients (secureClientPort)")},
-		{is[x509.UnknownAuthorityError], fixed("its certificate is signed by an unknown authority: name the file of that authority with --tls-ca")},
-		{is[x509.HostnameError], with("connect by a name that is in the certificate, or give it with --tls-server-name")},
-		{is[x509.CertificateInvalidError], with("see the server's certificate and --tls-ca")},
-		{alert("certificate required"), fixed("it requires a client certificate: give one with --tls-cert and --tls-key")},
-		{alert("bad certificate", "unknown certificate", "certificate", "handshake failure"), with("the server refuses the client's certificate, or its absence: see --tls-cert and --tls-key")},
+		{same(client.ErrTLSRequired), fixed("the port expects TLS: " + t.UseTLS)},
+		{is[tls.RecordHeaderError], fixed("it does not speak TLS: " + t.NoTLS)},
+		{says(`malformed HTTP response "\x15\x03`), fixed("the port expects TLS: " + t.UseTLS)},
+		{says("gave HTTP response to HTTPS client"), fixed("it does not speak TLS: " + t.NoTLS)},
+		{is[x509.UnknownAuthorityError], fixed("its certificate is signed by an unknown authority: name the file of that authority with " + t.CA)},
+		{is[x509.HostnameError], with(t.Name)},
+		{is[x509.CertificateInvalidError], with("see the server's certificate and " + t.CA)},
+		{alert("certificate required"), fixed("it requires a client certificate: give one with " + t.Cert)},
+		{alert("bad certificate", "unknown certificate", "certificate", "handshake failure"), with("the server refuses the client's certificate, or its absence: see " + t.Cert)},
 		{is[*net.AddrError], with("want host:port, and no URL")},
-		{same(client.ErrAuthFailed), with("see --auth and --sasl")},
+		{same(client.ErrAuthFailed), with("see " + t.Auth)},
 		{isUnknownHost, with("check the host name")},
 		{same(syscall.ECONNREFUSED), fixed("connection refused: no server listens there")},
 		{func(err error) bool { return isClosed(err) && errors.Is(err, client.ErrTLSHandshake) },
 			fixed("it closed the connection during the TLS handshake: is this the port for TLS clients (secureClientPort)?")},
-		{isClosed, fixed("it closed the connection without an answer: it may not serve (no quorum), refuse more connections from here (maxClientCnxns), " +
-			"be behind what this client has seen, expect TLS (--tls), or not be a port for ZooKeeper clients")},
+		{isClosed, fixed("it closed the connection without an answer: " + t.Closed)},
 	}
 }
 
@@ -79,7 +118,7 @@ func same(target error) func(error) bool {
 
 func isUnknownHost(err error) bool {
 	var e *net.DNSError
-	return errors.As(err, &e) && e.IsNotFound
+	return errors.As(err, &e) && e.IsNotFound && e.Err != "unknown port"
 }
 
 // isClosed reports whether the peer has closed the connection.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -193,5 +195,54 @@ func TestPlaceSaysWhyItCannotConnect(t *testing.T) {
 	code := s.Command(ctx, []string{"cp", "/", down + "/x"})
 	if text := errs.take(); code == 0 || !strings.Contains(text, down+": connection refused") {
 		t.Errorf("%d, %q", code, text)
+	}
+}
+
+// TestTopSaysWhyItCannotConnect checks that top explains a server that it can't show, as
+// the other commands do.
+func TestTopSaysWhyItCannotConnect(t *testing.T) {
+	t.Parallel()
+	tlsAddr, _ := secure(t, tls.NoClientCert)
+	down := refused(t)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for server, want := range map[string]string{
+		down:                  "connection refused: no server listens there",
+		"nosuch.invalid:2181": "no such host: check the host name",
+		tlsAddr:               "the port expects TLS: use --tls",
+		notServing(t):         "it runs but does not serve clients: it has no quorum",
+		answering(t, "\x15\x03\x03\x00\x02\x02\x46"): "the port expects TLS: use --tls",
+		answering(t, ""): "it closed the connection without an answer: it may not serve",
+		answering(t, "This ZooKeeper instance is not currently serving requests\n"): "it has no quorum",
+	} {
+		all.Go(func() {
+			var out, errs shared
+			s := New(Config{Server: down, Out: &out, Err: &errs, Quiet: true})
+			defer s.Close() //nolint:errcheck // there is no session
+			code := s.Command(t.Context(), []string{"top", "-once", server})
+			if text := errs.take(); code != 1 || !strings.Contains(text, server+": ") || !strings.Contains(text, want) {
+				t.Errorf("%s: %d, %q, want %q in it", server, code, text, want)
+			}
+		})
+	}
+}
+
+// TestExplain checks errors that only commands without a client session have.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{context.DeadlineExceeded, "zk1:2181: context deadline exceeded: check the address and the port"},
+		{&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "zk1:2181: no route to host: check the address"},
+		{errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01"`), "zk1:2181: the port expects TLS: use --tls"},
+		{errors.New("http: server gave HTTP response to HTTPS client"), "zk1:2181: it does not speak TLS: leave"},
+		{context.Canceled, "context canceled"},
+	} {
+		err := Explain(t.Context(), "zk1:2181", nil, ClientTerms(), c.err)
+		if !strings.HasPrefix(err.Error(), c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%v: %v", c.err, err)
+		}
 	}
 }

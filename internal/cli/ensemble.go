@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // ensembleCommands returns the commands for the servers.
@@ -129,7 +129,14 @@ func reconfig(ctx context.Context, c *Call) error {
 	}
 	change.Joining, change.Leaving, change.Members = servers(c.Values("add")), servers(c.Values("remove")), servers(c.Values("members"))
 	if c.Has("file") {
-		if change.Members, err = membersOf(c.Value("file")); err != nil {
+		text, err := c.configuration(c.Value("file"))
+		if exit := (*Exit)(nil); errors.As(err, &exit) {
+			return err
+		}
+		if err == nil {
+			change.Members, err = membersOf(c.Value("file"), text)
+		}
+		if err != nil {
 			return refuse("Error processing " + c.Value("file") + ": " + err.Error())
 		}
 	}
@@ -153,27 +160,43 @@ func servers(lists []string) (all []string) {
 	return all
 }
 
-// membersOf reads the server lines of a configuration file.
-func membersOf(path string) ([]string, error) {
-	file, err := os.Open(path)
+// maxConfiguration is the size in bytes of the largest configuration file that is read.
+const maxConfiguration = 16 << 20
+
+// configuration reads a configuration file, which may be a pipe; "-" means the standard
+// input.
+func (c *Call) configuration(name string) (string, error) {
+	var from io.Reader
+	if name == "-" {
+		in, err := c.input()
+		if err != nil {
+			return "", misuse("%s: %v", c.command.Name, err)
+		}
+		from = in
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxConfiguration+1))
+	if err == nil && len(text) > maxConfiguration {
+		err = fmt.Errorf("it is larger than %d MiB", maxConfiguration>>20)
+	}
+	return string(text), err
+}
+
+// membersOf returns the server lines of a configuration.
+func membersOf(name, text string) ([]string, error) {
+	list, err := zoocfg.ParseMembership(name, text)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	var members []string
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		text := strings.TrimSpace(lines.Text())
-		if strings.HasPrefix(text, "server.") {
-			key, value, _ := strings.Cut(text, "=")
-			members = append(members, strings.TrimSpace(key)+"="+strings.TrimSpace(value))
-		}
+	for _, s := range list.Servers {
+		members = append(members, s.Line())
 	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(members) == 0 {
-		return nil, fmt.Errorf("there is no server in it")
-	}
-	return slices.Clip(members), nil
+	return members, nil
 }

@@ -16,13 +16,13 @@ type lineHistory struct {
 }
 
 // openHistory reads the history file, or creates it so that only its owner can read
-// it. If it returns an error, the history is in memory only.
+// it. It refuses a special file and a file that is too large. If it returns an error, the history is in memory only.
 func openHistory(path string) (*lineHistory, error) {
 	h := &lineHistory{}
-	if path == "" {
+	if path == "" || path == os.DevNull {
 		return h, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readRegular(path, maxHistory)
 	if err != nil && !os.IsNotExist(err) {
 		return h, err
 	}

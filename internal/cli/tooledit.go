@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ func editCommand() Command {
 	return Command{
 		Name:        "edit",
 		Usage:       "[-editor command] [-create] path",
-		Short:       "edit the data of a znode in $VISUAL or $EDITOR; it is written only if nobody else was first",
+		Short:       "edit the data of a znode in $VISUAL or $EDITOR; it is written only if no other client was first",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "editor", Arg: "command", Help: "another editor"},
@@ -61,7 +62,8 @@ func runEdit(ctx context.Context, c *Call) error {
 	e.file = filepath.Join(dir, fileName(e.path))
 	written, err := e.edit(ctx, c)
 	if err != nil {
-		if now, rerr := os.ReadFile(e.file); rerr == nil && !bytes.Equal(now, e.data) {
+		now, rerr := readRegular(e.file, maxValue)
+		if !errors.Is(rerr, fs.ErrNotExist) && (rerr != nil || !bytes.Equal(now, e.data)) {
 			return fmt.Errorf("%w\nwhat you have written is in %s", err, e.file)
 		}
 		os.RemoveAll(dir) //nolint:errcheck // a temporary directory
@@ -106,7 +108,7 @@ func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err := runEditor(c, e.file); err != nil {
 		return false, err
 	}
-	now, err := os.ReadFile(e.file)
+	now, err := readRegular(e.file, maxValue)
 	if err != nil {
 		return false, err
 	}
@@ -124,7 +126,7 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 	var st client.Stat
 	if e.fresh {
 		_, st, err = e.zk.CreateStat(ctx, e.path, now)
-	} else {
+	} else if err = e.same(ctx); err == nil {
 		st, err = e.zk.Set(ctx, e.path, now, e.stat.Version)
 	}
 	if errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
@@ -145,6 +147,19 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 		return fmt.Errorf("%s is gone: nothing was written: %w", e.path, err)
 	}
 	return err
+}
+
+// same returns an error if the znode was deleted and created again since it was read: the
+// versions of a new znode begin at 0 again, so Set can't tell.
+func (e *edit) same(ctx context.Context) error {
+	now, found, err := e.zk.Exists(ctx, e.path, client.Linearizable)
+	switch {
+	case err != nil:
+		return err
+	case found && now.Czxid != e.stat.Czxid:
+		return fmt.Errorf("%s was deleted and created again by another client while you edited it: nothing was written", e.path)
+	}
+	return nil // if it is gone, Set says so
 }
 
 // runEditor runs the editor until it exits.

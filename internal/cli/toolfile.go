@@ -112,7 +112,7 @@ func (c *Call) mayWrite(name string) error {
 	if _, err := os.Lstat(name); err != nil {
 		return nil //nolint:nilerr // the file is missing, or creating it reports the error
 	}
-	if _, err := replaced(name); err != nil {
+	if _, err := Replaceable(name); err != nil {
 		return err
 	}
 	if !c.Has("force") {
@@ -121,10 +121,10 @@ func (c *Call) mayWrite(name string) error {
 	return nil
 }
 
-// replaced returns the file that a forced export to name replaces: the target if name
-// is a symbolic link. It returns an error for a device, a directory and everything
-// else that isn't a regular file.
-func replaced(name string) (string, error) {
+// Replaceable returns the file that a forced write to name may replace or create. A
+// symbolic link stays, and the file that it names is replaced. It refuses anything but a
+// regular file: a rename onto a device such as /dev/null removes it for all processes.
+func Replaceable(name string) (string, error) {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return name, nil
@@ -136,10 +136,10 @@ func replaced(name string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", err
+		return "", refuse(name + " exists, and what it names can't be replaced: " + err.Error())
 	}
 	if !info.Mode().IsRegular() {
-		return "", refuse(name + " is " + kindOf(info.Mode()) + " and not a regular file, which export could replace: name another file, or - for the output")
+		return "", refuse(name + " is " + kindOf(info.Mode()) + " and not a regular file, so it can't be replaced: name another file, or - for the standard output")
 	}
 	return file, nil
 }
@@ -167,7 +167,7 @@ func existsError(name string) error {
 // file, and with it only a regular one.
 func writeFile(name string, force bool, write func(io.Writer) error) error {
 	if force {
-		file, err := replaced(name)
+		file, err := Replaceable(name)
 		if err != nil {
 			return err
 		}
@@ -250,33 +250,59 @@ func runImport(ctx context.Context, c *Call) error {
 }
 
 // document reads a file; "-" means the standard input. A document is validated
-// completely before use, so the standard input is copied to a temporary file.
+// completely before use, so what can be read only once is copied to a temporary file.
 func (c *Call) document(name string) (*subtree.Document, func(), error) {
-	var f *os.File
-	var err error
-	remove := func() {}
-	if name == "-" {
-		if f, err = os.CreateTemp("", "zkgo-import-*"); err != nil {
-			return nil, nil, err
-		}
-		remove = func() { os.Remove(f.Name()) } //nolint:errcheck // a temporary file
-		in, err := c.input()
-		if err == nil {
-			_, err = io.Copy(f, in)
-		}
-		if err != nil {
-			f.Close()
-			remove()
-			return nil, nil, fmt.Errorf("the input: %w", err)
-		}
-	} else if f, err = os.Open(name); err != nil {
+	f, done, err := c.rereadable(name)
+	if err != nil {
 		return nil, nil, err
 	}
-	done := func() { f.Close(); remove() }
 	doc, err := subtree.Read(f)
 	if err != nil {
 		done()
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return doc, done, nil
+}
+
+// rereadable opens a file, or a copy of the standard input or of a FIFO. The caller must
+// call done.
+func (c *Call) rereadable(name string) (f *os.File, done func(), err error) {
+	if name == "-" {
+		in, err := c.input()
+		if err != nil {
+			return nil, nil, misuse("%s: %v", c.command.Name, err)
+		}
+		return spool("the input", in)
+	}
+	if f, err = os.Open(name); err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err == nil && info.Mode().IsRegular():
+		return f, func() { f.Close() }, nil
+	case err == nil && info.Mode()&fs.ModeNamedPipe != 0: // e.g. of a shell's <(command)
+		defer f.Close()
+		return spool(name, f)
+	case err == nil:
+		err = refuse(name + " is " + kindOf(info.Mode()) + " and not a file")
+	}
+	f.Close()
+	return nil, nil, err
+}
+
+// spool copies what is read to a temporary file, which done removes.
+func spool(name string, in io.Reader) (f *os.File, done func(), err error) {
+	if f, err = os.CreateTemp("", "zkgo-import-*"); err != nil {
+		return nil, nil, err
+	}
+	done = func() {
+		f.Close()
+		os.Remove(f.Name()) //nolint:errcheck // a temporary file
+	}
+	if _, err = io.Copy(f, in); err != nil {
+		done()
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, done, nil
 }

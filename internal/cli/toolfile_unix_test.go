@@ -43,3 +43,33 @@ func TestExportReplacesNoFIFO(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestImportOfSpecialFiles checks that import reads a pipe to its end, and no device.
+func TestImportOfSpecialFiles(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.do("create /app text")
+	text, errs, code := b.do("export /app")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(fifo, []byte(text), 0o600) }()
+	if _, errs, code := b.do("import -q " + fifo + " /copy"); code != 0 {
+		t.Errorf("import of a pipe: %s", errs)
+	}
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+	b.want("get /copy", "text\n", "", 0)
+	if _, errs, code := b.do("import -q /dev/zero /zero"); code != 1 || !strings.Contains(errs, "/dev/zero is a device") {
+		t.Errorf("import of a device: %d, %s", code, errs)
+	}
+	if _, errs, code := b.do("reconfig -file /dev/zero"); code != 1 || !strings.Contains(errs, "/dev/zero: it is larger than 16 MiB") {
+		t.Errorf("reconfig with a device: %d, %s", code, errs)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -317,6 +318,38 @@ func TestEditConflict(t *testing.T) {
 		t.Fatalf("%v\nkept: %q, %v", err, kept, ferr)
 	}
 	os.RemoveAll(filepath.Dir(strings.TrimSpace(file)))
+}
+
+// TestEditOfARecreatedZnode checks that edit doesn't overwrite a znode that was deleted and
+// created again meanwhile, although its version is the same, and that the exit code says so.
+func TestEditOfARecreatedZnode(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := t.TempDir()
+	begun, release := filepath.Join(dir, "begun"), filepath.Join(dir, "release")
+	if out, err := exec.Command("mkfifo", begun, release).CombinedOutput(); err != nil {
+		t.Skipf("no mkfifo: %v, %s", err, out)
+	}
+	script := editor(t, `echo mine >"$1"; echo >"`+begun+`"; read x <"`+release+`"`)
+	done := make(chan int, 1)
+	go func() { done <- b.shell.Command(t.Context(), []string{"edit", "-editor", script, "/app/c"}) }()
+	if _, err := os.ReadFile(begun); err != nil { // the editor runs
+		t.Fatal(err)
+	}
+	b.zs.Delete("/app/c")
+	b.zs.Set("/app/c", "theirs")
+	if err := os.WriteFile(release, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code := <-done
+	text, file, _ := strings.Cut(strings.TrimSpace(b.err.String()), "\nwhat you have written is in ")
+	if code != 1 || !strings.Contains(text, "/app/c was deleted and created again") || b.zs.Get("/app/c") != "theirs" {
+		t.Errorf("%d, %q, %q", code, text, b.zs.Get("/app/c"))
+	}
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != "mine\n" {
+		t.Errorf("kept: %q, %v", kept, err)
+	}
+	os.RemoveAll(filepath.Dir(file)) //nolint:errcheck // a temporary directory
 }
 
 func TestTop(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -100,7 +102,7 @@ func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 			config, _ = zk.Config(short) // without it, only the named servers are shown
 		}
 	}
-	w := &overview.Watcher{Admin: c.Value("admin")}
+	w := &overview.Watcher{Admin: c.Value("admin"), Explain: c.explainer()}
 	if config := c.shell.cfg.TLS; config != nil {
 		dialer := &tls.Dialer{Config: config}
 		w.Dial = dialer.DialContext
@@ -119,6 +121,50 @@ func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 	}
 	c.addMembers(ctx, w, config, seen, add)
 	return w
+}
+
+// explainer returns a function that says why a server can't be shown, in the words of
+// every command that connects. It probes a server only once for the same
+// cause.
+func (c *Call) explainer() func(ctx context.Context, address string, err error) string {
+	terms := ClientTerms()
+	if c.Has("admin") {
+		terms.UseTLS, terms.NoTLS = "give its URL with https:// in -admin", "give its URL with http:// in -admin"
+		terms.Closed = "is it the port of an AdminServer (admin.serverPort)?"
+	}
+	type failure struct{ address, cause string }
+	var mu sync.Mutex
+	known := map[failure]string{}
+	return func(ctx context.Context, address string, err error) string {
+		err = answerError(err)
+		cause, _ := terms.cause(err) // unlike its text, the same for each local port
+		f := failure{address, cause}
+		mu.Lock()
+		text, again := known[f]
+		mu.Unlock()
+		if again {
+			return text
+		}
+		if c.Has("admin") {
+			address = "" // the port is another one
+		}
+		text = strings.TrimPrefix(Explain(ctx, address, c.shell.cfg.TLS, terms, err).Error(), address+": ")
+		mu.Lock()
+		defer mu.Unlock()
+		known[f] = text
+		return text
+	}
+}
+
+// answerError returns the failure of a connect that an unexpected answer means.
+func answerError(err error) error {
+	switch {
+	case errors.Is(err, overview.ErrNotServing):
+		return ErrNotServing
+	case errors.Is(err, overview.ErrTLSAlert):
+		return client.ErrTLSRequired
+	}
+	return err
 }
 
 // addMembers adds members without a client address in their server line, if they

@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"maps"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -13,13 +11,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-const (
-	// slowConnect is how long a connect may take before we look for the reason.
-	slowConnect = 2 * time.Second
-	// probeTime limits each probe of a server that closes connections. A server that
-	// expects TLS doesn't answer the first probe.
-	probeTime = time.Second
-)
+// slowConnect is how long a connect may take before we look for the reason.
+const slowConnect = 2 * time.Second
 
 // trouble finds out why there is no connection to an ensemble and reports the reason
 // immediately. It is safe for concurrent use.
@@ -143,79 +136,9 @@ func (t *trouble) look(ctx context.Context, failures []client.ConnectFailure) {
 		if known || f.Addr == "" || !isClosed(f.Err) {
 			continue
 		}
-		found := t.probe(ctx, f.Addr)
+		found := ClientTerms().probe(ctx, f.Addr, t.tls)
 		t.mu.Lock()
 		t.probes[f.Addr] = found
 		t.mu.Unlock()
 	}
-}
-
-// probe checks whether a server that closed a connection doesn't serve or expects
-// TLS. It returns nil if neither is the case.
-func (t *trouble) probe(ctx context.Context, addr string) error {
-	answer := t.word(ctx, addr)
-	switch {
-	case strings.Contains(answer, "not currently serving"):
-		return probed{"it runs but does not serve clients: it has no quorum, or is starting (its log says why)"}
-	case strings.Contains(answer, "Mode:"):
-		return probed{"it serves, but closed this connection: the client has seen a later zxid than the server has, or the server refuses more connections (maxClientCnxns); its log says which"}
-	case answer != "" || t.tls != nil:
-		return nil
-	}
-	if speaksTLS(ctx, addr) {
-		return probed{Cause(client.ErrTLSRequired)}
-	}
-	return nil
-}
-
-// word returns the answer to srvr, or "" if there is none.
-func (t *trouble) word(ctx context.Context, addr string) string {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	conn, err := dialFor(ctx, addr, t.tls)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		return ""
-	}
-	answer, _ := io.ReadAll(io.LimitReader(conn, 4096)) // a partial answer is enough
-	return string(answer)
-}
-
-// dialFor connects, with TLS if config isn't nil; ctx also limits the use of the
-// connection. It doesn't verify the certificate, because it sends no secrets.
-func dialFor(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	if end, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(end) //nolint:errcheck // a read would fail, too
-	}
-	if config == nil {
-		return conn, nil
-	}
-	config = config.Clone()
-	config.InsecureSkipVerify, config.VerifyConnection = true, nil
-	return tls.Client(conn, config), nil
-}
-
-// speaksTLS reports whether a server answers a TLS handshake with a handshake or an
-// alert.
-func speaksTLS(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	conn, err := dialFor(ctx, addr, &tls.Config{MinVersion: tls.VersionTLS12})
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
-		return false
-	}
-	err = secure.HandshakeContext(ctx)
-	return err == nil || strings.Contains(err.Error(), "remote error: tls: ")
 }

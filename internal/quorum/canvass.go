@@ -103,10 +103,18 @@ func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []
 			running, voters = 1, voters+1
 		}
 	}
-	if running+heard(voices)-1 > voters/2 {
+	if running+heard(voices)-1 > voters/2 && !t.followed(voices) {
 		t.quorumAt.Store(time.Now().UnixNano())
 	}
 	return voices
+}
+
+// followed reports whether a server that answered follows a leader that may be alive. Then
+// there is no election: only this server has lost the leader.
+func (t *Transport) followed(voices []voice) bool {
+	return slices.ContainsFunc(voices, func(v voice) bool {
+		return v.presence == answered && v.Leader != "" && v.Leader != t.id && alive(v.Leader, voices)
+	})
 }
 
 // RollCall asks every other voter for its standing, so that QuorumRuns is up to date.
@@ -116,7 +124,8 @@ func (t *Transport) RollCall(ctx context.Context) {
 	}
 }
 
-// QuorumRuns reports whether a quorum has answered this server within d.
+// QuorumRuns reports whether a quorum that follows no leader has answered this server
+// within d.
 func (t *Transport) QuorumRuns(d time.Duration) bool {
 	return time.Since(time.Unix(0, t.quorumAt.Load())) < d
 }

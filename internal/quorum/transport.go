@@ -118,7 +118,7 @@ type Transport struct {
 	muting    muting
 	paths     paths
 	unheard   atomic.Uint64
-	quorumAt  atomic.Int64 // when a quorum last answered a canvass, in Unix nanoseconds
+	quorumAt  atomic.Int64 // when a quorum that follows no leader last answered a canvass, in Unix nanoseconds
 
 	done chan struct{}
 	once sync.Once

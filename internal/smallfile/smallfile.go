@@ -19,16 +19,22 @@ const Max = 16 << 20
 // ErrTooLarge is the cause when a file is larger than Max.
 var ErrTooLarge = errors.New("larger than 16 MiB, which no file of this kind is")
 
-// Read returns the content of the file at path. It is safe for concurrent use.
+// Read returns the content of the file at path, which may be a pipe. It is safe for
+// concurrent use.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, Max+1))
+	return ReadFrom(path, f)
+}
+
+// ReadFrom returns what r has up to its end; name is used in the error.
+func ReadFrom(name string, r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, Max+1))
 	if err == nil && len(data) > Max {
-		return nil, fmt.Errorf("%s: %w", path, ErrTooLarge)
+		return nil, fmt.Errorf("%s: %w", name, ErrTooLarge)
 	}
 	return data, err
 }

@@ -3,7 +3,6 @@ package vfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,16 +50,6 @@ func Exists(fsys FS, path string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// ReadFile returns the content of a file.
-func ReadFile(fsys FS, path string) ([]byte, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(f)
-	return b, errors.Join(err, f.Close())
 }
 
 // WriteFile writes b to a file, creates the file if necessary, and fsyncs it. It

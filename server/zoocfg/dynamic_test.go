@@ -72,3 +72,28 @@ func TestPointAtOddPaths(t *testing.T) {
 		}
 	}
 }
+
+// A list for a reconfig must be read completely: a line that is not understood would
+// remove its server.
+func TestParseMembership(t *testing.T) {
+	t.Parallel()
+	const two = "server.1=a:1:2;3\nserver.2=b:1:2:observer;0.0.0.0:3\n"
+	for name, text := range map[string]string{
+		"plain": two, "byte order mark": "\ufeff" + two, "CRLF": strings.ReplaceAll(two, "\n", "\r\n"),
+		"continued line": strings.Replace(two, "=b:", "=\\\n  b:", 1), "version": two + "version=100000000\n", "comment": "# servers\n\n" + two,
+		"one group": two + "group.1=1\nweight.1=1\n",
+	} {
+		m, err := ParseMembership("list", text)
+		if err != nil || len(m.Servers) != 2 || m.Servers[1].Role != Observer {
+			t.Errorf("%s: %v, %+v", name, err, m)
+		}
+	}
+	for want, text := range map[string]string{
+		"list:3: sever.3": two + "sever.3=c:1:2;3\n", "list:1: dataDir": "dataDir=/x\n" + two, "no server": "version=1\n",
+		"list:3: server.1": two + "server.1=c:1:2;3\n", "hierarchical": two + "server.3=c:1:2;3\ngroup.1=1\ngroup.2=3\n",
+	} {
+		if _, err := ParseMembership("list", text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

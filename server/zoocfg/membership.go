@@ -288,3 +288,36 @@ func (m *Membership) allWeights() map[uint64]int64 {
 	}
 	return all
 }
+
+// ParseMembership parses a list of servers, as in a dynamic file: server, group, weight and
+// version lines and nothing else. Messages use name as the file name.
+func ParseMembership(name, text string) (*Membership, error) {
+	c := blank()
+	c.Path = name
+	props, err := properties(strings.TrimPrefix(text, "\ufeff"))
+	if err != nil {
+		return nil, inFile(err, name)
+	}
+	var errs problems
+	for _, p := range props {
+		if key := trim(p.key); !isMember(key) && key != "version" {
+			errs.add(&Error{File: name, Line: p.line, Key: key, Msg: "Unrecognised parameter: expected server.N, group.N or weight.N"})
+			continue
+		}
+		if have, twice := c.origin[trim(p.key)]; twice {
+			errs.add(&Error{File: name, Line: p.line, Key: trim(p.key), Msg: "is set in line " + itoa(have.line) + " already"})
+			continue
+		}
+		errs.add(c.apply(p, name))
+	}
+	if err := errs.join(); err != nil {
+		return nil, err
+	}
+	switch reason := c.hierarchical(); {
+	case reason != "":
+		return nil, &Error{File: name, Msg: reason}
+	case len(c.Servers) == 0:
+		return nil, &Error{File: name, Msg: "there is no server in it"}
+	}
+	return &c.Membership, nil
+}

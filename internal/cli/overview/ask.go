@@ -19,6 +19,12 @@ const (
 	answerTime  = 3 * time.Second
 )
 
+// ErrTLSAlert is the cause when a server answers a four-letter word with an alert of TLS.
+var ErrTLSAlert = errors.New("the server expects TLS")
+
+// ErrNotServing is the cause when a server answers that it doesn't serve clients.
+var ErrNotServing = errors.New("This ZooKeeper instance is not currently serving requests") //nolint:staticcheck // the server's text
+
 // word sends a four-letter word to a server.
 func (w *Watcher) word(ctx context.Context, address, word string) (string, error) {
 	dial := w.Dial
@@ -41,7 +47,9 @@ func (w *Watcher) word(ctx context.Context, address, word string) (string, error
 	case text == "" && err != nil:
 		return "", err
 	case text == "":
-		return "", fmt.Errorf("no answer to %s", word)
+		return "", fmt.Errorf("no answer to %s: %w", word, io.EOF) // it closed the connection
+	case strings.HasPrefix(text, "\x15\x03"):
+		return "", ErrTLSAlert
 	case strings.Contains(text, "is not executed because it is not in the whitelist"):
 		return "", fmt.Errorf("%s is not in 4lw.commands.whitelist", word)
 	}
@@ -57,8 +65,7 @@ func (w *Watcher) byWords(ctx context.Context, s *Server) error {
 	if err == nil {
 		s.srvr(text)
 		if s.Mode == "" {
-			// "This ZooKeeper instance is not currently serving requests"
-			refused = errors.New(strings.TrimSpace(text))
+			refused = notServing(text)
 		}
 	}
 	more, err := w.word(ctx, s.Address, "mntr")
@@ -77,9 +84,18 @@ func (w *Watcher) byWords(ctx context.Context, s *Server) error {
 		}
 	}
 	if !some {
-		return errors.New(strings.TrimSpace(more))
+		return notServing(more)
 	}
 	return nil
+}
+
+// notServing returns the error for an answer without the server's state.
+func notServing(answer string) error {
+	answer = strings.TrimSpace(answer)
+	if answer == ErrNotServing.Error() {
+		return ErrNotServing
+	}
+	return errors.New(answer)
 }
 
 // byAdmin queries the AdminServer on the same host.

@@ -19,6 +19,9 @@ type Watcher struct {
 	Admin string
 	// HTTP is the client for AdminServers; nil means http.DefaultClient.
 	HTTP *http.Client
+	// Explain, if set, returns the text for a server that can't be used because of err. It
+	// runs concurrently with itself.
+	Explain func(ctx context.Context, address string, err error) string
 	// Unknown is the number of additional members whose client addresses aren't
 	// known.
 	Unknown int
@@ -43,14 +46,14 @@ type Sample struct {
 	Unknown int `json:"unknownMembers,omitempty"`
 }
 
-// Look queries all servers concurrently, for at most 3 seconds each. A server that
-// doesn't answer is in the sample with its Error.
+// Look queries all servers concurrently, for at most 3 seconds each, not counting
+// Explain. A server that doesn't answer is in the sample with its Error.
 func (w *Watcher) Look(ctx context.Context) Sample {
 	now := w.Now
 	if now == nil {
 		now = time.Now
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	limited, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	sample := Sample{Time: now(), Unknown: w.Unknown, Servers: make([]Server, len(w.Addresses))}
 	looks := make([]look, len(w.Addresses))
@@ -64,10 +67,10 @@ func (w *Watcher) Look(ctx context.Context) Sample {
 			if w.Admin != "" {
 				ask = w.byAdmin
 			}
-			switch err := ask(ctx, s); {
+			switch err := ask(limited, s); {
 			case err == nil:
 			case s.Mode == "":
-				s.Error = err.Error()
+				s.Error = w.explain(ctx, address, err)
 			default:
 				s.Note = err.Error()
 			}
@@ -81,6 +84,14 @@ func (w *Watcher) Look(ctx context.Context) Sample {
 		w.rate(&sample.Servers[i], looks[i])
 	}
 	return sample
+}
+
+// explain returns the text for a server that can't be used.
+func (w *Watcher) explain(ctx context.Context, address string, err error) string {
+	if w.Explain == nil {
+		return err.Error()
+	}
+	return w.Explain(ctx, address, err)
 }
 
 // rate computes the packets per second since the last sample. After a restart of the

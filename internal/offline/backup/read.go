@@ -61,9 +61,13 @@ func Load(path string) (*Content, error) {
 // used in messages; only Emulate353TTL of p matters. l limits the resources.
 func Read(name string, from io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
 	r := bufio.NewReaderSize(from, dataSize)
-	if start, err := r.Peek(len(magic)); err == nil && string(start[:len(magic)-1]) == magic[:len(magic)-1] {
+	start, err := r.Peek(len(magic))
+	switch {
+	case err == nil && string(start[:len(magic)-1]) == magic[:len(magic)-1]:
 		return loadBackup(name, r, p, l)
-	} else if len(start) == 0 {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(start) == 0:
 		return nil, fmt.Errorf("%s is empty", name)
 	}
 	c := newContent(KindZooKeeper)
@@ -78,7 +82,7 @@ func newContent(k Kind) *Content {
 
 func loadZkgo(dir string) (*Content, error) {
 	if _, err := os.Stat(filepath.Join(dir, "meta.json")); err != nil {
-		return nil, fmt.Errorf("%s is a directory, and not that of one snapshot", dir)
+		return nil, fmt.Errorf("%s is a directory, and not that of one snapshot: it has no meta.json", dir)
 	}
 	f := raftlog.LookAtSnapshot(nil, dir)
 	s, err := raftfsm.ReadSnapshot(&f)

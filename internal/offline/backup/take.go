@@ -191,6 +191,10 @@ func (s *Source) refusal(resp *http.Response) error {
 		hint = ": an identity with all permissions on the root znode is needed: give it with --auth scheme:credentials"
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"
+	case http.StatusBadRequest:
+		if strings.Contains(string(b), "HTTPS") { // "Client sent an HTTP request to an HTTPS server."
+			hint = ": the port expects TLS: write https:// in the URL"
+		}
 	}
 	return fmt.Errorf("%s/snapshot: refused with %s: %s%s", s.commands(), resp.Status, answer.Error, hint)
 }

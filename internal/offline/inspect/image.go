@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -92,6 +94,14 @@ func openDirs(d Dirs) (*Image, error) {
 }
 
 func openZkgo(f *raftlog.SnapshotFile) (*Image, error) {
+	if errors.Is(f.Err, fs.ErrNotExist) {
+		return nil, noMeta(f.Dir)
+	}
+	if f.Err == nil {
+		if err := belongs(f); err != nil {
+			return nil, err
+		}
+	}
 	s, err := raftfsm.ReadSnapshot(f)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -91,6 +92,11 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	for i := range snapshots {
 		files = append(files, snapshotFile(&snapshots[i], verify))
 	}
+	bare, berr := bareSnapshots(d, snapshots)
+	if berr != nil {
+		return nil, berr
+	}
+	files = append(files, bare...)
 	if err != nil { // if the log is unreadable, we can't tell which files belong together
 		return files, nil
 	}
@@ -165,7 +171,7 @@ func placeFiles(d Dirs, place *raftfsm.Place) []File {
 		return files
 	}
 	path := filepath.Join(d.Data, "myid")
-	b, err := os.ReadFile(path)
+	b, err := zkfiles.Dir{FS: os.DirFS(d.Data), Name: d.Data}.ReadSmall("myid")
 	if errors.Is(err, fs.ErrNotExist) {
 		return files // it may be elsewhere
 	}
@@ -183,6 +189,9 @@ func snapshotFile(s *raftlog.SnapshotFile, verify bool) File {
 		f.Voters = append(f.Voters, string(server.ID))
 	}
 	problem := s.Err
+	if problem == nil {
+		problem = belongs(s)
+	}
 	if verify && problem == nil {
 		r, err := s.Open()
 		if err == nil {
@@ -205,12 +214,6 @@ func (f *File) finish(path string, problem error) {
 	if problem != nil {
 		f.Problem = problem.Error()
 	}
-}
-
-// isZkgoSnapshot reports whether dir looks like a zkgo snapshot.
-func isZkgoSnapshot(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "meta.json"))
-	return err == nil
 }
 
 // MarshalJSON writes First and Last in their text form.
@@ -253,6 +256,9 @@ func Verify(d Dirs) ([]File, error) {
 		img, err := Open(d)
 		if err != nil {
 			f := File{Path: d.Data, Kind: "snapshot", Bytes: st.Size()}
+			if st.IsDir() {
+				f.Format = FormatZkgo
+			}
 			f.finish(d.Data, err)
 			return []File{f}, nil
 		}

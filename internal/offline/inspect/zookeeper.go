@@ -83,7 +83,9 @@ func (f *File) look(verify bool) {
 	if err == nil {
 		f.Bytes = st.Size()
 	}
-	if f.Kind == "log" {
+	if err == nil && !st.Mode().IsRegular() { // e.g. a FIFO, on which opening it would wait
+		err = fmt.Errorf("%s is not a regular file (%v)", f.Path, st.Mode())
+	} else if f.Kind == "log" {
 		err = f.lookAtLog()
 	} else if verify && err == nil {
 		var img *Image

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -101,6 +102,9 @@ func (d Dir) files(prefix string) ([]*file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path, cause(err))
 		}
+		if !info.Mode().IsRegular() { // e.g. a FIFO, on which Open would wait
+			return nil, fmt.Errorf("%s is not a regular file (%v)", f.path, info.Mode())
+		}
 		f.size = info.Size()
 		found = append(found, f)
 	}
@@ -111,16 +115,52 @@ func (d Dir) files(prefix string) ([]*file, error) {
 // epoch reads one of the files in which a member of an ensemble stores an epoch. It
 // returns 0 if there is none.
 func (d Dir) epoch(name string) (int64, error) {
-	b, err := fs.ReadFile(d.FS, name)
+	b, err := d.ReadSmall(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0, nil
 	case err != nil:
-		return 0, fmt.Errorf("%s: %w", d.join(name), cause(err))
+		return 0, err
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	if err != nil || n < 0 || n > 1<<31-1 {
 		return 0, fmt.Errorf("%s: %q is no epoch", d.join(name), b)
 	}
 	return n, nil
+}
+
+// maxSmall is the size in bytes of the largest file that ReadSmall accepts.
+const maxSmall = 64 << 10
+
+// ErrNotSmall is the cause when ReadSmall refuses a file.
+var ErrNotSmall = errors.New("not a regular file of at most 64 KiB")
+
+// ReadSmall returns the content of a file that holds a number, e.g. myid. It refuses a
+// larger file and a special file, such as a FIFO or a link to a device.
+func (d Dir) ReadSmall(name string) ([]byte, error) {
+	info, err := fs.Stat(d.FS, name) // before Open, which would wait for a FIFO's writer
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSmall) {
+		err = ErrNotSmall
+	}
+	var b []byte
+	if err == nil {
+		b, err = d.readSmall(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.join(name), cause(err))
+	}
+	return b, nil
+}
+
+func (d Dir) readSmall(name string) ([]byte, error) {
+	f, err := d.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
+	if err == nil && len(b) > maxSmall {
+		return nil, ErrNotSmall
+	}
+	return b, err
 }

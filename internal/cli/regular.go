@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxHistory is the size in bytes of the largest history file that is read.
+const maxHistory = 16 << 20
+
+// readRegular returns the content of a regular file of at most limit bytes. Of a special
+// file, which may have no end, e.g. a device or a FIFO, it reads nothing.
+func readRegular(name string, limit int64) ([]byte, error) {
+	info, err := os.Stat(name) // before Open, which would wait for a FIFO's writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is %s, and not a regular file of at most %d MiB", name, kindOf(info.Mode()), limit>>20)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d MiB", name, limit>>20)
+	}
+	return data, err
+}

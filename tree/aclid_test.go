@@ -1,0 +1,75 @@
+package tree
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// longName returns a valid distinguished name with n attributes and 20 n blanks at
+// its end.
+func longName(n int) string { return strings.Repeat("CN=a,", n) + "CN=a" + strings.Repeat(" ", 20*n) }
+
+// A name is checked in linear time. Half a megabyte takes milliseconds; searching for the
+// end of its blanks at each attribute would take 12 seconds.
+func TestLongNamesAreCheckedInLinearTime(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{longName(20_000), strings.Repeat(" ", 400_000) + longName(20_000) + ",", strings.Repeat("CN=\\,\"+\";", 100_000)} {
+		start := time.Now()
+		validX500(name)
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("%d bytes take %v", len(name), took)
+		}
+	}
+}
+
+// Blanks around a name and its attributes don't count, but those alone are no attribute.
+func TestBlanksInNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"":                            true,
+		" \t\n":                       true,
+		" CN=a ":                      true,
+		" CN = a , O = b\u00a0\u2003": true,
+		"CN=a,":                       false,
+		"CN=a, ":                      false,
+		"CN=a,\u2003":                 false,
+		"CN=a,,O=b":                   false,
+		", CN=a":                      false,
+		"CN=a\\, ":                    true,
+		"CN=a\\ ":                     true,
+		"CN=\"a, ":                    true,
+	} {
+		if validX500(name) != want {
+			t.Errorf("%q: %v, want %v", name, !want, want)
+		}
+	}
+}
+
+// An address with very many zeros is parsed once, not at each check of the list.
+func TestLongAddressesAreIndexed(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0", 10_000) + "10.0.0.0/8"
+	acl := []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "ip", ID: long}}}
+	tree := New()
+	do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: acl})
+	n := tree.Get("/a")
+	if n.acl.index == nil {
+		t.Error("the list has no index")
+	}
+	for address, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false} {
+		if n.Allows(proto.PermRead, []proto.ID{{Scheme: "ip", ID: address}}) != want || n.Allows(proto.PermWrite, []proto.ID{{Scheme: "ip", ID: address}}) {
+			t.Errorf("%s: not %v", address, want)
+		}
+	}
+}
+
+func BenchmarkLongName(b *testing.B) {
+	name := longName(20_000)
+	b.SetBytes(int64(len(name)))
+	for b.Loop() {
+		validX500(name)
+	}
+}

@@ -1,0 +1,69 @@
+package tree
+
+import "strings"
+
+// measured keeps the usage of large subtrees that were measured for a new stats node, and
+// follows the changes in them. Without it, a multi that creates and deletes a stats node
+// thousands of times would walk through a subtree thousands of times on every server.
+//
+// It changes no result: it has what a walk would find. Totals of every subtree would do
+// the same, but every znode would need memory for them.
+type measured struct {
+	subtrees map[string]*subtree // by path
+	changes  int                 // since the last one was added
+}
+
+// subtree is the usage of a subtree.
+type subtree struct {
+	count int
+	bytes int64
+}
+
+const (
+	fewMeasured  = 256     // nodes up to which walking costs little
+	maxMeasured  = 4096    // subtrees; that many large ones contain each other, so their paths are long
+	keepMeasured = 1 << 20 // changes after which the subtrees are dropped
+)
+
+// measuredUsage is usage, without a walk if that was made before.
+func (t *Tree) measuredUsage(n *Node) (count int, bytes int64) {
+	m := &t.measured
+	if s := m.subtrees[n.path()]; s != nil {
+		return s.count, s.bytes
+	}
+	count, bytes = t.usage(n)
+	if count <= fewMeasured {
+		return count, bytes
+	}
+	if m.subtrees == nil || len(m.subtrees) == maxMeasured {
+		m.subtrees = make(map[string]*subtree)
+	}
+	m.subtrees[strings.Clone(n.path())], m.changes = &subtree{count, bytes}, 0
+	return count, bytes
+}
+
+// follow adds to the usage of the subtrees that contain a path.
+func (m *measured) follow(path string, count int, bytes int64) {
+	if m.changes++; m.changes > keepMeasured {
+		*m = measured{}
+		return
+	}
+	if path != rootPath {
+		for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+			m.change(path[:end], count, bytes)
+		}
+	}
+	m.change(rootPath, count, bytes)
+}
+
+func (m *measured) change(path string, count int, bytes int64) {
+	s := m.subtrees[path]
+	if s == nil {
+		return
+	}
+	s.count += count
+	s.bytes += bytes
+	if s.count < fewMeasured {
+		delete(m.subtrees, path)
+	}
+}
