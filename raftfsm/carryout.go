@@ -132,7 +132,7 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 	}
 	first := steps[0]
 	if first.kind == addServer && !e.joins.of(serverOf(first.id)).confirmed {
-		s.waiting = true // until the leader has reached it at the address in the membership
+		s.waiting = true // until the leader has reached it, see joiner.absent
 		return
 	}
 	if first.kind == giveVote && !e.mayVote(first.id) || !majority(first.after(p.servers), p.live) {
@@ -197,7 +197,7 @@ func (e *ensemble) planFor(want *membership, live map[raft.ServerID]bool) *planI
 		m := &want.members[i]
 		j := e.joins.of(m.ID)
 		known := slices.ContainsFunc(p.servers, func(x raft.Server) bool { return x.ID == j.id || serverOf(x.ID) == m.ID && live[x.ID] })
-		if !known && j.fresh() {
+		if !known && j.fresh() && !j.absent(m) {
 			p.joiners = append(p.joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(e.joinAddr(m, j))})
 			live[j.id] = true
 		}

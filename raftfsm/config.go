@@ -61,7 +61,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.FS = vfs.OS{}
 	}
 	if c.Network == nil {
-		c.Network = quorum.TCP{}
+		c.Network = new(quorum.TCP)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -50,9 +50,10 @@ type ensemble struct {
 	progress     progress
 	inquiries    *inquiries
 	checkers     entryCheckers
+	blames       blames
 
 	// Used by the reconcile loop only.
-	listening   string    // the address of the quorum port
+	listening   []string  // the addresses of the quorum port
 	listenTried time.Time // when it last tried to listen on another address
 	asking      string    // the server and address last asked in vain,
 	askedAt     time.Time // and when
@@ -73,8 +74,8 @@ type ensemble struct {
 	mismatch      string             // the reconfig that would make the membership match the file,
 	told          string             // as last logged for the operator
 	mismatchSince time.Time
-	listenWant    string // the quorum address that a reconfig has set for this server,
-	listenErr     error  // and why it can't listen there
+	listenWant    []string // the quorum addresses that a reconfig has set for this server,
+	listenErr     error    // and why it can't listen there
 }
 
 // leading is one open leadership; ctx ends with it.
@@ -124,9 +125,12 @@ func (e *ensemble) start() error {
 	if err != nil {
 		return err
 	}
-	e.listening = e.listenAddr(e.self.QuorumAddr)
-	if e.hub, err = quorum.Listen(e.network(), e.listening, e.identity(), e.security(), e.log); err != nil {
+	e.listening = e.listenAddrs(&e.self)
+	if e.hub, err = quorum.Listen(e.network(), e.listening[0], e.identity(), e.security(), e.log); err != nil {
 		return err
+	}
+	if err = e.hub.Relisten(e.listening...); err != nil {
+		return errors.Join(err, e.hub.Close())
 	}
 	e.warnIfOpen()
 	e.formation = &formation{self: e.self, members: n.cfg.Members, clientPort: n.cfg.ClientPort, level: n.cfg.newest, hub: e.hub, store: store, settle: e.become,
@@ -147,20 +151,21 @@ func (e *ensemble) start() error {
 	e.hub.Handle(quorum.Liveness, e.acceptLiveness)
 	e.wg.Go(e.run)
 	e.wg.Go(e.waitingLoop)
+	e.wg.Go(e.keepNames)
 	return nil
 }
 
-// listenAddr returns the address to listen on for the quorum address addr.
-func (e *ensemble) listenAddr(addr string) string {
-	_, port, err := net.SplitHostPort(addr)
+// listenAddrs returns the addresses to listen on for this server's line.
+func (e *ensemble) listenAddrs(line *Member) []string {
+	_, port, err := net.SplitHostPort(line.QuorumAddr)
 	switch {
 	case err != nil:
 	case e.n.cfg.ListenAll:
-		return ":" + port
+		return []string{":" + port}
 	case e.n.cfg.ListenHost != "":
-		return net.JoinHostPort(e.n.cfg.ListenHost, port)
+		return []string{net.JoinHostPort(e.n.cfg.ListenHost, port)}
 	}
-	return addr
+	return line.quorumAddrs()
 }
 
 // identity returns what this server says about itself in handshakes.
@@ -272,7 +277,8 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
 		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(serverOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,
-		Installing: func() { e.n.machine.freezeNext.Store(true) },
+		OpenSnapshot: e.n.openNewest,
+		Installing:   func() { e.n.machine.freezeNext.Store(true) },
 		Installed: func() {
 			select {
 			case e.installed <- struct{}{}:
@@ -450,6 +456,9 @@ func (e *ensemble) acceptProbe(conn net.Conn, from quorum.Identity) {
 	respond(conn, from, func(q *question, from quorum.Identity) *answer {
 		switch {
 		case q.Probe != nil:
+			if err := q.Probe.check(); err != nil {
+				return &answer{Error: err.Error()}
+			}
 			e.noteAddress(q.Probe, from, conn.RemoteAddr())
 			return &answer{Probe: e.formation.answer(q.Probe, from)}
 		case q.Admit != nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -28,7 +29,8 @@ import (
 //   - A server may move. If a server starts at another address under its own ServerID,
 //     which its disk proves, the others follow it there, and its line in the membership
 //     changes, unless a client's reconfig has named that line. What a client has been
-//     told stays until another reconfig.
+//     told stays until another reconfig. The same holds for the client address, because
+//     the server listens where its own file says.
 
 // fileList returns the list of servers in this server's configuration file.
 func (e *ensemble) fileList() *membership {
@@ -223,8 +225,8 @@ func (e *ensemble) followFiles(l *leading, now *membership) {
 }
 
 // moved returns the membership with the new addresses of servers that moved. An address
-// counts if the server itself reports it and Raft uses it. moved returns nil if no
-// server has moved.
+// counts if the server itself reports it and, except for the client address, Raft uses it.
+// moved returns nil if no server has moved.
 func (e *ensemble) moved(now *membership) *membership {
 	next := &membership{members: slices.Clone(now.members)}
 	changed := false
@@ -242,6 +244,10 @@ func (e *ensemble) moved(now *membership) *membership {
 		if line.Observer != m.Observer { // a server can't change its own role
 			line.Observer, line.ConfigNodeTxt = m.Observer, ""
 		}
+		if line.ClientAddr != "" && m.ClientAddr != "" && !sameAddr(line.ClientAddr, m.ClientAddr) && e.tellsNamed() {
+			text, _, _ := strings.Cut(m.line(), ";")
+			m.ClientAddr, m.ConfigNodeTxt, changed = line.ClientAddr, text+";"+line.ClientAddr, true
+		}
 		host, _, _ := net.SplitHostPort(line.QuorumAddr)
 		if line.QuorumAddr == string(s.Address) && !wildcard(host) && !m.same(&line) {
 			*m, changed = line, true
@@ -251,6 +257,13 @@ func (e *ensemble) moved(now *membership) *membership {
 		return nil
 	}
 	return next
+}
+
+// tellsNamed reports whether the state tells the lines that a reconfig has set from those
+// of the configuration files.
+func (e *ensemble) tellsNamed() bool {
+	now, _ := e.n.Level()
+	return now >= namedLevel
 }
 
 // agreed reports whether enough servers run with a list for it to become the membership.
@@ -291,8 +304,17 @@ type announced struct {
 	at   time.Time
 }
 
+// line returns the server's own line in its list, or nil if there is none.
+func (p *probe) line() *Member {
+	list, err := parseMembership([]byte(p.List))
+	if err != nil {
+		return nil
+	}
+	return list.member(p.ID)
+}
+
 // noteList remembers the list in the file of another server that belongs to this ensemble
-// or asks to join it.
+// or is to join it.
 func (j *joins) noteList(p *probe) {
 	list, err := parseMembership([]byte(p.List))
 	if err != nil || list.member(p.ID) == nil {
@@ -339,9 +361,11 @@ func (e *ensemble) askFiles(l *leading) {
 func (e *ensemble) askServer(s raft.Server) *probe {
 	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 	defer cancel()
-	for _, addr := range append([]string{string(s.Address)}, e.addresses(s.ID)...) {
-		a, theirs, err := ask(ctx, e.hub, addr, string(s.ID), &question{Probe: e.formation.describe()})
-		if err == nil && theirs.ServerID == string(s.ID) && a.Probe != nil {
+	addrs := quorum.Addresses(string(s.Address), e.addresses(s.ID))
+	for i, addr := range addrs {
+		part, done := quorum.Share(ctx, len(addrs)-i)
+		a, theirs, err := ask(part, e.hub, addr, string(s.ID), &question{Probe: e.formation.describe()})
+		if done(); err == nil && theirs.ServerID == string(s.ID) && a.Probe != nil {
 			e.joins.noteList(a.Probe)
 			return a.Probe
 		}

@@ -199,19 +199,7 @@ func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
 
 // dial connects to a server at addr or at an address that it may have moved to.
 func (e *ensemble) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
-	conn, _, err := e.hub.Dial(ctx, kind, addr, string(id))
-	if err == nil {
-		return conn, nil
-	}
-	for _, other := range e.addresses(id) {
-		if other == addr {
-			continue
-		}
-		if conn, _, oerr := e.hub.Dial(ctx, kind, other, string(id)); oerr == nil {
-			return conn, nil
-		}
-	}
-	return nil, err
+	return quorum.DialAny(ctx, e.hub, kind, quorum.Addresses(addr, e.addresses(id)), string(id))
 }
 
 // openForward opens a stream to a leadership. It fails if the leadership isn't open.
@@ -230,6 +218,9 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 	}
 	if err != nil {
 		_ = conn.Close()
+		if isTimeout(err) {
+			quorum.BlamePath(conn)
+		}
 		return nil, err
 	}
 	return s, nil

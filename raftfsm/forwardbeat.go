@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // Heartbeats on the stream of commands. Both sides send one every fifth of the stall
@@ -171,6 +173,7 @@ func (s *stream) watch(log *slog.Logger) {
 		case err == nil && now.Sub(progress) < s.limit:
 			continue
 		case err == nil, isTimeout(err):
+			quorum.BlamePath(s.conn)
 			log.Info("replacing the stream of commands to the leader: it makes no progress", "for", s.limit,
 				"sent", s.sent.Load(), "received", received)
 		}

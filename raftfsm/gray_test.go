@@ -525,7 +525,7 @@ func TestARemovedServerExpectsNoElection(t *testing.T) {
 		if o := l.do(reconfigure(l.attach(time.Hour), "", fmt.Sprint(id), "", -1)); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
-		c.eventually("it has left", func() bool { return !r.Status().Serving })
+		c.eventually("it knows that it has left", func() bool { return strings.Contains(r.Status().Reason, "no member") })
 		for range 300 {
 			time.Sleep(200 * time.Millisecond)
 			if s := r.Status(); r.Electing() || !strings.Contains(s.Reason, "no member") {

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 //
 // The server asks repeatedly, in its probes. It can't prove its identity, because it has
 // no cluster id yet. So the leader doesn't send the cluster id in its reply. Instead, it
-// calls the server at the address in the membership, or in a configuration file, and
-// sends the token of the probe and the cluster id there. A server that asks under
+// calls the server at the address in the membership, or in a configuration file, or at the
+// port that the server announces on that host, and sends the token of the probe and the
+// cluster id there. A server that asks under
 // another server's id gets no cluster id, and isn't added to Raft's configuration.
 
 // joiner is a server whose ServerID, i.e. its disk, isn't in Raft's configuration.
@@ -24,10 +26,24 @@ type joiner struct {
 	id        raft.ServerID
 	addr      string
 	at        time.Time // when it last asked
-	confirmed bool      // reached at its address in the membership, or has proved to belong to the ensemble
+	confirmed bool      // reached by a call from the leader, or has proved to belong to the ensemble
+	reached   string    // the address of that call
+	missed    time.Time // when the leader first failed to reach it for the line below
+	line      string
+	told      bool // that it can't be reached
 }
 
 func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
+
+// absentAfter is how long the leader tries to reach a joining server that asks. After that,
+// a reconfig that lists the server is carried out as if it were down: it joins when the
+// leader reaches it.
+const absentAfter = 2 * time.Second
+
+// absent reports whether the leader can't reach the server for a line of the membership.
+func (j joiner) absent(m *Member) bool {
+	return !j.confirmed && j.line == m.line() && time.Since(j.missed) >= absentAfter
+}
 
 func (j *joins) of(server uint64) joiner {
 	j.mu.Lock()
@@ -44,6 +60,12 @@ func (j *joins) note(server uint64, n joiner) {
 		j.joiners = make(map[uint64]joiner)
 	}
 	old := j.joiners[server]
+	if old.id == n.id && !n.confirmed {
+		n.missed, n.line, n.told = old.missed, old.line, old.told
+	}
+	if old.id == n.id && old.fresh() && n.reached == "" {
+		n.reached = old.reached
+	}
 	if old.confirmed && old.fresh() {
 		if old.id != n.id && !n.confirmed {
 			return
@@ -53,6 +75,24 @@ func (j *joins) note(server uint64, n joiner) {
 		}
 	}
 	j.joiners[server] = n
+}
+
+// miss notes that a server could not be reached for a line of the membership. It reports
+// whether that is to be logged: once, when the server counts as absent.
+func (j *joins) miss(id raft.ServerID, m *Member) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	x, ok := j.joiners[m.ID]
+	if !ok || x.id != id || x.confirmed {
+		return false
+	}
+	if x.line != m.line() {
+		x.missed, x.line, x.told = time.Now(), m.line(), false
+	}
+	news := x.absent(m) && !x.told
+	x.told = x.told || news
+	j.joiners[m.ID] = x
+	return news
 }
 
 // queue returns the channel of probes whose servers wait to be admitted.
@@ -101,8 +141,10 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 		return fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
 	}
 	want, now := e.wanted(), e.replicated()
-	if proved || now == nil || now.member(p.ID) == nil {
-		e.joins.noteList(p) // for a member, only a proved probe counts
+	// For a member, only a proved probe counts. For any other server, its list matters once
+	// this server is to add it.
+	if proved || (now == nil || now.member(p.ID) == nil) && (want.lists(p.ID) || e.fileList().lists(p.ID)) {
+		e.joins.noteList(p)
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		switch {
@@ -116,7 +158,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 		}
 	}
 	e.joins.note(p.ID, joiner{id: p.As, addr: p.Addr, at: time.Now(), confirmed: proved})
-	if want == nil || want.member(p.ID) == nil {
+	if !want.lists(p.ID) {
 		return e.stranger(p)
 	}
 	e.reconfigs.poke()
@@ -154,10 +196,10 @@ func (e *ensemble) admitLoop() {
 
 // admitOne calls a server at all its possible addresses until it accepts its admission.
 func (e *ensemble) admitOne(p *probe) {
-	addrs := e.mayBeAt(p.ID)
+	addrs := e.mayBeAt(p.ID, p.Addr)
 	if len(addrs) == 0 { // the membership has only a wildcard for it: use the address that it asked from
 		e.joins.mu.Lock()
-		addrs = []string{e.joins.from[p.As]}
+		addrs = []string{e.joins.calledFrom(p.As)}
 		e.joins.mu.Unlock()
 	}
 	for _, addr := range addrs {
@@ -165,31 +207,44 @@ func (e *ensemble) admitOne(p *probe) {
 		a, _, err := ask(ctx, e.hub, addr, "", &question{Admit: &admission{Cluster: e.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}})
 		cancel()
 		if err == nil && a.Admitted {
-			e.joins.note(p.ID, joiner{id: p.As, addr: addr, at: time.Now(), confirmed: true})
+			e.joins.note(p.ID, joiner{id: p.As, addr: addr, at: time.Now(), confirmed: true, reached: addr})
 			e.reconfigs.poke()
 			return
 		}
 		e.log.Debug("a server that asks to be let in does not take its admission", "server", p.ID, "addr", addr, "err", err)
 	}
+	if want := e.wanted(); want.lists(p.ID) && e.joins.miss(p.As, want.member(p.ID)) {
+		e.log.Warn("a server that asks to join cannot be reached: it joins when it can be; check its line in the membership, and the way to it",
+			"server", p.ID, "says", p.Addr, "tried", addrs)
+	}
 }
 
 // mayBeAt returns a server's addresses in the membership and in the configuration files of
-// this server and of other members.
-func (e *ensemble) mayBeAt(server uint64) []string {
+// this server and of other members. They may have another port than the server's own file,
+// which a reconfig changes only when it is done. So mayBeAt adds the port that the server
+// itself announces, but not its host, which could be that of any caller.
+func (e *ensemble) mayBeAt(server uint64, announced string) []string {
 	var out []string
-	for _, list := range []*membership{e.wanted(), e.fileList()} {
-		if list == nil || list.member(server) == nil {
-			continue
+	add := func(addr string) {
+		if dialable(addr) && !slices.Contains(out, addr) {
+			out = append(out, addr)
 		}
-		m := list.member(server)
-		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
-			if dialable(addr) && !slices.Contains(out, addr) {
-				out = append(out, addr)
+	}
+	for _, list := range []*membership{e.wanted(), e.fileList()} {
+		if list.lists(server) {
+			for _, addr := range list.member(server).quorumAddrs() {
+				add(addr)
 			}
 		}
 	}
-	if addr := e.listedAt(server); addr != "" && !slices.Contains(out, addr) {
-		out = append(out, addr)
+	add(e.listedAt(server))
+	_, port, err := net.SplitHostPort(announced)
+	if err != nil {
+		return out
+	}
+	for _, addr := range out {
+		host, _, _ := net.SplitHostPort(addr)
+		add(net.JoinHostPort(host, port))
 	}
 	return out
 }

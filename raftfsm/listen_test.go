@@ -18,7 +18,7 @@ func TestListenAddr(t *testing.T) {
 		"everywhere, and one more": {Config{ListenAll: true, ListenHost: "10.0.0.7"}, ":2888"},
 	} {
 		e := &ensemble{n: &Node{cfg: c.cfg}, self: Member{ID: 1, QuorumAddr: "zk1.example:2888"}}
-		if got := e.listenAddr(e.self.QuorumAddr); got != c.want {
+		if got := e.listenAddrs(&e.self)[0]; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

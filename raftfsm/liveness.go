@@ -292,8 +292,11 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	if !current || e.n.lead != nil || e.n.halted {
 		return
 	}
-	e.following.Store(t.incarnation)
 	old := e.n.Status()
+	if old.Reason == noMember && e.removed() {
+		return // the leader goes on sending to this server for a while
+	}
+	e.following.Store(t.incarnation)
 	s := e.n.statusNow(false, "")
 	// The network may have delayed the acknowledgement, so it may be too old.
 	caughtUp = caughtUp && !e.removed() && e.tooOld() == ""
@@ -330,6 +333,9 @@ func (e *ensemble) leaveOff() {
 	})
 }
 
+// noMember is the reason why a removed server doesn't serve.
+const noMember = "this server is no member of the ensemble any more"
+
 // adrift returns why a server that considers itself a follower is not one, or "" if it
 // is.
 func (e *ensemble) adrift() string {
@@ -337,7 +343,7 @@ func (e *ensemble) adrift() string {
 	case e.leadNow() != nil || !e.n.Status().Serving:
 		return ""
 	case e.removed():
-		return "this server is no member of the ensemble any more"
+		return noMember
 	}
 	return e.tooOld()
 }

@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -10,6 +11,19 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
+)
+
+const (
+	// maxServers bounds the servers of a list: one for each id.
+	maxServers = MaxServer + 1
+	// MaxListBytes bounds a list of servers and a reconfig.
+	MaxListBytes = 256 << 10
+	// MaxServerAddresses bounds the alternative addresses of a server.
+	MaxServerAddresses = 16
+	// MaxHost bounds a host in a list of servers. A DNS name has up to 253 bytes.
+	MaxHost = 255
+	// maxLine bounds a server's line. It has room for every valid address.
+	maxLine = 8 << 10
 )
 
 // membership is the list of servers that /zookeeper/config shows. That text is
@@ -103,8 +117,12 @@ func (m *Member) line() string {
 // checkMembers returns an error for a list that can't be replicated: the log holds the
 // membership as text, and every server must be able to parse it.
 func checkMembers(members []Member) error {
-	list := newMembership(members)
-	if _, err := parseMembership(list.text()); err != nil {
+	text := newMembership(members).text()
+	_, err := parseMembership(text)
+	if err == nil && len(text) > MaxListBytes {
+		err = fmt.Errorf("%d bytes: at most %d", len(text), MaxListBytes)
+	}
+	if err != nil {
 		return fmt.Errorf("the list of servers in the configuration: %w", err)
 	}
 	return nil
@@ -119,6 +137,9 @@ func (m *membership) member(id uint64) *Member {
 	}
 	return nil
 }
+
+// lists reports whether the server with that id is on the list, if there is a list.
+func (m *membership) lists(id uint64) bool { return m != nil && m.member(id) != nil }
 
 func (m *membership) voters() int {
 	n := 0
@@ -138,7 +159,7 @@ func newMembership(members []Member) *membership {
 }
 
 func (m *membership) sort() {
-	slices.SortFunc(m.members, func(a, b Member) int { return int(a.ID) - int(b.ID) })
+	slices.SortFunc(m.members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // sameServers reports whether two lists have the same servers in the same roles.
@@ -182,7 +203,8 @@ func (m *membership) tooLarge() (id uint64, over bool) {
 	return 0, false
 }
 
-// parseList parses input that may come from a client, so its ids may be too large.
+// parseList parses input that may come from a client, so its ids may be too large. It
+// stops at the first line too many.
 func parseList(text []byte) (*membership, error) {
 	m := &membership{}
 	for line := range bytes.Lines(text) {
@@ -196,6 +218,9 @@ func parseList(text []byte) (*membership, error) {
 			}
 			m.version = v
 		default:
+			if len(m.members) == maxServers {
+				return nil, fmt.Errorf("a list of more than %d servers", maxServers)
+			}
 			s, err := parseServer(key, value)
 			if err != nil {
 				return nil, err
@@ -214,6 +239,9 @@ func parseList(text []byte) (*membership, error) {
 // | separates alternatives of the first part.
 func parseServer(key, value string) (Member, error) {
 	var m Member
+	if n := len(key) + len(value); n > maxLine {
+		return m, fmt.Errorf("a server with a line of %d bytes: at most %d", n, maxLine)
+	}
 	number, ok := strings.CutPrefix(strings.TrimSpace(key), "server.")
 	id, err := strconv.ParseUint(number, 10, 64)
 	if !ok || err != nil {
@@ -221,6 +249,9 @@ func parseServer(key, value string) (Member, error) {
 	}
 	m.ID = id
 	servers, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
+	if n := strings.Count(servers, "|") + 1; n > MaxServerAddresses {
+		return m, fmt.Errorf("server %d has %d addresses: at most %d", id, n, MaxServerAddresses)
+	}
 	var lines []string
 	for i, alternative := range strings.Split(servers, "|") {
 		a, err := parseAddress(alternative)
@@ -304,28 +335,40 @@ func parseClient(s string) (string, error) {
 
 // cutHost splits host:rest, with an IPv6 host in brackets.
 func cutHost(s string) (host, rest string, err error) {
-	if after, ok := strings.CutPrefix(s, "["); ok {
-		host, rest, ok = strings.Cut(after, "]:")
-		if !ok || host == "" {
-			return "", "", fmt.Errorf("%q: bad brackets", s)
-		}
-		return host, rest, nil
+	after, brackets := strings.CutPrefix(s, "[")
+	end := ":"
+	if brackets {
+		end = "]:"
 	}
-	host, rest, ok := strings.Cut(s, ":")
-	if !ok || host == "" {
+	host, rest, ok := strings.Cut(after, end)
+	switch {
+	case brackets && (!ok || host == "" || strings.Contains(host, "[")):
+		return "", "", fmt.Errorf("%q: bad brackets", s)
+	case !ok || host == "":
 		return "", "", fmt.Errorf("%q has no host and port", s)
+	case len(host) > MaxHost:
+		return "", "", fmt.Errorf("a host of %d bytes: at most %d", len(host), MaxHost)
 	}
 	return host, rest, nil
 }
 
 func isPort(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return err == nil && n <= 65535
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && len(s) <= len("65535")
 }
 
 // next returns the membership that a reconfig asks for, or an error code. The
 // transaction supplies the version.
 func (m *membership) next(q *proto.ReconfigRequest, policy tree.Policy) (*membership, proto.Code) {
+	out, code := m.asked(q, policy)
+	if code == proto.Ok && m.conflict(out) != nil {
+		return nil, proto.ErrBadArguments
+	}
+	return out, code
+}
+
+// asked is next without the check of the addresses.
+func (m *membership) asked(q *proto.ReconfigRequest, policy tree.Policy) (*membership, proto.Code) {
 	lone := policy&tree.LoneVoter != 0
 	out, code := m.changed(q)
 	if q.NewMembers != proto.NullString {
@@ -341,10 +384,37 @@ func (m *membership) next(q *proto.ReconfigRequest, policy tree.Policy) (*member
 	if lone {
 		least = 1
 	}
-	if out.voters() < least {
+	if out.voters() < least || !out.replicable() {
 		return nil, proto.ErrBadArguments
 	}
 	return out, proto.Ok
+}
+
+// replicable reports whether all servers will read the same list from the text of m.
+func (m *membership) replicable() bool {
+	text := m.text()
+	again, err := parseList(text)
+	return err == nil && len(text) <= MaxListBytes && bytes.Equal(again.text(), text)
+}
+
+// tooLong reports whether a reconfig has more text or more servers than a list may have.
+// It is cheap for any request.
+func tooLong(q *proto.ReconfigRequest) bool {
+	if len(q.Joining)+len(q.Leaving)+len(q.NewMembers) > MaxListBytes {
+		return true
+	}
+	return parts(q.Joining, ",") > maxServers || parts(q.Leaving, ",") > maxServers ||
+		parts(q.NewMembers, ",\n") > maxServers+1 // with the line of the version
+}
+
+// parts returns the number of parts of s that are not blank.
+func parts(s, separators string) (n int) {
+	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+		if strings.TrimSpace(part) != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // wholeMembership parses a list that replaces the current one. For a list that no
@@ -368,12 +438,18 @@ func wholeMembership(list string, lone bool) (*membership, proto.Code) {
 
 func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code) {
 	out := &membership{members: slices.Clone(m.members)}
+	leaving := make(map[int64]bool)
 	for _, id := range list(q.Leaving) {
 		n, err := strconv.ParseInt(id, 10, 64)
 		if err != nil {
 			return nil, proto.ErrMarshalling // ZooKeeper throws a stray NumberFormatException here
 		}
-		out.members = slices.DeleteFunc(out.members, func(m Member) bool { return int64(m.ID) == n })
+		leaving[n] = true
+	}
+	out.members = slices.DeleteFunc(out.members, func(m Member) bool { return leaving[int64(m.ID)] })
+	users := make(map[string]int) // servers by endpoint
+	for i := range out.members {
+		out.members[i].use(users, 1)
 	}
 	for _, joiner := range list(q.Joining) {
 		key, value, ok := strings.Cut(joiner, "=")
@@ -390,12 +466,15 @@ func (m *membership) changed(q *proto.ReconfigRequest) (*membership, proto.Code)
 			return nil, proto.ErrBadArguments
 		}
 		s.named = true
-		out.members = slices.DeleteFunc(out.members, func(m Member) bool { return m.ID == s.ID })
-		for i := range out.members {
-			if conflicting(&out.members[i], &s) {
-				return nil, proto.ErrBadArguments
-			}
+		if old := out.member(s.ID); old != nil {
+			old.use(users, -1)
+			out.members = slices.DeleteFunc(out.members, func(m Member) bool { return m.ID == s.ID })
 		}
+		// As in ZooKeeper, only the addresses of a joining server are checked.
+		if slices.ContainsFunc(s.endpoints(), func(e string) bool { return users[e] > 0 }) {
+			return nil, proto.ErrBadArguments
+		}
+		s.use(users, 1)
 		out.members = append(out.members, s)
 	}
 	out.sort()
@@ -417,14 +496,15 @@ func list(s string) []string {
 	return out
 }
 
-// conflicting reports whether two servers use the same address. As in ZooKeeper,
-// wildcards and loopback addresses never conflict.
-func conflicting(a, b *Member) bool {
-	taken := b.endpoints()
-	return slices.ContainsFunc(a.endpoints(), func(x string) bool { return slices.Contains(taken, x) })
+// use adds n to the users of each of the server's endpoints.
+func (m *Member) use(users map[string]int, n int) {
+	for _, e := range m.endpoints() {
+		users[e] += n
+	}
 }
 
-// endpoints returns the addresses that no other server may use.
+// endpoints returns the addresses that no other server may use. As in ZooKeeper,
+// wildcards and loopback addresses never conflict.
 func (m *Member) endpoints() []string {
 	var out []string
 	for _, addr := range append([]string{m.QuorumAddr, m.ElectionAddr, m.ClientAddr}, m.Alternates...) {

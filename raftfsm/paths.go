@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -16,23 +17,47 @@ import (
 // knows a server by the first address of its line. ZooKeeper pings addresses beforehand
 // to see which ones are reachable. Here the dial itself tells, so
 // multiAddress.reachabilityCheck has no effect.
+//
+// A path may accept connections and still be useless, e.g. if it loses large packets. So
+// an address on which a stream stalled or a handshake failed is dialled only after the
+// others, for a while.
 
-// pathDelay is the head start of each address over the next.
-const pathDelay = 100 * time.Millisecond
+const (
+	// pathDelay is the head start of each address over the next.
+	pathDelay = 100 * time.Millisecond
+	// firstBlame is how long an address is dialled last after a failure. The time doubles,
+	// up to maxBlame, if the address fails again soon after it.
+	firstBlame = 30 * time.Second
+	maxBlame   = 8 * time.Minute
+	// namesEvery is the pause between two lookups of the host names of the other servers.
+	namesEvery = 30 * time.Second
+)
 
 // paths is a network in which a server may have several addresses.
 type paths struct {
 	quorum.Network
-	more       []string // further addresses to listen on
 	alternates func(addr string) []string
+	blames     *blames
 }
 
 func (e *ensemble) network() quorum.Network {
-	p := paths{Network: e.n.cfg.Network, alternates: e.alternates}
-	if !e.n.cfg.ListenAll && e.n.cfg.ListenHost == "" {
-		p.more = e.self.Alternates
+	return paths{Network: e.n.cfg.Network, alternates: e.alternates, blames: &e.blames}
+}
+
+// keepNames looks up the host names of the other servers from time to time, so that this
+// server knows their addresses if DNS fails, also those of servers that it hasn't dialled.
+func (e *ensemble) keepNames() {
+	n := e.network()
+	for e.ctx.Err() == nil {
+		for _, m := range e.knownMembers() {
+			for _, addr := range append([]string{m.QuorumAddr}, e.alternates(m.QuorumAddr)...) {
+				if m.ID != e.self.ID && !quorum.LookUp(n, addr) {
+					return // the network has no host names
+				}
+			}
+		}
+		pauseFor(e.ctx, namesEvery)
 	}
-	return p
 }
 
 // alternates returns the other addresses of the server whose first address is addr.
@@ -57,118 +82,101 @@ func (p paths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if len(others) == 0 {
 		return p.Network.Dial(ctx, addr)
 	}
-	all := append([]string{addr}, others...)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type outcome struct {
-		conn net.Conn
-		err  error
+	good, blamed := p.blames.sort(append([]string{addr}, others...), time.Now())
+	if len(good) == 0 || len(blamed) == 0 {
+		return p.dialFirst(ctx, append(good, blamed...))
 	}
-	outcomes := make(chan outcome, len(all))
-	for i, a := range all {
-		go func() {
-			pauseFor(ctx, time.Duration(i)*pathDelay)
-			conn, err := p.Network.Dial(ctx, a)
-			outcomes <- outcome{conn, err}
-		}()
+	// A blamed address may well accept first: it gets no chance to before the good ones have
+	// failed or half of the time is over.
+	half, cancel := quorum.Share(ctx, 2)
+	conn, err := p.dialFirst(half, good)
+	late := half.Err() != nil && ctx.Err() == nil
+	cancel()
+	if err == nil {
+		return conn, nil
 	}
-	var first net.Conn
-	var errs []error
-	for range all { // close the connections that come too late
-		switch o := <-outcomes; {
-		case o.err != nil:
-			errs = append(errs, o.err)
-		case first == nil:
-			first = o.conn
-			cancel()
-		default:
-			_ = o.conn.Close()
+	if late {
+		for _, a := range good {
+			p.blames.blame(a, time.Now())
 		}
 	}
-	if first == nil {
+	conn, next := p.dialFirst(ctx, blamed)
+	if next != nil {
+		return nil, errors.Join(err, next)
+	}
+	return conn, nil
+}
+
+func (p paths) dialFirst(ctx context.Context, addrs []string) (net.Conn, error) {
+	conn, errs := quorum.DialFirst(ctx, addrs, pathDelay, func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := p.Network.Dial(ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &pathConn{conn, addr, p.blames}, nil
+	})
+	if conn == nil {
 		return nil, errors.Join(errs...)
 	}
-	return first, nil
+	return conn, nil
+}
+
+// pathConn is a connection to a server with several addresses.
+type pathConn struct {
+	net.Conn
+	addr   string // the one of the connection
+	blames *blames
+}
+
+// BlamePath makes later dials prefer the server's other addresses.
+func (c *pathConn) BlamePath() { c.blames.blame(c.addr, time.Now()) }
+
+// blames remembers addresses that accept connections on which no stream works.
+type blames struct {
+	mu   sync.Mutex
+	addr map[string]blame
+}
+
+type blame struct {
+	at    time.Time // of the last failure
+	until time.Time
+	last  time.Duration // how long the address is dialled last
+}
+
+// blame notes a failure.
+func (b *blames) blame(addr string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.addr, func(_ string, x blame) bool { return now.Sub(x.until) > x.last })
+	x, again := b.addr[addr]
+	switch {
+	case !again:
+		x.last = firstBlame
+	case now.After(x.until): // not another connection that failed at the same time
+		x.last = min(2*x.last, maxBlame)
+	}
+	x.at, x.until = now, now.Add(x.last)
+	if b.addr == nil {
+		b.addr = make(map[string]blame)
+	}
+	b.addr[addr] = x
+}
+
+// sort separates the addresses that have failed recently from the others. Among those, the
+// first is the one that failed first.
+func (b *blames) sort(addrs []string, now time.Time) (good, blamed []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range addrs {
+		if now.Before(b.addr[a].until) {
+			blamed = append(blamed, a)
+		} else {
+			good = append(good, a)
+		}
+	}
+	slices.SortStableFunc(blamed, func(x, y string) int { return b.addr[x].at.Compare(b.addr[y].at) })
+	return good, blamed
 }
 
 // Unwrap returns the underlying network.
 func (p paths) Unwrap() quorum.Network { return p.Network }
-
-// Listen implements quorum.Network.
-func (p paths) Listen(addr string) (net.Listener, error) {
-	first, err := p.Network.Listen(addr)
-	if err != nil || len(p.more) == 0 {
-		return first, err
-	}
-	l := &listeners{Listener: first, conns: make(chan net.Conn), failed: make(chan error, 1), done: make(chan struct{})}
-	l.all = append(l.all, first)
-	for _, a := range p.more {
-		next, err := p.Network.Listen(a)
-		if err != nil {
-			return nil, errors.Join(err, l.Close())
-		}
-		l.all = append(l.all, next)
-	}
-	for _, x := range slices.Clone(l.all) {
-		l.wg.Go(func() { l.serve(x) })
-	}
-	return l, nil
-}
-
-// listeners combines several listeners into one.
-type listeners struct {
-	net.Listener // the first one, whose address Addr returns
-	all          []net.Listener
-	conns        chan net.Conn
-	failed       chan error
-	done         chan struct{}
-	once         sync.Once
-	wg           sync.WaitGroup
-}
-
-func (l *listeners) serve(x net.Listener) {
-	for {
-		conn, err := x.Accept()
-		if err != nil {
-			select {
-			case l.failed <- err: // Accept returns it, and is called again unless closed
-			case <-l.done:
-			}
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			continue
-		}
-		select {
-		case l.conns <- conn:
-		case <-l.done:
-			_ = conn.Close()
-			return
-		}
-	}
-}
-
-// Accept implements net.Listener.
-func (l *listeners) Accept() (net.Conn, error) {
-	select {
-	case <-l.done:
-		return nil, net.ErrClosed
-	case conn := <-l.conns:
-		return conn, nil
-	case err := <-l.failed:
-		return nil, err
-	}
-}
-
-// Close implements net.Listener.
-func (l *listeners) Close() error {
-	var errs []error
-	l.once.Do(func() {
-		close(l.done)
-		for _, x := range l.all {
-			errs = append(errs, x.Close())
-		}
-		l.wg.Wait()
-	})
-	return errors.Join(errs...)
-}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -67,6 +68,57 @@ type probe struct {
 	Token uint64 `json:"token,omitempty"`
 }
 
+const (
+	// maxServerID bounds a ServerID in a probe. The handshake has room for as many bytes.
+	maxServerID = 31
+	// maxPhase bounds the name of a phase, which may be one of a later release.
+	maxPhase = 16
+	// maxRefusal bounds the text of a refusal, which names a server with all its
+	// addresses.
+	maxRefusal = 16 << 10
+)
+
+// check returns an error for a probe that no server of an ensemble sends. Its sender has
+// proved nothing yet, so anything that this server remembers of a probe is small.
+func (p *probe) check() error {
+	switch {
+	case p.ID > MaxServer:
+		return fmt.Errorf("server id %d: must be 0 to %d", p.ID, MaxServer)
+	case len(p.As) > maxServerID || strings.Trim(string(p.As), "0123456789.") != "":
+		return fmt.Errorf("a ServerID of %d bytes: digits and dots, at most %d", len(p.As), maxServerID)
+	case len(p.Phase) > maxPhase:
+		return fmt.Errorf("a phase of %d bytes: at most %d", len(p.Phase), maxPhase)
+	case len(p.List) > MaxListBytes:
+		return fmt.Errorf("a list of %d bytes: at most %d", len(p.List), MaxListBytes)
+	case len(p.LeaderAddr) > MaxHost+len("[]:65535"):
+		return fmt.Errorf("an address of %d bytes", len(p.LeaderAddr))
+	case len(p.Refusal) > maxRefusal:
+		return fmt.Errorf("a refusal of %d bytes: at most %d", len(p.Refusal), maxRefusal)
+	}
+	if p.Addr != "" && !isAddress(p.Addr) {
+		return errors.New("its address is not a host and a port")
+	}
+	if p.Bound == nil {
+		return nil
+	}
+	if len(p.Bound.Servers) > maxServers || len(p.Bound.Disks) > maxServers {
+		return fmt.Errorf("a founding of more than %d servers", maxServers)
+	}
+	for _, s := range p.Bound.Servers {
+		if s.Addr != placeholder(s.ID) && !isAddress(s.Addr) {
+			return errors.New("a founding with an address that is not a host and a port")
+		}
+	}
+	return nil
+}
+
+// isAddress reports whether addr has a port, and a host that a list may have. The host
+// may be missing: that is a wildcard.
+func isAddress(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	return err == nil && len(host) <= MaxHost && isPort(port)
+}
+
 // admission lets a server start its Raft, because the leader is about to contact it.
 // The leader calls the server at its address in the membership, so no other server
 // learns the id of the ensemble.
@@ -114,10 +166,18 @@ func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *question) (*a
 	}
 	var a answer
 	if err := awaitAnswer(conn, &a); err != nil {
+		if isTimeout(err) || ctx.Err() != nil {
+			quorum.BlamePath(conn)
+		}
 		return nil, theirs, fmt.Errorf("answer of server %s at %s: %w", theirs.ServerID, addr, err)
 	}
 	if a.Error != "" {
 		return nil, theirs, fmt.Errorf("server %s at %s: %s", theirs.ServerID, addr, a.Error)
+	}
+	if a.Probe != nil {
+		if err := a.Probe.check(); err != nil {
+			return nil, theirs, fmt.Errorf("answer of server %s at %s: %w", theirs.ServerID, addr, err)
+		}
 	}
 	return &a, theirs, nil
 }

@@ -44,15 +44,14 @@ type joins struct {
 	calling map[uint64]bool          // servers being admitted
 	waiting chan *probe              // servers to be admitted next
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
-	from    map[raft.ServerID]string // remote address of a server that has no address to announce
+	from    map[uint64][]caller      // by server: remote addresses of servers that have no address to announce, oldest first
 	files   map[uint64]announced     // by server: the list in its configuration file
 }
 
 // stranger tells a server that is not a member how it becomes one.
 func (e *ensemble) stranger(p *probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
-	if list := e.listOf(p.ID); list != nil {
-		m := list.member(p.ID)
+	if m := p.line(); m != nil {
 		at := m.located(e.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
 		line = at.reconfigLine(p.ClientPort)
 	}

@@ -219,18 +219,25 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 	e.n.tree.RLock()
 	defer e.n.tree.RUnlock()
 	policy := e.n.cfg.Policy
-	target, code := e.n.machine.checkReconfig(&req, policy)
+	target, code := e.n.machine.checkReconfig(&req, policy, q.IDs)
 	if code != proto.Ok && code != proto.ErrBadVersion && code != proto.ErrBadArguments && code != proto.ErrMarshalling {
 		return nil, code
 	}
 	if t := e.reconfigs.current(); t != nil && (target == nil || e.reconfigs.busy(target)) {
 		return nil, proto.ErrReconfigInProgress
 	}
+	if code == proto.ErrBadArguments && e.n.machine.mayWriteConfig(policy, q.IDs) {
+		if why := e.n.machine.conflict(&req, policy); why != nil {
+			e.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
+		}
+	}
 	if code != proto.Ok {
 		return nil, code
 	}
 	if _, ok := e.planFor(target, live).plan(); !ok {
-		e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.text()))
+		if e.n.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
+			e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.text()))
+		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
 	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
@@ -238,6 +245,11 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 
 // reconfig proposes a client's reconfig after the leader has driven it.
 func (e *ensemble) reconfig(c *Command) error {
+	var req proto.ReconfigRequest
+	r := proto.NewReader(c.Body)
+	if req.Decode(&r); r.Err() == nil && tooLong(&req) {
+		return e.n.intake.propose(c, false) // applying it shows the error, and no leader has to read it before
+	}
 	e.mu.Lock()
 	e.reporting[c.Session]++ // keep the client's session alive in the meantime
 	e.mu.Unlock()
@@ -299,9 +311,11 @@ func refusedReconfig(c *Command, code proto.Code) *Command {
 	return &r
 }
 
-// checkReconfig returns the membership that a reconfig results in, or the error code.
-// It doesn't check permissions. The caller holds the tree's lock.
-func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*membership, proto.Code) {
+// checkReconfig returns the membership that a reconfig results in, or the error code. As
+// in ZooKeeper, the permission comes last, see mayReconfig. Only a reconfig that is too
+// long is refused for the permission here, because it isn't parsed. The caller holds the
+// tree's lock.
+func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership, proto.Code) {
 	switch {
 	case policy&tree.ReconfigEnabled == 0:
 		return nil, proto.ErrReconfigDisabled
@@ -315,15 +329,40 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy) (*
 	if q.CurConfigID != -1 && uint64(q.CurConfigID) != now.version {
 		return nil, proto.ErrBadVersion
 	}
-	return now.next(q, policy)
+	switch {
+	case !tooLong(q):
+		return now.next(q, policy)
+	case !m.mayWriteConfig(policy, ids):
+		return nil, proto.ErrNoAuth
+	}
+	return nil, proto.ErrBadArguments
 }
 
-// mayReconfig checks that ids may write /zookeeper/config. The caller holds the tree's
-// lock.
+// conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
+// refused, or nil if something else is. The caller holds the tree's lock.
+func (m *machine) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
+	now, err := parseState(m.config)
+	if err != nil || tooLong(q) {
+		return nil
+	}
+	if target, code := now.asked(q, policy); code == proto.Ok {
+		return now.conflict(target)
+	}
+	return nil
+}
+
+// mayWriteConfig reports whether ids may write /zookeeper/config. The caller holds the
+// tree's lock.
+func (m *machine) mayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
+	return policy&tree.SkipACL != 0 || m.tree.Get(tree.ConfigPath).Allows(proto.PermWrite, ids)
+}
+
+// mayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
+// valid. The caller holds the tree's lock.
 func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []proto.ID) proto.Code {
 	_, over := target.tooLarge()
 	switch {
-	case policy&tree.SkipACL == 0 && !m.tree.Get(tree.ConfigPath).Allows(proto.PermWrite, ids):
+	case !m.mayWriteConfig(policy, ids):
 		return proto.ErrNoAuth
 	case over:
 		return proto.ErrBadArguments
@@ -333,7 +372,7 @@ func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []prot
 
 // applyReconfig applies a client's reconfig.
 func (m *machine) applyReconfig(c *Command) {
-	next, code := m.checkReconfig(&m.requests.reconfig, m.tx.Policy)
+	next, code := m.checkReconfig(&m.requests.reconfig, m.tx.Policy, c.IDs)
 	if code == proto.Ok {
 		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
 	}

@@ -1,7 +1,9 @@
 package raftfsm
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -62,6 +64,18 @@ func openRaftLog(c Config) (stores, error) {
 func (n *Node) keepsEntries() bool {
 	s, ok := n.stores.(interface{ Keeps() bool })
 	return !ok || s.Keeps()
+}
+
+// openNewest opens the newest snapshot, to send it to a follower.
+func (n *Node) openNewest() (*raft.SnapshotMeta, io.ReadCloser, error) {
+	list, err := n.stores.Snapshots().List()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(list) == 0 {
+		return nil, nil, errors.New("there is no snapshot")
+	}
+	return n.stores.Snapshots().Open(list[0].ID)
 }
 
 // restoreNewest loads the newest snapshot into the machine. Raft would do that, too,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -89,10 +90,14 @@ func (e *ensemble) knownAt(server uint64, now *membership) string {
 	return e.listedAt(server)
 }
 
-// joinAddr returns the address at which to dial a joining server.
+// joinAddr returns the address at which to dial a joining server: the one where it was
+// reached, until it listens at the one in the membership.
 func (e *ensemble) joinAddr(m *Member, j joiner) string {
+	if j.reached != "" {
+		return j.reached
+	}
 	e.joins.mu.Lock()
-	from := e.joins.from[j.id]
+	from := e.joins.calledFrom(j.id)
 	e.joins.mu.Unlock()
 	return firstDialable(m.ID, m.QuorumAddr, j.addr, e.listedAt(m.ID), from)
 }
@@ -206,18 +211,41 @@ func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) 
 	e.joins.seen[p.As] = p.Addr
 }
 
-// maxFrom bounds the number of servers whose calling addresses are remembered.
-const maxFrom = 1024
+// MaxCallers bounds the ServerIDs of one server id whose calling addresses are
+// remembered.
+const MaxCallers = 16
 
-// noteFrom remembers the address from which a server with a wildcard address has
-// called.
+// caller is a ServerID and the address from which it has called.
+type caller struct {
+	id   raft.ServerID
+	addr string
+}
+
+// noteFrom remembers the address from which a server with a wildcard address has called.
+// A caller may claim any ServerID, so if there are too many, only one of the same server
+// id is forgotten: the one that has been silent for longest.
 func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.from == nil || len(j.from) > maxFrom {
-		j.from = make(map[raft.ServerID]string)
+	if j.from == nil {
+		j.from = make(map[uint64][]caller)
 	}
-	j.from[id] = addr
+	server := serverOf(id)
+	all := slices.DeleteFunc(j.from[server], func(c caller) bool { return c.id == id })
+	if len(all) >= MaxCallers {
+		all = slices.Delete(all, 0, 1)
+	}
+	j.from[server] = append(all, caller{id, addr})
+}
+
+// calledFrom returns the address from which a server with a wildcard address has called,
+// or "". The caller holds j.mu.
+func (j *joins) calledFrom(id raft.ServerID) string {
+	all := j.from[serverOf(id)]
+	if i := slices.IndexFunc(all, func(c caller) bool { return c.id == id }); i >= 0 {
+		return all[i].addr
+	}
+	return ""
 }
 
 // addresses returns the addresses that a server may have besides the one in Raft's
@@ -237,7 +265,7 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 	}
 	e.joins.mu.Lock()
 	add(e.joins.seen[id])
-	from := e.joins.from[id]
+	from := e.joins.calledFrom(id)
 	e.joins.mu.Unlock()
 	for _, m := range e.n.cfg.Members {
 		if m.ID == serverOf(id) {
@@ -277,40 +305,52 @@ func (f *formation) founders() []founder {
 func (e *ensemble) moving(addr string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.listenWant == addr && e.listenErr != nil
+	return e.listenErr != nil && e.listenWant[0] == addr
 }
 
-// followOwnAddress makes this server listen at the address that a reconfig has set for
-// it, before it closes the old one. Reconcile loop.
+// followOwnAddress makes this server listen at the addresses that a reconfig has set for
+// it, before it closes the old ones. Reconcile loop.
 func (e *ensemble) followOwnAddress(m *membership) {
 	line := m.member(e.self.ID)
-	if line == nil || !line.named || !dialable(line.QuorumAddr) || line.QuorumAddr == e.listenWant && e.listenErr == nil ||
-		time.Since(e.listenTried) < listenAgain && line.QuorumAddr == e.listenWant {
+	if line == nil || !line.named || !dialable(line.QuorumAddr) {
 		return
 	}
-	want := e.listenAddr(line.QuorumAddr)
-	news := line.QuorumAddr != e.listenWant
+	asked := line.quorumAddrs()
+	news := !slices.Equal(asked, e.listenWant)
+	if !news && (e.listenErr == nil || time.Since(e.listenTried) < listenAgain) {
+		return
+	}
+	want := e.listenAddrs(line)
 	var err error
-	if want != e.listening {
-		if err = e.hub.Relisten(want); err == nil {
-			e.log.Info("listens for the other servers at another address", "from", e.listening, "to", want)
+	if !slices.Equal(want, e.listening) {
+		if err = e.hub.Relisten(want...); err == nil {
+			e.log.Info("listens for the other servers at another address", "from", strings.Join(e.listening, "|"), "to", strings.Join(want, "|"))
 			e.listening = want
 		}
 	}
-	_, is, _ := net.SplitHostPort(e.listening)
-	if _, port, _ := net.SplitHostPort(want); err != nil && port == is {
-		// Another name for the same address, or one that only the others can use.
-		e.log.Debug("cannot listen at the address of the membership and goes on at the same port", "addr", want, "listening", e.listening, "err", err)
+	if err != nil && slices.Equal(portsOf(want), portsOf(e.listening)) {
+		// Other names for the same addresses, or some that only the others can use.
+		e.log.Debug("cannot listen at the addresses of the membership and goes on at the same ports", "want", want, "listening", e.listening, "err", err)
 		err = nil
 	}
 	if err != nil && news {
 		e.log.Error("cannot listen for the other servers at the address that a reconfig has set: it goes on at the old one and tries again; "+
-			"free the port, or set another one with reconfig", "addr", want, "listening", e.listening, "err", err)
+			"free the port, or set another one with reconfig", "addr", strings.Join(want, "|"), "listening", strings.Join(e.listening, "|"), "err", err)
 	}
 	e.listenTried = time.Now()
 	e.mu.Lock()
-	e.listenWant, e.listenErr = line.QuorumAddr, err
+	e.listenWant, e.listenErr = asked, err
 	e.mu.Unlock()
+}
+
+// portsOf returns the ports of addresses, sorted.
+func portsOf(addrs []string) []string {
+	ports := make([]string, len(addrs))
+	for i, addr := range addrs {
+		_, ports[i], _ = net.SplitHostPort(addr)
+	}
+	slices.Sort(ports)
+	return ports
 }
 
 // ownAddr returns the address at which the others dial this server.

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -37,13 +35,13 @@ const (
 	requestTimeout   = 2 * time.Minute // for a whole request or reply; a profile takes 30 s by default
 	defaultAdminIdle = 30 * time.Second
 	maxHeader        = 16 << 10 // bytes of a request's header
-	maxHTTPConns     = 256      // open connections of a port
 )
 
 // httpServer is an HTTP server for operators.
 type httpServer struct {
-	l net.Listener
-	s *http.Server
+	l     net.Listener
+	s     *http.Server
+	conns *httpConns
 }
 
 // openHTTP serves requests at the address of at until close is called. ctx ends the wait
@@ -53,88 +51,29 @@ func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h ht
 	if err != nil {
 		return nil, err
 	}
-	l, err := security.wrap(plain, s.log)
+	srv, err := s.serveHTTP(plain, security, h, idle)
 	if err != nil {
 		return nil, errors.Join(err, plain.Close())
 	}
+	return srv, nil
+}
+
+// serveHTTP serves requests on the connections of plain.
+func (s *Server) serveHTTP(plain net.Listener, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
 	conns := new(httpConns)
-	srv := &httpServer{l: l, s: &http.Server{
+	l, err := security.wrap(&httpListener{plain, conns}, s.log)
+	if err != nil {
+		return nil, err
+	}
+	srv := &httpServer{l: l, conns: conns, s: &http.Server{
 		Handler: conns.handle(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idle,
-		MaxHeaderBytes: maxHeader, ConnState: conns.note, ConnContext: conns.context,
+		MaxHeaderBytes: maxHeader, ConnContext: conns.context,
 		// Snapshots and restores set deadlines of their own.
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}}
 	s.spawn(func() { _ = srv.s.Serve(l) }) // returns after close
 	return srv, nil
-}
-
-// httpConns bounds the open connections of an HTTP server. When there are too many, it
-// closes the one that has waited the longest without a complete request header.
-type httpConns struct {
-	mu      sync.Mutex
-	open    int
-	waiting list.List // of net.Conn, oldest first
-	at      map[net.Conn]*list.Element
-}
-
-// note implements http.Server.ConnState.
-func (c *httpConns) note(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		c.open++
-		c.wait(conn)
-	case http.StateIdle:
-		c.wait(conn)
-	case http.StateHijacked, http.StateClosed:
-		c.open--
-		c.leave(conn)
-	case http.StateActive: // a part of a header has come
-	}
-	if oldest := c.waiting.Front(); c.open > maxHTTPConns && oldest != nil {
-		_ = oldest.Value.(net.Conn).Close() // note is called for it
-		c.leave(oldest.Value.(net.Conn))
-	}
-}
-
-// wait adds a connection that waits for a request. c.mu is held.
-func (c *httpConns) wait(conn net.Conn) {
-	if c.at == nil {
-		c.at = make(map[net.Conn]*list.Element)
-	}
-	if c.at[conn] == nil {
-		c.at[conn] = c.waiting.PushBack(conn)
-	}
-}
-
-// leave removes a connection from those that wait. c.mu is held.
-func (c *httpConns) leave(conn net.Conn) {
-	if e := c.at[conn]; e != nil {
-		c.waiting.Remove(e)
-		delete(c.at, conn)
-	}
-}
-
-// httpConnKey is the key of a request's connection in its context.
-type httpConnKey struct{}
-
-// context implements http.Server.ConnContext.
-func (*httpConns) context(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, httpConnKey{}, conn)
-}
-
-// handle keeps the connection of a request open while h handles it.
-func (c *httpConns) handle(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if conn, ok := r.Context().Value(httpConnKey{}).(net.Conn); ok {
-			c.mu.Lock()
-			c.leave(conn)
-			c.mu.Unlock()
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // addr returns the address that h listens on, "" if there is none.
@@ -145,10 +84,13 @@ func (h *httpServer) addr() string {
 	return h.l.Addr().String()
 }
 
+// close closes the listener and all connections. It doesn't wait for clients: once
+// their sockets are closed, closing what is above them doesn't block.
 func (h *httpServer) close() error {
 	if h == nil {
 		return nil
 	}
+	h.conns.close()
 	return h.s.Close()
 }
 
@@ -170,6 +112,7 @@ func (s *Server) openAdmin(ctx context.Context) error {
 			s.stats.snapshotsTooEarly.Add(1)
 		}
 	}
+	opts.Started = keepHTTP
 	opts.Refused = func(r *http.Request, command, reason string) {
 		s.complaints.warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
@@ -228,7 +171,7 @@ func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 
 // BeginLong implements admin.Source.
 func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (end func()) {
-	return a.s.long.begin(func() {
+	return a.s.long.beginUnless(r.Context().Done(), func() {
 		a.s.complaints.warn(a.s.clock(), "closing a client that does not read the answer to its command", "client", r.RemoteAddr, "command", command)
 		cut()
 	})

@@ -1,6 +1,9 @@
 package server
 
-import "github.com/zkgo/zkgo/proto"
+import (
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
 
 // class says how a server handles an operation that a client sends.
 type class uint8
@@ -39,6 +42,10 @@ type request struct {
 	body   []byte
 	ids    []proto.ID
 	reads  *tally // where reads are counted; nil: nowhere
+
+	// Set by prepare. Without it the reply does the same, holding the tree's lock.
+	census     *tree.Census
+	ephemerals *tree.EphemeralList
 
 	// Set by answer.
 	hangUp bool  // the connection closes after this reply

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -45,6 +47,7 @@ func limitsTable(t *testing.T) string {
 		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(maxCarriedBytes), len(tree.Fingerprint{})),
 			"all of them go with a write whose ACL has the scheme `auth`, and with a reconfig"},
 		{"entries that those of scheme `auth` become in an ACL", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
+		{"the data of a quota's `zookeeper_limits` and `zookeeper_stats`", size(tree.MaxQuotaText), "taken for malformed; −5 (MarshallingError) for changes where quotas are enforced"},
 		{"watches of a connection", ofCeiling(t, big.MaxWatchBytes, def.MaxWatchBytes), "−125 (QuotaExceeded); a `setWatches` is closed"},
 		{"watches of all connections", ofCeiling(t, big.MaxWatchBytesTotal, def.MaxWatchBytesTotal), "the largest is closed"},
 		{"unread replies and events of a connection", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.MaxOutput, size(def.MaxOutput)), "closed. One reply may be of any length"},
@@ -58,7 +61,13 @@ func limitsTable(t *testing.T) string {
 		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`; %d if that is 0", lostSessionsPerCnxn, maxLostSessions), "the address gets no new session"},
 		{"sessions of read-only mode", fmt.Sprint(maxLocals), "one without a connection is forgotten"},
 		{"answers to commands that list connections, sessions or watches, over all ports", fmt.Sprint(maxLongAnswers), fmt.Sprintf("the next waits; the oldest is closed once it has taken %v", longAnswerTime)},
+		{"connections to a port for HTTP", fmt.Sprint(maxHTTPConns), "the one that has waited for its client for longest is closed, but no snapshot or restore"},
+		{"the body of a request over HTTP other than a restore", seconds(bodyTimeout), "closed after the answer, which does not wait for it"},
 		{"a connection without a session", seconds(def.SessionlessTimeout), "closed"},
+		{"servers in a `reconfig`, and in any list of servers", fmt.Sprintf("%d, each with %d addresses, hosts of up to %s; %s together", raftfsm.MaxServer+1, raftfsm.MaxServerAddresses, size(raftfsm.MaxHost), size(raftfsm.MaxListBytes)),
+			"−8 (BadArguments), or −102 (NoAuth); with such a list, a server doesn't start"},
+		{"ServerIDs, of a server id, that call the quorum port without an address of their own", fmt.Sprint(raftfsm.MaxCallers), "the oldest of the server id is forgotten"},
+		{"host names of other servers whose addresses are kept", fmt.Sprint(quorum.MaxNames), "another one is forgotten"},
 		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
 		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(complaintEvery), size(maxLogged)), "counted in the next"},
 		{"lines of the log about sessions that expire", "100 in 10 s", "counted in the next"},

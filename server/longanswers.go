@@ -35,8 +35,13 @@ func newLongAnswers() *longAnswers {
 // begin waits for its turn. cut ends the answer early; it may be called from any
 // goroutine, and must not block. The caller calls end when the answer has been sent or
 // has failed.
-func (l *longAnswers) begin(cut func()) (end func()) {
-	l.wait()
+func (l *longAnswers) begin(cut func()) (end func()) { return l.beginUnless(nil, cut) }
+
+// beginUnless is begin for a client that may leave while it waits. It then returns nil.
+func (l *longAnswers) beginUnless(gone <-chan struct{}, cut func()) (end func()) {
+	if !l.wait(gone) {
+		return nil
+	}
 	l.mu.Lock()
 	e := l.open.PushBack(longAnswer{cut, time.Now()})
 	l.mu.Unlock()
@@ -48,14 +53,17 @@ func (l *longAnswers) begin(cut func()) (end func()) {
 	}
 }
 
-// wait takes a slot.
-func (l *longAnswers) wait() {
+// wait takes a slot. It returns false if gone is closed first.
+func (l *longAnswers) wait(gone <-chan struct{}) bool {
 	for {
 		next := time.NewTimer(l.cutOldest())
 		select {
 		case l.slots <- struct{}{}:
 			next.Stop()
-			return
+			return true
+		case <-gone:
+			next.Stop()
+			return false
 		case <-next.C:
 		}
 	}

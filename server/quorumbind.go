@@ -20,12 +20,13 @@ const (
 	bindNews = 60
 )
 
-// patientNetwork tries again when Listen fails. While a machine or a pod starts, its
-// own name may not resolve yet, the address may not be assigned, and the previous
-// process may still hold the port.
+// patientNetwork tries again when Listen fails during the start of the server. While a
+// machine or a pod starts, its own name may not resolve yet, the address may not be
+// assigned, and the previous process may still hold the port. Later the server listens
+// again only if a reconfig changes its address, and then it must not wait.
 type patientNetwork struct {
 	quorum.Network
-	ctx   context.Context // ends the wait
+	ctx   context.Context // the start of the server; its end ends the wait
 	tries int             // below 0: unlimited
 	pause time.Duration
 	log   *slog.Logger
@@ -35,7 +36,7 @@ type patientNetwork struct {
 func (n patientNetwork) Listen(addr string) (net.Listener, error) {
 	for try := 1; ; try++ {
 		l, err := n.Network.Listen(addr)
-		if err == nil || try == n.tries {
+		if err == nil || try == n.tries || try == 1 && n.ctx.Err() != nil {
 			return l, err
 		}
 		if try%bindNews == 1 {

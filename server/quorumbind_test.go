@@ -87,3 +87,16 @@ func TestBindRetryOfTheFile(t *testing.T) {
 		}
 	}
 }
+
+// Once the server has started, a port that is in use is an error at once: the caller, which
+// follows a reconfig, has other things to do and tries again itself.
+func TestAStartedServerDoesNotWaitForAPort(t *testing.T) {
+	t.Parallel()
+	starting, started := context.WithCancel(t.Context())
+	started()
+	late := &lateNetwork{from: 1 << 30}
+	n := patientNetwork{late, starting, -1, time.Hour, slog.New(slog.DiscardHandler)}
+	if _, err := n.Listen("h:1"); err == nil || errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

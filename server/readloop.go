@@ -144,6 +144,11 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 	if c.round != nil && refuse == proto.Ok && c.takesLong(w, h.Op, body) {
 		c.leaveRound()
 	}
+	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities(), reads: &w.reads}
+	if (h.Op == proto.OpGetAllChildrenNumber || h.Op == proto.OpGetEphemerals) && refuse == proto.Ok {
+		c.settle(w)
+		c.s.prepare(&q)
+	}
 	if !w.locked {
 		c.s.tree.RLock()
 		w.locked = true
@@ -151,7 +156,6 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 	if w.replies == nil {
 		w.replies = c.s.bufs.get(smallBuffer)
 	}
-	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities(), reads: &w.reads}
 	before := len(w.replies.b)
 	w.replies.b = c.s.answer(&q, w.replies.b)
 	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)

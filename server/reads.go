@@ -128,21 +128,68 @@ func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 	return proto.Ok, appendStat(proto.AppendACLs(out, acl), n)
 }
 
-// getEphemerals lists the session's ephemeral znodes. The prefix is one of text, not of
-// path elements.
-func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.GetEphemeralsRequest
+// prepare does the slow part of a getEphemerals or getAllChildrenNumber that is answered
+// next. It releases the tree's lock now and then. So the caller may not hold the lock, and
+// may have no replies that events could overtake.
+func (s *Server) prepare(q *request) {
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	yield := func() {
+		s.tree.RUnlock()
+		s.tree.RLock()
+	}
+	if q.op == proto.OpGetEphemerals {
+		if prefix, ok := ephemeralPrefix(q.body); ok {
+			q.ephemerals = s.tree.ListEphemerals(q.c.sid, prefix)
+			for q.ephemerals.Step() {
+				yield()
+			}
+		}
+		return
+	}
+	var req proto.GetAllChildrenNumberRequest
 	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return
+	}
+	if n, code := s.find(q, req.Path); code == proto.Ok {
+		q.census = s.tree.Census(n)
+		for q.census.Step() {
+			yield()
+		}
+	}
+}
+
+// ephemeralPrefix returns the prefix in a getEphemerals, which is one of text, not of path
+// elements. ok is false if the request doesn't decode.
+func ephemeralPrefix(body []byte) (prefix string, ok bool) {
+	var req proto.GetEphemeralsRequest
+	r := proto.AliasReader(body)
 	if req.Decode(&r); r.Err() != nil {
-		return proto.ErrMarshalling, out
+		return "", false
 	}
 	trimmed := strings.TrimFunc(req.Prefix, func(r rune) bool { return r <= ' ' }) // as in Java
-	all := req.Prefix == proto.NullString || trimmed == "/" || trimmed == ""
-	found := []string{}
-	for _, path := range s.tree.Ephemerals(q.c.sid) {
-		if all || strings.HasPrefix(path, req.Prefix) {
-			found = append(found, path)
+	if req.Prefix == proto.NullString || trimmed == "/" || trimmed == "" {
+		return "", true
+	}
+	return req.Prefix, true
+}
+
+// getEphemerals lists the session's ephemeral znodes.
+func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
+	prefix, ok := ephemeralPrefix(q.body)
+	if !ok {
+		return proto.ErrMarshalling, out
+	}
+	list := q.ephemerals
+	if list == nil {
+		list = s.tree.ListEphemerals(q.c.sid, prefix)
+		for list.Step() {
 		}
+	}
+	found := list.Paths()
+	if found == nil {
+		found = []string{}
 	}
 	return proto.Ok, proto.AppendStrings(out, found)
 }
@@ -157,7 +204,12 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 	if code != proto.Ok {
 		return code, out
 	}
-	total := int32(s.tree.CountDescendants(n))
+	var total int32
+	if q.census != nil {
+		total = int32(q.census.Count())
+	} else {
+		total = int32(s.tree.CountDescendants(n)) // it has become readable since prepare
+	}
 	if req.Path == "" {
 		total++ // ZooKeeper counts the root, under its other name, among its descendants
 	}

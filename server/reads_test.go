@@ -1,6 +1,8 @@
 package server
 
 import (
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -216,5 +218,71 @@ func TestGetAllChildrenNumberOfTheRoot(t *testing.T) {
 		if w.decode(w.must(proto.OpGetAllChildrenNumber, &proto.GetAllChildrenNumberRequest{Path: path}), &resp); resp.Total != want {
 			t.Errorf("%q: %d, want %d", path, resp.Total, want)
 		}
+	}
+}
+
+// A large subtree is counted in several steps, between which writes can be applied.
+func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	w := connect(t, s)
+	w.create("/a", nil, proto.ModePersistent)
+	const children = 12_000
+	for first := 0; first < children; first += 2000 {
+		parts := make([]proto.MultiOp, 2000)
+		for i := range parts {
+			parts[i] = part(proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/a/%d", first+i), ACL: proto.OpenACL()})
+		}
+		w.must(proto.OpMulti, ops(parts...))
+	}
+	req := &proto.GetAllChildrenNumberRequest{Path: "/a"}
+	var resp proto.GetAllChildrenNumberResponse
+	if w.decode(w.must(proto.OpGetAllChildrenNumber, req), &resp); resp.Total != children {
+		t.Errorf("%d nodes, want %d", resp.Total, children)
+	}
+	var c *conn
+	s.eachConn(func(one *conn) { c = one })
+	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.identities(), body: req.Append(nil)}
+	s.prepare(&q)
+	w.create("/a/later", nil, proto.ModePersistent)
+	s.tree.RLock()
+	reply := s.answer(&q, nil)
+	s.tree.RUnlock()
+	if got := binary.BigEndian.Uint32(reply[len(reply)-4:]); got != children {
+		t.Errorf("%d nodes in the reply, want those counted before it, %d", got, children)
+	}
+}
+
+// The ephemerals are listed before the reply is made, too.
+func TestGetEphemeralsOfManyNodes(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	w := connect(t, s)
+	const count = 6000
+	for first := 0; first < count; first += 2000 {
+		parts := make([]proto.MultiOp, 2000)
+		for i := range parts {
+			parts[i] = part(proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/e%d", first+i), ACL: proto.OpenACL(), Flags: int32(proto.ModeEphemeral)})
+		}
+		w.must(proto.OpMulti, ops(parts...))
+	}
+	for prefix, want := range map[string]int{"/": count, "/e5": 1111, "/none": 0} {
+		req := &proto.GetEphemeralsRequest{Prefix: prefix}
+		var resp proto.GetEphemeralsResponse
+		w.decode(w.must(proto.OpGetEphemerals, req), &resp)
+		if slices.Sort(resp.Ephemerals); len(slices.Compact(resp.Ephemerals)) != want {
+			t.Errorf("%q: %d, want %d", prefix, len(resp.Ephemerals), want)
+		}
+	}
+	var c *conn
+	s.eachConn(func(one *conn) { c = one })
+	q := request{c: c, op: proto.OpGetEphemerals, ids: c.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/later"}).Append(nil)}
+	s.prepare(&q)
+	w.create("/later", nil, proto.ModeEphemeral)
+	s.tree.RLock()
+	reply := s.answer(&q, nil)
+	s.tree.RUnlock()
+	if got := binary.BigEndian.Uint32(reply[len(reply)-4:]); got != 0 {
+		t.Errorf("%d paths in the reply, want those found before it", got)
 	}
 }

@@ -121,8 +121,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := s.openAudit(); err != nil {
 		return nil, err
 	}
+	starting, started := context.WithCancel(ctx)
+	defer started()
 	if cfg.Network == nil {
-		nodeConfig.Network = patientNetwork{quorum.TCP{}, ctx, cfg.QuorumBindTries, bindPause, s.log}
+		nodeConfig.Network = patientNetwork{new(quorum.TCP), starting, cfg.QuorumBindTries, bindPause, s.log}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/keystore"
@@ -158,12 +159,21 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close implements net.Conn. It may wait for the client to take the close notification.
+// closeTimeout bounds how long a client may delay the close of its connection.
+const closeTimeout = time.Second
+
+// Close implements net.Conn. It may wait for the client to take the close notification,
+// but not for longer than closeTimeout. crypto/tls answers key updates while it reads, and
+// holds the lock that it needs for the close notification; a client that doesn't take the
+// answers would otherwise never be closed.
 func (c *tlsConn) Close() error {
-	if s := c.stream.Load(); s != nil {
-		return s.Close()
+	s := c.stream.Load()
+	if s == nil {
+		return c.Conn.Close()
 	}
-	return c.Conn.Close()
+	late := time.AfterFunc(closeTimeout, func() { _ = c.Conn.Close() })
+	defer late.Stop()
+	return s.Close()
 }
 
 // unreadConn is a connection with one byte already read. Until the handshake is over,

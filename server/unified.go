@@ -10,7 +10,7 @@ import (
 // unifiedListener accepts connections on a port where clients may speak TLS or
 // plaintext. A connection that begins with a TLS handshake is returned as *tls.Conn. To
 // find out, the listener waits for the first byte; a slow connection doesn't delay
-// others.
+// others. The listener below bounds the number of connections that wait.
 type unifiedListener struct {
 	net.Listener
 	config *tls.Config

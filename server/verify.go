@@ -21,7 +21,7 @@ import (
 // FromZooCfg, so all commands accept the same files.
 func (c Config) verify() error {
 	c = c.withDefaults()
-	errs := []error{c.check(), sameAddress(c.Members), c.samePort()}
+	errs := []error{c.check(), raftfsm.SameAddress(c.Members), c.samePort()}
 	if c.TLS != nil {
 		_, err := newTLSPort(c.TLS, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
@@ -37,8 +37,7 @@ func (c Config) verify() error {
 	return errors.Join(append(errs, c.badHosts()...)...)
 }
 
-// badHosts reports hosts with characters that no name and no address has: quotes, and
-// the remains of letters outside ASCII.
+// badHosts reports hosts with characters that no name and no address has.
 func (c *Config) badHosts() (errs []error) {
 	all := []port{{"clientPortAddress", c.ClientAddr}, {"secureClientPortAddress", c.SecureAddr}}
 	if c.Admin != nil {
@@ -54,9 +53,7 @@ func (c *Config) badHosts() (errs []error) {
 	}
 	for _, p := range all {
 		host, _, err := net.SplitHostPort(p.addr)
-		if err == nil && strings.ContainsFunc(host, func(r rune) bool {
-			return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`,;=<>()\\/@#!?", r)
-		}) {
+		if err == nil && !raftfsm.ValidHost(host) {
 			errs = append(errs, fmt.Errorf("%s: %q is no host: write a name or an address in ASCII, without quotes", p.setting, host))
 		}
 	}
@@ -125,27 +122,6 @@ func overlap(a, b string) bool {
 func everyHost(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
-}
-
-// sameAddress reports servers that would have to listen for their peers on the same
-// port of the same host.
-func sameAddress(members []raftfsm.Member) error {
-	of := make(map[string]uint64)
-	var errs []error
-	for _, m := range members {
-		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
-			if host, _, err := net.SplitHostPort(addr); err == nil && everyHost(host) {
-				continue // the server's own line, as some files have it
-			}
-			key := strings.ToLower(addr)
-			if other, taken := of[key]; taken && other != m.ID {
-				errs = append(errs, fmt.Errorf("server.%d and server.%d have the same quorum address %s: give each server its own host or port", other, m.ID, addr))
-				break
-			}
-			of[key] = m.ID
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // lookupTimeout bounds the time in which CheckAddresses resolves names.

@@ -135,14 +135,13 @@ func (t *Transport) QuorumRuns(d time.Duration) bool {
 func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
 	addrs := []string{string(s.Address)}
 	if t.cfg.Elsewhere != nil {
-		addrs = append(addrs, t.cfg.Elsewhere(s.ID)...)
+		addrs = Addresses(addrs[0], t.cfg.Elsewhere(s.ID))
 	}
 	found := voice{id: s.ID, presence: absent}
 	for i, addr := range addrs {
-		if i > 0 && addr == addrs[0] {
-			continue
-		}
-		conn, _, err := t.cfg.Hub.Dial(ctx, Canvass, addr, string(s.ID))
+		part, cancel := Share(ctx, len(addrs)-i)
+		conn, _, err := t.cfg.Hub.Dial(part, Canvass, addr, string(s.ID))
+		cancel()
 		if err != nil {
 			if !Refused(err) {
 				found.presence = silent

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,9 @@ import (
 
 const (
 	handshakeTimeout = 5 * time.Second
-	// connectTimeout bounds one attempt to connect, before the handshake.
+	// connectTimeout bounds one attempt to connect, before the handshake. It includes the
+	// wait for the lookup of a host name: at most lookupPatience once an address is known.
+	// A lookup that takes longer goes on, and the next attempt uses its result.
 	connectTimeout = time.Second
 	// refusalPause keeps a peer that retries forever from filling the log.
 	refusalPause = 30 * time.Second
@@ -35,7 +38,6 @@ type Hub struct {
 	tls      *TLS  // nil: plaintext
 	sasl     *SASL // nil: servers don't have to authenticate
 	log      *slog.Logger
-	ln       net.Listener
 	shaking  handshakes
 	wg       sync.WaitGroup
 	ctx      context.Context
@@ -44,6 +46,7 @@ type Hub struct {
 	rejected rejections
 
 	mu        sync.Mutex
+	ports     []port // the first is the one of Addr
 	self      Identity
 	acceptors [kinds]Acceptor
 	conns     map[net.Conn]struct{}
@@ -70,7 +73,7 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	if err != nil {
 		return nil, fmt.Errorf("quorum port %s: %w", addr, err)
 	}
-	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ln: ln, self: self.named(),
+	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ports: []port{{addr, ln}}, self: self.named(),
 		conns: make(map[net.Conn]struct{}), crowds: make(map[crowd][]*tracked), refusals: make(map[string]time.Time)}
 	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -79,33 +82,65 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	return h, nil
 }
 
-// Relisten opens the quorum port at another address and closes the old one. Existing
-// connections stay open. If it fails, nothing has changed.
-func (h *Hub) Relisten(addr string) error {
-	ln, err := h.network.Listen(addr)
-	if err != nil {
-		return fmt.Errorf("quorum port %s: %w", addr, err)
+// port is an address that the hub listens on.
+type port struct {
+	addr string // as it was asked for
+	ln   net.Listener
+}
+
+// Relisten makes the hub listen on addrs, at least one, and no others. Ports that are open
+// stay open, and so do connections. If it fails, nothing has changed. No two calls may run
+// at the same time.
+func (h *Hub) Relisten(addrs ...string) error {
+	h.mu.Lock()
+	old := h.ports
+	h.mu.Unlock()
+	find := func(ports []port, addr string) int {
+		return slices.IndexFunc(ports, func(p port) bool { return p.addr == addr })
+	}
+	var all, opened []port
+	giveUp := func(err error) error {
+		for _, p := range opened {
+			err = errors.Join(err, p.ln.Close())
+		}
+		return err
+	}
+	for _, addr := range addrs {
+		if i := find(old, addr); i >= 0 {
+			all = append(all, old[i])
+			continue
+		}
+		ln, err := h.network.Listen(addr)
+		if err != nil {
+			return giveUp(fmt.Errorf("quorum port %s: %w", addr, err))
+		}
+		all, opened = append(all, port{addr, ln}), append(opened, port{addr, ln})
 	}
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		return errors.Join(net.ErrClosed, ln.Close())
+		return giveUp(net.ErrClosed)
 	}
-	old := h.ln
-	h.ln = ln
-	h.wg.Add(1)
+	h.ports = all
+	h.wg.Add(len(opened))
 	h.mu.Unlock()
-	go h.accept(ln)
-	return old.Close()
+	for _, p := range opened {
+		go h.accept(p.ln)
+	}
+	var err error
+	for _, p := range old {
+		if find(all, p.addr) < 0 {
+			err = errors.Join(err, p.ln.Close())
+		}
+	}
+	return err
 }
 
-// Addr returns the address that the hub listens on.
-func (h *Hub) Addr() net.Addr { return h.listener().Addr() }
-
-func (h *Hub) listener() net.Listener {
+// Addr returns the first address that the hub listens on.
+func (h *Hub) Addr() net.Addr {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ln
+	return h.ports[0].ln.Addr()
 }
 
 // Identity returns what this server says about itself.
@@ -160,7 +195,11 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, theirs, h.refusal(err, RefusedError{Kind: kind, Addr: addr, To: to})
+		err = h.refusal(err, RefusedError{Kind: kind, Addr: addr, To: to})
+		if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+			BlamePath(conn)
+		}
+		return nil, theirs, err
 	}
 	return stream, theirs, nil
 }
@@ -506,13 +545,17 @@ const maxRefusalLines = 64
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
+	ports := h.ports
 	var open []net.Conn
 	for c := range h.conns {
 		open = append(open, c)
 	}
 	h.mu.Unlock()
 	h.cancel()
-	err := h.listener().Close()
+	var err error
+	for _, p := range ports {
+		err = errors.Join(err, p.ln.Close())
+	}
 	for _, c := range open {
 		_ = c.Close()
 	}

@@ -102,13 +102,13 @@ func TestMemoryDialOverPartitionHangs(t *testing.T) {
 
 func TestTCPRefusal(t *testing.T) {
 	t.Parallel()
-	ln, err := TCP{}.Listen("127.0.0.1:0")
+	ln, err := new(TCP).Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	if _, err := (TCP{}).Dial(t.Context(), addr); !Refused(err) {
+	if _, err := new(TCP).Dial(t.Context(), addr); !Refused(err) {
 		t.Fatalf("dial to a closed port: %v", err)
 	}
 }

@@ -227,6 +227,7 @@ func (c *outConn) judge(err error) error {
 	if !timedOut(err) {
 		return err
 	}
+	BlamePath(c.Conn)
 	c.s.abandon(c.to, c.asked)
 	return &StallError{Server: c.to, After: c.limit}
 }

@@ -17,19 +17,19 @@ func (t *Transport) relay() {
 	defer t.wg.Done()
 	for {
 		select {
-		case rpc := <-t.inbound:
-			if !t.replays.arrived(t, rpc) {
+		case in := <-t.inbound:
+			if !t.replays.arrived(t, in) {
 				return
 			}
 		case c := <-t.replays.due:
-			if !t.pass(c.rpc, c.unfiltered) {
+			if !t.pass(incoming{RPC: c.rpc}, c.unfiltered) {
 				return
 			}
 		case s := <-t.stands:
 			select {
-			case rpc := <-t.inbound: // goes first: it may be a vote request
+			case in := <-t.inbound: // goes first: it may be a vote request
 				s.done <- false
-				if !t.replays.arrived(t, rpc) {
+				if !t.replays.arrived(t, in) {
 					return
 				}
 			default:
@@ -41,8 +41,15 @@ func (t *Transport) relay() {
 	}
 }
 
+// incoming is a checked RPC from another server.
+type incoming struct {
+	raft.RPC
+	answered <-chan struct{} // closed when the stream of the RPC has ended; nil: it has none
+}
+
 // pass hands an RPC to Raft. It returns false if that was the last one for this Raft.
-func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
+func (t *Transport) pass(in incoming, unfiltered bool) bool {
+	rpc := in.RPC
 	req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)
 	if snapshot && !unfiltered && t.outdated(req) {
 		// Answer as if it had been installed: this server has everything in it.
@@ -73,10 +80,25 @@ func (t *Transport) pass(rpc raft.RPC, unfiltered bool) bool {
 		return false
 	}
 	if done, ok := r.Response.(*raft.InstallSnapshotResponse); ok && done.Success && t.cfg.Installed != nil {
+		t.awaitAnswered(in)
 		t.cfg.Installed()
 		return false // this Raft instance is about to be replaced
 	}
 	return true
+}
+
+// awaitAnswered waits until the leader has been sent the answer to a snapshot. Installed
+// makes this server close all streams of the transport. If it closed this one before the
+// answer, the leader would take the installed snapshot for a failure. The stream's limit
+// bounds the wait.
+func (t *Transport) awaitAnswered(in incoming) {
+	if in.answered == nil {
+		return
+	}
+	select {
+	case <-in.answered:
+	case <-t.done:
+	}
 }
 
 // stand asks the relay to let this server stand for election.

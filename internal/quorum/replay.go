@@ -51,10 +51,11 @@ func newReplays(h *Hub) replays {
 
 // arrived delivers an RPC and schedules its copies. It returns false if the transport was
 // closed in the meantime.
-func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
+func (r *replays) arrived(t *Transport, in incoming) bool {
 	if r.net == nil {
-		return t.pass(rpc, false)
+		return t.pass(in, false)
 	}
+	rpc := in.RPC
 	list := r.net.Replays(rpc.Command)
 	var data []byte
 	if _, snapshot := rpc.Command.(*raft.InstallSnapshotRequest); snapshot && len(list) > 0 {
@@ -62,7 +63,7 @@ func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
 		rpc.Reader = bytes.NewReader(data)
 	}
 	for _, c := range list {
-		if c.After < 0 && !t.pass(c.rpc(rpc, data), c.Unfiltered) {
+		if c.After < 0 && !t.pass(incoming{RPC: c.rpc(rpc, data)}, c.Unfiltered) {
 			return false
 		}
 	}
@@ -71,7 +72,7 @@ func (r *replays) arrived(t *Transport, rpc raft.RPC) bool {
 			r.later(c, c.rpc(rpc, data))
 		}
 	}
-	return t.pass(rpc, false)
+	return t.pass(incoming{rpc, in.answered}, false)
 }
 
 // later schedules the delivery of a copy, to the Transport that exists by then.

@@ -30,7 +30,8 @@ type paths struct {
 	mu      sync.Mutex
 	term    uint64
 	failing map[raft.ServerID]failing
-	news    chan struct{} // closed when a follower answers a heartbeat; nil: no goroutine waits
+	ahead   map[raft.ServerID]uint64 // followers that have a newer snapshot than Raft knows, and its index
+	news    chan struct{}            // closed when a follower answers a heartbeat; nil: no goroutine waits
 }
 
 // failing is a path on which recent requests failed.
@@ -48,7 +49,7 @@ func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bo
 		return false
 	}
 	if term > p.term || p.failing == nil {
-		p.term, p.failing = term, make(map[raft.ServerID]failing)
+		p.term, p.failing, p.ahead = term, make(map[raft.ServerID]failing), nil
 	}
 	f := p.failing[id]
 	if f.times == 0 {
@@ -65,7 +66,34 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 	defer p.mu.Unlock()
 	if term == p.term {
 		delete(p.failing, id)
+		delete(p.ahead, id)
 	}
+}
+
+// confirmed notes that a follower has installed a newer snapshot than Raft asked for. That
+// holds until the next successful request.
+func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if term != p.term {
+		return
+	}
+	if p.ahead == nil {
+		p.ahead = make(map[raft.ServerID]uint64)
+	}
+	p.ahead[id] = index
+}
+
+// covers reports whether a follower has just confirmed a snapshot that goes up to index at
+// least. It says so only once.
+func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if term != p.term || p.ahead[id] < index {
+		return false
+	}
+	delete(p.ahead, id)
+	return true
 }
 
 // fails reports whether the last requests to a server failed.
@@ -184,23 +212,5 @@ func (t *Transport) rest(d time.Duration) bool {
 		return true
 	case <-t.done:
 		return false
-	}
-}
-
-// awaitFollower waits until a follower has answered a heartbeat recently. A snapshot can
-// be sent only once: the reader can't be rewound, and Raft counts a failure.
-func (t *Transport) awaitFollower(term uint64, id raft.ServerID, addr raft.ServerAddress) {
-	for t.replicates(term, id, addr) {
-		changed := t.paths.changed()
-		if time.Since(t.Contact(term, id)) < t.cfg.Stall {
-			return
-		}
-		timer := time.NewTimer(lastPause)
-		select {
-		case <-changed:
-		case <-timer.C:
-		case <-t.done:
-		}
-		timer.Stop()
 	}
 }

@@ -28,6 +28,8 @@ const (
 // serve reads and answers Raft's messages from a stream until it ends or breaks a rule.
 func (t *Transport) serve(conn net.Conn, from Identity) {
 	defer conn.Close()
+	answered := make(chan struct{})
+	defer close(answered)
 	id := raft.ServerID(from.ServerID)
 	hold := &holding{of: &t.room, conn: conn}
 	defer hold.release()
@@ -48,7 +50,7 @@ func (t *Transport) serve(conn net.Conn, from Identity) {
 			}
 			return
 		}
-		answer, ok := t.dispatch(id, d.r, command)
+		answer, ok := t.dispatch(id, d.r, command, answered)
 		hold.release()
 		if !ok {
 			return
@@ -64,10 +66,12 @@ func (t *Transport) serve(conn net.Conn, from Identity) {
 }
 
 // dispatch passes a message to Raft and returns the answer; false if the transport was
-// closed in the meantime.
-func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft.RPCResponse, bool) {
+// closed in the meantime, or if the stream broke in a snapshot. answered is closed when the
+// stream has ended.
+func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any, answered <-chan struct{}) (raft.RPCResponse, bool) {
 	answer := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{Command: command, RespChan: answer}
+	broken := func() bool { return false }
 	if q, ok := command.(*raft.InstallSnapshotRequest); ok {
 		rpc.Reader = io.LimitReader(r, q.Size)
 		if t.cfg.CheckSnapshot != nil {
@@ -78,7 +82,7 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft
 					t.reject(from, rule)
 				}
 			}()
-			rpc.Reader = checked
+			rpc.Reader, broken = checked, checked.broken
 			if checked.prime(snapshotPrime) != nil {
 				return raft.RPCResponse{}, false // Raft would adopt the term before it reads
 			}
@@ -88,14 +92,16 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any) (raft
 		(*beat)(rpc)
 	} else {
 		select {
-		case t.inbound <- rpc:
+		case t.inbound <- incoming{rpc, answered}:
 		case <-t.done:
 			return raft.RPCResponse{}, false
 		}
 	}
 	select {
 	case a := <-answer:
-		return a, true
+		// The leader sends the snapshot again without delay if the stream ends. An error is
+		// for what Raft on this server doesn't manage, e.g. because its disk is full.
+		return a, a.Error == nil || !broken()
 	case <-t.done:
 		return raft.RPCResponse{}, false
 	}
@@ -300,6 +306,12 @@ func (c *checkedReader) read(p []byte) (int, error) {
 	}
 	c.err = err
 	return n, err
+}
+
+// broken reports whether the stream failed, rather than the check.
+func (c *checkedReader) broken() bool {
+	rule := (*ruleError)(nil)
+	return c.err != nil && !errors.Is(c.err, io.EOF) && !errors.As(c.err, &rule)
 }
 
 // close ends the check when the rest of the stream is not read.

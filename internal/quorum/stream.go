@@ -147,19 +147,11 @@ func (l lane) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error
 // dialAny tries the address in Raft's configuration and, if the server isn't there, the
 // addresses it may have moved to.
 func (s *streams) dialAny(ctx context.Context, id, addr string) (net.Conn, error) {
-	conn, _, err := s.hub.Dial(ctx, Raft, addr, id)
-	if err == nil || s.also == nil {
-		return conn, err
+	all := []string{addr}
+	if s.also != nil {
+		all = Addresses(addr, s.also(raft.ServerID(id)))
 	}
-	for _, other := range s.also(raft.ServerID(id)) {
-		if other == addr {
-			continue
-		}
-		if conn, _, oerr := s.hub.Dial(ctx, Raft, other, id); oerr == nil {
-			return conn, nil
-		}
-	}
-	return nil, err
+	return DialAny(ctx, s.hub, Raft, all, id)
 }
 
 func (s *streams) Addr() net.Addr { return s.local }

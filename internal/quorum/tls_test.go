@@ -466,7 +466,7 @@ func TestTLSWithOpenSSL(t *testing.T) {
 	}
 	ca, other := newAuthority(t, "CA"), newAuthority(t, "another CA")
 	local := func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }
-	h, err := Listen(TCP{}, "127.0.0.1:0", Identity{ServerID: "2", Cluster: ClusterID{1}}, Security{TLS: ca.secured(ca.issue(local))}, slog.New(slog.DiscardHandler))
+	h, err := Listen(new(TCP), "127.0.0.1:0", Identity{ServerID: "2", Cluster: ClusterID{1}}, Security{TLS: ca.secured(ca.issue(local))}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

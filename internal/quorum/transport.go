@@ -40,6 +40,9 @@ type TransportConfig struct {
 	Acknowledged    func(id raft.ServerID, took time.Duration)
 	Joined          func()
 	SendingSnapshot func() (done func())
+	// OpenSnapshot opens the newest snapshot of this server, to send it after a snapshot
+	// didn't get through. Nil: Raft learns about every failure.
+	OpenSnapshot func() (*raft.SnapshotMeta, io.ReadCloser, error)
 	// Elsewhere returns more addresses at which a server may be found if the one in
 	// Raft's configuration doesn't lead to it. The handshake verifies that it is that
 	// server. Nil: none.
@@ -105,7 +108,7 @@ type Transport struct {
 	net       *raft.NetworkTransport // for entries, pushes and snapshots that this server sends
 	beats     *raft.NetworkTransport // for heartbeats and votes
 	streams   *streams
-	inbound   chan raft.RPC // checked RPCs from other servers
+	inbound   chan incoming // checked RPCs from other servers
 	room      room          // memory for messages that other servers are sending
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	consumer  chan raft.RPC
@@ -148,7 +151,7 @@ func NewTransport(cfg TransportConfig) *Transport {
 		cfg.HeartbeatStall = defaultHeartbeatStall
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
-		consumer: make(chan raft.RPC), inbound: make(chan raft.RPC), stands: make(chan stand), done: make(chan struct{})}
+		consumer: make(chan raft.RPC), inbound: make(chan incoming), stands: make(chan stand), done: make(chan struct{})}
 	t.hands.done = t.done
 	t.room.limit = int64(t.maxEntry()) + besideEntry
 	t.replays = &cfg.Hub.replays
@@ -319,25 +322,6 @@ func (t *Transport) again(request func() error) error {
 		}
 	}
 	return err
-}
-
-// InstallSnapshot sends a snapshot.
-func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	if t.cfg.SendingSnapshot != nil {
-		defer t.cfg.SendingSnapshot()()
-	}
-	if deposed(args.Term, args.LastLogTerm, nil) {
-		return errDeposed
-	}
-	t.awaitFollower(args.Term, id, addr)
-	began := time.Now()
-	err := t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
-	if err = errors.Join(err, t.examineAnswer(id, resp.Term)); err != nil {
-		t.noteFailure(args.Term, id, began, err)
-		return err
-	}
-	t.paths.works(args.Term, id)
-	return nil
 }
 
 // TimeoutNow makes another server start an election.

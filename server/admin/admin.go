@@ -20,7 +20,7 @@ type Source interface {
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
 	// BeginLong waits until the handler may answer a command whose answer grows with the
 	// number of clients. The source calls cut to end the answer early. The handler calls
-	// end after the answer.
+	// end after the answer; end is nil if the client has left and needs no answer.
 	BeginLong(command string, r *http.Request, cut func()) (end func())
 }
 
@@ -146,9 +146,13 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 				return
 			}
 			if c.long {
-				defer h.src.BeginLong(c.names[0], r, func() {
+				end := h.src.BeginLong(c.names[0], r, func() {
 					_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
-				})()
+				})
+				if end == nil {
+					return
+				}
+				defer end()
 			}
 			o, err := c.run(h.src, r)
 			if err != nil {

@@ -23,6 +23,11 @@ func noDeadlines(w http.ResponseWriter) {
 	_ = c.SetWriteDeadline(time.Time{})
 }
 
+// replySoon sets a deadline for a short reply.
+func replySoon(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(progressTime))
+}
+
 // progressing returns the body of r. Reading from it fails when there is no progress.
 func progressing(w http.ResponseWriter, r *http.Request) io.Reader {
 	return &progressReader{r: r.Body, deadline: http.NewResponseController(w).SetReadDeadline}

@@ -38,6 +38,9 @@ type SnapshotOptions struct {
 	// Authorize returned Unknown: Authorize knows why, and reports it itself. Nil: not
 	// called.
 	Refused func(r *http.Request, command, reason string)
+	// Started is called for every command that isn't refused, before it runs. Nil: not
+	// called.
+	Started func(r *http.Request)
 	// Interval is the minimum time between two snapshots, RestoreInterval that
 	// between two restores. 0: no limit.
 	Interval, RestoreInterval time.Duration
@@ -128,6 +131,15 @@ func (s *snapshots) refused(r *http.Request, command, reason string) {
 	}
 }
 
+// started prepares the connection of a command that isn't refused. Until then the
+// server's deadlines hold: any client may send a command that is refused.
+func (s *snapshots) started(w http.ResponseWriter, r *http.Request) {
+	noDeadlines(w)
+	if s.opts.Started != nil {
+		s.opts.Started(r)
+	}
+}
+
 // due rejects a call that comes before the interval has passed.
 func (s *snapshots) due(w http.ResponseWriter, r *http.Request, l *limiter, interval time.Duration, name string) bool {
 	now := time.Now
@@ -148,7 +160,6 @@ func (s *snapshots) due(w http.ResponseWriter, r *http.Request, l *limiter, inte
 
 func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	const name = "snapshot"
-	noDeadlines(w)
 	switch {
 	case !s.authorized(w, r):
 		return
@@ -160,7 +171,9 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if q := r.URL.Query(); q.Has("streaming") && !strings.EqualFold(q.Get("streaming"), "true") {
+		s.started(w, r)
 		zxid, size, err := s.src.Keep()
+		replySoon(w)
 		if err != nil {
 			reply(w, http.StatusInternalServerError, name, nil, err.Error())
 			return
@@ -177,8 +190,10 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.exports.Add(-1)
+	s.started(w, r)
 	e, err := s.src.Export(r.Context())
 	if err != nil {
+		replySoon(w)
 		reply(w, http.StatusInternalServerError, name, nil, err.Error())
 		return
 	}
@@ -201,7 +216,6 @@ func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
 
 func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	const name = "restore"
-	noDeadlines(w)
 	asked := r.Method == http.MethodGet || r.Method == http.MethodHead // ZooKeeper authenticates these methods, too
 	switch {
 	case (asked || r.Method == http.MethodPost) && !s.authorized(w, r):
@@ -217,8 +231,9 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	case !s.due(w, r, &s.restores, s.opts.RestoreInterval, name):
 		return
 	}
+	s.started(w, r)
 	zxid, err := s.src.Restore(r.Context(), progressing(w, r))
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(progressTime))
+	replySoon(w)
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		reply(w, http.StatusServiceUnavailable, name, nil, err.Error())

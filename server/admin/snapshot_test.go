@@ -150,3 +150,47 @@ func TestSnapshotOptions(t *testing.T) {
 		t.Errorf("a server without: %d %s", w.Code, w.Body)
 	}
 }
+
+// deadlined records whether a handler changes the deadlines of its connection.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlined) SetReadDeadline(at time.Time) error  { d.set = append(d.set, at); return nil }
+func (d *deadlined) SetWriteDeadline(at time.Time) error { d.set = append(d.set, at); return nil }
+
+// A command that is refused keeps the server's deadlines: its client may never send the
+// body, and never read the reply.
+func TestRefusedCommandsKeepTheirDeadlines(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		method, command, auth string
+		opts                  SnapshotOptions
+		refused               bool
+	}{
+		{"POST", "restore", "", SnapshotOptions{}, true},
+		{"GET", "restore", "", SnapshotOptions{}, true},
+		{"PUT", "restore", "", SnapshotOptions{}, true},
+		{"POST", "restore", "digest else:pw", SnapshotOptions{}, true},
+		{"POST", "restore", "digest root:pw", SnapshotOptions{NoRestore: true}, true},
+		{"POST", "restore", "digest root:pw", SnapshotOptions{}, false},
+		{"GET", "snapshot", "", SnapshotOptions{}, true},
+		{"GET", "snapshot", "digest root:pw", SnapshotOptions{NoSnapshot: true}, true},
+		{"GET", "snapshot", "digest root:pw", SnapshotOptions{}, false},
+		{"GET", "snapshot?streaming=false", "digest root:pw", SnapshotOptions{}, false},
+	} {
+		started := 0
+		tc.opts.Started = func(*http.Request) { started++ }
+		h := Handler(&vault{fake: fake{role: "standalone"}}, DefaultURL, tc.opts)
+		r := httptest.NewRequestWithContext(t.Context(), tc.method, "/commands/"+tc.command, strings.NewReader("ZKSN"))
+		if tc.auth != "" {
+			r.Header.Set("Authorization", tc.auth)
+		}
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		h.ServeHTTP(w, r)
+		if (len(w.set) == 0) != tc.refused || (started == 0) != tc.refused {
+			t.Errorf("%s %s as %q: %d, deadlines %v, started %d times", tc.method, tc.command, tc.auth, w.Code, w.set, started)
+		}
+	}
+}

@@ -157,7 +157,7 @@ func (d Dir) readSmall(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	b, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
 	if err == nil && len(b) > maxSmall {
 		return nil, ErrNotSmall

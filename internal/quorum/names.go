@@ -1,0 +1,156 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Servers that are configured by name must keep working while DNS is slow or down: losing
+// the leader at that moment must not end the service. So
+//
+//   - a lookup doesn't end with the attempt to connect that has started it. An attempt is
+//     often shorter than a lookup, and the next one would start again from nothing;
+//   - the addresses found last remain usable. They are dialled when a lookup fails or takes
+//     longer than lookupPatience. Every lookup that succeeds replaces them, also for the
+//     attempts under way. The handshake verifies that the right server answers there.
+
+const (
+	// lookupPatience is how long a lookup may take before the last known addresses are
+	// dialled. It is counted from the beginning of the lookup, which other attempts share.
+	lookupPatience = 100 * time.Millisecond
+	// lookupLimit bounds one lookup.
+	lookupLimit = 15 * time.Second
+	// MaxNames bounds the number of names whose addresses are kept. A list of servers may
+	// have as many.
+	MaxNames = 4096
+)
+
+// names looks up the addresses of hosts, one lookup for each host at a time, and keeps
+// the results.
+type names struct {
+	mu    sync.Mutex
+	hosts map[string]*hostName
+}
+
+// hostName is what is known about one name. names.mu guards it.
+type hostName struct {
+	addrs   []string // found by the last successful lookup
+	pending *lookup  // nil: none
+}
+
+// lookup is one lookup. addrs and err may be read once done is closed.
+type lookup struct {
+	began time.Time
+	done  chan struct{}
+	addrs []string
+	err   error
+}
+
+// begin starts a lookup of a host unless one is under way, and returns it together with
+// the last known addresses.
+func (n *names) begin(host string, resolve Resolver) (l *lookup, known []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.hosts[host]
+	if h == nil {
+		n.makeRoom()
+		h = new(hostName)
+		n.hosts[host] = h
+	}
+	if h.pending == nil {
+		h.pending = &lookup{began: time.Now(), done: make(chan struct{})}
+		go n.run(h, h.pending, host, resolve)
+	}
+	return h.pending, h.addrs
+}
+
+// makeRoom forgets a name if there are too many. n.mu is held.
+func (n *names) makeRoom() {
+	if n.hosts == nil {
+		n.hosts = make(map[string]*hostName)
+	}
+	for host := range n.hosts {
+		if len(n.hosts) < MaxNames {
+			return
+		}
+		delete(n.hosts, host)
+	}
+}
+
+// run carries out a lookup. The context is its own: no attempt to connect ends it.
+func (n *names) run(h *hostName, l *lookup, host string, resolve Resolver) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
+	defer cancel()
+	found, err := resolve(ctx, host)
+	for _, a := range found {
+		l.addrs = append(l.addrs, a.Unmap().String())
+	}
+	if l.err = err; err == nil && len(l.addrs) == 0 {
+		l.err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
+	}
+	n.mu.Lock()
+	h.pending = nil
+	if l.err == nil {
+		h.addrs = l.addrs
+	}
+	n.mu.Unlock()
+	close(l.done)
+}
+
+// find returns the addresses to dial for a host. They are those of an earlier lookup if
+// this one failed, which the error says, or if it is slow: then find returns it.
+func (n *names) find(ctx context.Context, host string, resolve Resolver) (addrs []string, slow *lookup, err error) {
+	l, known := n.begin(host, resolve)
+	var enough <-chan time.Time // nil: only the lookup's result helps
+	if len(known) > 0 {
+		timer := time.NewTimer(time.Until(l.began.Add(lookupPatience)))
+		defer timer.Stop()
+		enough = timer.C
+	}
+	select {
+	case <-l.done:
+		if l.err != nil {
+			return known, nil, l.err
+		}
+		return l.addrs, nil, nil
+	case <-enough:
+		return known, l, nil
+	case <-ctx.Done():
+		return nil, nil, &net.DNSError{UnwrapErr: ctx.Err(), Err: "no answer yet", Name: host,
+			IsTimeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	}
+}
+
+// until returns a context that ends when the lookup finds other addresses than known.
+func (l *lookup) until(ctx context.Context, known []string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if l != nil {
+		go func() {
+			select {
+			case <-l.done:
+				if l.moved(known) {
+					cancel()
+				}
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
+}
+
+// moved reports whether the lookup is done and has found other addresses than known.
+func (l *lookup) moved(known []string) bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.done:
+		return l.err == nil && !slices.Equal(l.addrs, known)
+	default:
+		return false
+	}
+}

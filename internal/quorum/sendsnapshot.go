@@ -1,0 +1,122 @@
+package quorum
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Raft's leader sleeps after a snapshot that didn't get through, too, for up to 10.24 s. So
+// the transport repeats snapshots as it repeats entries (replication.go), and under the
+// same conditions: as long as this server leads the term of the request and the follower is
+// a member at that address.
+//
+//   - A repetition sends the newest snapshot of this server, because the log may not reach
+//     back to an older one any more. Raft learns that the follower has the snapshot that it
+//     asked for. The follower has more than that, which is safe. If Raft then asks for a
+//     snapshot that the confirmed one covers, it gets that answer without another transfer.
+//   - Raft learns about a success only after the follower has answered that it has
+//     installed the snapshot, or has applied everything in it.
+//   - If the follower answers with an error, Raft learns about it: the follower got the
+//     snapshot and couldn't store it, e.g. because its disk is full. Raft's longer pauses
+//     are right then.
+
+// InstallSnapshot sends a snapshot. It retries until the follower answers or the request is
+// obsolete.
+func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if t.cfg.SendingSnapshot != nil {
+		defer t.cfg.SendingSnapshot()()
+	}
+	if deposed(args.Term, args.LastLogTerm, nil) {
+		return errDeposed
+	}
+	if t.paths.covers(args.Term, id, args.LastLogIndex) {
+		*resp = raft.InstallSnapshotResponse{RPCHeader: args.RPCHeader, Term: args.Term, Success: true}
+		return nil
+	}
+	t.awaitFollower(args.Term, id, addr)
+	err := t.sendSnapshot(id, addr, args, resp, data)
+	if err == nil || resp.Term != 0 || t.cfg.OpenSnapshot == nil || !t.replicates(args.Term, id, addr) {
+		return err
+	}
+	t.cfg.Hub.log.Info("a snapshot did not reach a follower and is sent again until it does", "server", id, "index", args.LastLogIndex, "err", err)
+	for pauseFor := firstPause; err != nil && resp.Term == 0; pauseFor = min(2*pauseFor, lastPause) {
+		if !t.rest(pauseFor) || !t.replicates(args.Term, id, addr) {
+			return err
+		}
+		t.awaitFollower(args.Term, id, addr)
+		began := time.Now()
+		meta, newest, oerr := t.cfg.OpenSnapshot()
+		if oerr != nil {
+			return errors.Join(err, oerr)
+		}
+		// Opening a large snapshot takes long, because its checksum is verified. That must
+		// not keep this server busy while nothing gets through.
+		if !t.rest(time.Since(began)) || !t.replicates(args.Term, id, addr) {
+			_ = newest.Close()
+			return err
+		}
+		err = t.sendInstead(id, addr, args, resp, meta, newest)
+		_ = newest.Close()
+		if errors.Is(err, errOlderSnapshot) {
+			return err
+		}
+	}
+	return err
+}
+
+// errOlderSnapshot is returned if the newest snapshot has less than the one asked for, so
+// that Raft must not believe that the follower has that one.
+var errOlderSnapshot = errors.New("quorum: there is no snapshot any more that has all of the one to send")
+
+// sendInstead sends a newer snapshot than the one that Raft asked for, or the same again.
+func (t *Transport) sendInstead(id raft.ServerID, addr raft.ServerAddress, asked *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, meta *raft.SnapshotMeta, data io.Reader) error {
+	args := *asked
+	args.SnapshotVersion, args.LastLogIndex, args.LastLogTerm = meta.Version, meta.Index, meta.Term
+	args.Peers, args.Size = meta.Peers, meta.Size
+	args.Configuration, args.ConfigurationIndex = raft.EncodeConfiguration(meta.Configuration), meta.ConfigurationIndex
+	switch {
+	case deposed(args.Term, args.LastLogTerm, nil):
+		return errDeposed
+	case args.LastLogIndex < asked.LastLogIndex:
+		return errOlderSnapshot
+	}
+	err := t.sendSnapshot(id, addr, &args, resp, data)
+	if err == nil && resp.Success && args.LastLogIndex > asked.LastLogIndex {
+		t.paths.confirmed(args.Term, id, args.LastLogIndex)
+	}
+	return err
+}
+
+// sendSnapshot makes one attempt.
+func (t *Transport) sendSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	*resp = raft.InstallSnapshotResponse{}
+	began := time.Now()
+	err := t.net.InstallSnapshot(id, target(id, addr), args, resp, data)
+	if err = errors.Join(err, t.examineAnswer(id, resp.Term)); err != nil {
+		t.noteFailure(args.Term, id, began, err)
+		return err
+	}
+	t.paths.works(args.Term, id)
+	return nil
+}
+
+// awaitFollower waits until a follower has answered a heartbeat recently: there is no point
+// in opening and sending a snapshot before.
+func (t *Transport) awaitFollower(term uint64, id raft.ServerID, addr raft.ServerAddress) {
+	for t.replicates(term, id, addr) {
+		changed := t.paths.changed()
+		if time.Since(t.Contact(term, id)) < t.cfg.Stall {
+			return
+		}
+		timer := time.NewTimer(lastPause)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-t.done:
+		}
+		timer.Stop()
+	}
+}

@@ -1,0 +1,323 @@
+package raftfsm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/hostile"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// numbered returns n lines of observers from server first on.
+func numbered(first, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("server.%d=h%d:28:38:observer;21", first+i, first+i))
+	}
+	return strings.Join(all, ",")
+}
+
+// reconfigMachine returns a machine with a membership of three servers.
+func reconfigMachine(t *testing.T) *machine {
+	t.Helper()
+	r := newReplica(t)
+	l := newLeader(5, flagConfig)
+	l.start.config = []byte("server.1=a:1:2:participant;0.0.0.0:3\nserver.2=b:1:2:participant;0.0.0.0:3\nserver.3=c:1:2:participant;0.0.0.0:3\nversion=0")
+	r.mustFeed(t, l.begin())
+	return r.machine
+}
+
+// verdict returns the code that applying a reconfig gives.
+func (m *machine) verdict(q *proto.ReconfigRequest, ids ...proto.ID) proto.Code {
+	policy := tree.ReconfigEnabled
+	next, code := m.checkReconfig(q, policy, ids)
+	if code == proto.Ok {
+		code = m.mayReconfig(next, policy, ids)
+	}
+	return code
+}
+
+// TestReconfigIsBounded: a reconfig with too many servers or too much text is refused
+// before it is parsed, with NoAuth for a client without permission.
+func TestReconfigIsBounded(t *testing.T) {
+	t.Parallel()
+	m := reconfigMachine(t)
+	again := strings.Repeat("server.4=d:1:2;3,", maxServers)
+	spaced := strings.Repeat(" ", MaxListBytes)
+	null := proto.NullString
+	for _, tt := range []struct {
+		name                       string
+		joining, leaving, members  string
+		version                    int64
+		allowed, withoutPermission proto.Code
+	}{
+		{"another version", numbered(10, 5000), null, null, 77, proto.ErrBadVersion, proto.ErrBadVersion},
+		{"syntax", "nonsense", null, null, -1, proto.ErrBadArguments, proto.ErrBadArguments},
+		{"joining", numbered(10, 5000) + ",nonsense", null, null, -1, proto.ErrBadArguments, proto.ErrNoAuth},
+		{"leaving", null, strings.Repeat("9,", 300) + "x", null, -1, proto.ErrBadArguments, proto.ErrNoAuth},
+		{"members", null, null, numbered(10, 5000) + ",nonsense", -1, proto.ErrBadArguments, proto.ErrNoAuth},
+		{"members in lines", null, null, strings.ReplaceAll(numbered(10, 300), ",", "\n") + "\nnonsense", -1, proto.ErrBadArguments, proto.ErrNoAuth},
+		{"text", "server.4=d:1:2;3" + spaced, null, null, -1, proto.ErrBadArguments, proto.ErrNoAuth},
+		{"all that there may be", again, null, null, -1, proto.Ok, proto.ErrNoAuth},
+		{"one more", again + "server.4=d:1:2;3", null, null, -1, proto.ErrBadArguments, proto.ErrNoAuth},
+	} {
+		q := &proto.ReconfigRequest{Joining: tt.joining, Leaving: tt.leaving, NewMembers: tt.members, CurConfigID: tt.version}
+		if got := m.verdict(q, proto.ID{Scheme: "super", ID: "super:x"}); got != tt.allowed {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.allowed)
+		}
+		if got := m.verdict(q, proto.ID{Scheme: "ip", ID: "1.2.3.4"}); got != tt.withoutPermission {
+			t.Errorf("%s without permission: %v, want %v", tt.name, got, tt.withoutPermission)
+		}
+	}
+}
+
+// TestReconfigIsLinear: the work for a reconfig doesn't grow with the pairs of its servers.
+func TestReconfigIsLinear(t *testing.T) {
+	m := reconfigMachine(t)
+	q := &proto.ReconfigRequest{Joining: numbered(10, maxServers-4), Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
+	allocs := testing.AllocsPerRun(1, func() {
+		if _, code := m.checkReconfig(q, tree.ReconfigEnabled, nil); code != proto.Ok && code != proto.ErrBadArguments {
+			t.Errorf("%v", code)
+		}
+	})
+	if allocs > 100*maxServers {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+// TestEndpointConflicts: a joining server may not use an address of another server, except
+// one that leaves.
+func TestEndpointConflicts(t *testing.T) {
+	t.Parallel()
+	now, err := parseMembership([]byte("server.1=a:1:2;c:3\nserver.2=b:1:2;c:4\nserver.3=B:1:2;c:5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		joining, leaving string
+		want             proto.Code
+	}{
+		{"server.4=d:1:2;c:6", "", proto.Ok}, // servers 2 and 3 conflict already
+		{"server.4=A:1:3;c:6", "", proto.ErrBadArguments},
+		{"server.4=x:1:2|A:1:3;c:6", "", proto.ErrBadArguments},
+		{"server.4=x:1:2;c:3", "", proto.ErrBadArguments},
+		{"server.4=a:1:3;c:6", "1", proto.Ok},
+		{"server.4=b:1:3;c:6", "2", proto.ErrBadArguments},
+		{"server.4=b:1:3;c:6", "2,3", proto.Ok},
+		{"server.1=a:1:3;c:3", "", proto.Ok},
+		{"server.4=d:1:2;c:6,server.5=d:1:3;c:7", "", proto.ErrBadArguments},
+		{"server.4=d:1:2;c:6,server.4=e:1:2;c:6,server.5=d:1:3;c:7", "", proto.Ok},
+		{"server.1=e:1:2;c:6,server.5=a:1:3;c:7", "", proto.Ok},
+	} {
+		_, code := now.next(&proto.ReconfigRequest{Joining: tt.joining, Leaving: tt.leaving, NewMembers: proto.NullString, CurConfigID: -1}, tree.MultiAddress)
+		if code != tt.want {
+			t.Errorf("%q and without %q: %v, want %v", tt.joining, tt.leaving, code, tt.want)
+		}
+	}
+}
+
+// TestListBounds: a list with too many or too long parts is refused, wherever it comes
+// from, and so is a reconfig whose text would read differently.
+func TestListBounds(t *testing.T) {
+	t.Parallel()
+	host := strings.Repeat("h", MaxHost)
+	addresses := strings.TrimSuffix(strings.Repeat("a:1:2|", MaxServerAddresses), "|")
+	for _, tt := range []struct{ list, want string }{
+		{strings.ReplaceAll(numbered(0, maxServers), ",", "\n"), ""},
+		{strings.ReplaceAll(numbered(0, maxServers+1), ",", "\n"), "a list of more than 256 servers"},
+		{"server.1=" + host + ":1:2;" + host + ":3", ""},
+		{"server.1=" + host + "h:1:2", "a host of 256 bytes"},
+		{"server.1=[" + host + "h]:1:2", "a host of 256 bytes"},
+		{"server.1=a:1:2;" + host + "h:3", "is not [host:]clientPort"},
+		{"server.1=" + addresses, ""},
+		{"server.1=" + addresses + "|a:1:2", "server 1 has 17 addresses"},
+		{"server.1=" + strings.Repeat("x", maxLine), "a line of"},
+		{"server.1=a:000001:2", "is no port"},
+		{"server.1=[[a]:1:2", "bad brackets"},
+	} {
+		if _, err := parseMembership([]byte(tt.list)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.80q: %v, want %q", tt.list, err, tt.want)
+		}
+	}
+	var members []Member
+	for id := range uint64(maxServers) {
+		members = append(members, memberAt(id))
+	}
+	if err := checkMembers(members); err != nil {
+		t.Error(err)
+	}
+	if err := checkMembers(append(slices.Clone(members), memberAt(maxServers))); err == nil || !strings.Contains(err.Error(), "more than 256 servers") {
+		t.Errorf("257 servers: %v", err)
+	}
+	for i := range members {
+		members[i].ConfigNodeTxt = fmt.Sprintf("server.%d=%s", i, strings.ReplaceAll(addresses, "a", host))
+	}
+	if err := checkMembers(members); err == nil || !strings.Contains(err.Error(), "at most 262144") {
+		t.Errorf("a long list: %v", err)
+	}
+	q := &proto.ReconfigRequest{Joining: "server.4=x\nserver.5:1:2;3", Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
+	if got := reconfigMachine(t).verdict(q, proto.ID{Scheme: "super", ID: "super:x"}); got != proto.ErrBadArguments {
+		t.Errorf("a host with a line break: %v", got)
+	}
+}
+
+// TestLongReconfigThroughAFollower: the client gets the answer at once, although the
+// leader can't be asked with so much text. A client without permission writes nothing
+// into the leader's log file.
+func TestLongReconfigThroughAFollower(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, log := newCluster(t, 3), &lines{}
+		for id := uint64(1); id <= 3; id++ {
+			c.start(id, log.into)
+		}
+		_, r := c.follower()
+		s := r.attach(time.Minute)
+		long := reconfigure(s, numbered(10, 30000), "", "", -1)
+		began := time.Now()
+		if o := r.do(long); o.code != proto.ErrBadArguments {
+			t.Errorf("%+v", o)
+		}
+		long.IDs = []proto.ID{{Scheme: "ip", ID: "1.2.3.4"}}
+		if o := r.do(long); o.code != proto.ErrNoAuth {
+			t.Errorf("without permission: %+v", o)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		away := reconfigure(s, "", "", serverLine(7)+","+serverLine(8)+","+serverLine(9), -1)
+		for _, said := range []int{1, 1} {
+			if o := r.do(away); o.code != proto.ErrNewConfigNoQuorum {
+				t.Errorf("%+v", o)
+			}
+			if n := log.count("a reconfig is refused"); n != said {
+				t.Errorf("said %d times, want %d", n, said)
+			}
+			away.IDs = long.IDs
+		}
+		c.settled()
+	})
+}
+
+// TestProbeBounds: a probe with parts that no server sends is refused.
+func TestProbeBounds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("1", 1000)
+	for _, tt := range []struct {
+		probe probe
+		want  string
+	}{
+		{probe{}, ""},
+		{probe{ID: 255, As: joinerID(255, 1<<64-1), Addr: "[::1]:65535", Phase: phaseMember, LeaderAddr: placeholder(255)}, ""},
+		{probe{ID: 1, Addr: ":2888"}, ""},
+		{probe{ID: 1, Addr: strings.Repeat("h", MaxHost) + ":2888", Bound: &founding{Servers: []founder{{Addr: "a:1"}, {ID: 2, Addr: placeholder(2)}}}}, ""},
+		{probe{ID: 256}, "server id 256"},
+		{probe{ID: 1, As: raft.ServerID("1." + long)}, "a ServerID of"},
+		{probe{ID: 1, As: "1.x"}, "digits and dots"},
+		{probe{ID: 1, Addr: "h:" + strings.Repeat("0", 1000) + "1"}, "host and a port"},
+		{probe{ID: 1, Addr: "h:http"}, "host and a port"},
+		{probe{ID: 1, Addr: long + ":1"}, "host and a port"},
+		{probe{ID: 1, Phase: phase(long)}, "a phase of"},
+		{probe{ID: 1, LeaderAddr: long}, "an address of"},
+		{probe{ID: 1, List: strings.Repeat("x", MaxListBytes+1)}, "a list of"},
+		{probe{ID: 1, Refusal: strings.Repeat("x", maxRefusal+1)}, "a refusal of"},
+		{probe{ID: 1, Bound: &founding{Servers: make([]founder, maxServers+1)}}, "a founding of more"},
+		{probe{ID: 1, Bound: &founding{Servers: []founder{{Addr: long}}}}, "a founding with an address"},
+	} {
+		if err := tt.probe.check(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.200q: %v, want %q", fmt.Sprint(tt.probe), err, tt.want)
+		}
+	}
+}
+
+// TestStrangersProbesAreForgotten: servers keep neither long probes of a caller that has
+// proved nothing, nor its list. The caller still learns how to be added.
+func TestStrangersProbesAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		p, err := hostile.New(c.net.Host("x"), "x:1", "9.5", quorum.ClusterID{}, rand.New(rand.NewPCG(1, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		send := func(to uint64, q probe) answer {
+			t.Helper()
+			var b bytes.Buffer
+			if err := writeMessage(&b, &question{Probe: &q}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			got := p.Send(ctx, quorum.Probe, memberAt(to).QuorumAddr, "", b.Bytes())
+			var a answer
+			if len(got) < 4 || json.Unmarshal(got[4:], &a) != nil {
+				t.Fatalf("answer %q", got)
+			}
+			return a
+		}
+		lead, leader := c.leader()
+		follower, _ := c.follower()
+		q := probe{ID: 9, Addr: "0.0.0.0:1", Phase: phaseEmpty, Level: level, Token: 1}
+		for _, to := range []uint64{lead, follower} {
+			q.As = raft.ServerID("9.5" + strings.Repeat("5", 100000))
+			if a := send(to, q); a.Error == "" || a.Probe != nil {
+				t.Errorf("server %d answers a long ServerID with %+v", to, a)
+			}
+			q.As = joinerID(9, 5)
+			if a := send(to, q); a.Probe == nil {
+				t.Errorf("server %d: %+v", to, a)
+			}
+			j := &c.rigs[to].others.(*ensemble).joins
+			j.mu.Lock()
+			if n := len(j.from[9]); n != 1 || j.calledFrom(joinerID(9, 5)) == "" {
+				t.Errorf("server %d remembers %d callers: %.200v", to, n, j.from)
+			}
+			j.mu.Unlock()
+		}
+		q.Join, q.Addr, q.List = true, "s9:2888", serverLine(9)+"\n"+strings.ReplaceAll(numbered(10, 200), ",", "\n")
+		a := send(lead, q)
+		if a.Probe == nil || !strings.Contains(a.Probe.Refusal, "reconfig -add "+serverLine(9)) {
+			t.Errorf("a stranger is told %+v", a)
+		}
+		e := leader.others.(*ensemble)
+		if e.listOf(9) != nil {
+			t.Error("the leader keeps a stranger's list")
+		}
+	})
+}
+
+// TestCallersAreForgottenOneByOne: callers that claim many ServerIDs of one server id
+// displace neither those of other ids nor the newest of the same id.
+func TestCallersAreForgottenOneByOne(t *testing.T) {
+	t.Parallel()
+	var j joins
+	j.noteFrom(joinerID(3, 7), "c:3")
+	j.noteFrom(joinerID(4, 1), "d:1")
+	for disk := range uint64(5000) {
+		j.noteFrom(joinerID(4, 1+disk), fmt.Sprint("d:", disk))
+		j.noteFrom(joinerID(4, 1), "d:0")
+	}
+	if j.calledFrom(joinerID(3, 7)) != "c:3" || j.calledFrom(joinerID(4, 1)) != "d:0" || j.calledFrom(joinerID(4, 5000)) != "d:4999" {
+		t.Error("an entry is missing")
+	}
+	if n := len(j.from[4]); n != MaxCallers {
+		t.Errorf("%d callers", n)
+	}
+	if slices.ContainsFunc(j.from[4], func(c caller) bool { return c.id == joinerID(4, 100) }) {
+		t.Error("an old caller is there")
+	}
+}

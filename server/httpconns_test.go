@@ -1,0 +1,260 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// chanListener accepts what it is sent.
+type chanListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func newChanListener() *chanListener {
+	return &chanListener{make(chan net.Conn), make(chan struct{})}
+}
+
+func (l *chanListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *chanListener) Close() error   { close(l.done); return nil }
+func (l *chanListener) Addr() net.Addr { return pipeAddr("listener") }
+
+// openTo opens n connections to addr and sends each of them the text. closed counts those
+// that the server has closed without another byte.
+func openTo(t *testing.T, n int, addr, text string) (closed *atomic.Int32) {
+	t.Helper()
+	closed = new(atomic.Int32)
+	for range n {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_, _ = io.WriteString(conn, text) // the server may have closed it
+		go func() {
+			if _, err := io.Copy(io.Discard, conn); !errors.Is(err, net.ErrClosed) {
+				closed.Add(1)
+			}
+		}()
+	}
+	return closed
+}
+
+// Clients that announce a body and don't send it are answered at once, and can't keep
+// others from a port.
+func TestMissingBodiesDoNotHoldAPort(t *testing.T) {
+	t.Parallel()
+	const head = " HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n"
+	for _, begin := range []string{"POST /commands/restore" + head + "\r\n", "GET /nothing" + head + "\r\n", "GET /livez" + head + "Connection: keep-alive\r\n\r\n"} {
+		s := startServer(t, alone, withAdmin, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })
+		for addr, path := range map[string]string{s.AdminAddr(): "/livez", s.MetricsAddr(): "/metrics"} {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			start := time.Now()
+			if _, err = io.WriteString(conn, begin); err == nil {
+				var resp *http.Response
+				if resp, err = http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+					resp.Body.Close()
+				}
+			}
+			if took := time.Since(start); err != nil || took > bodyTimeout {
+				t.Errorf("%q: answered after %v: %v", begin, took, err)
+			}
+			openTo(t, maxHTTPConns+20, addr, begin)
+			if code, body := fetch(t, "http://"+addr+path); code != http.StatusOK {
+				t.Errorf("%q: then %s gets %d %s", begin, path, code, body)
+			}
+		}
+	}
+}
+
+// A port that accepts TLS and plaintext bounds the connections that have not sent
+// anything.
+func TestSilentConnectionsOfAUnifiedPortAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	options := a.options()
+	options.ClientAuth = "none"
+	s := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options}} })
+	closed := openTo(t, maxHTTPConns+50, s.AdminAddr(), "")
+	eventually(t, "the oldest connections are closed", func() bool { return closed.Load() >= 50 })
+	for _, scheme := range []string{"http", "https"} {
+		if code, _, err := fetchTLS(t, scheme+"://"+s.AdminAddr()+"/livez", a.client(nil)); code != http.StatusOK {
+			t.Errorf("%s: %d %v", scheme, code, err)
+		}
+	}
+	if n := closed.Load(); n > 60 {
+		t.Errorf("%d connections were closed", n)
+	}
+}
+
+// A client that asks for key updates and doesn't read the answers can be closed to make
+// room for others, and when the server stops.
+func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	for _, only := range []bool{false, true} {
+		s := startServer(t, alone)
+		l := newChanListener()
+		hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+		srv, err := s.serveHTTP(l, &AdminTLS{Config: quietTLS(t, a), Only: only}, hello, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ends []*closingConn
+		attack := func() {
+			nc, end := bufferless(t)
+			l.conns <- end
+			requestKeyUpdate(t, nc, a.client(nil))
+			ends = append(ends, end)
+		}
+		attack()
+		attack()
+		for range maxHTTPConns {
+			_, end := bufferless(t)
+			l.conns <- end
+		}
+		ends[0].wantClosed(t)
+		ends[1].wantClosed(t)
+		attack()
+		closed := make(chan error)
+		go func() { closed <- srv.close() }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("the HTTP server doesn't stop")
+		}
+		ends[2].wantClosed(t)
+	}
+}
+
+// The server closes the connection that has waited for its client for longest. If hardly
+// any has, it closes the oldest one, but never an authorized transfer.
+func TestWhichHTTPConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c httpConns
+		open := func() *httpConn {
+			nc, _ := net.Pipe()
+			h := &httpConn{Conn: nc, of: &c, since: time.Now()}
+			if victim := c.add(h); victim != nil {
+				t.Fatal("closed before there were too many")
+			}
+			time.Sleep(time.Nanosecond)
+			return h
+		}
+		request := func(h *httpConn) *http.Request {
+			r, err := http.NewRequestWithContext(c.context(t.Context(), h), http.MethodGet, "/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		transfer, busy, slow := open(), open(), open()
+		for _, h := range []*httpConn{transfer, busy, slow} {
+			c.begin(h)
+			time.Sleep(time.Nanosecond)
+		}
+		idle := open()
+		keepHTTP(request(transfer))
+		unread := make(chan error)
+		go func() {
+			_, err := slow.Write([]byte("x"))
+			unread <- err
+		}()
+		synctest.Wait()
+		for len(c.open) < maxHTTPConns {
+			c.begin(open())
+		}
+		next := func() *httpConn {
+			last := &httpConn{of: &c, since: time.Now()}
+			victim := c.add(last)
+			c.mu.Lock()
+			c.open = slices.DeleteFunc(c.open, func(h *httpConn) bool { return h == last })
+			c.mu.Unlock()
+			return victim
+		}
+		if next() != busy {
+			t.Error("the oldest request that is no transfer makes room for a burst")
+		}
+		time.Sleep(evictAfter)
+		if next() != idle {
+			t.Error("the idle connection has waited for longest")
+		}
+		ctx := request(slow).Context()
+		_ = idle.Close()
+		c.begin(open())
+		if next() != slow {
+			t.Error("a client that doesn't take its answer makes room")
+		}
+		_ = slow.Close()
+		if err := <-unread; err == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
+			t.Errorf("the request goes on: %v, %v", err, ctx.Err())
+		}
+		c.end(transfer)
+		c.begin(transfer)
+		c.begin(open())
+		if time.Sleep(time.Second); next() != busy {
+			t.Error("no client is waited for: the oldest request makes room")
+		}
+		c.close()
+		if next() == nil {
+			t.Error("a closed server accepts a connection")
+		}
+	})
+}
+
+// A client that has left doesn't wait for a long answer.
+func TestALongAnswerForNoClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLongAnswers()
+		for range maxLongAnswers {
+			l.begin(func() {})
+		}
+		gone := make(chan struct{})
+		close(gone)
+		if end := l.beginUnless(gone, func() {}); end != nil {
+			t.Error("its turn has come")
+		}
+	})
+}
+
+// Requests that wait for their turn to get a list can't keep others from a port.
+func TestWaitingRequestsDoNotHoldAPort(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, alone, withAdmin)
+	s.long.time = time.Hour
+	for range maxLongAnswers {
+		defer s.long.begin(func() {})()
+	}
+	openTo(t, maxHTTPConns+20, s.AdminAddr(), "GET /commands/connections HTTP/1.1\r\nHost: h\r\n\r\n")
+	if code, body := fetch(t, fmt.Sprintf("http://%s/livez", s.AdminAddr())); code != http.StatusOK {
+		t.Errorf("%d %s", code, body)
+	}
+}
