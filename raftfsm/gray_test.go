@@ -534,3 +534,13 @@ func TestARemovedServerExpectsNoElection(t *testing.T) {
 		}
 	})
 }
+
+// TestElectingBeforeRaftRuns: a server has connections before its Raft runs. Whether it was
+// removed isn't known then.
+func TestElectingBeforeRaftRuns(t *testing.T) {
+	t.Parallel()
+	e := &ensemble{n: new(Node)}
+	if e.removed() || e.electing() {
+		t.Errorf("removed %v, electing %v", e.removed(), e.electing())
+	}
+}

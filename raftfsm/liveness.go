@@ -349,8 +349,12 @@ func (e *ensemble) adrift() string {
 }
 
 // removed reports whether this server is no longer a member: Raft's configuration lacks
-// it, or the applied membership does, which Raft's configuration follows.
+// it, or the applied membership does, which Raft's configuration follows. Before Raft runs,
+// that isn't known.
 func (e *ensemble) removed() bool {
+	if e.n.raftNow() == nil {
+		return false
+	}
 	m := e.replicated()
 	return e.outside() || m != nil && m.member(e.n.cfg.ID) == nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -26,6 +27,10 @@ func (c *overheard) Read(p []byte) (int, error) {
 // caller that knows only the name of the ensemble can't open a stream as a member.
 func TestStrangersLearnNoID(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testStrangersLearnNoID)
+}
+
+func testStrangersLearnNoID(t *testing.T) {
 	id := ClusterID{0xde, 0xad, 0xbe, 0xef, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	var log logBuffer
 	m := NewMemory()
