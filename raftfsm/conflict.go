@@ -23,6 +23,7 @@ import (
 type listener struct {
 	server uint64
 	client bool // for clients, otherwise for the other servers
+	all    bool // at all addresses of the host
 	key    string
 }
 
@@ -58,22 +59,22 @@ func (m *Member) quorumAddrs() []string { return append([]string{m.QuorumAddr}, 
 // is represented by one at each host that the line names.
 func (m *Member) listeners() []listener {
 	var all []listener
-	add := func(client bool, addr string) {
+	add := func(client, everywhere bool, addr string) {
 		if key := listenKey(addr); key != "" {
-			all = append(all, listener{m.ID, client, key})
+			all = append(all, listener{m.ID, client, everywhere, key})
 		}
 	}
 	for _, addr := range m.quorumAddrs() {
-		add(false, addr)
+		add(false, false, addr)
 	}
 	host, port, err := net.SplitHostPort(m.ClientAddr)
 	if err != nil || !wildcard(host) {
-		add(true, m.ClientAddr)
+		add(true, false, m.ClientAddr)
 		return all
 	}
 	for _, addr := range m.quorumAddrs() {
 		if host, _, err := net.SplitHostPort(addr); err == nil {
-			add(true, net.JoinHostPort(host, port))
+			add(true, true, net.JoinHostPort(host, port))
 		}
 	}
 	return all
@@ -83,12 +84,14 @@ func (m *Member) listeners() []listener {
 type listening map[string]listener
 
 // claim adds a listener. It returns an error if another server has one with the same key.
+// Two servers for clients at all addresses of one host may be on machines of their own,
+// to which the host forwards the ports.
 func (all listening) claim(l listener) error {
 	other, taken := all[l.key]
 	switch {
 	case !taken:
 		all[l.key] = l
-	case other.server == l.server:
+	case other.server == l.server, other.all && l.all:
 	case other.client || l.client:
 		return fmt.Errorf("the %s of server.%d and the %s of server.%d are the same, %s: give each server its own host or port",
 			other.what(), other.server, l.what(), l.server, l.key)
@@ -192,7 +195,7 @@ func (m *membership) conflict(next *membership) error {
 			return err
 		}
 		holder, taken := before[l.key]
-		if taken && next.lists(holder.server) && m.runsAt(l.server, l.key) {
+		if taken && !(holder.all && l.all) && next.lists(holder.server) && m.runsAt(l.server, l.key) {
 			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a reconfig of its own",
 				l.key, l.what(), l.server, holder.what(), holder.server)
 		}

@@ -57,7 +57,9 @@ func TestReconfigNeedsFreeAddresses(t *testing.T) {
 		{now: shared, leaving: "3"},
 		{now: shared, joining: "1=127.0.0.1:1:2:observer;5"},
 		{now: shared, joining: "1=127.0.0.1:8:2;5"},
-		{now: shared, joining: "4=127.0.0.1:8:9;5", why: "client address"},
+		{now: shared, joining: "4=127.0.0.1:8:9;5"},
+		{now: shared, joining: "4=127.0.0.1:8:9;127.0.0.1:5", why: "client address"},
+		{now: shared, joining: "4=127.0.0.1:8:9;6", why: "quorum address of server.3"},
 	} {
 		now, err := parseMembership([]byte(tt.now))
 		if err != nil {

@@ -320,11 +320,8 @@ func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding
 			voters++
 		}
 	}
-	self := slices.ContainsFunc(servers, func(s raft.Server) bool {
-		return s.ID == e.n.identity.RaftID && s.Suffrage == raft.Voter
-	})
 	switch {
-	case self && voters == 1:
+	case voters == 1 && e.hasVote():
 	case first != nil && first.first(e.self.ID):
 		if !e.awaitFounders(first) {
 			return

@@ -328,10 +328,11 @@ func (j *joins) noteList(p *probe) {
 	j.files[p.ID] = announced{list, time.Now()}
 }
 
-// listOf returns the list in a server's file, or nil if it hasn't reported one recently.
+// listOf returns the list with which a server was started, or nil if it hasn't reported one
+// recently.
 func (e *ensemble) listOf(server uint64) *membership {
 	if server == e.self.ID {
-		return e.fileList()
+		return newMembership(e.n.cfg.Members)
 	}
 	e.joins.mu.Lock()
 	defer e.joins.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	network "net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -543,4 +544,43 @@ func TestElectingBeforeRaftRuns(t *testing.T) {
 	if e.removed() || e.electing() {
 		t.Errorf("removed %v, electing %v", e.removed(), e.electing())
 	}
+}
+
+// TestAJoiningVoterGivesUpADeadLeader: a server that joins has a vote before it has applied
+// the membership that lists it. If the leader vanishes at that moment, the others can't
+// elect another one until this server has given up the leader, too.
+func TestAJoiningVoterGivesUpADeadLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newCluster(t, 4)
+		c.startAll()
+		lead, _ := c.leader()
+		for id, r := range c.rigs {
+			if id == lead {
+				continue
+			}
+			r.Tree().Lock()
+			m, err := parseState(r.machine.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.members = slices.DeleteFunc(m.members, func(m Member) bool { return m.ID == id })
+			r.machine.config = m.state()
+			r.Tree().Unlock()
+			break
+		}
+		for id := range c.rigs {
+			if id != lead {
+				c.net.Hold(hostOf(lead), hostOf(id))
+				c.net.Hold(hostOf(id), hostOf(lead))
+			}
+		}
+		c.eventually("another server leads", func() bool {
+			for id, r := range c.rigs {
+				if id != lead && r.Status().Role == Leader {
+					return true
+				}
+			}
+			return false
+		})
+	})
 }

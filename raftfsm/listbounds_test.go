@@ -321,3 +321,19 @@ func TestCallersAreForgottenOneByOne(t *testing.T) {
 		t.Error("an old caller is there")
 	}
 }
+
+// TestRoleOfSeveralAddresses: the role of a server with several addresses may be stated for
+// any of them, and is at the end of the canonical line.
+func TestRoleOfSeveralAddresses(t *testing.T) {
+	t.Parallel()
+	const canonical = "server.1=a:1:2|b:1:2:observer;0.0.0.0:5"
+	for _, line := range []string{canonical, "server.1=a:1:2:observer|b:1:2;5", "server.1=a:1:2:OBSERVER|b:1:2:observer;5"} {
+		m, err := parseMembership([]byte(line))
+		if err != nil || !m.members[0].Observer || m.members[0].line() != canonical {
+			t.Errorf("%s: %v, %+v", line, err, m)
+		}
+	}
+	if _, err := parseMembership([]byte("server.1=a:1:2:participant|b:1:2:observer;5")); err == nil {
+		t.Error("two roles are accepted")
+	}
+}

@@ -349,8 +349,9 @@ func (e *ensemble) adrift() string {
 }
 
 // removed reports whether this server is no longer a member: Raft's configuration lacks
-// it, or the applied membership does, which Raft's configuration follows. Before Raft runs,
-// that isn't known.
+// it, or the applied membership does. Raft's configuration follows the membership when a
+// server leaves, and precedes it when a server joins: then the server may have a vote
+// already. Before Raft runs, nothing of this is known.
 func (e *ensemble) removed() bool {
 	if e.n.raftNow() == nil {
 		return false

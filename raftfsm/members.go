@@ -107,7 +107,7 @@ func (m *Member) line() string {
 	if m.Observer {
 		role = "observer"
 	}
-	line := fmt.Sprintf("server.%d=%s:%s:%s", m.ID, m.QuorumAddr, election, role)
+	line := fmt.Sprintf("server.%d=%s:%s", m.ID, strings.Join(m.quorumAddrs(), ":"+election+"|"), election+":"+role)
 	if m.ClientAddr != "" {
 		line += ";" + m.ClientAddr
 	}
@@ -253,20 +253,26 @@ func parseServer(key, value string) (Member, error) {
 		return m, fmt.Errorf("server %d has %d addresses: at most %d", id, n, MaxServerAddresses)
 	}
 	var lines []string
+	role := "" // of the addresses that state one: it may be the last only
 	for i, alternative := range strings.Split(servers, "|") {
 		a, err := parseAddress(alternative)
 		if err != nil {
 			return m, fmt.Errorf("server %d: %w", id, err)
 		}
 		if i == 0 {
-			m.QuorumAddr, m.ElectionAddr, m.Observer = a.quorum, a.election, a.observer
-		} else if a.observer != m.Observer {
-			return m, fmt.Errorf("server %d: its addresses disagree about its role", id)
+			m.QuorumAddr, m.ElectionAddr = a.quorum, a.election
 		} else {
 			m.Alternates = append(m.Alternates, a.quorum)
 		}
+		if a.role != "" {
+			if role != "" && a.role != role {
+				return m, fmt.Errorf("server %d: its addresses disagree about its role", id)
+			}
+			role = a.role
+		}
 		lines = append(lines, a.text)
 	}
+	m.Observer = role == "observer"
 	m.ConfigNodeTxt = fmt.Sprintf("server.%d=%s:participant", id, strings.Join(lines, "|"))
 	if m.Observer {
 		m.ConfigNodeTxt = fmt.Sprintf("server.%d=%s:observer", id, strings.Join(lines, "|"))
@@ -283,7 +289,7 @@ func parseServer(key, value string) (Member, error) {
 // serverAddress is one alternative of a server line.
 type serverAddress struct {
 	quorum, election string
-	observer         bool
+	role             string // in lower case; "" if it isn't stated
 	text             string // as in /zookeeper/config, without the role
 }
 
@@ -306,11 +312,8 @@ func parseAddress(s string) (serverAddress, error) {
 		return a, fmt.Errorf("%q: quorum and election port are the same", s)
 	}
 	if len(parts) == 3 {
-		switch strings.ToLower(parts[2]) {
-		case "observer":
-			a.observer = true
-		case "participant":
-		default:
+		a.role = strings.ToLower(parts[2])
+		if a.role != "observer" && a.role != "participant" {
 			return a, fmt.Errorf("%q: unknown role %q", s, parts[2])
 		}
 	}

@@ -60,17 +60,16 @@ func (e *ensemble) keepNames() {
 	}
 }
 
-// alternates returns the other addresses of the server whose first address is addr.
+// alternates returns the other addresses of the server whose first address is addr. The
+// membership counts: it may be newer than the configuration file.
 func (e *ensemble) alternates(addr string) []string {
-	lists := [][]Member{e.n.cfg.Members}
+	list := e.n.cfg.Members
 	if m := e.replicated(); m != nil {
-		lists = append(lists, m.members)
+		list = slices.Concat(m.members, list)
 	}
-	for _, list := range lists {
-		for _, m := range list {
-			if m.QuorumAddr == addr && len(m.Alternates) > 0 {
-				return m.Alternates
-			}
+	for _, m := range list {
+		if m.QuorumAddr == addr {
+			return m.Alternates
 		}
 	}
 	return nil

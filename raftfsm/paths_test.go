@@ -197,7 +197,9 @@ func TestLossyPathIsLeft(t *testing.T) {
 		for i := range c.list {
 			c.list[i].Alternates = []string{fmt.Sprintf("p%d:2888", c.list[i].ID)}
 		}
-		c.startAll(func(cfg *Config) { cfg.Network = twoPaths{c.net, cfg.ID} })
+		c.startAll(func(cfg *Config) {
+			cfg.Network, cfg.Policy, cfg.TickTime = twoPaths{c.net, cfg.ID}, cfg.Policy|tree.MultiAddress, 2*time.Second
+		})
 		sessions := make(map[uint64]*session.Session)
 		c.writesEverywhere(sessions, "/before")
 		for _, a := range c.list {
@@ -263,6 +265,31 @@ func TestEveryAddressFollowsAReconfig(t *testing.T) {
 			}
 			c.eventually("it listens at "+step.open+" and not at "+step.gone, func() bool { return listens(step.open) && !listens(step.gone) })
 			f.awaitServed()
+			if !strings.Contains(step.line, "|") {
+				continue
+			}
+			// The other servers reach it at either address.
+			first, second, _ := strings.Cut(step.line, "|")
+			for _, cut := range []string{first, second} {
+				host, _, _ := strings.Cut(cut, ":")
+				for _, m := range c.list {
+					if m.ID != id {
+						c.net.Hold(hostOf(m.ID), host)
+						c.net.Hold(fmt.Sprintf("p%d", m.ID), host)
+					}
+				}
+				time.Sleep(time.Minute)
+				if s := f.Status(); !s.Serving {
+					t.Errorf("%s, without %s: %+v", step.line, cut, s)
+				}
+				for _, m := range c.list {
+					if m.ID != id {
+						c.net.Heal(hostOf(m.ID), host)
+						c.net.Heal(fmt.Sprintf("p%d", m.ID), host)
+					}
+				}
+				time.Sleep(time.Minute)
+			}
 		}
 		c.settled()
 	})

@@ -154,7 +154,7 @@ func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Durati
 		}
 		return
 	}
-	if e.gone.Load() != nil || e.removed() {
+	if e.gone.Load() != nil || e.removed() && !e.hasVote() {
 		return
 	}
 	if lasted >= p.slow || lasted >= p.dead && reach.failed.Load() && !reach.opened.Load() {

@@ -166,7 +166,7 @@ func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *question) (*a
 	}
 	var a answer
 	if err := awaitAnswer(conn, &a); err != nil {
-		if isTimeout(err) || ctx.Err() != nil {
+		if !errors.Is(ctx.Err(), context.Canceled) && (isTimeout(err) || ctx.Err() != nil) {
 			quorum.BlamePath(conn)
 		}
 		return nil, theirs, fmt.Errorf("answer of server %s at %s: %w", theirs.ServerID, addr, err)

@@ -204,6 +204,12 @@ func (e *ensemble) inRaft(id raft.ServerID) bool {
 		func(s raft.Server) bool { return s.ID == id })
 }
 
+// hasVote reports whether this server is a voter in Raft's configuration.
+func (e *ensemble) hasVote() bool {
+	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
+		func(s raft.Server) bool { return s.ID == e.n.identity.RaftID && s.Suffrage == raft.Voter })
+}
+
 // configured implements others.
 func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 

@@ -170,11 +170,15 @@ func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 }
 
 // BeginLong implements admin.Source.
-func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (end func()) {
-	return a.s.long.beginUnless(r.Context().Done(), func() {
+func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (sending, end func()) {
+	long := a.s.long.begin(r.Context().Done(), func() {
 		a.s.complaints.warn(a.s.clock(), "closing a client that does not read the answer to its command", "client", r.RemoteAddr, "command", command)
 		cut()
 	})
+	if long == nil {
+		return nil, nil
+	}
+	return long.sending, long.end
 }
 
 // adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an

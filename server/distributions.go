@@ -9,7 +9,6 @@ import (
 
 	"github.com/zkgo/zkgo/internal/histogram"
 	"github.com/zkgo/zkgo/server/status"
-	"github.com/zkgo/zkgo/tree"
 )
 
 // distribution is a measured quantity under one of ZooKeeper's names. Two names may
@@ -115,6 +114,9 @@ func (v picture) namespaces(now time.Time) (sums []status.Summary) {
 	return sums
 }
 
+// quotasAtOnce is how many quotas are read without releasing the tree's lock.
+const quotasAtOnce = 256
+
 // perNamespace adds quotas, their usage and the writes that they refused. Quotas below
 // the same child of the root are summed. Like the accesses, they are shown for at most
 // maxNamespaces children with names of at most maxNamespaceName bytes.
@@ -137,17 +139,22 @@ func (v picture) perNamespace(m *monitor) {
 	}
 	t := v.s.tree
 	t.RLock()
-	quotas := t.Quotas()
+	paths := t.QuotaPaths()
 	t.RUnlock()
-	slices.SortFunc(quotas, func(a, b tree.QuotaUse) int { return cmp.Compare(a.Path, b.Path) })
-	for _, q := range quotas {
-		if name := namespaceOf(q.Path); name != "" {
-			u := of(name)
-			add(&u.countLimit, q.CountLimit)
-			add(&u.bytesLimit, q.BytesLimit)
-			add(&u.count, q.Count)
-			add(&u.bytes, q.Bytes)
+	slices.Sort(paths)
+	for some := range slices.Chunk(paths, quotasAtOnce) {
+		t.RLock()
+		for _, path := range some {
+			name := namespaceOf(path)
+			if q, ok := t.Quota(path); ok && name != "" {
+				u := of(name)
+				add(&u.countLimit, q.CountLimit)
+				add(&u.bytesLimit, q.BytesLimit)
+				add(&u.count, q.Count)
+				add(&u.bytes, q.Bytes)
+			}
 		}
+		t.RUnlock()
 	}
 	v.s.spaces.each(func(n *namespace) {
 		if refused := n.overQuota.Load(); refused > 0 {

@@ -235,11 +235,11 @@ func TestALongAnswerForNoClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLongAnswers()
 		for range maxLongAnswers {
-			l.begin(func() {})
+			l.begin(nil, func() {})
 		}
 		gone := make(chan struct{})
 		close(gone)
-		if end := l.beginUnless(gone, func() {}); end != nil {
+		if l.begin(gone, func() {}) != nil {
 			t.Error("its turn has come")
 		}
 	})
@@ -251,7 +251,7 @@ func TestWaitingRequestsDoNotHoldAPort(t *testing.T) {
 	s := startServer(t, alone, withAdmin)
 	s.long.time = time.Hour
 	for range maxLongAnswers {
-		defer s.long.begin(func() {})()
+		defer s.long.begin(nil, func() {}).end()
 	}
 	openTo(t, maxHTTPConns+20, s.AdminAddr(), "GET /commands/connections HTTP/1.1\r\nHost: h\r\n\r\n")
 	if code, body := fetch(t, fmt.Sprintf("http://%s/livez", s.AdminAddr())); code != http.StatusOK {

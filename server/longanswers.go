@@ -20,12 +20,15 @@ type longAnswers struct {
 	slots chan struct{}
 	time  time.Duration // longAnswerTime
 	mu    sync.Mutex
-	open  list.List // of longAnswer, oldest first; those that were cut off are not in it
+	open  list.List // of *longAnswer, oldest first; those that were cut off are not in it
 }
 
+// longAnswer is one list that is being made or sent.
 type longAnswer struct {
+	of    *longAnswers
+	place *list.Element
 	cut   func()
-	since time.Time
+	since time.Time // when sending began, zero before; guarded by of.mu
 }
 
 func newLongAnswers() *longAnswers {
@@ -33,24 +36,34 @@ func newLongAnswers() *longAnswers {
 }
 
 // begin waits for its turn. cut ends the answer early; it may be called from any
-// goroutine, and must not block. The caller calls end when the answer has been sent or
-// has failed.
-func (l *longAnswers) begin(cut func()) (end func()) { return l.beginUnless(nil, cut) }
-
-// beginUnless is begin for a client that may leave while it waits. It then returns nil.
-func (l *longAnswers) beginUnless(gone <-chan struct{}, cut func()) (end func()) {
+// goroutine, and must not block. begin returns nil if gone is closed first: the client has
+// left while it waited.
+func (l *longAnswers) begin(gone <-chan struct{}, cut func()) *longAnswer {
 	if !l.wait(gone) {
 		return nil
 	}
+	a := &longAnswer{of: l, cut: cut}
 	l.mu.Lock()
-	e := l.open.PushBack(longAnswer{cut, time.Now()})
+	a.place = l.open.PushBack(a)
 	l.mu.Unlock()
-	return func() {
-		l.mu.Lock()
-		l.open.Remove(e)
-		l.mu.Unlock()
-		<-l.slots
+	return a
+}
+
+// sending says that the list has been made. From now on, its client can hold it up.
+func (a *longAnswer) sending() {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = time.Now()
 	}
+}
+
+// end says that the answer has been sent or has failed.
+func (a *longAnswer) end() {
+	a.of.mu.Lock()
+	a.of.open.Remove(a.place)
+	a.of.mu.Unlock()
+	<-a.of.slots
 }
 
 // wait takes a slot. It returns false if gone is closed first.
@@ -69,20 +82,27 @@ func (l *longAnswers) wait(gone <-chan struct{}) bool {
 	}
 }
 
-// cutOldest cuts the oldest answer off if there is no free slot and the answer has taken
-// its time. It returns when the next answer will have taken its time.
+// cutOldest cuts the oldest answer off if there is no free slot and the answer has been
+// sent for its time. It returns when to look again.
 func (l *longAnswers) cutOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.open.Front()
-	if e == nil || len(l.slots) < cap(l.slots) {
+	if len(l.slots) < cap(l.slots) {
 		return l.time
 	}
-	oldest := e.Value.(longAnswer)
-	if left := l.time - time.Since(oldest.since); left > 0 {
-		return left
+	soonest := l.time
+	for e := l.open.Front(); e != nil; e = e.Next() {
+		a := e.Value.(*longAnswer)
+		if a.since.IsZero() {
+			continue
+		}
+		left := l.time - time.Since(a.since)
+		if left <= 0 {
+			l.open.Remove(e)
+			a.cut()
+			return l.time / maxLongAnswers
+		}
+		soonest = min(soonest, left)
 	}
-	l.open.Remove(e)
-	oldest.cut()
-	return l.time / maxLongAnswers
+	return soonest
 }

@@ -83,27 +83,31 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// The oldest answer is cut off only when it has taken its time and another waits.
+// The oldest answer is cut off only when its client has had its time and another waits.
 func TestTheOldestLongAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLongAnswers()
 		var cut []int
-		ends := make([]func(), maxLongAnswers)
-		for i := range ends {
-			ends[i] = l.begin(func() {
+		answers := make([]*longAnswer, maxLongAnswers)
+		for i := range answers {
+			answers[i] = l.begin(nil, func() {
 				cut = append(cut, i)
-				go ends[i]()
+				go answers[i].end()
 			})
 		}
+		time.Sleep(10 * longAnswerTime) // the server makes the lists
+		for _, a := range answers[2:] {
+			a.sending()
+		}
 		began := time.Now()
-		last := l.begin(func() {})
-		if waited := time.Since(began); waited != longAnswerTime || len(cut) != 1 || cut[0] != 0 {
+		last := l.begin(nil, func() {})
+		if waited := time.Since(began); waited != longAnswerTime || len(cut) != 1 || cut[0] != 2 {
 			t.Errorf("after %v these were cut off: %v", waited, cut)
 		}
-		last()
+		last.end()
 		time.Sleep(10 * longAnswerTime)
-		l.begin(func() {})
+		l.begin(nil, func() {})
 		if len(cut) != 1 {
 			t.Errorf("cut off although there was room: %v", cut)
 		}

@@ -155,12 +155,15 @@ func (v picture) Sessions() status.Sessions {
 	p := status.Sessions{Expiry: v.s.node.Deadlines()}
 	t := v.s.tree
 	t.RLock()
-	defer t.RUnlock()
 	for row := range v.s.node.Sessions().All {
 		p.IDs = append(p.IDs, row.ID)
 		p.Timeouts = append(p.Timeouts, time.Duration(row.Timeout)*time.Millisecond)
 	}
 	p.Ephemerals = t.EphemeralSessions()
+	t.RUnlock()
+	for _, paths := range p.Ephemerals {
+		slices.Sort(paths)
+	}
 	return p
 }
 

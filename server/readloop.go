@@ -147,6 +147,8 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities(), reads: &w.reads}
 	if (h.Op == proto.OpGetAllChildrenNumber || h.Op == proto.OpGetEphemerals) && refuse == proto.Ok {
 		c.settle(w)
+		c.s.tree.RLock()
+		w.locked = true
 		c.s.prepare(&q)
 	}
 	if !w.locked {

@@ -129,11 +129,9 @@ func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 }
 
 // prepare does the slow part of a getEphemerals or getAllChildrenNumber that is answered
-// next. It releases the tree's lock now and then. So the caller may not hold the lock, and
-// may have no replies that events could overtake.
+// next. The caller holds the tree's lock for reading and has no replies that events could
+// overtake: if there are many nodes, prepare releases the lock now and then.
 func (s *Server) prepare(q *request) {
-	s.tree.RLock()
-	defer s.tree.RUnlock()
 	yield := func() {
 		s.tree.RUnlock()
 		s.tree.RLock()
@@ -184,14 +182,8 @@ func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
 	list := q.ephemerals
 	if list == nil {
 		list = s.tree.ListEphemerals(q.c.sid, prefix)
-		for list.Step() {
-		}
 	}
-	found := list.Paths()
-	if found == nil {
-		found = []string{}
-	}
-	return proto.Ok, proto.AppendStrings(out, found)
+	return proto.Ok, proto.AppendStrings(out, list.Paths())
 }
 
 func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byte) {

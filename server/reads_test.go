@@ -243,7 +243,9 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 	var c *conn
 	s.eachConn(func(one *conn) { c = one })
 	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.identities(), body: req.Append(nil)}
+	s.tree.RLock()
 	s.prepare(&q)
+	s.tree.RUnlock()
 	w.create("/a/later", nil, proto.ModePersistent)
 	s.tree.RLock()
 	reply := s.answer(&q, nil)
@@ -276,13 +278,22 @@ func TestGetEphemeralsOfManyNodes(t *testing.T) {
 	}
 	var c *conn
 	s.eachConn(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetEphemerals, ids: c.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/later"}).Append(nil)}
+	q := request{c: c, op: proto.OpGetEphemerals, ids: c.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
+	s.tree.RLock()
 	s.prepare(&q)
-	w.create("/later", nil, proto.ModeEphemeral)
+	s.tree.RUnlock()
+	w.must(proto.OpDelete, &proto.DeleteRequest{Path: "/e5", Version: -1})
 	s.tree.RLock()
 	reply := s.answer(&q, nil)
 	s.tree.RUnlock()
-	if got := binary.BigEndian.Uint32(reply[len(reply)-4:]); got != 0 {
-		t.Errorf("%d paths in the reply, want those found before it", got)
+	var header proto.ReplyHeader
+	var resp proto.GetEphemeralsResponse
+	r := proto.AliasReader(reply[proto.LengthSize:])
+	header.Decode(&r)
+	if resp.Decode(&r); r.Err() != nil || header.Zxid != s.tree.LastZxid() {
+		t.Fatalf("%v, zxid %x", r.Err(), header.Zxid)
+	}
+	if slices.Contains(resp.Ephemerals, "/e5") || len(resp.Ephemerals) != count-1 {
+		t.Errorf("%d paths: the reply has the zxid of a state without /e5", len(resp.Ephemerals))
 	}
 }

@@ -27,26 +27,34 @@ func (c *conn) answerWord(word string) {
 		}
 		arg = c.unread()[proto.LengthSize:][:fourletter.ArgSize]
 	}
+	w := wordWriter{c: c}
 	if fourletter.Long(word) {
-		defer s.long.begin(func() {
+		w.long = s.long.begin(nil, func() {
 			c.complain("closing a client that does not read the answer to its command", "command", word)
 			s.stats.dropped.Add(1)
 			c.kill()
-		})()
+		})
+		defer w.long.end()
 		if c.isClosed() {
 			return
 		}
 	}
 	// The client may have closed the connection.
-	_ = fourletter.Answer(wordWriter{c}, word, arg, s.Status(), c.nc.RemoteAddr().String())
+	_ = fourletter.Answer(w, word, arg, s.Status(), c.nc.RemoteAddr().String())
 }
 
 // wordWriter writes the answer to a four-letter word. What is being written counts as
 // output of the connection.
-type wordWriter struct{ c *conn }
+type wordWriter struct {
+	c    *conn
+	long *longAnswer // nil: the answer is short
+}
 
 func (w wordWriter) Write(b []byte) (int, error) {
 	c := w.c
+	if w.long != nil {
+		w.long.sending()
+	}
 	c.mu.Lock()
 	c.pushing = len(b)
 	c.mu.Unlock()

@@ -5,8 +5,8 @@ const censusStep = 4096
 
 // Census counts the nodes below a node in steps. Its caller can release the tree's lock
 // between two steps: counting a million nodes at once would hold up writes for a tenth
-// of a second. So the count isn't atomic, as in ZooKeeper. It has each node that exists
-// all the time once, and no node that is created meanwhile.
+// of a second. A count of several steps isn't atomic, unlike ZooKeeper's. It has each node
+// that exists all the time once, and no node that is created meanwhile.
 //
 // Numbers of nodes on the stack may be reused before they are visited. The zxid of the
 // new node's creation tells.

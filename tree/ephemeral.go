@@ -15,10 +15,11 @@ func (t *Tree) Ephemerals(session int64) []string {
 	return paths
 }
 
-// EphemeralList collects the paths of a session's ephemeral znodes that start with a text,
-// in no particular order, as in ZooKeeper: sorting tens of thousands of them would hold up
-// writes. It works in steps, between which its caller can release the tree's lock. It has
-// each znode that exists all the time, and none that is created meanwhile.
+// EphemeralList collects the paths of a session's ephemeral znodes that start with a text.
+// A list of one step is sorted. A longer one has no particular order, as in ZooKeeper:
+// sorting tens of thousands of paths would hold up writes. It works in steps, between which its caller can release the tree's lock. No znode
+// of the session may be created meanwhile; then Paths returns those of the moment when it
+// is called.
 type EphemeralList struct {
 	t       *Tree
 	of      *nodes
@@ -26,7 +27,7 @@ type EphemeralList struct {
 	prefix  string
 	zxid    int64   // when the list was started
 	rest    []*Node // some may be deleted before they are visited, and their slots reused
-	paths   []string
+	found   []*Node // likewise
 }
 
 // ListEphemerals starts a list. The caller holds the lock.
@@ -38,10 +39,15 @@ func (t *Tree) ListEphemerals(session int64, prefix string) *EphemeralList {
 
 func (l *EphemeralList) start() {
 	set := l.t.ephemerals[l.session]
-	l.of, l.zxid, l.rest, l.paths = l.t.nodes, l.t.zxid, make([]*Node, 0, len(set)), nil
+	l.of, l.zxid, l.rest, l.found = l.t.nodes, l.t.zxid, make([]*Node, 0, len(set)), nil
 	for n := range set {
 		l.rest = append(l.rest, n)
 	}
+}
+
+// has reports whether a node of the list is still there.
+func (l *EphemeralList) has(n *Node) bool {
+	return l.t.zxid == l.zxid || n.first != nil && n.czxid <= l.zxid
 }
 
 // Step visits more znodes and reports whether any are left. The caller holds the lock.
@@ -49,29 +55,43 @@ func (l *EphemeralList) Step() bool {
 	if l.t.nodes != l.of {
 		l.start() // the whole content of the tree has been replaced
 	}
-	same := l.t.zxid == l.zxid
 	visit := l.rest[:min(censusStep, len(l.rest))]
 	l.rest = l.rest[len(visit):]
 	for _, n := range visit {
-		if n.first == nil || !same && n.czxid > l.zxid {
-			continue
-		}
-		if path := n.path(); strings.HasPrefix(path, l.prefix) {
-			l.paths = append(l.paths, path)
+		if l.has(n) && strings.HasPrefix(n.path(), l.prefix) {
+			l.found = append(l.found, n)
 		}
 	}
 	return len(l.rest) > 0
 }
 
-// Paths returns the paths found so far.
-func (l *EphemeralList) Paths() []string { return l.paths }
+// Paths takes the remaining steps and returns the paths. The caller holds the lock.
+func (l *EphemeralList) Paths() []string {
+	for l.t.nodes != l.of || len(l.rest) > 0 {
+		l.Step()
+	}
+	paths := make([]string, 0, len(l.found))
+	for _, n := range l.found {
+		if l.has(n) {
+			paths = append(paths, n.path())
+		}
+	}
+	if len(paths) <= censusStep {
+		slices.Sort(paths)
+	}
+	return paths
+}
 
-// EphemeralSessions returns the sorted paths of the ephemeral znodes of every
-// session that has any.
+// EphemeralSessions returns the paths of the ephemeral znodes of every session that has
+// any, in no particular order: a caller that wants them sorted does that without the lock.
 func (t *Tree) EphemeralSessions() map[int64][]string {
 	m := make(map[int64][]string, len(t.ephemerals))
-	for session := range t.ephemerals {
-		m[session] = t.Ephemerals(session)
+	for session, nodes := range t.ephemerals {
+		paths := make([]string, 0, len(nodes))
+		for n := range nodes {
+			paths = append(paths, n.path())
+		}
+		m[session] = paths
 	}
 	return m
 }

@@ -44,8 +44,8 @@ func TestEphemeralsWithAPrefix(t *testing.T) {
 	}
 }
 
-// A step visits a bounded number of znodes. Those that stay are listed once, new ones not
-// at all.
+// A step visits a bounded number of znodes. The list has those that are there in the end,
+// without new ones.
 func TestListingEphemeralsDuringChanges(t *testing.T) {
 	t.Parallel()
 	const count = 2*censusStep + 100
@@ -54,19 +54,13 @@ func TestListingEphemeralsDuringChanges(t *testing.T) {
 		t.Fatalf("%d paths in %d steps", len(all), steps)
 	}
 	l := tree.ListEphemerals(7, "")
-	if !l.Step() || len(l.Paths()) != censusStep {
-		t.Fatalf("%d paths in the first step", len(l.Paths()))
+	if !l.Step() || len(l.found) != censusStep {
+		t.Fatalf("%d znodes in the first step", len(l.found))
 	}
-	done := make(map[string]bool)
-	for _, path := range l.Paths() {
-		done[path] = true
-	}
-	want := tree.Ephemerals(7)
-	for _, path := range tree.Ephemerals(7)[:200] {
+	all := tree.Ephemerals(7)
+	want := all[200:]
+	for _, path := range all[:200] {
 		do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
-		if !done[path] {
-			want = slices.DeleteFunc(want, func(p string) bool { return p == path })
-		}
 	}
 	for i := range 100 { // these take the numbers of deleted ones
 		tx := &Txn{Zxid: tree.LastZxid() + 1, Session: 7}

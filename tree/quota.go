@@ -60,15 +60,6 @@ func (t *Tree) loadQuota(prefix string) quota {
 	return q
 }
 
-// allQuotas reads every quota.
-func (t *Tree) allQuotas() map[string]quota {
-	all := make(map[string]quota, len(t.quotas))
-	for prefix := range t.quotas {
-		all[prefix] = t.loadQuota(prefix)
-	}
-	return all
-}
-
 // checkQuota returns Ok, or the code with which a quota refuses a change at path. A
 // quota refuses a change that would break a hard limit. It also refuses if its text
 // can't be parsed, because ZooKeeper fails on it. Within a multi the usage before the

@@ -129,11 +129,11 @@ func TestHealthWaitsForWords(t *testing.T) {
 		}
 	}
 	addr := words(t, func(string) string { return without })
-	if _, _, err := zkgo(t, "health", "-s", addr, "--wait", "300ms", "--word", "mntr"); err == nil || !strings.Contains(err.Error(), "does not serve clients: it has no quorum") {
+	if _, _, err := zkgo(t, "health", "-s", addr, "--wait", "2s", "--word", "mntr"); err == nil || !strings.Contains(err.Error(), "does not serve clients: it has no quorum") {
 		t.Errorf("%v", err)
 	}
 	addr = words(t, func(string) string { return silent })
-	if _, _, err := zkgo(t, "health", "-s", addr, "--wait", "300ms", "--live"); err == nil || !strings.Contains(err.Error(), "it may expect TLS (--secure)") {
+	if _, _, err := zkgo(t, "health", "-s", addr, "--wait", "2s", "--live"); err == nil || !strings.Contains(err.Error(), "it may expect TLS (--secure)") {
 		t.Errorf("%v", err)
 	}
 }

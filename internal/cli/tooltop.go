@@ -137,7 +137,10 @@ func (c *Call) explainer() func(ctx context.Context, address string, err error) 
 	known := map[failure]string{}
 	return func(ctx context.Context, address string, err error) string {
 		err = answerError(err)
-		cause, _ := terms.cause(err) // unlike its text, the same for each local port
+		cause, isKnown := terms.cause(err) // unlike its text, the same for each local port
+		if !isKnown {
+			cause = lastWords(err)
+		}
 		f := failure{address, cause}
 		mu.Lock()
 		text, again := known[f]

@@ -196,7 +196,7 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	if err != nil {
 		_ = conn.Close()
 		err = h.refusal(err, RefusedError{Kind: kind, Addr: addr, To: to})
-		if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+		if refused := (*RefusedError)(nil); !errors.As(err, &refused) && !errors.Is(ctx.Err(), context.Canceled) {
 			BlamePath(conn)
 		}
 		return nil, theirs, err

@@ -19,9 +19,16 @@ import (
 //     snapshot that the confirmed one covers, it gets that answer without another transfer.
 //   - Raft learns about a success only after the follower has answered that it has
 //     installed the snapshot, or has applied everything in it.
-//   - If the follower answers with an error, Raft learns about it: the follower got the
-//     snapshot and couldn't store it, e.g. because its disk is full. Raft's longer pauses
-//     are right then.
+//   - If the follower's Raft answers with an error, Raft learns about it: the follower got
+//     the snapshot and couldn't store it, e.g. because its disk is full. Raft's longer
+//     pauses are right then.
+//   - A follower that refuses the snapshot, e.g. because its format is too new, ends the
+//     stream. It will do so again, so the pauses grow unless an attempt lasts as long as a
+//     stalled stream does: that is what lost packets look like.
+
+// longestRefused is the longest pause before a snapshot is sent again to a server that ends
+// the stream.
+const longestRefused = 10 * time.Second
 
 // InstallSnapshot sends a snapshot. It retries until the follower answers or the request is
 // obsolete.
@@ -37,27 +44,34 @@ func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 		return nil
 	}
 	t.awaitFollower(args.Term, id, addr)
+	began := time.Now()
 	err := t.sendSnapshot(id, addr, args, resp, data)
 	if err == nil || resp.Term != 0 || t.cfg.OpenSnapshot == nil || !t.replicates(args.Term, id, addr) {
 		return err
 	}
 	t.cfg.Hub.log.Info("a snapshot did not reach a follower and is sent again until it does", "server", id, "index", args.LastLogIndex, "err", err)
-	for pauseFor := firstPause; err != nil && resp.Term == 0; pauseFor = min(2*pauseFor, lastPause) {
+	for pauseFor := firstPause; err != nil && resp.Term == 0; {
+		longest := longestRefused
+		if time.Since(began) >= t.cfg.Stall {
+			longest = lastPause
+		}
+		pauseFor = min(2*pauseFor, longest)
 		if !t.rest(pauseFor) || !t.replicates(args.Term, id, addr) {
 			return err
 		}
 		t.awaitFollower(args.Term, id, addr)
-		began := time.Now()
+		opened := time.Now()
 		meta, newest, oerr := t.cfg.OpenSnapshot()
 		if oerr != nil {
 			return errors.Join(err, oerr)
 		}
 		// Opening a large snapshot takes long, because its checksum is verified. That must
 		// not keep this server busy while nothing gets through.
-		if !t.rest(time.Since(began)) || !t.replicates(args.Term, id, addr) {
+		if !t.rest(time.Since(opened)) || !t.replicates(args.Term, id, addr) {
 			_ = newest.Close()
 			return err
 		}
+		began = time.Now()
 		err = t.sendInstead(id, addr, args, resp, meta, newest)
 		_ = newest.Close()
 		if errors.Is(err, errOlderSnapshot) {

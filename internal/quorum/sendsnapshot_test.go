@@ -26,6 +26,7 @@ type snapshotPair struct {
 	opened           atomic.Int64
 	leads            atomic.Bool
 	refusal          atomic.Pointer[string] // the follower's answer to a snapshot; nil: it installs it
+	unreadable       atomic.Bool            // the follower ends the stream: it can't read the snapshot
 
 	mu        sync.Mutex
 	installed []uint64 // indexes
@@ -53,7 +54,12 @@ func newSnapshotPair(t *testing.T) *snapshotPair {
 				Size: int64(len(snapshotBytes))}, io.NopCloser(bytes.NewReader(snapshotBytes)), nil
 		}})
 	p.follower = NewTransport(TransportConfig{Hub: newHub(t, p.net, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard), ID: "2", Addr: "s2:1",
-		CheckSnapshot: func(_ *raft.InstallSnapshotRequest, r io.Reader) error { return nil }})
+		CheckSnapshot: func(*raft.InstallSnapshotRequest, io.Reader) error {
+			if p.unreadable.Load() {
+				return errors.New("snapshot of format 9, this server knows 1")
+			}
+			return nil
+		}})
 	p.follower.SetHeartbeatHandler(func(rpc raft.RPC) {
 		rpc.Respond(&raft.AppendEntriesResponse{Term: 7, Success: true}, nil)
 	})
@@ -151,6 +157,30 @@ func TestSnapshotIsSentUntilItArrives(t *testing.T) {
 			}
 		}
 		p.has(t, 300, 200, 400)
+	})
+}
+
+// TestARefusedSnapshotIsRepeatedRarely: a follower that can't read the snapshot won't read
+// it the next time either, and each attempt makes the leader read all of it.
+func TestARefusedSnapshotIsRepeatedRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newSnapshotPair(t)
+		p.unreadable.Store(true)
+		sent := make(chan error, 1)
+		go func() {
+			_, err := p.send(100)
+			sent <- err
+		}()
+		time.Sleep(10 * time.Minute)
+		if n := p.opened.Load(); n < 30 || n > 100 {
+			t.Errorf("%d attempts in 10 minutes", n)
+		}
+		p.unreadable.Store(false)
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		p.has(t, 100)
 	})
 }
 

@@ -20,8 +20,9 @@ type Source interface {
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
 	// BeginLong waits until the handler may answer a command whose answer grows with the
 	// number of clients. The source calls cut to end the answer early. The handler calls
-	// end after the answer; end is nil if the client has left and needs no answer.
-	BeginLong(command string, r *http.Request, cut func()) (end func())
+	// sending when it has made the answer, and end when it has sent it. Both are nil if the
+	// client has left and needs no answer.
+	BeginLong(command string, r *http.Request, cut func()) (sending, end func())
 }
 
 // DefaultURL is the path of the commands unless the configuration sets another.
@@ -145,8 +146,10 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 				reply(w, http.StatusOK, c.names[0], nil, errNotServing)
 				return
 			}
+			sending := func() {}
 			if c.long {
-				end := h.src.BeginLong(c.names[0], r, func() {
+				var end func()
+				sending, end = h.src.BeginLong(c.names[0], r, func() {
 					_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 				})
 				if end == nil {
@@ -155,6 +158,7 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 				defer end()
 			}
 			o, err := c.run(h.src, r)
+			sending()
 			if err != nil {
 				reply(w, http.StatusOK, c.names[0], nil, err.Error())
 				return

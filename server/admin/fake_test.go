@@ -98,7 +98,9 @@ func (f *fake) SetTraceMask(mask uint64) { f.mask = mask }
 func (f *fake) ResetServer()             { f.resets++ }
 func (f *fake) ResetConns()              { f.connReset++ }
 
-func (f *fake) BeginLong(string, *http.Request, func()) func() { return func() {} }
+func (f *fake) BeginLong(string, *http.Request, func()) (sending, end func()) {
+	return func() {}, func() {}
+}
 
 func (f *fake) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	return 0x4f, time.Unix(1795292229, 0), f.role != "observer"
