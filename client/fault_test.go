@@ -327,3 +327,18 @@ func TestLimits(t *testing.T) {
 		}
 	})
 }
+
+// A delete that the server refused because of overload did not delete the znode, so a
+// znode that is missing afterwards was deleted by another client.
+func TestThrottledDeleteOfAMissingZnode(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+		c := connect(t, zs)
+		zs.FailNext(zktest.Match{Op: proto.OpDelete}, proto.ErrThrottledOp)
+		if err := c.Delete(bounded(t), "/missing", client.AnyVersion); !errors.Is(err, client.ErrNoNode) {
+			t.Errorf("throttled, then not there: %v", err)
+		}
+		zs.Set("/a", "")
+		zs.LoseReply(zktest.Match{Op: proto.OpDelete, Path: "/a"})
+		must(t, c.Delete(bounded(t), "/a", client.AnyVersion, client.Idempotent))
+	})
+}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -30,7 +31,8 @@ func (c *Client) perform(ctx context.Context, q request) (*call, error) {
 	return k, err
 }
 
-// performAgain is perform, and also reports whether the request was repeated.
+// performAgain is perform, and also reports whether the request was repeated after a
+// try that may have been executed. The server doesn't execute a throttled request.
 func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated bool, _ error) {
 	if !q.noCheck {
 		if err := c.check(q.op, q.path); err != nil {
@@ -47,19 +49,20 @@ func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated
 		}
 		err, abandoned := c.core.do(ctx, k)
 		if err == nil || !abandoned && q.op == proto.OpExists && k.code == ErrNoNode {
-			return k, r.failed > 0, nil
+			return k, repeated, nil
 		}
 		if !abandoned {
 			c.core.free(k)
 		}
 		if !repeatable(err, q.safe) {
-			return nil, r.failed > 0, err
+			return nil, repeated, err
 		}
 		if r.policy == nil {
 			r = retrying{policy: c.retry, began: time.Now()}
 		}
 		if !r.again(ctx) {
-			return nil, r.failed > 1, err
+			return nil, repeated, err
 		}
+		repeated = repeated || !errors.Is(err, ErrThrottledOp)
 	}
 }

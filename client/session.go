@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -41,28 +42,51 @@ func (c *Client) InSession(id int64) *Client {
 	return &v
 }
 
+// AwaitSession returns the current session. If there is none, AwaitSession waits for
+// the next one, even if sessions begin and are lost while it waits. It fails when ctx
+// ends and when no other session can begin, e.g. with [ErrClosed]. In a view of one
+// session (see InSession), it fails with [ErrSessionExpired] after that session.
+func (c *Client) AwaitSession(ctx context.Context) (Session, error) {
+	return c.awaitSession(ctx, "session")
+}
+
+// awaitSession implements AwaitSession for the operation op.
+func (c *Client) awaitSession(ctx context.Context, op string) (Session, error) {
+	k := c.core
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for {
+		switch {
+		case k.final != nil:
+			return Session{}, &Error{Op: op, Code: k.finalCode, Err: k.final}
+		case c.session != 0 && c.session != k.sess.ID:
+			return Session{}, &Error{Op: op, Code: ErrSessionExpired}
+		case k.sess.ID != 0:
+			return k.sess, nil
+		case ctx.Err() != nil:
+			return Session{}, &Error{Op: op, Err: fmt.Errorf("no session (%w): %w", k.why(), context.Cause(ctx))}
+		}
+		change := k.change
+		k.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+		}
+		k.mu.Lock()
+	}
+}
+
 // inThisSession returns a view of c for the current session only. It waits for one if
 // there is none.
 func (c *Client) inThisSession(ctx context.Context) (*Client, error) {
 	if c.session != 0 {
 		return c, nil
 	}
-	for {
-		c.core.mu.Lock()
-		id, change, final, code := c.core.sess.ID, c.core.change, c.core.final, c.core.finalCode
-		c.core.mu.Unlock()
-		switch {
-		case final != nil:
-			return nil, &Error{Op: "create2", Code: code, Err: final}
-		case id != 0:
-			return c.InSession(id), nil
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return nil, &Error{Op: "create2", Err: context.Cause(ctx)}
-		}
+	s, err := c.awaitSession(ctx, "create2")
+	if err != nil {
+		return nil, err
 	}
+	return c.InSession(s.ID), nil
 }
 
 // deadline implements SessionDeadline. The caller holds c.mu.

@@ -369,3 +369,43 @@ func testReadOnly(t *testing.T) {
 	_, err = c.Create(ctx, "/b", nil)
 	must(t, err)
 }
+
+// AwaitSession waits until a session begins or none can.
+func TestAwaitSession(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+		c := connect(t, zs, client.WithSessionTimeout(timeout))
+		first := c.Session()
+		if s, err := c.AwaitSession(bounded(t)); err != nil || s.ID != first.ID || s.Timeout != timeout {
+			t.Errorf("%+v, %v", s, err)
+		}
+		accept := zs.RefuseConnections()
+		zs.ExpireSession(first.ID)
+		time.Sleep(2 * timeout)
+		ctx, cancel := withTimeout(t, time.Second)
+		defer cancel()
+		if _, err := c.AwaitSession(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without a session: %v", err)
+		}
+		if _, err := c.InSession(first.ID).AwaitSession(bounded(t)); !errors.Is(err, client.ErrSessionExpired) {
+			t.Errorf("a view of the lost session: %v", err)
+		}
+		got := make(chan client.Session, 1)
+		go func() {
+			s, err := c.AwaitSession(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- s
+		}()
+		synctest.Wait()
+		accept()
+		s := <-got
+		if s.ID == 0 || s.ID == first.ID {
+			t.Errorf("session %+v after 0x%x", s, first.ID)
+		}
+		must(t, c.Close())
+		if _, err := c.AwaitSession(context.Background()); !errors.Is(err, client.ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}

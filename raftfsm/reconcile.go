@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,9 @@ func (e *ensemble) replicated() *membership {
 	}
 	m, err := parseState(text)
 	if err != nil {
-		e.log.Error("the membership cannot be read", "err", err)
+		if last := e.unreadable.Swap(&text); last == nil || !bytes.Equal(*last, text) {
+			e.log.Error("the membership cannot be read", "err", err)
+		}
 		return nil
 	}
 	return m

@@ -22,9 +22,11 @@ type Conn interface {
 // Errors from the server match the codes of package client with errors.Is. Without a
 // connection, an operation waits for one. Get, Exists, Children, their variants with
 // a watch, and Sync are retried until they are answered, the session has ended or ctx
-// ends. The other operations are tried once, and their error matches
+// ends. The other operations are executed at most once, and their error matches
 // [client.ErrUnknownOutcome] if the operation may or may not have been done, or may
-// still be done. A Session must be safe for concurrent use.
+// still be done. An operation that an overloaded server refused with
+// [client.ErrThrottledOp] had no effect and is tried again. A Session must be safe for
+// concurrent use.
 type Session interface {
 	// ID is the server's id of the session, which is also the ephemeralOwner of the
 	// session's znodes.

@@ -12,15 +12,15 @@ import (
 // both.
 func (s *session) Hold(ctx context.Context, policy LossPolicy) (Hold, error) {
 	if policy == LostBeforeExpiry {
-		l, err := s.reads.Lease(ctx)
+		l, err := s.c.Lease(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return l, nil
 	}
-	h := &stateHold{session: s.id, states: s.reads.Subscribe(), done: make(chan struct{}), stop: make(chan struct{})}
+	h := &stateHold{session: s.id, states: s.c.Subscribe(), done: make(chan struct{}), stop: make(chan struct{})}
 	if policy == LostOnDisconnect {
-		l, err := s.reads.Lease(ctx)
+		l, err := s.c.Lease(ctx)
 		if err != nil {
 			h.states.Close()
 			return nil, err

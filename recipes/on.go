@@ -8,41 +8,29 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// retryReads is the pause before a read is retried after a lost connection. The retry
-// waits for the next connection anyway.
-const retryReads = 20 * time.Millisecond
+// retryPause is the pause before an operation is retried. After a lost connection, the
+// retry waits for the next connection anyway.
+const retryPause = 20 * time.Millisecond
 
 // On returns the [Conn] for c. Paths are relative to c, which may be a view.
 func On(c *client.Client) Conn { return onClient{c} }
 
 type onClient struct{ c *client.Client }
 
-// Session reads the root znode: the read waits for a session, and it fails when no
-// other session will come.
 func (o onClient) Session(ctx context.Context) (Session, error) {
-	for {
-		if s := o.current(); s != nil {
-			return s, nil
-		}
-		_, _, err := o.c.Exists(ctx, "/")
-		if err != nil && !Again(ctx, err) {
-			return nil, err
-		}
+	s, err := o.c.AwaitSession(ctx)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (o onClient) current() Session {
-	id := o.c.Session().ID
-	if id == 0 {
-		return nil
-	}
-	v := o.c.InSession(id)
-	return &session{id: id, reads: v.Retrying(client.RetryForever(retryReads)), writes: v.Retrying(client.NoRetry())}
+	// Under this policy the client retries reads, and writes only after ErrThrottledOp,
+	// because they aren't marked as idempotent. It also retries the creation of missing
+	// parents.
+	return &session{id: s.ID, c: o.c.InSession(s.ID).Retrying(client.RetryForever(retryPause))}, nil
 }
 
 type session struct {
-	id            int64
-	reads, writes *client.Client // views that retry, and that don't
+	id int64
+	c  *client.Client
 }
 
 func (s *session) ID() int64 { return s.id }
@@ -50,20 +38,20 @@ func (s *session) ID() int64 { return s.id }
 func (s *session) Create(ctx context.Context, path string, data []byte, mode Mode, acl []client.ACL) (string, error) {
 	opts := createOptions(mode, acl)
 	if mode != Container {
-		return s.writes.Create(ctx, path, data, opts...)
+		return s.c.Create(ctx, path, data, opts...)
 	}
 	// The parents of path may be outside the client's chroot, so only the client can
 	// create them.
-	created, err := s.writes.Create(ctx, path, data, append(opts, client.CreateParentContainers)...)
+	created, err := s.c.Create(ctx, path, data, append(opts, client.CreateParentContainers)...)
 	if errors.Is(err, client.ErrUnimplemented) {
-		return s.writes.Create(ctx, path, data, append(createOptions(Persistent, acl), client.CreateParents)...)
+		return s.c.Create(ctx, path, data, append(createOptions(Persistent, acl), client.CreateParents)...)
 	}
 	return created, err
 }
 
 // CreateTTL makes session a [TTLCreator].
 func (s *session) CreateTTL(ctx context.Context, path string, data []byte, ttl time.Duration, acl []client.ACL) (string, error) {
-	return s.writes.Create(ctx, path, data, append(createOptions(Persistent, acl), client.WithTTL(ttl))...)
+	return s.c.Create(ctx, path, data, append(createOptions(Persistent, acl), client.WithTTL(ttl))...)
 }
 
 func createOptions(mode Mode, acl []client.ACL) []client.CreateOption {
@@ -89,11 +77,11 @@ func (m Mode) flags() client.CreateFlag {
 }
 
 func (s *session) Delete(ctx context.Context, path string, version int32) error {
-	return s.writes.Delete(ctx, path, version)
+	return s.c.Delete(ctx, path, version)
 }
 
 func (s *session) Set(ctx context.Context, path string, data []byte, version int32) (client.Stat, error) {
-	return s.writes.Set(ctx, path, data, version)
+	return s.c.Set(ctx, path, data, version)
 }
 
 func (s *session) Multi(ctx context.Context, ops ...Op) error {
@@ -110,47 +98,47 @@ func (s *session) Multi(ctx context.Context, ops ...Op) error {
 			list[i] = client.CheckOp(op.Path, op.Version)
 		}
 	}
-	_, err := s.writes.Multi(ctx, list...)
+	_, err := s.c.Multi(ctx, list...)
 	return err
 }
 
 func (s *session) Exists(ctx context.Context, path string) (client.Stat, bool, error) {
-	return s.reads.Exists(ctx, path)
+	return s.c.Exists(ctx, path)
 }
 
 func (s *session) Get(ctx context.Context, path string) ([]byte, client.Stat, error) {
-	return s.reads.Get(ctx, path)
+	return s.c.Get(ctx, path)
 }
 
 func (s *session) Children(ctx context.Context, path string) ([]string, client.Stat, error) {
-	return s.reads.Children(ctx, path)
+	return s.c.Children(ctx, path)
 }
 
 func (s *session) ExistsW(ctx context.Context, path string) (client.Stat, bool, Watch, error) {
-	stat, ok, w, err := s.reads.ExistsW(ctx, path)
+	stat, ok, w, err := s.c.ExistsW(ctx, path)
 	return stat, ok, watch{w}, err
 }
 
 func (s *session) GetW(ctx context.Context, path string) ([]byte, client.Stat, Watch, error) {
-	data, stat, w, err := s.reads.GetW(ctx, path)
+	data, stat, w, err := s.c.GetW(ctx, path)
 	return data, stat, watch{w}, err
 }
 
 func (s *session) ChildrenW(ctx context.Context, path string) ([]string, client.Stat, Watch, error) {
-	names, stat, w, err := s.reads.ChildrenW(ctx, path)
+	names, stat, w, err := s.c.ChildrenW(ctx, path)
 	return names, stat, watch{w}, err
 }
 
 // WatchRecursive makes session a [RecursiveWatcher].
 func (s *session) WatchRecursive(ctx context.Context, path string) (Watch, error) {
-	w, err := s.reads.WatchRecursive(ctx, path)
+	w, err := s.c.WatchRecursive(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	return watch{w}, nil
 }
 
-func (s *session) Sync(ctx context.Context, path string) error { return s.reads.Sync(ctx, path) }
+func (s *session) Sync(ctx context.Context, path string) error { return s.c.Sync(ctx, path) }
 
 // watch adapts a client's watch to [Watch].
 type watch struct{ w *client.Watch }

@@ -11,8 +11,14 @@ import (
 // EnsureContainers creates path and its missing parents as containers. A server that
 // supports containers deletes each some time after its last child is gone.
 func EnsureContainers(ctx context.Context, s Session, path string) error {
-	if path == "/" || path == "" {
+	if path == "" {
 		return nil
+	}
+	if path == "/" {
+		// The root is missing if it is a chroot that doesn't exist yet.
+		if _, there, err := s.Exists(ctx, path); err != nil || there {
+			return err
+		}
 	}
 	for {
 		_, err := s.Create(ctx, path, nil, Container, nil)

@@ -30,10 +30,11 @@ func Replace(ctx context.Context, s Session, path string, data []byte, old clien
 		return s.Set(ctx, path, data, old.Version)
 	}
 	turn := Join(path, wrapping)
-	if err := takeTurn(ctx, s, turn); err != nil {
+	token := []byte(rand.Text()) // distinguishes this call's znode from those of other calls in this session
+	if err := takeTurn(ctx, s, turn, token); err != nil {
 		return client.Stat{}, err
 	}
-	defer endTurn(ctx, s, turn)
+	defer endTurn(ctx, s, turn, token)
 	_, now, err := s.Get(ctx, path)
 	if err != nil {
 		return client.Stat{}, err
@@ -46,12 +47,17 @@ func Replace(ctx context.Context, s Session, path string, data []byte, old clien
 
 // takeTurn creates the znode turn. If turn exists already, takeTurn waits until it is
 // gone and returns an error that matches [client.ErrBadVersion], because its owner
-// has probably written.
-func takeTurn(ctx context.Context, s Session, turn string) error {
-	token := []byte(rand.Text()) // distinguishes this call's znode from those of other calls in this session
+// has probably written. If takeTurn fails, it leaves no znode of this call.
+func takeTurn(ctx context.Context, s Session, turn string, token []byte) error {
 	_, err := s.Create(ctx, turn, token, Ephemeral, nil)
-	if errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
-		err = findTurn(ctx, s, turn, token)
+	if errors.Is(err, client.ErrUnknownOutcome) {
+		unknown := err
+		if ctx.Err() == nil {
+			err = findTurn(ctx, s, turn, token)
+		}
+		if err != nil && !errors.Is(err, client.ErrNodeExists) && !errors.Is(err, client.ErrBadVersion) {
+			cleanUp(func() { deleteTurn(context.WithoutCancel(ctx), s, turn, token, unknown) })
+		}
 	}
 	if !errors.Is(err, client.ErrNodeExists) {
 		return err
@@ -62,7 +68,8 @@ func takeTurn(ctx context.Context, s Session, turn string) error {
 	return fmt.Errorf("%s: another client has held it: %w", turn, client.ErrBadVersion)
 }
 
-// findTurn finds out whether a create whose reply was lost was done.
+// findTurn finds out whether a create whose reply was lost was done. It returns nil if
+// the znode exists and has this token.
 func findTurn(ctx context.Context, s Session, turn string, token []byte) error {
 	if err := s.Sync(ctx, turn); err != nil {
 		return err
@@ -77,15 +84,32 @@ func findTurn(ctx context.Context, s Session, turn string, token []byte) error {
 	return err
 }
 
-// endTurn deletes the znode turn. If the server takes longer than tidying, endTurn
-// continues in the background. The znode goes with its session at the latest.
-func endTurn(ctx context.Context, s Session, turn string) {
-	done := make(chan struct{})
+// endTurn deletes the znode turn. The znode goes with its session at the latest.
+func endTurn(ctx context.Context, s Session, turn string, token []byte) {
 	ctx = context.WithoutCancel(ctx)
+	cleanUp(func() {
+		deleteTurn(ctx, s, turn, token, s.Delete(ctx, turn, client.AnyVersion))
+	})
+}
+
+// deleteTurn deletes the znode turn if it has this token, while err, the error of the
+// latest write, leaves that open. Without the check it could delete the znode of
+// another call, because a delete whose reply was lost may have been done.
+func deleteTurn(ctx context.Context, s Session, turn string, token []byte, err error) {
+	open := func() bool { return errors.Is(err, client.ErrUnknownOutcome) || Again(ctx, err) }
+	for open() {
+		if err = findTurn(ctx, s, turn, token); err == nil {
+			err = s.Delete(ctx, turn, client.AnyVersion)
+		}
+	}
+}
+
+// cleanUp runs do. If it takes longer than tidying, do continues in the background.
+func cleanUp(do func()) {
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for Again(ctx, s.Delete(ctx, turn, client.AnyVersion)) {
-		}
+		do()
 	}()
 	t := time.NewTimer(tidying)
 	defer t.Stop()

@@ -255,7 +255,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 		Options: keystore.Options{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
-			VerifyClientHost: t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
+			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
 			CRL: t.CRL, OCSP: t.OCSP,
 		},
 		SuperUser: z.Auth.X509SuperUser,

@@ -405,3 +405,22 @@ func TestTLSFromZooCfg(t *testing.T) {
 		}
 	}
 }
+
+// As in ZooKeeper, the names of clients are checked only if names are checked at all.
+func TestHostnameVerificationCoversClients(t *testing.T) {
+	t.Parallel()
+	stores := strings.ReplaceAll(newAuthority(t).sslQuorum(1, ""), "ssl.quorum.", "ssl.")
+	for text, want := range map[string]bool{
+		"ssl.clientHostnameVerification=true":                                 true,
+		"ssl.clientHostnameVerification=true\nssl.hostnameVerification=false": false,
+		"ssl.hostnameVerification=true":                                       false,
+	} {
+		z, err := zoocfg.ParseText("zoo.cfg", "dataDir=/x\nsecureClientPort=2281\n"+stores+"\n"+text+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := FromZooCfg(z); err != nil || c.TLS.VerifyClientHost != want {
+			t.Errorf("%q: %v, %v", text, c.TLS, err)
+		}
+	}
+}

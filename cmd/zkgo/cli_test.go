@@ -167,19 +167,6 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestProperties(t *testing.T) {
-	t.Parallel()
-	got := properties("# comment\n! another\n a = b \nc:d\\\n   e\nf g\nh=i=j\nk\nl=C:\\\\x\n")
-	for key, want := range map[string]string{"a": "b", "f": "g", "h": "i=j", "k": "", "l": `C:\x`} {
-		if value, ok := got[key]; !ok || value != want {
-			t.Errorf("%s: %q", key, value)
-		}
-	}
-	if !strings.HasPrefix(got["c"], "d") || len(got) != 6 {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestSessionTimeoutFlag(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"30000": 30 * time.Second, "5s": 5 * time.Second, "0": 0, "x": 0} {

@@ -112,10 +112,10 @@ func credentials(flag, text string) (name, secret string, err error) {
 // tlsConfig returns nil if no flag requests TLS.
 func (f *connectFlags) tlsConfig() (*tls.Config, error) {
 	if f.ca != "" {
-		f.trust = keystore.Store{Location: f.ca, PasswordPath: f.passwordOf}
+		f.trust = keystore.Store{Location: f.ca, PasswordPath: f.passwordOf}.Sniff()
 	}
 	if f.cert != "" {
-		f.own = keystore.Store{Location: f.cert, PasswordPath: f.passwordOf}
+		f.own = keystore.Store{Location: f.cert, PasswordPath: f.passwordOf}.Sniff()
 	}
 	if !f.tls && f.trust.Location == "" && f.own.Location == "" && f.key == "" && f.serverName == "" && !f.insecure {
 		return nil, nil

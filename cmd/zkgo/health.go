@@ -35,7 +35,7 @@ func healthCommand() *cobra.Command {
 serves clients, and print its mode. The exit code is 0 if it does and 1 if it does not:
 because nobody listens, because it has no quorum, or because it does not answer in time.
 
-It sends srvr, which has to be in 4lw.commands.whitelist (by default it is). With --wait it
+It sends srvr, which every server answers whatever its 4lw.commands.whitelist. With --wait it
 asks again until the server serves: what a script that restarts servers one after
 another needs. --live with --wait asks again until the server answers at all, and
 --word with --wait sends the word when the server serves. zoo.cfg - is the standard

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // readProperties reads the supported settings from a properties file of ZooKeeper's
@@ -16,8 +17,11 @@ func (f *connectFlags) readProperties() error {
 	if err != nil {
 		return fmt.Errorf("-client-configuration: %w", err)
 	}
-	values := properties(string(text))
-	get := func(key string) string { return values["zookeeper."+key] }
+	values, err := zoocfg.Properties(string(text))
+	if err != nil {
+		return fmt.Errorf("-client-configuration %s: %w", f.properties, err)
+	}
+	get := func(key string) string { return strings.TrimSpace(values["zookeeper."+key]) }
 	store := func(name string) keystore.Store {
 		return keystore.Store{
 			Location: get(name + ".location"), Password: get(name + ".password"),
@@ -29,7 +33,7 @@ func (f *connectFlags) readProperties() error {
 		f.own, f.trust = store("ssl.keyStore"), store("ssl.trustStore")
 		f.noHostname = strings.EqualFold(get("ssl.hostnameVerification"), "false")
 	}
-	if size := values["jute.maxbuffer"]; size != "" {
+	if size := strings.TrimSpace(values["jute.maxbuffer"]); size != "" {
 		if f.maxReply, err = parseInt(size); err != nil {
 			return fmt.Errorf("-client-configuration %s: jute.maxbuffer=%s is no number of bytes", f.properties, size)
 		}
@@ -44,23 +48,4 @@ func parseInt(text string) (int, error) {
 		err = strconv.ErrRange
 	}
 	return int(n), err
-}
-
-// properties parses a Java properties file. Keys may have the prefix "zookeeper.".
-func properties(text string) map[string]string {
-	values := map[string]string{}
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\\\n", "")
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || line[0] == '!' {
-			continue
-		}
-		at := strings.IndexAny(line, "=: \t")
-		if at < 0 {
-			at = len(line)
-		}
-		value := strings.TrimSpace(strings.TrimLeft(line[at:], "=: \t"))
-		values[line[:at]] = strings.ReplaceAll(value, `\\`, `\`)
-	}
-	return values
 }

@@ -296,6 +296,7 @@ func (h *Hub) blame(err *RefusedError, distrusted *saslError) {
 
 func (h *Hub) accept(ln net.Listener) {
 	defer h.wg.Done()
+	var told time.Time
 	for {
 		raw, err := ln.Accept()
 		if err != nil {
@@ -303,7 +304,10 @@ func (h *Hub) accept(ln net.Listener) {
 				return
 			}
 			// E.g. out of file descriptors: keep the port open.
-			h.log.Error("accept on the quorum port failed", "addr", ln.Addr().String(), "err", err)
+			if time.Since(told) >= refusalPause {
+				told = time.Now()
+				h.log.Error("accept on the quorum port fails: it is tried again", "addr", ln.Addr().String(), "err", err)
+			}
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-h.ctx.Done():

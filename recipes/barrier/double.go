@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
@@ -25,6 +27,8 @@ type DoubleBarrier struct {
 	conn      recipes.Conn
 	path      string
 	members   int
+	id        string        // distinguishes this process's part from those of others
+	entries   int           // number of Enters
 	member    *member       // nil outside Enter and Leave
 	withdrawn chan struct{} // closed when the znode of the last failed round is gone
 }
@@ -33,7 +37,7 @@ type DoubleBarrier struct {
 // of members enter together. path is a directory for their znodes and need not exist.
 // Each member needs permission to read, write, create and delete there.
 func NewDouble(conn recipes.Conn, path string, members int) *DoubleBarrier {
-	return &DoubleBarrier{conn: conn, path: path, members: members}
+	return &DoubleBarrier{conn: conn, path: path, members: members, id: rand.Text()}
 }
 
 // Enter waits until all members have entered. If ctx ends first, this member has not
@@ -64,11 +68,18 @@ func (d *DoubleBarrier) enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.member = &member{session: s, dir: d.path, name: rand.Text()}
-	if err := d.member.register(ctx); err != nil {
+	d.entries++
+	m := &member{session: s, dir: d.path, name: d.id + entrySeparator + strconv.Itoa(d.entries)}
+	_, _, early, err := s.ExistsW(ctx, m.ready())
+	if err != nil {
 		return err
 	}
-	return d.member.awaitRound(ctx, d.members)
+	defer recipes.Drop(ctx, early)
+	d.member = m
+	if err := m.register(ctx); err != nil {
+		return err
+	}
+	return m.awaitRound(ctx, d.members, early)
 }
 
 // Leave waits until all members of the round have left, or their sessions have ended.
@@ -89,8 +100,8 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 }
 
 // withdraw deletes the member's znode. If the server takes longer than patience,
-// withdraw continues in the background. The znode goes with its session at the
-// latest.
+// withdraw continues in the background, in the next session if need be. The znode
+// goes with its session at the latest.
 func (d *DoubleBarrier) withdraw() {
 	m := d.member
 	d.member = nil
@@ -101,7 +112,11 @@ func (d *DoubleBarrier) withdraw() {
 	d.withdrawn = done
 	go func() {
 		defer close(done)
-		m.withdraw(context.Background())
+		// The znode can outlive the member's session, because the client may consider
+		// a session lost before the server does. Any session may delete the znode.
+		_ = recipes.InSession(context.Background(), d.conn, func(s recipes.Session) error {
+			return m.withdraw(context.Background(), s)
+		})
 	}()
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -131,7 +146,7 @@ func (d *DoubleBarrier) withdraw() {
 type member struct {
 	session recipes.Session // the session that owns the znode
 	dir     string
-	name    string // the znode's name, unique to this entry
+	name    string // the znode's name, unique to this entry: an id of the DoubleBarrier, entrySeparator, and a number
 	joined  int64  // czxid of the znode
 	round   int64  // czxid of the round's ready, or 0 before it is known
 }
@@ -143,6 +158,16 @@ func (m *member) ready() string { return recipes.Join(m.dir, readyName) }
 // readyName is the name of the znode that marks a round, the same as Curator's and
 // Kazoo's.
 const readyName = "ready"
+
+// entrySeparator ends the part of a znode's name that all entries of one
+// DoubleBarrier have in common. It is in no name that Curator or Kazoo chooses.
+const entrySeparator = "_"
+
+// identity returns the part of a znode's name that identifies the DoubleBarrier.
+func identity(name string) string {
+	id, _, _ := strings.Cut(name, entrySeparator)
+	return id
+}
 
 // register creates the member's znode.
 func (m *member) register(ctx context.Context) error {
@@ -171,8 +196,10 @@ func (m *member) deleted() error {
 }
 
 // awaitRound waits for the round that this member belongs to. If this member finds
-// that all have entered, it starts the round.
-func (m *member) awaitRound(ctx context.Context, members int) error {
+// that all have entered, it starts the round. early is a watch on ready that was set
+// before the member's znode existed: a member of another library may create ready and
+// delete it again before awaitRound looks.
+func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watch) error {
 	s, created := m.session, false
 	for {
 		g, err := m.generation(ctx, s)
@@ -183,8 +210,12 @@ func (m *member) awaitRound(ctx context.Context, members int) error {
 		if err != nil {
 			return err
 		}
-		if created && !marked { // a member of another library has deleted it already
-			ready.Czxid, marked = g.changed, true
+		if !marked { // a member of another library may have deleted it already
+			if zxid := createdSince(early, m.joined); zxid != 0 {
+				ready.Czxid, marked = zxid, true
+			} else if created {
+				ready.Czxid, marked = g.changed, true
+			}
 		}
 		if marked && ready.Czxid > m.joined {
 			recipes.Drop(ctx, w)
@@ -192,10 +223,11 @@ func (m *member) awaitRound(ctx context.Context, members int) error {
 			return nil
 		}
 		names, err := m.names(ctx, s)
+		entrants := m.entrants(names)
 		switch {
 		case err == nil && !slices.Contains(names, m.name):
 			err = m.deleted()
-		case err == nil && !marked && len(names) < members:
+		case err == nil && !marked && len(entrants) < members:
 			created, err = awaitCreated(ctx, w)
 			w = nil
 		}
@@ -208,7 +240,7 @@ func (m *member) awaitRound(ctx context.Context, members int) error {
 		case marked:
 			err = m.awaitEnd(ctx, s, g, names, ready.Czxid)
 		case w != nil:
-			err = m.start(ctx, g, names, members)
+			err = m.start(ctx, g, entrants[1:], members)
 		}
 		if err != nil {
 			return err
@@ -230,15 +262,15 @@ func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, 
 	return err
 }
 
-// start creates ready if the listed members still exist. If start fails because
-// something has changed, the caller should look again.
-func (m *member) start(ctx context.Context, g generation, names []string, members int) error {
+// start creates ready if this member and enough of the others still exist. If start
+// fails because something has changed, the caller should look again.
+func (m *member) start(ctx context.Context, g generation, others []string, members int) error {
 	ops := []recipes.Op{
 		{Kind: recipes.OpCheck, Path: m.own(), Version: client.AnyVersion},
 		{Kind: recipes.OpCreate, Path: m.ready(), Mode: recipes.Persistent},
 	}
-	for _, name := range names {
-		if name != m.name && len(ops) <= members {
+	for _, name := range others {
+		if len(ops) <= members {
 			ops = append(ops, recipes.Op{Kind: recipes.OpCheck, Path: recipes.Join(m.dir, name), Version: client.AnyVersion})
 		}
 	}
@@ -320,30 +352,29 @@ func (m *member) unmark(ctx context.Context, s recipes.Session, g generation) (b
 
 // withdraw deletes the member's znode, and ready if it was the last of a round. If
 // withdraw fails, the next member that enters completes the cleanup.
-func (m *member) withdraw(ctx context.Context) {
-	s := m.session
-	if erase(ctx, s, m.own()) != nil {
-		return
+func (m *member) withdraw(ctx context.Context, s recipes.Session) error {
+	if err := erase(ctx, s, m.own()); err != nil {
+		return err
 	}
 	for {
 		g, err := m.generation(ctx, s)
 		if err != nil {
-			return
+			return err
 		}
 		ready, marked, err := s.Exists(ctx, m.ready())
 		if err != nil || !marked {
-			return
+			return err
 		}
 		m.round = ready.Czxid
 		names, err := m.names(ctx, s)
 		if err != nil {
-			return
+			return err
 		}
 		if first, err := m.first(ctx, s, names, m.round); err != nil || first != "" {
-			return
+			return err
 		}
 		if over, err := m.unmark(ctx, s, g); over || err != nil {
-			return
+			return err
 		}
 	}
 }
@@ -395,6 +426,20 @@ func (m *member) names(ctx context.Context, s recipes.Session) ([]string, error)
 	return names, err
 }
 
+// entrants returns one of the sorted names for each DoubleBarrier and each member of
+// another library; the first is this member's. A DoubleBarrier has two znodes if its
+// client considered a session lost, and Enter was called again, before the server
+// ended that session.
+func (m *member) entrants(names []string) []string {
+	list := []string{m.name}
+	for _, name := range names {
+		if id := identity(name); id != identity(m.name) && id != identity(list[len(list)-1]) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 // first returns the first of names that belongs to a round, or "" if none does. Few
 // members of the next round exist while members leave, so first reads few znodes.
 func (m *member) first(ctx context.Context, s recipes.Session, names []string, round int64) (string, error) {
@@ -439,6 +484,20 @@ func awaitCreated(ctx context.Context, w recipes.Watch) (bool, error) {
 		recipes.Drop(ctx, w)
 		return false, context.Cause(ctx)
 	}
+}
+
+// createdSince returns the zxid with which the watched znode was created, if that was
+// after the given zxid, and otherwise 0. It returns 0, too, if the znode wasn't
+// created yet or the zxid is not known.
+func createdSince(w recipes.Watch, zxid int64) int64 {
+	select {
+	case e := <-w.Events():
+		if e.Type == client.EventNodeCreated && e.Zxid > zxid {
+			return e.Zxid
+		}
+	default:
+	}
+	return 0
 }
 
 // erase deletes a znode that may no longer exist.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,4 +277,106 @@ func TestBarrierOpenedForAMoment(t *testing.T) {
 		rig.Must(t, <-passed)
 		rig.NoWatches(t, zs)
 	})
+}
+
+// cutOff returns a client, and a function that cuts it off from the server until
+// resume is called.
+func cutOff(t *testing.T, zs *zktest.Server) (c *client.Client, cut func() (resume func())) {
+	var off atomic.Bool
+	c = zs.Client(t, client.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+		if off.Load() {
+			return nil, errors.New("cut off")
+		}
+		return zs.Dial()
+	}))
+	return c, func() func() {
+		off.Store(true)
+		resume := zs.HangConnection(c.Session().ID)
+		return func() {
+			off.Store(false)
+			resume()
+		}
+	}
+}
+
+// A client considers its session lost before the server ends it. In between, the
+// member's former znode must not count as another member.
+func TestDoubleBarrierCountsNoFormerZnode(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		t.Run(fmt.Sprintf("delete refused %v", refused), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+				ctx := rig.Within(t)
+				c, cut := cutOff(t, zs)
+				d := barrier.NewDouble(recipes.On(c), "/d", 2)
+				first := make(chan error)
+				go func() { first <- d.Enter(ctx) }()
+				zs.WaitForWatch("/d/ready")
+				synctest.Wait()
+				former, name := c.Session().ID, zs.Children("/d")
+				if refused {
+					zs.FailAll(zktest.Match{Op: proto.OpDelete, Path: "/d/*"}, proto.ErrNoAuth)
+				}
+				resume := cut()
+				if err := <-first; !errors.Is(err, client.ErrSessionExpired) {
+					t.Fatalf("enter: %v", err)
+				}
+				if !slices.ContainsFunc(zs.Sessions(), func(s zktest.Session) bool { return s.ID == former }) {
+					t.Fatal("the server has ended the session already")
+				}
+				resume()
+				second := make(chan error)
+				go func() { second <- d.Enter(ctx) }()
+				zs.Wait("the member's second znode", func() bool {
+					return slices.ContainsFunc(zs.Children("/d"), func(n string) bool { return n != name[0] })
+				})
+				time.Sleep(time.Minute)
+				select {
+				case err := <-second:
+					t.Fatalf("one of two members has entered: %v", err)
+				default:
+				}
+				other := barrier.NewDouble(recipes.On(zs.Client(t)), "/d", 2)
+				rig.Must(t, other.Enter(ctx))
+				rig.Must(t, <-second)
+				if names := zs.Children("/d"); len(names) != 3 {
+					t.Errorf("two members and ready: %v", names)
+				}
+			})
+		})
+	}
+}
+
+// While a member's reads are slow, a member of Kazoo can create ready, enter, begin to
+// leave and delete ready again. Then it waits for the slow member, which must not wait
+// for ready.
+func TestDoubleBarrierWhoseReadyIsGoneBeforeItLooks(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		zs.Set("/d", "")
+		c, kazoo := zs.Client(t), zs.Client(t)
+		zs.DelayNext(zktest.Match{Op: proto.OpExists, Path: "/d/*", Session: c.Session().ID, Nth: 2}, time.Minute)
+		d := barrier.NewDouble(recipes.On(c), "/d", 2)
+		entered := make(chan error)
+		go func() { entered <- d.Enter(ctx) }()
+		zs.Wait("the member's znode", func() bool { return len(zs.Children("/d")) == 1 })
+		for _, err := range []error{
+			create(ctx, kazoo, "/d/kazoo", client.Ephemeral),
+			create(ctx, kazoo, "/d/ready", client.Ephemeral),
+			kazoo.Delete(ctx, "/d/ready", client.AnyVersion),
+			kazoo.Delete(ctx, "/d/kazoo", client.AnyVersion),
+		} {
+			rig.Must(t, err)
+		}
+		rig.Must(t, <-entered)
+		rig.Must(t, d.Leave(ctx)) // now Kazoo's member has left, too
+		if names := zs.Children("/d"); len(names) != 0 {
+			t.Errorf("left over: %v", names)
+		}
+		rig.NoWatches(t, zs)
+	})
+}
+
+func create(ctx context.Context, c *client.Client, path string, flags client.CreateFlag) error {
+	_, err := c.Create(ctx, path, nil, flags)
+	return err
 }

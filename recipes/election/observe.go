@@ -91,10 +91,18 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(names) > 0 {
-			recipes.Drop(ctx, w)
-			continue // a candidate has joined in the meantime
+		if len(names) == 0 {
+			return &Leader{}, w, nil
 		}
-		return &Leader{}, w, nil
+		// Either a candidate has joined in the meantime, or the children are not
+		// candidates of this layout.
+		_, err = e.Leader(ctx)
+		if errors.Is(err, ErrNoLeader) {
+			return &Leader{}, w, nil
+		}
+		recipes.Drop(ctx, w)
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 }

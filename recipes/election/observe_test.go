@@ -124,3 +124,37 @@ func TestLatchLooksAtTheClock(t *testing.T) {
 		now.Store(false)
 	})
 }
+
+// An observer waits while the election's directory has only children that are not
+// candidates of its layout.
+func TestObserverAmongOtherChildren(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx, stop := context.WithCancel(rig.Within(t))
+		defer stop()
+		zs.Set("/e", "")
+		zs.Set("/e/latch-other", "")
+		seen := observe(ctx, t, zs.Client(t))
+		for _, other := range []string{"", "/e/0123456789abcdef__lock__0000000000"} {
+			if other != "" {
+				zs.Set(other, "")
+			} else if who := <-seen; who != "" {
+				t.Errorf("the observer sees %q", who)
+			}
+			synctest.Wait() // ends only if the observer waits
+			zs.WaitForWatch("/e")
+		}
+		term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
+		rig.Must(t, err)
+		if who := <-seen; who != "a" {
+			t.Errorf("the observer sees %q", who)
+		}
+		rig.Must(t, term.Resign(ctx))
+		if who := <-seen; who != "" {
+			t.Errorf("the observer sees %q", who)
+		}
+		stop()
+		for range seen {
+		}
+		rig.NoWatches(t, zs)
+	})
+}

@@ -25,7 +25,8 @@ type answer[T any] struct {
 }
 
 // call makes a call of the *zk.Conn in the session. It retries reads until they are
-// answered, and tries writes once.
+// answered. It retries a write only if the server refused it with ErrThrottledOp,
+// because then the write had no effect.
 func call[T any](ctx context.Context, s *session, r request, f func() (T, error)) (T, error) {
 	var none T
 	for {
@@ -56,7 +57,8 @@ func call[T any](ctx context.Context, s *session, r request, f func() (T, error)
 			continue // the request was not sent
 		}
 		err := r.failed(got.err)
-		if r.write || err.Code != client.ErrConnectionLoss {
+		again := err.Code == client.ErrThrottledOp || err.Code == client.ErrConnectionLoss && !r.write
+		if !again {
 			return none, err
 		}
 		if err := recipes.Sleep(ctx, pause); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/rig"
@@ -283,6 +284,33 @@ func TestClose(t *testing.T) {
 		}
 		if _, err := p.Session(ctx); !errors.Is(err, client.ErrClosed) {
 			t.Errorf("session: %v", err)
+		}
+	})
+}
+
+// An operation that the server refuses because of overload has no effect and is tried
+// again.
+func TestThrottled(t *testing.T) {
+	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
+		ctx := rig.Within(t)
+		s := begin(t, open(t, zs))
+		throttle := func(op proto.Op) { zs.FailNext(zktest.Match{Op: op, Session: s.ID()}, proto.ErrThrottledOp) }
+		throttle(proto.OpCreate)
+		_, err := s.Create(ctx, "/a", nil, recipes.Ephemeral, nil)
+		rig.Must(t, err)
+		throttle(proto.OpSetData)
+		_, err = s.Set(ctx, "/a", []byte("1"), 0)
+		rig.Must(t, err)
+		throttle(proto.OpGetData)
+		_, _, err = s.Get(ctx, "/a")
+		rig.Must(t, err)
+		throttle(proto.OpMulti)
+		rig.Must(t, s.Multi(ctx, recipes.Op{Kind: recipes.OpSet, Path: "/a", Version: 1}))
+		throttle(proto.OpDelete)
+		rig.Must(t, s.Delete(ctx, "/a", 2))
+		throttle(proto.OpDelete)
+		if err := s.Delete(ctx, "/a", 2); !errors.Is(err, client.ErrNoNode) {
+			t.Errorf("a missing znode: %v", err)
 		}
 	})
 }

@@ -202,7 +202,10 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 	if err != nil {
 		return err
 	}
-	seen, since := int32(-1), time.Time{}
+	var (
+		seen  int64     // zxid of the last change that was read, or 0 before the first read
+		since time.Time // when it was first read
+	)
 	for {
 		data, stat, w, err := s.GetW(ctx, path)
 		if errors.Is(err, client.ErrNoNode) {
@@ -211,21 +214,14 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		if err != nil {
 			return err
 		}
-		if stat.Version != seen {
-			seen, since = stat.Version, time.Now() // taken after the reply: the renewal was earlier
+		if stat.Mzxid != seen {
+			seen, since = stat.Mzxid, time.Now() // taken after the reply: the renewal was earlier
 		}
 		left := lease - time.Since(since)
 		switch {
 		case left <= 0:
 			recipes.Drop(ctx, w)
-			// The lease has run out, so any client may delete the znode; that needs
-			// no place in line.
-			err := s.Delete(ctx, path, seen)
-			if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
-				return err
-			}
-			// The server may lag behind the leader, which may have seen a renewal.
-			if err := s.Sync(ctx, path); err != nil {
+			if err := expire(ctx, s, path, stat); err != nil {
 				return err
 			}
 		case try:
@@ -237,6 +233,41 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 			}
 		}
 	}
+}
+
+// expire deletes a holder's znode after its lease has run out, which any client may
+// do without a place in line. It does nothing if the holder has renewed the znode
+// since stat was read.
+//
+// A delete on the condition of version -1 would also delete a znode that was renewed.
+// At that version, expire writes the znode instead, and the next call, a lease later,
+// deletes it at the version that this gives.
+func expire(ctx context.Context, s recipes.Session, path string, stat client.Stat) error {
+	var err error
+	if stat.Version == client.AnyVersion {
+		err = advance(ctx, s, path, stat)
+	} else {
+		err = s.Delete(ctx, path, stat.Version)
+	}
+	if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
+		return err
+	}
+	// The server may lag behind the leader, which may have seen a renewal.
+	return s.Sync(ctx, path)
+}
+
+// advance writes a znode's data, unchanged, if the znode has not changed since stat
+// was read.
+func advance(ctx context.Context, s recipes.Session, path string, stat client.Stat) error {
+	if err := s.Sync(ctx, path); err != nil {
+		return err
+	}
+	data, now, err := s.Get(ctx, path)
+	if err != nil || now.Mzxid != stat.Mzxid {
+		return err
+	}
+	_, err = s.Set(ctx, path, data, client.AnyVersion)
+	return err
 }
 
 func (l *LeaseLock) stillFirst(ctx context.Context, s recipes.Session, turn *grant) (bool, error) {

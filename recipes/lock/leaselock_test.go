@@ -284,3 +284,88 @@ func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 		}
 	})
 }
+
+// Versions wrap, and a condition on version -1 always holds, so a waiter must not
+// delete a holder's znode on that condition.
+func TestLeaseLockAtVersionMinusOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		conn, c := on(t, zs)
+		other, _ := on(t, zs)
+		conn, other = rig.ShiftVersions(conn, -1), rig.ShiftVersions(other, -1)
+		for name, waiter := range map[string]recipes.Conn{
+			"up to date": other,
+			"behind":     stale{other, new(atomic.Pointer[client.Stat])},
+		} {
+			zs.DelayNext(zktest.Match{Op: proto.OpSetData, Path: "/l/holder/*", Session: c.Session().ID}, 5*time.Second)
+			l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+			got := asynchronously(ctx, lock.NewLeaseLock(waiter, "/l").Acquire)
+			for range 20 {
+				time.Sleep(15 * time.Second)
+				select {
+				case o := <-got:
+					t.Fatalf("%s: two hold the lock: %v, %v", name, l.Err(), o.err)
+				default:
+				}
+				if l.Err() != nil || !zs.Exists(l.Path()) {
+					t.Fatalf("%s: the holder: %v", name, l.Err())
+				}
+			}
+			rig.Must(t, l.Release(ctx))
+			rig.Must(t, next(t, got).Release(ctx))
+		}
+		rig.NoWatches(t, zs)
+	})
+}
+
+// A lease whose znode stays at version -1 runs out: a waiter moves the znode to another
+// version, waits for one more lease and deletes it.
+func TestLeaseRunsOutAtVersionMinusOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		conn, _ := on(t, zs)
+		other, _ := on(t, zs)
+		conn, other = rig.ShiftVersions(conn, -1), rig.ShiftVersions(other, -1)
+		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))
+		began := time.Now()
+		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
+		if d := time.Since(began); d < 20*time.Second || d > 21*time.Second {
+			t.Errorf("the lease of 10 s was waited for %v", d)
+		}
+		if !errors.Is(l.Err(), lock.ErrLost) {
+			t.Errorf("two hold the lock: %v", l.Err())
+		}
+		rig.Must(t, next.Release(ctx))
+	})
+}
+
+// A renewal doesn't overwrite a Revoke that the holder hasn't seen.
+func TestRenewalKeepsARevoke(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shift   int32
+		revoked time.Duration // after the Acquire began
+	}{
+		"version -1":         {-2, 15 * time.Second}, // at version -1 since the first renewal
+		"before it was read": {0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+				ctx := rig.Within(t)
+				conn, c := on(t, zs)
+				other, _ := on(t, zs)
+				read := zktest.Match{Op: proto.OpGetData, Path: "/l/holder/*", Session: c.Session().ID}
+				zs.DelayNext(read, 2*time.Second)
+				got := asynchronously(ctx, lock.NewLeaseLock(rig.ShiftVersions(conn, tc.shift), "/l").Acquire)
+				time.Sleep(tc.revoked)
+				rig.Must(t, lock.Revoke(ctx, other, "/l/holder/"+zs.Children("/l/holder")[0]))
+				l := next(t, got)
+				time.Sleep(lock.DefaultLease)
+				if !rig.Closed(l.RevokeRequested()) {
+					t.Error("the holder doesn't know of the revoke")
+				}
+				rig.Must(t, l.Err())
+				rig.Must(t, l.Release(ctx))
+			})
+		})
+	}
+}

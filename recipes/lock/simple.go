@@ -76,22 +76,24 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
 	path := recipes.Join(s.dir, s.name)
 	data := append([]byte(c.mark), s.cfg.data...)
-	_, err := c.session.Create(ctx, path, data, recipes.Ephemeral, s.cfg.acl)
-	switch {
-	case err == nil:
-		c.name = s.name
-		return true, nil
-	case errors.Is(err, client.ErrNoNode):
-		if err := recipes.EnsureContainers(ctx, c.session, s.dir); err != nil {
+	for {
+		_, err := c.session.Create(ctx, path, data, recipes.Ephemeral, s.cfg.acl)
+		switch {
+		case err == nil:
+			c.name = s.name
+			return true, nil
+		case errors.Is(err, client.ErrNoNode):
+			if err := recipes.EnsureContainers(ctx, c.session, s.dir); err != nil {
+				return false, err
+			}
+		case errors.Is(err, client.ErrNodeExists):
+			return false, nil
+		case errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil:
+			return c.find(ctx)
+		default:
 			return false, err
 		}
-		return s.create(ctx, c)
-	case errors.Is(err, client.ErrNodeExists):
-		return false, nil
-	case errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil:
-		return c.find(ctx)
 	}
-	return false, err
 }
 
 // wait waits until the other client's znode is gone.

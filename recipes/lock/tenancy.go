@@ -36,6 +36,9 @@ type tenancy struct {
 	until   time.Time
 }
 
+// versionAtCreate is the version of a znode that was not written since its creation.
+const versionAtCreate = 0
+
 // begin finds the znode and creates a grant for it. Without a znode, begin fails with
 // errVanished.
 func (t *tenancy) begin(ctx context.Context, sent time.Time) (*grant, error) {
@@ -47,7 +50,9 @@ func (t *tenancy) begin(ctx context.Context, sent time.Time) (*grant, error) {
 	if t.path == "" {
 		return nil, errVanished
 	}
-	t.extend(sent, stat.Version)
+	// A version other than that of a new znode may come from a Revoke, which the first
+	// renewal must find.
+	t.extend(sent, versionAtCreate)
 	g := newGrant(t.path, Token(stat.Czxid))
 	g.session = t.conn.Session
 	g.valid, g.deadline, g.finish = t.valid, t.deadline, t.leave
@@ -163,15 +168,12 @@ func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 		if err != nil {
 			return err
 		}
-		t.mu.Lock()
-		version := t.version
-		t.mu.Unlock()
-		stat, err := s.Set(ctx, t.path, t.data, version)
+		stat, err := t.write(ctx, s, g)
 		switch {
 		case err == nil:
 			t.extend(sent, stat.Version)
 			return nil
-		case errors.Is(err, client.ErrNoNode):
+		case errors.Is(err, client.ErrNoNode), errors.Is(err, errTaken):
 			return errTaken
 		case errors.Is(err, client.ErrBadVersion):
 			// The version changed because of an earlier attempt without a reply,
@@ -185,6 +187,24 @@ func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// write writes the znode's data again if the znode has its last known version. At
+// version -1, where a Set has no condition, write reads the znode first: it may have
+// changed because of SetData or a Revoke.
+func (t *tenancy) write(ctx context.Context, s recipes.Session, g *grant) (client.Stat, error) {
+	if t.lastVersion() == client.AnyVersion {
+		if err := t.catchUp(ctx, s, g); err != nil {
+			return client.Stat{}, err
+		}
+	}
+	return s.Set(ctx, t.path, t.data, t.lastVersion())
+}
+
+func (t *tenancy) lastVersion() int32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.version
 }
 
 // catchUp reads the znode's current version and data.

@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"math/big"
 	"net"
 	"os"
@@ -295,6 +297,40 @@ func TestVerifyHost(t *testing.T) {
 		t.Error("a certificate for another address was accepted")
 	}
 	if err := (Options{}).VerifyHost(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Java stores certificates in the order in which they were imported, so one of a CA may
+// come before the key's.
+func TestPKCS12WithTheCAFirst(t *testing.T) {
+	t.Parallel()
+	id := issue(t, "server")
+	p12 := must(pkcs12.Modern.Encode(id.key, id.ca, []*x509.Certificate{id.cert}, password))
+	cert, err := Store{Location: write(t, "ca-first.p12", p12), Password: password}.Certificate()
+	if err != nil || !cert.Leaf.Equal(id.cert) || len(cert.Certificate) != 2 {
+		t.Errorf("%v, %+v", err, cert.Leaf)
+	}
+}
+
+// Files on a command line may have any name.
+func TestSniff(t *testing.T) {
+	t.Parallel()
+	id := issue(t, "server")
+	for _, s := range append(keyStores(t, id), trustStores(t, id)...) {
+		data, err := os.ReadFile(s.Location)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Location, s.Type = write(t, "ca.crt", data), ""
+		if _, err := s.Pool(); err == nil {
+			t.Error("the extension .crt needs no type")
+		}
+		if _, err := s.Sniff().Pool(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := (Store{Location: "/no/such.crt"}).Sniff().Pool(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	jks "github.com/pavlo-v-chernykh/keystore-go/v4"
@@ -51,7 +52,28 @@ func (s Store) kind() (string, error) {
 	case ".p12", ".pfx":
 		return typePKCS12, nil
 	}
-	return "", fmt.Errorf("%s: the extension is none of .jks, .pem, .p12: set the type", s.Location)
+	return "", fmt.Errorf("%s: the extension is none of .jks, .pem, .p12: set the type (ssl.keyStore.type, ssl.trustStore.type)", s.Location)
+}
+
+// Sniff returns s with the format that its content shows if neither Type nor the extension
+// says it. It is for command lines, which have no flag for the format: CA files are often
+// called ca.crt. In a configuration file, ZooKeeper's rule counts.
+func (s Store) Sniff() Store {
+	if _, err := s.kind(); err == nil || s.Type != "" {
+		return s
+	}
+	b, err := smallfile.Read(s.Location)
+	switch {
+	case err != nil: // reading it again says why
+		s.Type = typePEM
+	case bytes.HasPrefix(b, []byte{0xfe, 0xed, 0xfe, 0xed}):
+		s.Type = typeJKS
+	case bytes.HasPrefix(b, []byte{0x30}):
+		s.Type = typePKCS12
+	default:
+		s.Type = typePEM
+	}
+	return s
 }
 
 // password returns the store's password.
@@ -140,11 +162,17 @@ func certificate(key any, chain [][]byte) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	pub, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
-	if !ok || !pub.Equal(signer.Public()) {
+	if !belongs(signer, leaf) {
 		return tls.Certificate{}, fmt.Errorf("the key does not belong to the certificate of %s", leaf.Subject)
 	}
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// belongs reports whether a certificate is the key's.
+func belongs(key any, c *x509.Certificate) bool {
+	signer, signs := key.(crypto.Signer)
+	pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	return signs && ok && pub.Equal(signer.Public())
 }
 
 // keyFromPEM reads a key and a certificate chain from one file.
@@ -222,9 +250,15 @@ func keyFromPKCS12(data []byte, password string) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	chain := [][]byte{leaf.Raw}
-	for _, c := range more {
-		chain = append(chain, c.Raw)
+	// Java stores the certificates in the order in which they were imported: one of a CA may
+	// be the first.
+	all := append([]*x509.Certificate{leaf}, more...)
+	if own := slices.IndexFunc(all, func(c *x509.Certificate) bool { return belongs(key, c) }); own > 0 {
+		all = append([]*x509.Certificate{all[own]}, slices.Delete(slices.Clone(all), own, own+1)...)
+	}
+	chain := make([][]byte, len(all))
+	for i, c := range all {
+		chain[i] = c.Raw
 	}
 	return certificate(key, chain)
 }

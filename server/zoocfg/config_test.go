@@ -3,6 +3,7 @@ package zoocfg
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -301,5 +302,17 @@ func TestConfText(t *testing.T) {
 		"server.1=a:2888:3888:participant;0.0.0.0:2181\nserver.2=b:2888:3888:participant\nserver.3=c:2888:3888:observer\nversion=0"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestPropertiesOfAClient(t *testing.T) {
+	t.Parallel()
+	got, err := Properties("\ufeff# C:\\zk\\\n a = b \nc:d\\\n   e\nf g\nh=i=j\nk\nl=C:\\\\x\nm=abc\\\\\nn=\\u0041\\=\\#\na2=1\na2=2\n")
+	want := map[string]string{"a": "b ", "c": "de", "f": "g", "h": "i=j", "k": "", "l": `C:\x`, "m": `abc\`, "n": "A=#", "a2": "2"}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %q", err, got)
+	}
+	if _, err := Properties("a=\\u12"); err == nil {
+		t.Error("half an escape is accepted")
 	}
 }

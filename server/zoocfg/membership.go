@@ -294,7 +294,7 @@ func (m *Membership) allWeights() map[uint64]int64 {
 func ParseMembership(name, text string) (*Membership, error) {
 	c := blank()
 	c.Path = name
-	props, err := properties(strings.TrimPrefix(text, "\ufeff"))
+	props, err := properties(strings.TrimPrefix(text, byteOrderMark))
 	if err != nil {
 		return nil, inFile(err, name)
 	}

@@ -31,6 +31,21 @@ func properties(text string) ([]property, error) {
 	return all, nil
 }
 
+// Properties parses a Java properties file, e.g. that of a client, as Java does: with its
+// comments, continued lines and escapes. A byte order mark is skipped. Of several lines with
+// the same key the last counts.
+func Properties(text string) (map[string]string, error) {
+	all, err := properties(strings.TrimPrefix(text, byteOrderMark))
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]string, len(all))
+	for _, p := range all {
+		values[p.key] = p.value
+	}
+	return values, nil
+}
+
 // lineReader joins natural lines into logical ones.
 type lineReader struct {
 	text    string

@@ -30,13 +30,13 @@ page() {
   cat <<'END'
 # Hours
 
-Written by `make hours-page` (tests/summary/hours.sh): do not edit, run it again.
+Written by `make hours-page`: do not edit.
 
 The cumulative record of the simulation and of chaos on real processes ([what they do](reliability.md)). A row adds up the runs at one
-commit that ended one after another within 25 simulated hours or one hour of chaos. A void run counts as such and adds nothing else.
+commit that ended one after another within 25 simulated hours or one hour of chaos.
 
-    make hours SUITE=sim DIR=/tmp/hours               # 2,000 seeds of ten simulated minutes and more, one processor
-    make hours SUITE=chaos DIR=/tmp/hours SEED=1001   # 50 runs of about four minutes, as root; SEED for other seeds
+    make hours SUITE=sim DIR=/tmp/hours               # 2,000 seeds
+    make hours SUITE=chaos DIR=/tmp/hours SEED=1001   # 50 runs, as root
     make hours-page DIR=/tmp/hours
 
 END
